@@ -1,0 +1,1 @@
+//! The wire: reading, validating and admitting Kubernetes objects, and turning them into facts

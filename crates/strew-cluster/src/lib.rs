@@ -1,0 +1,1 @@
+//! What there is: nodes, pods, pod classes, and the tallies kept up to date

@@ -1,0 +1,1 @@
+//! The vocabulary of strew: symbols, labels, selectors, resources, time, random numbers

@@ -1,0 +1,1 @@
+//! Pods onto nodes: kube-scheduler's default profile, decided from tallies, explained

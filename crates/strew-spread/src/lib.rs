@@ -1,0 +1,1 @@
+//! The arithmetic of skew: tallies per domain, constraints, verdicts with their numbers

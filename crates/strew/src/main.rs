@@ -1,0 +1,3 @@
+//! strew
+
+fn main() {}
