@@ -1,1 +1,3 @@
-//! The wire: reading, validating and admitting Kubernetes objects, and turning them into facts
+//! The wire: reading, validating and admitting Kubernetes objects, and turning them into facts.
+
+pub mod field;
