@@ -1,1 +1,26 @@
-//! The arithmetic of skew: tallies per domain, constraints, verdicts with their numbers
+//! The arithmetic of skew, shared by all that spreads.
+//!
+//! A *domain* is a value under a topology key (or a tuple of values, for hierarchical spreading), given here as a dense
+//! [`DomainIdx`] whose meaning the caller keeps. A [`Tally`] counts per domain and knows its minimum without searching.
+//! A [`Limit`] is what a hard constraint allows; [`SkewCheck`] is one verdict with its numbers. [`soft`] scores where a
+//! constraint only prefers.
+//!
+//! If a second place computes a skew, the design has failed.
+//!
+//! ```
+//! use strew_spread::{DomainIdx, Limit, Tally};
+//! let (a, b) = (DomainIdx(0), DomainIdx(1));
+//! let mut tally = Tally::default();
+//! tally.add_place(a);
+//! tally.add_place(b);
+//! tally.add(a, 2);
+//! let check = Limit { max_skew: 1, min_domains: 1 }.check(&tally, a, true);
+//! assert_eq!(check.to_string(), "2 there + 1 this pod - 0 in the emptiest domain = 3 > maxSkew 1");
+//! ```
+
+pub mod limit;
+pub mod soft;
+pub mod tally;
+
+pub use limit::{Limit, Minimum, SkewCheck};
+pub use tally::{DomainIdx, Tally};

@@ -1,0 +1,140 @@
+//! Taints and tolerations.
+//!
+//! Source: `k8s.io/component-helpers/scheduling/corev1`, v1.36; spec/scheduler §0.
+
+use crate::Symbol;
+use crate::well_known;
+
+/// What a taint does to pods that do not tolerate it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Effect {
+    /// No new pod.
+    NoSchedule,
+    /// A worse score.
+    PreferNoSchedule,
+    /// No new pod, and running ones are evicted.
+    NoExecute,
+}
+
+/// A taint of a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Taint {
+    /// Its key.
+    pub key: Symbol,
+    /// Its value, often empty.
+    pub value: Symbol,
+    /// What it does.
+    pub effect: Effect,
+}
+
+impl Taint {
+    /// The taint that a cordoned node stands for.
+    pub const UNSCHEDULABLE: Taint = Taint {
+        key: well_known::UNSCHEDULABLE_TAINT,
+        value: well_known::EMPTY,
+        effect: Effect::NoSchedule,
+    };
+
+    /// Whether it keeps pods from being scheduled.
+    pub fn forbids_scheduling(&self) -> bool {
+        matches!(self.effect, Effect::NoSchedule | Effect::NoExecute)
+    }
+}
+
+/// How a toleration compares values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TolerationOperator {
+    /// The values are equal (also when no operator is given).
+    Equal,
+    /// The value does not matter.
+    Exists,
+    /// An operator that is unknown, or switched off by its gate: tolerates nothing.
+    Never,
+}
+
+/// A toleration of a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Toleration {
+    /// The taint's key; `None` for any.
+    pub key: Option<Symbol>,
+    /// How the values are compared.
+    pub operator: TolerationOperator,
+    /// The value to compare with.
+    pub value: Symbol,
+    /// The taint's effect; `None` for any.
+    pub effect: Option<Effect>,
+}
+
+impl Toleration {
+    /// Whether this toleration accepts the taint.
+    pub fn tolerates(&self, taint: &Taint) -> bool {
+        self.effect.is_none_or(|e| e == taint.effect)
+            && self.key.is_none_or(|k| k == taint.key)
+            && match self.operator {
+                TolerationOperator::Equal => self.value == taint.value,
+                TolerationOperator::Exists => true,
+                TolerationOperator::Never => false,
+            }
+    }
+}
+
+/// Whether every taint that forbids scheduling is tolerated.
+pub fn tolerates_all(tolerations: &[Toleration], taints: &[Taint]) -> bool {
+    let mut forbidding = taints.iter().filter(|t| t.forbids_scheduling());
+    forbidding.all(|taint| tolerations.iter().any(|t| t.tolerates(taint)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Interner;
+
+    #[test]
+    fn a_toleration_matches_by_effect_key_and_operator() {
+        let mut names = Interner::new();
+        let (k, other, v, w) = (
+            names.intern("k"),
+            names.intern("o"),
+            names.intern("v"),
+            names.intern("w"),
+        );
+        let taint = Taint {
+            key: k,
+            value: v,
+            effect: Effect::NoExecute,
+        };
+        let toleration = |key, operator, value, effect| Toleration {
+            key,
+            operator,
+            value,
+            effect,
+        };
+        use TolerationOperator::{Equal, Exists, Never};
+        for (toleration, expected) in [
+            (toleration(Some(k), Equal, v, None), true),
+            (toleration(Some(k), Equal, w, None), false),
+            (
+                toleration(Some(k), Exists, w, Some(Effect::NoExecute)),
+                true,
+            ),
+            (
+                toleration(Some(k), Exists, w, Some(Effect::NoSchedule)),
+                false,
+            ),
+            (toleration(Some(other), Exists, v, None), false),
+            (toleration(None, Exists, v, None), true),
+            (toleration(None, Never, v, None), false),
+        ] {
+            assert_eq!(toleration.tolerates(&taint), expected, "{toleration:?}");
+            assert_eq!(
+                tolerates_all(&[toleration], std::slice::from_ref(&taint)),
+                expected
+            );
+        }
+        let prefer = Taint {
+            effect: Effect::PreferNoSchedule,
+            ..taint
+        };
+        assert!(tolerates_all(&[], &[prefer]));
+    }
+}

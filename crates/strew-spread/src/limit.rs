@@ -1,0 +1,195 @@
+//! What a hard constraint allows, and the verdict with its numbers.
+
+use std::fmt;
+
+use crate::{DomainIdx, Tally};
+
+/// The numbers of a hard constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Limit {
+    /// The largest skew allowed; positive.
+    pub max_skew: i32,
+    /// With fewer domains than this, the minimum is taken as 0 (KEP-3022); positive, 1 where not given.
+    pub min_domains: i32,
+}
+
+/// The number that a domain is compared with, and why it is that number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Minimum {
+    /// The count of the emptiest domain.
+    Emptiest(i32),
+    /// 0, because there are fewer domains than `min_domains`.
+    TooFewDomains {
+        /// How many domains there are.
+        domains: u32,
+        /// How many there must be.
+        min_domains: i32,
+    },
+}
+
+impl Minimum {
+    /// The number itself.
+    #[inline]
+    pub fn value(self) -> i32 {
+        match self {
+            Self::Emptiest(count) => count,
+            Self::TooFewDomains { .. } => 0,
+        }
+    }
+}
+
+impl Limit {
+    /// The minimum that this limit compares with. Source: spec/scheduler §1.8.
+    #[inline]
+    pub fn minimum(self, tally: &Tally) -> Minimum {
+        let domains = tally.domains();
+        match tally.minimum() {
+            Some(count) if i64::from(domains) >= i64::from(self.min_domains) => {
+                Minimum::Emptiest(count)
+            }
+            _ => Minimum::TooFewDomains {
+                domains,
+                min_domains: self.min_domains,
+            },
+        }
+    }
+
+    /// The largest count at which a domain still takes one more replica. Source: spec/scheduler §1.8, solved for it.
+    #[inline]
+    pub fn highest_count(self, tally: &Tally, self_match: bool) -> i64 {
+        i64::from(self.max_skew) + i64::from(self.minimum(tally).value()) - i64::from(self_match)
+    }
+
+    /// The verdict on one more replica in `domain`; `self_match` tells whether it would be counted itself.
+    pub fn check(self, tally: &Tally, domain: DomainIdx, self_match: bool) -> SkewCheck {
+        SkewCheck {
+            there: tally.count(domain),
+            self_match,
+            minimum: self.minimum(tally),
+            max_skew: self.max_skew,
+        }
+    }
+}
+
+/// One verdict of a hard constraint, with the numbers that make it. `Display` writes the sum out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SkewCheck {
+    /// Counted replicas in the domain.
+    pub there: i32,
+    /// Whether the new replica would be counted too.
+    pub self_match: bool,
+    /// What is subtracted.
+    pub minimum: Minimum,
+    /// The limit.
+    pub max_skew: i32,
+}
+
+impl SkewCheck {
+    /// The skew that this replica would make.
+    pub fn skew(self) -> i64 {
+        i64::from(self.there) + i64::from(self.self_match) - i64::from(self.minimum.value())
+    }
+
+    /// Whether the limit holds.
+    pub fn allowed(self) -> bool {
+        self.skew() <= i64::from(self.max_skew)
+    }
+}
+
+impl fmt::Display for SkewCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} there", self.there)?;
+        match self.self_match {
+            true => f.write_str(" + 1 this pod")?,
+            false => f.write_str(" + 0 (the selector does not match this pod)")?,
+        }
+        match self.minimum {
+            Minimum::Emptiest(count) => write!(f, " - {count} in the emptiest domain")?,
+            Minimum::TooFewDomains {
+                domains,
+                min_domains,
+            } => {
+                write!(f, " - 0 ({domains} of minDomains {min_domains})")?;
+            }
+        }
+        let sign = if self.allowed() { "<=" } else { ">" };
+        write!(f, " = {} {sign} maxSkew {}", self.skew(), self.max_skew)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts `a`, `b` in two domains.
+    fn tally(a: i32, b: i32) -> Tally {
+        let mut tally = Tally::default();
+        for (domain, count) in [(0, a), (1, b)] {
+            tally.add_place(DomainIdx(domain));
+            tally.add(DomainIdx(domain), count);
+        }
+        tally
+    }
+
+    /// The filter cases of spec/scheduler §1.15 that are sums, with more around them.
+    #[test]
+    fn verdicts_with_their_sums() {
+        let limit = |max_skew, min_domains| Limit {
+            max_skew,
+            min_domains,
+        };
+        for (limit, (a, b), self_match, text) in [
+            (
+                limit(1, 1),
+                (2, 1),
+                true,
+                "2 there + 1 this pod - 1 in the emptiest domain = 2 > maxSkew 1",
+            ),
+            (
+                limit(1, 1),
+                (1, 1),
+                true,
+                "1 there + 1 this pod - 1 in the emptiest domain = 1 <= maxSkew 1",
+            ),
+            (
+                limit(1, 1),
+                (2, 1),
+                false,
+                "2 there + 0 (the selector does not match this pod) - 1 in the emptiest domain = 1 <= maxSkew 1",
+            ),
+            (
+                limit(1, 3),
+                (1, 1),
+                true,
+                "1 there + 1 this pod - 0 (2 of minDomains 3) = 2 > maxSkew 1",
+            ),
+            (
+                limit(2, 2),
+                (2, 1),
+                true,
+                "2 there + 1 this pod - 1 in the emptiest domain = 2 <= maxSkew 2",
+            ),
+        ] {
+            let tally = tally(a, b);
+            let check = limit.check(&tally, DomainIdx(0), self_match);
+            assert_eq!(check.to_string(), text);
+            let highest = limit.highest_count(&tally, self_match);
+            assert_eq!(
+                check.allowed(),
+                i64::from(a) <= highest,
+                "both forms of the rule agree: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_domain_the_minimum_is_zero() {
+        let limit = Limit {
+            max_skew: 1,
+            min_domains: 1,
+        };
+        let check = limit.check(&Tally::default(), DomainIdx(7), true);
+        assert_eq!(check.skew(), 1);
+        assert!(check.allowed());
+    }
+}

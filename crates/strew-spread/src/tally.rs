@@ -1,0 +1,201 @@
+//! Counts per domain.
+
+/// A domain: the place of a value (or tuple of values) in the caller's table of domains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DomainIdx(pub u32);
+
+impl DomainIdx {
+    /// The place in the table of domains.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// How many counted replicas each domain holds, over the domains that exist.
+///
+/// A domain exists while at least one *place* (a node, a cluster) makes it up, also when it holds nothing: an empty
+/// node makes a domain (KEP-3022, spec/scheduler §1.6). Counts may go below zero while a preemption is tried out
+/// (spec §1.7). Changing one count costs a binary search among the *distinct* counts; reading the minimum is O(1).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Per domain.
+    counts: Vec<i32>,
+    /// Per domain: how many places make it up.
+    places: Vec<u32>,
+    /// The distinct counts of existing domains, ascending, each with the number of domains that have it.
+    levels: Vec<(i32, u32)>,
+    domains: u32,
+}
+
+impl Tally {
+    /// A further place makes up `domain`.
+    pub fn add_place(&mut self, domain: DomainIdx) {
+        self.reserve(domain);
+        let i = domain.index();
+        self.places[i] += 1;
+        if self.places[i] == 1 {
+            self.domains += 1;
+            self.enter_level(self.counts[i]);
+        }
+    }
+
+    /// One place fewer makes up `domain`; its own replicas must have been taken away before.
+    ///
+    /// # Panics
+    /// If there was none.
+    pub fn remove_place(&mut self, domain: DomainIdx) {
+        let i = domain.index();
+        assert!(self.places[i] > 0, "a place is removed once");
+        self.places[i] -= 1;
+        if self.places[i] == 0 {
+            self.domains -= 1;
+            self.leave_level(self.counts[i]);
+        }
+    }
+
+    /// Adds `delta` replicas to `domain`.
+    pub fn add(&mut self, domain: DomainIdx, delta: i32) {
+        self.reserve(domain);
+        let i = domain.index();
+        let before = self.counts[i];
+        self.counts[i] = before + delta;
+        if self.places[i] > 0 && delta != 0 {
+            self.leave_level(before);
+            self.enter_level(before + delta);
+        }
+    }
+
+    /// The replicas in `domain`; 0 for one that was never met.
+    #[inline]
+    pub fn count(&self, domain: DomainIdx) -> i32 {
+        self.counts.get(domain.index()).copied().unwrap_or(0)
+    }
+
+    /// The counts by domain index. Domains that were never met may be missing at the end: they hold 0.
+    pub fn counts(&self) -> &[i32] {
+        &self.counts
+    }
+
+    /// Whether some place makes up `domain`.
+    pub fn exists(&self, domain: DomainIdx) -> bool {
+        self.places.get(domain.index()).is_some_and(|&n| n > 0)
+    }
+
+    /// The domains that exist, by index.
+    pub fn existing(&self) -> impl Iterator<Item = DomainIdx> + '_ {
+        let places = self.places.iter().enumerate();
+        places
+            .filter(|&(_, &n)| n > 0)
+            .map(|(i, _)| DomainIdx(i as u32))
+    }
+
+    /// How many domains exist.
+    pub fn domains(&self) -> u32 {
+        self.domains
+    }
+
+    /// The smallest count of an existing domain.
+    #[inline]
+    pub fn minimum(&self) -> Option<i32> {
+        self.levels.first().map(|&(count, _)| count)
+    }
+
+    /// The largest count of an existing domain.
+    pub fn maximum(&self) -> Option<i32> {
+        self.levels.last().map(|&(count, _)| count)
+    }
+
+    /// The largest less the smallest count: how uneven it is now. 0 without domains.
+    pub fn skew(&self) -> i32 {
+        self.maximum().unwrap_or(0) - self.minimum().unwrap_or(0)
+    }
+
+    /// Bytes on the heap, for a budget over many tallies.
+    pub fn bytes(&self) -> usize {
+        4 * (self.counts.capacity() + self.places.capacity()) + 8 * self.levels.capacity()
+    }
+
+    fn reserve(&mut self, domain: DomainIdx) {
+        if self.counts.len() <= domain.index() {
+            self.counts.resize(domain.index() + 1, 0);
+            self.places.resize(domain.index() + 1, 0);
+        }
+    }
+
+    fn enter_level(&mut self, count: i32) {
+        match self.levels.binary_search_by_key(&count, |&(c, _)| c) {
+            Ok(i) => self.levels[i].1 += 1,
+            Err(i) => self.levels.insert(i, (count, 1)),
+        }
+    }
+
+    fn leave_level(&mut self, count: i32) {
+        let found = self.levels.binary_search_by_key(&count, |&(c, _)| c);
+        let i = found.expect("an existing domain stands at the level of its count");
+        self.levels[i].1 -= 1;
+        if self.levels[i].1 == 0 {
+            self.levels.remove(i);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: DomainIdx = DomainIdx(0);
+    const B: DomainIdx = DomainIdx(1);
+
+    #[test]
+    fn an_empty_place_makes_a_domain_and_pins_the_minimum() {
+        let mut tally = Tally::default();
+        assert_eq!((tally.domains(), tally.minimum()), (0, None));
+        tally.add_place(A);
+        tally.add(A, 3);
+        assert_eq!(
+            (tally.domains(), tally.minimum(), tally.skew()),
+            (1, Some(3), 0)
+        );
+        tally.add_place(B);
+        assert_eq!(
+            (tally.domains(), tally.minimum(), tally.skew()),
+            (2, Some(0), 3)
+        );
+        tally.remove_place(B);
+        assert_eq!((tally.domains(), tally.minimum()), (1, Some(3)));
+        assert!(!tally.exists(B));
+    }
+
+    #[test]
+    fn counts_may_go_below_zero() {
+        let mut tally = Tally::default();
+        tally.add_place(A);
+        tally.add(A, -1);
+        assert_eq!(tally.minimum(), Some(-1));
+    }
+
+    /// Every sequence of six steps over three domains: the levels agree with a search.
+    #[test]
+    fn the_minimum_equals_a_search_after_every_short_sequence() {
+        let steps = 12usize;
+        for code in 0..steps.pow(6) {
+            let mut tally = Tally::default();
+            let mut left = code;
+            for _ in 0..6 {
+                let (step, domain) = (left % 4, DomainIdx(((left / 4) % 3) as u32));
+                left /= steps;
+                match step {
+                    0 => tally.add_place(domain),
+                    1 if tally.exists(domain) => tally.remove_place(domain),
+                    2 => tally.add(domain, 1),
+                    _ => tally.add(domain, -1),
+                }
+                let existing: Vec<i32> = tally.existing().map(|d| tally.count(d)).collect();
+                assert_eq!(tally.minimum(), existing.iter().min().copied());
+                assert_eq!(tally.maximum(), existing.iter().max().copied());
+                assert_eq!(tally.domains() as usize, existing.len());
+            }
+        }
+    }
+}
