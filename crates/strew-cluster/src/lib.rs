@@ -1,1 +1,36 @@
-//! What there is: nodes, pods, pod classes, and the tallies kept up to date
+//! What there is: nodes, pods, pod classes, and the tallies kept up to date.
+//!
+//! Speed comes from *not recounting*. Pods that a decision cannot tell apart share one [`PodClass`]; what a decision
+//! counts is a [`Census`], kept current by every pod that comes and goes, with a [`strew_spread::Tally`] per topology
+//! key derived from it. A counted number is read, never searched for.
+//!
+//! Reading order: [`pod_spec`] (what a pod asks for), [`fact`] (what the world tells), [`cluster`] (the tables and
+//! their updates), [`class`], [`census`], [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`],
+//! [`images`].
+//!
+//! Absent on purpose: clocks, sockets, text parsing, and any rule of a scheduling plugin beyond what is counted.
+
+pub mod census;
+pub mod changes;
+pub mod class;
+pub mod cluster;
+pub mod eligibility;
+pub mod fact;
+pub mod images;
+pub mod node_order;
+pub mod owners;
+pub mod pod_spec;
+pub mod topology;
+
+pub use census::{Census, CensusId, CensusKey, DomainTally, TallyId, TallyKey};
+pub use changes::ChangeLog;
+pub use class::{AffinityId, ClassId, LabelsId, NodeAffinityId, PodClass, SpecId, TolerationsId};
+pub use cluster::{Cluster, NodeIdx, NodeRow, PodIdx, PodRow};
+pub use eligibility::{Eligibility, EligibilityId};
+pub use fact::{NodeFact, PodFact};
+pub use owners::{OwnerKind, OwnerRef};
+pub use pod_spec::{
+    AffinityTerm, HostPort, NodeAffinity, PodAffinity, PodSpec, Policy, SpreadConstraint,
+    Unsupported,
+};
+pub use topology::{KeyId, Topology, TopologyColumn};

@@ -1,0 +1,560 @@
+//! Censuses: counts of pods per node, kept current, with tallies per domain derived from them.
+//!
+//! One mechanism serves all that counts pods: topology spread, affinity, anti-affinity and preferences differ only in
+//! what a pod of a class counts ([`CensusKey`]).
+
+use rustc_hash::FxHashMap;
+use strew_model::{Labels, Selector, Symbol, index_type};
+use strew_spread::{DomainIdx, Tally};
+
+use crate::class::{AffinityId, ClassTables, LabelsId, PodClass};
+use crate::cluster::NodeIdx;
+use crate::eligibility::{EligibilityId, EligibleNodes};
+use crate::pod_spec::AffinityTerm;
+use crate::topology::{EMPTY_DOMAIN, KeyId, Topology};
+
+index_type! {
+    /// A census that is kept.
+    pub struct CensusId;
+}
+
+/// A tally of a census.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TallyId {
+    /// The census.
+    pub census: CensusId,
+    /// The place among the census's tallies.
+    pub place: u32,
+}
+
+/// What is counted.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CensusKey {
+    /// Pods of a namespace that a selector matches and that are not being deleted (spec/scheduler §1.4).
+    Spread {
+        /// The incoming pod's namespace.
+        namespace: Symbol,
+        /// The constraint's selector with match label keys merged; never empty.
+        selector: Selector,
+    },
+    /// Pods that match all required affinity terms of a pod in `namespace` (§3.10, A).
+    Wanted {
+        /// The incoming pod's namespace.
+        namespace: Symbol,
+        /// Its affinity.
+        affinity: AffinityId,
+    },
+    /// Pods that match one required anti-affinity term of a pod in `namespace` (§3.10, N).
+    Unwanted {
+        /// The incoming pod's namespace.
+        namespace: Symbol,
+        /// Its affinity.
+        affinity: AffinityId,
+        /// Which of its required anti-affinity terms.
+        term: u32,
+    },
+    /// Required anti-affinity terms with this topology key, of existing pods, that match an incoming pod (§3.10, E).
+    Unwelcome {
+        /// The terms' topology key.
+        key: Symbol,
+        /// The incoming pod's namespace.
+        namespace: Symbol,
+        /// The incoming pod's labels.
+        labels: LabelsId,
+    },
+    /// Weights of preferences with this topology key, both ways, between an incoming pod and existing ones (§3.10, T).
+    Preference {
+        /// The terms' topology key.
+        key: Symbol,
+        /// The incoming pod's namespace.
+        namespace: Symbol,
+        /// The incoming pod's labels.
+        labels: LabelsId,
+        /// The incoming pod's affinity.
+        affinity: AffinityId,
+        /// What a required affinity term of an existing pod weighs.
+        hard_weight: i32,
+        /// Whether preferred terms of existing pods are left out.
+        ignore_existing: bool,
+    },
+}
+
+/// A derived tally: which key, and which nodes count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TallyKey {
+    /// The topology key.
+    pub key: KeyId,
+    /// Which nodes count.
+    pub eligibility: EligibilityId,
+    /// Whether nodes that lack the label count in the domain of the empty value.
+    pub missing_as_empty: bool,
+}
+
+/// A tally per domain of one topology key.
+#[derive(Debug, Clone)]
+pub struct DomainTally {
+    /// Its key.
+    pub key: TallyKey,
+    /// The counts.
+    pub tally: Tally,
+}
+
+/// Counts per node of what a [`CensusKey`] says, and the tallies derived from it.
+#[derive(Debug, Clone)]
+pub struct Census {
+    key: CensusKey,
+    per_node: Vec<i32>,
+    tallies: Vec<DomainTally>,
+    last_used: u64,
+}
+
+impl Census {
+    /// What is counted.
+    pub fn key(&self) -> &CensusKey {
+        &self.key
+    }
+
+    /// Per node; nodes that are not there (any more) may still hold pods.
+    #[inline]
+    pub fn per_node(&self) -> &[i32] {
+        &self.per_node
+    }
+
+    /// The tallies derived from it.
+    pub fn tallies(&self) -> &[DomainTally] {
+        &self.tallies
+    }
+
+    fn bytes(&self) -> usize {
+        let tallies: usize = self.tallies.iter().map(|t| t.tally.bytes()).sum();
+        4 * self.per_node.capacity() + tallies
+    }
+
+    fn grow(&mut self, nodes: usize) {
+        if self.per_node.len() < nodes {
+            self.per_node.resize(nodes, 0);
+        }
+    }
+}
+
+impl DomainTally {
+    #[inline]
+    fn domain(&self, node: NodeIdx, topology: &Topology) -> Option<DomainIdx> {
+        let domain = topology.column(self.key.key).domain(node);
+        domain.or(self.key.missing_as_empty.then_some(EMPTY_DOMAIN))
+    }
+
+    fn change(&mut self, node: NodeIdx, delta: i32, eligible: &EligibleNodes, topology: &Topology) {
+        if eligible.contains(self.key.eligibility, node)
+            && let Some(domain) = self.domain(node, topology)
+        {
+            self.tally.add(domain, delta);
+        }
+    }
+}
+
+/// What weighing needs to look up.
+pub(crate) struct Weighing<'a> {
+    pub(crate) tables: &'a ClassTables,
+    pub(crate) namespaces: &'a FxHashMap<Symbol, Labels>,
+}
+
+impl Weighing<'_> {
+    /// What one pod of `class` counts in the census of `key`; `None`: it is not looked at.
+    pub(crate) fn weigh(&self, key: &CensusKey, class: &PodClass) -> Option<i32> {
+        let tables = self.tables;
+        let there = &class.key;
+        let labels = tables.labels(there.labels);
+        let counts_if = |yes: bool| yes.then_some(1);
+        match key {
+            CensusKey::Spread {
+                namespace,
+                selector,
+            } => counts_if(
+                !there.terminating && there.namespace == *namespace && selector.matches(labels),
+            ),
+            CensusKey::Wanted {
+                namespace,
+                affinity,
+            } => {
+                let mut terms = tables.affinity(*affinity).required.iter();
+                counts_if(terms.all(|t| self.finds(t, *namespace, there.namespace, labels)))
+            }
+            CensusKey::Unwanted {
+                namespace,
+                affinity,
+                term,
+            } => {
+                let term = &tables.affinity(*affinity).required_anti[*term as usize];
+                counts_if(self.finds(term, *namespace, there.namespace, labels))
+            }
+            CensusKey::Unwelcome {
+                key,
+                namespace,
+                labels,
+            } => {
+                let terms = tables.affinity_of(there.spec).required_anti.iter();
+                let incoming = tables.labels(*labels);
+                let refusing = terms.filter(|t| {
+                    t.key == *key && self.is_met_by(t, there.namespace, *namespace, incoming)
+                });
+                let count = refusing.count() as i32;
+                (count > 0).then_some(count)
+            }
+            CensusKey::Preference { .. } => self.weigh_preference(key, class),
+        }
+    }
+
+    fn weigh_preference(&self, census: &CensusKey, class: &PodClass) -> Option<i32> {
+        let CensusKey::Preference {
+            key,
+            namespace,
+            labels,
+            affinity,
+            hard_weight,
+            ignore_existing,
+        } = census
+        else {
+            return None;
+        };
+        let there = &class.key;
+        let incoming = self.tables.labels(*labels);
+        let theirs = self.tables.affinity_of(there.spec);
+        let mut sum = None;
+        let mut add = |weight: i32| sum = Some(sum.unwrap_or(0) + weight);
+        for (weight, term) in &self.tables.affinity(*affinity).preferred {
+            if term.key == *key
+                && self.finds(
+                    term,
+                    *namespace,
+                    there.namespace,
+                    self.tables.labels(there.labels),
+                )
+            {
+                add(*weight);
+            }
+        }
+        let meets = |term: &AffinityTerm| {
+            term.key == *key && self.is_met_by(term, there.namespace, *namespace, incoming)
+        };
+        if *hard_weight > 0 {
+            theirs
+                .required
+                .iter()
+                .filter(|t| meets(t))
+                .for_each(|_| add(*hard_weight));
+        }
+        if !ignore_existing {
+            theirs
+                .preferred
+                .iter()
+                .filter(|(_, t)| meets(t))
+                .for_each(|(weight, _)| add(*weight));
+        }
+        sum
+    }
+
+    /// Whether a term of the incoming pod (in namespace `own`) matches an existing pod.
+    ///
+    /// Upstream asks the namespace selector about *empty* labels too, so that one made of `NotIn` or `DoesNotExist`
+    /// only matches every namespace (spec/scheduler §3.10, quirk).
+    fn finds(&self, term: &AffinityTerm, own: Symbol, there: Symbol, labels: &Labels) -> bool {
+        let namespace_matches = self.names_namespace(term, own, there)
+            || term.namespace_selector.matches(&Labels::default())
+            || self
+                .namespaces
+                .get(&there)
+                .is_some_and(|l| term.namespace_selector.matches(l));
+        namespace_matches && term.selector.matches(labels)
+    }
+
+    /// Whether a term of an existing pod (in namespace `own`) matches the incoming pod.
+    fn is_met_by(
+        &self,
+        term: &AffinityTerm,
+        own: Symbol,
+        incoming: Symbol,
+        labels: &Labels,
+    ) -> bool {
+        let none = Labels::default();
+        let namespace = self.namespaces.get(&incoming).unwrap_or(&none);
+        (self.names_namespace(term, own, incoming) || term.namespace_selector.matches(namespace))
+            && term.selector.matches(labels)
+    }
+
+    fn names_namespace(&self, term: &AffinityTerm, own: Symbol, other: Symbol) -> bool {
+        if term.is_own_namespace() {
+            return own == other;
+        }
+        term.namespaces.contains(&other)
+    }
+}
+
+/// The censuses in use, bounded in bytes: the one that was not asked for longest goes first, and is counted anew when
+/// it is asked for again.
+#[derive(Debug, Clone)]
+pub(crate) struct Censuses {
+    slots: Vec<Option<Census>>,
+    by_key: FxHashMap<CensusKey, CensusId>,
+    free: Vec<CensusId>,
+    clock: u64,
+    bytes_max: usize,
+    evicted: u64,
+    /// Censuses asked for after this moment stay, whatever the budget says.
+    pinned_from: u64,
+}
+
+impl Censuses {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self {
+            slots: Vec::new(),
+            by_key: FxHashMap::default(),
+            free: Vec::new(),
+            clock: 0,
+            bytes_max,
+            evicted: 0,
+            pinned_from: 0,
+        }
+    }
+
+    /// How many censuses were dropped so far: ids kept elsewhere are good while this stays the same.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.evicted
+    }
+
+    pub(crate) fn set_bytes_max(&mut self, bytes_max: usize) {
+        self.bytes_max = bytes_max;
+    }
+
+    pub(crate) fn find(&mut self, key: &CensusKey) -> Option<CensusId> {
+        let id = self.by_key.get(key).copied()?;
+        self.touch(id);
+        Some(id)
+    }
+
+    /// Notes that a census is in use.
+    #[inline]
+    pub(crate) fn touch(&mut self, id: CensusId) {
+        self.clock += 1;
+        if let Some(census) = &mut self.slots[id.index()] {
+            census.last_used = self.clock;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: CensusId) -> &Census {
+        self.slots[id.index()]
+            .as_ref()
+            .expect("a census is used only until the next eviction")
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (CensusId, &Census)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(i, c)| Some((CensusId::from(i), c.as_ref()?)))
+    }
+
+    /// Starts a census of `nodes` nodes, all 0.
+    pub(crate) fn start(&mut self, key: CensusKey, nodes: usize) -> CensusId {
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            CensusId::from(self.slots.len() - 1)
+        });
+        self.by_key.insert(key.clone(), id);
+        self.slots[id.index()] = Some(Census {
+            key,
+            per_node: vec![0; nodes],
+            tallies: Vec::new(),
+            last_used: 0,
+        });
+        self.touch(id);
+        id
+    }
+
+    /// Counts `count` on a node, in a census without tallies as yet.
+    #[inline]
+    pub(crate) fn count_initial(
+        &mut self,
+        id: CensusId,
+        members: &[(crate::cluster::PodIdx, NodeIdx)],
+        count: i32,
+    ) {
+        let census = self.slots[id.index()].as_mut().expect("just started");
+        debug_assert!(census.tallies.is_empty());
+        for &(_, node) in members {
+            census.per_node[node.index()] += count;
+        }
+    }
+
+    /// Replaces the counts per node of a census without tallies as yet.
+    pub(crate) fn adopt(&mut self, id: CensusId, per_node: Vec<i32>) {
+        let census = self.slots[id.index()].as_mut().expect("just started");
+        debug_assert!(census.tallies.is_empty());
+        census.per_node = per_node;
+    }
+
+    /// A tally of a census, derived now if it is new.
+    pub(crate) fn tally(
+        &mut self,
+        id: CensusId,
+        key: TallyKey,
+        eligible: &EligibleNodes,
+        topology: &Topology,
+    ) -> TallyId {
+        let census = self.slots[id.index()]
+            .as_mut()
+            .expect("a census is used only until the next eviction");
+        if let Some(place) = census.tallies.iter().position(|t| t.key == key) {
+            return TallyId {
+                census: id,
+                place: place as u32,
+            };
+        }
+        let mut derived = DomainTally {
+            key,
+            tally: Tally::default(),
+        };
+        derived.fill(&census.per_node, eligible, topology);
+        census.tallies.push(derived);
+        TallyId {
+            census: id,
+            place: census.tallies.len() as u32 - 1,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn tally_of(&self, id: TallyId) -> &DomainTally {
+        &self.get(id.census).tallies[id.place as usize]
+    }
+
+    /// One pod that counts `delta` came to (or, negative, left) a node.
+    #[inline]
+    pub(crate) fn count(
+        &mut self,
+        id: CensusId,
+        node: NodeIdx,
+        delta: i32,
+        eligible: &EligibleNodes,
+        topology: &Topology,
+    ) {
+        let census = self.slots[id.index()]
+            .as_mut()
+            .expect("classes forget evicted censuses");
+        census.per_node[node.index()] += delta;
+        for tally in &mut census.tallies {
+            tally.change(node, delta, eligible, topology);
+        }
+    }
+
+    /// Takes a node out of all tallies, before it changes.
+    pub(crate) fn detach_node(
+        &mut self,
+        node: NodeIdx,
+        eligible: &EligibleNodes,
+        topology: &Topology,
+    ) {
+        for census in self.slots.iter_mut().flatten() {
+            let there = census.per_node.get(node.index()).copied().unwrap_or(0);
+            for tally in &mut census.tallies {
+                tally.change(node, -there, eligible, topology);
+                if eligible.contains(tally.key.eligibility, node)
+                    && let Some(domain) = tally.domain(node, topology)
+                {
+                    tally.tally.remove_place(domain);
+                }
+            }
+        }
+    }
+
+    /// Puts a node into all tallies that count it, after it changed.
+    pub(crate) fn attach_node(
+        &mut self,
+        node: NodeIdx,
+        nodes: usize,
+        eligible: &EligibleNodes,
+        topology: &Topology,
+    ) {
+        for census in self.slots.iter_mut().flatten() {
+            census.grow(nodes);
+            let there = census.per_node[node.index()];
+            for tally in &mut census.tallies {
+                if eligible.contains(tally.key.eligibility, node)
+                    && let Some(domain) = tally.domain(node, topology)
+                {
+                    tally.tally.add_place(domain);
+                }
+                tally.change(node, there, eligible, topology);
+            }
+        }
+    }
+
+    /// Makes room for a slot of a node that is not there yet.
+    pub(crate) fn grow(&mut self, nodes: usize) {
+        for census in self.slots.iter_mut().flatten() {
+            census.grow(nodes);
+        }
+    }
+
+    /// Censuses asked for from now on stay until the next call.
+    pub(crate) fn pin_from_now(&mut self) {
+        self.pinned_from = self.clock;
+    }
+
+    /// Drops the censuses that were not asked for longest until the rest fits the budget, except pinned ones.
+    pub(crate) fn evict(&mut self, dropped: &mut Vec<CensusId>) {
+        let mut bytes: usize = self.slots.iter().flatten().map(Census::bytes).sum();
+        while bytes > self.bytes_max {
+            let others = self.iter().filter(|(_, c)| c.last_used <= self.pinned_from);
+            let Some(oldest) = others.min_by_key(|(_, c)| c.last_used).map(|(id, _)| id) else {
+                return;
+            };
+            bytes -= self.drop_census(oldest);
+            dropped.push(oldest);
+        }
+    }
+
+    /// Drops every census that `which` names.
+    pub(crate) fn drop_where(
+        &mut self,
+        which: impl Fn(&CensusKey) -> bool,
+        dropped: &mut Vec<CensusId>,
+    ) {
+        let ids: Vec<CensusId> = self
+            .iter()
+            .filter(|(_, c)| which(&c.key))
+            .map(|(id, _)| id)
+            .collect();
+        for id in ids {
+            self.drop_census(id);
+            dropped.push(id);
+        }
+    }
+
+    fn drop_census(&mut self, id: CensusId) -> usize {
+        let census = self.slots[id.index()].take().expect("listed a moment ago");
+        self.by_key.remove(&census.key);
+        self.free.push(id);
+        self.evicted += 1;
+        census.bytes()
+    }
+}
+
+impl DomainTally {
+    /// Counts from the per-node figures: the plain recount, in one pass over the nodes.
+    fn fill(&mut self, per_node: &[i32], eligible: &EligibleNodes, topology: &Topology) {
+        let column = topology.column(self.key.key);
+        // Sums first, places after: each domain then enters the levels once.
+        let mut sums = vec![0i32; column.len()];
+        let mut places = vec![0u32; column.len()];
+        for node in eligible
+            .nodes(self.key.eligibility)
+            .ones()
+            .map(NodeIdx::from)
+        {
+            if let Some(domain) = self.domain(node, topology) {
+                sums[domain.index()] += per_node.get(node.index()).copied().unwrap_or(0);
+                places[domain.index()] += 1;
+            }
+        }
+        self.tally = Tally::of_counts(sums, places);
+    }
+}

@@ -1,0 +1,91 @@
+//! Which nodes count for a constraint.
+//!
+//! Source: spec/scheduler §1.4 (node inclusion), §1.6 and §1.9 (nodes that lack a key).
+
+use fixedbitset::FixedBitSet;
+use strew_model::{Symbol, index_type, tolerates_all};
+
+use crate::class::{ClassTables, NodeAffinityId, TolerationsId};
+use crate::cluster::{NodeIdx, NodeRow};
+
+index_type! {
+    /// A rule of which nodes count, kept as a set of nodes.
+    pub struct EligibilityId;
+}
+
+/// A rule of which nodes count. The default: all nodes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Eligibility {
+    /// The node must have all of these labels (sorted).
+    pub required_keys: Box<[Symbol]>,
+    /// `nodeAffinityPolicy: Honor`: this node affinity must match.
+    pub node_affinity: Option<NodeAffinityId>,
+    /// `nodeTaintsPolicy: Honor`: these tolerations must suffice.
+    pub tolerations: Option<TolerationsId>,
+}
+
+impl Eligibility {
+    /// Whether the node counts.
+    pub fn admits(
+        &self,
+        node: &NodeRow,
+        tables: &ClassTables,
+        names: &strew_model::Interner,
+    ) -> bool {
+        let Some(fact) = node.fact() else {
+            return false;
+        };
+        self.required_keys
+            .iter()
+            .all(|&key| fact.labels.get(key).is_some())
+            && self
+                .node_affinity
+                .is_none_or(|id| tables.node_affinity_matches(id, fact, names))
+            && self
+                .tolerations
+                .is_none_or(|id| tolerates_all(tables.tolerations(id), &fact.taints))
+    }
+}
+
+/// The nodes that each rule in use admits.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct EligibleNodes {
+    rules: Vec<(Eligibility, FixedBitSet)>,
+}
+
+impl EligibleNodes {
+    pub(crate) fn find(&self, rule: &Eligibility) -> Option<EligibilityId> {
+        self.rules
+            .iter()
+            .position(|(r, _)| r == rule)
+            .map(EligibilityId::from)
+    }
+
+    pub(crate) fn add(&mut self, rule: Eligibility, nodes: FixedBitSet) -> EligibilityId {
+        self.rules.push((rule, nodes));
+        EligibilityId::from(self.rules.len() - 1)
+    }
+
+    #[inline]
+    pub(crate) fn contains(&self, id: EligibilityId, node: NodeIdx) -> bool {
+        self.rules[id.index()].1.contains(node.index())
+    }
+
+    pub(crate) fn nodes(&self, id: EligibilityId) -> &FixedBitSet {
+        &self.rules[id.index()].1
+    }
+
+    /// Asks every rule about a node again.
+    pub(crate) fn refresh(
+        &mut self,
+        node: NodeIdx,
+        row: &NodeRow,
+        tables: &ClassTables,
+        names: &strew_model::Interner,
+    ) {
+        for (rule, nodes) in &mut self.rules {
+            nodes.grow(node.index() + 1);
+            nodes.set(node.index(), rule.admits(row, tables, names));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What the world tells the cluster, as plain values.
+
+use std::sync::Arc;
+
+use strew_model::{Labels, Resources, Symbol, Taint};
+
+use crate::owners::OwnerRef;
+use crate::pod_spec::PodSpec;
+
+/// A node as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFact {
+    /// Its name.
+    pub name: Symbol,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its taints, in the order of the spec.
+    pub taints: Box<[Taint]>,
+    /// Whether it is cordoned.
+    pub unschedulable: bool,
+    /// What pods may ask for in all.
+    pub allocatable: Resources,
+    /// How many pods it takes; 0 where not told.
+    pub pods_max: i64,
+    /// Images that it has, each name with its size in bytes.
+    pub images: Box<[(Symbol, i64)]>,
+}
+
+/// A pod as it is now. A pod that has finished is not a fact: it is gone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodFact {
+    /// What identifies it.
+    pub uid: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its namespace.
+    pub namespace: Symbol,
+    /// Its labels.
+    pub labels: Labels,
+    /// Its controller.
+    pub owner: Option<OwnerRef>,
+    /// Whether it has a deletion timestamp.
+    pub terminating: bool,
+    /// The node that it is bound to.
+    pub node: Option<Symbol>,
+    /// What it asks for.
+    pub spec: PodSpec,
+}

@@ -1,0 +1,54 @@
+//! Which images stand on how many nodes.
+//!
+//! Source: `pkg/scheduler/backend/cache/cache.go` (image states), v1.36.3; spec/scheduler §3.11.
+
+use rustc_hash::FxHashMap;
+use strew_model::Symbol;
+
+/// An image name that some node has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageState {
+    /// Bytes, as first seen for that name.
+    pub size: i64,
+    /// How many nodes have it.
+    pub nodes: u32,
+}
+
+/// All image names that nodes have.
+#[derive(Debug, Clone, Default)]
+pub struct Images {
+    by_name: FxHashMap<Symbol, ImageState>,
+}
+
+impl Images {
+    /// What is known of an image name.
+    pub fn get(&self, name: Symbol) -> Option<ImageState> {
+        self.by_name.get(&name).copied()
+    }
+
+    /// Whether no node has any image.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    pub(crate) fn add(&mut self, images: &[(Symbol, i64)]) {
+        for &(name, size) in images {
+            let state = self
+                .by_name
+                .entry(name)
+                .or_insert(ImageState { size, nodes: 0 });
+            state.nodes += 1;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, images: &[(Symbol, i64)]) {
+        for &(name, _) in images {
+            if let Some(state) = self.by_name.get_mut(&name) {
+                state.nodes -= 1;
+                if state.nodes == 0 {
+                    self.by_name.remove(&name);
+                }
+            }
+        }
+    }
+}

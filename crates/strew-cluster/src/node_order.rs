@@ -1,0 +1,133 @@
+//! The order in which kube-scheduler looks at nodes: a node of each zone in turn.
+//!
+//! Source: `pkg/scheduler/backend/cache/node_tree.go`, v1.36.3; spec/scheduler §0 (zone key) and §4.6.
+
+use strew_model::{Labels, Symbol, well_known};
+
+use crate::cluster::NodeIdx;
+
+/// Region and zone; both empty where the node has neither label.
+pub type ZoneKey = (Symbol, Symbol);
+
+/// The zone key of a node with these labels: the labels before v1.17 win.
+pub fn zone_key(labels: &Labels) -> ZoneKey {
+    let first = |old, new| {
+        labels
+            .get(old)
+            .or_else(|| labels.get(new))
+            .unwrap_or(well_known::EMPTY)
+    };
+    (
+        first(well_known::REGION_BETA, well_known::REGION),
+        first(well_known::ZONE_BETA, well_known::ZONE),
+    )
+}
+
+/// Nodes by zone in order of arrival, and the list made of them.
+#[derive(Debug, Clone, Default)]
+pub struct NodeOrder {
+    /// Zones in order of first appearance; an emptied zone is removed.
+    zones: Vec<(ZoneKey, Vec<NodeIdx>)>,
+    list: Vec<NodeIdx>,
+    stale: bool,
+}
+
+impl NodeOrder {
+    /// A node arrived.
+    pub fn add(&mut self, node: NodeIdx, zone: ZoneKey) {
+        self.enter(node, zone);
+        self.stale = true;
+    }
+
+    /// A node left.
+    pub fn remove(&mut self, node: NodeIdx, zone: ZoneKey) {
+        self.leave(node, zone);
+        self.stale = true;
+    }
+
+    /// A node's zone changed. The list keeps the old order until a node comes or goes, as upstream's does.
+    pub fn rezone(&mut self, node: NodeIdx, from: ZoneKey, to: ZoneKey) {
+        if from != to {
+            self.leave(node, from);
+            self.enter(node, to);
+        }
+    }
+
+    /// Makes the list anew, if nodes came or went.
+    pub fn refresh(&mut self) {
+        if !std::mem::take(&mut self.stale) {
+            return;
+        }
+        self.list.clear();
+        let longest = self
+            .zones
+            .iter()
+            .map(|(_, nodes)| nodes.len())
+            .max()
+            .unwrap_or(0);
+        for round in 0..longest {
+            let of_round = self.zones.iter().filter_map(|(_, nodes)| nodes.get(round));
+            self.list.extend(of_round);
+        }
+    }
+
+    /// The nodes in the order of the last [`refresh`](Self::refresh).
+    pub fn list(&self) -> &[NodeIdx] {
+        &self.list
+    }
+
+    /// Whether [`refresh`](Self::refresh) is due.
+    pub fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    fn enter(&mut self, node: NodeIdx, zone: ZoneKey) {
+        match self.zones.iter_mut().find(|(z, _)| *z == zone) {
+            Some((_, nodes)) => nodes.push(node),
+            None => self.zones.push((zone, vec![node])),
+        }
+    }
+
+    fn leave(&mut self, node: NodeIdx, zone: ZoneKey) {
+        if let Some(i) = self.zones.iter().position(|(z, _)| *z == zone) {
+            self.zones[i].1.retain(|&n| n != node);
+            if self.zones[i].1.is_empty() {
+                self.zones.remove(i);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_take_turns() {
+        let mut order = NodeOrder::default();
+        let (a, b) = (
+            (Symbol::default(), well_known::ZONE),
+            (Symbol::default(), well_known::REGION),
+        );
+        for (node, zone) in [(0, a), (1, a), (2, b), (3, a), (4, b)] {
+            order.add(NodeIdx(node), zone);
+        }
+        order.refresh();
+        let list = |order: &NodeOrder| order.list().iter().map(|n| n.0).collect::<Vec<_>>();
+        assert_eq!(list(&order), [0, 2, 1, 4, 3]);
+        order.rezone(NodeIdx(0), a, b);
+        order.refresh();
+        assert_eq!(
+            list(&order),
+            [0, 2, 1, 4, 3],
+            "a change of zone alone does not make the list anew"
+        );
+        order.remove(NodeIdx(4), b);
+        order.refresh();
+        assert_eq!(
+            list(&order),
+            [1, 2, 3, 0],
+            "node 0 moved to the end of zone b"
+        );
+    }
+}

@@ -1,0 +1,96 @@
+//! Services and controllers, from which the selector of default constraints is deduced.
+//!
+//! Source: `pkg/scheduler/framework/plugins/helper/spread.go`, v1.36.3; KEP-1258; spec/scheduler §1.5.
+
+use rustc_hash::FxHashMap;
+use strew_model::{Labels, Requirement, Selector, Symbol};
+
+/// The kinds of controllers whose selector is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum OwnerKind {
+    /// `v1 ReplicationController`.
+    ReplicationController,
+    /// `apps/v1 ReplicaSet`.
+    ReplicaSet,
+    /// `apps/v1 StatefulSet`.
+    StatefulSet,
+    /// Any other: nothing is deduced from it.
+    Other,
+}
+
+/// The controller of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OwnerRef {
+    /// Its kind, group and version.
+    pub kind: OwnerKind,
+    /// Its name.
+    pub name: Symbol,
+}
+
+/// All Services and controllers, by namespace.
+#[derive(Debug, Clone, Default)]
+pub struct Owners {
+    services: FxHashMap<Symbol, Vec<(Symbol, Labels)>>,
+    controllers: FxHashMap<(Symbol, OwnerRef), Selector>,
+    version: u64,
+}
+
+impl Owners {
+    /// A number that grows with every change, for those who keep what they deduced.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// A Service with a selector is there; `None`: it is gone, or selects nothing.
+    pub fn set_service(&mut self, namespace: Symbol, name: Symbol, selector: Option<Labels>) {
+        self.version += 1;
+        let services = self.services.entry(namespace).or_default();
+        services.retain(|&(n, _)| n != name);
+        services.extend(selector.map(|s| (name, s)));
+    }
+
+    /// A controller with this selector is there; `None`: it is gone.
+    pub fn set_controller(
+        &mut self,
+        namespace: Symbol,
+        owner: OwnerRef,
+        selector: Option<Selector>,
+    ) {
+        self.version += 1;
+        match selector {
+            Some(selector) => self.controllers.insert((namespace, owner), selector),
+            None => self.controllers.remove(&(namespace, owner)),
+        };
+    }
+
+    /// The Services of a namespace whose selector matches these labels, by name.
+    pub fn services_of(
+        &self,
+        namespace: Symbol,
+        labels: &Labels,
+    ) -> impl Iterator<Item = (Symbol, &Labels)> {
+        let services = self.services.get(&namespace).into_iter().flatten();
+        let labels = labels.clone();
+        services
+            .filter(move |(_, s)| labels.contains_all(s))
+            .map(|(n, s)| (*n, s))
+    }
+
+    /// The selector of a controller.
+    pub fn controller(&self, namespace: Symbol, owner: OwnerRef) -> Option<&Selector> {
+        self.controllers.get(&(namespace, owner))
+    }
+
+    /// The selector that default constraints get for a pod. Empty: the pod gets none.
+    pub fn deduce(&self, namespace: Symbol, labels: &Labels, owner: Option<OwnerRef>) -> Selector {
+        let mut requirements: Vec<Requirement> = Vec::new();
+        for (_, selector) in self.services_of(namespace, labels) {
+            let pairs = selector.iter();
+            requirements.extend(pairs.map(|(key, value)| Requirement::is_in(key, vec![value])));
+        }
+        if let Some(Selector::AllOf(own)) = owner.and_then(|o| self.controller(namespace, o)) {
+            requirements.extend(own.iter().cloned());
+        }
+        Selector::all_of(requirements)
+    }
+}

@@ -1,0 +1,166 @@
+//! What a pod asks for, as far as decisions look at it.
+
+use strew_model::{Labels, NodeSelectorTerm, Resources, Selector, Symbol, Toleration};
+
+/// The part of a pod's spec that decides. Equal specs are kept once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct PodSpec {
+    /// `spec.schedulerName`.
+    pub scheduler_name: Symbol,
+    /// `spec.priority`, or 0.
+    pub priority: i32,
+    /// What filters ask a node for (spec/scheduler §3.8).
+    pub requests: Resources,
+    /// CPU (milli) and memory (bytes) for the score of `NodeResourcesFit`: containers without a request count with
+    /// 100m and 200Mi, and pod-level requests are not looked at (a quirk of v1.36.3).
+    pub scored: (i64, i64),
+    /// What it takes on the node that it is on.
+    pub used: Resources,
+    /// The same for scores: containers without a request count with 100m and 200Mi.
+    pub used_scored: (i64, i64),
+    /// Which nodes it must be on.
+    pub node_affinity: NodeAffinity,
+    /// Which nodes it prefers: weight and term.
+    pub preferred_nodes: Box<[(i32, NodeSelectorTerm)]>,
+    /// Its tolerations.
+    pub tolerations: Box<[Toleration]>,
+    /// Ports of the host that it needs for itself.
+    pub host_ports: Box<[HostPort]>,
+    /// Normalized images of its init containers, containers and image volumes.
+    pub images: Box<[Symbol]>,
+    /// How many init containers and containers it has.
+    pub containers: u32,
+    /// Its own topology spread constraints, in the order of the spec.
+    pub spread: Box<[SpreadConstraint]>,
+    /// Affinity to other pods.
+    pub affinity: PodAffinity,
+    /// `spec.schedulingGates`.
+    pub gates: Box<[Symbol]>,
+    /// Needs that strew does not implement: such a pod stays Pending and says so.
+    pub unsupported: Box<[Unsupported]>,
+}
+
+/// Required node affinity: `spec.nodeSelector` and the required terms. Both must hold.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct NodeAffinity {
+    /// Labels that the node must have.
+    pub node_selector: Labels,
+    /// One of these terms must match; an empty list matches no node.
+    pub terms: Option<Box<[NodeSelectorTerm]>>,
+}
+
+impl NodeAffinity {
+    /// Whether nothing is required.
+    pub fn is_none(&self) -> bool {
+        self.node_selector.is_empty() && self.terms.is_none()
+    }
+}
+
+/// A port of the host, for one pod on a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HostPort {
+    /// `hostIP`; the symbol of `0.0.0.0` stands for every address and must be what `any_ip` says.
+    pub ip: Symbol,
+    /// Whether `ip` is the wildcard.
+    pub any_ip: bool,
+    /// TCP, UDP or SCTP.
+    pub protocol: Symbol,
+    /// The number.
+    pub port: i32,
+}
+
+impl HostPort {
+    /// Whether both cannot be on one node. Source: spec/scheduler §3.7.
+    pub fn conflicts_with(&self, other: &HostPort) -> bool {
+        self.port == other.port
+            && self.protocol == other.protocol
+            && (self.any_ip || other.any_ip || self.ip == other.ip)
+    }
+}
+
+/// A topology spread constraint, with defaults still absent where a person would want to see that they were.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SpreadConstraint {
+    /// Positive.
+    pub max_skew: i32,
+    /// The node label whose values are the domains.
+    pub key: Symbol,
+    /// `DoNotSchedule` (true) or `ScheduleAnyway`.
+    pub hard: bool,
+    /// Which pods of the namespace count.
+    pub selector: Selector,
+    /// Positive; 1 where not given.
+    pub min_domains: Option<i32>,
+    /// Whether required node affinity decides which nodes count. Default: Honor.
+    pub node_affinity_policy: Policy,
+    /// Whether untolerated taints decide which nodes count. Default: Ignore.
+    pub node_taints_policy: Policy,
+    /// Label keys whose values at the incoming pod are added to the selector.
+    pub match_label_keys: Box<[Symbol]>,
+}
+
+/// A node inclusion policy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    /// Nodes that fail the test do not count.
+    Honor,
+    /// The test is not made.
+    Ignore,
+}
+
+/// Affinity and anti-affinity to other pods.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct PodAffinity {
+    /// All must hold.
+    pub required: Box<[AffinityTerm]>,
+    /// None may hold.
+    pub required_anti: Box<[AffinityTerm]>,
+    /// Weight (negative for anti-affinity) and term.
+    pub preferred: Box<[(i32, AffinityTerm)]>,
+}
+
+impl PodAffinity {
+    /// Whether there is no term at all.
+    pub fn is_none(&self) -> bool {
+        self.required.is_empty() && self.required_anti.is_empty() && self.preferred.is_empty()
+    }
+}
+
+/// Pods that match, counted per value of a node label.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AffinityTerm {
+    /// The node label.
+    pub key: Symbol,
+    /// Which pods.
+    pub selector: Selector,
+    /// Namespaces listed.
+    pub namespaces: Box<[Symbol]>,
+    /// Namespaces by their labels; `Nothing` where absent. Absent with no namespace listed: the pod's own.
+    pub namespace_selector: Selector,
+}
+
+impl AffinityTerm {
+    /// Whether only the namespace of the pod that holds the term is meant.
+    pub fn is_own_namespace(&self) -> bool {
+        self.namespaces.is_empty() && self.namespace_selector == Selector::Nothing
+    }
+}
+
+/// A need that strew does not implement.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Unsupported {
+    /// A volume from a PersistentVolumeClaim, its volume and its claim.
+    Claim(Symbol, Symbol),
+    /// A generic ephemeral volume, which is a claim of its own.
+    EphemeralVolume(Symbol),
+    /// A volume of a kind that one node at a time may use (GCE PD, EBS, iSCSI, RBD), and the volume's name.
+    ExclusiveDisk(Symbol),
+    /// An inline CSI volume, whose driver limits how many a node takes.
+    InlineCsi(Symbol),
+    /// Dynamic resource allocation, and the claim's name.
+    ResourceClaim(Symbol),
+    /// A pod group that wants to be scheduled as a whole.
+    PodGroup(Symbol),
+    /// A selector that does not parse, and where it stands.
+    BadSelector(Symbol),
+}

@@ -1,0 +1,138 @@
+//! Domains of nodes: a column per topology key.
+
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
+use strew_model::{Labels, Symbol, index_type, well_known};
+use strew_spread::DomainIdx;
+
+use crate::cluster::NodeIdx;
+
+index_type! {
+    /// A topology key that some decision asked for.
+    pub struct KeyId;
+}
+
+/// The column of one topology key: each node's domain.
+#[derive(Debug, Clone)]
+pub struct TopologyColumn {
+    key: Symbol,
+    /// Values in order of first appearance. The empty value stands first: it is also the domain of nodes without the
+    /// label, for those who count such nodes (spec/scheduler §1.9).
+    values: IndexSet<Symbol, FxBuildHasher>,
+    /// Per node; [`MISSING`] where the node lacks the label.
+    domain_of: Vec<u32>,
+}
+
+/// In [`TopologyColumn::domains`]: the node lacks the label.
+pub const MISSING: u32 = u32::MAX;
+
+/// The domain of the empty value.
+pub const EMPTY_DOMAIN: DomainIdx = DomainIdx(0);
+
+impl TopologyColumn {
+    fn new(key: Symbol) -> Self {
+        let values = [well_known::EMPTY].into_iter().collect();
+        Self {
+            key,
+            values,
+            domain_of: Vec::new(),
+        }
+    }
+
+    /// The node label.
+    pub fn key(&self) -> Symbol {
+        self.key
+    }
+
+    /// The domain of a node.
+    #[inline]
+    pub fn domain(&self, node: NodeIdx) -> Option<DomainIdx> {
+        match self.domain_of[node.index()] {
+            MISSING => None,
+            domain => Some(DomainIdx(domain)),
+        }
+    }
+
+    /// Per node the index of its domain, or [`MISSING`].
+    pub fn domains(&self) -> &[u32] {
+        &self.domain_of
+    }
+
+    /// The label value that a domain stands for.
+    pub fn value(&self, domain: DomainIdx) -> Symbol {
+        self.values[domain.index()]
+    }
+
+    /// The domain of a label value, if some node had it.
+    pub fn domain_of_value(&self, value: Symbol) -> Option<DomainIdx> {
+        self.values
+            .get_index_of(&value)
+            .map(|i| DomainIdx(i as u32))
+    }
+
+    /// How many domains were met, the empty one included.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Never: the empty domain is always there.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    fn set(&mut self, node: NodeIdx, labels: Option<&Labels>) {
+        let domain = match labels.and_then(|l| l.get(self.key)) {
+            Some(value) => self.values.insert_full(value).0 as u32,
+            None => MISSING,
+        };
+        if self.domain_of.len() <= node.index() {
+            self.domain_of.resize(node.index() + 1, MISSING);
+        }
+        self.domain_of[node.index()] = domain;
+    }
+}
+
+/// The columns of all topology keys that were asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Topology {
+    columns: Vec<TopologyColumn>,
+}
+
+impl Topology {
+    /// The column of a key that was asked for before.
+    pub fn find(&self, key: Symbol) -> Option<KeyId> {
+        self.columns
+            .iter()
+            .position(|c| c.key == key)
+            .map(KeyId::from)
+    }
+
+    /// The column of an id of this table.
+    pub fn column(&self, id: KeyId) -> &TopologyColumn {
+        &self.columns[id.index()]
+    }
+
+    /// A column for `key`, filled from the labels of the nodes (`None`: no such node).
+    pub(crate) fn ensure<'a>(
+        &mut self,
+        key: Symbol,
+        nodes: impl ExactSizeIterator<Item = Option<&'a Labels>>,
+    ) -> KeyId {
+        if let Some(id) = self.find(key) {
+            return id;
+        }
+        let mut column = TopologyColumn::new(key);
+        for (i, labels) in nodes.enumerate() {
+            column.set(NodeIdx::from(i), labels);
+        }
+        self.columns.push(column);
+        KeyId::from(self.columns.len() - 1)
+    }
+
+    /// A node's labels are these now; `None`: it is gone.
+    pub(crate) fn set_node(&mut self, node: NodeIdx, labels: Option<&Labels>) {
+        for column in &mut self.columns {
+            column.set(node, labels);
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What each node answers to a question that many pods ask, kept current by following the nodes that change.
+
+use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use strew_cluster::{ChangeLog, Cluster, NodeAffinityId, NodeIdx, SpecId, TolerationsId};
+use strew_model::Resources;
+
+use crate::plan::ClassPlan;
+use crate::plugins::node_resources_balanced_allocation as balanced;
+use crate::plugins::{
+    image_locality, node_affinity, node_resources_fit, node_unschedulable, taint_toleration,
+};
+
+/// Calls `answer` for each node that changed since `seen`, or for all if that was too long ago.
+fn follow(log: &ChangeLog, seen: &mut u64, rows: usize, mut answer: impl FnMut(NodeIdx)) {
+    match log.since(*seen) {
+        Some(changed) if changed.len() < rows => changed.for_each(&mut answer),
+        _ => (0..rows).map(NodeIdx::from).for_each(&mut answer),
+    }
+    *seen = log.head();
+}
+
+/// Never equal to a log's head: the first sync asks all nodes.
+const NEVER: u64 = u64::MAX;
+
+/// The nodes that are not cordoned, whose taints are tolerated and that node affinity allows.
+pub(crate) struct Admitted {
+    pub(crate) nodes: FixedBitSet,
+    seen: u64,
+}
+
+/// A number per node.
+pub(crate) struct Column {
+    pub(crate) values: Vec<i32>,
+    /// How many of them are not 0: a column of zeros need not be walked.
+    pub(crate) nonzero: usize,
+    seen: u64,
+}
+
+impl Column {
+    fn new() -> Self {
+        Self {
+            values: Vec::new(),
+            nonzero: 0,
+            seen: NEVER,
+        }
+    }
+
+    fn set(&mut self, node: NodeIdx, value: i32) {
+        let old = std::mem::replace(&mut self.values[node.index()], value);
+        self.nonzero = self.nonzero - usize::from(old != 0) + usize::from(value != 0);
+    }
+
+    fn follow(&mut self, cluster: &Cluster, answer: impl Fn(NodeIdx) -> i32) {
+        let rows = cluster.node_rows();
+        self.values.resize(rows, 0);
+        let mut seen = self.seen;
+        follow(cluster.structure_changes(), &mut seen, rows, |node| {
+            self.set(node, answer(node))
+        });
+        self.seen = seen;
+    }
+}
+
+/// How a pod of some size fits each node.
+pub(crate) struct Shape {
+    pub(crate) fits: FixedBitSet,
+    /// `NodeResourcesFit` and `NodeResourcesBalancedAllocation`, per node.
+    pub(crate) scores: Vec<ShapeScores>,
+    seen: u64,
+}
+
+/// Scores of 0 to 100 of one node.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ShapeScores {
+    pub(crate) fit: u8,
+    pub(crate) balanced: u8,
+}
+
+/// What decides how a pod fits.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct ShapeKey {
+    pub(crate) requests: Resources,
+    pub(crate) scored: (i64, i64),
+}
+
+/// Rows of one kind of answer; the handle of a row is its place.
+struct Kept<K, T> {
+    by_key: FxHashMap<K, usize>,
+    rows: Vec<(K, T)>,
+}
+
+impl<K: Hash + Eq + Clone, T> Kept<K, T> {
+    fn ensure(&mut self, key: K, new: impl FnOnce() -> T) -> usize {
+        if let Some(&i) = self.by_key.get(&key) {
+            return i;
+        }
+        self.by_key.insert(key.clone(), self.rows.len());
+        self.rows.push((key, new()));
+        self.rows.len() - 1
+    }
+}
+
+impl<K, T> Default for Kept<K, T> {
+    fn default() -> Self {
+        Self {
+            by_key: FxHashMap::default(),
+            rows: Vec::new(),
+        }
+    }
+}
+
+/// All columns. When there are too many, all go, and those still in use are made again.
+#[derive(Default)]
+pub(crate) struct Columns {
+    admitted: Kept<(NodeAffinityId, TolerationsId), Admitted>,
+    prefer_taints: Kept<TolerationsId, Column>,
+    preferred_nodes: Kept<SpecId, Column>,
+    images: Kept<SpecId, Column>,
+    shapes: Kept<ShapeKey, Shape>,
+    epoch: u64,
+}
+
+/// Bytes that columns may take together.
+const BYTES_MAX: usize = 64 << 20;
+
+impl Columns {
+    /// Handles are good while this stays the same.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Starts afresh if what is kept has outgrown its budget.
+    pub(crate) fn bound(&mut self, nodes: usize) {
+        let columns = self.prefer_taints.rows.len()
+            + self.preferred_nodes.rows.len()
+            + self.images.rows.len();
+        let sets = self.admitted.rows.len() + self.shapes.rows.len();
+        let bytes = nodes * (4 * columns + 2 * self.shapes.rows.len()) + nodes / 8 * sets;
+        if bytes > BYTES_MAX {
+            let epoch = self.epoch + 1;
+            *self = Self {
+                epoch,
+                ..Self::default()
+            };
+        }
+    }
+
+    pub(crate) fn ensure_admitted(&mut self, key: (NodeAffinityId, TolerationsId)) -> usize {
+        self.admitted.ensure(key, || Admitted {
+            nodes: FixedBitSet::new(),
+            seen: NEVER,
+        })
+    }
+
+    pub(crate) fn ensure_prefer_taints(&mut self, key: TolerationsId) -> usize {
+        self.prefer_taints.ensure(key, Column::new)
+    }
+
+    pub(crate) fn ensure_preferred_nodes(&mut self, key: SpecId) -> usize {
+        self.preferred_nodes.ensure(key, Column::new)
+    }
+
+    pub(crate) fn ensure_images(&mut self, key: SpecId) -> usize {
+        self.images.ensure(key, Column::new)
+    }
+
+    pub(crate) fn ensure_shape(&mut self, key: ShapeKey) -> usize {
+        self.shapes.ensure(key, || Shape {
+            fits: FixedBitSet::new(),
+            scores: Vec::new(),
+            seen: NEVER,
+        })
+    }
+
+    /// Brings the columns of a plan up to date with the cluster.
+    pub(crate) fn sync(&mut self, plan: &ClassPlan, cluster: &Cluster) {
+        self.sync_admitted(plan.admitted, cluster);
+        self.sync_prefer_taints(plan.prefer_taints, cluster);
+        if let Some(row) = plan.preferred_nodes {
+            self.sync_preferred_nodes(row, cluster);
+        }
+        self.sync_images(plan.images, cluster);
+        self.sync_shape(plan.shape, cluster);
+    }
+
+    pub(crate) fn admitted(&self, plan: &ClassPlan) -> &FixedBitSet {
+        &self.admitted.rows[plan.admitted].1.nodes
+    }
+
+    pub(crate) fn prefer_taints(&self, plan: &ClassPlan) -> &Column {
+        &self.prefer_taints.rows[plan.prefer_taints].1
+    }
+
+    pub(crate) fn preferred_nodes(&self, plan: &ClassPlan) -> Option<&Column> {
+        plan.preferred_nodes
+            .map(|row| &self.preferred_nodes.rows[row].1)
+    }
+
+    pub(crate) fn images(&self, plan: &ClassPlan) -> &Column {
+        &self.images.rows[plan.images].1
+    }
+
+    pub(crate) fn shape(&self, plan: &ClassPlan) -> &Shape {
+        &self.shapes.rows[plan.shape].1
+    }
+
+    fn sync_admitted(&mut self, row: usize, cluster: &Cluster) {
+        let ((affinity, tolerations), admitted) = &mut self.admitted.rows[row];
+        let rows = cluster.node_rows();
+        admitted.nodes.grow(rows);
+        let nodes = &mut admitted.nodes;
+        let tolerations = cluster.tables().tolerations(*tolerations);
+        follow(
+            cluster.structure_changes(),
+            &mut admitted.seen,
+            rows,
+            |node| {
+                let allowed = cluster.node(node).fact().is_some_and(|fact| {
+                    node_unschedulable::allows(fact, tolerations)
+                        && taint_toleration::allows(fact, tolerations)
+                        && node_affinity::allows(cluster, *affinity, fact)
+                });
+                nodes.set(node.index(), allowed);
+            },
+        );
+    }
+
+    fn sync_prefer_taints(&mut self, row: usize, cluster: &Cluster) {
+        let (tolerations, column) = &mut self.prefer_taints.rows[row];
+        let tolerations = cluster.tables().tolerations(*tolerations);
+        column.follow(cluster, |node| {
+            taint_toleration::raw_score(cluster, node, tolerations)
+        });
+    }
+
+    fn sync_preferred_nodes(&mut self, row: usize, cluster: &Cluster) {
+        let (spec, column) = &mut self.preferred_nodes.rows[row];
+        let spec = cluster.tables().spec(*spec);
+        column.follow(cluster, |node| {
+            node_affinity::raw_score(cluster, node, spec)
+        });
+    }
+
+    fn sync_images(&mut self, row: usize, cluster: &Cluster) {
+        let (spec, column) = &mut self.images.rows[row];
+        let spec = cluster.tables().spec(*spec);
+        if column.seen != cluster.structure_changes().head() {
+            // A node more changes the share of nodes that have an image, thus every node's score.
+            column.seen = NEVER;
+        }
+        column.follow(cluster, |node| image_locality::score(cluster, node, spec));
+    }
+
+    fn sync_shape(&mut self, row: usize, cluster: &Cluster) {
+        let (key, shape) = &mut self.shapes.rows[row];
+        let rows = cluster.node_rows();
+        shape.fits.grow(rows);
+        shape.scores.resize(rows, ShapeScores::default());
+        let (fits, scores) = (&mut shape.fits, &mut shape.scores);
+        follow(cluster.usage_changes(), &mut shape.seen, rows, |node| {
+            let row = cluster.node(node);
+            fits.set(node.index(), node_resources_fit::fits(row, &key.requests));
+            scores[node.index()] = ShapeScores {
+                fit: node_resources_fit::score(row, key.scored),
+                balanced: balanced::score(row, &key.requests),
+            };
+        });
+    }
+}

@@ -1,0 +1,116 @@
+//! What a pod class resolves to: the tallies and columns that its decisions read.
+//!
+//! A plan is made once a class and stays good until something that it was made from changes ([`Basis`]).
+
+use strew_cluster::{ClassId, Cluster};
+
+use crate::columns::{Columns, ShapeKey};
+use crate::plugins::inter_pod_affinity::AffinityPlan;
+use crate::plugins::pod_topology_spread::SpreadPlan;
+use crate::plugins::selector_spread::SelectorSpreadPlan;
+use crate::profile::{PluginId, Profile};
+
+/// What a plan was made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Basis {
+    owners: u64,
+    evicted: u64,
+    columns: u64,
+    affinity_keys: (usize, usize),
+}
+
+impl Basis {
+    fn now(cluster: &Cluster, columns: &Columns) -> Self {
+        let tables = cluster.tables();
+        Self {
+            owners: cluster.owners().version(),
+            evicted: cluster.evicted(),
+            columns: columns.epoch(),
+            affinity_keys: (tables.anti_keys().len(), tables.preference_keys().len()),
+        }
+    }
+}
+
+/// The plan of one class.
+pub struct ClassPlan {
+    basis: Basis,
+    /// Topology spread.
+    pub spread: SpreadPlan,
+    /// Affinity to other pods.
+    pub affinity: AffinityPlan,
+    /// The legacy spreading score, where it is enabled.
+    pub selector_spread: Option<SelectorSpreadPlan>,
+    pub(crate) admitted: usize,
+    pub(crate) prefer_taints: usize,
+    pub(crate) preferred_nodes: Option<usize>,
+    pub(crate) images: usize,
+    pub(crate) shape: usize,
+}
+
+impl ClassPlan {
+    fn make(
+        cluster: &mut Cluster,
+        columns: &mut Columns,
+        profile: &Profile,
+        class: ClassId,
+    ) -> Self {
+        columns.bound(cluster.node_rows());
+        cluster.pin_censuses();
+        let spread = SpreadPlan::make(cluster, profile, class);
+        let affinity = AffinityPlan::make(cluster, profile, class);
+        let selector_spread = (profile.weight(PluginId::SelectorSpread) > 0)
+            .then(|| SelectorSpreadPlan::make(cluster, class));
+        let tables = cluster.tables();
+        let spec_id = tables.class(class).key.spec;
+        let (spec, parts) = (tables.spec(spec_id), tables.parts(spec_id));
+        let shape = ShapeKey {
+            requests: spec.requests.clone(),
+            scored: spec.scored,
+        };
+        Self {
+            admitted: columns.ensure_admitted((parts.node_affinity, parts.tolerations)),
+            prefer_taints: columns.ensure_prefer_taints(parts.tolerations),
+            preferred_nodes: (!spec.preferred_nodes.is_empty())
+                .then(|| columns.ensure_preferred_nodes(spec_id)),
+            images: columns.ensure_images(spec_id),
+            shape: columns.ensure_shape(shape),
+            spread,
+            affinity,
+            selector_spread,
+            // Making a plan may evict censuses, but never those that it uses: they are pinned.
+            basis: Basis::now(cluster, columns),
+        }
+    }
+}
+
+/// The plans of all classes that were decided on.
+#[derive(Default)]
+pub(crate) struct Plans {
+    by_class: Vec<Option<ClassPlan>>,
+}
+
+impl Plans {
+    /// The plan of a class, made or renewed if need be.
+    pub(crate) fn ensure(
+        &mut self,
+        cluster: &mut Cluster,
+        columns: &mut Columns,
+        profile: &Profile,
+        class: ClassId,
+    ) -> &ClassPlan {
+        if self.by_class.len() <= class.index() {
+            self.by_class.resize_with(class.index() + 1, || None);
+        }
+        let slot = &mut self.by_class[class.index()];
+        let good = slot
+            .as_ref()
+            .is_some_and(|plan| plan.basis == Basis::now(cluster, columns));
+        if !good {
+            *slot = None;
+        }
+        let plan = slot.get_or_insert_with(|| ClassPlan::make(cluster, columns, profile, class));
+        plan.spread.touch(cluster);
+        plan.affinity.touch(cluster);
+        plan
+    }
+}

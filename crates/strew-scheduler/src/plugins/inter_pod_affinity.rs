@@ -1,0 +1,210 @@
+//! InterPodAffinity: affinity and anti-affinity between pods, both ways. Source: spec/scheduler §3.10.
+//!
+//! Unlike spread, it counts pods that are being deleted.
+
+use strew_cluster::{CensusKey, ClassId, Cluster, Eligibility, KeyId, NodeIdx, TallyId, TallyKey};
+use strew_model::Symbol;
+
+use crate::profile::{PluginId, Profile};
+use crate::status::{Reason, Refusal};
+
+/// Counts of one kind per domain of one key.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    /// The topology key.
+    pub key: KeyId,
+    /// The counts.
+    pub tally: TallyId,
+}
+
+/// What the plugin reads for a class of pods.
+#[derive(Debug, Clone, Default)]
+pub struct AffinityPlan {
+    /// Existing pods' required anti-affinity terms that match the pod, by key (E).
+    pub unwelcome: Vec<Counted>,
+    /// Pods that match all required affinity terms, by each term's key (A).
+    pub wanted: Vec<Counted>,
+    /// Whether the pod matches all its own required affinity terms: then the first of a group may go anywhere.
+    pub matches_itself: bool,
+    /// Pods that match a required anti-affinity term, by that term's key (N).
+    pub unwanted: Vec<Counted>,
+    /// Weights of preferences, both ways, by key (T).
+    pub preferences: Vec<Counted>,
+}
+
+impl AffinityPlan {
+    /// Finds what to count for a class, counting what was not counted before.
+    pub fn make(cluster: &mut Cluster, profile: &Profile, class: ClassId) -> Self {
+        let tables = cluster.tables();
+        let key = tables.class(class).key.clone();
+        let (namespace, labels) = (key.namespace, key.labels);
+        let affinity = tables.parts(key.spec).affinity;
+        let own = tables.affinity(affinity).clone();
+        let anti_keys: Vec<Symbol> = tables.anti_keys().iter().copied().collect();
+        let mut preference_keys: Vec<Symbol> = own.preferred.iter().map(|(_, t)| t.key).collect();
+        let considers_existing =
+            !profile.ignore_preferred_terms_of_existing_pods || !own.preferred.is_empty();
+        if considers_existing {
+            preference_keys.extend(tables.preference_keys().iter().copied());
+        }
+        preference_keys.sort_unstable();
+        preference_keys.dedup();
+        let hard_weight = profile.hard_pod_affinity_weight;
+        let ignore_existing = profile.ignore_preferred_terms_of_existing_pods;
+
+        let mut plan = Self {
+            matches_itself: cluster.finds_itself(affinity, class),
+            ..Self::default()
+        };
+        for key in anti_keys {
+            plan.unwelcome.push(count(
+                cluster,
+                key,
+                CensusKey::Unwelcome {
+                    key,
+                    namespace,
+                    labels,
+                },
+            ));
+        }
+        for term in &own.required {
+            plan.wanted.push(count(
+                cluster,
+                term.key,
+                CensusKey::Wanted {
+                    namespace,
+                    affinity,
+                },
+            ));
+        }
+        for (i, term) in own.required_anti.iter().enumerate() {
+            let census = CensusKey::Unwanted {
+                namespace,
+                affinity,
+                term: i as u32,
+            };
+            plan.unwanted.push(count(cluster, term.key, census));
+        }
+        for key in preference_keys {
+            let census = CensusKey::Preference {
+                key,
+                namespace,
+                labels,
+                affinity,
+                hard_weight,
+                ignore_existing,
+            };
+            plan.preferences.push(count(cluster, key, census));
+        }
+        plan
+    }
+
+    /// Notes that the tallies are in use.
+    pub(crate) fn touch(&self, cluster: &mut Cluster) {
+        let all = [
+            &self.unwelcome,
+            &self.wanted,
+            &self.unwanted,
+            &self.preferences,
+        ];
+        all.into_iter()
+            .flatten()
+            .for_each(|c| cluster.touch_census(c.tally.census));
+    }
+
+    /// PreFilter's Skip: nothing that Filter would look at.
+    pub fn filter_is_skipped(&self, cluster: &Cluster) -> bool {
+        self.wanted.is_empty()
+            && self.unwanted.is_empty()
+            && self.unwelcome.iter().all(|c| !any(cluster, c))
+    }
+}
+
+fn count(cluster: &mut Cluster, key: Symbol, census: CensusKey) -> Counted {
+    let key = cluster.ensure_column(key);
+    let eligibility = cluster.ensure_eligibility(Eligibility::default());
+    let census = cluster.ensure_census(census);
+    let tally = cluster.ensure_tally(
+        census,
+        TallyKey {
+            key,
+            eligibility,
+            missing_as_empty: false,
+        },
+    );
+    Counted { key, tally }
+}
+
+/// Whether anything is counted anywhere.
+fn any(cluster: &Cluster, counted: &Counted) -> bool {
+    cluster.tally(counted.tally).maximum().unwrap_or(0) > 0
+}
+
+/// The count in a node's domain; `None` if the node lacks the label.
+fn count_at(cluster: &Cluster, counted: &Counted, node: NodeIdx) -> Option<i32> {
+    let domain = cluster.column(counted.key).domain(node)?;
+    Some(cluster.tally(counted.tally).count(domain))
+}
+
+/// Why a node is refused; `None` if it passes.
+pub fn filter(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> Option<Refusal> {
+    let plugin = PluginId::InterPodAffinity;
+    if !wanted_are_there(cluster, plan, node) {
+        return Some(Refusal::unresolvable(plugin, Reason::PodAffinity));
+    }
+    let there = |counted: &Counted| count_at(cluster, counted, node).is_some_and(|n| n > 0);
+    if plan.unwanted.iter().any(there) {
+        return Some(Refusal::unschedulable(plugin, Reason::PodAntiAffinity));
+    }
+    if plan.unwelcome.iter().any(there) {
+        return Some(Refusal::unschedulable(plugin, Reason::ExistingAntiAffinity));
+    }
+    None
+}
+
+fn wanted_are_there(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> bool {
+    let mut all = true;
+    for counted in &plan.wanted {
+        match count_at(cluster, counted, node) {
+            None => return false,
+            Some(count) => all &= count > 0,
+        }
+    }
+    all || (plan.matches_itself && !plan.wanted.iter().any(|c| any(cluster, c)))
+}
+
+/// Scores the feasible nodes. Returns false, and scores nothing, if nothing is preferred.
+pub(crate) fn score(
+    cluster: &Cluster,
+    plan: &AffinityPlan,
+    feasible: &[NodeIdx],
+    out: &mut Vec<i32>,
+) -> bool {
+    out.clear();
+    let counts = |c: &&Counted| {
+        let tally = cluster.tally(c.tally);
+        tally.counts().iter().any(|&n| n != 0)
+    };
+    let used: Vec<&Counted> = plan.preferences.iter().filter(counts).collect();
+    if used.is_empty() {
+        return false;
+    }
+    let sum = |node: &NodeIdx| {
+        used.iter()
+            .filter_map(|c| count_at(cluster, c, *node))
+            .sum::<i32>()
+    };
+    out.extend(feasible.iter().map(sum));
+    let (min, max) = (
+        out.iter().copied().min().unwrap_or(0),
+        out.iter().copied().max().unwrap_or(0),
+    );
+    let range = i64::from(max) - i64::from(min);
+    for score in out.iter_mut() {
+        *score = match range {
+            0 => 0,
+            range => (100.0 * ((i64::from(*score) - i64::from(min)) as f64 / range as f64)) as i32,
+        };
+    }
+    true
+}

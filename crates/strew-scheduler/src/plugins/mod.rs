@@ -1,0 +1,31 @@
+//! The plugins, a file each, named as kube-scheduler names them.
+//!
+//! Each file holds its rule once: `allows`/`filter` for one node, `score` for one node or a list of nodes. Columns and
+//! tallies only remember the answers.
+
+pub mod image_locality;
+pub mod inter_pod_affinity;
+pub mod node_affinity;
+pub mod node_ports;
+pub mod node_resources_balanced_allocation;
+pub mod node_resources_fit;
+pub mod node_unschedulable;
+pub mod pod_topology_spread;
+pub mod selector_spread;
+pub mod taint_toleration;
+pub mod volumes;
+
+/// kube-scheduler's `DefaultNormalizeScore`: on a scale of 0 to 100 by the largest. Source: spec/scheduler §3.
+pub(crate) fn normalize(scores: &mut [i32], reverse: bool) {
+    let max = scores.iter().copied().max().unwrap_or(0);
+    if max == 0 {
+        if reverse {
+            scores.fill(100);
+        }
+        return;
+    }
+    for score in scores {
+        let share = (100 * i64::from(*score) / i64::from(max)) as i32;
+        *score = if reverse { 100 - share } else { share };
+    }
+}

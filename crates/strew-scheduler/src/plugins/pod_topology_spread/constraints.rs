@@ -1,0 +1,107 @@
+//! Which constraints hold for a pod: its own, or the defaults with a deduced selector.
+//!
+//! Source: spec/scheduler §1.3 (match label keys), §1.5 (defaults); KEP-1258, KEP-3243.
+
+use strew_cluster::{ClassId, Cluster, SpreadConstraint};
+use strew_model::{Labels, Requirement, Selector, Symbol};
+
+use crate::profile::{Compat, DefaultConstraints, Profile};
+
+/// Where constraints come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// The pod's spec.
+    Pod,
+    /// `defaultingType: System`.
+    SystemDefaults,
+    /// `defaultingType: List`.
+    ListDefaults,
+    /// Nowhere: the pod has none, and no default applies.
+    None,
+}
+
+/// The constraints that hold for a class of pods.
+#[derive(Debug, Clone)]
+pub struct Effective {
+    /// Where they come from.
+    pub origin: Origin,
+    /// In order, their selectors complete.
+    pub constraints: Vec<SpreadConstraint>,
+    /// Per constraint: whether the pod's own labels match.
+    pub self_match: Vec<bool>,
+}
+
+impl Effective {
+    /// The constraints of a class.
+    pub fn of(cluster: &Cluster, profile: &Profile, class: ClassId) -> Self {
+        let tables = cluster.tables();
+        let key = &tables.class(class).key;
+        let labels = tables.labels(key.labels);
+        let own = &tables.spec(key.spec).spread;
+        let (origin, constraints) = match own.is_empty() {
+            false => {
+                let merged = own
+                    .iter()
+                    .map(|c| with_match_label_keys(c, labels))
+                    .collect();
+                (Origin::Pod, merged)
+            }
+            true => defaults(cluster, profile, key.namespace, labels, key.owner),
+        };
+        let self_match = constraints
+            .iter()
+            .map(|c| c.selector.matches(labels))
+            .collect();
+        Self {
+            origin,
+            constraints,
+            self_match,
+        }
+    }
+}
+
+/// The constraint with the values that the pod has *now* under each of its match label keys.
+///
+/// The API server merges at creation since v1.34; for pods of before, this is the only place. Merging again changes
+/// nothing, unless a label was changed meanwhile: then no pod matches (spec/scheduler §1.3).
+fn with_match_label_keys(constraint: &SpreadConstraint, labels: &Labels) -> SpreadConstraint {
+    let keys = constraint.match_label_keys.iter();
+    let more = keys.filter_map(|&key| Some(Requirement::is_in(key, vec![labels.get(key)?])));
+    SpreadConstraint {
+        selector: constraint.selector.and(more),
+        ..constraint.clone()
+    }
+}
+
+fn defaults(
+    cluster: &Cluster,
+    profile: &Profile,
+    namespace: Symbol,
+    labels: &Labels,
+    owner: Option<strew_cluster::OwnerRef>,
+) -> (Origin, Vec<SpreadConstraint>) {
+    let origin = match profile.default_constraints {
+        DefaultConstraints::System => Origin::SystemDefaults,
+        DefaultConstraints::List(_) => Origin::ListDefaults,
+    };
+    let constraints = profile.default_constraints.constraints();
+    if constraints.is_empty() {
+        return (Origin::None, constraints);
+    }
+    let selector = cluster.owners().deduce(namespace, labels, owner);
+    if selector.is_empty() {
+        return (Origin::None, Vec::new());
+    }
+    let fill = |constraint: SpreadConstraint| {
+        let own = SpreadConstraint {
+            selector: Selector::clone(&selector),
+            ..constraint
+        };
+        // Upstream parses match label keys of defaults and then drops them (kubernetes#129198).
+        match profile.compat {
+            Compat::V1_36 => own,
+            Compat::Strew => with_match_label_keys(&own, labels),
+        }
+    };
+    (origin, constraints.into_iter().map(fill).collect())
+}

@@ -1,0 +1,97 @@
+//! Filter: hard constraints. Source: spec/scheduler §1.8.
+
+use strew_cluster::{Cluster, NodeIdx};
+use strew_spread::{SkewCheck, Tally};
+
+use super::{HardConstraint, SpreadPlan};
+use crate::profile::PluginId;
+use crate::status::{Reason, Refusal};
+
+/// The verdict of one hard constraint on one node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// The node lacks the topology label.
+    NoDomain,
+    /// The sum.
+    Checked(SkewCheck),
+}
+
+impl Verdict {
+    /// Whether the node passes.
+    pub fn allowed(self) -> bool {
+        matches!(self, Self::Checked(check) if check.allowed())
+    }
+}
+
+/// The verdict of one constraint, counting from `tally`.
+pub fn verdict(
+    cluster: &Cluster,
+    constraint: &HardConstraint,
+    tally: &Tally,
+    node: NodeIdx,
+) -> Verdict {
+    match cluster.column(constraint.key).domain(node) {
+        None => Verdict::NoDomain,
+        Some(domain) => {
+            Verdict::Checked(constraint.limit.check(tally, domain, constraint.self_match))
+        }
+    }
+}
+
+/// Why a node is refused; `None` if it passes. The first constraint that fails decides.
+pub fn filter(cluster: &Cluster, plan: &SpreadPlan, node: NodeIdx) -> Option<Refusal> {
+    filter_with(cluster, plan, node, |constraint| {
+        cluster.tally(constraint.tally)
+    })
+}
+
+/// The same, counting from tallies of the caller's.
+pub fn filter_with<'a>(
+    cluster: &'a Cluster,
+    plan: &SpreadPlan,
+    node: NodeIdx,
+    tally: impl Fn(&HardConstraint) -> &'a Tally,
+) -> Option<Refusal> {
+    plan.hard
+        .iter()
+        .find_map(|c| match verdict(cluster, c, tally(c), node) {
+            Verdict::NoDomain => Some(Refusal::unresolvable(
+                PluginId::PodTopologySpread,
+                Reason::MissingTopologyLabel,
+            )),
+            checked if checked.allowed() => None,
+            _ => Some(Refusal::unschedulable(
+                PluginId::PodTopologySpread,
+                Reason::Skew,
+            )),
+        })
+}
+
+/// A constraint made ready for many nodes: a domain passes while its count is at most `highest`.
+pub(crate) struct Gate<'a> {
+    domains: &'a [u32],
+    counts: &'a [i32],
+    highest: i64,
+}
+
+impl<'a> Gate<'a> {
+    pub(crate) fn of(cluster: &'a Cluster, constraint: &HardConstraint) -> Self {
+        let tally = cluster.tally(constraint.tally);
+        Self {
+            domains: cluster.column(constraint.key).domains(),
+            counts: tally.counts(),
+            highest: constraint.limit.highest_count(tally, constraint.self_match),
+        }
+    }
+
+    /// Whether a node passes. A missing label is a domain beyond all others.
+    #[inline]
+    pub(crate) fn passes(&self, node: NodeIdx) -> bool {
+        let domain = self.domains[node.index()];
+        match self.counts.get(domain as usize) {
+            Some(&count) => i64::from(count) <= self.highest,
+            // A domain that no counted node makes up holds nothing.
+            None => domain != strew_cluster::topology::MISSING && self.highest >= 0,
+        }
+    }
+}

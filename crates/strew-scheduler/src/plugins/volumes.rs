@@ -1,0 +1,37 @@
+//! What strew does not implement yet: volumes that need placing, dynamic resources, pod groups.
+//!
+//! Such a pod stays Pending with a reason that says so; it is never placed as if the need were not there
+//! (spec/scheduler §3.12, §3.13, §3.17).
+
+use strew_cluster::{PodSpec, Unsupported};
+
+use crate::profile::PluginId;
+use crate::status::{Code, Reason, Refusal};
+
+/// PreFilter: the first need that is not implemented, as the plugin that would look at it.
+pub fn refuse(spec: &PodSpec) -> Option<Refusal> {
+    let need = spec.unsupported.first()?;
+    let plugin = match need {
+        Unsupported::Claim(..) | Unsupported::EphemeralVolume(_) => PluginId::VolumeBinding,
+        Unsupported::ExclusiveDisk(_) => PluginId::VolumeRestrictions,
+        Unsupported::InlineCsi(_) => PluginId::NodeVolumeLimits,
+        Unsupported::ResourceClaim(_) => PluginId::DynamicResources,
+        Unsupported::PodGroup(_) => PluginId::GangScheduling,
+        Unsupported::BadSelector(_) => PluginId::PodTopologySpread,
+    };
+    let code = match need {
+        Unsupported::BadSelector(_) => Code::Error,
+        _ => Code::UnschedulableAndUnresolvable,
+    };
+    let reasons = spec
+        .unsupported
+        .iter()
+        .cloned()
+        .map(Reason::Unsupported)
+        .collect();
+    Some(Refusal {
+        plugin,
+        code,
+        reasons,
+    })
+}

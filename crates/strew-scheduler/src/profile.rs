@@ -1,0 +1,209 @@
+//! Which plugins decide, with which weights and arguments.
+//!
+//! Source: spec/scheduler §2.10 (the default profile of v1.36.3), §1.5 (default constraints), §3.8 (scoring).
+
+use std::fmt;
+
+use strew_cluster::{Policy, SpreadConstraint};
+use strew_model::{Selector, well_known};
+
+/// The plugins of the default profile that decide something, in kube-scheduler's order, and the legacy one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PluginId {
+    /// Pods with scheduling gates are not tried.
+    SchedulingGates,
+    /// Cordoned nodes.
+    NodeUnschedulable,
+    /// `spec.nodeName`.
+    NodeName,
+    /// Taints.
+    TaintToleration,
+    /// Node selector and affinity.
+    NodeAffinity,
+    /// Host ports.
+    NodePorts,
+    /// Room for what the pod asks for.
+    NodeResourcesFit,
+    /// Disks that one node at a time may use.
+    VolumeRestrictions,
+    /// Volumes that a driver attaches to one node.
+    NodeVolumeLimits,
+    /// Claims.
+    VolumeBinding,
+    /// Topology spread constraints, own and default ones.
+    PodTopologySpread,
+    /// Affinity to other pods.
+    InterPodAffinity,
+    /// Dynamic resource allocation.
+    DynamicResources,
+    /// Pods that are scheduled as a group.
+    GangScheduling,
+    /// Even use of resources.
+    NodeResourcesBalancedAllocation,
+    /// Images that are already there.
+    ImageLocality,
+    /// The spreading score before default constraints (spec/scheduler §6).
+    SelectorSpread,
+}
+
+impl PluginId {
+    /// kube-scheduler's name of the plugin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SchedulingGates => "SchedulingGates",
+            Self::NodeUnschedulable => "NodeUnschedulable",
+            Self::NodeName => "NodeName",
+            Self::TaintToleration => "TaintToleration",
+            Self::NodeAffinity => "NodeAffinity",
+            Self::NodePorts => "NodePorts",
+            Self::NodeResourcesFit => "NodeResourcesFit",
+            Self::VolumeRestrictions => "VolumeRestrictions",
+            Self::NodeVolumeLimits => "NodeVolumeLimits",
+            Self::VolumeBinding => "VolumeBinding",
+            Self::PodTopologySpread => "PodTopologySpread",
+            Self::InterPodAffinity => "InterPodAffinity",
+            Self::DynamicResources => "DynamicResources",
+            Self::GangScheduling => "GangScheduling",
+            Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
+            Self::ImageLocality => "ImageLocality",
+            Self::SelectorSpread => "SelectorSpread",
+        }
+    }
+}
+
+impl fmt::Display for PluginId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Whose choices are made where kube-scheduler's are only history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compat {
+    /// Decisions, tie rule and quirks of kube-scheduler v1.36.3.
+    #[default]
+    V1_36,
+    /// strew's own choices; each is in the table of differences in the docs.
+    Strew,
+}
+
+/// Which of several best nodes is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TieRule {
+    /// The first in pre-order of the binary heap over the feasible nodes, as v1.36.3 (spec/scheduler §2.5).
+    #[default]
+    Upstream136,
+    /// The smallest name, byte by byte.
+    FirstName,
+}
+
+/// The constraints of pods that have none of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum DefaultConstraints {
+    /// `defaultingType: System`: hostname maxSkew 3 and zone maxSkew 5, both soft; nodes need not have the labels.
+    #[default]
+    System,
+    /// `defaultingType: List`: exactly these, their selectors still to be deduced; nodes need all of the labels.
+    List(Vec<SpreadConstraint>),
+}
+
+impl DefaultConstraints {
+    /// The constraints themselves, selectors still to be deduced.
+    pub fn constraints(&self) -> Vec<SpreadConstraint> {
+        let soft = |key, max_skew| SpreadConstraint {
+            max_skew,
+            key,
+            hard: false,
+            selector: Selector::Nothing,
+            min_domains: None,
+            node_affinity_policy: Policy::Honor,
+            node_taints_policy: Policy::Ignore,
+            match_label_keys: Box::default(),
+        };
+        match self {
+            Self::System => vec![soft(well_known::HOSTNAME, 3), soft(well_known::ZONE, 5)],
+            Self::List(list) => list.clone(),
+        }
+    }
+}
+
+/// One scheduler profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Filter plugins in order: the first that refuses gives the node's reason.
+    pub filters: Vec<PluginId>,
+    /// Score plugins in order, with their weights.
+    pub scores: Vec<(PluginId, i64)>,
+    /// Arguments of `PodTopologySpread`.
+    pub default_constraints: DefaultConstraints,
+    /// Argument of `InterPodAffinity`: what a required affinity term of an existing pod weighs.
+    pub hard_pod_affinity_weight: i32,
+    /// Argument of `InterPodAffinity`.
+    pub ignore_preferred_terms_of_existing_pods: bool,
+    /// Whose choices.
+    pub compat: Compat,
+    /// Which of several best nodes.
+    pub ties: TieRule,
+}
+
+impl Default for Profile {
+    /// The default profile of kube-scheduler v1.36.3.
+    fn default() -> Self {
+        use PluginId::*;
+        Self {
+            filters: vec![
+                NodeUnschedulable,
+                NodeName,
+                TaintToleration,
+                NodeAffinity,
+                NodePorts,
+                NodeResourcesFit,
+                VolumeRestrictions,
+                NodeVolumeLimits,
+                VolumeBinding,
+                PodTopologySpread,
+                InterPodAffinity,
+                DynamicResources,
+            ],
+            scores: vec![
+                (TaintToleration, 3),
+                (NodeAffinity, 2),
+                (NodeResourcesFit, 1),
+                (PodTopologySpread, 2),
+                (InterPodAffinity, 2),
+                (NodeResourcesBalancedAllocation, 1),
+                (ImageLocality, 1),
+            ],
+            default_constraints: DefaultConstraints::System,
+            hard_pod_affinity_weight: 1,
+            ignore_preferred_terms_of_existing_pods: false,
+            compat: Compat::V1_36,
+            ties: TieRule::Upstream136,
+        }
+    }
+}
+
+impl Profile {
+    /// The default profile of the time before default constraints: `SelectorSpread` with weight 1 instead of them.
+    pub fn with_selector_spread() -> Self {
+        let mut profile = Self {
+            default_constraints: DefaultConstraints::List(Vec::new()),
+            ..Self::default()
+        };
+        profile.scores.push((PluginId::SelectorSpread, 1));
+        profile
+    }
+
+    /// Whether a filter plugin is enabled.
+    pub fn filters_with(&self, plugin: PluginId) -> bool {
+        self.filters.contains(&plugin)
+    }
+
+    /// The weight of a score plugin; 0 if it is not enabled.
+    pub fn weight(&self, plugin: PluginId) -> i64 {
+        self.scores
+            .iter()
+            .find(|&&(p, _)| p == plugin)
+            .map_or(0, |&(_, w)| w)
+    }
+}

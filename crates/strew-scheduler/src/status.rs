@@ -1,0 +1,223 @@
+//! Why a node, or a pod as a whole, is refused.
+
+use std::fmt;
+
+use smallvec::SmallVec;
+use strew_cluster::Unsupported;
+use strew_model::{Interner, Symbol};
+
+use crate::profile::PluginId;
+
+/// How final a refusal is. Source: spec/scheduler §2.2.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Code {
+    /// Evicting pods from the node might help.
+    Unschedulable,
+    /// Evicting pods would not help.
+    UnschedulableAndUnresolvable,
+    /// The attempt failed.
+    Error,
+}
+
+impl Code {
+    /// kube-scheduler's name of the code.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unschedulable => "Unschedulable",
+            Self::UnschedulableAndUnresolvable => "UnschedulableAndUnresolvable",
+            Self::Error => "Error",
+        }
+    }
+}
+
+/// One reason; [`Reason::text`] is kube-scheduler's sentence to the letter.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// The node is cordoned.
+    Cordoned,
+    /// `spec.nodeName` names another node.
+    OtherNodeName,
+    /// A taint that the pod does not tolerate.
+    UntoleratedTaint,
+    /// Node selector or affinity.
+    NodeAffinity,
+    /// `metadata.name` terms that no one name can meet.
+    ConflictingNames,
+    /// The node is not among those that these plugins narrowed the search to.
+    NarrowedOut(PluginId),
+    /// A host port is taken.
+    Ports,
+    /// The node has as many pods as it takes.
+    TooManyPods,
+    /// Not enough CPU left.
+    Cpu,
+    /// Not enough memory left.
+    Memory,
+    /// Not enough ephemeral storage left.
+    EphemeralStorage,
+    /// Not enough of another resource left.
+    Scalar(Symbol),
+    /// The skew would be too large.
+    Skew,
+    /// The node lacks a topology label.
+    MissingTopologyLabel,
+    /// Required affinity to pods.
+    PodAffinity,
+    /// Required anti-affinity to pods.
+    PodAntiAffinity,
+    /// Required anti-affinity of pods that are there.
+    ExistingAntiAffinity,
+    /// Something that strew does not implement.
+    Unsupported(Unsupported),
+}
+
+impl Reason {
+    /// The sentence.
+    pub fn text(&self, names: &Interner) -> String {
+        let fixed = match self {
+            Self::Cordoned => "node(s) were unschedulable",
+            Self::OtherNodeName => "node(s) didn't match the requested node name",
+            Self::UntoleratedTaint => "node(s) had untolerated taint(s)",
+            Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
+            Self::ConflictingNames => "pod affinity terms conflict",
+            Self::NarrowedOut(plugin) => {
+                return format!("node(s) didn't satisfy plugin(s) [{plugin}]");
+            }
+            Self::Ports => "node(s) didn't have free ports for the requested pod ports",
+            Self::TooManyPods => "Too many pods",
+            Self::Cpu => "Insufficient cpu",
+            Self::Memory => "Insufficient memory",
+            Self::EphemeralStorage => "Insufficient ephemeral-storage",
+            Self::Scalar(name) => return format!("Insufficient {}", names.text(*name)),
+            Self::Skew => "node(s) didn't match pod topology spread constraints",
+            Self::MissingTopologyLabel => {
+                "node(s) didn't match pod topology spread constraints (missing required label)"
+            }
+            Self::PodAffinity => "node(s) didn't match pod affinity rules",
+            Self::PodAntiAffinity => "node(s) didn't match pod anti-affinity rules",
+            Self::ExistingAntiAffinity => {
+                "node(s) didn't satisfy existing pods anti-affinity rules"
+            }
+            Self::Unsupported(need) => return unsupported(need, names),
+        };
+        fixed.to_owned()
+    }
+}
+
+fn unsupported(need: &Unsupported, names: &Interner) -> String {
+    let text = |symbol: Symbol| names.text(symbol);
+    let what = match need {
+        Unsupported::Claim(volume, claim) => {
+            format!(
+                "volume {:?} uses persistentvolumeclaim {:?}",
+                text(*volume),
+                text(*claim)
+            )
+        }
+        Unsupported::EphemeralVolume(volume) => {
+            format!(
+                "volume {:?} is a generic ephemeral volume (a claim)",
+                text(*volume)
+            )
+        }
+        Unsupported::ExclusiveDisk(volume) => {
+            format!(
+                "volume {:?} is a disk that one node at a time may use",
+                text(*volume)
+            )
+        }
+        Unsupported::InlineCsi(volume) => {
+            format!(
+                "volume {:?} is an inline CSI volume, which counts against the node's limit",
+                text(*volume)
+            )
+        }
+        Unsupported::ResourceClaim(claim) => format!("it uses resource claim {:?}", text(*claim)),
+        Unsupported::PodGroup(group) => format!("it belongs to pod group {:?}", text(*group)),
+        Unsupported::BadSelector(place) => return format!("{} is no valid selector", text(*place)),
+    };
+    format!("strew does not implement what this pod needs: {what}")
+}
+
+/// A node's refusal, with all reasons of the first plugin that refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The plugin; the plugin that narrowed the search, for [`Reason::NarrowedOut`].
+    pub plugin: PluginId,
+    /// How final it is.
+    pub code: Code,
+    /// The plugin's reasons, in its order.
+    pub reasons: SmallVec<[Reason; 2]>,
+}
+
+impl Refusal {
+    /// A refusal that evicting pods might cure.
+    pub fn unschedulable(plugin: PluginId, reason: Reason) -> Self {
+        Self {
+            plugin,
+            code: Code::Unschedulable,
+            reasons: [reason].into_iter().collect(),
+        }
+    }
+
+    /// A refusal that evicting pods would not cure.
+    pub fn unresolvable(plugin: PluginId, reason: Reason) -> Self {
+        Self {
+            plugin,
+            code: Code::UnschedulableAndUnresolvable,
+            reasons: [reason].into_iter().collect(),
+        }
+    }
+}
+
+/// Why a pod is on no node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unfit {
+    /// There is no node at all.
+    NoNodes,
+    /// A plugin refused the pod before any node was looked at.
+    PreFilter(Refusal),
+    /// Each node was refused, in the order in which they were looked at.
+    EveryNode(Vec<(strew_cluster::NodeIdx, Refusal)>),
+}
+
+impl Unfit {
+    /// kube-scheduler's sentence. Source: spec/scheduler §2.9.
+    pub fn message(&self, nodes: usize, names: &Interner) -> String {
+        match self {
+            Self::NoNodes => "no nodes available to schedule pods".to_owned(),
+            Self::PreFilter(refusal) => {
+                let reasons: Vec<String> = refusal.reasons.iter().map(|r| r.text(names)).collect();
+                format!("0/{nodes} nodes are available: {}.", reasons.join(", "))
+            }
+            Self::EveryNode(refusals) => {
+                let reasons = refusals.iter().flat_map(|(_, refusal)| &refusal.reasons);
+                format!(
+                    "0/{nodes} nodes are available: {}.",
+                    histogram(reasons, names)
+                )
+            }
+        }
+    }
+}
+
+/// `COUNT REASON` of each distinct reason, sorted as strings ("10 x" before "2 x"), as upstream does.
+fn histogram<'a>(reasons: impl Iterator<Item = &'a Reason>, names: &Interner) -> String {
+    let mut counts: indexmap::IndexMap<&Reason, usize, rustc_hash::FxBuildHasher> =
+        indexmap::IndexMap::default();
+    for reason in reasons {
+        *counts.entry(reason).or_default() += 1;
+    }
+    let mut lines: Vec<String> = counts
+        .iter()
+        .map(|(reason, n)| format!("{n} {}", reason.text(names)))
+        .collect();
+    lines.sort_unstable();
+    lines.join(", ")
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
