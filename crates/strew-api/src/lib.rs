@@ -2,3 +2,4 @@
 
 pub mod field;
 pub mod quantity;
+pub mod workloads;
