@@ -1,0 +1,144 @@
+//! DaemonSets: one pod for each node that should run it.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{
+    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec,
+    Toleration,
+};
+
+use super::eligibility;
+use super::owners::Owners;
+use super::template::{Maker, PodMaker, PodName, set_label, template_hash};
+use super::{ExpandError, Workload, WorkloadKind, name_of};
+
+/// What daemon pods tolerate whatever the template says: key, effect, only with host network.
+/// Source: `AddOrUpdateDaemonPodTolerations`.
+const TOLERATED: [(&str, &str, bool); 7] = [
+    ("node.kubernetes.io/not-ready", "NoExecute", false),
+    ("node.kubernetes.io/unreachable", "NoExecute", false),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule", false),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule", false),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule", false),
+    ("node.kubernetes.io/unschedulable", "NoSchedule", false),
+    ("node.kubernetes.io/network-unavailable", "NoSchedule", true),
+];
+
+const NODE_NAME_FIELD: &str = "metadata.name";
+
+pub(super) fn expand<'a>(
+    set: &'a DaemonSet,
+    nodes: &[Node],
+    owners: &Owners<'a>,
+    pods: &mut PodMaker<'_>,
+) -> Result<(), ExpandError> {
+    let Some(spec) = &set.spec else { return Ok(()) };
+    let maker = Maker {
+        kind: WorkloadKind::DaemonSet,
+        metadata: &set.metadata,
+        workload: &Workload::DaemonSet(set).reference(),
+    };
+    let present = owners.pods_of(maker.kind, &set.metadata);
+    let served: BTreeSet<&str> = present.filter_map(node_of).collect();
+    let template = with_tolerations(&spec.template);
+    let Some(pod_spec) = &template.spec else {
+        return Ok(());
+    };
+    let targets: Vec<&str> = nodes
+        .iter()
+        .filter(|node| should_run(pod_spec, node))
+        .map(|node| name_of(&node.metadata))
+        .filter(|node| !served.contains(node))
+        .collect();
+    pods.check_room(maker.workload, targets.len())?;
+    let hash = template_hash(&spec.template);
+    let base = format!("{}-", name_of(&set.metadata));
+    for node in targets {
+        pods.pod(maker, &template, PodName::Generate(base.clone()), |pod| {
+            set_label(pod, "controller-revision-hash", &hash);
+            pin(pod, node);
+        });
+    }
+    Ok(())
+}
+
+/// Source: `NodeShouldRunDaemonPod`. Room, ports, spread and other pods do not count.
+fn should_run(spec: &PodSpec, node: &Node) -> bool {
+    let named = spec.node_name.as_deref().unwrap_or_default();
+    (named.is_empty() || named == name_of(&node.metadata))
+        && eligibility::required_affinity_matches(spec, node)
+        && eligibility::tolerates_forbidding_taints(spec, node)
+}
+
+/// The node a daemon pod is on, or is meant for.
+fn node_of(pod: &Pod) -> Option<&str> {
+    let spec = pod.spec.as_ref()?;
+    if let Some(node) = spec.node_name.as_deref().filter(|node| !node.is_empty()) {
+        return Some(node);
+    }
+    let affinity = spec.affinity.as_ref()?.node_affinity.as_ref()?;
+    let required = affinity
+        .required_during_scheduling_ignored_during_execution
+        .as_ref()?;
+    let mut terms = required.node_selector_terms.iter();
+    let fields = terms.find_map(|term| term.match_fields.as_ref())?;
+    let field = fields.iter().find(|field| field.key == NODE_NAME_FIELD)?;
+    Some(field.values.as_ref()?.first()?.as_str())
+}
+
+fn with_tolerations(template: &PodTemplateSpec) -> PodTemplateSpec {
+    let mut template = template.clone();
+    if let Some(spec) = &mut template.spec {
+        let host_network = spec.host_network == Some(true);
+        let tolerations = spec.tolerations.get_or_insert_default();
+        for (key, effect, only_host_network) in TOLERATED {
+            if host_network || !only_host_network {
+                add_or_update(tolerations, toleration(key, effect));
+            }
+        }
+    }
+    template
+}
+
+fn toleration(key: &str, effect: &str) -> Toleration {
+    Toleration {
+        key: Some(key.to_string()),
+        operator: Some("Exists".to_string()),
+        effect: Some(effect.to_string()),
+        ..Toleration::default()
+    }
+}
+
+/// A toleration of the same key, operator, effect and value is replaced: it loses its time limit.
+fn add_or_update(tolerations: &mut Vec<Toleration>, added: Toleration) {
+    let same = tolerations.iter_mut().find(|given| {
+        given.key == added.key
+            && given.operator == added.operator
+            && given.effect == added.effect
+            && given.value.as_deref().unwrap_or_default().is_empty()
+    });
+    match same {
+        Some(given) => *given = added,
+        None => tolerations.push(added),
+    }
+}
+
+/// Replaces all required node affinity by the node's name.
+/// Source: `ReplaceDaemonSetPodNodeNameNodeAffinity`.
+fn pin(pod: &mut Pod, node: &str) {
+    let spec = pod.spec.get_or_insert_default();
+    spec.node_name = None;
+    let affinity = spec.affinity.get_or_insert_default();
+    let affinity = affinity.node_affinity.get_or_insert_default();
+    affinity.required_during_scheduling_ignored_during_execution = Some(NodeSelector {
+        node_selector_terms: vec![NodeSelectorTerm {
+            match_expressions: None,
+            match_fields: Some(vec![NodeSelectorRequirement {
+                key: NODE_NAME_FIELD.to_string(),
+                operator: "In".to_string(),
+                values: Some(vec![node.to_string()]),
+            }]),
+        }],
+    });
+}
