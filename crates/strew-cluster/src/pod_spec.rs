@@ -155,8 +155,8 @@ pub enum Unsupported {
     EphemeralVolume(Symbol),
     /// A volume of a kind that one node at a time may use (GCE PD, EBS, iSCSI, RBD), and the volume's name.
     ExclusiveDisk(Symbol),
-    /// An inline CSI volume, whose driver limits how many a node takes.
-    InlineCsi(Symbol),
+    /// An in-tree disk of which a node attaches only so many, and the volume's name.
+    CountedDisk(Symbol),
     /// Dynamic resource allocation, and the claim's name.
     ResourceClaim(Symbol),
     /// A pod group that wants to be scheduled as a whole.

@@ -456,7 +456,9 @@ impl<'a> Cycle<'a> {
             PluginId::VolumeRestrictions
             | PluginId::NodeVolumeLimits
             | PluginId::VolumeBinding
-            | PluginId::DynamicResources => true,
+            | PluginId::VolumeZone
+            | PluginId::DynamicResources
+            | PluginId::NodeDeclaredFeatures => true,
             _ => false,
         };
         self.profile
@@ -598,6 +600,8 @@ fn score_plugin(
             Some(plan) => each_if(selector_spread::score(cluster, plan, feasible, out)),
             None => Scores::None,
         },
+        // Without claims it scores every node 0; with claims the pod is not tried.
+        PluginId::DynamicResources => Scores::Same(0),
         _ => Scores::None,
     }
 }

@@ -30,12 +30,16 @@ pub enum PluginId {
     NodeVolumeLimits,
     /// Claims.
     VolumeBinding,
+    /// Volumes of one zone.
+    VolumeZone,
     /// Topology spread constraints, own and default ones.
     PodTopologySpread,
     /// Affinity to other pods.
     InterPodAffinity,
     /// Dynamic resource allocation.
     DynamicResources,
+    /// Features that kubelets declare.
+    NodeDeclaredFeatures,
     /// Pods that are scheduled as a group.
     GangScheduling,
     /// Even use of resources.
@@ -60,9 +64,11 @@ impl PluginId {
             Self::VolumeRestrictions => "VolumeRestrictions",
             Self::NodeVolumeLimits => "NodeVolumeLimits",
             Self::VolumeBinding => "VolumeBinding",
+            Self::VolumeZone => "VolumeZone",
             Self::PodTopologySpread => "PodTopologySpread",
             Self::InterPodAffinity => "InterPodAffinity",
             Self::DynamicResources => "DynamicResources",
+            Self::NodeDeclaredFeatures => "NodeDeclaredFeatures",
             Self::GangScheduling => "GangScheduling",
             Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
             Self::ImageLocality => "ImageLocality",
@@ -161,16 +167,20 @@ impl Default for Profile {
                 VolumeRestrictions,
                 NodeVolumeLimits,
                 VolumeBinding,
+                VolumeZone,
                 PodTopologySpread,
                 InterPodAffinity,
                 DynamicResources,
+                NodeDeclaredFeatures,
             ],
             scores: vec![
                 (TaintToleration, 3),
                 (NodeAffinity, 2),
                 (NodeResourcesFit, 1),
+                (VolumeBinding, 1),
                 (PodTopologySpread, 2),
                 (InterPodAffinity, 2),
+                (DynamicResources, 2),
                 (NodeResourcesBalancedAllocation, 1),
                 (ImageLocality, 1),
             ],

@@ -126,9 +126,9 @@ fn unsupported(need: &Unsupported, names: &Interner) -> String {
                 text(*volume)
             )
         }
-        Unsupported::InlineCsi(volume) => {
+        Unsupported::CountedDisk(volume) => {
             format!(
-                "volume {:?} is an inline CSI volume, which counts against the node's limit",
+                "volume {:?} is a disk of which a node attaches only so many",
                 text(*volume)
             )
         }

@@ -1,3 +1,32 @@
-//! The project's own automation.
+//! The project's own automation: `cargo xtask COMMAND`.
 
-fn main() {}
+mod conform;
+
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "The project's own automation")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors (.jsonl, .jsonl.gz)
+    Conform {
+        /// Vector files; the project's own without any
+        files: Vec<PathBuf>,
+        /// How many differences to show a file
+        #[arg(long, default_value_t = 3)]
+        show: usize,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    match Arguments::parse().command {
+        Command::Conform { files, show } => conform::run(files, show),
+    }
+}

@@ -14,7 +14,7 @@ pub fn refuse(spec: &PodSpec) -> Option<Refusal> {
     let plugin = match need {
         Unsupported::Claim(..) | Unsupported::EphemeralVolume(_) => PluginId::VolumeBinding,
         Unsupported::ExclusiveDisk(_) => PluginId::VolumeRestrictions,
-        Unsupported::InlineCsi(_) => PluginId::NodeVolumeLimits,
+        Unsupported::CountedDisk(_) => PluginId::NodeVolumeLimits,
         Unsupported::ResourceClaim(_) => PluginId::DynamicResources,
         Unsupported::PodGroup(_) => PluginId::GangScheduling,
         Unsupported::BadSelector(_) => PluginId::PodTopologySpread,

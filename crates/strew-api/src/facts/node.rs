@@ -1,0 +1,61 @@
+//! A Node into a fact.
+
+use k8s_openapi::api::core::v1 as core;
+use strew_cluster::NodeFact;
+use strew_model::{Effect, Interner, Taint};
+
+use super::amounts::{quantity, resources};
+use super::labels;
+use crate::field::{FieldError, FieldPath};
+
+/// A node as it is now.
+///
+/// # Errors
+/// Each allocatable quantity that no decision could be made from.
+pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<FieldError>> {
+    let spec = node.spec.as_ref();
+    let status = node.status.as_ref();
+    let path = FieldPath::root().child("status.allocatable");
+    // An API server fills allocatable from capacity where a kubelet has not told it.
+    let allocatable = status.and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
+    let amounts = resources(allocatable, &path, names)?;
+    let pods = allocatable.and_then(|list| list.get("pods"));
+    let pods_max = pods
+        .map_or(Ok(0), |q| quantity(q, &path.key("pods"), false))
+        .map_err(|e| vec![e])?;
+    let taints = spec.and_then(|s| s.taints.as_ref()).into_iter().flatten();
+    let images = status.and_then(|s| s.images.as_ref()).into_iter().flatten();
+    let images = images.flat_map(|image| {
+        let size = image.size_bytes.unwrap_or(0);
+        image.names.iter().flatten().map(move |name| (name, size))
+    });
+    Ok(NodeFact {
+        name: names.intern(node.metadata.name.as_deref().unwrap_or_default()),
+        labels: labels(node.metadata.labels.as_ref(), names),
+        taints: taints.filter_map(|t| taint(t, names)).collect(),
+        unschedulable: spec.and_then(|s| s.unschedulable).unwrap_or(false),
+        allocatable: amounts,
+        pods_max,
+        images: images
+            .map(|(name, size)| (names.intern(name), size))
+            .collect(),
+    })
+}
+
+fn taint(wire: &core::Taint, names: &mut Interner) -> Option<Taint> {
+    Some(Taint {
+        key: names.intern(&wire.key),
+        value: names.intern(wire.value.as_deref().unwrap_or_default()),
+        effect: effect(&wire.effect)?,
+    })
+}
+
+/// The effect of a name; an unknown one does nothing.
+pub(super) fn effect(name: &str) -> Option<Effect> {
+    match name {
+        "NoSchedule" => Some(Effect::NoSchedule),
+        "PreferNoSchedule" => Some(Effect::PreferNoSchedule),
+        "NoExecute" => Some(Effect::NoExecute),
+        _ => None,
+    }
+}

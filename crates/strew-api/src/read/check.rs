@@ -1,0 +1,299 @@
+//! A value against the schema of its kind: everything wrong at once.
+//!
+//! Presence is not judged here: Kubernetes' decoder, and k8s-openapi's, take a missing field as its
+//! zero value, and the API server's validation then says what is required, in its own words.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::nearest::nearest;
+use super::schema::{Fields, Schema, Shape, ShapeId};
+use crate::field::FieldPath;
+
+/// A field that can't be read as its kind wants it.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) path: FieldPath,
+    pub(super) kind: FaultKind,
+}
+
+#[derive(Debug)]
+pub(super) enum FaultKind {
+    /// No such field.
+    Unknown {
+        name: String,
+        /// A sibling that was probably meant.
+        meant: Option<String>,
+        /// Where a field of this name belongs.
+        home: Option<String>,
+    },
+    /// A value of another type.
+    Mistyped {
+        expected: &'static str,
+        found: String,
+        help: Option<&'static str>,
+    },
+    /// A number too large for its type.
+    OutOfRange { found: String, bits: u32 },
+}
+
+/// Faults reported of one object; its thousandth is no news.
+const FAULTS_MAX: usize = 100;
+
+/// Checks `value`, and puts the zero value where a list or a map holds `null`, as Kubernetes'
+/// decoder does: after a check without faults the typed decode succeeds.
+pub(super) fn check(schema: &Schema, value: &mut Value) -> Vec<Fault> {
+    let mut checker = Checker {
+        schema,
+        path: Vec::new(),
+        faults: Vec::new(),
+    };
+    checker.value(schema.root(), value);
+    checker.faults
+}
+
+struct Checker<'a> {
+    schema: &'a Schema,
+    /// The way to the value in hand; keys are copied only on the way to a fault.
+    path: Vec<PathStep<'a>>,
+    faults: Vec<Fault>,
+}
+
+#[derive(Clone)]
+enum PathStep<'a> {
+    Name(&'a str),
+    Key(String),
+    Index(usize),
+}
+
+impl<'a> Checker<'a> {
+    fn value(&mut self, id: ShapeId, value: &mut Value) {
+        if self.faults.len() >= FAULTS_MAX {
+            return;
+        }
+        let schema = self.schema;
+        match (schema.shape(id), value) {
+            // `null` is absence wherever a field stands.
+            (Shape::Any, _) | (_, Value::Null) => {}
+            (Shape::Object(fields), Value::Object(object)) => self.object(fields, object),
+            (Shape::Map(values), Value::Object(object)) => self.map(*values, object),
+            (Shape::List(element), Value::Array(elements)) => self.list(*element, elements),
+            (Shape::Boolean, Value::Bool(_)) => {}
+            (Shape::String | Shape::IntOrString | Shape::Quantity, Value::String(_)) => {}
+            (Shape::Number | Shape::Quantity, Value::Number(_)) => {}
+            (Shape::Timestamp, Value::String(text)) => {
+                if text.parse::<jiff::Timestamp>().is_err() {
+                    let found = Value::from(text.as_str());
+                    self.mistyped("a time like \"2006-01-02T15:04:05Z\"", &found);
+                }
+            }
+            (Shape::Int32 | Shape::IntOrString, Value::Number(number)) => {
+                let fits = number.as_i64().is_some_and(|n| i32::try_from(n).is_ok());
+                self.integer(fits, number, 32);
+            }
+            (Shape::Int64, Value::Number(number)) => self.integer(number.is_i64(), number, 64),
+            (shape, value) => self.mistyped(expectation(shape), value),
+        }
+    }
+
+    fn object(&mut self, fields: &'a Fields, object: &mut Map<String, Value>) {
+        for (name, value) in object {
+            let Some((known, id)) = fields.get(name) else {
+                self.unknown(fields, name);
+                continue;
+            };
+            self.path.push(PathStep::Name(known));
+            self.value(id, value);
+            self.path.pop();
+        }
+    }
+
+    fn map(&mut self, values: ShapeId, object: &mut Map<String, Value>) {
+        for (key, value) in object {
+            let is_plain = matches!(
+                (self.schema.shape(values), &*value),
+                (Shape::String | Shape::Quantity, Value::String(_))
+            );
+            if is_plain {
+                // Labels and requests, nearly always: no path needed.
+                continue;
+            }
+            self.path.push(PathStep::Key(key.clone()));
+            self.element(values, value);
+            self.path.pop();
+        }
+    }
+
+    fn list(&mut self, element: ShapeId, elements: &mut [Value]) {
+        for (index, value) in elements.iter_mut().enumerate() {
+            self.path.push(PathStep::Index(index));
+            self.element(element, value);
+            self.path.pop();
+        }
+    }
+
+    fn element(&mut self, id: ShapeId, value: &mut Value) {
+        if value.is_null() {
+            *value = zero(self.schema.shape(id));
+        }
+        self.value(id, value);
+    }
+
+    fn integer(&mut self, fits: bool, number: &serde_json::Number, bits: u32) {
+        if fits {
+            return;
+        }
+        let is_whole = number.as_f64().is_some_and(|n| n.fract() == 0.0);
+        let is_written_whole = number.is_i64() || number.is_u64();
+        let is_huge = is_whole && number.as_f64().is_some_and(|n| n.abs() >= HUGE);
+        if is_written_whole || is_huge {
+            let found = number.to_string();
+            self.fault(FaultKind::OutOfRange { found, bits });
+        } else {
+            self.mistyped("an integer", &Value::Number(number.clone()));
+        }
+    }
+
+    fn unknown(&mut self, fields: &Fields, name: &str) {
+        let meant = nearest(name, fields.names()).map(str::to_owned);
+        let home = match meant {
+            Some(_) => None,
+            None => self.schema.home_of(name),
+        };
+        let name = name.to_owned();
+        let path = self.path().child_owned(name.clone());
+        let kind = FaultKind::Unknown { name, meant, home };
+        self.faults.push(Fault { path, kind });
+    }
+
+    fn mistyped(&mut self, expected: &'static str, found: &Value) {
+        let help = match (expected, found) {
+            ("a string", Value::Bool(_)) => Some(
+                "put it in quotes: without them YAML's yes, no, on, off, true and false are booleans",
+            ),
+            ("a string", Value::Number(_)) => Some("put it in quotes"),
+            ("an integer" | "a boolean", Value::String(_)) => Some("leave the quotes out"),
+            _ => None,
+        };
+        let found = describe(found);
+        self.fault(FaultKind::Mistyped {
+            expected,
+            found,
+            help,
+        });
+    }
+
+    fn fault(&mut self, kind: FaultKind) {
+        let path = self.path();
+        self.faults.push(Fault { path, kind });
+    }
+
+    fn path(&self) -> FieldPath {
+        let steps = self.path.iter();
+        steps.fold(FieldPath::root(), |path, step| match step {
+            PathStep::Name(name) => path.child_owned((*name).to_owned()),
+            PathStep::Key(key) => path.key(key.clone()),
+            PathStep::Index(index) => path.index(*index),
+        })
+    }
+}
+
+/// 2^63: a whole number from here on is too large, whatever way it was written.
+const HUGE: f64 = 9_223_372_036_854_775_808.0;
+
+fn zero(shape: &Shape) -> Value {
+    match shape {
+        Shape::String => Value::from(""),
+        Shape::Quantity | Shape::IntOrString | Shape::Int32 | Shape::Int64 | Shape::Number => {
+            Value::from(0)
+        }
+        Shape::Boolean => Value::from(false),
+        Shape::List(_) => Value::Array(Vec::new()),
+        Shape::Map(_) | Shape::Object(_) => Value::Object(Map::new()),
+        Shape::Any | Shape::Timestamp => Value::Null,
+    }
+}
+
+fn expectation(shape: &Shape) -> &'static str {
+    match shape {
+        Shape::Any => "anything",
+        Shape::Boolean => "a boolean",
+        Shape::String => "a string",
+        Shape::Timestamp => "a time like \"2006-01-02T15:04:05Z\"",
+        Shape::Int32 | Shape::Int64 => "an integer",
+        Shape::Number => "a number",
+        Shape::Quantity => "a quantity like 2, 500m or \"1Gi\"",
+        Shape::IntOrString => "an integer or a string",
+        Shape::List(_) => "a list",
+        Shape::Map(_) | Shape::Object(_) => "an object",
+    }
+}
+
+/// Characters of a value that a message repeats; the source line shows the rest.
+const SHOWN_MAX: usize = 40;
+
+/// `the string "3"`, `an object`.
+pub(super) fn describe(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".to_owned(),
+        Value::Bool(value) => format!("the boolean {value}"),
+        Value::Number(number) => format!("the number {number}"),
+        Value::String(text) => format!("the string {}", shortened(text)),
+        Value::Array(_) => "a list".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+    }
+}
+
+/// The text in quotes, cut where it gets long.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+impl FaultKind {
+    /// A stable name for tools.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Unknown { .. } => "unknown-field",
+            Self::Mistyped { .. } => "wrong-type",
+            Self::OutOfRange { .. } => "out-of-range",
+        }
+    }
+
+    /// The way out, where there is one to name.
+    pub(super) fn help(&self) -> Option<String> {
+        match self {
+            Self::Unknown { name, home, .. } => {
+                let home = home.as_deref()?;
+                Some(format!("{} belongs at {home}", shortened(name)))
+            }
+            Self::Mistyped { help, .. } => help.map(str::to_owned),
+            Self::OutOfRange { .. } => None,
+        }
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name, meant, .. } => {
+                write!(f, "unknown field {}", shortened(name))?;
+                match meant {
+                    Some(meant) => write!(f, ", did you mean {meant:?}?"),
+                    None => Ok(()),
+                }
+            }
+            Self::Mistyped {
+                expected, found, ..
+            } => {
+                write!(f, "expected {expected}, found {found}")
+            }
+            Self::OutOfRange { found, bits } => {
+                write!(f, "{found} is out of the range of a {bits}-bit integer")
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! One problem of the input, as a value: what, where, and the way out.
+
+use serde_json::{Value, json};
+
+use super::source::{Place, Sources};
+use crate::field::{FieldError, FieldPath};
+
+/// A problem a person should see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// Whether the question can still be answered.
+    pub severity: Severity,
+    /// A stable name of the problem, for tools: `unknown-field`.
+    pub code: &'static str,
+    /// Where it stands, if it stands anywhere.
+    pub place: Option<Place>,
+    /// Kind, namespace and name of the object it is about: `Deployment shop/web`.
+    pub object: Option<String>,
+    /// The field inside the object.
+    pub path: Option<FieldPath>,
+    /// What is wrong; one sentence, lower case, no full stop.
+    pub message: String,
+    /// Other places that belong to it.
+    pub related: Vec<Related>,
+    /// What to do about it.
+    pub help: Option<String>,
+}
+
+/// How bad a [`Diagnostic`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The input is wrong; its object was not read.
+    Error,
+    /// Something was passed over.
+    Warning,
+}
+
+/// A second place of a [`Diagnostic`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Related {
+    /// Where.
+    pub place: Place,
+    /// What is there: `first defined here`.
+    pub label: String,
+}
+
+impl Severity {
+    /// `error` or `warning`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+impl Diagnostic {
+    /// An error with nothing but its message yet.
+    pub fn error(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Error,
+            code,
+            place: None,
+            object: None,
+            path: None,
+            message: message.into(),
+            related: Vec::new(),
+            help: None,
+        }
+    }
+
+    /// A warning with nothing but its message yet.
+    pub fn warning(code: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            severity: Severity::Warning,
+            ..Self::error(code, message)
+        }
+    }
+
+    /// A broken rule of the API server, in its own words; the advice comes along.
+    pub fn from_field_error(error: &FieldError, object: impl Into<String>, place: Place) -> Self {
+        Self {
+            path: Some(error.path.clone()),
+            help: error.help.clone(),
+            ..Self::error("invalid-field", error.to_string())
+        }
+        .about(object)
+        .at(place)
+    }
+
+    /// The same, at a place.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// The same, about an object.
+    #[must_use]
+    pub fn about(mut self, object: impl Into<String>) -> Self {
+        self.object = Some(object.into());
+        self
+    }
+
+    /// The same, about a field.
+    #[must_use]
+    pub fn in_field(mut self, path: FieldPath) -> Self {
+        self.path = Some(path);
+        self
+    }
+
+    /// The same, with advice.
+    #[must_use]
+    pub fn with_help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+
+    /// The same, with a second place.
+    #[must_use]
+    pub fn with_related(mut self, place: Place, label: impl Into<String>) -> Self {
+        let label = label.into();
+        self.related.push(Related { place, label });
+        self
+    }
+
+    /// The form for `-o json`; absent parts are left out.
+    pub fn to_json(&self, sources: &Sources) -> Value {
+        let mut fields = json!({
+            "severity": self.severity.name(),
+            "code": self.code,
+            "message": self.message,
+        });
+        if let Some(object) = &self.object {
+            fields["object"] = json!(object);
+        }
+        if let Some(path) = &self.path {
+            fields["field"] = json!(path.to_string());
+        }
+        if let Some(place) = self.place {
+            fields["place"] = place_json(place, sources);
+        }
+        if let Some(help) = &self.help {
+            fields["help"] = json!(help);
+        }
+        if !self.related.is_empty() {
+            let related = self.related.iter().map(|related| {
+                json!({"label": related.label, "place": place_json(related.place, sources)})
+            });
+            fields["related"] = related.collect();
+        }
+        fields
+    }
+}
+
+fn place_json(place: Place, sources: &Sources) -> Value {
+    json!({
+        "file": sources.file(place.file).name(),
+        "line": place.line,
+        "column": place.column,
+    })
+}

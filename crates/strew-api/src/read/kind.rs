@@ -1,0 +1,307 @@
+//! The kinds strew knows, and an object of any kind.
+
+use std::sync::OnceLock;
+
+use k8s_openapi::api::{apps, batch, core, node, policy, scheduling, storage};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::{ClusterResourceScope, Metadata, NamespaceResourceScope, Resource};
+use serde_json::Value;
+
+use super::nearest::nearest;
+use super::schema::Schema;
+
+/// Declares the modelled kinds once: their objects, and what must be known to read them.
+macro_rules! kinds {
+    ($($kind:ident: $type:ty,)*) => {
+        /// An object as its file gives it.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs, reason = "each variant is the Kubernetes kind of its name")]
+        pub enum KubeObject {
+            $($kind(Box<$type>),)*
+            /// A kind that strew does not know; nothing of it was checked.
+            Other(Box<OtherObject>),
+        }
+
+        /// A kind that strew knows.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(super) enum Kind {
+            $($kind,)*
+        }
+
+        impl Kind {
+            const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            pub(super) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => <$type as Resource>::KIND,)*
+                }
+            }
+
+            pub(super) fn api_version(self) -> &'static str {
+                match self {
+                    $(Self::$kind => <$type as Resource>::API_VERSION,)*
+                }
+            }
+
+            pub(super) fn is_namespaced(self) -> bool {
+                match self {
+                    $(Self::$kind => <<$type as Resource>::Scope as Scope>::IS_NAMESPACED,)*
+                }
+            }
+
+            /// What its objects may hold; made when first asked for.
+            pub(super) fn schema(self) -> &'static Schema {
+                match self {
+                    $(Self::$kind => {
+                        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+                        SCHEMA.get_or_init(Schema::of::<$type>)
+                    })*
+                }
+            }
+
+            pub(super) fn decode(self, value: Value) -> Result<KubeObject, serde_json::Error> {
+                Ok(match self {
+                    $(Self::$kind => KubeObject::$kind(serde_json::from_value(value)?),)*
+                })
+            }
+        }
+
+        impl KubeObject {
+            fn known(&self) -> Result<(Kind, &ObjectMeta), &OtherObject> {
+                match self {
+                    $(Self::$kind(object) => Ok((Kind::$kind, object.metadata())),)*
+                    Self::Other(other) => Err(other),
+                }
+            }
+        }
+
+        $(impl From<$type> for KubeObject {
+            fn from(object: $type) -> Self {
+                Self::$kind(Box::new(object))
+            }
+        })*
+    };
+}
+
+kinds! {
+    Node: core::v1::Node,
+    Pod: core::v1::Pod,
+    Namespace: core::v1::Namespace,
+    Service: core::v1::Service,
+    ReplicationController: core::v1::ReplicationController,
+    PersistentVolumeClaim: core::v1::PersistentVolumeClaim,
+    PersistentVolume: core::v1::PersistentVolume,
+    LimitRange: core::v1::LimitRange,
+    Deployment: apps::v1::Deployment,
+    ReplicaSet: apps::v1::ReplicaSet,
+    StatefulSet: apps::v1::StatefulSet,
+    DaemonSet: apps::v1::DaemonSet,
+    Job: batch::v1::Job,
+    CronJob: batch::v1::CronJob,
+    PriorityClass: scheduling::v1::PriorityClass,
+    PodDisruptionBudget: policy::v1::PodDisruptionBudget,
+    StorageClass: storage::v1::StorageClass,
+    RuntimeClass: node::v1::RuntimeClass,
+}
+
+/// An object of a kind that strew does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OtherObject {
+    /// Its `apiVersion`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace, if it names one: whether the kind has any is not known.
+    pub namespace: Option<String>,
+    /// Its name; configuration files have none.
+    pub name: String,
+}
+
+trait Scope {
+    const IS_NAMESPACED: bool;
+}
+
+impl Scope for ClusterResourceScope {
+    const IS_NAMESPACED: bool = false;
+}
+
+impl Scope for NamespaceResourceScope {
+    const IS_NAMESPACED: bool = true;
+}
+
+/// The namespace of an object that names none.
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
+
+impl KubeObject {
+    /// Group and version, as in the file: `apps/v1`.
+    pub fn api_version(&self) -> &str {
+        match self.known() {
+            Ok((kind, _)) => kind.api_version(),
+            Err(other) => &other.api_version,
+        }
+    }
+
+    /// The kind: `Deployment`.
+    pub fn kind(&self) -> &str {
+        match self.known() {
+            Ok((kind, _)) => kind.name(),
+            Err(other) => &other.kind,
+        }
+    }
+
+    /// The namespace: `default` where the file is silent, `None` for kinds that have none.
+    pub fn namespace(&self) -> Option<&str> {
+        match self.known() {
+            Ok((kind, metadata)) => {
+                let named = metadata
+                    .namespace
+                    .as_deref()
+                    .filter(|name| !name.is_empty());
+                kind.is_namespaced()
+                    .then(|| named.unwrap_or(DEFAULT_NAMESPACE))
+            }
+            Err(other) => other.namespace.as_deref(),
+        }
+    }
+
+    /// The name; empty for a pod that has only a `generateName`, and for nameless other objects.
+    pub fn name(&self) -> &str {
+        match self.known() {
+            Ok((_, metadata)) => metadata.name.as_deref().unwrap_or_default(),
+            Err(other) => &other.name,
+        }
+    }
+
+    /// The metadata, where the kind is known.
+    pub fn metadata(&self) -> Option<&ObjectMeta> {
+        self.known().ok().map(|(_, metadata)| metadata)
+    }
+
+    /// What diagnostics call it: `Deployment shop/web`.
+    pub fn label(&self) -> String {
+        label(self.kind(), self.namespace(), self.name())
+    }
+}
+
+/// `Deployment shop/web`, `Node a1`, or just the kind of an object without a name.
+pub(super) fn label(kind: &str, namespace: Option<&str>, name: &str) -> String {
+    match namespace {
+        _ if name.is_empty() => kind.to_owned(),
+        Some(namespace) => format!("{kind} {namespace}/{name}"),
+        None => format!("{kind} {name}"),
+    }
+}
+
+/// What `apiVersion` and `kind` say together.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A kind that strew knows.
+    Known(Kind),
+    /// A kind that strew knows, in a version that it does not.
+    WrongVersion(Kind),
+    /// No kind of that version, but nearly one.
+    Misspelt(Kind),
+    /// Something else.
+    Other,
+}
+
+/// Groups of Kubernetes itself from which kinds have moved away.
+const FORMER_GROUPS: [&str; 1] = ["extensions"];
+
+/// Tells which kind is meant.
+pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
+    let of_version = || {
+        Kind::ALL
+            .iter()
+            .filter(|known| known.api_version() == api_version)
+    };
+    if let Some(known) = of_version().find(|known| known.name() == kind) {
+        return Meaning::Known(*known);
+    }
+    let group = group_of(api_version);
+    let known = Kind::ALL.iter().find(|known| known.name() == kind);
+    if let Some(known) = known {
+        // `Service` of `serving.knative.dev` is another thing; `Deployment` of `v1` is a mistake.
+        let is_same_group = group_of(known.api_version()) == group;
+        let is_builtin = is_same_group
+            || FORMER_GROUPS.contains(&group)
+            || Kind::ALL
+                .iter()
+                .any(|other| group_of(other.api_version()) == group)
+            || Kind::ALL
+                .iter()
+                .any(|other| group_of(other.api_version()) == api_version);
+        return match is_builtin {
+            true => Meaning::WrongVersion(*known),
+            false => Meaning::Other,
+        };
+    }
+    let names = of_version().map(|known| known.name());
+    let meant = nearest(kind, names).filter(|_| !KINDS_PASSED_OVER.contains(&kind));
+    match of_version().find(|known| Some(known.name()) == meant) {
+        Some(known) => Meaning::Misspelt(*known),
+        None => Meaning::Other,
+    }
+}
+
+/// Real kinds of the groups above that look like a misspelt one.
+const KINDS_PASSED_OVER: [&str; 1] = ["PodTemplate"];
+
+/// `apps` of `apps/v1`, nothing of `v1`.
+pub(super) fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_which_kind_is_meant() {
+        let cases = [
+            ("apps/v1", "Deployment", Meaning::Known(Kind::Deployment)),
+            ("v1", "Pod", Meaning::Known(Kind::Pod)),
+            (
+                "apps/v1beta1",
+                "Deployment",
+                Meaning::WrongVersion(Kind::Deployment),
+            ),
+            (
+                "extensions/v1beta1",
+                "Deployment",
+                Meaning::WrongVersion(Kind::Deployment),
+            ),
+            (
+                "policy/v1beta1",
+                "PodDisruptionBudget",
+                Meaning::WrongVersion(Kind::PodDisruptionBudget),
+            ),
+            ("v1", "Deployment", Meaning::WrongVersion(Kind::Deployment)),
+            (
+                "apps",
+                "Deployment",
+                Meaning::WrongVersion(Kind::Deployment),
+            ),
+            ("serving.knative.dev/v1", "Service", Meaning::Other),
+            ("batch.volcano.sh/v1alpha1", "Job", Meaning::Other),
+            ("apps/v1", "Deploymnt", Meaning::Misspelt(Kind::Deployment)),
+            ("v1", "pod", Meaning::Misspelt(Kind::Pod)),
+            ("v1", "ConfigMap", Meaning::Other),
+            ("v1", "PodTemplate", Meaning::Other),
+            ("v1", "ServiceAccount", Meaning::Other),
+            ("v1", "Secret", Meaning::Other),
+            ("v1", "Endpoints", Meaning::Other),
+            ("v1", "Event", Meaning::Other),
+            ("v1", "ResourceQuota", Meaning::Other),
+            ("v1", "Binding", Meaning::Other),
+            ("v1", "ComponentStatus", Meaning::Other),
+            ("apps/v1", "ControllerRevision", Meaning::Other),
+            ("storage.k8s.io/v1", "CSIDriver", Meaning::Other),
+            ("storage.k8s.io/v1", "CSINode", Meaning::Other),
+            ("storage.k8s.io/v1", "VolumeAttachment", Meaning::Other),
+        ];
+        for (api_version, kind, expected) in cases {
+            assert_eq!(meaning(api_version, kind), expected, "{api_version} {kind}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Places of fields, found when a diagnostic asks for them: good input pays nothing.
+
+use std::rc::Rc;
+
+use super::document::{Document, Format, Origin};
+use super::json;
+use super::source::{FileId, LineStart, Place, Sources, Span};
+use super::tree::{Found, Occurrence};
+use super::yaml::{self, Node};
+use crate::field::{FieldPath, Step};
+
+/// Finds the places of fields; remembers the last document, since questions come in rows.
+pub struct Locator<'a> {
+    sources: &'a Sources,
+    last: Option<(FileId, Document, Outline)>,
+    /// The beginning of a line already numbered, from which to count on.
+    line: Option<(FileId, LineStart)>,
+}
+
+/// What is remembered of a document.
+enum Outline {
+    /// Where the elements of the top-level `items` begin; the rest is scanned.
+    Json { items: Vec<usize> },
+    /// The whole tree; none if the text can't be read.
+    Yaml(Option<Rc<Node>>),
+}
+
+impl<'a> Locator<'a> {
+    /// A locator in these files.
+    pub fn new(sources: &'a Sources) -> Self {
+        Self {
+            sources,
+            last: None,
+            line: None,
+        }
+    }
+
+    /// Keeps the tree of a document that was just read.
+    pub(super) fn remember(&mut self, file: FileId, document: Document, root: Rc<Node>) {
+        self.last = Some((file, document, Outline::Yaml(Some(root))));
+    }
+
+    /// The place of a field's value, or of its nearest existing ancestor.
+    ///
+    /// Cost: the document is parsed again, unless the previous question was about it too; then the
+    /// object is scanned.
+    pub fn place(&mut self, origin: &Origin, path: &FieldPath) -> Place {
+        let span = self.find(origin, path.steps(), Occurrence::Last).shown();
+        self.place_of_span(origin.file, span)
+    }
+
+    /// The place of a field's key, where the field itself is the trouble.
+    pub(super) fn key_place(&mut self, origin: &Origin, path: &FieldPath) -> Place {
+        let span = self
+            .find(origin, path.steps(), Occurrence::Last)
+            .shown_key();
+        self.place_of_span(origin.file, span)
+    }
+
+    /// The place of the first of several equal keys.
+    pub(super) fn first_key_place(&mut self, origin: &Origin, path: &FieldPath) -> Place {
+        let span = self
+            .find(origin, path.steps(), Occurrence::First)
+            .shown_key();
+        self.place_of_span(origin.file, span)
+    }
+
+    /// The place of bytes of a file; quick if places are asked for in order.
+    pub(super) fn place_of_span(&mut self, file: FileId, span: Span) -> Place {
+        let known = self.line.filter(|(known_file, _)| *known_file == file);
+        let known = known
+            .map(|(_, line)| line)
+            .filter(|line| line.at <= span.start);
+        let (place, line) = self
+            .sources
+            .place_after(known.unwrap_or_default(), file, span);
+        self.line = Some((file, line));
+        place
+    }
+
+    fn find(&mut self, origin: &Origin, steps: &[Step], which: Occurrence) -> Found {
+        let text = self.sources.file(origin.file).text();
+        let mut path = Vec::with_capacity(2 * origin.items.len() + steps.len());
+        for item in &origin.items {
+            path.push(Step::Name(ITEMS.into()));
+            path.push(Step::Index(*item as usize));
+        }
+        path.extend_from_slice(steps);
+        let document_start = origin.document.span.start;
+        match self.outline(origin.file, origin.document) {
+            Outline::Yaml(Some(root)) => root.find(&path, which),
+            Outline::Yaml(None) => Found {
+                key: None,
+                value: Span::new(document_start, document_start + 1),
+                is_collection: true,
+                is_complete: false,
+            },
+            Outline::Json { items } => {
+                let first_item = origin.items.first().map(|item| *item as usize);
+                match first_item.and_then(|item| items.get(item)) {
+                    Some(start) => json::find(text, *start, &path[2..], which),
+                    None => json::find(text, document_start, &path, which),
+                }
+            }
+        }
+    }
+
+    fn outline(&mut self, file: FileId, document: Document) -> &Outline {
+        let last = self.last.take();
+        let last = last.filter(|(f, d, _)| (*f, *d) == (file, document));
+        let text = self.sources.file(file).text();
+        let last = last.unwrap_or_else(|| (file, document, Outline::of(text, document)));
+        &self.last.insert(last).2
+    }
+}
+
+const ITEMS: &str = "items";
+
+impl Outline {
+    fn of(text: &str, document: Document) -> Self {
+        match document.format {
+            Format::Json => Self::Json {
+                items: json::elements(text, document.span.start, &[Step::Name(ITEMS.into())]),
+            },
+            Format::Yaml => {
+                let composed = yaml::compose(text, document.span);
+                Self::Yaml(composed.ok().map(|document| document.root))
+            }
+        }
+    }
+}
+
+/// The place of a field's value, or of its nearest existing ancestor; for more than one question
+/// a [`Locator`] saves work.
+pub fn locate(sources: &Sources, origin: &Origin, path: &FieldPath) -> Place {
+    Locator::new(sources).place(origin, path)
+}

@@ -1,0 +1,95 @@
+//! Diagnostics for people, in rustc's look.
+
+use annotate_snippets::{
+    AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,
+};
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::source::{Place, Sources, floor_char_boundary};
+
+/// All diagnostics, each with its source line, an empty line between them.
+pub fn render(diagnostics: &[Diagnostic], sources: &Sources, color: bool) -> String {
+    let renderer = match color {
+        true => Renderer::styled(),
+        false => Renderer::plain(),
+    };
+    let mut text = String::new();
+    for (index, diagnostic) in diagnostics.iter().enumerate() {
+        if index > 0 {
+            text.push('\n');
+        }
+        text.push_str(&renderer.render(&[group(diagnostic, sources)]));
+        text.push('\n');
+    }
+    text
+}
+
+fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
+    let level = match diagnostic.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(diagnostic.message.as_str());
+    let mut group = Group::with_title(title.id(diagnostic.code));
+    if let Some(place) = diagnostic.place {
+        group = group.elements(source_line(place, sources, AnnotationKind::Primary, ""));
+    }
+    for related in &diagnostic.related {
+        let kind = AnnotationKind::Context;
+        group = group.elements(source_line(related.place, sources, kind, &related.label));
+    }
+    if let Some(subject) = subject(diagnostic) {
+        group = group.element(Level::NOTE.message(normalize_untrusted_str(&subject)));
+    }
+    if let Some(help) = &diagnostic.help {
+        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+    }
+    group
+}
+
+/// The object and the field, as far as the message does not say them itself.
+fn subject(diagnostic: &Diagnostic) -> Option<String> {
+    let path = diagnostic.path.as_ref().map(ToString::to_string);
+    let path = path.filter(|path| !path.is_empty() && !diagnostic.message.starts_with(path));
+    match (&diagnostic.object, path) {
+        (Some(object), Some(path)) => Some(format!("{object}: {path}")),
+        (Some(object), None) => Some(object.clone()),
+        (None, path) => path,
+    }
+}
+
+/// Bytes of a line shown before and after the place; a line of a dump may have megabytes.
+const BEFORE_MAX: usize = 60;
+const AFTER_MAX: usize = 100;
+
+fn source_line<'a>(
+    place: Place,
+    sources: &'a Sources,
+    kind: AnnotationKind,
+    label: &'a str,
+) -> Vec<Element<'a>> {
+    let file = sources.file(place.file);
+    let text = file.text();
+    let start = place.span.start;
+    let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
+    let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
+    let shown_start = match start - line_start > BEFORE_MAX {
+        true => floor_char_boundary(text, start - BEFORE_MAX),
+        false => line_start,
+    };
+    let shown_end = match line_end - start > AFTER_MAX {
+        true => floor_char_boundary(text, start + AFTER_MAX),
+        false => line_end,
+    };
+    let end = place.span.end.min(shown_end);
+    let span = start - shown_start..end - shown_start;
+    let label = Some(label).filter(|label| !label.is_empty());
+    let snippet = Snippet::source(&text[shown_start..shown_end])
+        .line_start(place.line as usize)
+        .annotation(kind.span(span).label(label));
+    // The origin is told apart from the snippet, which would count columns from the cut.
+    let origin = Origin::path(file.name())
+        .line(place.line as usize)
+        .char_column(place.column as usize);
+    vec![origin.into(), snippet.into()]
+}

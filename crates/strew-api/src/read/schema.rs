@@ -1,0 +1,230 @@
+//! What an object of a kind may hold: k8s-openapi's JSON schemas, boiled down to what decides.
+
+use std::collections::HashMap;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::Value;
+
+/// The shapes of a kind, each named once, so that recursive types are finite.
+#[derive(Debug)]
+pub(super) struct Schema {
+    shapes: Vec<Shape>,
+    root: ShapeId,
+}
+
+/// Index of a shape in its [`Schema`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ShapeId(usize);
+
+/// What a value may be.
+#[derive(Debug)]
+pub(super) enum Shape {
+    /// Anything: opaque to us.
+    Any,
+    Boolean,
+    String,
+    /// A string in RFC 3339.
+    Timestamp,
+    Int32,
+    Int64,
+    Number,
+    /// A number or a string, as `cpu: 1` and `cpu: 500m`.
+    Quantity,
+    IntOrString,
+    List(ShapeId),
+    Map(ShapeId),
+    Object(Fields),
+}
+
+/// The fields of an object, in the order of their names.
+#[derive(Debug, Default)]
+pub(super) struct Fields(Vec<(String, ShapeId)>);
+
+impl Fields {
+    /// The field, with the schema's own copy of its name.
+    pub(super) fn get(&self, name: &str) -> Option<(&str, ShapeId)> {
+        let at = self
+            .0
+            .binary_search_by(|(known, _)| known.as_str().cmp(name));
+        let (known, id) = &self.0[at.ok()?];
+        Some((known, *id))
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+}
+
+impl Schema {
+    /// The schema of `T`.
+    ///
+    /// Cost: the schema as JSON is made and read once, a few milliseconds for a pod.
+    pub(super) fn of<T: JsonSchema>() -> Self {
+        let json = SchemaGenerator::default().into_root_schema_for::<T>();
+        let json = json.as_value();
+        let mut builder = Builder {
+            definitions: &json["$defs"],
+            shapes: Vec::new(),
+            by_name: HashMap::new(),
+        };
+        let root = builder.shape(json);
+        Self {
+            shapes: builder.shapes,
+            root,
+        }
+    }
+
+    pub(super) fn root(&self) -> ShapeId {
+        self.root
+    }
+
+    pub(super) fn shape(&self, id: ShapeId) -> &Shape {
+        &self.shapes[id.0]
+    }
+
+    /// The one nearest object below the root that has a field `name`, as a path to that field:
+    /// where a misplaced field belongs. `None` if no object has it, or several equally near.
+    /// Nobody writes a status by hand, so that is passed over.
+    pub(super) fn home_of(&self, name: &str) -> Option<String> {
+        let mut seen = vec![false; self.shapes.len()];
+        let mut level = vec![(self.root, String::new())];
+        while !level.is_empty() {
+            let mut homes = Vec::new();
+            let mut below = Vec::new();
+            for (id, path) in &level {
+                match self.shape(*id) {
+                    Shape::Object(fields) => {
+                        if fields.get(name).is_some() {
+                            homes.push(format!("{path}{name}"));
+                        }
+                        let children = fields.0.iter().filter(|(name, _)| name != "status");
+                        below.extend(children.map(|(name, id)| (*id, format!("{path}{name}."))));
+                    }
+                    Shape::List(element) => {
+                        let path = path.strip_suffix('.').unwrap_or(path);
+                        below.push((*element, format!("{path}[].")));
+                    }
+                    _ => {}
+                }
+            }
+            match homes.len() {
+                0 => {}
+                1 => return homes.pop(),
+                _ => return None,
+            }
+            // Only now: a shape that stands twice on one level makes the answer ambiguous.
+            for (id, _) in &level {
+                seen[id.0] = true;
+            }
+            below.retain(|(id, _)| !seen[id.0]);
+            level = below;
+        }
+        None
+    }
+}
+
+struct Builder<'a> {
+    definitions: &'a Value,
+    shapes: Vec<Shape>,
+    by_name: HashMap<&'a str, ShapeId>,
+}
+
+const REFERENCE_PREFIX: &str = "#/$defs/";
+const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
+
+impl<'a> Builder<'a> {
+    fn shape(&mut self, json: &'a Value) -> ShapeId {
+        match reference(json) {
+            Some(name) => self.named(name),
+            None => {
+                let id = self.reserve();
+                self.shapes[id.0] = self.inline(json);
+                id
+            }
+        }
+    }
+
+    fn named(&mut self, name: &'a str) -> ShapeId {
+        if let Some(id) = self.by_name.get(name) {
+            return *id;
+        }
+        let id = self.reserve();
+        self.by_name.insert(name, id);
+        self.shapes[id.0] = match name {
+            QUANTITY => Shape::Quantity,
+            _ => self.inline(&self.definitions[name]),
+        };
+        id
+    }
+
+    fn reserve(&mut self) -> ShapeId {
+        self.shapes.push(Shape::Any);
+        ShapeId(self.shapes.len() - 1)
+    }
+
+    fn inline(&mut self, json: &'a Value) -> Shape {
+        if json["x-kubernetes-int-or-string"] == true {
+            return Shape::IntOrString;
+        }
+        match (json["type"].as_str(), json["format"].as_str()) {
+            (Some("boolean"), _) => Shape::Boolean,
+            (Some("string"), Some("date-time")) => Shape::Timestamp,
+            (Some("string"), _) => Shape::String,
+            (Some("integer"), Some("int32")) => Shape::Int32,
+            (Some("integer"), _) => Shape::Int64,
+            (Some("number"), _) => Shape::Number,
+            (Some("array"), _) => Shape::List(self.shape(&json["items"])),
+            (Some("object"), _) => self.object(json),
+            _ => Shape::Any,
+        }
+    }
+
+    fn object(&mut self, json: &'a Value) -> Shape {
+        if let Some(properties) = json["properties"].as_object() {
+            let fields = properties.iter();
+            let mut fields: Vec<_> = fields
+                .map(|(name, json)| (name.clone(), self.shape(json)))
+                .collect();
+            fields.sort_by(|(a, _), (b, _)| a.cmp(b));
+            return Shape::Object(Fields(fields));
+        }
+        match &json["additionalProperties"] {
+            values @ Value::Object(_) => Shape::Map(self.shape(values)),
+            _ => Shape::Any,
+        }
+    }
+}
+
+/// The definition that a schema refers to, directly or as the only member of `allOf`.
+fn reference(json: &Value) -> Option<&str> {
+    let direct = json["$ref"].as_str();
+    let reference = direct.or_else(|| json["allOf"][0]["$ref"].as_str())?;
+    reference.strip_prefix(REFERENCE_PREFIX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use k8s_openapi::api::apps::v1::Deployment;
+
+    #[test]
+    fn knows_where_a_field_belongs() {
+        let schema = Schema::of::<Deployment>();
+        let cases = [
+            (
+                "topologySpreadConstraints",
+                Some("spec.template.spec.topologySpreadConstraints"),
+            ),
+            (
+                "maxSkew",
+                Some("spec.template.spec.topologySpreadConstraints[].maxSkew"),
+            ),
+            ("replicas", Some("spec.replicas")),
+            ("image", None),
+            ("nonsense", None),
+        ];
+        for (name, home) in cases {
+            assert_eq!(schema.home_of(name).as_deref(), home, "{name}");
+        }
+    }
+}

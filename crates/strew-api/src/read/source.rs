@@ -1,0 +1,201 @@
+//! Files as the shell handed them in, and places inside them.
+
+use std::fmt;
+
+/// The files of one question, in the order given.
+#[derive(Debug, Clone, Default)]
+pub struct Sources(Vec<SourceFile>);
+
+/// Which file of a [`Sources`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(u32);
+
+/// One file: a name to print, and its text.
+#[derive(Debug, Clone)]
+pub struct SourceFile {
+    name: String,
+    /// With U+FFFD where the bytes are no UTF-8: good enough to show, never to decide on.
+    text: String,
+    /// The first byte that is no UTF-8.
+    invalid_at: Option<usize>,
+    /// The file begins with the byte order mark of UTF-16.
+    is_utf16: bool,
+}
+
+/// A range of bytes in a file's text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    /// The first byte.
+    pub start: usize,
+    /// The byte after the last.
+    pub end: usize,
+}
+
+/// Where something stands: what a person, and an editor, can jump to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The file.
+    pub file: FileId,
+    /// The line, from 1.
+    pub line: u32,
+    /// The column in characters, from 1.
+    pub column: u32,
+    /// The bytes meant; they never reach past the end of the line, and may be none.
+    pub span: Span,
+}
+
+impl Sources {
+    /// No files yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes a file in. Any bytes will do: [`read`](super::read) reports what is no text.
+    pub fn add(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> FileId {
+        let id = FileId(u32::try_from(self.0.len()).unwrap_or(u32::MAX));
+        self.0.push(SourceFile::new(name.into(), bytes.into()));
+        id
+    }
+
+    /// The file with this id.
+    ///
+    /// # Panics
+    /// When the id came from another `Sources`.
+    pub fn file(&self, id: FileId) -> &SourceFile {
+        &self.0[id.0 as usize]
+    }
+
+    /// All files, in the order given.
+    pub fn iter(&self) -> impl Iterator<Item = (FileId, &SourceFile)> {
+        (0..).map(FileId).zip(&self.0)
+    }
+
+    /// The place of `span` in a file, cut at the end of its first line.
+    ///
+    /// Cost: one pass over the text before it.
+    pub fn place(&self, file: FileId, span: Span) -> Place {
+        self.place_after(LineStart::default(), file, span).0
+    }
+
+    /// The same, counting lines from one that is known; and the line found.
+    pub(super) fn place_after(
+        &self,
+        known: LineStart,
+        file: FileId,
+        span: Span,
+    ) -> (Place, LineStart) {
+        let text = self.file(file).text();
+        let start = floor_char_boundary(text, span.start);
+        let between = &text.as_bytes()[known.at.min(start)..start];
+        let line = match between.iter().rposition(|byte| *byte == b'\n') {
+            Some(last) => LineStart {
+                at: known.at + last + 1,
+                n_before: known.n_before + between.iter().filter(|byte| **byte == b'\n').count(),
+            },
+            None => known,
+        };
+        let content = match text[line.at..start].strip_prefix(BYTE_ORDER_MARK) {
+            Some(content) if line.at == 0 => content,
+            _ => &text[line.at..start],
+        };
+        let rest_of_line = text[start..].split('\n').next().unwrap_or_default();
+        let end_max = start + rest_of_line.trim_end().len();
+        let place = Place {
+            file,
+            line: u32::try_from(line.n_before + 1).unwrap_or(u32::MAX),
+            column: u32::try_from(content.chars().count() + 1).unwrap_or(u32::MAX),
+            span: Span {
+                start,
+                end: floor_char_boundary(text, span.end).clamp(start, end_max),
+            },
+        };
+        (place, line)
+    }
+}
+
+/// Where a line begins, and how many are before it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LineStart {
+    pub(super) at: usize,
+    n_before: usize,
+}
+
+/// U+FEFF, which some editors put first; it is no part of the content.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
+impl SourceFile {
+    fn new(name: String, bytes: Vec<u8>) -> Self {
+        let is_utf16 = bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+        let (text, invalid_at) = match String::from_utf8(bytes) {
+            Ok(text) => (text, None),
+            Err(error) => {
+                let invalid_at = error.utf8_error().valid_up_to();
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                (text, Some(invalid_at))
+            }
+        };
+        Self {
+            name,
+            text,
+            invalid_at,
+            is_utf16,
+        }
+    }
+
+    /// The name to print: a path, or `-`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The text; bytes that are no UTF-8 were replaced.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn invalid_at(&self) -> Option<usize> {
+        self.invalid_at
+    }
+
+    pub(super) fn is_utf16(&self) -> bool {
+        self.is_utf16
+    }
+}
+
+impl Span {
+    /// The bytes from `start` up to `end`.
+    pub fn new(start: usize, end: usize) -> Self {
+        Self { start, end }
+    }
+
+    pub(super) fn is_empty(self) -> bool {
+        self.start >= self.end
+    }
+
+    pub(super) fn shifted(self, by: usize) -> Self {
+        Self::new(self.start + by, self.end + by)
+    }
+}
+
+impl Place {
+    /// `file:line:column`, as editors and terminals take it.
+    pub fn display(self, sources: &Sources) -> impl fmt::Display + '_ {
+        struct Shown<'a>(Place, &'a Sources);
+        impl fmt::Display for Shown<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let Self(place, sources) = self;
+                let name = sources.file(place.file).name();
+                write!(f, "{name}:{}:{}", place.line, place.column)
+            }
+        }
+        Shown(self, sources)
+    }
+}
+
+/// The nearest start of a character at or before `at`.
+pub(super) fn floor_char_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}

@@ -1,0 +1,550 @@
+//! YAML documents: composed from the parser's events into nodes that know their places.
+//!
+//! serde-saphyr decodes into types, and stops at the first thing wrong; we need values first, with
+//! every repeated key and every place. So this composes the events of its parser, granit-parser,
+//! under budgets of our own: depth, and what aliases expand to.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use granit_parser::{Event, Parser, ScalarStyle, StrInput};
+use serde_json::{Map, Value};
+
+use super::scalar;
+use super::source::Span;
+use super::tree::{Found, Occurrence};
+use crate::field::Step;
+
+/// Nesting allowed, aliases followed; serde_json's own limit for JSON.
+const DEPTH_MAX: usize = 127;
+
+/// Values that aliases and merges may add to a document: beyond any manifest, below any harm.
+const ALIASED_MAX: usize = 100_000;
+
+/// A document's tree, and what is wrong in it without making it unreadable.
+pub(super) struct YamlDocument {
+    pub(super) root: Rc<Node>,
+    pub(super) faults: Vec<YamlFault>,
+}
+
+/// A problem of the text.
+pub(super) struct YamlFault {
+    pub(super) code: &'static str,
+    pub(super) span: Span,
+    pub(super) message: String,
+    pub(super) help: Option<&'static str>,
+    /// Where the key stood before, for a repeated one.
+    pub(super) first: Option<Span>,
+}
+
+/// A value and its place; subtrees with an anchor are shared.
+pub(super) struct Node {
+    span: Span,
+    content: Content,
+    /// Values in it, aliases followed.
+    size: usize,
+    /// Levels below it, aliases followed.
+    height: usize,
+}
+
+enum Content {
+    Scalar(Value),
+    Sequence(Vec<Rc<Node>>),
+    Mapping(Vec<Entry>),
+}
+
+#[derive(Clone)]
+struct Entry {
+    key: String,
+    key_span: Span,
+    is_merge: bool,
+    value: Rc<Node>,
+}
+
+/// Reads the document in `part`; spans count from the beginning of `text`.
+///
+/// # Errors
+/// What makes the document unreadable.
+pub(super) fn compose(text: &str, part: Span) -> Result<YamlDocument, YamlFault> {
+    let yaml = &text[part.start..part.end];
+    let mut options = granit_parser::options! {
+        flow_nesting_limit: DEPTH_MAX,
+        block_nesting_limit: DEPTH_MAX,
+        // YAML's 1024 would refuse long keys that JSON, and so kubectl, takes.
+        simple_key_max_lookahead: KEY_LENGTH_MAX,
+    };
+    options.set_emit_comments(false);
+    let mut composer = Composer {
+        parser: Parser::new_from_str_with_options(yaml, options),
+        yaml,
+        offset: part.start,
+        anchors: HashMap::new(),
+        open: Vec::new(),
+        n_values: 0,
+        n_merged: 0,
+        faults: Vec::new(),
+    };
+    let root = composer.document()?;
+    Ok(YamlDocument {
+        root,
+        faults: composer.faults,
+    })
+}
+
+const KEY_LENGTH_MAX: usize = 16 * 1024;
+
+struct Composer<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    yaml: &'a str,
+    /// Of `yaml` in the file.
+    offset: usize,
+    anchors: HashMap<usize, Rc<Node>>,
+    open: Vec<Open>,
+    n_values: usize,
+    n_merged: usize,
+    faults: Vec<YamlFault>,
+}
+
+/// A collection whose end has not come yet.
+struct Open {
+    anchor: usize,
+    start: usize,
+    kind: OpenKind,
+}
+
+enum OpenKind {
+    Sequence(Vec<Rc<Node>>),
+    Mapping {
+        entries: Vec<Entry>,
+        /// Read, but its value is not: text, place, and whether it is a plain `<<`.
+        key: Option<(String, Span, bool)>,
+    },
+}
+
+impl Composer<'_> {
+    /// Budget: one step per event, of which the parser makes a bounded number per byte.
+    fn document(&mut self) -> Result<Rc<Node>, YamlFault> {
+        while let Some(next) = self.parser.next_event() {
+            let (event, span) = next.map_err(|error| self.syntax(&error))?;
+            let range = span.byte_range().unwrap_or(0..0);
+            let span = Span::new(range.start, range.end).shifted(self.offset);
+            let done = match event {
+                Event::Scalar(text, style, anchor, tag) => {
+                    let tag = tag.as_deref().and_then(|tag| tag.core_suffix());
+                    let is_plain = style == ScalarStyle::Plain;
+                    self.scalar(&text, is_plain, anchor, tag, span)?
+                }
+                Event::SequenceStart(_, anchor, _) => {
+                    self.begin(anchor, span, OpenKind::Sequence(Vec::new()))?;
+                    None
+                }
+                Event::MappingStart(_, anchor, _) => {
+                    let entries = Vec::new();
+                    self.begin(anchor, span, OpenKind::Mapping { entries, key: None })?;
+                    None
+                }
+                Event::SequenceEnd | Event::MappingEnd => self.end(span)?,
+                Event::Alias(anchor) => self.alias(anchor, span)?,
+                Event::StreamEnd => break,
+                _ => None,
+            };
+            if let Some(root) = done {
+                return self.only_document(root);
+            }
+        }
+        Ok(Rc::new(Node::scalar(
+            Value::Null,
+            Span::new(self.offset, self.offset),
+        )))
+    }
+
+    /// The rest of the part must be empty: its markers were cut out, so more is a syntax error.
+    fn only_document(&mut self, root: Rc<Node>) -> Result<Rc<Node>, YamlFault> {
+        while let Some(next) = self.parser.next_event() {
+            let (event, span) = next.map_err(|error| self.syntax(&error))?;
+            if matches!(event, Event::DocumentStart(..)) {
+                let start = self.offset + span.byte_range().map_or(0, |range| range.start);
+                let message = "not valid YAML: expected the end of the document";
+                return Err(YamlFault::new(
+                    "syntax",
+                    Span::new(start, start + 1),
+                    message,
+                ));
+            }
+        }
+        if root.size - self.n_values.min(root.size) > ALIASED_MAX {
+            return Err(too_many_aliased(root.span));
+        }
+        Ok(root)
+    }
+
+    fn begin(&mut self, anchor: usize, span: Span, kind: OpenKind) -> Result<(), YamlFault> {
+        if let Some(Open {
+            kind: OpenKind::Mapping { key: None, .. },
+            ..
+        }) = self.open.last()
+        {
+            return Err(self.collection_as_key(span));
+        }
+        if self.open.len() >= DEPTH_MAX {
+            return Err(too_deep(span));
+        }
+        self.n_values += 1;
+        let start = span.start;
+        self.open.push(Open {
+            anchor,
+            start,
+            kind,
+        });
+        Ok(())
+    }
+
+    fn end(&mut self, span: Span) -> Result<Option<Rc<Node>>, YamlFault> {
+        let Some(open) = self.open.pop() else {
+            return Ok(None);
+        };
+        let content = match open.kind {
+            OpenKind::Sequence(elements) => Content::Sequence(elements),
+            OpenKind::Mapping { mut entries, .. } => {
+                self.report_repeated(&entries);
+                if entries.iter().any(|entry| entry.is_merge) {
+                    entries = self.merge(entries)?;
+                }
+                Content::Mapping(entries)
+            }
+        };
+        let node = Node::collection(content, Span::new(open.start, span.end));
+        if node.height > DEPTH_MAX {
+            return Err(too_deep(node.span));
+        }
+        self.place(node, open.anchor)
+    }
+
+    fn scalar(
+        &mut self,
+        text: &str,
+        is_plain: bool,
+        anchor: usize,
+        tag: Option<&str>,
+        span: Span,
+    ) -> Result<Option<Rc<Node>>, YamlFault> {
+        self.n_values += 1;
+        let is_resolved = match tag {
+            Some(tag) => matches!(tag, "int" | "float" | "bool" | "null"),
+            None => is_plain,
+        };
+        let value = match is_resolved {
+            true => scalar::resolve(text).unwrap_or_else(|| {
+                self.faults.push(
+                    YamlFault::new(
+                        "no-number",
+                        span,
+                        format!("{text} can't be written in JSON"),
+                    )
+                    .with_help("quote it if it is meant as text"),
+                );
+                Value::Null
+            }),
+            false => Value::from(text),
+        };
+        let is_merge = is_plain && tag.is_none() && text == "<<";
+        if let Some(key) = self.pending_key() {
+            *key = Some((key_text(&value, text), span, is_merge));
+            if anchor != 0 {
+                let node = Node::scalar(value, span);
+                self.anchors.insert(anchor, Rc::new(node));
+            }
+            return Ok(None);
+        }
+        self.place(Node::scalar(value, span), anchor)
+    }
+
+    fn alias(&mut self, anchor: usize, span: Span) -> Result<Option<Rc<Node>>, YamlFault> {
+        let Some(node) = self.anchors.get(&anchor).cloned() else {
+            let message = "not valid YAML: an alias inside its own anchor";
+            return Err(YamlFault::new("syntax", span, message));
+        };
+        if node.size > ALIASED_MAX {
+            return Err(too_many_aliased(span));
+        }
+        if let Some(key) = self.pending_key() {
+            let Content::Scalar(value) = &node.content else {
+                return Err(self.collection_as_key(span));
+            };
+            *key = Some((key_text(value, ""), span, false));
+            return Ok(None);
+        }
+        Ok(self.put(node))
+    }
+
+    fn pending_key(&mut self) -> Option<&mut Option<(String, Span, bool)>> {
+        match self.open.last_mut() {
+            Some(Open {
+                kind: OpenKind::Mapping { key, .. },
+                ..
+            }) if key.is_none() => Some(key),
+            _ => None,
+        }
+    }
+
+    fn place(&mut self, node: Node, anchor: usize) -> Result<Option<Rc<Node>>, YamlFault> {
+        let node = Rc::new(node);
+        if anchor != 0 {
+            self.anchors.insert(anchor, Rc::clone(&node));
+        }
+        Ok(self.put(node))
+    }
+
+    /// Hands a finished node to what it stands in; the root stands in nothing.
+    fn put(&mut self, node: Rc<Node>) -> Option<Rc<Node>> {
+        match self.open.last_mut().map(|open| &mut open.kind) {
+            None => return Some(node),
+            Some(OpenKind::Sequence(elements)) => elements.push(node),
+            Some(OpenKind::Mapping { entries, key }) => {
+                if let Some((key, key_span, is_merge)) = key.take() {
+                    entries.push(Entry {
+                        key,
+                        key_span,
+                        is_merge,
+                        value: node,
+                    });
+                }
+            }
+        }
+        None
+    }
+
+    fn report_repeated(&mut self, entries: &[Entry]) {
+        let mut order: Vec<usize> = (0..entries.len()).collect();
+        order.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key));
+        for pair in order.windows(2) {
+            let (first, again) = (&entries[pair[0]], &entries[pair[1]]);
+            if first.key == again.key && !first.is_merge {
+                let message = repeated_key(&again.key);
+                let mut fault = YamlFault::new("duplicate-key", again.key_span, message);
+                fault.first = Some(first.key_span);
+                self.faults.push(fault);
+            }
+        }
+    }
+
+    /// `<<: *defaults` adds the entries that are not there yet.
+    fn merge(&mut self, entries: Vec<Entry>) -> Result<Vec<Entry>, YamlFault> {
+        let (merges, mut merged): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|entry| entry.is_merge);
+        let mut known: HashMap<String, ()> =
+            merged.iter().map(|entry| (entry.key.clone(), ())).collect();
+        for merge in merges {
+            let single = std::slice::from_ref(&merge.value);
+            let defaults = match &merge.value.content {
+                Content::Sequence(elements) => elements,
+                _ => single,
+            };
+            for default in defaults {
+                let Content::Mapping(defaults) = &default.content else {
+                    let message = "the value of `<<` must be an object, or a list of objects";
+                    return Err(YamlFault::new("syntax", merge.key_span, message));
+                };
+                self.n_merged += defaults.len();
+                if self.n_merged > ALIASED_MAX {
+                    return Err(too_many_aliased(merge.key_span));
+                }
+                for entry in defaults {
+                    if known.insert(entry.key.clone(), ()).is_none() {
+                        merged.push(entry.clone());
+                    }
+                }
+            }
+        }
+        Ok(merged)
+    }
+
+    fn collection_as_key(&self, span: Span) -> YamlFault {
+        let fault = YamlFault::new("syntax", span, "an object or a list can't be a key");
+        self.with_template_hint(fault)
+    }
+
+    fn syntax(&self, error: &granit_parser::ScanError) -> YamlFault {
+        let marker = error.marker();
+        let at = match marker.byte_offset() {
+            Some(at) => at,
+            None => byte_of_char(self.yaml, marker.index()),
+        };
+        let at = at.min(self.yaml.len()) + self.offset;
+        let message = format!("not valid YAML: {}", error.info());
+        let span = Span::new(at, at + 1);
+        self.with_template_hint(YamlFault::new("syntax", span, message))
+    }
+
+    fn with_template_hint(&self, fault: YamlFault) -> YamlFault {
+        let at = (fault.span.start - self.offset).min(self.yaml.len());
+        let at = super::source::floor_char_boundary(self.yaml, at);
+        let line_start = self.yaml[..at].rfind('\n').map_or(0, |start| start + 1);
+        let line_end = self.yaml[at..]
+            .find('\n')
+            .map_or(self.yaml.len(), |end| at + end);
+        match self.yaml[line_start..line_end].contains("{{") {
+            true => fault
+                .with_help("this looks like a template; render it first, as `helm template` does"),
+            false => fault,
+        }
+    }
+}
+
+fn byte_of_char(text: &str, index: usize) -> usize {
+    text.char_indices()
+        .nth(index)
+        .map_or(text.len(), |(at, _)| at)
+}
+
+/// The message for a key that its object has already, in both formats.
+pub(super) fn repeated_key(key: &str) -> String {
+    format!("the key {key:?} is there twice")
+}
+
+fn too_deep(span: Span) -> YamlFault {
+    let message = format!("nested deeper than {DEPTH_MAX} levels");
+    YamlFault::new("too-deep", span, message)
+}
+
+fn too_many_aliased(span: Span) -> YamlFault {
+    let message = format!("aliases expand to more than {ALIASED_MAX} values");
+    YamlFault::new("too-large", span, message)
+}
+
+/// Keys are strings in JSON: `1:` and `true:` become `"1"` and `"true"`.
+fn key_text(value: &Value, text: &str) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => text.to_owned(),
+        other => other.to_string(),
+    }
+}
+
+impl YamlFault {
+    fn new(code: &'static str, span: Span, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            span,
+            message: message.into(),
+            help: None,
+            first: None,
+        }
+    }
+
+    fn with_help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
+        self
+    }
+}
+
+impl Node {
+    fn scalar(value: Value, span: Span) -> Self {
+        Self {
+            span,
+            content: Content::Scalar(value),
+            size: 1,
+            height: 0,
+        }
+    }
+
+    fn collection(content: Content, span: Span) -> Self {
+        let mut node = Self {
+            span,
+            content,
+            size: 1,
+            height: 0,
+        };
+        let (size, height) = node.children().fold((1usize, 0), |(size, height), child| {
+            (
+                size.saturating_add(child.size),
+                height.max(child.height + 1),
+            )
+        });
+        node.size = size;
+        node.height = height;
+        node
+    }
+
+    fn children(&self) -> impl Iterator<Item = &Node> {
+        let (elements, entries): (&[Rc<Node>], &[Entry]) = match &self.content {
+            Content::Scalar(_) => (&[], &[]),
+            Content::Sequence(elements) => (elements, &[]),
+            Content::Mapping(entries) => (&[], entries),
+        };
+        let values = entries.iter().map(|entry| &*entry.value);
+        elements.iter().map(|element| &**element).chain(values)
+    }
+
+    /// The JSON value, aliases expanded; depth and size were bounded by [`compose`].
+    pub(super) fn to_value(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::Sequence(elements) => {
+                elements.iter().map(|element| element.to_value()).collect()
+            }
+            Content::Mapping(entries) => {
+                let mut fields = Map::with_capacity(entries.len());
+                for entry in entries {
+                    fields.insert(entry.key.clone(), entry.value.to_value());
+                }
+                Value::Object(fields)
+            }
+        }
+    }
+
+    /// Follows `steps` from here.
+    pub(super) fn find(&self, steps: &[Step], which: Occurrence) -> Found {
+        let mut node = self;
+        let mut key = None;
+        let mut n_found = 0;
+        for step in steps {
+            let child = match (step, &node.content) {
+                (Step::Index(index), Content::Sequence(elements)) => {
+                    elements.get(*index).map(|element| (None, &**element))
+                }
+                (Step::Name(name), Content::Mapping(entries)) => entry(entries, name, which),
+                (Step::Key(name), Content::Mapping(entries)) => entry(entries, name, which),
+                _ => None,
+            };
+            let Some((child_key, child)) = child else {
+                break;
+            };
+            key = child_key;
+            node = child;
+            n_found += 1;
+        }
+        let is_collection = !matches!(node.content, Content::Scalar(_));
+        Found {
+            key,
+            value: node.shown(),
+            is_collection,
+            is_complete: n_found == steps.len(),
+        }
+    }
+
+    /// A collection begins with its first key or element.
+    fn shown(&self) -> Span {
+        match &self.content {
+            Content::Mapping(entries) => match entries.first() {
+                Some(entry) if entry.key_span.start >= self.span.start => entry.key_span,
+                _ => Span::new(self.span.start, self.span.start + 1),
+            },
+            Content::Sequence(_) => Span::new(self.span.start, self.span.start + 1),
+            Content::Scalar(_) => self.span,
+        }
+    }
+}
+
+fn entry<'a>(
+    entries: &'a [Entry],
+    name: &str,
+    which: Occurrence,
+) -> Option<(Option<Span>, &'a Node)> {
+    let mut matching = entries.iter().filter(|entry| entry.key == name);
+    let entry = match which {
+        Occurrence::First => matching.next(),
+        Occurrence::Last => matching.next_back(),
+    }?;
+    Some((Some(entry.key_span), &entry.value))
+}

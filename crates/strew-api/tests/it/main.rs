@@ -1,0 +1,3 @@
+//! Integration tests of strew-api: one binary.
+
+mod read;

@@ -1,0 +1,145 @@
+//! Kinds `profile` and `sequence`: the whole default profile.
+
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use strew_cluster::NodeIdx;
+use strew_scheduler::{Decision, Evaluation, Unfit};
+
+use super::answer::{refusal, sorted};
+use super::case::World;
+
+/// One scheduling cycle, with every number.
+pub(crate) fn profile(case: &Value) -> anyhow::Result<Map<String, Value>> {
+    let mut world = World::of(case)?;
+    let pod = world.add_pod(&case["pod"])?;
+    let evaluation = world.engine.evaluate(&mut world.cluster, pod);
+    let mut fields = Map::new();
+    let mut set = |field: &str, value: Value| fields.insert(field.to_owned(), value);
+    set("preFilter", pre_filter(&world, &evaluation));
+    set(
+        "skippedFilter",
+        sorted(
+            evaluation
+                .skipped_filters
+                .iter()
+                .map(|p| p.name())
+                .collect(),
+        ),
+    );
+    set("rejected", rejected(&world, &evaluation));
+    set(
+        "feasible",
+        sorted(evaluation.feasible.iter().map(|&n| world.name(n)).collect()),
+    );
+    set("best", sorted(best(&world, &evaluation)));
+    if evaluation.feasible.len() > 1 {
+        let unscored = evaluation.scores.iter().filter(|s| s.scores.is_empty());
+        set(
+            "skippedScore",
+            sorted(unscored.map(|s| s.plugin.name()).collect()),
+        );
+        set("scores", scores(&world, &evaluation));
+    }
+    Ok(fields)
+}
+
+fn pre_filter(world: &World, evaluation: &Evaluation) -> Value {
+    if let Some(Unfit::PreFilter(why)) = &evaluation.refused {
+        return refusal(why, &world.cluster.names, true);
+    }
+    let mut written = json!({"code": "Success"});
+    if let Some(nodes) = &evaluation.narrowed {
+        written["nodeNames"] = sorted(nodes.iter().map(|&n| world.name(n)).collect());
+    }
+    written
+}
+
+fn rejected(world: &World, evaluation: &Evaluation) -> Value {
+    let Some(Unfit::EveryNode(refusals)) = &evaluation.refused else {
+        return json!({});
+    };
+    let each = refusals.iter().map(|(node, why)| {
+        (
+            world.name(*node).to_owned(),
+            refusal(why, &world.cluster.names, true),
+        )
+    });
+    Value::Object(each.collect())
+}
+
+fn best<'a>(world: &'a World, evaluation: &Evaluation) -> Vec<&'a str> {
+    evaluation
+        .best
+        .iter()
+        .map(|&place| world.name(evaluation.feasible[place]))
+        .collect()
+}
+
+fn scores(world: &World, evaluation: &Evaluation) -> Value {
+    let of_node = |(place, &node): (usize, &NodeIdx)| {
+        let scored = evaluation.scores.iter().filter(|s| !s.scores.is_empty());
+        let plugins: Map<String, Value> = scored
+            .map(|s| {
+                (
+                    s.plugin.name().to_owned(),
+                    json!(s.weight * i64::from(s.scores[place])),
+                )
+            })
+            .collect();
+        (
+            world.name(node).to_owned(),
+            json!({"total": evaluation.totals[place], "plugins": plugins}),
+        )
+    };
+    Value::Object(
+        evaluation
+            .feasible
+            .iter()
+            .enumerate()
+            .map(of_node)
+            .collect(),
+    )
+}
+
+/// Pods one after another, each put on its node before the next.
+pub(crate) fn sequence(case: &Value) -> anyhow::Result<Map<String, Value>> {
+    let mut world = World::of(case)?;
+    let mut steps = Vec::new();
+    for item in case["pods"].as_array().into_iter().flatten() {
+        let pod = world.add_pod(item)?;
+        // Both ways of deciding must agree; the first is the fast one.
+        let decision = world.engine.decide(&mut world.cluster, pod);
+        let evaluation = world.engine.evaluate(&mut world.cluster, pod);
+        let metadata = &item["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default();
+        let mut step = json!({
+            "pod": format!("{}/{}", text("namespace"), text("name")),
+            "best": sorted(best(&world, &evaluation)),
+            "feasible": evaluation.feasible.len(),
+        });
+        match decision {
+            Decision::Place { node, total, .. } => {
+                step["chosen"] = json!(world.name(node));
+                if let Some(total) = total {
+                    step["score"] = json!(total);
+                }
+                world.cluster.bind(pod, node);
+            }
+            Decision::Unfit(unfit) => step["rejected"] = rejected_by(&unfit),
+        }
+        steps.push(step);
+    }
+    Ok([("steps".to_owned(), Value::Array(steps))]
+        .into_iter()
+        .collect())
+}
+
+fn rejected_by(unfit: &Unfit) -> Value {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    if let Unfit::EveryNode(refusals) = unfit {
+        for (_, why) in refusals {
+            *counts.entry(why.plugin.name()).or_default() += 1;
+        }
+    }
+    json!(counts)
+}
