@@ -38,6 +38,9 @@ pub(super) enum FaultKind {
     OutOfRange { found: String, bits: u32 },
 }
 
+/// The code of a field that its kind does not have.
+pub(super) const UNKNOWN_FIELD: &str = "unknown-field";
+
 /// Faults reported of one object; its thousandth is no news.
 const FAULTS_MAX: usize = 100;
 
@@ -257,7 +260,7 @@ impl FaultKind {
     /// A stable name for tools.
     pub(super) fn code(&self) -> &'static str {
         match self {
-            Self::Unknown { .. } => "unknown-field",
+            Self::Unknown { .. } => UNKNOWN_FIELD,
             Self::Mistyped { .. } => "wrong-type",
             Self::OutOfRange { .. } => "out-of-range",
         }

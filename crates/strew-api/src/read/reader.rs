@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::check::{FaultKind, check, describe, shortened};
+use super::check::{FaultKind, UNKNOWN_FIELD, check, describe, shortened};
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::{self, Document, Format, Origin};
 use super::json;
@@ -170,6 +170,7 @@ impl Reader<'_> {
         let mut diagnostic = Diagnostic::error(fault.code, fault.message);
         diagnostic.severity = severity;
         diagnostic.help = fault.help.map(str::to_owned);
+        diagnostic.path = fault.path;
         self.report(|locator| {
             if let Some(first) = fault.first {
                 let first = locator.place_of_span(file, first);
@@ -219,16 +220,23 @@ impl Reader<'_> {
         origin: &Origin,
         lent: Lent<'_>,
     ) -> Option<Head> {
-        let api_version = self.type_field(fields, "apiVersion", origin, lent.map(|lent| lent.0));
-        let kind = self.type_field(fields, "kind", origin, lent.map(|lent| lent.1));
+        let api_version = type_field(fields, API_VERSION, lent.map(|lent| lent.0));
+        let kind = type_field(fields, KIND, lent.map(|lent| lent.1));
+        let (api_version, kind) = match (api_version, kind) {
+            (Ok(api_version), Ok(kind)) => (api_version, kind),
+            (api_version, kind) => {
+                self.report_no_type(fields, origin, [api_version.err(), kind.err()]);
+                return None;
+            }
+        };
         let metadata = fields.get("metadata");
         let text = |name| {
             let text = metadata?.get(name)?.as_str()?;
             (!text.is_empty()).then(|| text.to_owned())
         };
         Some(Head {
-            api_version: api_version?,
-            kind: kind?,
+            api_version,
+            kind,
             namespace: text("namespace"),
             name: text("name").unwrap_or_default(),
             has_generated_name: text("generateName").is_some(),
@@ -236,38 +244,36 @@ impl Reader<'_> {
         })
     }
 
-    fn type_field(
+    fn report_no_type(
         &mut self,
         fields: &Map<String, Value>,
-        name: &'static str,
         origin: &Origin,
-        lent: Option<&str>,
-    ) -> Option<String> {
-        let path = FieldPath::root().child(name);
-        match fields.get(name) {
-            Some(Value::String(text)) if !text.is_empty() => return Some(text.clone()),
-            Some(Value::Null | Value::String(_)) | None => {
-                if let Some(lent) = lent {
-                    return Some(lent.to_owned());
+        faults: [Option<TypeFault>; 2],
+    ) {
+        let mut missing = Vec::new();
+        for fault in faults.into_iter().flatten() {
+            match fault {
+                TypeFault::Missing(name) => missing.push(name),
+                TypeFault::Mistyped(name, message) => {
+                    let error = Diagnostic::error("wrong-type", message);
+                    self.report_in(origin, FieldPath::root().child(name), error);
                 }
-                let mut error = Diagnostic::error(
-                    "no-type",
-                    format!(
-                        "{name} is missing: every Kubernetes object names its apiVersion and kind"
-                    ),
-                );
-                let keys = fields.keys().map(String::as_str);
-                if let Some(key) = nearest(name, keys) {
-                    error = error.with_help(format!("{key:?} should be {name:?}"));
-                }
-                self.report_in(origin, path, error);
-            }
-            Some(other) => {
-                let message = format!("expected a string, found {}", describe(other));
-                self.report_in(origin, path, Diagnostic::error("wrong-type", message));
             }
         }
-        None
+        let Some(first) = missing.first() else {
+            return;
+        };
+        let message = match missing.len() {
+            1 => format!("{first} is missing"),
+            _ => "no Kubernetes object: apiVersion and kind are missing".to_owned(),
+        };
+        let mut error = Diagnostic::error("no-type", message);
+        let meant = missing.iter().find_map(|name| {
+            let keys = fields.keys().map(String::as_str);
+            nearest(name, keys).map(|key| format!("{} should be {name:?}", shortened(key)))
+        });
+        error.help = meant;
+        self.report_in(origin, FieldPath::root().child(first), error);
     }
 
     fn list(&mut self, mut fields: Map<String, Value>, origin: &Origin, head: &Head) {
@@ -276,7 +282,7 @@ impl Reader<'_> {
             return self.report_in(
                 origin,
                 FieldPath::root(),
-                Diagnostic::error("too-deep", message),
+                Diagnostic::error(yaml::TOO_DEEP, message),
             );
         }
         for name in fields
@@ -525,7 +531,11 @@ impl Reader<'_> {
             } = passed_over;
             let path = first.path.clone().unwrap_or_default();
             self.report(|locator| {
-                let mut warning = first.at(locator.key_place(&origin, &path));
+                let place = match first.code {
+                    UNKNOWN_FIELD => locator.key_place(&origin, &path),
+                    _ => locator.place(&origin, &path),
+                };
+                let mut warning = first.at(place);
                 if n_times > 1 {
                     warning.message = format!("{} ({n_times} times)", warning.message);
                 }
@@ -547,6 +557,32 @@ impl Reader<'_> {
 const LIST: &str = "List";
 const LIST_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
 const FIRST_HERE: &str = "first here";
+
+const API_VERSION: &str = "apiVersion";
+const KIND: &str = "kind";
+
+/// What is wrong with `apiVersion` or `kind`.
+enum TypeFault {
+    Missing(&'static str),
+    Mistyped(&'static str, String),
+}
+
+fn type_field(
+    fields: &Map<String, Value>,
+    name: &'static str,
+    lent: Option<&str>,
+) -> Result<String, TypeFault> {
+    match fields.get(name) {
+        Some(Value::String(text)) if !text.is_empty() => Ok(text.clone()),
+        Some(Value::Null | Value::String(_)) | None => {
+            lent.map(str::to_owned).ok_or(TypeFault::Missing(name))
+        }
+        Some(other) => {
+            let message = format!("expected a string, found {}", describe(other));
+            Err(TypeFault::Mistyped(name, message))
+        }
+    }
+}
 
 /// Where and why a file is no text.
 fn not_text(file: &SourceFile) -> Option<(usize, String)> {

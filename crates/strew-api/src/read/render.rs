@@ -51,11 +51,11 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
 fn subject(diagnostic: &Diagnostic) -> Option<String> {
     let path = diagnostic.path.as_ref().map(ToString::to_string);
     let path = path.filter(|path| !path.is_empty() && !diagnostic.message.starts_with(path));
-    match (&diagnostic.object, path) {
-        (Some(object), Some(path)) => Some(format!("{object}: {path}")),
-        (Some(object), None) => Some(object.clone()),
-        (None, path) => path,
-    }
+    let object = diagnostic.object.as_ref()?;
+    Some(match path {
+        Some(path) => format!("{object}: {path}"),
+        None => object.clone(),
+    })
 }
 
 /// Bytes of a line shown before and after the place; a line of a dump may have megabytes.
@@ -87,7 +87,10 @@ fn source_line<'a>(
     let snippet = Snippet::source(&text[shown_start..shown_end])
         .line_start(place.line as usize)
         .annotation(kind.span(span).label(label));
-    // The origin is told apart from the snippet, which would count columns from the cut.
+    if shown_start == line_start {
+        return vec![snippet.path(file.name()).into()];
+    }
+    // A snippet with a path would count columns from the cut.
     let origin = Origin::path(file.name())
         .line(place.line as usize)
         .char_column(place.column as usize);
