@@ -1,5 +1,7 @@
 //! The wire: reading, validating and admitting Kubernetes objects, and turning them into facts.
 
+pub mod admission;
 pub mod field;
 pub mod quantity;
+pub mod validation;
 pub mod workloads;
