@@ -13,6 +13,8 @@ pub mod match_label_keys;
 pub mod priority;
 pub mod tolerations;
 
+use std::collections::BTreeSet;
+
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::field::FieldError;
@@ -108,9 +110,12 @@ pub fn admit<T: SetDefaults + Validate>(mut object: T) -> Result<Admitted<T>, Ve
 }
 
 fn finish<T: Validate>(object: T, errors: Vec<FieldError>) -> Result<Admitted<T>, Vec<FieldError>> {
-    if !errors.is_empty() {
-        return Err(errors);
+    if errors.is_empty() {
+        let warnings = object.warnings();
+        return Ok(Admitted { object, warnings });
     }
-    let warnings = object.warnings();
-    Ok(Admitted { object, warnings })
+    // The API server says the same only once (`ErrorList.ToAggregate`).
+    let mut said = BTreeSet::new();
+    let is_new = |error: &FieldError| said.insert(error.to_string());
+    Err(errors.into_iter().filter(is_new).collect())
 }

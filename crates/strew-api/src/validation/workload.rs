@@ -24,13 +24,8 @@ impl Validate for Deployment {
         let spec = self.spec.clone().unwrap_or_default();
         let path = spec_path();
         nonnegative_each(&[("replicas", spec.replicas)], &path, &mut errors);
-        selected_template(
-            &spec.selector,
-            &spec.template,
-            "deployment",
-            &path,
-            &mut errors,
-        );
+        selector_required(&spec.selector, &path, &mut errors);
+        selected_template(&spec.selector, &spec.template, &path, &mut errors);
         template_of("ReplicaSet", &spec.template, &path, &mut errors);
         if let Some(strategy) = &spec.strategy {
             deployment_strategy(strategy, &path.child("strategy"), &mut errors);
@@ -68,8 +63,8 @@ impl Validate for ReplicaSet {
         ];
         nonnegative_each(&numbers, &path, &mut errors);
         let template = spec.template.unwrap_or_default();
-        // Upstream says "deployment" here too.
-        selected_template(&spec.selector, &template, "deployment", &path, &mut errors);
+        selector_required(&spec.selector, &path, &mut errors);
+        selected_template(&spec.selector, &template, &path, &mut errors);
         template_of("ReplicaSet", &template, &path, &mut errors);
         errors
     }
@@ -127,13 +122,8 @@ impl Validate for StatefulSet {
             ),
         ];
         nonnegative_each(&numbers, &path, &mut errors);
-        selected_template(
-            &spec.selector,
-            &spec.template,
-            "statefulset",
-            &path,
-            &mut errors,
-        );
+        selector_required(&spec.selector, &path, &mut errors);
+        selected_template(&spec.selector, &spec.template, &path, &mut errors);
         template_of("StatefulSet", &spec.template, &path, &mut errors);
         errors
     }
@@ -148,13 +138,7 @@ impl Validate for DaemonSet {
         let mut errors = metadata::validate(&self.metadata, Scope::Namespaced, text::dns_subdomain);
         let spec = self.spec.clone().unwrap_or_default();
         let path = spec_path();
-        selected_template(
-            &spec.selector,
-            &spec.template,
-            "daemonset",
-            &path,
-            &mut errors,
-        );
+        selected_template(&spec.selector, &spec.template, &path, &mut errors);
         template_of("DaemonSet", &spec.template, &path, &mut errors);
         daemon_set_strategy(&spec, &path.child("updateStrategy"), &mut errors);
         let numbers = [
@@ -204,32 +188,34 @@ fn mismatch(template: &PodTemplateSpec, path: &FieldPath) -> FieldError {
     )
 }
 
+/// A selector must be there; DaemonSets do without this error.
+fn selector_required(wanted: &LabelSelector, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    if selector::is_empty(wanted) {
+        let help = "select the labels of the template";
+        errors.push(FieldError::required(path.child("selector"), "").with_help(help));
+    }
+}
+
 /// The selector by itself, and whether it selects the pods of the template.
 fn selected_template(
     wanted: &LabelSelector,
     template: &PodTemplateSpec,
-    kind: &str,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
 ) {
-    if selector::is_empty(wanted) {
-        let help = format!("an empty selector is invalid for {kind}: select the template's labels");
-        errors.push(FieldError::required(path.child("selector"), "").with_help(help));
-        // A selector that is absent matches nothing.
-        errors.push(mismatch(template, path));
+    let n_before = errors.len();
+    let at = path.child("selector");
+    selector::validate(Some(wanted), &at, errors);
+    if errors.len() > n_before {
+        let detail = "invalid label selector";
+        errors.push(FieldError::invalid_raw(at, json(wanted), detail));
         return;
     }
-    let n_before = errors.len();
-    selector::validate(Some(wanted), &path.child("selector"), errors);
-    match selector::matches(wanted, labels_of(template)) {
-        Some(true) => {}
-        Some(false) => errors.push(mismatch(template, path)),
-        None if errors.len() > n_before => errors.push(FieldError::invalid_raw(
-            path.child("selector"),
-            json(wanted),
-            "invalid label selector",
-        )),
-        None => {}
+    // A selector that is absent matches nothing.
+    let matched =
+        !selector::is_empty(wanted) && selector::matches(wanted, labels_of(template)) == Some(true);
+    if !matched {
+        errors.push(mismatch(template, path));
     }
 }
 

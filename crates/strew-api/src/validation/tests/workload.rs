@@ -13,6 +13,7 @@ fn selectors_of_workloads() {
     check::<DaemonSet>(workload(other), &[MISMATCH]);
     check::<ReplicationController>(workload(json!({"selector": {"app": "db"}})), &[MISMATCH]);
     check::<ReplicationController>(workload(json!({"selector": null})), &[]);
+    check::<DaemonSet>(workload(json!({"selector": {}})), &[MISMATCH]);
     check::<Deployment>(
         workload(json!({"selector": {}})),
         &["spec.selector: Required value", MISMATCH],
