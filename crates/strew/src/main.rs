@@ -1,3 +1,33 @@
-//! strew
+//! strew spreads workloads over failure domains, says why, and proves it before you ship.
+//!
+//! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
+//! (what there is), [`load`] (objects, admitted), [`world`] (the cluster of them), [`deploy`] (pods onto nodes),
+//! [`spread`], [`usage`] and [`report`] (the result as values), [`text`] (the result for people), [`simulate`] and
+//! [`explain`] (the commands), [`terminal`], [`failure`].
 
-fn main() {}
+mod arguments;
+mod deploy;
+mod explain;
+mod failure;
+mod inputs;
+mod label_query;
+mod load;
+mod nodes;
+mod progress;
+mod report;
+mod simulate;
+mod simulation;
+mod spread;
+mod terminal;
+mod text;
+mod typename;
+mod usage;
+mod version;
+mod workload;
+mod world;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(arguments::run(std::env::args_os().collect()))
+}
