@@ -75,6 +75,9 @@ pub fn read(sources: &Sources) -> Reading {
 /// Lists inside lists: `kubectl get` makes one level, tools that join dumps two.
 const LIST_DEPTH_MAX: usize = 4;
 
+/// Errors shown of one object: each place costs a pass over it.
+const OBJECT_ERRORS_MAX: usize = 100;
+
 struct Reader<'a> {
     objects: Vec<Located>,
     report: Report<'a>,
@@ -314,14 +317,18 @@ impl Reader<'_> {
         origin: &Origin,
         head: &Head,
     ) -> bool {
-        let mut is_good = true;
+        let mut n_errors = 0;
         for fault in faults {
             let is_unknown = matches!(fault.kind, FaultKind::Unknown { .. });
             if is_unknown && head.from_dump {
                 self.pass_over_field(kind, label, origin, fault);
                 continue;
             }
-            is_good = false;
+            n_errors += 1;
+            if n_errors > OBJECT_ERRORS_MAX {
+                self.report.leave_out(Severity::Error);
+                continue;
+            }
             self.report.add(Severity::Error, |locator| {
                 let place = match is_unknown {
                     true => locator.key_place(origin, &fault.path),
@@ -331,7 +338,7 @@ impl Reader<'_> {
                 error.about(label).in_field(fault.path).at(place)
             });
         }
-        is_good
+        n_errors == 0
     }
 
     fn admit_name(

@@ -55,13 +55,17 @@ impl<'a> Report<'a> {
         diagnostic: impl FnOnce(&mut Locator<'_>) -> Diagnostic,
     ) {
         if self.diagnostics.len() >= DIAGNOSTICS_MAX {
-            self.n_left_out += 1;
-            self.left_out = self.left_out.min(severity);
-            return;
+            return self.leave_out(severity);
         }
         let mut diagnostic = diagnostic(&mut self.locator);
         diagnostic.severity = severity;
         self.diagnostics.push(diagnostic);
+    }
+
+    /// Counts a problem that is not shown.
+    pub(super) fn leave_out(&mut self, severity: Severity) {
+        self.n_left_out += 1;
+        self.left_out = self.left_out.min(severity);
     }
 
     /// Adds a problem of the text itself.

@@ -219,6 +219,31 @@ fn thousands_of_problems() {
 }
 
 #[test]
+fn thousands_of_problems_in_an_object() {
+    let containers = r#"{"name": "x", "novel": 1},"#.repeat(5000);
+    let pod = |uid: &str, last: &str| {
+        let metadata = format!(r#"{{"name": "a"{uid}}}"#);
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {metadata}, "spec": {{"containers": [{containers}{last}]}}}}"#
+        )
+    };
+    let by_hand = read(&sources_of(pod("", "{}")));
+    assert_eq!(by_hand.diagnostics.len(), 101);
+    assert_eq!(
+        by_hand.diagnostics[100].message,
+        "4900 more problems are not listed"
+    );
+    // In a dump they are one warning, and hide no error behind them.
+    let dump = read(&sources_of(pod(r#", "uid": "1""#, r#"{"name": 3}"#)));
+    let codes: Vec<_> = dump
+        .diagnostics
+        .iter()
+        .map(|diagnostic| diagnostic.code)
+        .collect();
+    assert_eq!(codes, ["unknown-field", "wrong-type"]);
+}
+
+#[test]
 fn thousands_of_repeated_keys() {
     let fields: String = (0..20_000)
         .map(|key| format!("\"{0}\": 1, \"{0}\": 2, ", key))
