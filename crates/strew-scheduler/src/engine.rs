@@ -298,6 +298,29 @@ impl Engine {
             .collect();
     }
 
+    /// Per node the refusals of *all* plugins, not only of the first, in the order of nodes; nodes that pass are left
+    /// out. Nothing if the pod is refused before any node is looked at. For explanations.
+    pub fn all_refusals(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+    ) -> Vec<(NodeIdx, Vec<Refusal>)> {
+        let class = cluster.pod(pod).class;
+        cluster.refresh_order();
+        let plan = self
+            .plans
+            .ensure(cluster, &mut self.columns, &self.profile, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class);
+        let Search::Nodes(narrowed) = cx.pre_filter() else {
+            return Vec::new();
+        };
+        let of_node = |&node: &NodeIdx| {
+            let refusals = cx.all_refusals(narrowed.as_deref(), node);
+            (!refusals.is_empty()).then_some((node, refusals))
+        };
+        cluster.node_order().iter().filter_map(of_node).collect()
+    }
+
     /// Every score plugin's scores for a list of nodes, in the profile's order.
     pub fn score_nodes(
         &mut self,
@@ -386,6 +409,19 @@ impl<'a> Cycle<'a> {
                 .filter_map(of_node)
                 .collect(),
         )
+    }
+
+    /// The refusals of all plugins that refuse a node. One that the search was narrowed past has that as its first.
+    fn all_refusals(self, narrowed: Option<&[NodeIdx]>, node: NodeIdx) -> Vec<Refusal> {
+        let past = narrowed.is_some_and(|named| !named.contains(&node));
+        let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
+        let first = past.then(|| Refusal::unresolvable(PluginId::NodeAffinity, reason));
+        let plugins = self.profile.filters.iter().copied();
+        let others = plugins.filter(|&p| !(past && p == PluginId::NodeAffinity));
+        first
+            .into_iter()
+            .chain(others.filter_map(|plugin| self.filter(plugin, node)))
+            .collect()
     }
 
     /// The refusal of the first plugin that refuses a node.
