@@ -11,6 +11,7 @@
 
 pub(crate) mod columns;
 pub mod engine;
+pub mod naive;
 pub mod plan;
 pub mod plugins;
 pub mod profile;
