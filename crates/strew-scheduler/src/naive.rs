@@ -282,7 +282,8 @@ impl<'a> NaiveAffinity<'a> {
             .required
             .iter()
             .all(|t| wanted.iter().all(|n| n.labels.get(t.key).is_none()));
-        if !own.required.iter().all(met) && !(nowhere && matches_all(self.class)) {
+        let first_of_group = nowhere && matches_all(self.class);
+        if !first_of_group && !own.required.iter().all(met) {
             return Some(Refusal::unresolvable(plugin, Reason::PodAffinity));
         }
         for term in &own.required_anti {
