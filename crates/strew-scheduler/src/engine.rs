@@ -5,12 +5,10 @@
 use std::rc::Rc;
 
 use fixedbitset::FixedBitSet;
-use smallvec::SmallVec;
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx, PodSpec};
 
 use crate::columns::Columns;
 use crate::plan::{ClassPlan, Plans};
-use crate::plugins::pod_topology_spread::filter::Gate;
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_balanced_allocation,
     node_resources_fit, node_unschedulable, normalize, pod_topology_spread, selector_spread,
@@ -524,16 +522,9 @@ fn find_feasible(
     let Scratch { mask, feasible, .. } = scratch;
     mask.clone_from(columns.admitted(plan));
     mask.intersect_with(&columns.shape(plan).fits);
-    let gates: SmallVec<[Gate<'_>; 2]> = plan
-        .spread
-        .hard
-        .iter()
-        .map(|c| Gate::of(cluster, c))
-        .collect();
     let asks_affinity = !plan.affinity.filter_is_skipped(cluster);
     let passes = |&node: &NodeIdx| {
         mask.contains(node.index())
-            && gates.iter().all(|gate| gate.passes(node))
             && (spec.host_ports.is_empty()
                 || node_ports::allows(cluster.node(node), &spec.host_ports))
             && (!asks_affinity
@@ -542,6 +533,7 @@ fn find_feasible(
     let nodes = narrowed.unwrap_or_else(|| cluster.node_order());
     feasible.clear();
     feasible.extend(nodes.iter().copied().filter(passes));
+    pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
 }
 
 /// What a score plugin said.

@@ -12,6 +12,7 @@
 pub(crate) mod columns;
 pub mod engine;
 pub mod explain;
+pub mod naive;
 pub mod plan;
 pub mod plugins;
 pub mod profile;

@@ -3,10 +3,9 @@
 //! Presence is not judged here: Kubernetes' decoder, and k8s-openapi's, take a missing field as its
 //! zero value, and the API server's validation then says what is required, in its own words.
 
-use std::fmt;
-
 use serde_json::{Map, Value};
 
+use super::diagnostic::Diagnostic;
 use super::nearest::nearest;
 use super::schema::{Fields, Schema, Shape, ShapeId};
 use crate::field::FieldPath;
@@ -20,14 +19,8 @@ pub(super) struct Fault {
 
 #[derive(Debug)]
 pub(super) enum FaultKind {
-    /// No such field.
-    Unknown {
-        name: String,
-        /// A sibling that was probably meant.
-        meant: Option<String>,
-        /// Where a field of this name belongs.
-        home: Option<String>,
-    },
+    /// No such field in an object of this shape.
+    Unknown { name: String, parent: ShapeId },
     /// A value of another type.
     Mistyped {
         expected: &'static str,
@@ -38,11 +31,18 @@ pub(super) enum FaultKind {
     OutOfRange { found: String, bits: u32 },
 }
 
-/// Faults reported of one object; its thousandth is no news.
-const FAULTS_MAX: usize = 100;
+/// The code of a field that its kind does not have.
+pub(super) const UNKNOWN_FIELD: &str = "unknown-field";
 
-/// Checks `value`, and puts the zero value where a list or a map holds `null`, as Kubernetes'
-/// decoder does: after a check without faults the typed decode succeeds.
+/// Faults found in one object. A dump may well hold hundreds of unknown fields, which are no errors:
+/// the walk must see all of it, or the decoder would meet what was not checked.
+const FAULTS_MAX: usize = 100_000;
+
+/// Go's time before any was set.
+const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
+
+/// Checks `value`, and puts the zero value where a list or a map holds `null`, or a required time is
+/// missing, as Kubernetes' decoder does: after a check without faults the typed decode succeeds.
 pub(super) fn check(schema: &Schema, value: &mut Value) -> Vec<Fault> {
     let mut checker = Checker {
         schema,
@@ -76,7 +76,7 @@ impl<'a> Checker<'a> {
         match (schema.shape(id), value) {
             // `null` is absence wherever a field stands.
             (Shape::Any, _) | (_, Value::Null) => {}
-            (Shape::Object(fields), Value::Object(object)) => self.object(fields, object),
+            (Shape::Object(fields), Value::Object(object)) => self.object(id, fields, object),
             (Shape::Map(values), Value::Object(object)) => self.map(*values, object),
             (Shape::List(element), Value::Array(elements)) => self.list(*element, elements),
             (Shape::Boolean, Value::Bool(_)) => {}
@@ -97,15 +97,28 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn object(&mut self, fields: &'a Fields, object: &mut Map<String, Value>) {
-        for (name, value) in object {
+    fn object(&mut self, parent: ShapeId, fields: &'a Fields, object: &mut Map<String, Value>) {
+        for name in fields.required_times() {
+            if object.get(name).is_none_or(Value::is_null) {
+                object.insert(name.clone(), ZERO_TIME.into());
+            }
+        }
+        for (name, value) in &mut *object {
             let Some((known, id)) = fields.get(name) else {
-                self.unknown(fields, name);
+                let path = self.path().child_owned(name.clone());
+                let name = name.clone();
+                let kind = FaultKind::Unknown { name, parent };
+                self.faults.push(Fault { path, kind });
                 continue;
             };
             self.path.push(PathStep::Name(known));
             self.value(id, value);
             self.path.pop();
+        }
+        if !self.path.is_empty() && fields.is_resource() {
+            // Kubernetes reads no more than their types here; k8s-openapi insists on the values.
+            object.shift_remove("apiVersion");
+            object.shift_remove("kind");
         }
     }
 
@@ -155,18 +168,6 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn unknown(&mut self, fields: &Fields, name: &str) {
-        let meant = nearest(name, fields.names()).map(str::to_owned);
-        let home = match meant {
-            Some(_) => None,
-            None => self.schema.home_of(name),
-        };
-        let name = name.to_owned();
-        let path = self.path().child_owned(name.clone());
-        let kind = FaultKind::Unknown { name, meant, home };
-        self.faults.push(Fault { path, kind });
-    }
-
     fn mistyped(&mut self, expected: &'static str, found: &Value) {
         let help = match (expected, found) {
             ("a string", Value::Bool(_)) => Some(
@@ -211,7 +212,8 @@ fn zero(shape: &Shape) -> Value {
         Shape::Boolean => Value::from(false),
         Shape::List(_) => Value::Array(Vec::new()),
         Shape::Map(_) | Shape::Object(_) => Value::Object(Map::new()),
-        Shape::Any | Shape::Timestamp => Value::Null,
+        Shape::Timestamp => ZERO_TIME.into(),
+        Shape::Any => Value::Null,
     }
 }
 
@@ -254,46 +256,138 @@ pub(super) fn shortened(text: &str) -> String {
 }
 
 impl FaultKind {
-    /// A stable name for tools.
-    pub(super) fn code(&self) -> &'static str {
+    /// The diagnostic, with what was probably meant: looked up here, since in a dump the same
+    /// unknown field may stand ten thousand times and be reported once.
+    pub(super) fn diagnostic(&self, schema: &Schema) -> Diagnostic {
         match self {
-            Self::Unknown { .. } => "unknown-field",
-            Self::Mistyped { .. } => "wrong-type",
-            Self::OutOfRange { .. } => "out-of-range",
-        }
-    }
-
-    /// The way out, where there is one to name.
-    pub(super) fn help(&self) -> Option<String> {
-        match self {
-            Self::Unknown { name, home, .. } => {
-                let home = home.as_deref()?;
-                Some(format!("{} belongs at {home}", shortened(name)))
+            Self::Unknown { name, parent } => {
+                let meant = match schema.shape(*parent) {
+                    Shape::Object(fields) => nearest(name, fields.names()),
+                    _ => None,
+                };
+                let error = unknown_field(name, meant);
+                match schema.home_of(name).filter(|_| meant.is_none()) {
+                    Some(home) => error.with_help(format!("{} belongs at {home}", shortened(name))),
+                    None => error,
+                }
             }
-            Self::Mistyped { help, .. } => help.map(str::to_owned),
-            Self::OutOfRange { .. } => None,
+            Self::Mistyped {
+                expected,
+                found,
+                help,
+            } => {
+                let message = format!("expected {expected}, found {found}");
+                let error = Diagnostic::error("wrong-type", message);
+                match help {
+                    Some(help) => error.with_help(*help),
+                    None => error,
+                }
+            }
+            Self::OutOfRange { found, bits } => {
+                let message = format!("{found} is out of the range of a {bits}-bit integer");
+                Diagnostic::error("out-of-range", message)
+            }
         }
     }
 }
 
-impl fmt::Display for FaultKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { name, meant, .. } => {
-                write!(f, "unknown field {}", shortened(name))?;
-                match meant {
-                    Some(meant) => write!(f, ", did you mean {meant:?}?"),
-                    None => Ok(()),
+/// A field that its object does not have, and the one that was probably meant.
+pub(super) fn unknown_field(name: &str, meant: Option<&str>) -> Diagnostic {
+    let name = shortened(name);
+    let message = match meant {
+        Some(meant) => format!("unknown field {name}, did you mean {meant:?}?"),
+        None => format!("unknown field {name}"),
+    };
+    Diagnostic::error(UNKNOWN_FIELD, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::kind::Kind;
+    use super::*;
+
+    /// Each field of each kind with values of all types.
+    #[test]
+    fn what_passes_the_check_can_be_decoded() {
+        let samples = [
+            json!(null),
+            json!(true),
+            json!(3),
+            json!(-1),
+            json!(1i64 << 40),
+            json!(u64::MAX),
+            json!(1.5),
+            json!("x"),
+            json!("2026-01-02T03:04:05Z"),
+            json!("2026-01-02"),
+            json!([]),
+            json!([null]),
+            json!(["x"]),
+            json!([[1]]),
+            json!({}),
+            json!({"a": null}),
+            json!({"a": "x"}),
+            json!({"a": {"b": 1}}),
+        ];
+        let mut n_passed = 0;
+        for kind in Kind::ALL {
+            let schema = kind.schema();
+            for path in all_paths(schema) {
+                for sample in &samples {
+                    let mut value = nested(&path, sample.clone());
+                    // The reader itself sees to the object and its type.
+                    let is_passed_over = match path.first() {
+                        Some(step) => step == "apiVersion" || step == "kind",
+                        None => !sample.is_object(),
+                    };
+                    if is_passed_over || !check(schema, &mut value).is_empty() {
+                        continue;
+                    }
+                    n_passed += 1;
+                    let decoded = kind.decode(value);
+                    assert!(decoded.is_ok(), "{kind:?} {path:?} {sample}: {decoded:?}");
                 }
             }
-            Self::Mistyped {
-                expected, found, ..
-            } => {
-                write!(f, "expected {expected}, found {found}")
+        }
+        assert!(n_passed > 10_000, "{n_passed}");
+    }
+
+    /// The ways to all fields, `[]` for a list's element and `{}` for a map's, each shape once.
+    fn all_paths(schema: &Schema) -> Vec<Vec<String>> {
+        let mut paths = Vec::new();
+        let mut seen = Vec::new();
+        let mut open = vec![(schema.root(), Vec::new())];
+        while let Some((id, path)) = open.pop() {
+            paths.push(path.clone());
+            if seen.contains(&id) {
+                continue;
             }
-            Self::OutOfRange { found, bits } => {
-                write!(f, "{found} is out of the range of a {bits}-bit integer")
+            seen.push(id);
+            let below = |step: &str| [path.clone(), vec![step.to_owned()]].concat();
+            match schema.shape(id) {
+                Shape::Object(fields) => {
+                    for name in fields.names() {
+                        let (_, child) = fields.get(name).unwrap();
+                        open.push((child, below(name)));
+                    }
+                }
+                Shape::List(element) => open.push((*element, below("[]"))),
+                Shape::Map(values) => open.push((*values, below("{}"))),
+                _ => {}
             }
         }
+        paths
+    }
+
+    fn nested(path: &[String], leaf: Value) -> Value {
+        path.iter()
+            .rev()
+            .fold(leaf, |value, step| match step.as_str() {
+                "[]" => json!([value]),
+                "{}" => json!({"key": value}),
+                name => json!({name: value}),
+            })
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::source::Span;
 use super::tree::{Found, Occurrence};
+use super::yaml::{KEY_LENGTH_MAX, REPEATED_MAX, TOO_DEEP, too_deep_message};
 use crate::field::{FieldPath, Step};
 
 /// A document that was read.
@@ -68,14 +69,14 @@ fn fault(json: &str, part_start: usize, error: &serde_json::Error) -> JsonFault 
         Some(end) => text[..end].to_owned(),
         None => text,
     };
-    let code = match message.starts_with("recursion limit") {
-        true => "too-deep",
-        false => "syntax",
+    let (code, message) = match message.starts_with("recursion limit") {
+        true => (TOO_DEEP, too_deep_message()),
+        false => ("syntax", format!("not valid JSON: {message}")),
     };
     JsonFault {
         code,
         at: part_start + at,
-        message: format!("not valid JSON: {message}"),
+        message,
     }
 }
 
@@ -180,7 +181,11 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         let mut fields = Map::new();
         let mut known = self.repeated.len();
         while let Some(key) = access.next_key::<String>()? {
-            if fields.contains_key(&key) {
+            if key.len() > KEY_LENGTH_MAX {
+                let message = format!("a key is longer than {KEY_LENGTH_MAX} bytes");
+                return Err(A::Error::custom(message));
+            }
+            if fields.contains_key(&key) && self.repeated.len() < REPEATED_MAX {
                 self.repeated.push(Vec::new());
             }
             let value = access.next_value_seed(ValueSeed {
@@ -206,12 +211,14 @@ pub(super) fn find(text: &str, from: usize, steps: &[Step], which: Occurrence) -
     let mut key = None;
     let mut n_found = 0;
     for step in steps {
+        let here = scanner.at;
         let child = match step {
             Step::Name(name) => scanner.field(name, which),
             Step::Key(name) => scanner.field(name, which),
             Step::Index(index) => scanner.element(*index).map(|at| (None, at)),
         };
         let Some((child_key, child_at)) = child else {
+            scanner.at = here;
             break;
         };
         key = child_key;

@@ -24,12 +24,15 @@
 mod check;
 mod diagnostic;
 mod document;
+mod head;
 mod json;
 mod kind;
 mod locator;
 mod nearest;
+mod node;
 mod reader;
 mod render;
+mod report;
 mod scalar;
 mod schema;
 mod source;

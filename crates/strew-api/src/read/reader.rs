@@ -1,19 +1,21 @@
 //! Files into objects.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::check::{FaultKind, check, describe, shortened};
+use super::check::{Fault, FaultKind, check, describe, shortened, unknown_field};
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::{self, Document, Format, Origin};
+use super::head::{self, Head, Lent, TypeFault};
 use super::json;
-use super::kind::{self, DEFAULT_NAMESPACE, Kind, KubeObject, Meaning, OtherObject};
+use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
 use super::locator::Locator;
 use super::nearest::nearest;
+use super::report::Report;
 use super::source::{FileId, SourceFile, Sources, Span};
 use super::yaml;
-use crate::field::{FieldPath, Step};
+use crate::field::{FieldError, FieldPath, Step};
 
 /// What the files hold, and everything wrong with them.
 #[derive(Debug, Default)]
@@ -43,62 +45,48 @@ impl Reading {
     }
 }
 
+impl Located {
+    /// A broken rule of the API server, at its place.
+    pub fn diagnose(&self, error: &FieldError, locator: &mut Locator<'_>) -> Diagnostic {
+        let place = locator.place(&self.origin, &error.path);
+        Diagnostic::from_field_error(error, self.object.label(), place)
+    }
+}
+
 /// Reads all files.
 ///
 /// An object with an error is left out: what would be said of it next, of a field that was only
 /// misspelt, would mislead.
 pub fn read(sources: &Sources) -> Reading {
     let mut reader = Reader {
-        locator: Locator::new(sources),
-        reading: Reading::default(),
-        n_left_out: 0,
+        objects: Vec::new(),
+        report: Report::new(sources),
         known: HashMap::new(),
-        passed_over: BTreeMap::new(),
     };
     for (id, file) in sources.iter() {
         reader.file(id, file);
     }
-    reader.finish()
+    Reading {
+        objects: reader.objects,
+        diagnostics: reader.report.finish(),
+    }
 }
-
-/// Problems reported of one question; what is beyond is counted.
-const DIAGNOSTICS_MAX: usize = 1000;
 
 /// Lists inside lists: `kubectl get` makes one level, tools that join dumps two.
 const LIST_DEPTH_MAX: usize = 4;
 
+/// Errors shown of one object: each place costs a pass over it.
+const OBJECT_ERRORS_MAX: usize = 100;
+
 struct Reader<'a> {
-    locator: Locator<'a>,
-    reading: Reading,
-    n_left_out: usize,
+    objects: Vec<Located>,
+    report: Report<'a>,
     known: HashMap<Identity, Origin>,
-    passed_over: BTreeMap<String, PassedOver>,
 }
 
 /// What can be there once only: group, kind, namespace, name.
 #[derive(PartialEq, Eq, Hash)]
 struct Identity(String, String, Option<String>, String);
-
-/// Something in dumps that was not read, said once.
-struct PassedOver {
-    /// The first, without its place.
-    first: Diagnostic,
-    origin: Origin,
-    n_times: usize,
-}
-
-/// What an object says of itself before its kind is considered.
-struct Head {
-    api_version: String,
-    kind: String,
-    namespace: Option<String>,
-    name: String,
-    has_generated_name: bool,
-    from_dump: bool,
-}
-
-/// The `apiVersion` and `kind` that a list lends to its items.
-type Lent<'a> = Option<(&'a str, &'a str)>;
 
 impl Reader<'_> {
     fn file(&mut self, id: FileId, file: &SourceFile) {
@@ -106,12 +94,12 @@ impl Reader<'_> {
         if let Some((at, message)) = not_text(file) {
             let error = Diagnostic::error("not-text", message);
             let error = error.with_help("strew reads YAML and JSON in UTF-8");
-            return self.report_at(id, Span::new(at, at + 1), error);
+            return self.report.add_at(id, Span::new(at, at + 1), error);
         }
         let parts = document::parts(text);
         if parts.is_empty() {
             let warning = Diagnostic::warning("no-objects", "there is nothing in this file");
-            return self.report_at(id, Span::new(0, 0), warning);
+            return self.report.add_at(id, Span::new(0, 0), warning);
         }
         for part in parts {
             match part.format {
@@ -127,16 +115,19 @@ impl Reader<'_> {
                 Ok(read) => read,
                 Err(fault) => {
                     let error = Diagnostic::error(fault.code, fault.message);
-                    return self.report_at(file, Span::new(fault.at, fault.at + 1), error);
+                    return self
+                        .report
+                        .add_at(file, Span::new(fault.at, fault.at + 1), error);
                 }
             };
             let format = Format::Json;
             let span = read.span;
             let origin = Origin::document(file, Document { format, span });
+            let severity = severity_in(&read.value);
             read.repeated.dedup();
             for path in read.repeated {
-                let diagnostic = repeated_key(&path, is_dump(&read.value));
-                self.report(|locator| {
+                let diagnostic = repeated_key(&path);
+                self.report.add(severity, |locator| {
                     let first = locator.first_key_place(&origin, &path);
                     let diagnostic = diagnostic.with_related(first, FIRST_HERE);
                     diagnostic
@@ -155,22 +146,21 @@ impl Reader<'_> {
         };
         let value = composed.root.to_value();
         for fault in composed.faults {
-            let is_tolerated = fault.first.is_some() && is_dump(&value);
-            let severity = match is_tolerated {
-                true => Severity::Warning,
-                false => Severity::Error,
+            let severity = match fault.first {
+                Some(_) => severity_in(&value),
+                None => Severity::Error,
             };
             self.yaml_fault(file, fault, severity);
         }
-        self.locator.remember(file, part, composed.root);
+        self.report.remember(file, part, composed.root);
         self.object(value, &Origin::document(file, part), None);
     }
 
     fn yaml_fault(&mut self, file: FileId, fault: yaml::YamlFault, severity: Severity) {
         let mut diagnostic = Diagnostic::error(fault.code, fault.message);
-        diagnostic.severity = severity;
         diagnostic.help = fault.help.map(str::to_owned);
-        self.report(|locator| {
+        diagnostic.path = fault.path;
+        self.report.add(severity, |locator| {
             if let Some(first) = fault.first {
                 let first = locator.place_of_span(file, first);
                 diagnostic = diagnostic.with_related(first, FIRST_HERE);
@@ -185,10 +175,11 @@ impl Reader<'_> {
             Value::Null if origin.items.is_empty() => return,
             other => return self.report_no_object(&other, origin),
         };
-        let Some(head) = self.head(&fields, origin, lent) else {
-            return;
+        let head = match Head::of(&fields, lent) {
+            Ok(head) => head,
+            Err(faults) => return self.report_no_type(&fields, origin, faults),
         };
-        if is_list(&head.kind, &fields) {
+        if head::is_list(&head.kind, &fields) {
             return self.list(fields, origin, &head);
         }
         match kind::meaning(&head.api_version, &head.kind) {
@@ -206,94 +197,66 @@ impl Reader<'_> {
                     kind.name(),
                 );
                 let path = FieldPath::root().child("kind");
-                self.report_in(origin, path, Diagnostic::error("unknown-kind", message));
+                self.report
+                    .add_in(origin, path, Diagnostic::error("unknown-kind", message));
             }
             Meaning::Other => self.other_object(origin, head),
         }
     }
 
-    /// What the object says of itself; `None` was reported.
-    fn head(
+    fn report_no_type(
         &mut self,
         fields: &Map<String, Value>,
         origin: &Origin,
-        lent: Lent<'_>,
-    ) -> Option<Head> {
-        let api_version = self.type_field(fields, "apiVersion", origin, lent.map(|lent| lent.0));
-        let kind = self.type_field(fields, "kind", origin, lent.map(|lent| lent.1));
-        let metadata = fields.get("metadata");
-        let text = |name| {
-            let text = metadata?.get(name)?.as_str()?;
-            (!text.is_empty()).then(|| text.to_owned())
-        };
-        Some(Head {
-            api_version: api_version?,
-            kind: kind?,
-            namespace: text("namespace"),
-            name: text("name").unwrap_or_default(),
-            has_generated_name: text("generateName").is_some(),
-            from_dump: text("uid").is_some(),
-        })
-    }
-
-    fn type_field(
-        &mut self,
-        fields: &Map<String, Value>,
-        name: &'static str,
-        origin: &Origin,
-        lent: Option<&str>,
-    ) -> Option<String> {
-        let path = FieldPath::root().child(name);
-        match fields.get(name) {
-            Some(Value::String(text)) if !text.is_empty() => return Some(text.clone()),
-            Some(Value::Null | Value::String(_)) | None => {
-                if let Some(lent) = lent {
-                    return Some(lent.to_owned());
+        faults: Vec<TypeFault>,
+    ) {
+        let mut missing = Vec::new();
+        for fault in faults {
+            match fault {
+                TypeFault::Missing(name) => missing.push(name),
+                TypeFault::Mistyped(name, message) => {
+                    let error = Diagnostic::error("wrong-type", message);
+                    self.report
+                        .add_in(origin, FieldPath::root().child(name), error);
                 }
-                let mut error = Diagnostic::error(
-                    "no-type",
-                    format!(
-                        "{name} is missing: every Kubernetes object names its apiVersion and kind"
-                    ),
-                );
-                let keys = fields.keys().map(String::as_str);
-                if let Some(key) = nearest(name, keys) {
-                    error = error.with_help(format!("{key:?} should be {name:?}"));
-                }
-                self.report_in(origin, path, error);
-            }
-            Some(other) => {
-                let message = format!("expected a string, found {}", describe(other));
-                self.report_in(origin, path, Diagnostic::error("wrong-type", message));
             }
         }
-        None
+        let Some(first) = missing.first() else {
+            return;
+        };
+        let message = match missing.len() {
+            1 => format!("{first} is missing"),
+            _ => "no Kubernetes object: apiVersion and kind are missing".to_owned(),
+        };
+        let mut error = Diagnostic::error("no-type", message);
+        let meant = missing.iter().find_map(|name| {
+            let keys = fields.keys().map(String::as_str);
+            nearest(name, keys).map(|key| format!("{} should be {name:?}", shortened(key)))
+        });
+        error.help = meant;
+        self.report
+            .add_in(origin, FieldPath::root().child(first), error);
     }
 
     fn list(&mut self, mut fields: Map<String, Value>, origin: &Origin, head: &Head) {
         if origin.items.len() >= LIST_DEPTH_MAX {
             let message = format!("lists are nested deeper than {LIST_DEPTH_MAX} levels");
-            return self.report_in(
+            return self.report.add_in(
                 origin,
                 FieldPath::root(),
-                Diagnostic::error("too-deep", message),
+                Diagnostic::error(yaml::TOO_DEEP, message),
             );
         }
         for name in fields
             .keys()
             .filter(|name| !LIST_FIELDS.contains(&name.as_str()))
         {
-            let kind = FaultKind::Unknown {
-                name: name.clone(),
-                meant: nearest(name, LIST_FIELDS).map(str::to_owned),
-                home: None,
-            };
             let path = FieldPath::root().child_owned(name.clone());
-            let error = Diagnostic::error(kind.code(), kind.to_string());
+            let error = unknown_field(name, nearest(name, LIST_FIELDS));
             let error = error.about(head.kind.as_str());
-            self.report_key(origin, path, error);
+            self.report.add_key(origin, path, error);
         }
-        let item_kind = head.kind.strip_suffix(LIST).filter(|kind| !kind.is_empty());
+        let item_kind = head::item_kind(&head.kind);
         let lent = item_kind.map(|kind| (head.api_version.as_str(), kind));
         match fields.remove("items") {
             None | Some(Value::Null) => {}
@@ -305,7 +268,8 @@ impl Reader<'_> {
             Some(other) => {
                 let message = format!("expected a list, found {}", describe(&other));
                 let error = Diagnostic::error("wrong-type", message).about(head.kind.as_str());
-                self.report_in(origin, FieldPath::root().child("items"), error);
+                self.report
+                    .add_in(origin, FieldPath::root().child("items"), error);
             }
         }
     }
@@ -318,31 +282,20 @@ impl Reader<'_> {
         head: Head,
     ) {
         let mut value = Value::Object(fields);
-        let namespace = namespace_of(kind, &head);
+        // The decoder wants a string where a list lent the type of a `null`.
+        value["apiVersion"] = kind.api_version().into();
+        value["kind"] = kind.name().into();
+        let namespace = head.namespace_of(kind);
         let label = kind::label(kind.name(), namespace.as_deref(), &head.name);
-        let mut is_good = true;
-        for fault in check(kind.schema(), &mut value) {
-            let is_unknown = matches!(fault.kind, FaultKind::Unknown { .. });
-            if is_unknown && head.from_dump {
-                self.pass_over_field(kind, &label, origin, fault.path, &fault.kind);
-                continue;
-            }
-            is_good = false;
-            let mut error = Diagnostic::error(fault.kind.code(), fault.kind.to_string());
-            error = error.about(label.as_str());
-            error.help = fault.kind.help();
-            match is_unknown {
-                true => self.report_key(origin, fault.path, error),
-                false => self.report_in(origin, fault.path, error),
-            }
-        }
+        let faults = check(kind.schema(), &mut value);
+        let mut is_good = self.admit_fields(kind, &label, faults, origin, &head);
         is_good &= self.admit_name(kind, &label, &value, origin, &head);
         is_good &= self.admit_identity(&label, kind.name(), namespace, origin, &head);
         if !is_good {
             return;
         }
         match kind.decode(value) {
-            Ok(object) => self.reading.objects.push(Located {
+            Ok(object) => self.objects.push(Located {
                 object,
                 origin: origin.clone(),
                 from_dump: head.from_dump,
@@ -351,9 +304,41 @@ impl Reader<'_> {
             Err(error) => {
                 let message = format!("can't be read as a {}: {error}", kind.name());
                 let error = Diagnostic::error("undecodable", message).about(label);
-                self.report_in(origin, FieldPath::root(), error);
+                self.report.add_in(origin, FieldPath::root(), error);
             }
         }
+    }
+
+    fn admit_fields(
+        &mut self,
+        kind: Kind,
+        label: &str,
+        faults: Vec<Fault>,
+        origin: &Origin,
+        head: &Head,
+    ) -> bool {
+        let mut n_errors = 0;
+        for fault in faults {
+            let is_unknown = matches!(fault.kind, FaultKind::Unknown { .. });
+            if is_unknown && head.from_dump {
+                self.pass_over_field(kind, label, origin, fault);
+                continue;
+            }
+            n_errors += 1;
+            if n_errors > OBJECT_ERRORS_MAX {
+                self.report.leave_out(Severity::Error);
+                continue;
+            }
+            self.report.add(Severity::Error, |locator| {
+                let place = match is_unknown {
+                    true => locator.key_place(origin, &fault.path),
+                    false => locator.place(origin, &fault.path),
+                };
+                let error = fault.kind.diagnostic(kind.schema());
+                error.about(label).in_field(fault.path).at(place)
+            });
+        }
+        n_errors == 0
     }
 
     fn admit_name(
@@ -378,7 +363,7 @@ impl Reader<'_> {
         }
         let path = FieldPath::root().child("metadata.name");
         let error = Diagnostic::error("no-name", "metadata.name is missing");
-        self.report_in(origin, path, error.about(label));
+        self.report.add_in(origin, path, error.about(label));
         false
     }
 
@@ -403,7 +388,7 @@ impl Reader<'_> {
         let path = FieldPath::root().child("metadata.name");
         let error = Diagnostic::error("duplicate-object", format!("{label} is there twice"));
         let error = error.about(label);
-        self.report(|locator| {
+        self.report.add(Severity::Error, |locator| {
             let error = error.with_related(locator.place(&first, &path), FIRST_HERE);
             error.at(locator.place(origin, &path)).in_field(path)
         });
@@ -422,27 +407,20 @@ impl Reader<'_> {
             namespace: head.namespace,
             name: head.name,
         };
-        self.reading.objects.push(Located {
+        self.objects.push(Located {
             object: KubeObject::Other(Box::new(other)),
             origin: origin.clone(),
             from_dump: head.from_dump,
         });
     }
 
-    fn pass_over_field(
-        &mut self,
-        kind: Kind,
-        label: &str,
-        origin: &Origin,
-        path: FieldPath,
-        fault: &FaultKind,
-    ) {
-        let shape = schema_path(&path);
-        let key = format!("{} {shape}", kind.name());
-        let message = format!("{fault}: {} {shape} was passed over", kind.name());
-        self.pass_over(key, origin, || {
-            let warning = Diagnostic::warning(fault.code(), message);
-            warning.about(label).in_field(path)
+    fn pass_over_field(&mut self, kind: Kind, label: &str, origin: &Origin, fault: Fault) {
+        let field = format!("{} {}", kind.name(), schema_path(&fault.path));
+        self.report.pass_over(field, origin, |field| {
+            let mut warning = fault.kind.diagnostic(kind.schema());
+            warning.severity = Severity::Warning;
+            warning.message = format!("{}: {field} was passed over", warning.message);
+            warning.about(label).in_field(fault.path)
         });
     }
 
@@ -453,20 +431,20 @@ impl Reader<'_> {
             "Kubernetes 1.36 has no {name} in {}",
             shortened(api_version)
         );
-        let namespace = namespace_of(kind, head);
+        let namespace = head.namespace_of(kind);
         let label = kind::label(name, namespace.as_deref(), &head.name);
         let path = FieldPath::root().child("apiVersion");
         if head.from_dump {
             let message = format!("{message}: it was passed over");
             let key = format!("{name} {api_version}");
-            return self.pass_over(key, origin, || {
+            return self.report.pass_over(key, origin, |_| {
                 let warning = Diagnostic::warning("unknown-version", message);
                 warning.about(label).in_field(path)
             });
         }
         let error = Diagnostic::error("unknown-version", message).about(label);
         let error = error.with_help(format!("use apiVersion: {served}"));
-        self.report_in(origin, path, error);
+        self.report.add_in(origin, path, error);
     }
 
     fn report_no_object(&mut self, value: &Value, origin: &Origin) {
@@ -475,76 +453,10 @@ impl Reader<'_> {
         if value.is_array() {
             error = error.with_help("give each object a document of its own, or use `kind: List`");
         }
-        self.report_in(origin, FieldPath::root(), error);
-    }
-
-    fn pass_over(&mut self, key: String, origin: &Origin, first: impl FnOnce() -> Diagnostic) {
-        let entry = self.passed_over.entry(key);
-        let passed_over = entry.or_insert_with(|| PassedOver {
-            first: first(),
-            origin: origin.clone(),
-            n_times: 0,
-        });
-        passed_over.n_times += 1;
-    }
-
-    fn report_at(&mut self, file: FileId, span: Span, diagnostic: Diagnostic) {
-        self.report(|locator| diagnostic.at(locator.place_of_span(file, span)));
-    }
-
-    /// Reports a field whose value is wrong.
-    fn report_in(&mut self, origin: &Origin, path: FieldPath, diagnostic: Diagnostic) {
-        self.report(|locator| diagnostic.at(locator.place(origin, &path)).in_field(path));
-    }
-
-    /// Reports a field that should not be there.
-    fn report_key(&mut self, origin: &Origin, path: FieldPath, diagnostic: Diagnostic) {
-        self.report(|locator| {
-            diagnostic
-                .at(locator.key_place(origin, &path))
-                .in_field(path)
-        });
-    }
-
-    /// Places are looked up only for what will be shown.
-    fn report(&mut self, diagnostic: impl FnOnce(&mut Locator<'_>) -> Diagnostic) {
-        if self.reading.diagnostics.len() >= DIAGNOSTICS_MAX {
-            self.n_left_out += 1;
-            return;
-        }
-        let diagnostic = diagnostic(&mut self.locator);
-        self.reading.diagnostics.push(diagnostic);
-    }
-
-    fn finish(mut self) -> Reading {
-        for passed_over in std::mem::take(&mut self.passed_over).into_values() {
-            let PassedOver {
-                first,
-                origin,
-                n_times,
-            } = passed_over;
-            let path = first.path.clone().unwrap_or_default();
-            self.report(|locator| {
-                let mut warning = first.at(locator.key_place(&origin, &path));
-                if n_times > 1 {
-                    warning.message = format!("{} ({n_times} times)", warning.message);
-                }
-                warning
-            });
-        }
-        self.reading
-            .diagnostics
-            .sort_by_key(|diagnostic| diagnostic.place);
-        if self.n_left_out > 0 {
-            let message = format!("{} more problems are not listed", self.n_left_out);
-            let error = Diagnostic::error("too-many", message);
-            self.reading.diagnostics.push(error);
-        }
-        self.reading
+        self.report.add_in(origin, FieldPath::root(), error);
     }
 }
 
-const LIST: &str = "List";
 const LIST_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
 const FIRST_HERE: &str = "first here";
 
@@ -561,33 +473,20 @@ fn not_text(file: &SourceFile) -> Option<(usize, String)> {
     Some((at, format!("byte {at} is NUL: this is no text file")))
 }
 
-/// Whether a document came out of an API server: it, or the first item of a list, has a uid.
-fn is_dump(value: &Value) -> bool {
-    let has_uid = |value: &Value| value["metadata"]["uid"].is_string();
-    has_uid(value) || has_uid(&value["items"][0])
+/// How bad a mistake of little harm is: a dump is as it is.
+fn severity_in(value: &Value) -> Severity {
+    match head::is_dump(value) {
+        true => Severity::Warning,
+        false => Severity::Error,
+    }
 }
 
-/// A list of objects: `List` itself, or a kind so named that has items.
-fn is_list(kind: &str, fields: &Map<String, Value>) -> bool {
-    let has_items = matches!(fields.get("items"), Some(Value::Array(_) | Value::Null));
-    kind == LIST || (kind.ends_with(LIST) && has_items)
-}
-
-fn namespace_of(kind: Kind, head: &Head) -> Option<String> {
-    let named = head.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-    kind.is_namespaced().then(|| named.to_owned())
-}
-
-fn repeated_key(path: &FieldPath, is_dump: bool) -> Diagnostic {
+fn repeated_key(path: &FieldPath) -> Diagnostic {
     let key = match path.steps().last() {
         Some(Step::Name(name)) => name,
         _ => "",
     };
-    let message = yaml::repeated_key(key);
-    match is_dump {
-        true => Diagnostic::warning("duplicate-key", message),
-        false => Diagnostic::error("duplicate-key", message),
-    }
+    Diagnostic::error("duplicate-key", yaml::repeated_key(key))
 }
 
 /// The path with its indexes left open: `spec.containers[].imagee`.

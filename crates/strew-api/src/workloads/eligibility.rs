@@ -98,3 +98,100 @@ fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
             _ => false,
         }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn node() -> Node {
+        serde_json::from_value(json!({
+            "metadata": {"name": "n1", "labels": {"os": "linux", "cpus": "8"}},
+            "spec": {"taints": [
+                {"key": "gpu", "value": "yes", "effect": "NoSchedule"},
+                {"key": "busy", "effect": "PreferNoSchedule"},
+            ]},
+        }))
+        .unwrap()
+    }
+
+    fn spec(fields: Value) -> PodSpec {
+        serde_json::from_value(fields).unwrap()
+    }
+
+    #[track_caller]
+    fn check_terms(terms: Value, expected: bool) {
+        let spec = spec(json!({"containers": [], "affinity": {"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
+        }}}));
+        assert_eq!(required_affinity_matches(&spec, &node()), expected);
+    }
+
+    #[test]
+    fn operators() {
+        let cases = [
+            ("os", "In", json!(["linux"]), true),
+            ("os", "In", json!(["windows"]), false),
+            ("zone", "In", json!(["a"]), false),
+            ("os", "NotIn", json!(["linux"]), false),
+            ("zone", "NotIn", json!(["a"]), true),
+            ("os", "Exists", json!([]), true),
+            ("zone", "DoesNotExist", json!([]), true),
+            ("cpus", "Gt", json!(["7"]), true),
+            ("cpus", "Gt", json!(["8"]), false),
+            ("cpus", "Lt", json!(["9"]), true),
+            ("os", "Lt", json!(["9"]), false),
+            ("os", "Near", json!(["9"]), false),
+        ];
+        for (key, operator, values, expected) in cases {
+            let expression = json!({"key": key, "operator": operator, "values": values});
+            check_terms(json!([{"matchExpressions": [expression]}]), expected);
+        }
+    }
+
+    #[test]
+    fn terms_are_alternatives_and_an_empty_one_matches_nothing() {
+        let named = |name: &str| json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]});
+        check_terms(json!([named("n1")]), true);
+        check_terms(json!([named("n2"), named("n1")]), true);
+        check_terms(json!([{}]), false);
+        check_terms(json!([]), false);
+    }
+
+    #[test]
+    fn node_selector_is_asked_too() {
+        let matches = |labels: Value| {
+            let spec = spec(json!({"containers": [], "nodeSelector": labels}));
+            required_affinity_matches(&spec, &node())
+        };
+        assert!(matches(json!({"os": "linux"})));
+        assert!(!matches(json!({"os": "linux", "zone": "a"})));
+    }
+
+    #[test]
+    fn only_forbidding_taints_need_a_toleration() {
+        let cases = [
+            (json!([]), false),
+            (json!([{"operator": "Exists"}]), true),
+            (json!([{"key": "gpu", "operator": "Exists"}]), true),
+            (json!([{"key": "gpu", "value": "yes"}]), true),
+            (json!([{"key": "gpu", "value": "no"}]), false),
+            (
+                json!([{"key": "gpu", "operator": "Exists", "effect": "NoExecute"}]),
+                false,
+            ),
+            (
+                json!([{"key": "gpu", "operator": "Gt", "value": "yes"}]),
+                false,
+            ),
+        ];
+        for (tolerations, expected) in cases {
+            let spec = spec(json!({"containers": [], "tolerations": tolerations}));
+            assert_eq!(
+                tolerates_forbidding_taints(&spec, &node()),
+                expected,
+                "{tolerations}"
+            );
+        }
+    }
+}

@@ -217,6 +217,19 @@ pub enum ExpandError {
 /// # Errors
 /// [`ExpandError`]: owner references in a cycle, or too many pods.
 ///
+/// ```
+/// use k8s_openapi::api::apps::v1::ReplicaSet;
+/// use strew_api::workloads::{NameSource, Workload, expand};
+/// let set: ReplicaSet = serde_json::from_value(serde_json::json!({
+///     "metadata": {"name": "web"},
+///     "spec": {"replicas": 3, "template": {"metadata": {"labels": {"app": "web"}}}},
+/// }))
+/// .unwrap();
+/// let made = expand(&[Workload::ReplicaSet(&set)], &[], &[], &mut NameSource::new(0)).unwrap();
+/// assert_eq!(made.pods.len(), 3);
+/// assert_eq!(made.pods[0].workload.to_string(), "ReplicaSet default/web");
+/// ```
+///
 /// # Cost
 /// In time and space linear in the pods, given and made; for a DaemonSet linear in the nodes.
 pub fn expand(

@@ -148,6 +148,31 @@ fn a_dump_with_its_pods_gets_none_and_a_raised_one_the_difference() {
 }
 
 #[test]
+fn a_rollout_is_named_and_left_out() {
+    let set = |name: &str, created: &str, replicas: i32| {
+        let mut set = workload("ReplicaSet", json!({"replicas": replicas}));
+        set["metadata"] = owned("ReplicaSet", name, ("Deployment", "web"))["metadata"].clone();
+        set["metadata"]["creationTimestamp"] = json!(created);
+        set["spec"]["template"]["spec"]["containers"][0]["image"] = json!(name);
+        set
+    };
+    let old = set("web-old", "2024-01-01T00:00:00Z", 1);
+    let new = set("web-new", "2024-01-02T00:00:00Z", 1);
+    let expansion = check(
+        json!([workload("Deployment", json!({"replicas": 3})), new, old]),
+        &[
+            "web-new-* of ReplicaSet for Deployment default/web",
+            "web-new-* of ReplicaSet for Deployment default/web",
+            "web-old-* of ReplicaSet for Deployment default/web",
+        ],
+    );
+    assert_eq!(
+        expansion.notes[0].text,
+        "has a template that none of its ReplicaSets has: a rollout, which is left out here"
+    );
+}
+
+#[test]
 fn pods_of_an_absent_replica_set_count_by_their_hash() {
     let mut pod = owned("Pod", "web-5d-a", ("ReplicaSet", "web-5d"));
     pod["metadata"]["labels"] = json!({"app": "web", "pod-template-hash": "5d"});

@@ -1,0 +1,182 @@
+//! Requests, limits, capacities.
+//!
+//! Source: `ValidateContainerResourceRequirements`, `ValidateResourceQuantityValue` of
+//! `pkg/apis/core/validation`, v1.36.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ResourceRequirements;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
+
+use super::{invalid_each, text};
+use crate::field::{FieldError, FieldPath};
+use crate::quantity::Quantity;
+
+type Resources = BTreeMap<String, WireQuantity>;
+
+/// What containers may ask for; `hugepages-*` beside.
+const STANDARD_FOR_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+/// Names without a prefix that mean something elsewhere (quotas).
+const STANDARD: [&str; 15] = [
+    "cpu",
+    "memory",
+    "ephemeral-storage",
+    "requests.cpu",
+    "requests.memory",
+    "requests.ephemeral-storage",
+    "limits.cpu",
+    "limits.memory",
+    "limits.ephemeral-storage",
+    "pods",
+    "requests.storage",
+    "storage",
+    "services",
+    "secrets",
+    "configmaps",
+];
+
+/// Checks the names and amounts of requests and limits, and each request against its limit.
+pub fn requirements(
+    resources: &ResourceRequirements,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    let limits_path = path.child("limits");
+    let requests_path = path.child("requests");
+    let limits = each(resources.limits.as_ref(), &limits_path, errors);
+    for (name, request) in named(resources.requests.as_ref()) {
+        let at = requests_path.key(name);
+        container_resource_name(name, &at, errors);
+        let Some(request) = amount(name, request, &at, errors) else {
+            continue;
+        };
+        let limit = limits.get(name);
+        let printed = request.round_up_to_milli().to_string();
+        let broken = |rule: &str, limit: &Quantity| {
+            let limit = limit.round_up_to_milli();
+            let detail = format!("must be {rule} {name} limit of {limit}");
+            FieldError::invalid(requests_path.clone(), &printed, detail)
+        };
+        match limit {
+            Some(limit) if *limit != request && !may_overcommit(name) => {
+                errors.push(broken("equal to", limit));
+            }
+            Some(limit) if request > *limit => {
+                errors.push(broken("less than or equal to", limit));
+            }
+            None if !may_overcommit(name) && !has(resources.limits.as_ref(), name) => {
+                errors.push(FieldError::required(
+                    limits_path.clone(),
+                    "Limit must be set for non overcommitable resources",
+                ));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Checks the amounts a node has, or a pod's overhead.
+pub fn amounts(resources: Option<&Resources>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (name, quantity) in named(resources) {
+        amount(name, quantity, &path.key(name), errors);
+    }
+}
+
+fn each<'a>(
+    limits: Option<&'a Resources>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) -> BTreeMap<&'a str, Quantity> {
+    let mut good = BTreeMap::new();
+    for (name, quantity) in named(limits) {
+        let at = path.key(name);
+        container_resource_name(name, &at, errors);
+        good.extend(amount(name, quantity, &at, errors).map(|amount| (name, amount)));
+    }
+    good
+}
+
+fn named(resources: Option<&Resources>) -> impl Iterator<Item = (&str, &WireQuantity)> {
+    let all = resources.into_iter().flatten();
+    all.map(|(name, quantity)| (name.as_str(), quantity))
+}
+
+fn has(resources: Option<&Resources>, name: &str) -> bool {
+    resources.is_some_and(|resources| resources.contains_key(name))
+}
+
+/// The amount, unless it cannot be read: not a quantity, or too large for the scheduler's units.
+fn amount(
+    name: &str,
+    wire: &WireQuantity,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) -> Option<Quantity> {
+    let checked = Quantity::try_from(wire).and_then(|quantity| {
+        // Only cpu is counted in thousandths.
+        if name == "cpu" {
+            quantity.checked_milli_value()?;
+        }
+        Ok(quantity)
+    });
+    let quantity = match checked {
+        Ok(quantity) => quantity,
+        Err(error) => {
+            errors.push(FieldError::invalid(
+                path.clone(),
+                &wire.0,
+                error.to_string(),
+            ));
+            return None;
+        }
+    };
+    let printed = quantity.round_up_to_milli().to_string();
+    if quantity.signum() < 0 {
+        let detail = "must be greater than or equal to 0";
+        errors.push(FieldError::invalid(path.clone(), &printed, detail));
+    }
+    let is_counted = name == "pods" || is_extended(name);
+    if is_counted && !quantity.round_up_to_milli().is_whole() {
+        errors.push(FieldError::invalid(
+            path.clone(),
+            &printed,
+            "must be an integer",
+        ));
+    }
+    Some(quantity)
+}
+
+/// A standard name, or a qualified one.
+fn container_resource_name(name: &str, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    invalid_each(text::qualified_name(name), name, path, errors);
+    let mut refuse = |detail: &str| errors.push(FieldError::invalid(path.clone(), name, detail));
+    if !name.contains('/') {
+        let huge = name.starts_with("hugepages-");
+        if !huge && !STANDARD.contains(&name) {
+            refuse("must be a standard resource type or fully qualified");
+        }
+        if !huge && !STANDARD_FOR_CONTAINERS.contains(&name) {
+            refuse("must be a standard resource for containers");
+        }
+    } else if !is_native(name) && !is_extended(name) {
+        refuse("doesn't follow extended resource name standard");
+    }
+}
+
+/// Source: `IsNativeResource`.
+fn is_native(name: &str) -> bool {
+    !name.contains('/') || name.contains("kubernetes.io/")
+}
+
+/// Source: `IsExtendedResourceName`.
+fn is_extended(name: &str) -> bool {
+    !is_native(name)
+        && !name.starts_with("requests.")
+        && text::qualified_name(&format!("requests.{name}")).is_empty()
+}
+
+/// Source: `IsOvercommitAllowed`.
+fn may_overcommit(name: &str) -> bool {
+    is_native(name) && !name.starts_with("hugepages-")
+}
