@@ -1,4 +1,8 @@
 //! The wire: reading, validating and admitting Kubernetes objects, and turning them into facts.
+//!
+//! An object's way: [`read`] (text into typed objects, every problem with its place), [`admission`] (what the API
+//! server does to a created object) and [`validation`] (what it refuses), [`workloads`] (the pods that controllers
+//! make), [`facts`] (what decisions look at).
 
 pub mod admission;
 pub mod facts;

@@ -21,6 +21,15 @@ pub struct Resources {
 }
 
 impl Resources {
+    /// CPU in thousandths and memory in bytes, and nothing else.
+    pub fn of(cpu_milli: i64, memory: i64) -> Self {
+        Self {
+            cpu_milli,
+            memory,
+            ..Self::default()
+        }
+    }
+
     /// The amount of a resource that has no column of its own.
     pub fn scalar(&self, name: Symbol) -> i64 {
         self.scalars

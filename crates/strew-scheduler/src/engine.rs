@@ -5,12 +5,10 @@
 use std::rc::Rc;
 
 use fixedbitset::FixedBitSet;
-use smallvec::SmallVec;
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx, PodSpec};
 
 use crate::columns::Columns;
 use crate::plan::{ClassPlan, Plans};
-use crate::plugins::pod_topology_spread::filter::Gate;
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_balanced_allocation,
     node_resources_fit, node_unschedulable, normalize, pod_topology_spread, selector_spread,
@@ -298,6 +296,29 @@ impl Engine {
             .collect();
     }
 
+    /// Per node the refusals of *all* plugins, not only of the first, in the order of nodes; nodes that pass are left
+    /// out. Nothing if the pod is refused before any node is looked at. For explanations.
+    pub fn all_refusals(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+    ) -> Vec<(NodeIdx, Vec<Refusal>)> {
+        let class = cluster.pod(pod).class;
+        cluster.refresh_order();
+        let plan = self
+            .plans
+            .ensure(cluster, &mut self.columns, &self.profile, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class);
+        let Search::Nodes(narrowed) = cx.pre_filter() else {
+            return Vec::new();
+        };
+        let of_node = |&node: &NodeIdx| {
+            let refusals = cx.all_refusals(narrowed.as_deref(), node);
+            (!refusals.is_empty()).then_some((node, refusals))
+        };
+        cluster.node_order().iter().filter_map(of_node).collect()
+    }
+
     /// Every score plugin's scores for a list of nodes, in the profile's order.
     pub fn score_nodes(
         &mut self,
@@ -386,6 +407,19 @@ impl<'a> Cycle<'a> {
                 .filter_map(of_node)
                 .collect(),
         )
+    }
+
+    /// The refusals of all plugins that refuse a node. One that the search was narrowed past has that as its first.
+    fn all_refusals(self, narrowed: Option<&[NodeIdx]>, node: NodeIdx) -> Vec<Refusal> {
+        let past = narrowed.is_some_and(|named| !named.contains(&node));
+        let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
+        let first = past.then(|| Refusal::unresolvable(PluginId::NodeAffinity, reason));
+        let plugins = self.profile.filters.iter().copied();
+        let others = plugins.filter(|&p| !(past && p == PluginId::NodeAffinity));
+        first
+            .into_iter()
+            .chain(others.filter_map(|plugin| self.filter(plugin, node)))
+            .collect()
     }
 
     /// The refusal of the first plugin that refuses a node.
@@ -488,16 +522,9 @@ fn find_feasible(
     let Scratch { mask, feasible, .. } = scratch;
     mask.clone_from(columns.admitted(plan));
     mask.intersect_with(&columns.shape(plan).fits);
-    let gates: SmallVec<[Gate<'_>; 2]> = plan
-        .spread
-        .hard
-        .iter()
-        .map(|c| Gate::of(cluster, c))
-        .collect();
     let asks_affinity = !plan.affinity.filter_is_skipped(cluster);
     let passes = |&node: &NodeIdx| {
         mask.contains(node.index())
-            && gates.iter().all(|gate| gate.passes(node))
             && (spec.host_ports.is_empty()
                 || node_ports::allows(cluster.node(node), &spec.host_ports))
             && (!asks_affinity
@@ -506,6 +533,7 @@ fn find_feasible(
     let nodes = narrowed.unwrap_or_else(|| cluster.node_order());
     feasible.clear();
     feasible.extend(nodes.iter().copied().filter(passes));
+    pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
 }
 
 /// What a score plugin said.

@@ -11,6 +11,8 @@
 
 pub(crate) mod columns;
 pub mod engine;
+pub mod explain;
+pub mod naive;
 pub mod plan;
 pub mod plugins;
 pub mod profile;
@@ -18,5 +20,6 @@ pub mod status;
 pub mod ties;
 
 pub use engine::{Decision, Engine, Evaluation, PluginScores};
+pub use explain::{Explanation, explain};
 pub use profile::{Compat, DefaultConstraints, PluginId, Profile, TieRule};
 pub use status::{Code, Reason, Refusal, Unfit};

@@ -36,7 +36,8 @@ pub enum ResourceName {
 }
 
 impl Shortage {
-    fn reason(&self) -> Reason {
+    /// The reason that kube-scheduler counts it under.
+    pub fn reason(&self) -> Reason {
         match self.resource {
             ResourceName::Pods => Reason::TooManyPods,
             ResourceName::Cpu => Reason::Cpu,

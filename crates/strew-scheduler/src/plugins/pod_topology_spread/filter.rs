@@ -67,15 +67,23 @@ pub fn filter_with<'a>(
         })
 }
 
+/// Keeps the nodes that pass every hard constraint. Nodes x one domain a constraint; pods are not touched.
+pub fn retain_passing(cluster: &Cluster, plan: &SpreadPlan, nodes: &mut Vec<NodeIdx>) {
+    for constraint in &plan.hard {
+        let gate = Gate::of(cluster, constraint);
+        nodes.retain(|&node| gate.passes(node));
+    }
+}
+
 /// A constraint made ready for many nodes: a domain passes while its count is at most `highest`.
-pub(crate) struct Gate<'a> {
+struct Gate<'a> {
     domains: &'a [u32],
     counts: &'a [i32],
     highest: i64,
 }
 
 impl<'a> Gate<'a> {
-    pub(crate) fn of(cluster: &'a Cluster, constraint: &HardConstraint) -> Self {
+    fn of(cluster: &'a Cluster, constraint: &HardConstraint) -> Self {
         let tally = cluster.tally(constraint.tally);
         Self {
             domains: cluster.column(constraint.key).domains(),
@@ -86,7 +94,7 @@ impl<'a> Gate<'a> {
 
     /// Whether a node passes. A missing label is a domain beyond all others.
     #[inline]
-    pub(crate) fn passes(&self, node: NodeIdx) -> bool {
+    fn passes(&self, node: NodeIdx) -> bool {
         let domain = self.domains[node.index()];
         match self.counts.get(domain as usize) {
             Some(&count) => i64::from(count) <= self.highest,

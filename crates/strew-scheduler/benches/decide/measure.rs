@@ -1,0 +1,263 @@
+//! The measurements themselves.
+
+#![allow(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_scheduler::naive::NaiveSpread;
+use strew_scheduler::plugins::pod_topology_spread::{filter, score};
+use strew_scheduler::{Decision, Engine};
+
+use crate::clock::{cpu_ns, rss_mib};
+use crate::world::{Config, Maker, Size};
+
+/// One thing that is measured, in a process of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Measurement {
+    /// Decisions over a filled cluster, each assumed; and the spread plugin alone.
+    Cycle { size: Size, config: Config },
+    /// One Deployment from nothing.
+    Deployment { nodes: usize, replicas: usize },
+    /// The model from facts in memory.
+    Build { size: Size },
+}
+
+/// How many decisions are measured, after a warm-up of two rounds over the applications.
+const DECISIONS: usize = 2_000;
+
+impl Measurement {
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Cycle { size, config } => format!("cycle/{}", scale(*size, config.name())),
+            Self::Deployment { nodes, replicas } => format!("deployment/{nodes}/{replicas}"),
+            Self::Build { size } => format!("build/{}", scale(*size, "any")),
+        }
+    }
+
+    pub(crate) fn run(&self) {
+        match *self {
+            Self::Cycle { size, config } => cycle(size, config),
+            Self::Deployment { nodes, replicas } => deployment(nodes, replicas),
+            Self::Build { size } => build(size),
+        }
+    }
+}
+
+fn scale(size: Size, config: &str) -> String {
+    format!(
+        "{}/{}/{}z/{}a/{config}",
+        size.nodes,
+        size.pods(),
+        size.zones,
+        size.apps
+    )
+}
+
+/// One line of the report.
+struct Line<'a> {
+    bench: &'a str,
+    nodes: usize,
+    pods: usize,
+    config: String,
+    samples_ns: Vec<u64>,
+    cpu_ns: u64,
+    naive_ns: Option<u64>,
+}
+
+impl Line<'_> {
+    fn print(mut self) {
+        self.samples_ns.sort_unstable();
+        let n = self.samples_ns.len().max(1);
+        let quantile = |q: usize| {
+            self.samples_ns
+                .get((n * q / 100).min(n - 1))
+                .copied()
+                .unwrap_or(0) as f64
+                / 1e3
+        };
+        let cpu_us = self.cpu_ns as f64 / n as f64 / 1e3;
+        let naive_ratio = match self.naive_ns {
+            Some(naive) => format!("{:.0}", naive as f64 / 1e3 / cpu_us.max(1e-3)),
+            None => "null".to_owned(),
+        };
+        println!(
+            "{{\"bench\":\"{}\",\"nodes\":{},\"pods\":{},\"config\":\"{}\",\"cpu_us_per_pod\":{cpu_us:.2},\"p50_us\":{:.2},\"p99_us\":{:.2},\"rss_mib\":{:.1},\"naive_ratio\":{naive_ratio}}}",
+            self.bench,
+            self.nodes,
+            self.pods,
+            self.config,
+            quantile(50),
+            quantile(99),
+            rss_mib(),
+        );
+    }
+}
+
+/// Calls `act` for each item, timing each; returns the samples and the CPU time of all.
+fn timed<T>(items: impl Iterator<Item = T>, mut act: impl FnMut(T)) -> (Vec<u64>, u64) {
+    let mut samples = Vec::new();
+    let before = cpu_ns();
+    for item in items {
+        let start = Instant::now();
+        act(item);
+        samples.push(start.elapsed().as_nanos() as u64);
+    }
+    (samples, cpu_ns() - before)
+}
+
+fn decide_and_assume(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) {
+    match engine.decide(cluster, pod) {
+        Decision::Place { node, .. } => cluster.bind(pod, node),
+        Decision::Unfit(why) => panic!("the benchmark's pods fit: {why:?}"),
+    }
+}
+
+fn cycle(size: Size, config: Config) {
+    let mut cluster = Cluster::new();
+    let maker = Maker::new(&mut cluster.names, size, config);
+    maker.fill(&mut cluster);
+    let warm_up = 2 * size.apps;
+    let total = warm_up + DECISIONS;
+    let pods: Vec<PodIdx> = (0..total)
+        .map(|k| cluster.set_pod(maker.pod(1_000_000_000 + k, k % size.apps, None)))
+        .collect();
+    let mut engine = Engine::new(config.profile());
+    let line = |bench, samples_ns, cpu_ns| Line {
+        bench,
+        nodes: size.nodes,
+        pods: size.pods(),
+        config: format!("{}{}", config.name(), suffix(size)),
+        samples_ns,
+        cpu_ns,
+        naive_ns: None,
+    };
+
+    let (cold, cold_cpu) = timed(pods[..size.apps].iter(), |&p| {
+        decide_and_assume(&mut engine, &mut cluster, p)
+    });
+    pods[size.apps..warm_up]
+        .iter()
+        .for_each(|&p| decide_and_assume(&mut engine, &mut cluster, p));
+    let (warm, warm_cpu) = timed(pods[warm_up..].iter(), |&p| {
+        decide_and_assume(&mut engine, &mut cluster, p)
+    });
+    line("cycle", warm, warm_cpu).print();
+    line("cycle-cold", cold, cold_cpu).print();
+
+    // The spread plugin alone: PreFilter, Filter on all nodes, PreScore, Score and NormalizeScore on those that pass.
+    cluster.refresh_order();
+    let order: Vec<NodeIdx> = cluster.node_order().to_vec();
+    let (mut feasible, mut scores) = (Vec::new(), Vec::new());
+    let mut space = score::Workspace::default();
+    let rotating: Vec<PodIdx> = pods.iter().copied().cycle().take(DECISIONS).collect();
+    let (alone, alone_cpu) = timed(rotating.iter(), |&pod| {
+        let class = cluster.pod(pod).class;
+        let plan = engine.plan(&mut cluster, class);
+        feasible.clone_from(&order);
+        filter::retain_passing(&cluster, &plan.spread, &mut feasible);
+        score::score(
+            &cluster,
+            &plan.spread,
+            &feasible,
+            &mut space,
+            &mut scores,
+            None,
+        );
+        black_box(&scores);
+    });
+    let naive = match size.apps <= 10 && config != Config::SelectorSpread {
+        true => Some(naive_spread_ns(&cluster, &engine, &pods)),
+        false => None,
+    };
+    Line {
+        naive_ns: naive,
+        ..line("spread", alone, alone_cpu)
+    }
+    .print();
+}
+
+fn suffix(size: Size) -> String {
+    match (size.zones, size.apps) {
+        (3, 10) => String::new(),
+        (zones, 10) => format!(" zones={zones}"),
+        (_, apps) => format!(" apps={apps}"),
+    }
+}
+
+/// The same question put to the plain recount; CPU time a pod.
+fn naive_spread_ns(cluster: &Cluster, engine: &Engine, pods: &[PodIdx]) -> u64 {
+    let rounds = 3.min(pods.len());
+    let before = cpu_ns();
+    for &pod in &pods[..rounds] {
+        let naive = NaiveSpread::new(cluster, engine.profile(), pod);
+        let passing: Vec<NodeIdx> = naive
+            .filter()
+            .into_iter()
+            .filter(|(_, r)| r.is_none())
+            .map(|(n, _)| n)
+            .collect();
+        black_box(naive.score(&passing));
+    }
+    (cpu_ns() - before) / rounds as u64
+}
+
+fn deployment(nodes: usize, replicas: usize) {
+    for config in [Config::SystemDefaults, Config::ZoneAndHost] {
+        let size = Size {
+            nodes,
+            pods_per_node: 0,
+            zones: 3,
+            apps: 1,
+        };
+        let mut cluster = Cluster::new();
+        let maker = Maker::new(&mut cluster.names, size, config);
+        maker.fill(&mut cluster);
+        let pods: Vec<PodIdx> = (0..replicas)
+            .map(|k| cluster.set_pod(maker.pod(k, 0, None)))
+            .collect();
+        let mut engine = Engine::new(config.profile());
+        let (samples_ns, cpu_ns) = timed(pods.iter(), |&p| {
+            decide_and_assume(&mut engine, &mut cluster, p)
+        });
+        let config = config.name().to_owned();
+        Line {
+            bench: "deployment",
+            nodes,
+            pods: replicas,
+            config,
+            samples_ns,
+            cpu_ns,
+            naive_ns: None,
+        }
+        .print();
+    }
+}
+
+fn build(size: Size) {
+    let mut cluster = Cluster::new();
+    let maker = Maker::new(&mut cluster.names, size, Config::ZoneAndHost);
+    let (nodes, pods) = (maker.node_facts(), maker.pod_facts().collect::<Vec<_>>());
+    let before = cpu_ns();
+    let start = Instant::now();
+    nodes.into_iter().for_each(|fact| {
+        cluster.set_node(fact);
+    });
+    pods.into_iter().for_each(|fact| {
+        cluster.set_pod(fact);
+    });
+    let (samples_ns, cpu_ns) = (vec![start.elapsed().as_nanos() as u64], cpu_ns() - before);
+    black_box(&cluster);
+    let config = "whole model".to_owned();
+    Line {
+        bench: "build",
+        nodes: size.nodes,
+        pods: size.pods(),
+        config,
+        samples_ns,
+        cpu_ns,
+        naive_ns: None,
+    }
+    .print();
+}

@@ -1,0 +1,5 @@
+//! The engine against the plain oracle.
+
+mod exhaustive;
+mod properties;
+mod world;

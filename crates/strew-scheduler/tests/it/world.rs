@@ -1,0 +1,412 @@
+//! Random worlds, facts and pods, drawn from a seed; and the comparison with the oracle.
+
+use std::sync::Arc;
+
+use strew_cluster::{
+    AffinityTerm, Cluster, HostPort, NodeAffinity, NodeFact, OwnerKind, OwnerRef, PodAffinity,
+    PodFact, PodIdx, PodSpec, Policy, SpreadConstraint,
+};
+use strew_model::{
+    Effect, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Prng, Requirement,
+    Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,
+};
+use strew_scheduler::naive::{NaiveAffinity, NaiveSpread};
+use strew_scheduler::{Decision, Engine, PluginId, Unfit};
+
+/// A cluster, and the dice that change it.
+pub(crate) struct World {
+    pub(crate) cluster: Cluster,
+    pub(crate) dice: Prng,
+    keys: Vec<Symbol>,
+    zones: Vec<Symbol>,
+    apps: Vec<Symbol>,
+    app: Symbol,
+    version: Symbol,
+    namespaces: Vec<Symbol>,
+    taint: Symbol,
+    next_pod: usize,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut cluster = Cluster::new();
+        let names = &mut cluster.names;
+        let rack = names.intern("rack");
+        let mut intern = |texts: &[&str]| texts.iter().map(|t| names.intern(t)).collect::<Vec<_>>();
+        let zones = intern(&["a", "b", "c", ""]);
+        let apps = intern(&["web", "db"]);
+        let namespaces = intern(&["default", "other"]);
+        let words = intern(&["app", "version", "dedicated"]);
+        let (app, version, taint) = (words[0], words[1], words[2]);
+        let keys = vec![well_known::HOSTNAME, well_known::ZONE, rack];
+        Self {
+            cluster,
+            dice: Prng::new(seed),
+            keys,
+            zones,
+            apps,
+            app,
+            version,
+            namespaces,
+            taint,
+            next_pod: 0,
+        }
+    }
+
+    fn node_name(&mut self) -> Symbol {
+        let name = format!("n{}", self.dice.between(0, 7));
+        self.cluster.names.intern(&name)
+    }
+
+    /// Some change of the facts.
+    pub(crate) fn step(&mut self) {
+        match self.dice.between(0, 11) {
+            0..=2 => self.set_node(),
+            3 => {
+                let name = self.node_name();
+                self.cluster.remove_node(name);
+            }
+            4..=7 => {
+                let bound = self.dice.chance(4, 5);
+                self.set_pod(bound);
+            }
+            8 => self.remove_pod(),
+            9 => self.rebind_or_change(),
+            10 => self.set_owner(),
+            _ => self.set_namespace(),
+        }
+    }
+
+    pub(crate) fn set_node(&mut self) {
+        let name = self.node_name();
+        let mut labels = Vec::new();
+        if self.dice.chance(9, 10) {
+            labels.push((well_known::HOSTNAME, name));
+        }
+        for key in [well_known::ZONE, self.keys[2], well_known::REGION] {
+            if self.dice.chance(4, 5) {
+                labels.push((key, *self.dice.pick(&self.zones)));
+            }
+        }
+        let effects = [
+            Effect::NoSchedule,
+            Effect::PreferNoSchedule,
+            Effect::NoExecute,
+        ];
+        let taints = (0..self.dice.between(0, 1))
+            .map(|_| Taint {
+                key: self.taint,
+                value: well_known::EMPTY,
+                effect: *self.dice.pick(&effects),
+            })
+            .collect();
+        let (cpu, memory) = (
+            self.dice.between(1, 8) as i64,
+            self.dice.between(1, 8) as i64,
+        );
+        let allocatable = Resources::of(1000 * cpu, 1000 * memory);
+        self.cluster.set_node(NodeFact {
+            name,
+            labels: Labels::new(labels),
+            taints,
+            unschedulable: self.dice.chance(1, 10),
+            allocatable,
+            pods_max: self.dice.between(2, 30) as i64,
+            images: Box::default(),
+        });
+    }
+
+    fn selector(&mut self) -> Selector {
+        let app = *self.dice.pick(&self.apps);
+        match self.dice.between(0, 7) {
+            0 => Selector::Nothing,
+            1 => Selector::all_of(vec![]),
+            2 => Selector::all_of(vec![Requirement {
+                key: self.app,
+                operator: Operator::Exists,
+            }]),
+            3 => Selector::all_of(vec![Requirement::is_not_in(self.app, vec![app])]),
+            _ => Selector::of_labels([(self.app, app)]),
+        }
+    }
+
+    fn constraint(&mut self) -> SpreadConstraint {
+        let policies = [Policy::Honor, Policy::Ignore];
+        let match_key = self.dice.chance(1, 4);
+        SpreadConstraint {
+            max_skew: self.dice.between(1, 3) as i32,
+            key: *self.dice.pick(&self.keys),
+            hard: self.dice.chance(1, 2),
+            selector: self.selector(),
+            min_domains: self
+                .dice
+                .chance(1, 3)
+                .then(|| self.dice.between(1, 4) as i32),
+            node_affinity_policy: *self.dice.pick(&policies),
+            node_taints_policy: *self.dice.pick(&policies),
+            match_label_keys: if match_key {
+                [self.version].into()
+            } else {
+                Box::default()
+            },
+        }
+    }
+
+    fn term(&mut self) -> AffinityTerm {
+        let namespaces = if self.dice.chance(1, 3) {
+            vec![*self.dice.pick(&self.namespaces)]
+        } else {
+            vec![]
+        };
+        let namespace_selector = if self.dice.chance(1, 3) {
+            self.selector()
+        } else {
+            Selector::Nothing
+        };
+        AffinityTerm {
+            key: *self.dice.pick(&self.keys),
+            selector: self.selector(),
+            namespaces: namespaces.into(),
+            namespace_selector,
+        }
+    }
+
+    fn spec(&mut self) -> PodSpec {
+        let (cpu, memory) = (
+            self.dice.between(0, 3) as i64,
+            self.dice.between(0, 3) as i64,
+        );
+        let requests = Resources::of(500 * cpu, 500 * memory);
+        let scored = (requests.cpu_milli.max(100), requests.memory.max(200));
+        let tolerates = self.dice.chance(1, 3);
+        let toleration = Toleration {
+            key: Some(self.taint),
+            operator: TolerationOperator::Exists,
+            value: well_known::EMPTY,
+            effect: None,
+        };
+        let in_zone = |world: &mut Self| NodeSelectorTerm::AllOf {
+            expressions: [NodeExpression {
+                key: well_known::ZONE,
+                operator: NodeOperator::Label(Operator::In(
+                    [*world.dice.pick(&world.zones)].into(),
+                )),
+            }]
+            .into(),
+            fields: Box::default(),
+        };
+        let terms = self.dice.chance(1, 5).then(|| [in_zone(self)].into());
+        let preferred_nodes = if self.dice.chance(1, 5) {
+            [(7, in_zone(self))].into()
+        } else {
+            Box::default()
+        };
+        let spread = (0..self.dice.between(0, 2))
+            .map(|_| self.constraint())
+            .collect();
+        let mut affinity = PodAffinity::default();
+        if self.dice.chance(1, 4) {
+            affinity.required_anti = [self.term()].into();
+        }
+        if self.dice.chance(1, 5) {
+            affinity.required = (0..self.dice.between(1, 2)).map(|_| self.term()).collect();
+        }
+        if self.dice.chance(1, 4) {
+            affinity.preferred = [(self.dice.between(1, 100) as i32 - 50, self.term())].into();
+        }
+        let any_ip = self.cluster.names.intern("0.0.0.0");
+        let tcp = self.cluster.names.intern("TCP");
+        let port = HostPort {
+            ip: any_ip,
+            any_ip: true,
+            protocol: tcp,
+            port: 80,
+        };
+        let host_ports = if self.dice.chance(1, 8) {
+            [port].into()
+        } else {
+            Box::default()
+        };
+        PodSpec {
+            used: requests.clone(),
+            requests,
+            scored,
+            used_scored: scored,
+            node_affinity: NodeAffinity {
+                node_selector: Labels::default(),
+                terms,
+            },
+            preferred_nodes,
+            tolerations: if tolerates {
+                [toleration].into()
+            } else {
+                Box::default()
+            },
+            host_ports,
+            spread,
+            affinity,
+            containers: 1,
+            ..PodSpec::default()
+        }
+    }
+
+    pub(crate) fn set_pod(&mut self, bound: bool) -> PodIdx {
+        // Now and then an update of a pod that may be there.
+        let number = if self.dice.chance(1, 6) {
+            self.dice.index(self.next_pod + 1)
+        } else {
+            self.next_pod
+        };
+        self.next_pod = self.next_pod.max(number + 1);
+        let uid: Arc<str> = format!("p{number}").into();
+        let mut labels = vec![(self.app, *self.dice.pick(&self.apps))];
+        if self.dice.chance(1, 2) {
+            labels.push((self.version, *self.dice.pick(&self.apps)));
+        }
+        let owner = OwnerRef {
+            kind: OwnerKind::ReplicaSet,
+            name: self.apps[0],
+        };
+        let fact = PodFact {
+            uid: uid.clone(),
+            name: uid,
+            namespace: *self.dice.pick(&self.namespaces),
+            labels: Labels::new(labels),
+            owner: self.dice.chance(1, 3).then_some(owner),
+            terminating: self.dice.chance(1, 8),
+            node: bound.then(|| self.node_name()),
+            spec: self.spec(),
+        };
+        self.cluster.set_pod(fact)
+    }
+
+    fn some_pod(&mut self) -> Option<PodIdx> {
+        let pods: Vec<PodIdx> = self.cluster.pods().map(|(i, _)| i).collect();
+        (!pods.is_empty()).then(|| *self.dice.pick(&pods))
+    }
+
+    fn remove_pod(&mut self) {
+        if let Some(pod) = self.some_pod() {
+            let uid = self.cluster.pod(pod).uid.clone();
+            self.cluster.remove_pod(&uid);
+        }
+    }
+
+    fn rebind_or_change(&mut self) {
+        let Some(pod) = self.some_pod() else {
+            return;
+        };
+        match self.dice.between(0, 2) {
+            0 => self.cluster.unbind(pod),
+            1 => {
+                let labels = self.cluster.labels_of(pod).with([(self.app, self.apps[1])]);
+                self.cluster.relabel(pod, &labels);
+            }
+            _ => {
+                let name = self.node_name();
+                if let Some(node) = self.cluster.find_node(name) {
+                    self.cluster.bind(pod, node);
+                }
+            }
+        }
+    }
+
+    fn set_owner(&mut self) {
+        let namespace = *self.dice.pick(&self.namespaces);
+        let app = *self.dice.pick(&self.apps);
+        let pairs = Labels::new(vec![(self.app, app)]);
+        let there = self.dice.chance(3, 4);
+        if self.dice.chance(1, 2) {
+            self.cluster
+                .set_service(namespace, app, there.then_some(pairs));
+        } else {
+            let owner = OwnerRef {
+                kind: OwnerKind::ReplicaSet,
+                name: app,
+            };
+            let selector = Selector::of_labels(pairs.iter());
+            self.cluster
+                .set_controller(namespace, owner, there.then_some(selector));
+        }
+    }
+
+    fn set_namespace(&mut self) {
+        let namespace = *self.dice.pick(&self.namespaces);
+        let labels = Labels::new(vec![(self.app, *self.dice.pick(&self.apps))]);
+        let there = self.dice.chance(3, 4);
+        self.cluster
+            .set_namespace(namespace, there.then_some(labels));
+    }
+
+    /// What went wrong, with what made it.
+    pub(crate) fn compare(&mut self, engine: &mut Engine, pod: PodIdx) -> Result<(), String> {
+        let decision = engine.decide(&mut self.cluster, pod);
+        let evaluation = engine.evaluate(&mut self.cluster, pod);
+        let cluster = &self.cluster;
+        let taken = evaluation.taken.map(|place| evaluation.feasible[place]);
+        let decided = match &decision {
+            Decision::Place { node, .. } => Some(*node),
+            Decision::Unfit(_) => None,
+        };
+        if decided != taken {
+            return Err(format!("decide {decision:?}, evaluate {taken:?}"));
+        }
+
+        let spread = NaiveSpread::new(cluster, engine.profile(), pod);
+        let affinity = NaiveAffinity::new(cluster, engine.profile(), pod);
+        let refusals = match &evaluation.refused {
+            Some(Unfit::EveryNode(refusals)) => refusals.as_slice(),
+            _ => &[],
+        };
+        for (node, naive) in spread.filter() {
+            let ours = refusals.iter().find(|(n, _)| *n == node).map(|(_, r)| r);
+            // Plugins before and after: a node passes spread iff nobody before it, nor it, refused.
+            match ours {
+                Some(r) if r.plugin < PluginId::PodTopologySpread => continue,
+                Some(r) if r.plugin == PluginId::PodTopologySpread => {
+                    if naive.as_ref() != Some(r) {
+                        return Err(format!(
+                            "spread on {node:?}: engine {r:?}, recount {naive:?}"
+                        ));
+                    }
+                    continue;
+                }
+                _ if naive.is_some() => {
+                    return Err(format!(
+                        "spread on {node:?}: engine passes, recount {naive:?}"
+                    ));
+                }
+                _ => {}
+            }
+            let naive = affinity.filter(node);
+            if naive.as_ref() != ours {
+                return Err(format!(
+                    "affinity on {node:?}: engine {ours:?}, recount {naive:?}"
+                ));
+            }
+        }
+        if evaluation.feasible.len() < 2 {
+            return Ok(());
+        }
+        let scores_of = |plugin: PluginId| {
+            let found = evaluation.scores.iter().find(|s| s.plugin == plugin);
+            found.map(|s| s.scores.clone()).filter(|s| !s.is_empty())
+        };
+        let naive = spread.score(&evaluation.feasible);
+        let naive = naive.map(|s| s.into_iter().map(|(_, n)| n as i32).collect::<Vec<_>>());
+        if naive != scores_of(PluginId::PodTopologySpread) {
+            let ours = scores_of(PluginId::PodTopologySpread);
+            return Err(format!("spread scores: engine {ours:?}, recount {naive:?}"));
+        }
+        let naive = affinity.score(&evaluation.feasible);
+        let ours = scores_of(PluginId::InterPodAffinity);
+        // Weights that cancel out are scored 0 each, or not scored: the totals are the same.
+        let zeros = |s: &Option<Vec<i32>>| s.iter().flatten().all(|&n| n == 0);
+        if naive != ours && !(zeros(&naive) && zeros(&ours)) {
+            return Err(format!(
+                "affinity scores: engine {ours:?}, recount {naive:?}"
+            ));
+        }
+        Ok(())
+    }
+}
