@@ -99,11 +99,11 @@ pub(crate) struct WorldArgs {
     /// Read directories with all that is below them
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
-    #[command(flatten)]
-    pub(crate) nodes: NodeArgs,
     /// Whose choices: those of kube-scheduler 1.36 with its quirks, or strew's own
     #[arg(long, value_name = "WHOSE", default_value = "1.36")]
     pub(crate) compat: CompatArg,
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
 }
 
 /// The values of `--compat`.

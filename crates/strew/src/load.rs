@@ -48,7 +48,7 @@ pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Fail
     let reading = read::read(sources);
     let mut loader = Loader {
         locator: Locator::new(sources),
-        diagnostics: reading.diagnostics,
+        diagnostics: reading.diagnostics.into_iter().map(tolerated).collect(),
         loaded: Loaded::default(),
         file_pods: Vec::new(),
         expandable: Vec::new(),
@@ -184,7 +184,7 @@ impl Loader<'_> {
                 .collect();
             let objects = if count == 1 { "object" } else { "objects" };
             self.loaded.notes.push(format!(
-                "skipped {count} {objects} of kinds that do not matter here: {}",
+                "skipped {count} {objects} of kinds that strew does not model: {}",
                 each.join(", ")
             ));
         }
@@ -348,6 +348,20 @@ fn expandable(object: &KubeObject) -> Option<Expandable<'_>> {
         KubeObject::CronJob(object) => Expandable::CronJob(object),
         _ => return None,
     })
+}
+
+/// A PodDisruptionBudget of before Kubernetes 1.25 is no reason to refuse a file: nothing here asks for one, and
+/// kubectl, too, goes on with the other objects.
+fn tolerated(diagnostic: Diagnostic) -> Diagnostic {
+    let object = diagnostic.object.as_deref().unwrap_or_default();
+    match diagnostic.code == "unknown-version" && object.starts_with("PodDisruptionBudget") {
+        true => Diagnostic {
+            severity: Severity::Warning,
+            message: format!("{}: it was passed over", diagnostic.message),
+            ..diagnostic
+        },
+        false => diagnostic,
+    }
 }
 
 type AdmittedObject = (KubeObject, Vec<String>);

@@ -8,6 +8,7 @@
 mod arguments;
 mod deploy;
 mod explain;
+mod explain_output;
 mod failure;
 mod inputs;
 mod label_query;

@@ -13,7 +13,9 @@ use crate::failure::Failure;
 
 /// Nodes to make up.
 #[derive(Args, Debug, Clone, Default)]
-#[command(next_help_heading = "Nodes beside those of the files")]
+#[command(
+    next_help_heading = "Nodes beside those of the files (node-0, node-1, …; each with 100Gi of ephemeral storage)"
+)]
 pub(crate) struct NodeArgs {
     /// How many nodes [default: 12 if the files hold none]
     #[arg(long, value_name = "N")]
@@ -38,6 +40,9 @@ pub(crate) struct NodeArgs {
 const NODES_DEFAULT: usize = 12;
 const ZONES_DEFAULT: usize = 3;
 const REGIONS_DEFAULT: usize = 1;
+
+/// A node without disk would refuse every pod that asks for some; real ones are not short of it.
+const STORAGE: &str = "100Gi";
 
 /// Twenty times the largest cluster that Kubernetes supports.
 const NODES_MAX: usize = 100_000;
@@ -185,10 +190,11 @@ impl Shape {
             let value = format!("region-{}", region + 1);
             labels.insert("topology.kubernetes.io/region".to_owned(), value);
         }
-        let pods = self.pods.to_string();
+        let (pods, storage) = (self.pods.to_string(), STORAGE.to_owned());
         let amounts = [
             ("cpu", &self.cpu),
             ("memory", &self.memory),
+            ("ephemeral-storage", &storage),
             ("pods", &pods),
         ];
         let amounts = amounts.map(|(key, value)| (key.to_owned(), WireQuantity(value.clone())));

@@ -220,7 +220,7 @@ fn totals(simulation: &Simulation) -> Totals {
         placed: sum(|s| s.placed),
         pending: simulation.n_pending(),
         left_alone: sum(|s| s.left_alone),
-        finished: simulation.world.n_finished,
+        finished: simulation.world.finished.len(),
     }
 }
 

@@ -30,8 +30,6 @@ pub(crate) struct SimulateArgs {
     /// Manifests or dumps: files, folders, or - for standard input
     #[arg(value_name = "FILE", required_unless_present = "filename")]
     files: Vec<String>,
-    #[command(flatten)]
-    world: WorldArgs,
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
@@ -53,6 +51,8 @@ pub(crate) struct SimulateArgs {
     /// Leave out the headers of tables
     #[arg(long)]
     no_headers: bool,
+    #[command(flatten)]
+    world: WorldArgs,
 }
 
 /// The values of `-o`.
@@ -86,6 +86,10 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
     let progress = Progress::new(context.global.quiet);
     let simulation = Simulation::run(world, &progress);
     say_left_alone(&simulation.world, context);
+    if context.global.verbose > 0 {
+        let decisions = text::count(simulation.deployed.n_decisions, "decision");
+        say_note(&format!("{decisions} were made"), context);
+    }
     // Programs get everything.
     let is_cut = args.output.is_none_or(|format| format == Format::Wide) && !args.all;
     let top = if is_cut { args.top } else { usize::MAX };
@@ -110,6 +114,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
                 pods: context.global.verbose > 0,
                 headers: !args.no_headers,
                 explain: &explain,
+                is_explained: std::cell::Cell::new(false),
                 in_namespace: args.namespace.is_some(),
             };
             text::write(&simulation, &shown, &look)
@@ -234,25 +239,27 @@ fn say_left_alone(world: &World, context: &Context) {
     }
 }
 
-fn suggest_explain(args: &SimulateArgs, context: &Context, pod: &str, namespace: &str) -> String {
-    let mut words = vec![format!("{} explain pod/{pod}", context.program)];
+/// The command that explains a pod, and the files and options that it shares with all others.
+fn suggest_explain(
+    args: &SimulateArgs,
+    context: &Context,
+    pod: &str,
+    namespace: &str,
+) -> (String, String) {
+    let mut command = format!("{} explain pod/{pod}", context.program);
     if namespace != "default" {
-        words.push(format!("-n {namespace}"));
+        command.push_str(&format!(" -n {namespace}"));
     }
-    words.extend(
-        args.files
-            .iter()
-            .chain(&args.world.filename)
-            .map(|file| quoted(file)),
-    );
+    let files = args.files.iter().chain(&args.world.filename);
+    let mut rest: Vec<String> = files.map(|file| quoted(file)).collect();
     if args.world.recursive {
-        words.push("-R".to_owned());
+        rest.push("-R".to_owned());
     }
-    words.extend(args.world.nodes.to_args());
+    rest.extend(args.world.nodes.to_args());
     if args.world.compat != crate::arguments::CompatArg::V1_36 {
-        words.push(format!("--compat {}", args.world.compat.name()));
+        rest.push(format!("--compat {}", args.world.compat.name()));
     }
-    words.join(" ")
+    (command, rest.join(" "))
 }
 
 /// A word as a shell takes it.

@@ -95,6 +95,10 @@ pub(crate) fn compare(now: &mut [Vec<Spread>], before: &[Vec<Spread>]) {
 }
 
 fn of_workload(world: &mut World, workload: usize, class: ClassId) -> Vec<Spread> {
+    if world.workloads[workload].name.kind == "DaemonSet" {
+        // Each of its pods is made for one node: nothing is spread.
+        return Vec::new();
+    }
     let plan = world.engine.plan(&mut world.cluster, class).spread.clone();
     let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
         .map(|index| of_constraint(world, workload, class, &plan, index))

@@ -98,6 +98,16 @@ pub(crate) fn cpu_text(milli: i64) -> String {
     }
 }
 
+/// CPU for people, in cores: `0.5`, `8`.
+pub(crate) fn cpu_short(milli: i64) -> String {
+    let cores = format!("{}.{:03}", milli / 1000, milli % 1000);
+    let cores = match milli {
+        0..10_000 => cores.as_str(),
+        _ => &cores[..cores.len() - 2],
+    };
+    cores.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 /// Bytes as Kubernetes writes them, exactly: `32Gi`, `100Mi`, `12345`.
 pub(crate) fn bytes_text(bytes: i64) -> String {
     let units = [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")];
@@ -140,6 +150,10 @@ mod tests {
     fn amounts_are_written_as_kubernetes_does() {
         assert_eq!(cpu_text(500), "500m");
         assert_eq!(cpu_text(8000), "8");
+        assert_eq!(cpu_short(8000), "8");
+        assert_eq!(cpu_short(1250), "1.25");
+        assert_eq!(cpu_short(40_314_804), "40314.8");
+        assert_eq!(cpu_short(0), "0");
         assert_eq!(bytes_text(32 << 30), "32Gi");
         assert_eq!(bytes_text(1000), "1000");
         assert_eq!(bytes_short((12 << 30) + (1 << 29)), "12.5Gi");

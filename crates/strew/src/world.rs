@@ -26,8 +26,8 @@ pub(crate) struct World {
     pub(crate) pods: Vec<PodEntry>,
     /// Per workload its pods.
     pub(crate) members: Vec<Vec<usize>>,
-    /// Pods that are Succeeded or Failed: they count nowhere.
-    pub(crate) n_finished: usize,
+    /// Namespaces and names of pods that are Succeeded or Failed: they count nowhere.
+    pub(crate) finished: Vec<(Box<str>, Box<str>)>,
     /// Per node the labels that binding copies to a pod.
     bind_labels: Vec<Vec<(Symbol, Symbol)>>,
 }
@@ -107,7 +107,7 @@ impl World {
             workloads: Vec::new(),
             pods: Vec::new(),
             members: Vec::new(),
-            n_finished: 0,
+            finished: Vec::new(),
             bind_labels: Vec::new(),
         }
     }
@@ -121,7 +121,7 @@ impl World {
             workloads: self.workloads.clone(),
             pods: self.pods.clone(),
             members: self.members.clone(),
-            n_finished: self.n_finished,
+            finished: self.finished.clone(),
             bind_labels: self.bind_labels.clone(),
         }
     }
@@ -212,7 +212,12 @@ impl Builder<'_> {
         } = loaded;
         let fact = match facts::pod(pod, &mut self.world.cluster.names) {
             Ok(Some(fact)) => fact,
-            Ok(None) => return self.world.n_finished += 1,
+            Ok(None) => {
+                let name = pod.metadata.name.as_deref().unwrap_or_default();
+                let namespace = namespace_of(&pod.metadata);
+                self.world.finished.push((namespace.into(), name.into()));
+                return;
+            }
             Err(errors) => {
                 let name = pod.metadata.name.as_deref().unwrap_or_default();
                 let label = format!("Pod {}/{name}", namespace_of(&pod.metadata));
