@@ -57,7 +57,7 @@ pub(crate) struct Global {
 /// When to colour.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// On a terminal, unless NO_COLOR is set or TERM is dumb; CLICOLOR_FORCE colours everything
+    /// On a terminal, unless NO_COLOR is set; with CLICOLOR_FORCE everywhere
     Auto,
     /// Always
     Always,
@@ -74,20 +74,10 @@ enum Command {
     /// Print a completion script for a shell
     Completion {
         /// Which shell
-        shell: Shell,
+        shell: clap_complete::Shell,
     },
     /// Print the version, and the version of Kubernetes whose decisions are matched
     Version(version::VersionArgs),
-}
-
-/// The shells of `strew completion`.
-#[derive(ValueEnum, Debug, Clone, Copy)]
-enum Shell {
-    Bash,
-    Zsh,
-    Fish,
-    #[value(name = "powershell")]
-    PowerShell,
 }
 
 /// Which files, and which nodes beside theirs.
@@ -181,7 +171,10 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
 3 something outside failed; 130 interrupted.",
         ))
         .mut_subcommand("simulate", |c| c.after_help(examples(simulate::EXAMPLES)))
-        .mut_subcommand("explain", |c| c.after_help(examples(explain::EXAMPLES)))
+        .mut_subcommand("explain", |c| {
+            c.after_help(examples(explain::EXAMPLES))
+                .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))
+        })
         .mut_subcommand("completion", |c| {
             c.after_help(examples(
                 "Examples:
@@ -197,16 +190,9 @@ fn usage_exit(error: &clap::Error) -> u8 {
     u8::try_from(error.exit_code()).unwrap_or(2)
 }
 
-fn complete(shell: Shell, program: &'static str) -> Result<u8, Failure> {
-    use clap_complete::Shell as Target;
-    let target = match shell {
-        Shell::Bash => Target::Bash,
-        Shell::Zsh => Target::Zsh,
-        Shell::Fish => Target::Fish,
-        Shell::PowerShell => Target::PowerShell,
-    };
+fn complete(shell: clap_complete::Shell, program: &'static str) -> Result<u8, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(target, &mut command(program), "strew", &mut script);
+    clap_complete::generate(shell, &mut command(program), "strew", &mut script);
     terminal::print(&String::from_utf8_lossy(&script))?;
     Ok(0)
 }

@@ -49,6 +49,17 @@ pub(crate) enum Moment {
     Files,
 }
 
+impl Moment {
+    /// The word for programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::End => "end",
+            Self::Files => "files",
+        }
+    }
+}
+
 /// A pod, when, and why.
 pub(crate) struct Explained {
     pub(crate) entry: usize,

@@ -1,11 +1,11 @@
 //! An explanation, written out.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use strew_api::explanation::PodExplanation;
 
 use crate::arguments::Context;
 use crate::explain::Explained;
 use crate::failure::Failure;
-use crate::report;
 use crate::simulate::{Format, serialized};
 
 /// The explanation as text, JSON or YAML.
@@ -14,23 +14,23 @@ pub(crate) fn write(
     output: Option<Format>,
     context: &Context,
 ) -> Result<String, Failure> {
-    let pod = &explained.world.pods[explained.entry];
+    let wire = PodExplanation::from((&explained.explanation, &explained.world.cluster));
     if let Some(format) = output {
-        let value = json!({
-            "apiVersion": report::API_VERSION,
-            "kind": "PodExplanation",
-            "metadata": {"name": &*pod.name, "namespace": &*pod.namespace},
-            "message": explained.explanation.sentence,
-        });
+        let mut value = serde_json::to_value(&wire).map_err(Failure::outside)?;
+        if let Value::Object(fields) = &mut value {
+            // Which moment it is about, beside what it says.
+            let moment = json!(explained.moment.name());
+            fields.shift_insert(3.min(fields.len()), "moment".to_owned(), moment);
+        }
         return serialized(&value, format);
     }
     let title = context.terminal.styles.title;
     let dim = context.terminal.styles.dim;
     Ok(format!(
         "{title}pod/{}{title:#} -n {}\n{}\n{dim}({}){dim:#}\n",
-        pod.name,
-        pod.namespace,
-        explained.explanation.sentence,
+        wire.metadata.name,
+        wire.metadata.namespace,
+        wire.message,
         explained.heading(),
     ))
 }

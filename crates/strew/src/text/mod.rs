@@ -220,13 +220,12 @@ fn pods(out: &mut String, simulation: &Simulation, index: usize) {
     for &entry in &world.members[index] {
         let was = match &simulation.deployed.outcomes[entry] {
             Outcome::WasBound => " (there before)",
-            Outcome::Pending(_) => " Pending",
+            Outcome::Pending(_) => " (Pending)",
             Outcome::LeftAlone => " (left alone)",
             Outcome::Placed(_) => "",
         };
-        let node = world
-            .node_of(entry)
-            .map_or("", |node| world.node_name(node));
+        let node = world.node_of(entry);
+        let node = node.map_or("<none>", |node| world.node_name(node));
         let _ = writeln!(out, "  pod/{} -> {node}{was}", world.pods[entry].name);
     }
 }
