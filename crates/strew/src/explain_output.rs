@@ -5,8 +5,10 @@ use strew_api::explanation::PodExplanation;
 
 use crate::arguments::Context;
 use crate::explain::Explained;
+use crate::explain_text::{TextStyle, explain_text};
 use crate::failure::Failure;
 use crate::simulate::{Format, serialized};
+use crate::terminal;
 
 /// The explanation as text, JSON or YAML.
 pub(crate) fn write(
@@ -24,13 +26,16 @@ pub(crate) fn write(
         }
         return serialized(&value, format);
     }
-    let title = context.terminal.styles.title;
+    let style = TextStyle {
+        width: context.terminal.width,
+        // The stream takes it off where it is not wanted.
+        colour: true,
+    };
     let dim = context.terminal.styles.dim;
-    Ok(format!(
-        "{title}pod/{}{title:#} -n {}\n{}\n{dim}({}){dim:#}\n",
-        wire.metadata.name,
-        wire.metadata.namespace,
-        wire.message,
-        explained.heading(),
-    ))
+    let text = explain_text(&wire, style);
+    let text = format!("{dim}{}{dim:#}\n{text}", explained.heading());
+    Ok(match context.terminal.unicode {
+        true => text,
+        false => terminal::ascii(&text),
+    })
 }

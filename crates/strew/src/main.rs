@@ -9,6 +9,7 @@ mod arguments;
 mod deploy;
 mod explain;
 mod explain_output;
+mod explain_text;
 mod failure;
 mod inputs;
 mod label_query;

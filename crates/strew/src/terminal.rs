@@ -102,6 +102,24 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Text without what only Unicode can draw.
+pub(crate) fn ascii(text: &str) -> String {
+    let plain = |c: char| match c {
+        '…' => "...".to_owned(),
+        '×' => "x".to_owned(),
+        '–' | '—' | '─' | '−' => "-".to_owned(),
+        '→' => "->".to_owned(),
+        '≤' => "<=".to_owned(),
+        '≥' => ">=".to_owned(),
+        '✓' => "+".to_owned(),
+        '✗' => "x".to_owned(),
+        '█' => "#".to_owned(),
+        '·' => "-".to_owned(),
+        c => c.to_string(),
+    };
+    text.chars().map(plain).collect()
+}
+
 /// Words beside results.
 pub(crate) fn say(text: &str) {
     // Nobody is there to hear of this failure.

@@ -80,15 +80,16 @@ impl Texts<'_> {
                 is_topology,
             } => {
                 let (key, value, n) = (self.text(*key), self.text(*value), node(*n));
-                match is_topology {
-                    true => {
+                match (is_topology, value == n) {
+                    (true, true) => format!("label node {n} with its {key} (any value will do)"),
+                    (true, false) => {
                         format!("label node {n} with its {key} (it takes the pod in {value:?})")
                     }
-                    false => format!("label node {n} with {key}={value}"),
+                    (false, _) => format!("label node {n} with {key}={value}"),
                 }
             }
             Change::Tolerate { taint, nodes } => format!(
-                "tolerate the taint {} (nothing else keeps the pod off {})",
+                "tolerate the taint {} (all that keeps the pod off {})",
                 words::taint(taint, names),
                 words::count(*nodes, "node")
             ),
@@ -185,7 +186,7 @@ impl Texts<'_> {
                     .map(|&(k, v)| format!("{}={}", self.text(k), self.text(v)))
                     .collect();
                 format!(
-                    "a pod with {} in namespace {} on node {}",
+                    "start a pod with {} in namespace {} on node {}",
                     labels.join(","),
                     self.text(*namespace),
                     node(*n)
@@ -229,7 +230,7 @@ impl Texts<'_> {
                 words::about(s.resource, s.allocatable),
                 words::resource(s.resource, names)
             ),
-            None => format!("{lacks} free on node {node}"),
+            None => format!("free {lacks} on node {node}"),
         }
     }
 

@@ -63,7 +63,7 @@ pub struct SoftShare {
     pub value: Option<String>,
     /// Pods counted there.
     pub pods: i32,
-    /// What is added.
+    /// What is added, to six decimals.
     pub adds: f64,
 }
 
@@ -98,7 +98,7 @@ impl ScoreRow {
         let share = |share: &tree::SoftShare| SoftShare {
             value: share.value.map(|v| cluster.names.text(v).to_owned()),
             pods: share.count,
-            adds: share.term,
+            adds: words::decimals(share.term),
         };
         Self {
             node: words::node(cluster, row.node),

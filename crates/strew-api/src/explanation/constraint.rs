@@ -118,7 +118,7 @@ pub struct MergedKey {
 pub struct Weight {
     /// How many domains the scored nodes make up; for hostnames, how many nodes are scored.
     pub size: usize,
-    /// `ln(size + 2)`.
+    /// `ln(size + 2)`, to six decimals.
     pub weight: f64,
 }
 
@@ -236,7 +236,7 @@ impl Constraint {
         Self {
             weight: soft.weighed.map(|w| Weight {
                 size: w.size,
-                weight: w.weight,
+                weight: words::decimals(w.weight),
             }),
             domains: domains(&soft.domains, cluster),
             ..Self::common(&soft.common, cluster)

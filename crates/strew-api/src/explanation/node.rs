@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use strew_cluster::Cluster;
-use strew_model::NodeSelectorTerm;
+use strew_model::{NodeSelectorTerm, well_known};
 use strew_scheduler::Explanation;
 use strew_scheduler::explain::refused::{self as tree, Blockers};
 use strew_scheduler::plugins::node_affinity::{Gap, TermGap};
@@ -182,15 +182,22 @@ fn texts(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> (
             domain,
             check,
         } => {
-            let hard = explanation
-                .hard
-                .iter()
-                .find(|h| h.common.index == *constraint);
+            let mut hard = explanation.hard.iter();
+            let hard = hard.find(|h| h.common.index == *constraint);
             let rows = hard.into_iter().flat_map(|h| &h.domains);
             let value = rows.filter(|d| d.domain == *domain).map(|d| d.value).next();
             let place = value.map_or("", key);
             let n = constraint + 1;
-            let text = format!("constraint {n}: {place:?} has {check}");
+            let is_hostname = hard.is_some_and(|h| h.common.constraint.key == well_known::HOSTNAME);
+            let place = match is_hostname {
+                true => String::new(),
+                false => format!(" in {place:?}"),
+            };
+            let text = format!(
+                "constraint {n}: skew {} > maxSkew {}{place}",
+                check.skew(),
+                check.max_skew
+            );
             (text, format!("skew (constraint {n})"))
         }
         tree::Cause::PodAffinity {
@@ -201,7 +208,7 @@ fn texts(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> (
             let (label, n) = (key(*label), term + 1);
             let text = match labelled {
                 true => format!(
-                    "required podAffinity term {n} finds no pod in this {label}{}",
+                    "required podAffinity term {n}{} finds no pod in this {label}",
                     term_selector(*term, false, explanation, cluster)
                 ),
                 false => format!("no label {label}, which required podAffinity term {n} needs"),

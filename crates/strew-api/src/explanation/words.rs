@@ -136,6 +136,11 @@ pub(crate) fn round(resource: ResourceName, amount: i64, up: bool) -> String {
     self::amount(resource, coarse)
 }
 
+/// A number to six decimals: what is shown of it reads the same everywhere.
+pub(crate) fn decimals(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
+}
+
 /// `1 node`, `2 nodes`.
 pub(crate) fn count(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })

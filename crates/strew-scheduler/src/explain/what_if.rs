@@ -234,18 +234,22 @@ impl Candidates<'_> {
             let &Cause::NoTopologyLabel { constraint, key } = cause else {
                 continue;
             };
-            let value = |value| Change::LabelNode {
+            let is_topology = key != well_known::HOSTNAME;
+            let label = |value| Change::LabelNode {
                 node,
                 key,
                 value,
-                is_topology: true,
+                is_topology,
             };
-            if key == well_known::HOSTNAME {
-                changes.push(value(self.cluster.node(node).name()));
-            } else {
-                let values = self.values_by_count(constraint).into_iter().take(2);
-                changes.extend(values.map(value));
+            let mut values = match is_topology {
+                true => self.values_by_count(constraint),
+                false => Vec::new(),
+            };
+            // A value that no node has: the name of the node itself.
+            if values.is_empty() {
+                values.push(self.cluster.node(node).name());
             }
+            changes.extend(values.into_iter().take(2).map(label));
             if changes.len() >= TRIES_OF_A_KIND_MAX {
                 break;
             }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use crate::deploy::Outcome;
 use crate::simulation::{Shown, Simulation, Summary};
-use crate::terminal::Terminal;
+use crate::terminal::{self, Terminal};
 use domains::spread_block;
 use nodes::nodes;
 
@@ -55,10 +55,10 @@ pub(crate) fn write(simulation: &Simulation, shown: &Shown, look: &Look<'_>) -> 
     nodes(&mut out, simulation, look);
     out.push('\n');
     out.push_str(&summary_line(simulation, look.terminal));
-    if !look.terminal.unicode {
-        out = out.replace('…', "...");
+    match look.terminal.unicode {
+        true => out,
+        false => terminal::ascii(&out),
     }
-    out
 }
 
 /// The last line.
