@@ -33,7 +33,8 @@ pub(crate) fn write(
     };
     let dim = context.terminal.styles.dim;
     let text = explain_text(&wire, style);
-    let text = format!("{dim}{}{dim:#}\n{text}", explained.heading());
+    // The verdict stands first; of which moment it is comes last.
+    let text = format!("{text}\n{dim}({}){dim:#}\n", explained.heading());
     Ok(match context.terminal.unicode {
         true => text,
         false => terminal::ascii(&text),

@@ -95,16 +95,18 @@ pub(crate) fn compare(now: &mut [Vec<Spread>], before: &[Vec<Spread>]) {
 }
 
 fn of_workload(world: &mut World, workload: usize, class: ClassId) -> Vec<Spread> {
-    if world.workloads[workload].name.kind == "DaemonSet" {
+    let kind = world.workloads[workload].name.kind.as_str();
+    if kind == "DaemonSet" {
         // Each of its pods is made for one node: nothing is spread.
         return Vec::new();
     }
+    let is_one_pod = kind == "Pod";
     let plan = world.engine.plan(&mut world.cluster, class).spread.clone();
     let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
         .map(|index| of_constraint(world, workload, class, &plan, index))
         .collect();
     for key in [well_known::ZONE, well_known::HOSTNAME] {
-        if spreads.iter().all(|spread| spread.key != key) {
+        if !is_one_pod && spreads.iter().all(|spread| spread.key != key) {
             spreads.extend(unconstrained(world, workload, class, key));
         }
     }

@@ -1,5 +1,7 @@
 //! `strew explain`: which pod, at which moment.
 
+use snapbox::file;
+
 use crate::{json, stderr, stdout, strew};
 
 #[test]
@@ -18,7 +20,20 @@ fn a_pending_pod_is_explained_as_things_are_at_the_end() {
             .assert()
             .code(0),
     );
-    assert!(text.contains(sentence), "{text}");
+    let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unwrapped.contains(sentence), "{text}");
+}
+
+#[test]
+fn an_explanation_as_text() {
+    let run = strew("explain pod/db-2 examples/shop.yaml")
+        .assert()
+        .code(0);
+    run.stdout_eq(file!["snapshots/explain-placed.txt"]);
+    let run = strew("explain deployment/cache examples/tight.yaml")
+        .assert()
+        .code(0);
+    run.stdout_eq(file!["snapshots/explain-pending.txt"]);
 }
 
 /// The first replica of two: when it was decided on, nothing was there yet.
