@@ -95,6 +95,15 @@ struct Loader<'a> {
     skipped: BTreeMap<String, usize>,
 }
 
+/// Kinds that strew is made for, and does not read yet; and what happens instead.
+const NOT_READ_YET: [(&str, &str); 2] = [
+    ("KubeSchedulerConfiguration", "the default profile decides"),
+    (
+        "Scenario",
+        "only its objects are there, and only the step `deploy` runs",
+    ),
+];
+
 /// Kinds that are read and change nothing yet, though they do in a cluster.
 const WITHOUT_EFFECT: [&str; 2] = ["LimitRange", "RuntimeClass"];
 
@@ -162,11 +171,10 @@ impl Loader<'_> {
 
     fn say_skipped(&mut self) {
         let mut skipped = std::mem::take(&mut self.skipped);
-        for kind in ["KubeSchedulerConfiguration", "Scenario"] {
+        for (kind, instead) in NOT_READ_YET {
             if skipped.remove(kind).is_some() {
-                self.loaded.notes.push(format!(
-                    "{kind} is not read yet: the default profile decides, the step `deploy` is all"
-                ));
+                let note = format!("{kind} is not read yet: {instead}");
+                self.loaded.notes.push(note);
             }
         }
         for kind in WITHOUT_EFFECT {

@@ -143,6 +143,26 @@ fn openb() {
     );
 }
 
+#[test]
+fn a_pending_pod_of_openb_is_explained() {
+    let Some(folder) = data() else { return };
+    let dump = folder.join("openb/dump");
+    let files = ["nodes.json", "pods.json", "workloads.json"].map(|name| dump.join(name));
+    let run = strew("explain deployment/openb-app-365 -n online -o json")
+        .args(files)
+        .assert()
+        .code(0);
+    let explanation = json(&run);
+    assert_eq!(explanation["standing"], "Pending");
+    let message = explanation["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("0/1523 nodes are available: "),
+        "{message}"
+    );
+    let changes = explanation["whatIf"]["suggestions"].as_array().unwrap();
+    assert!(!changes.is_empty(), "{:#}", explanation["whatIf"]);
+}
+
 /// Running pods per application and zone, before anything is scheduled.
 fn zone_counts(report: &Value, csv: &str) {
     let mut lines = csv.lines();

@@ -86,3 +86,24 @@ fn version_names_the_kubernetes_that_is_matched() {
     let run = strew("version -o json").assert().code(0);
     assert_eq!(crate::json(&run)["kubernetes"], "1.36.3");
 }
+
+/// kubectl finds a plugin by its file's name, and people type two words.
+#[cfg(unix)]
+#[test]
+fn kubectl_may_call_it() {
+    let folder = std::env::temp_dir().join(format!("strew-plugin-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let plugin = folder.join("kubectl-strew");
+    std::os::unix::fs::symlink(snapbox::cmd::cargo_bin!("strew"), &plugin).unwrap();
+    let run = snapbox::cmd::Command::new(&plugin)
+        .arg("simulate")
+        .arg("--help")
+        .assert();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let text = stdout(&run.code(0));
+    assert!(text.contains("Usage: kubectl strew simulate"), "{text}");
+    assert!(
+        text.contains("\n  kubectl strew simulate shop.yaml"),
+        "{text}"
+    );
+}
