@@ -85,7 +85,7 @@ pub(crate) fn summary_line(simulation: &Simulation, terminal: &Terminal) -> Stri
     if alone > 0 {
         let _ = write!(text, ", {alone} left alone");
     }
-    if simulation.world.finished.len() > 0 {
+    if !simulation.world.finished.is_empty() {
         let _ = write!(
             text,
             " ({} more have finished)",
@@ -96,27 +96,25 @@ pub(crate) fn summary_line(simulation: &Simulation, terminal: &Terminal) -> Stri
     text
 }
 
-/// `1 pod`, `2 pods`, `1,523 pods`.
+/// `1 pod`, `2 pods`, `10,000 pods`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", grouped(n))
 }
 
+/// Digits in threes, from five on.
 fn grouped(n: usize) -> String {
-    match n {
-        0..10_000 => n.to_string(),
-        _ => {
-            let rest = format!("{:03}", n % 1000);
-            format!("{},{rest}", grouped_above(n / 1000))
-        }
+    let digits = n.to_string();
+    if digits.len() < 5 {
+        return digits;
     }
-}
-
-fn grouped_above(n: usize) -> String {
-    match n {
-        0..1000 => n.to_string(),
-        _ => format!("{},{:03}", grouped_above(n / 1000), n % 1000),
+    let first = (digits.len() - 1) % 3 + 1;
+    let mut text = digits[..first].to_owned();
+    for at in (first..digits.len()).step_by(3) {
+        text.push(',');
+        text.push_str(&digits[at..at + 3]);
     }
+    text
 }
 
 fn workload(simulation: &Simulation, index: usize, look: &Look<'_>) -> String {
