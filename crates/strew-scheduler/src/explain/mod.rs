@@ -19,11 +19,11 @@ use strew_model::{Interner, Symbol};
 use crate::engine::{Engine, Evaluation};
 use crate::plugins::pod_topology_spread::Origin;
 use crate::status::{Refusal, Unfit};
-pub use change::{Change, Target};
+pub use change::{Change, ChangeKind, Target};
 pub use choice::{Choice, ScoreRow, SoftShare};
 pub use constraint::{Deduced, Domain, HardExplained, MergedKey, SoftExplained, Warning};
 pub use refused::{Blockers, Cause, RefusedNode};
-pub use what_if::{Suggestion, WhatIf};
+pub use what_if::{Suggestion, WhatIf, decide_after};
 
 /// Where the pod stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

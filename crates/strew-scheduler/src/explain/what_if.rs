@@ -11,9 +11,10 @@ use strew_spread::{DomainIdx, Minimum};
 use crate::engine::{Decision, Engine, Evaluation};
 use crate::plugins::node_resources_fit::{ResourceName, Shortage};
 use crate::plugins::pod_topology_spread::{Origin, SpreadPlan};
+use crate::profile::Profile;
 use crate::status::Unfit;
 
-use super::change::{Change, Target};
+use super::change::{Change, ChangeKind, Target};
 use super::refused::{Cause, RefusedNode};
 
 /// How many changes are tried at most.
@@ -42,7 +43,7 @@ pub struct WhatIf {
     /// How many changes were decided on.
     pub tried: usize,
     /// The kinds of those that do not help.
-    pub in_vain: Vec<&'static str>,
+    pub in_vain: Vec<ChangeKind>,
 }
 
 /// Finds the changes that help.
@@ -74,11 +75,35 @@ pub(crate) fn what_if(
     for changes in kinds {
         try_kind(&mut bench, changes, &mut found);
     }
-    let key = |s: &Suggestion| s.change.rank();
-    found.suggestions.sort_by_key(key);
-    let helps: Vec<&str> = found.suggestions.iter().map(|s| s.change.kind()).collect();
+    found.suggestions.sort_by_key(|s| s.change.kind());
+    let helps: Vec<ChangeKind> = found.suggestions.iter().map(|s| s.change.kind()).collect();
     found.in_vain.retain(|kind| !helps.contains(kind));
     found
+}
+
+/// Where the pod goes after a change of the cluster; `None`: nowhere. The cluster itself stays as it is.
+///
+/// Cost: a copy of the cluster, and a decision that remembers nothing.
+pub fn decide_after(
+    profile: &Profile,
+    cluster: &Cluster,
+    pod: PodIdx,
+    change: &Change,
+) -> Option<Target> {
+    let mut work = cluster.clone();
+    work.unbind(pod);
+    let mut engine = Engine::new(profile.clone());
+    let class = work.pod(pod).class;
+    let plan = engine.plan(&mut work, class).spread.clone();
+    let constraints = own_constraints(&plan, work.spec_of(pod));
+    let mut bench = Bench {
+        base: cluster,
+        work,
+        engine,
+        constraints: &constraints,
+        pod,
+    };
+    bench.decide_after(change)
 }
 
 /// Tries the changes of one kind, best first, until enough of them help.

@@ -106,7 +106,10 @@ fn block(constraint: &Constraint, constraints: &Constraints, out: &mut Page) {
 
 /// Which pods count.
 fn counted(constraint: &Constraint, constraints: &Constraints) -> String {
-    let mut text = format!("counts pods with {}", constraint.selector);
+    let mut text = match constraint.selector.as_str() {
+        "<none>" | "{}" => "counts no pod".to_owned(),
+        selector => format!("counts pods with {selector}"),
+    };
     for merged in &constraint.match_label_keys {
         text += &match &merged.value {
             Some(value) => format!("; matchLabelKeys merged {}={value}", merged.key),
@@ -279,6 +282,9 @@ fn notes(domain: &Domain) -> Vec<String> {
         notes.push("does not exist for this constraint".to_owned());
     } else if domain.usable_nodes == 0 {
         notes.push("exists only through nodes that the pod cannot use".to_owned());
+    }
+    if domain.skew.is_none() {
+        return notes;
     }
     let reasons = domain.other_reasons.iter().take(2);
     let reasons = reasons.map(|OtherReason { reason, nodes }| format!("{nodes} {reason}"));

@@ -241,7 +241,7 @@ fn selectors_that_count_nothing() {
 Pod default/web-2 is on no node; decided now, it goes to a1.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
-  counts pods with <none>
+  counts no pod
   ! labelSelector is absent: no pod counts, the constraint refuses no node
   minimum: 0, in a, b
   domain  pods  nodes  sum                 verdict
@@ -250,7 +250,7 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   sum: pods there + this pod (if it counts) - minimum, against maxSkew
 
 Constraint 2, hard: kubernetes.io/hostname, maxSkew 1
-  counts pods with {}
+  counts no pod
   ! labelSelector is {}: it matches every pod, and yet none counts; the constraint refuses no node
   minimum: 0, in a1, b1
   domain  pods  nodes  sum                                                               verdict
@@ -397,7 +397,7 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   minimum: 0, in b
   domain  pods  nodes  sum                                                               verdict
   a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
-      1 node(s) didn't match pod topology spread constraints
+      1 refused by another constraint
   b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
       exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
 
@@ -407,7 +407,7 @@ Constraint 2, hard: kubernetes.io/hostname, maxSkew 1
   minimum: 0, in b1
   domain  pods  nodes  sum                                                               verdict
   a1         1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
-      1 node(s) didn't match pod topology spread constraints
+      1 refused by another constraint
   b1         0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
       exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
 
@@ -1045,7 +1045,9 @@ fn narrow_terminals_get_short_sums() {
     );
     let style = TextStyle { width: 72, ..STYLE };
     let text = explained(Profile::default(), world, style);
-    snapbox::assert_data_eq!(text, snapbox::str![[r#"
+    snapbox::assert_data_eq!(
+        text,
+        snapbox::str![[r#"
 Pod default/web-2 is Pending: no node takes it now.
   0/2 nodes are available: 1 node(s) didn't match pod topology spread
     constraints, 1 node(s) were unschedulable.
@@ -1076,7 +1078,9 @@ What would change it (any one of these; each was decided anew)
   - add a node like a1 with a new value of topology.kubernetes.io/zone  -> the new node
   - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
-"#]].raw());
+"#]]
+        .raw()
+    );
 }
 
 #[test]
@@ -1095,4 +1099,91 @@ fn colour_adds_nothing_but_colour() {
     let coloured = explained(Profile::default(), World::of(picture), style);
     assert_ne!(plain, coloured);
     assert_eq!(plain, anstream::adapter::strip_str(&coloured).to_string());
+}
+
+#[test]
+fn a_node_affinity_policy_that_counts_nodes_the_pod_cannot_use() {
+    check(
+        "
+        node a1 zone=a disk=ssd
+        node b1 zone=b
+        pod web-1 on a1 app=web
+        pod web-2 app=web want:disk=ssd spread:zone:1,anynode
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) didn't match pod topology
+    spread constraints.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, nodeAffinityPolicy Ignore
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in b
+  domain  pods  nodes  sum                                                               verdict
+  a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+  b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) didn't match Pod's node affinity/selector
+
+1 of 2 nodes is refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "a"
+
+1 of 2 nodes is refused by NodeAffinity
+  b1: nodeSelector wants disk=ssd, the node has no such label
+
+What would change it (any one of these; each was decided anew)
+  - label node b1 with disk=ssd                                                      -> b1
+  - nodeAffinityPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)          -> a1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - drop disk=ssd from spec.nodeSelector                                             -> b1
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn a_hard_and_a_soft_constraint_on_one_key() {
+    check(
+        "
+        node a1 zone=a cordoned
+        node b1 zone=b
+        pod web-1 on b1 app=web
+        pod web-2 app=web spread:zone:1 spread:zone:1,soft
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in a
+  domain  pods  nodes  sum                                                               verdict
+  a          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
+  b          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+
+Constraint 2, soft: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  domain  pods  nodes
+  a          0      1  exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
+  b          1      1  1 refused by another constraint
+
+1 of 2 nodes is refused by NodeUnschedulable
+  a1: cordoned
+
+1 of 2 nodes is refused by PodTopologySpread
+  b1: constraint 1: skew 2 > maxSkew 1 in "b"
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node a1                                                       -> a1
+  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> b1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> b1
+  - add a node like a1 with topology.kubernetes.io/zone=a                  -> the new node
+  - add a node like b1 with a new value of topology.kubernetes.io/zone     -> the new node
+  - drop constraint 1 (topology.kubernetes.io/zone)                        -> b1
+
+"#]],
+    );
 }

@@ -236,7 +236,7 @@ fn term(cluster: &mut Cluster, text: &str) -> AffinityTerm {
     }
 }
 
-/// `KEY:MAXSKEW[,soft][,min=N][,honor][,keys=LABEL][,select=LABELS|none|all]`, selecting the pod's own `app`.
+/// `KEY:MAXSKEW[,soft][,min=N][,honor][,anynode][,keys=LABEL][,select=LABELS|none|all]`, selecting the pod's own `app`.
 pub(super) fn constraint(cluster: &mut Cluster, text: &str, labels: &Labels) -> SpreadConstraint {
     let mut parts = text.split(',');
     let (topology, max_skew) = parts.next().unwrap().split_once(':').unwrap();
@@ -255,6 +255,7 @@ pub(super) fn constraint(cluster: &mut Cluster, text: &str, labels: &Labels) -> 
     for part in parts {
         match part.split_once('=') {
             None if part == "soft" => constraint.hard = false,
+            None if part == "anynode" => constraint.node_affinity_policy = Policy::Ignore,
             None => constraint.node_taints_policy = Policy::Honor,
             Some(("min", n)) => constraint.min_domains = Some(n.parse().unwrap()),
             Some(("keys", k)) => constraint.match_label_keys = [cluster.names.intern(k)].into(),
