@@ -555,19 +555,13 @@ fn drop_expression(
     term: usize,
     dropped: &NodeExpression,
 ) {
-    let Some(NodeSelectorTerm::AllOf {
-        expressions,
-        fields,
-    }) = terms.as_mut().and_then(|t| t.get_mut(term))
+    let Some(NodeSelectorTerm::AllOf { expressions, .. }) =
+        terms.as_mut().and_then(|t| t.get_mut(term))
     else {
         return;
     };
     let rest = expressions.iter().filter(|e| *e != dropped);
     *expressions = rest.cloned().collect();
-    // A term without anything would match no node: what is meant is that nothing is required.
-    if expressions.is_empty() && fields.is_empty() {
-        *terms = None;
-    }
 }
 
 fn push<T>(list: &mut Box<[T]>, item: T) {

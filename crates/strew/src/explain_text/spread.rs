@@ -295,11 +295,9 @@ fn notes(domain: &Domain) -> Vec<String> {
 
 fn left_out(constraint: &Constraint, hard: bool, out: &mut Page) {
     if !constraint.nodes_without_key.is_empty() {
-        let nodes: Vec<&str> = constraint
-            .nodes_without_key
-            .iter()
-            .map(String::as_str)
-            .collect();
+        let lacking = constraint.nodes_without_key.iter();
+        let mut nodes: Vec<&str> = lacking.map(String::as_str).collect();
+        nodes.sort_unstable();
         let then = if hard { "refused" } else { "not counted" };
         let n = nodes.len();
         let (node, lack) = if n == 1 {

@@ -15,8 +15,8 @@ use strew_cluster::{
     Policy, SpreadConstraint, Unsupported,
 };
 use strew_model::{
-    Effect, FieldMatch, Labels, NodeSelectorTerm, Resources, Selector, Symbol, Taint, Toleration,
-    TolerationOperator, well_known,
+    Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator,
+    Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,
 };
 
 /// A cluster, and the pod to explain.
@@ -162,6 +162,7 @@ fn add_pod(cluster: &mut Cluster, name: &str, words: &[&str]) -> PodIdx {
                 spec.node_affinity.node_selector = spec.node_affinity.node_selector.with(more);
             }
             "names" => spec.node_affinity.terms = Some(named(cluster, text)),
+            "terms" => spec.node_affinity.terms = Some(terms(cluster, text)),
             "tolerate" => {
                 let taint = taint(cluster, text);
                 spec.tolerations = [Toleration {
@@ -222,6 +223,29 @@ fn named(cluster: &mut Cluster, text: &str) -> Box<[NodeSelectorTerm]> {
             is_in: true,
         }]
         .into(),
+    };
+    text.split(',').map(term).collect()
+}
+
+/// `KEY=VALUE` or `KEY>NUMBER`; `&` joins those of one term, `,` is between terms.
+fn terms(cluster: &mut Cluster, text: &str) -> Box<[NodeSelectorTerm]> {
+    let mut expression = |test: &str| {
+        let (key_text, operator) = match test.split_once('>') {
+            Some((key, bound)) => (key, NodeOperator::Gt(bound.parse().unwrap())),
+            None => {
+                let (key, value) = test.split_once('=').unwrap();
+                let value = cluster.names.intern(value);
+                (key, NodeOperator::Label(Operator::In([value].into())))
+            }
+        };
+        NodeExpression {
+            key: key(cluster, key_text),
+            operator,
+        }
+    };
+    let term = |text: &str| NodeSelectorTerm::AllOf {
+        expressions: text.split('&').map(&mut expression).collect(),
+        fields: Box::default(),
     };
     text.split(',').map(term).collect()
 }
