@@ -18,7 +18,7 @@ pub struct WhatIf {
     pub suggestions: Vec<Suggestion>,
     /// How many changes were decided on.
     pub tried: usize,
-    /// The kinds of changes that were tried in vain.
+    /// The kinds of changes that were tried in vain, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_vain: Vec<String>,
 }
@@ -27,7 +27,7 @@ pub struct WhatIf {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suggestion {
-    /// What kind of change it is.
+    /// What kind of change it is: `Uncordon`, `MaxSkew`, `AddNode`, ...
     pub kind: String,
     /// The change.
     pub text: String,
@@ -39,7 +39,7 @@ pub struct Suggestion {
 impl WhatIf {
     pub(crate) fn of(what_if: &tree::WhatIf, explanation: &Explanation, cluster: &Cluster) -> Self {
         let suggestion = |s: &tree::Suggestion| Suggestion {
-            kind: s.change.kind().to_owned(),
+            kind: s.change.kind().name().to_owned(),
             text: Texts {
                 explanation,
                 cluster,
@@ -53,7 +53,11 @@ impl WhatIf {
         Self {
             suggestions: what_if.suggestions.iter().map(suggestion).collect(),
             tried: what_if.tried,
-            in_vain: what_if.in_vain.iter().map(|&k| k.to_owned()).collect(),
+            in_vain: what_if
+                .in_vain
+                .iter()
+                .map(|kind| kind.words().to_owned())
+                .collect(),
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, OwnerKind, Policy, SpreadConstraint};
-use strew_scheduler::Explanation;
 use strew_scheduler::explain::constraint::{self as tree, Common, Warning};
 use strew_scheduler::plugins::pod_topology_spread::Origin;
+use strew_scheduler::{Explanation, Reason};
 use strew_spread::{Minimum, SkewCheck};
 
 use super::words;
@@ -168,7 +168,7 @@ pub struct Skew {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OtherReason {
-    /// kube-scheduler's reason.
+    /// kube-scheduler's reason; of another constraint, just that.
     pub reason: String,
     /// How many nodes.
     pub nodes: usize,
@@ -339,7 +339,12 @@ fn domains(domains: &[tree::Domain], cluster: &Cluster) -> Vec<Domain> {
             .other_reasons
             .iter()
             .map(|(reason, nodes)| OtherReason {
-                reason: reason.text(&cluster.names),
+                reason: match reason {
+                    Reason::Skew | Reason::MissingTopologyLabel => {
+                        "refused by another constraint".to_owned()
+                    }
+                    reason => reason.text(&cluster.names),
+                },
                 nodes: *nodes,
             })
             .collect(),

@@ -182,17 +182,15 @@ fn texts(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> (
             domain,
             check,
         } => {
-            let mut hard = explanation.hard.iter();
-            let hard = hard.find(|h| h.common.index == *constraint);
-            let rows = hard.into_iter().flat_map(|h| &h.domains);
-            let value = rows.filter(|d| d.domain == *domain).map(|d| d.value).next();
-            let place = value.map_or("", key);
             let n = constraint + 1;
-            let is_hostname = hard.is_some_and(|h| h.common.constraint.key == well_known::HOSTNAME);
-            let place = match is_hostname {
-                true => String::new(),
-                false => format!(" in {place:?}"),
-            };
+            let mut hard = explanation.hard.iter();
+            let place = hard
+                .find(|h| h.common.index == *constraint)
+                // The node is the domain: its name is said already.
+                .filter(|h| h.common.constraint.key != well_known::HOSTNAME)
+                .and_then(|h| h.domains.iter().find(|d| d.domain == *domain))
+                .map(|d| format!(" in {:?}", key(d.value)))
+                .unwrap_or_default();
             let text = format!(
                 "constraint {n}: skew {} > maxSkew {}{place}",
                 check.skew(),

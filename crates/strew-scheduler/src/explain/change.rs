@@ -154,6 +154,97 @@ pub enum Change {
     },
 }
 
+/// The kinds of changes, those that cost least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ChangeKind {
+    /// Uncordon a node.
+    Uncordon,
+    /// Label a node.
+    LabelNode,
+    /// Tolerate a taint.
+    Tolerate,
+    /// Another node inclusion policy.
+    Policy,
+    /// A larger maxSkew.
+    MaxSkew,
+    /// A smaller minDomains.
+    MinDomains,
+    /// Ask for less.
+    RequestLess,
+    /// Free resources on a node.
+    FreeResources,
+    /// Delete a pod.
+    DeletePod,
+    /// Start a pod.
+    StartPod,
+    /// Add a node where there are some.
+    AddNode,
+    /// Add a node where there is none.
+    AddDomain,
+    /// Drop a part of the node selector or of required node affinity.
+    DropNodeAffinity,
+    /// Drop a host port.
+    DropHostPort,
+    /// Drop a required term of affinity to pods.
+    DropPodAffinity,
+    /// Make a constraint soft.
+    ScheduleAnyway,
+    /// Drop a constraint.
+    DropConstraint,
+    /// Drop a need that strew does not implement.
+    DropUnsupported,
+}
+
+impl ChangeKind {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Uncordon => "Uncordon",
+            Self::LabelNode => "LabelNode",
+            Self::Tolerate => "Tolerate",
+            Self::Policy => "Policy",
+            Self::MaxSkew => "MaxSkew",
+            Self::MinDomains => "MinDomains",
+            Self::RequestLess => "RequestLess",
+            Self::FreeResources => "FreeResources",
+            Self::DeletePod => "DeletePod",
+            Self::StartPod => "StartPod",
+            Self::AddNode => "AddNode",
+            Self::AddDomain => "AddDomain",
+            Self::DropNodeAffinity => "DropNodeAffinity",
+            Self::DropHostPort => "DropHostPort",
+            Self::DropPodAffinity => "DropPodAffinity",
+            Self::ScheduleAnyway => "ScheduleAnyway",
+            Self::DropConstraint => "DropConstraint",
+            Self::DropUnsupported => "DropUnsupported",
+        }
+    }
+
+    /// The kind in a few words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Uncordon => "uncordon a node",
+            Self::LabelNode => "label a node",
+            Self::Tolerate => "tolerate a taint",
+            Self::Policy => "another node inclusion policy",
+            Self::MaxSkew => "a larger maxSkew",
+            Self::MinDomains => "a smaller minDomains",
+            Self::RequestLess => "ask for less",
+            Self::FreeResources => "free resources on a node",
+            Self::DeletePod => "delete a pod",
+            Self::StartPod => "start a pod",
+            Self::AddNode => "add a node",
+            Self::AddDomain => "add a node in a new domain",
+            Self::DropNodeAffinity => "drop a part of node affinity",
+            Self::DropHostPort => "drop a host port",
+            Self::DropPodAffinity => "drop a term of pod affinity",
+            Self::ScheduleAnyway => "whenUnsatisfiable: ScheduleAnyway",
+            Self::DropConstraint => "drop a constraint",
+            Self::DropUnsupported => "drop what strew does not implement",
+        }
+    }
+}
+
 /// Where the pod goes after a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
@@ -164,55 +255,29 @@ pub enum Target {
 }
 
 impl Change {
-    /// What costs least stands first.
-    pub(crate) fn rank(&self) -> u8 {
+    /// What kind of change it is.
+    pub fn kind(&self) -> ChangeKind {
         match self {
-            Self::Uncordon { .. } => 0,
-            Self::LabelNode { .. } => 1,
-            Self::Tolerate { .. } => 2,
-            Self::Policy { .. } => 3,
-            Self::MaxSkew { .. } => 4,
-            Self::MinDomains { .. } => 5,
-            Self::RequestLess { .. } => 6,
-            Self::FreeResources { .. } => 7,
-            Self::DeletePod { .. } => 8,
-            Self::StartPod { .. } => 9,
-            Self::AddFirstNode | Self::AddNodeLike { .. } => 10,
-            Self::AddNodeInNewDomain { .. } => 11,
-            Self::DropNodeSelector { .. } => 12,
-            Self::DropNodeExpression { .. } => 13,
-            Self::DropNodeAffinity => 14,
-            Self::DropHostPort { .. } => 15,
-            Self::DropPodAffinity { .. } => 16,
-            Self::ScheduleAnyway { .. } => 17,
-            Self::DropConstraint { .. } => 18,
-            Self::DropUnsupported { .. } => 19,
-        }
-    }
-
-    /// What kind of change it is, in two or three words.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Uncordon { .. } => "uncordon a node",
-            Self::LabelNode { .. } => "label a node",
-            Self::Tolerate { .. } => "tolerate a taint",
-            Self::Policy { .. } => "another node inclusion policy",
-            Self::MaxSkew { .. } => "a larger maxSkew",
-            Self::MinDomains { .. } => "fewer minDomains",
-            Self::RequestLess { .. } => "request less",
-            Self::FreeResources { .. } => "free resources",
-            Self::DeletePod { .. } => "delete a pod",
-            Self::StartPod { .. } => "start a pod",
-            Self::AddFirstNode | Self::AddNodeLike { .. } => "add a node",
-            Self::AddNodeInNewDomain { .. } => "add a node in a new domain",
-            Self::DropNodeSelector { .. } => "drop a nodeSelector label",
-            Self::DropNodeExpression { .. } => "drop an expression of node affinity",
-            Self::DropNodeAffinity => "drop node affinity",
-            Self::DropHostPort { .. } => "drop a host port",
-            Self::DropPodAffinity { .. } => "drop a pod affinity term",
-            Self::ScheduleAnyway { .. } => "whenUnsatisfiable: ScheduleAnyway",
-            Self::DropConstraint { .. } => "drop a constraint",
-            Self::DropUnsupported { .. } => "drop what strew does not implement",
+            Self::Uncordon { .. } => ChangeKind::Uncordon,
+            Self::LabelNode { .. } => ChangeKind::LabelNode,
+            Self::Tolerate { .. } => ChangeKind::Tolerate,
+            Self::Policy { .. } => ChangeKind::Policy,
+            Self::MaxSkew { .. } => ChangeKind::MaxSkew,
+            Self::MinDomains { .. } => ChangeKind::MinDomains,
+            Self::RequestLess { .. } => ChangeKind::RequestLess,
+            Self::FreeResources { .. } => ChangeKind::FreeResources,
+            Self::DeletePod { .. } => ChangeKind::DeletePod,
+            Self::StartPod { .. } => ChangeKind::StartPod,
+            Self::AddFirstNode | Self::AddNodeLike { .. } => ChangeKind::AddNode,
+            Self::AddNodeInNewDomain { .. } => ChangeKind::AddDomain,
+            Self::DropNodeSelector { .. }
+            | Self::DropNodeExpression { .. }
+            | Self::DropNodeAffinity => ChangeKind::DropNodeAffinity,
+            Self::DropHostPort { .. } => ChangeKind::DropHostPort,
+            Self::DropPodAffinity { .. } => ChangeKind::DropPodAffinity,
+            Self::ScheduleAnyway { .. } => ChangeKind::ScheduleAnyway,
+            Self::DropConstraint { .. } => ChangeKind::DropConstraint,
+            Self::DropUnsupported { .. } => ChangeKind::DropUnsupported,
         }
     }
 
@@ -490,19 +555,13 @@ fn drop_expression(
     term: usize,
     dropped: &NodeExpression,
 ) {
-    let Some(NodeSelectorTerm::AllOf {
-        expressions,
-        fields,
-    }) = terms.as_mut().and_then(|t| t.get_mut(term))
+    let Some(NodeSelectorTerm::AllOf { expressions, .. }) =
+        terms.as_mut().and_then(|t| t.get_mut(term))
     else {
         return;
     };
     let rest = expressions.iter().filter(|e| *e != dropped);
     *expressions = rest.cloned().collect();
-    // A term without anything would match no node: what is meant is that nothing is required.
-    if expressions.is_empty() && fields.is_empty() {
-        *terms = None;
-    }
 }
 
 fn push<T>(list: &mut Box<[T]>, item: T) {

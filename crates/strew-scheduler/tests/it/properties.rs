@@ -6,7 +6,7 @@ use strew_scheduler::{DefaultConstraints, Engine, Profile, TieRule};
 
 use crate::world::World;
 
-fn profile(seed: u64) -> Profile {
+pub(crate) fn profile(seed: u64) -> Profile {
     let mut profile = Profile::default();
     if seed.is_multiple_of(3) {
         let list = DefaultConstraints::System.constraints();

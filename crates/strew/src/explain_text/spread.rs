@@ -106,7 +106,10 @@ fn block(constraint: &Constraint, constraints: &Constraints, out: &mut Page) {
 
 /// Which pods count.
 fn counted(constraint: &Constraint, constraints: &Constraints) -> String {
-    let mut text = format!("counts pods with {}", constraint.selector);
+    let mut text = match constraint.selector.as_str() {
+        "<none>" | "{}" => "counts no pod".to_owned(),
+        selector => format!("counts pods with {selector}"),
+    };
     for merged in &constraint.match_label_keys {
         text += &match &merged.value {
             Some(value) => format!("; matchLabelKeys merged {}={value}", merged.key),
@@ -280,6 +283,9 @@ fn notes(domain: &Domain) -> Vec<String> {
     } else if domain.usable_nodes == 0 {
         notes.push("exists only through nodes that the pod cannot use".to_owned());
     }
+    if domain.skew.is_none() {
+        return notes;
+    }
     let reasons = domain.other_reasons.iter().take(2);
     let reasons = reasons.map(|OtherReason { reason, nodes }| format!("{nodes} {reason}"));
     let reasons = reasons.collect::<Vec<_>>().join(", ");
@@ -289,11 +295,9 @@ fn notes(domain: &Domain) -> Vec<String> {
 
 fn left_out(constraint: &Constraint, hard: bool, out: &mut Page) {
     if !constraint.nodes_without_key.is_empty() {
-        let nodes: Vec<&str> = constraint
-            .nodes_without_key
-            .iter()
-            .map(String::as_str)
-            .collect();
+        let lacking = constraint.nodes_without_key.iter();
+        let mut nodes: Vec<&str> = lacking.map(String::as_str).collect();
+        nodes.sort_unstable();
         let then = if hard { "refused" } else { "not counted" };
         let n = nodes.len();
         let (node, lack) = if n == 1 {

@@ -241,7 +241,7 @@ fn selectors_that_count_nothing() {
 Pod default/web-2 is on no node; decided now, it goes to a1.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
-  counts pods with <none>
+  counts no pod
   ! labelSelector is absent: no pod counts, the constraint refuses no node
   minimum: 0, in a, b
   domain  pods  nodes  sum                 verdict
@@ -250,7 +250,7 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   sum: pods there + this pod (if it counts) - minimum, against maxSkew
 
 Constraint 2, hard: kubernetes.io/hostname, maxSkew 1
-  counts pods with {}
+  counts no pod
   ! labelSelector is {}: it matches every pod, and yet none counts; the constraint refuses no node
   minimum: 0, in a1, b1
   domain  pods  nodes  sum                                                               verdict
@@ -397,7 +397,7 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   minimum: 0, in b
   domain  pods  nodes  sum                                                               verdict
   a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
-      1 node(s) didn't match pod topology spread constraints
+      1 refused by another constraint
   b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
       exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
 
@@ -407,7 +407,7 @@ Constraint 2, hard: kubernetes.io/hostname, maxSkew 1
   minimum: 0, in b1
   domain  pods  nodes  sum                                                               verdict
   a1         1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
-      1 node(s) didn't match pod topology spread constraints
+      1 refused by another constraint
   b1         0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
       exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
 
@@ -1099,4 +1099,221 @@ fn colour_adds_nothing_but_colour() {
     let coloured = explained(Profile::default(), World::of(picture), style);
     assert_ne!(plain, coloured);
     assert_eq!(plain, anstream::adapter::strip_str(&coloured).to_string());
+}
+
+#[test]
+fn a_node_affinity_policy_that_counts_nodes_the_pod_cannot_use() {
+    check(
+        "
+        node a1 zone=a disk=ssd
+        node b1 zone=b
+        pod web-1 on a1 app=web
+        pod web-2 app=web want:disk=ssd spread:zone:1,anynode
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) didn't match pod topology
+    spread constraints.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, nodeAffinityPolicy Ignore
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in b
+  domain  pods  nodes  sum                                                               verdict
+  a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+  b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) didn't match Pod's node affinity/selector
+
+1 of 2 nodes is refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "a"
+
+1 of 2 nodes is refused by NodeAffinity
+  b1: nodeSelector wants disk=ssd, the node has no such label
+
+What would change it (any one of these; each was decided anew)
+  - label node b1 with disk=ssd                                                      -> b1
+  - nodeAffinityPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)          -> a1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - drop disk=ssd from spec.nodeSelector                                             -> b1
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn a_hard_and_a_soft_constraint_on_one_key() {
+    check(
+        "
+        node a1 zone=a cordoned
+        node b1 zone=b
+        pod web-1 on b1 app=web
+        pod web-2 app=web spread:zone:1 spread:zone:1,soft
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in a
+  domain  pods  nodes  sum                                                               verdict
+  a          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
+  b          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+
+Constraint 2, soft: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  domain  pods  nodes
+  a          0      1  exists only through nodes that the pod cannot use
+  b          1      1
+
+1 of 2 nodes is refused by NodeUnschedulable
+  a1: cordoned
+
+1 of 2 nodes is refused by PodTopologySpread
+  b1: constraint 1: skew 2 > maxSkew 1 in "b"
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node a1                                                       -> a1
+  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> b1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> b1
+  - add a node like a1 with topology.kubernetes.io/zone=a                  -> the new node
+  - add a node like b1 with a new value of topology.kubernetes.io/zone     -> the new node
+  - drop constraint 1 (topology.kubernetes.io/zone)                        -> b1
+
+"#]],
+    );
+}
+
+#[test]
+fn terms_of_node_affinity() {
+    check(
+        "
+        node a1 gen=2 disk=hdd
+        node a2 gen=3
+        pod web-1 app=web terms:gen>3,disk=ssd
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.
+
+2 of 2 nodes are refused by NodeAffinity
+  a1, a2: required node affinity term 1 wants gen > 3; required node affinity term 2 wants disk=ssd
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - drop required node affinity  -> a1
+
+"#]],
+    );
+    check(
+        "
+        node a1 gen=2
+        pod web-1 app=web terms:gen>1&disk=ssd
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.
+
+1 of 1 node is refused by NodeAffinity
+  a1: required node affinity wants disk=ssd
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - drop "disk=ssd" from required node affinity term 1  -> a1
+  - drop required node affinity                         -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn nodes_with_one_key_of_two_and_domains_that_do_not_exist() {
+    check(
+        "
+        node a1 zone=a rack=1
+        node a2 zone=a
+        node b1 zone=b taint:dedicated=db:NoSchedule
+        pod web-1 on a1 app=web
+        pod web-2 app=web spread:zone:1,honor spread:rack:1,honor
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is on no node; decided now, it goes to a1.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, nodeTaintsPolicy Honor
+  counts pods with app=web
+  minimum: 1, in a
+  domain  pods         nodes  sum                 verdict
+  a          1  1 of 2 count  1 + 1 - 1 = 1 <= 1  allowed
+      1 refused by another constraint
+  b          0  0 of 1 count  0 + 1 - 1 = 0 <= 1  allowed, but no node takes it
+      does not exist for this constraint; 1 node(s) had untolerated taint(s)
+  sum: pods there + this pod (if it counts) - minimum, against maxSkew
+  not counted: 2 nodes with this label, but without that of another hard constraint
+
+Constraint 2, hard: rack, maxSkew 1, nodeTaintsPolicy Honor
+  counts pods with app=web
+  minimum: 1, in 1
+  domain  pods  nodes  sum                                                               verdict
+  1          1      1  1 there + 1 this pod - 1 in the emptiest domain = 1 <= maxSkew 1  allowed
+  2 nodes lack the label (refused): a2, b1
+
+1 of 3 nodes is refused by TaintToleration
+  b1: taint dedicated=db:NoSchedule [also: no label rack]
+
+1 of 3 nodes is refused by PodTopologySpread
+  a2: no label rack
+
+Scores
+  a1 is the only node that takes it: it is not scored.
+
+"#]],
+    );
+}
+
+#[test]
+fn runners_up_and_where_the_pod_is() {
+    let mut picture = String::new();
+    for i in 0..12 {
+        picture += &format!(
+            "node n{i:02}\npod other-{i} on n{i:02} app=other cpu={}m\n",
+            100 * i
+        );
+    }
+    picture += "pod web-1 on n11 app=web cpu=200m tolerate:x=:NoSchedule";
+    check(
+        &picture,
+        snapbox::str![[r#"
+Pod default/web-1 is on n11; placed anew, it would go to n00.
+  Successfully assigned default/web-1 to n11
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+Scores of 9 of the 12 nodes that take it
+  node  total  Fit  Balanced
+  n00     470   97        73  <- taken
+  n01     470   96        74
+  n02     469   95        74
+  n03     466   93        73
+  n04     465   92        73
+  n05     465   91        74
+  n06     464   90        74
+  n07     461   88        73
+  n11     456   83        73  <- where it is
+  the same for all: TaintToleration 100*3
+  2 nodes share the best total: n00, n01; kube-scheduler 1.36 takes the first in its heap's order, not a random one
+
+"#]],
+    );
 }

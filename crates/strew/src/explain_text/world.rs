@@ -15,8 +15,8 @@ use strew_cluster::{
     Policy, SpreadConstraint, Unsupported,
 };
 use strew_model::{
-    Effect, FieldMatch, Labels, NodeSelectorTerm, Resources, Selector, Symbol, Taint, Toleration,
-    TolerationOperator, well_known,
+    Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator,
+    Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,
 };
 
 /// A cluster, and the pod to explain.
@@ -162,6 +162,7 @@ fn add_pod(cluster: &mut Cluster, name: &str, words: &[&str]) -> PodIdx {
                 spec.node_affinity.node_selector = spec.node_affinity.node_selector.with(more);
             }
             "names" => spec.node_affinity.terms = Some(named(cluster, text)),
+            "terms" => spec.node_affinity.terms = Some(terms(cluster, text)),
             "tolerate" => {
                 let taint = taint(cluster, text);
                 spec.tolerations = [Toleration {
@@ -226,6 +227,29 @@ fn named(cluster: &mut Cluster, text: &str) -> Box<[NodeSelectorTerm]> {
     text.split(',').map(term).collect()
 }
 
+/// `KEY=VALUE` or `KEY>NUMBER`; `&` joins those of one term, `,` is between terms.
+fn terms(cluster: &mut Cluster, text: &str) -> Box<[NodeSelectorTerm]> {
+    let mut expression = |test: &str| {
+        let (key_text, operator) = match test.split_once('>') {
+            Some((key, bound)) => (key, NodeOperator::Gt(bound.parse().unwrap())),
+            None => {
+                let (key, value) = test.split_once('=').unwrap();
+                let value = cluster.names.intern(value);
+                (key, NodeOperator::Label(Operator::In([value].into())))
+            }
+        };
+        NodeExpression {
+            key: key(cluster, key_text),
+            operator,
+        }
+    };
+    let term = |text: &str| NodeSelectorTerm::AllOf {
+        expressions: text.split('&').map(&mut expression).collect(),
+        fields: Box::default(),
+    };
+    text.split(',').map(term).collect()
+}
+
 fn term(cluster: &mut Cluster, text: &str) -> AffinityTerm {
     let (topology, labels) = text.split_once(':').unwrap();
     AffinityTerm {
@@ -236,7 +260,7 @@ fn term(cluster: &mut Cluster, text: &str) -> AffinityTerm {
     }
 }
 
-/// `KEY:MAXSKEW[,soft][,min=N][,honor][,keys=LABEL][,select=LABELS|none|all]`, selecting the pod's own `app`.
+/// `KEY:MAXSKEW[,soft][,min=N][,honor][,anynode][,keys=LABEL][,select=LABELS|none|all]`, selecting the pod's own `app`.
 pub(super) fn constraint(cluster: &mut Cluster, text: &str, labels: &Labels) -> SpreadConstraint {
     let mut parts = text.split(',');
     let (topology, max_skew) = parts.next().unwrap().split_once(':').unwrap();
@@ -255,6 +279,7 @@ pub(super) fn constraint(cluster: &mut Cluster, text: &str, labels: &Labels) -> 
     for part in parts {
         match part.split_once('=') {
             None if part == "soft" => constraint.hard = false,
+            None if part == "anynode" => constraint.node_affinity_policy = Policy::Ignore,
             None => constraint.node_taints_policy = Policy::Honor,
             Some(("min", n)) => constraint.min_domains = Some(n.parse().unwrap()),
             Some(("keys", k)) => constraint.match_label_keys = [cluster.names.intern(k)].into(),

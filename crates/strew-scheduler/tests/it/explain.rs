@@ -1,0 +1,116 @@
+//! What is explained is what is decided, and what is suggested helps.
+
+use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_scheduler::explain::{Cause, Explanation, Standing, decide_after};
+use strew_scheduler::{Decision, Engine, Profile, Unfit, explain};
+
+use crate::properties::profile;
+use crate::world::World;
+
+#[test]
+fn explanations_agree_with_decisions_and_suggestions_help() {
+    let (mut pending, mut helped) = (0, 0);
+    for seed in 0..200 {
+        let mut world = World::new(seed);
+        let profile = profile(seed);
+        let mut engine = Engine::new(profile.clone());
+        for step in 0..60 {
+            world.step();
+            if step % 12 != 0 {
+                continue;
+            }
+            let pod = world.set_pod(step % 24 == 0);
+            let explained = agrees(&mut engine, &mut world.cluster, &profile, pod);
+            let explanation = match explained {
+                Ok(explanation) => explanation,
+                Err(why) => panic!("seed {seed}, step {step}: {why}"),
+            };
+            if explanation.standing.would_go().is_none() {
+                pending += 1;
+                helped += usize::from(
+                    explanation
+                        .what_if
+                        .is_some_and(|w| !w.suggestions.is_empty()),
+                );
+            }
+        }
+    }
+    assert!(
+        pending > 100,
+        "the dice make pods that are refused: {pending}"
+    );
+    assert!(
+        helped * 2 > pending,
+        "most refusals have a cure: {helped} of {pending}"
+    );
+}
+
+/// Explains a pod; says what does not agree with a decision made afresh.
+fn agrees(
+    engine: &mut Engine,
+    cluster: &mut Cluster,
+    profile: &Profile,
+    pod: PodIdx,
+) -> Result<Explanation, String> {
+    let on = cluster.pod(pod).node;
+    let placed: Vec<(PodIdx, Option<NodeIdx>)> = cluster.pods().map(|(p, r)| (p, r.node)).collect();
+    let explanation = explain(engine, cluster, pod);
+    let after: Vec<(PodIdx, Option<NodeIdx>)> = cluster.pods().map(|(p, r)| (p, r.node)).collect();
+    if placed != after {
+        return Err("a pod was moved".to_owned());
+    }
+    cluster.audit()?;
+    let is_placed = matches!(explanation.standing, Standing::Placed { .. });
+    if is_placed != on.is_some() {
+        return Err(format!("on {on:?}, said {:?}", explanation.standing));
+    }
+
+    let mut copy = cluster.clone();
+    copy.unbind(pod);
+    let decision = Engine::new(profile.clone()).decide(&mut copy, pod);
+    let decided = match &decision {
+        Decision::Place { node, .. } => Some(*node),
+        Decision::Unfit(_) => None,
+    };
+    if decided != explanation.standing.would_go() {
+        return Err(format!("{decision:?}, said {:?}", explanation.standing));
+    }
+    if let Decision::Unfit(unfit) = &decision
+        && let Unfit::EveryNode(refusals) = &**unfit
+    {
+        let firsts = explanation.refused.iter();
+        let firsts: Vec<_> = firsts.map(|r| (r.node, r.first.clone())).collect();
+        if &firsts != refusals {
+            return Err(format!("{refusals:?}, said {firsts:?}"));
+        }
+    }
+    causes_are_named(&explanation)?;
+    for suggestion in explanation.what_if.iter().flat_map(|w| &w.suggestions) {
+        let target = decide_after(profile, cluster, pod, &suggestion.change);
+        if target != Some(suggestion.target) {
+            return Err(format!("{suggestion:?}: afresh {target:?}"));
+        }
+    }
+    Ok(explanation)
+}
+
+/// Each refusal has a cause of its plugin that is told in full, and as many as kube-scheduler has reasons.
+fn causes_are_named(explanation: &Explanation) -> Result<(), String> {
+    for node in &explanation.refused {
+        let own = node
+            .causes
+            .iter()
+            .filter(|c| c.plugin() == node.first.plugin);
+        let reasons: Vec<_> = own.map(|c| c.reason()).collect();
+        let missing = node
+            .first
+            .reasons
+            .iter()
+            .find(|r| !reasons.contains(&Some((*r).clone())));
+        let unnamed = node.causes.iter().any(|c| matches!(c, Cause::Other(_)));
+        if unnamed || missing.is_some() {
+            return Err(format!("not all is told: {node:?}"));
+        }
+    }
+    Ok(())
+}
