@@ -56,12 +56,29 @@ pub(crate) struct Constraint {
 
 /// The spreads of every workload, as things are now; `classes` has a pod class for each that has pods.
 pub(crate) fn of_all(world: &mut World, classes: &[Option<ClassId>]) -> Vec<Vec<Spread>> {
+    let mut orders = Orders::default();
     let each = classes.iter().enumerate();
     each.map(|(workload, class)| match class {
-        Some(class) => of_workload(world, workload, *class),
+        Some(class) => of_workload(world, workload, *class, &mut orders),
         None => Vec::new(),
     })
     .collect()
+}
+
+/// Per topology key its domains in the order in which they are shown: sorted once, not once a workload.
+#[derive(Default)]
+struct Orders(HashMap<KeyId, Vec<DomainIdx>>);
+
+impl Orders {
+    fn of(&mut self, cluster: &Cluster, key: KeyId) -> &[DomainIdx] {
+        self.0.entry(key).or_insert_with(|| {
+            let column = cluster.column(key);
+            let text = |domain: &DomainIdx| cluster.names.text(column.value(*domain));
+            let mut domains: Vec<DomainIdx> = (0..column.len() as u32).map(DomainIdx).collect();
+            domains.sort_by(|a, b| natural_order(text(a), text(b)));
+            domains
+        })
+    }
 }
 
 /// For each workload the class of a pod that waits, else of the newest: its constraints are the workload's.
@@ -94,7 +111,12 @@ pub(crate) fn compare(now: &mut [Vec<Spread>], before: &[Vec<Spread>]) {
     }
 }
 
-fn of_workload(world: &mut World, workload: usize, class: ClassId) -> Vec<Spread> {
+fn of_workload(
+    world: &mut World,
+    workload: usize,
+    class: ClassId,
+    orders: &mut Orders,
+) -> Vec<Spread> {
     let kind = world.workloads[workload].name.kind.as_str();
     if kind == "DaemonSet" {
         // Each of its pods is made for one node: nothing is spread.
@@ -103,11 +125,11 @@ fn of_workload(world: &mut World, workload: usize, class: ClassId) -> Vec<Spread
     let is_one_pod = kind == "Pod";
     let plan = world.engine.plan(&mut world.cluster, class).spread.clone();
     let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
-        .map(|index| of_constraint(world, workload, class, &plan, index))
+        .map(|index| of_constraint(world, workload, class, &plan, index, orders))
         .collect();
     for key in [well_known::ZONE, well_known::HOSTNAME] {
         if !is_one_pod && spreads.iter().all(|spread| spread.key != key) {
-            spreads.extend(unconstrained(world, workload, class, key));
+            spreads.extend(unconstrained(world, workload, class, key, orders));
         }
     }
     // By zone first, then by node, as they nest.
@@ -121,6 +143,7 @@ fn of_constraint(
     class: ClassId,
     plan: &SpreadPlan,
     index: usize,
+    orders: &mut Orders,
 ) -> Spread {
     let constraint = &plan.effective.constraints[index];
     let cluster = &mut world.cluster;
@@ -169,7 +192,7 @@ fn of_constraint(
             selector: selector_text(&constraint.selector, &world.cluster.names),
             match_label_keys: constraint.match_label_keys.to_vec(),
         }),
-        domains: domains(&world.cluster, column, &tally),
+        domains: domains(&world.cluster, column, &tally, orders),
         skew: tally.skew(),
         skew_before: None,
         n_others: (counted - own).max(0),
@@ -200,6 +223,7 @@ fn unconstrained(
     workload: usize,
     class: ClassId,
     key: Symbol,
+    orders: &mut Orders,
 ) -> Option<Spread> {
     let column = world.cluster.ensure_column(key);
     let cluster = &world.cluster;
@@ -230,24 +254,26 @@ fn unconstrained(
     (tally.domains() > 0).then(|| Spread {
         key,
         constraint: None,
-        domains: domains(cluster, column, &tally),
+        domains: domains(cluster, column, &tally, orders),
         skew: tally.skew(),
         skew_before: None,
         n_others: 0,
     })
 }
 
-fn domains(cluster: &Cluster, column: KeyId, tally: &Tally) -> Vec<Domain> {
-    let column = cluster.column(column);
-    let of = |domain: DomainIdx| Domain {
-        value: column.value(domain),
-        count: tally.count(domain),
-        before: None,
-    };
-    let mut domains: Vec<Domain> = tally.existing().map(of).collect();
-    let names = &cluster.names;
-    domains.sort_by(|a, b| natural_order(names.text(a.value), names.text(b.value)));
-    domains
+fn domains(cluster: &Cluster, key: KeyId, tally: &Tally, orders: &mut Orders) -> Vec<Domain> {
+    let column = cluster.column(key);
+    let existing = orders
+        .of(cluster, key)
+        .iter()
+        .filter(|&&domain| tally.exists(domain));
+    existing
+        .map(|&domain| Domain {
+            value: column.value(domain),
+            count: tally.count(domain),
+            before: None,
+        })
+        .collect()
 }
 
 /// The order of people: `node-2` before `node-10`.
