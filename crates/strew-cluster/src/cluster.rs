@@ -203,6 +203,12 @@ impl Cluster {
         self.order.list()
     }
 
+    /// A node's place in [`node_order`](Self::node_order), if it is there.
+    #[inline]
+    pub fn node_position(&self, node: NodeIdx) -> Option<usize> {
+        self.order.position(node)
+    }
+
     /// Brings the order of nodes up to date; a decision begins with this.
     pub fn refresh_order(&mut self) {
         self.order.refresh();

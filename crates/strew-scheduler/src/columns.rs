@@ -11,6 +11,7 @@ use crate::plugins::node_resources_balanced_allocation as balanced;
 use crate::plugins::{
     image_locality, node_affinity, node_resources_fit, node_unschedulable, taint_toleration,
 };
+use crate::profile::{PluginId, Profile};
 
 /// Calls `answer` for each node that changed since `seen`, or for all if that was too long ago.
 fn follow(log: &ChangeLog, seen: &mut u64, rows: usize, mut answer: impl FnMut(NodeIdx)) {
@@ -111,9 +112,29 @@ impl<K, T> Default for Kept<K, T> {
     }
 }
 
+/// Which filters are enabled; those that are not refuse no node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Enabled {
+    unschedulable: bool,
+    taints: bool,
+    affinity: bool,
+    fit: bool,
+}
+
+impl Enabled {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        Self {
+            unschedulable: profile.filters_with(PluginId::NodeUnschedulable),
+            taints: profile.filters_with(PluginId::TaintToleration),
+            affinity: profile.filters_with(PluginId::NodeAffinity),
+            fit: profile.filters_with(PluginId::NodeResourcesFit),
+        }
+    }
+}
+
 /// All columns. When there are too many, all go, and those still in use are made again.
-#[derive(Default)]
 pub(crate) struct Columns {
+    enabled: Enabled,
     admitted: Kept<(NodeAffinityId, TolerationsId), Admitted>,
     prefer_taints: Kept<TolerationsId, Column>,
     preferred_nodes: Kept<SpecId, Column>,
@@ -126,6 +147,18 @@ pub(crate) struct Columns {
 const BYTES_MAX: usize = 64 << 20;
 
 impl Columns {
+    pub(crate) fn new(enabled: Enabled) -> Self {
+        Self {
+            enabled,
+            admitted: Kept::default(),
+            prefer_taints: Kept::default(),
+            preferred_nodes: Kept::default(),
+            images: Kept::default(),
+            shapes: Kept::default(),
+            epoch: 0,
+        }
+    }
+
     /// Handles are good while this stays the same.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
@@ -142,7 +175,7 @@ impl Columns {
             let epoch = self.epoch + 1;
             *self = Self {
                 epoch,
-                ..Self::default()
+                ..Self::new(self.enabled)
             };
         }
     }
@@ -207,6 +240,7 @@ impl Columns {
     }
 
     fn sync_admitted(&mut self, row: usize, cluster: &Cluster) {
+        let enabled = self.enabled;
         let ((affinity, tolerations), admitted) = &mut self.admitted.rows[row];
         let rows = cluster.node_rows();
         admitted.nodes.grow(rows);
@@ -254,6 +288,7 @@ impl Columns {
     }
 
     fn sync_shape(&mut self, row: usize, cluster: &Cluster) {
+        let enabled = self.enabled;
         let (key, shape) = &mut self.shapes.rows[row];
         let rows = cluster.node_rows();
         shape.fits.grow(rows);
@@ -261,7 +296,10 @@ impl Columns {
         let (fits, scores) = (&mut shape.fits, &mut shape.scores);
         follow(cluster.usage_changes(), &mut shape.seen, rows, |node| {
             let row = cluster.node(node);
-            fits.set(node.index(), node_resources_fit::fits(row, &key.requests));
+            fits.set(
+                node.index(),
+                !enabled.fit || node_resources_fit::fits(row, &key.requests),
+            );
             scores[node.index()] = ShapeScores {
                 fit: node_resources_fit::score(row, key.scored),
                 balanced: balanced::score(row, &key.requests),

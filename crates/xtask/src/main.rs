@@ -1,5 +1,6 @@
 //! The project's own automation: `cargo xtask COMMAND`.
 
+mod bench;
 mod conform;
 
 use clap::{Parser, Subcommand};
@@ -23,10 +24,16 @@ enum Command {
         #[arg(long, default_value_t = 3)]
         show: usize,
     },
+    /// Measure what decisions cost: JSON lines, each beside the plain recount
+    Bench {
+        /// Only measurements whose name contains one of these (cycle/5000, deployment, build, …)
+        names: Vec<String>,
+    },
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Conform { files, show } => conform::run(files, show),
+        Command::Bench { names } => bench::run(&names),
     }
 }

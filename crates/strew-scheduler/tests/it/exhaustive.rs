@@ -198,7 +198,7 @@ fn every_tiny_cluster_agrees_with_the_oracle() {
             let scored = score::score(
                 &cluster,
                 &plan,
-                &feasible,
+                score::Scored::each(&feasible),
                 &mut space,
                 &mut normalized,
                 Some(&mut raw),

@@ -280,6 +280,36 @@ impl World {
         self.cluster.set_pod(fact)
     }
 
+    /// Another pod of the class of a fact, on no node.
+    pub(crate) fn twin(&mut self, of: &PodFact) -> PodIdx {
+        let uid: Arc<str> = format!("twin{}", self.next_pod).into();
+        self.next_pod += 1;
+        let twin = PodFact {
+            uid: uid.clone(),
+            name: uid,
+            node: None,
+            ..of.clone()
+        };
+        self.cluster.set_pod(twin)
+    }
+
+    /// What a workload's pods have in common.
+    pub(crate) fn template(&mut self) -> PodFact {
+        let pod = self.set_pod(false);
+        let key = self.cluster.class_of(pod).key.clone();
+        let tables = self.cluster.tables();
+        PodFact {
+            uid: "template".into(),
+            name: "template".into(),
+            namespace: key.namespace,
+            labels: tables.labels(key.labels).clone(),
+            owner: key.owner,
+            terminating: false,
+            node: None,
+            spec: tables.spec(key.spec).clone(),
+        }
+    }
+
     fn some_pod(&mut self) -> Option<PodIdx> {
         let pods: Vec<PodIdx> = self.cluster.pods().map(|(i, _)| i).collect();
         (!pods.is_empty()).then(|| *self.dice.pick(&pods))
@@ -340,7 +370,14 @@ impl World {
 
     /// What went wrong, with what made it.
     pub(crate) fn compare(&mut self, engine: &mut Engine, pod: PodIdx) -> Result<(), String> {
+        // The first decision on a class asks every node, later ones may ask one of each group.
         let decision = engine.decide(&mut self.cluster, pod);
+        for _ in 0..2 {
+            let again = engine.decide(&mut self.cluster, pod);
+            if again != decision {
+                return Err(format!("decided {decision:?}, and then {again:?}"));
+            }
+        }
         let evaluation = engine.evaluate(&mut self.cluster, pod);
         let cluster = &self.cluster;
         let taken = evaluation.taken.map(|place| evaluation.feasible[place]);
