@@ -298,7 +298,7 @@ impl Columns {
             let row = cluster.node(node);
             fits.set(
                 node.index(),
-                !enabled.fit || node_resources_fit::fits(row, &key.requests),
+                !enabled.fit || !enabled.fit || node_resources_fit::fits(row, &key.requests),
             );
             scores[node.index()] = ShapeScores {
                 fit: node_resources_fit::score(row, key.scored),
