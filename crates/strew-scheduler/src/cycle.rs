@@ -18,6 +18,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) plan: &'a ClassPlan,
     pub(crate) spec: &'a PodSpec,
+    /// Where the search begins, in the order of nodes.
+    pub(crate) start: usize,
 }
 
 /// What PreFilter found.
@@ -32,6 +34,7 @@ impl<'a> Cycle<'a> {
         profile: &'a Profile,
         plan: &'a ClassPlan,
         class: ClassId,
+        start: usize,
     ) -> Self {
         let tables = cluster.tables();
         let spec = tables.spec(tables.class(class).key.spec);
@@ -40,6 +43,7 @@ impl<'a> Cycle<'a> {
             profile,
             plan,
             spec,
+            start,
         }
     }
 
@@ -71,6 +75,25 @@ impl<'a> Cycle<'a> {
     pub(crate) fn passes_counts(self, node: NodeIdx) -> bool {
         pod_topology_spread::filter::filter(self.cluster, &self.plan.spread, node).is_none()
             && inter_pod_affinity::filter(self.cluster, &self.plan.affinity, node).is_none()
+    }
+
+    /// At how many feasible nodes a search stops. Source: spec/scheduler §2.4, step 5.
+    fn nodes_to_find(self, nodes: usize) -> usize {
+        const NODES_MIN: usize = 100;
+        let Some(percentage) = self.profile.percentage_of_nodes_to_score else {
+            return nodes;
+        };
+        if nodes < NODES_MIN {
+            return nodes;
+        }
+        if self.profile.scores.is_empty() {
+            return 1;
+        }
+        let percentage = match percentage {
+            0 => (50usize.saturating_sub(nodes / 125)).max(5),
+            given => usize::from(given),
+        };
+        (nodes * percentage / 100).max(NODES_MIN).min(nodes)
     }
 
     /// Why each node was refused that did not pass, in the order of nodes.
@@ -117,6 +140,11 @@ impl<'a> Cycle<'a> {
                 taint_toleration::allows(fact, &spec.tolerations),
                 Reason::UntoleratedTaint,
             ),
+            PluginId::NodeAffinity
+                if !node_affinity::added_allows(cluster, &self.profile.added_affinity, fact) =>
+            {
+                Some(Refusal::unresolvable(plugin, Reason::AddedAffinity))
+            }
             PluginId::NodeAffinity => {
                 let allowed = node_affinity::allows(cluster, self.plan.node_affinity, fact);
                 unless(allowed, Reason::NodeAffinity)
@@ -125,7 +153,9 @@ impl<'a> Cycle<'a> {
                 let allowed = node_ports::allows(row, &spec.host_ports);
                 (!allowed).then(|| Refusal::unschedulable(plugin, Reason::Ports))
             }
-            PluginId::NodeResourcesFit => node_resources_fit::filter(cluster, row, &spec.requests),
+            PluginId::NodeResourcesFit => {
+                node_resources_fit::filter(cluster, row, &self.plan.requests)
+            }
             PluginId::PodTopologySpread => {
                 pod_topology_spread::filter::filter(cluster, &self.plan.spread, node)
             }
@@ -139,7 +169,9 @@ impl<'a> Cycle<'a> {
     /// Filter plugins that have nothing to look at for this pod, as PreFilter's Skip tells upstream.
     pub(crate) fn skipped_filters(self) -> Vec<PluginId> {
         let skipped = |&plugin: &PluginId| match plugin {
-            PluginId::NodeAffinity => self.spec.node_affinity.is_none(),
+            PluginId::NodeAffinity => {
+                self.spec.node_affinity.is_none() && self.profile.added_affinity.required.is_none()
+            }
             PluginId::NodePorts => self.spec.host_ports.is_empty(),
             PluginId::PodTopologySpread => self.plan.spread.hard.is_empty(),
             PluginId::InterPodAffinity => self.plan.affinity.filter_is_skipped(self.cluster),
@@ -160,7 +192,8 @@ impl<'a> Cycle<'a> {
     }
 }
 
-/// Lists the nodes that pass every filter, in the order of nodes.
+/// Lists the nodes that pass every filter, in the order of nodes from the cycle's start on; as many as the profile
+/// wants to score. Returns by how much the next search begins later.
 ///
 /// Nodes x (two bits of a set + one domain a hard constraint); pods are not touched.
 pub(crate) fn list_feasible(
@@ -168,7 +201,7 @@ pub(crate) fn list_feasible(
     columns: &Columns,
     narrowed: Option<&[NodeIdx]>,
     feasible: &mut Vec<NodeIdx>,
-) {
+) -> usize {
     let Cycle {
         cluster,
         plan,
@@ -186,7 +219,25 @@ pub(crate) fn list_feasible(
                 || inter_pod_affinity::filter(cluster, &plan.affinity, node).is_none())
     };
     let nodes = narrowed.unwrap_or_else(|| cluster.node_order());
+    let start = cx.start % nodes.len().max(1);
     feasible.clear();
-    feasible.extend(nodes.iter().copied().filter(passes));
-    pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
+    let enough = cx.nodes_to_find(nodes.len());
+    let (before, from) = nodes.split_at(start);
+    if enough == nodes.len() {
+        feasible.extend(from.iter().chain(before).copied().filter(passes));
+        pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
+        return nodes.len();
+    }
+    let mut refused = 0;
+    for &node in from.iter().chain(before) {
+        let spread_passes =
+            || pod_topology_spread::filter::filter(cluster, &plan.spread, node).is_none();
+        match passes(&node) && spread_passes() {
+            false => refused += 1,
+            // The node that shows that there are more than enough is not counted.
+            true if feasible.len() == enough => break,
+            true => feasible.push(node),
+        }
+    }
+    feasible.len() + refused
 }

@@ -5,13 +5,14 @@
 use std::rc::Rc;
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
+use strew_model::Prng;
 
-use crate::columns::{Columns, Enabled};
+use crate::columns::{Columns, Rules};
 use crate::cycle::{Cycle, Search, list_feasible};
 use crate::groups::{GroupsByClass, Speakers};
 use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
-use crate::profile::{PluginId, Profile};
+use crate::profile::{PluginId, Profile, TieRule};
 use crate::scoring::{PluginScores, Sums, take};
 use crate::status::Unfit;
 
@@ -62,6 +63,9 @@ pub struct Engine {
     groups: GroupsByClass,
     speakers: Speakers,
     last_unfit: Option<LastUnfit>,
+    dice: Prng,
+    /// Where the next sampled search begins, in the order of nodes.
+    start: usize,
 }
 
 /// The last refusal, for the next pod of the class while nothing has changed.
@@ -93,7 +97,11 @@ impl ClusterState {
 impl Engine {
     /// An engine for a profile.
     pub fn new(profile: Profile) -> Self {
-        let columns = Columns::new(Enabled::of(&profile));
+        let dice = Prng::new(match profile.ties {
+            TieRule::Random(seed) => seed,
+            _ => 0,
+        });
+        let columns = Columns::new(Rules::of(&profile));
         Self {
             profile,
             plans: Plans::default(),
@@ -103,6 +111,8 @@ impl Engine {
             groups: GroupsByClass::default(),
             speakers: Speakers::default(),
             last_unfit: None,
+            dice,
+            start: 0,
         }
     }
 
@@ -137,21 +147,29 @@ impl Engine {
         {
             return Decision::Unfit(Rc::clone(&last.unfit));
         }
-        let cx = Cycle::new(cluster, &self.profile, plan, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
         let narrowed = match cx.pre_filter() {
             Search::Nodes(narrowed) => narrowed,
             Search::Refused(refusal) => return Decision::Unfit(Rc::new(Unfit::PreFilter(refusal))),
         };
         self.columns.sync(plan, cluster);
-        let grouped = narrowed.is_none() && self.groups.sync(class, cluster, plan, &self.columns);
+        let sampled = self.profile.percentage_of_nodes_to_score.is_some();
+        let grouped =
+            narrowed.is_none() && !sampled && self.groups.sync(class, cluster, plan, &self.columns);
         let decision = match grouped {
-            true => {
-                self.groups
-                    .decide(class, cx, &self.columns, &mut self.speakers, &mut self.sums)
-            }
+            true => self.groups.decide(
+                class,
+                cx,
+                &self.columns,
+                &mut self.speakers,
+                &mut self.sums,
+                &mut self.dice,
+            ),
             false => {
-                list_feasible(cx, &self.columns, narrowed.as_deref(), &mut self.feasible);
-                decide_among(cx, &self.columns, &self.feasible, &mut self.sums)
+                let feasible = &mut self.feasible;
+                let visited = list_feasible(cx, &self.columns, narrowed.as_deref(), feasible);
+                self.start = (self.start + visited) % cluster.node_order().len();
+                decide_among(cx, &self.columns, feasible, &mut self.sums, &mut self.dice)
             }
         };
         decision.unwrap_or_else(|| {
@@ -173,7 +191,7 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
         let mut evaluation = Evaluation {
             feasible: Vec::new(),
             skipped_filters: cx.skipped_filters(),
@@ -223,7 +241,7 @@ impl Engine {
                     .filter(|&place| self.sums.totals()[place] == highest)
                     .collect();
                 let best = evaluation.best.iter().map(|&place| (place, nodes[place]));
-                evaluation.taken = take(cx, best).map(|(place, _)| place);
+                evaluation.taken = take(cx, best, &mut self.dice.clone()).map(|(place, _)| place);
             }
         }
         evaluation
@@ -239,7 +257,7 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
         self.columns.sync(plan, cluster);
         self.sums.by_plugin(cx, &self.columns, nodes)
     }
@@ -251,6 +269,7 @@ fn decide_among(
     columns: &Columns,
     feasible: &[NodeIdx],
     sums: &mut Sums,
+    dice: &mut Prng,
 ) -> Option<Decision> {
     if let [node] = feasible {
         return Some(Decision::Place {
@@ -265,6 +284,7 @@ fn decide_among(
     let (_, node) = take(
         cx,
         each.filter(|&(place, _)| sums.totals()[place] == highest),
+        dice,
     )?;
     Some(Decision::Place {
         node,

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use strew_cluster::topology::MISSING;
 use strew_cluster::{ClassId, Cluster, KeyId, NodeIdx, TallyId};
+use strew_model::Prng;
 
 use crate::columns::Columns;
 use crate::cycle::Cycle;
@@ -268,16 +269,21 @@ impl Speakers {
         }
     }
 
-    /// The nodes of the best groups in the order of nodes, each with its place among all feasible nodes.
+    /// The nodes of the best groups in the order of nodes from `start` on, each with its place among the feasible ones.
     fn best_nodes<'a>(
         &'a self,
         groups: &'a Groups,
         order: &'a [NodeIdx],
+        start: usize,
     ) -> impl Iterator<Item = (usize, NodeIdx)> + 'a {
         let mut feasible = 0;
-        order
-            .iter()
-            .zip(&groups.group_of)
+        let each = |positions: std::ops::Range<usize>| {
+            order[positions.clone()]
+                .iter()
+                .zip(&groups.group_of[positions])
+        };
+        each(start..order.len())
+            .chain(each(0..start))
             .filter_map(move |(&node, &group)| {
                 let standing = self.standing[usize::from(group)];
                 let place = feasible;
@@ -335,9 +341,11 @@ impl GroupsByClass {
         columns: &Columns,
         speakers: &mut Speakers,
         sums: &mut Sums,
+        dice: &mut Prng,
     ) -> Option<Decision> {
         let groups = self.by_class[class.index()].as_mut()?;
         let order = cx.cluster.node_order();
+        let start = cx.start % order.len().max(1);
         groups.speakers(cx.cluster, speakers);
         speakers.retain(|node| cx.passes_counts(node));
         let feasible = speakers.nodes_in_all();
@@ -360,12 +368,16 @@ impl GroupsByClass {
             true => {
                 self.order_heap(order.len());
                 let groups = self.by_class[class.index()].as_ref()?;
-                let mut positions = self.heap_order.iter().map(|&p| p as usize);
-                positions
-                    .find(|&p| speakers.is_best(groups, p))
-                    .map(|p| order[p])?
+                let rotated = self
+                    .heap_order
+                    .iter()
+                    .map(|&p| (start + p as usize) % order.len());
+                rotated
+                    .filter(|&p| speakers.is_best(groups, p))
+                    .map(|p| order[p])
+                    .next()?
             }
-            false => take(cx, speakers.best_nodes(groups, order))?.1,
+            false => take(cx, speakers.best_nodes(groups, order, start), dice)?.1,
         };
         Some(Decision::Place {
             node,

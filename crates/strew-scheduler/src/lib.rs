@@ -22,6 +22,9 @@ pub mod status;
 pub mod ties;
 
 pub use engine::{Decision, Engine, Evaluation};
-pub use profile::{Compat, DefaultConstraints, PluginId, Profile, TieRule};
+pub use profile::{
+    AddedAffinity, Compat, DefaultConstraints, FitArgs, PluginId, PreemptionArgs, Profile,
+    SchedulerGates, ScoringStrategy, TieRule,
+};
 pub use scoring::PluginScores;
 pub use status::{Code, Reason, Refusal, Unfit};

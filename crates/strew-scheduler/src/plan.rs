@@ -4,8 +4,11 @@
 
 use strew_cluster::{ClassId, Cluster, NodeAffinityId};
 
+use strew_model::Resources;
+
 use crate::columns::{Columns, ShapeKey};
 use crate::plugins::inter_pod_affinity::AffinityPlan;
+use crate::plugins::node_resources_fit;
 use crate::plugins::pod_topology_spread::SpreadPlan;
 use crate::plugins::selector_spread::SelectorSpreadPlan;
 use crate::profile::{PluginId, Profile};
@@ -48,6 +51,8 @@ pub struct ClassPlan {
     pub(crate) shape: usize,
     /// Whether pods of the class hold ports of the host.
     pub(crate) asks_host_ports: bool,
+    /// What `NodeResourcesFit` asks of a node.
+    pub(crate) requests: Resources,
     serial: u64,
 }
 
@@ -68,18 +73,23 @@ impl ClassPlan {
         let tables = cluster.tables();
         let spec_id = tables.class(class).key.spec;
         let (spec, parts) = (tables.spec(spec_id), tables.parts(spec_id));
+        let requests = spec.requests.clone();
+        let filtered = node_resources_fit::filtered(cluster, &profile.fit, &requests);
         let shape = ShapeKey {
-            requests: spec.requests.clone(),
+            requests,
+            filtered: filtered.clone(),
             scored: spec.scored,
         };
         Self {
             node_affinity: parts.node_affinity,
             admitted: columns.ensure_admitted((parts.node_affinity, parts.tolerations)),
             prefer_taints: columns.ensure_prefer_taints(parts.tolerations),
-            preferred_nodes: (!spec.preferred_nodes.is_empty())
-                .then(|| columns.ensure_preferred_nodes(spec_id)),
+            preferred_nodes: (!spec.preferred_nodes.is_empty()
+                || !profile.added_affinity.preferred.is_empty())
+            .then(|| columns.ensure_preferred_nodes(spec_id)),
             images: columns.ensure_images(spec_id),
             shape: columns.ensure_shape(shape),
+            requests: filtered,
             asks_host_ports: !spec.host_ports.is_empty(),
             serial,
             spread,

@@ -1,6 +1,7 @@
 //! Scores of nodes, summed up, and the node to take.
 
 use strew_cluster::NodeIdx;
+use strew_model::Prng;
 
 use crate::columns::Columns;
 use crate::cycle::Cycle;
@@ -67,7 +68,7 @@ fn score_plugin(
             Scores::Each
         }
         PluginId::NodeResourcesBalancedAllocation => {
-            if !node_resources_balanced_allocation::applies(&spec.requests) {
+            if !node_resources_balanced_allocation::applies(&spec.requests, &cx.profile.balanced) {
                 return Scores::None;
             }
             let scores = &columns.shape(plan).scores;
@@ -201,12 +202,19 @@ pub struct PluginScores {
 pub(crate) fn take(
     cx: Cycle<'_>,
     best: impl Iterator<Item = (usize, NodeIdx)>,
+    dice: &mut Prng,
 ) -> Option<(usize, NodeIdx)> {
     let name = |node: NodeIdx| cx.cluster.names.text(cx.cluster.node(node).name());
+    let mut met = 1;
     best.reduce(|a, b| {
         let b_first = match cx.profile.ties {
             TieRule::Upstream136 => heap_precedes(b.0, a.0),
             TieRule::FirstName => name(b.1) < name(a.1),
+            TieRule::Random(_) => {
+                // Each of n is taken with a chance of 1/n, in one pass.
+                met += 1;
+                dice.chance(1, met)
+            }
         };
         if b_first { b } else { a }
     })

@@ -7,8 +7,8 @@ use strew_cluster::{
     PodFact, PodIdx, PodSpec, Policy, SpreadConstraint,
 };
 use strew_model::{
-    Effect, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Prng, Requirement,
-    Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,
+    Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Prng,
+    Requirement, Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,
 };
 use strew_scheduler::naive::{NaiveAffinity, NaiveSpread};
 use strew_scheduler::{Decision, Engine, PluginId, Unfit};
@@ -195,7 +195,21 @@ impl World {
             .into(),
             fields: Box::default(),
         };
-        let terms = self.dice.chance(1, 5).then(|| [in_zone(self)].into());
+        let terms = match self.dice.between(0, 19) {
+            0..=3 => Some([in_zone(self)].into()),
+            4 => {
+                let name = self.node_name();
+                let fields = [FieldMatch { name, is_in: true }].into();
+                Some(
+                    [NodeSelectorTerm::AllOf {
+                        expressions: Box::default(),
+                        fields,
+                    }]
+                    .into(),
+                )
+            }
+            _ => None,
+        };
         let preferred_nodes = if self.dice.chance(1, 5) {
             [(7, in_zone(self))].into()
         } else {
@@ -370,15 +384,16 @@ impl World {
 
     /// What went wrong, with what made it.
     pub(crate) fn compare(&mut self, engine: &mut Engine, pod: PodIdx) -> Result<(), String> {
-        // The first decision on a class asks every node, later ones may ask one of each group.
+        let evaluation = engine.evaluate(&mut self.cluster, pod);
         let decision = engine.decide(&mut self.cluster, pod);
-        for _ in 0..2 {
+        // The first decision on a class asks every node, later ones may ask one of each group. (A search among named
+        // nodes moves the start of the next one, as upstream.)
+        for _ in 0..if evaluation.narrowed.is_none() { 2 } else { 0 } {
             let again = engine.decide(&mut self.cluster, pod);
             if again != decision {
                 return Err(format!("decided {decision:?}, and then {again:?}"));
             }
         }
-        let evaluation = engine.evaluate(&mut self.cluster, pod);
         let cluster = &self.cluster;
         let taken = evaluation.taken.map(|place| evaluation.feasible[place]);
         let decided = match &decision {
