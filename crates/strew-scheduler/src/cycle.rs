@@ -117,6 +117,19 @@ impl<'a> Cycle<'a> {
         )
     }
 
+    /// The refusals of all plugins that refuse a node. One that the search was narrowed past has that as its first.
+    pub(crate) fn all_refusals(self, narrowed: Option<&[NodeIdx]>, node: NodeIdx) -> Vec<Refusal> {
+        let past = narrowed.is_some_and(|named| !named.contains(&node));
+        let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
+        let first = past.then(|| Refusal::unresolvable(PluginId::NodeAffinity, reason));
+        let plugins = self.profile.filters.iter().copied();
+        let others = plugins.filter(|&p| !(past && p == PluginId::NodeAffinity));
+        first
+            .into_iter()
+            .chain(others.filter_map(|plugin| self.filter(plugin, node)))
+            .collect()
+    }
+
     /// The refusal of the first plugin that refuses a node.
     fn first_refusal(self, node: NodeIdx) -> Option<Refusal> {
         self.profile

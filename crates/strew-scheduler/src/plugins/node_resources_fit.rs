@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use strew_cluster::{Cluster, NodeRow};
-use strew_model::{ResourceName, Resources};
+use strew_model::{ResourceName, Resources, Symbol};
 
 use crate::profile::{FitArgs, PluginId, ScoringStrategy};
 use crate::status::{Code, Reason, Refusal};
@@ -25,18 +25,36 @@ pub struct Shortage {
 pub enum Lacking {
     /// Places for pods.
     Pods,
-    /// Something that pods ask for.
-    Resource(ResourceName),
+    /// CPU, in thousandths.
+    Cpu,
+    /// Memory, in bytes.
+    Memory,
+    /// Ephemeral storage, in bytes.
+    EphemeralStorage,
+    /// Any other, in its units.
+    Scalar(Symbol),
+}
+
+impl From<ResourceName> for Lacking {
+    fn from(name: ResourceName) -> Self {
+        match name {
+            ResourceName::Cpu => Self::Cpu,
+            ResourceName::Memory => Self::Memory,
+            ResourceName::EphemeralStorage => Self::EphemeralStorage,
+            ResourceName::Scalar(name) => Self::Scalar(name),
+        }
+    }
 }
 
 impl Shortage {
-    fn reason(&self) -> Reason {
+    /// The reason that kube-scheduler counts it under.
+    pub fn reason(&self) -> Reason {
         match self.resource {
             Lacking::Pods => Reason::TooManyPods,
-            Lacking::Resource(ResourceName::Cpu) => Reason::Cpu,
-            Lacking::Resource(ResourceName::Memory) => Reason::Memory,
-            Lacking::Resource(ResourceName::EphemeralStorage) => Reason::EphemeralStorage,
-            Lacking::Resource(ResourceName::Scalar(name)) => Reason::Scalar(name),
+            Lacking::Cpu => Reason::Cpu,
+            Lacking::Memory => Reason::Memory,
+            Lacking::EphemeralStorage => Reason::EphemeralStorage,
+            Lacking::Scalar(name) => Reason::Scalar(name),
         }
     }
 }
@@ -73,7 +91,7 @@ pub fn shortages(node: &NodeRow, requests: &Resources) -> SmallVec<[Shortage; 2]
         let requested = requests.get(name);
         if requested != 0 {
             check(
-                Lacking::Resource(name),
+                name.into(),
                 requested,
                 node.used().get(name),
                 fact.allocatable.get(name),
@@ -95,10 +113,9 @@ pub fn filter(cluster: &Cluster, node: &NodeRow, requests: &Resources) -> Option
         return None;
     }
     found.sort_by(|a, b| match (a.resource, b.resource) {
-        (
-            Lacking::Resource(ResourceName::Scalar(a)),
-            Lacking::Resource(ResourceName::Scalar(b)),
-        ) => cluster.names.text(a).cmp(cluster.names.text(b)),
+        (Lacking::Scalar(a), Lacking::Scalar(b)) => {
+            cluster.names.text(a).cmp(cluster.names.text(b))
+        }
         _ => std::cmp::Ordering::Equal,
     });
     // "Too many pods" never makes a refusal final: pods may go.
