@@ -14,7 +14,7 @@ use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::{PluginId, Profile, TieRule};
 use crate::scoring::{PluginScores, Sums, take};
-use crate::status::Unfit;
+use crate::status::{Refusal, Unfit};
 
 /// Where a pod goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -245,6 +245,29 @@ impl Engine {
             }
         }
         evaluation
+    }
+
+    /// Per node the refusals of *all* plugins, not only of the first, in the order of nodes; nodes that pass are left
+    /// out. Nothing if the pod is refused before any node is looked at. For explanations.
+    pub fn all_refusals(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+    ) -> Vec<(NodeIdx, Vec<Refusal>)> {
+        let class = cluster.pod(pod).class;
+        cluster.refresh_order();
+        let plan = self
+            .plans
+            .ensure(cluster, &mut self.columns, &self.profile, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        let Search::Nodes(narrowed) = cx.pre_filter() else {
+            return Vec::new();
+        };
+        let of_node = |&node: &NodeIdx| {
+            let refusals = cx.all_refusals(narrowed.as_deref(), node);
+            (!refusals.is_empty()).then_some((node, refusals))
+        };
+        cluster.node_order().iter().filter_map(of_node).collect()
     }
 
     /// Every score plugin's scores for a list of nodes, in the profile's order.

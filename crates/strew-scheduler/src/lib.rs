@@ -12,6 +12,7 @@
 pub(crate) mod columns;
 pub(crate) mod cycle;
 pub mod engine;
+pub mod explain;
 pub(crate) mod groups;
 pub mod naive;
 pub mod plan;
@@ -22,6 +23,7 @@ pub mod status;
 pub mod ties;
 
 pub use engine::{Decision, Engine, Evaluation};
+pub use explain::{Explanation, explain};
 pub use profile::{
     AddedAffinity, Compat, DefaultConstraints, FitArgs, PluginId, PreemptionArgs, Profile,
     SchedulerGates, ScoringStrategy, TieRule,

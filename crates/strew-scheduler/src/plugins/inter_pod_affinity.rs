@@ -177,7 +177,7 @@ pub fn filter(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> Option<R
     if !wanted_are_there(cluster, plan, node) {
         return Some(Refusal::unresolvable(plugin, Reason::PodAffinity));
     }
-    let there = |counted: &Counted| count_at(cluster, counted, node).is_some_and(|n| n > 0);
+    let there = |counted: &Counted| is_there(cluster, counted, node);
     if plan.unwanted.iter().any(there) {
         return Some(Refusal::unschedulable(plugin, Reason::PodAntiAffinity));
     }
@@ -187,7 +187,13 @@ pub fn filter(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> Option<R
     None
 }
 
-fn wanted_are_there(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> bool {
+/// Whether anything is counted in the node's domain.
+pub fn is_there(cluster: &Cluster, counted: &Counted, node: NodeIdx) -> bool {
+    count_at(cluster, counted, node).is_some_and(|n| n > 0)
+}
+
+/// Whether required affinity holds: pods are there for every term, or the pod is the first of its group.
+pub fn wanted_are_there(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> bool {
     let mut all = true;
     for counted in &plan.wanted {
         match count_at(cluster, counted, node) {

@@ -1,7 +1,7 @@
 //! NodeAffinity: node selector and affinity, required and preferred. Source: spec/scheduler §3.6.
 
 use strew_cluster::{Cluster, NodeAffinity, NodeAffinityId, NodeFact, NodeIdx, PodSpec};
-use strew_model::{NodeSelectorTerm, Symbol};
+use strew_model::{Interner, NodeExpression, NodeSelectorTerm, Symbol};
 
 use crate::profile::{AddedAffinity, PluginId};
 use crate::status::{Reason, Refusal};
@@ -20,6 +20,78 @@ pub fn added_allows(cluster: &Cluster, added: &AddedAffinity, node: &NodeFact) -
         .required
         .as_ref()
         .is_none_or(|terms| terms.iter().any(matches))
+}
+
+/// What of a required affinity a node does not meet.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gap {
+    /// Pairs of `spec.nodeSelector` that the node's labels lack, each with the value that is there instead.
+    pub pairs: Vec<MissingPair>,
+    /// Why no required term holds: what fails in each, in their order. Empty if one holds, or none is required.
+    pub terms: Vec<TermGap>,
+    /// The list of required terms is there and empty: no node matches.
+    pub no_terms: bool,
+}
+
+/// A pair of `spec.nodeSelector` that a node's labels lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissingPair {
+    /// The label's key.
+    pub key: Symbol,
+    /// The value asked for.
+    pub wanted: Symbol,
+    /// The value that is there.
+    pub found: Option<Symbol>,
+}
+
+/// What fails in one required term.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TermGap {
+    /// The term holds nothing that a node could meet.
+    NoNode,
+    /// These of its expressions fail, and whether a test of the node's name fails.
+    Fails {
+        /// The expressions.
+        expressions: Vec<NodeExpression>,
+        /// Whether `metadata.name` is another.
+        name: bool,
+    },
+}
+
+/// What of the required affinity the node does not meet; nothing where [`allows`] holds.
+pub fn gap(affinity: &NodeAffinity, node: &NodeFact, names: &Interner) -> Gap {
+    let pairs = affinity
+        .node_selector
+        .iter()
+        .filter_map(|(key, wanted)| {
+            let found = node.labels.get(key);
+            (found != Some(wanted)).then_some(MissingPair { key, wanted, found })
+        })
+        .collect();
+    let terms = affinity.terms.as_deref().unwrap_or_default();
+    let holds = |t: &NodeSelectorTerm| t.matches(node.name, &node.labels, names);
+    let fails = |term: &NodeSelectorTerm| match term {
+        NodeSelectorTerm::NoNode => TermGap::NoNode,
+        NodeSelectorTerm::AllOf {
+            expressions,
+            fields,
+        } => TermGap::Fails {
+            expressions: expressions
+                .iter()
+                .filter(|e| !e.matches(&node.labels, names))
+                .cloned()
+                .collect(),
+            name: fields.iter().any(|f| (f.name == node.name) != f.is_in),
+        },
+    };
+    Gap {
+        pairs,
+        terms: match terms.iter().any(holds) {
+            true => Vec::new(),
+            false => terms.iter().map(fails).collect(),
+        },
+        no_terms: affinity.terms.as_ref().is_some_and(|t| t.is_empty()),
+    }
 }
 
 /// The sum of the weights of preferred terms that match; more is better.

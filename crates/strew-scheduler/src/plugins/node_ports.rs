@@ -2,11 +2,16 @@
 
 use strew_cluster::{HostPort, NodeRow};
 
+/// The ports of the pod that are taken on the node.
+pub fn conflicts<'a>(
+    node: &'a NodeRow,
+    ports: &'a [HostPort],
+) -> impl Iterator<Item = &'a HostPort> {
+    let taken = |port: &&HostPort| node.host_ports().iter().any(|t| port.conflicts_with(t));
+    ports.iter().filter(taken)
+}
+
 /// Whether none of the ports is taken.
 pub fn allows(node: &NodeRow, ports: &[HostPort]) -> bool {
-    !ports.iter().any(|port| {
-        node.host_ports()
-            .iter()
-            .any(|taken| port.conflicts_with(taken))
-    })
+    conflicts(node, ports).next().is_none()
 }

@@ -8,10 +8,13 @@ pub fn allows(node: &NodeFact, tolerations: &[Toleration]) -> bool {
     tolerates_all(tolerations, &node.taints)
 }
 
-/// The first taint that forbids scheduling and is not tolerated, for explanations.
-pub fn first_untolerated<'a>(node: &'a NodeFact, tolerations: &[Toleration]) -> Option<&'a Taint> {
-    let mut forbidding = node.taints.iter().filter(|t| t.forbids_scheduling());
-    forbidding.find(|taint| !tolerations.iter().any(|t| t.tolerates(taint)))
+/// The taints that forbid scheduling and are not tolerated, for explanations.
+pub fn untolerated<'a>(
+    node: &'a NodeFact,
+    tolerations: &'a [Toleration],
+) -> impl Iterator<Item = &'a Taint> {
+    let forbidding = node.taints.iter().filter(|t| t.forbids_scheduling());
+    forbidding.filter(|taint| !tolerations.iter().any(|t| t.tolerates(taint)))
 }
 
 /// How many `PreferNoSchedule` taints the pod does not tolerate; fewer is better.

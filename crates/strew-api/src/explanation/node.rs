@@ -1,0 +1,338 @@
+//! Refused nodes on the wire.
+
+use serde::{Deserialize, Serialize};
+use strew_cluster::Cluster;
+use strew_model::{NodeSelectorTerm, well_known};
+use strew_scheduler::Explanation;
+use strew_scheduler::explain::refused::{self as tree, Blockers};
+use strew_scheduler::plugins::node_affinity::{Gap, TermGap};
+use strew_scheduler::plugins::node_resources_fit::Shortage;
+
+use super::constraint::Skew;
+use super::words;
+
+/// A node that refuses the pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedNode {
+    /// Its name.
+    pub name: String,
+    /// The first plugin that refuses, with its reasons: what kube-scheduler counts.
+    #[serde(flatten)]
+    pub first: Refusal,
+    /// Everything that any plugin has against it, in the order of plugins.
+    pub causes: Vec<Cause>,
+}
+
+/// A refusal in kube-scheduler's words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Refusal {
+    /// The plugin.
+    pub plugin: String,
+    /// `Unschedulable`, `UnschedulableAndUnresolvable` or `Error`.
+    pub code: String,
+    /// Its reasons.
+    pub reasons: Vec<String>,
+}
+
+/// One thing that keeps the pod off a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// The plugin that looks at it.
+    pub plugin: String,
+    /// In words, with the numbers.
+    pub text: String,
+    /// In two or three words.
+    pub short: String,
+    /// Of `PodTopologySpread`: the constraint's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<usize>,
+    /// Of `PodTopologySpread`: the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew: Option<Skew>,
+    /// Of `NodeResourcesFit`: the amounts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource: Option<ResourceShortage>,
+    /// The first few pods that stand in the way.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pods: Vec<String>,
+    /// How many pods stand in the way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods_count: Option<usize>,
+}
+
+/// A resource of which there is not enough; exact amounts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceShortage {
+    /// The resource.
+    pub name: String,
+    /// What the pod asks for.
+    pub requested: String,
+    /// What the node has left.
+    pub free: String,
+    /// What the node has in all.
+    pub allocatable: String,
+    /// What is missing, in thousandths of what is asked for.
+    pub missing_permille: i64,
+}
+
+impl Refusal {
+    pub(crate) fn of(refusal: &strew_scheduler::Refusal, cluster: &Cluster) -> Self {
+        let reasons = refusal.reasons.iter();
+        Self {
+            plugin: refusal.plugin.name().to_owned(),
+            code: refusal.code.name().to_owned(),
+            reasons: reasons.map(|r| r.text(&cluster.names)).collect(),
+        }
+    }
+}
+
+impl RefusedNode {
+    pub(crate) fn of(
+        refused: &tree::RefusedNode,
+        explanation: &Explanation,
+        cluster: &Cluster,
+    ) -> Self {
+        let causes = refused.causes.iter();
+        Self {
+            name: words::node(cluster, refused.node),
+            first: Refusal::of(&refused.first, cluster),
+            causes: causes.map(|c| Cause::of(c, explanation, cluster)).collect(),
+        }
+    }
+}
+
+impl Cause {
+    fn of(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> Self {
+        let (text, short) = texts(cause, explanation, cluster);
+        let mut wire = Self {
+            plugin: cause.plugin().name().to_owned(),
+            text,
+            short,
+            constraint: cause.constraint(),
+            skew: None,
+            resource: None,
+            pods: Vec::new(),
+            pods_count: None,
+        };
+        match cause {
+            tree::Cause::Skew { check, .. } => wire.skew = Some(Skew::of(*check)),
+            tree::Cause::Shortage(shortage) => {
+                wire.resource = Some(ResourceShortage::of(shortage, cluster));
+            }
+            tree::Cause::Port { holders: found, .. }
+            | tree::Cause::AntiAffinity { found, .. }
+            | tree::Cause::ExistingAntiAffinity { found, .. } => {
+                wire.pods = found
+                    .named
+                    .iter()
+                    .map(|&p| words::pod(cluster, p))
+                    .collect();
+                wire.pods_count = Some(found.count);
+            }
+            _ => {}
+        }
+        wire
+    }
+}
+
+/// The long and the short text of a cause.
+fn texts(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> (String, String) {
+    let names = &cluster.names;
+    let key = |symbol| names.text(symbol);
+    match cause {
+        tree::Cause::Cordoned => ("cordoned".to_owned(), "cordoned".to_owned()),
+        tree::Cause::Taint(taint) => {
+            let taint = words::taint(taint, names);
+            (format!("taint {taint}"), format!("taint {taint}"))
+        }
+        tree::Cause::NodeAffinity(gap) => (
+            gap_text(gap, explanation, cluster),
+            "node affinity".to_owned(),
+        ),
+        tree::Cause::NarrowedOut => (
+            "required node affinity names other nodes".to_owned(),
+            "node affinity".to_owned(),
+        ),
+        tree::Cause::Port { port, holders } => {
+            let port = format!("{}/{}", port.port, key(port.protocol));
+            let text = format!("host port {port} is held by {}", pods(holders, cluster));
+            (text, format!("host port {port}"))
+        }
+        tree::Cause::Shortage(s) => {
+            let name = words::resource(s.resource, names);
+            let about = |amount| words::about(s.resource, amount);
+            let text = format!(
+                "{name}: asks {}, {} free of {}",
+                about(s.requested),
+                about(s.free),
+                about(s.allocatable)
+            );
+            (text, s.reason().text(names))
+        }
+        tree::Cause::NoTopologyLabel { key: label, .. } => {
+            let text = format!("no label {}", key(*label));
+            (text.clone(), text)
+        }
+        tree::Cause::Skew {
+            constraint,
+            domain,
+            check,
+        } => {
+            let mut hard = explanation.hard.iter();
+            let hard = hard.find(|h| h.common.index == *constraint);
+            let rows = hard.into_iter().flat_map(|h| &h.domains);
+            let value = rows.filter(|d| d.domain == *domain).map(|d| d.value).next();
+            let place = value.map_or("", key);
+            let n = constraint + 1;
+            let is_hostname = hard.is_some_and(|h| h.common.constraint.key == well_known::HOSTNAME);
+            let place = match is_hostname {
+                true => String::new(),
+                false => format!(" in {place:?}"),
+            };
+            let text = format!(
+                "constraint {n}: skew {} > maxSkew {}{place}",
+                check.skew(),
+                check.max_skew
+            );
+            (text, format!("skew (constraint {n})"))
+        }
+        tree::Cause::PodAffinity {
+            term,
+            key: label,
+            labelled,
+        } => {
+            let (label, n) = (key(*label), term + 1);
+            let text = match labelled {
+                true => format!(
+                    "required podAffinity term {n}{} finds no pod in this {label}",
+                    term_selector(*term, false, explanation, cluster)
+                ),
+                false => format!("no label {label}, which required podAffinity term {n} needs"),
+            };
+            (text, "pod affinity".to_owned())
+        }
+        tree::Cause::AntiAffinity {
+            term,
+            key: label,
+            found,
+        } => {
+            let text = format!(
+                "required podAntiAffinity term {}{} finds {} in this {}",
+                term + 1,
+                term_selector(*term, true, explanation, cluster),
+                pods(found, cluster),
+                key(*label)
+            );
+            (text, "pod anti-affinity".to_owned())
+        }
+        tree::Cause::ExistingAntiAffinity { key: label, found } => {
+            let text = format!(
+                "{} in this {} will not have the pod around (required podAntiAffinity)",
+                pods(found, cluster),
+                key(*label)
+            );
+            (text, "existing pods' anti-affinity".to_owned())
+        }
+        tree::Cause::Other(refusal) => {
+            let reasons: Vec<String> = refusal.reasons.iter().map(|r| r.text(names)).collect();
+            (reasons.join(", "), refusal.plugin.name().to_owned())
+        }
+    }
+}
+
+/// ` (app=db)`: the pods that a term of the pod looks for.
+fn term_selector(term: usize, anti: bool, explanation: &Explanation, cluster: &Cluster) -> String {
+    let affinity = &cluster.spec_of(explanation.pod).affinity;
+    let terms = if anti {
+        &affinity.required_anti
+    } else {
+        &affinity.required
+    };
+    let text = |t: &strew_cluster::AffinityTerm| {
+        format!(" ({})", words::selector(&t.selector, &cluster.names))
+    };
+    terms.get(term).map(text).unwrap_or_default()
+}
+
+fn pods(found: &Blockers, cluster: &Cluster) -> String {
+    let named: Vec<String> = found
+        .named
+        .iter()
+        .map(|&p| words::pod(cluster, p))
+        .collect();
+    let more = found.count - named.len();
+    match more {
+        0 => format!("pod {}", named.join(", ")),
+        more => format!("pods {} and {more} more", named.join(", ")),
+    }
+}
+
+fn gap_text(gap: &Gap, explanation: &Explanation, cluster: &Cluster) -> String {
+    let names = &cluster.names;
+    let key = |symbol| names.text(symbol);
+    let mut parts: Vec<String> = Vec::new();
+    for pair in &gap.pairs {
+        let wanted = format!("nodeSelector wants {}={}", key(pair.key), key(pair.wanted));
+        parts.push(match pair.found {
+            Some(found) => format!("{wanted}, the node has {}", key(found)),
+            None => format!("{wanted}, the node has no such label"),
+        });
+    }
+    if gap.no_terms {
+        parts.push("required node affinity has no term: no node matches".to_owned());
+    }
+    let spec = cluster.spec_of(explanation.pod);
+    let terms = spec.node_affinity.terms.as_deref().unwrap_or_default();
+    for (i, term) in gap.terms.iter().enumerate() {
+        let which = match terms.len() {
+            1 => "required node affinity".to_owned(),
+            _ => format!("required node affinity term {}", i + 1),
+        };
+        parts.push(match term {
+            TermGap::NoNode => format!("{which} matches no node at all"),
+            TermGap::Fails { expressions, name } => {
+                let mut wants: Vec<String> = expressions
+                    .iter()
+                    .map(|e| words::node_expression(e, names))
+                    .collect();
+                if *name {
+                    wants.extend(terms.get(i).and_then(|t| name_test(t, cluster)));
+                }
+                format!("{which} wants {}", wants.join(" and "))
+            }
+        });
+    }
+    parts.join("; ")
+}
+
+/// What a term asks of the node's name.
+fn name_test(term: &NodeSelectorTerm, cluster: &Cluster) -> Option<String> {
+    let NodeSelectorTerm::AllOf { fields, .. } = term else {
+        return None;
+    };
+    let test = |f: &strew_model::FieldMatch| {
+        let sign = if f.is_in { "=" } else { "!=" };
+        format!("metadata.name{sign}{}", cluster.names.text(f.name))
+    };
+    let tests: Vec<String> = fields.iter().map(test).collect();
+    Some(tests.join(" and "))
+}
+
+impl ResourceShortage {
+    fn of(shortage: &Shortage, cluster: &Cluster) -> Self {
+        let amount = |amount| words::amount(shortage.resource, amount);
+        let missing = i128::from(shortage.requested) - i128::from(shortage.free);
+        let permille = missing * 1000 / i128::from(shortage.requested.max(1));
+        Self {
+            name: words::resource(shortage.resource, &cluster.names).to_owned(),
+            requested: amount(shortage.requested),
+            free: amount(shortage.free),
+            allocatable: amount(shortage.allocatable),
+            missing_permille: i64::try_from(permille).unwrap_or(i64::MAX),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Names and amounts as people write them.
+
+use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_model::{
+    Interner, NodeExpression, NodeOperator, Operator, Selector, Symbol, Taint, well_known,
+};
+use strew_scheduler::explain::change::effect_name;
+use strew_scheduler::plugins::node_resources_fit::Lacking;
+
+use crate::quantity::Quantity;
+
+pub(crate) fn node(cluster: &Cluster, node: NodeIdx) -> String {
+    cluster.names.text(cluster.node(node).name()).to_owned()
+}
+
+/// `namespace/name`.
+pub(crate) fn pod(cluster: &Cluster, pod: PodIdx) -> String {
+    let namespace = cluster.names.text(cluster.class_of(pod).key.namespace);
+    format!("{namespace}/{}", cluster.pod(pod).name)
+}
+
+/// `key=value:effect`, as `kubectl taint` writes it.
+pub(crate) fn taint(taint: &Taint, names: &Interner) -> String {
+    let (key, effect) = (names.text(taint.key), effect_name(taint.effect));
+    match taint.value {
+        well_known::EMPTY => format!("{key}:{effect}"),
+        value => format!("{key}={}:{effect}", names.text(value)),
+    }
+}
+
+/// A selector as `kubectl -l` takes it.
+pub(crate) fn selector(selector: &Selector, names: &Interner) -> String {
+    let Selector::AllOf(requirements) = selector else {
+        return "<none>".to_owned();
+    };
+    if requirements.is_empty() {
+        return "{}".to_owned();
+    }
+    let mut texts: Vec<String> = requirements
+        .iter()
+        .map(|r| requirement(r.key, &r.operator, names))
+        .collect();
+    // Requirements stand in the order of their symbols, which is that of their arrival.
+    texts.sort_unstable();
+    texts.join(",")
+}
+
+fn requirement(key: Symbol, operator: &Operator, names: &Interner) -> String {
+    let key = names.text(key);
+    let list = |values: &[Symbol]| {
+        let mut texts: Vec<&str> = values.iter().map(|&v| names.text(v)).collect();
+        texts.sort_unstable();
+        texts.join(",")
+    };
+    match operator {
+        Operator::In(values) if values.len() == 1 => format!("{key}={}", list(values)),
+        Operator::In(values) => format!("{key} in ({})", list(values)),
+        Operator::NotIn(values) if values.len() == 1 => format!("{key}!={}", list(values)),
+        Operator::NotIn(values) => format!("{key} notin ({})", list(values)),
+        Operator::Exists => key.to_owned(),
+        Operator::DoesNotExist => format!("!{key}"),
+    }
+}
+
+/// An expression of node affinity.
+pub(crate) fn node_expression(expression: &NodeExpression, names: &Interner) -> String {
+    let key = names.text(expression.key);
+    match &expression.operator {
+        NodeOperator::Label(operator) => requirement(expression.key, operator, names),
+        NodeOperator::Gt(bound) => format!("{key} > {bound}"),
+        NodeOperator::Lt(bound) => format!("{key} < {bound}"),
+    }
+}
+
+/// A resource's name.
+pub(crate) fn resource(resource: Lacking, names: &Interner) -> &str {
+    match resource {
+        Lacking::Pods => "pods",
+        Lacking::Cpu => "cpu",
+        Lacking::Memory => "memory",
+        Lacking::EphemeralStorage => "ephemeral-storage",
+        Lacking::Scalar(name) => names.text(name),
+    }
+}
+
+/// An exact amount, as a manifest would have it.
+pub(crate) fn amount(resource: Lacking, amount: i64) -> String {
+    match resource {
+        Lacking::Cpu => Quantity::from_milli(amount).to_string(),
+        Lacking::Memory | Lacking::EphemeralStorage => bytes(amount),
+        Lacking::Pods | Lacking::Scalar(_) => amount.to_string(),
+    }
+}
+
+const UNITS: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+
+/// Bytes with the largest unit that divides them.
+fn bytes(amount: i64) -> String {
+    let (mut number, mut unit) = (amount, 0);
+    while number != 0 && number % 1024 == 0 && unit + 1 < UNITS.len() {
+        number /= 1024;
+        unit += 1;
+    }
+    format!("{number}{}", UNITS[unit])
+}
+
+/// An amount for reading: bytes to a tenth of the largest unit that leaves a whole number before the point.
+pub(crate) fn about(resource: Lacking, amount: i64) -> String {
+    match resource {
+        Lacking::Memory | Lacking::EphemeralStorage => {
+            let (mut number, mut unit) = (amount as f64, 0);
+            while number.abs() >= 1024.0 && unit + 1 < UNITS.len() {
+                number /= 1024.0;
+                unit += 1;
+            }
+            let text = format!("{number:.1}");
+            format!("{}{}", text.trim_end_matches(".0"), UNITS[unit])
+        }
+        _ => self::amount(resource, amount),
+    }
+}
+
+/// Bytes in one mebibyte: finer than this nobody writes memory.
+const MIB: i64 = 1 << 20;
+
+/// An amount that is at most (or, rounded up, at least) this one, short enough to be written into a manifest.
+pub(crate) fn round(resource: Lacking, amount: i64, up: bool) -> String {
+    let coarse = match resource {
+        Lacking::Memory | Lacking::EphemeralStorage if amount >= MIB => {
+            let rest = amount % MIB;
+            let more = if up && rest > 0 { MIB } else { 0 };
+            (amount - rest).saturating_add(more)
+        }
+        _ => amount,
+    };
+    self::amount(resource, coarse)
+}
+
+/// A number to six decimals: what is shown of it reads the same everywhere.
+pub(crate) fn decimals(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
+}
+
+/// `1 node`, `2 nodes`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_exact_or_short() {
+        let memory = Lacking::Memory;
+        for (bytes, exact, short, down, up) in [
+            (0, "0", "0", "0", "0"),
+            (1000, "1000", "1000", "1000", "1000"),
+            (1 << 30, "1Gi", "1Gi", "1Gi", "1Gi"),
+            (
+                16_393_212 << 10,
+                "16393212Ki",
+                "15.6Gi",
+                "16008Mi",
+                "16009Mi",
+            ),
+            (-(3 << 20), "-3Mi", "-3Mi", "-3Mi", "-3Mi"),
+        ] {
+            assert_eq!(amount(memory, bytes), exact);
+            assert_eq!(about(memory, bytes), short);
+            assert_eq!(round(memory, bytes, false), down);
+            assert_eq!(round(memory, bytes, true), up);
+        }
+        assert_eq!(amount(Lacking::Cpu, 1500), "1500m");
+        assert_eq!(about(Lacking::Cpu, 4000), "4");
+    }
+}

@@ -1,0 +1,201 @@
+//! Why a pod is where it is, or nowhere: a typed tree, made by running the deciding code again.
+//!
+//! Nothing is computed here that decides: refusals come from the engine, sums from strew-spread, scores from the score
+//! plugins; this module asks for what the fast path does not keep, and names it. Ids stand for names; the wire form
+//! (strew-api) has the names.
+//!
+//! Reading order: [`Explanation`], [`constraint`] (domain by domain), [`refused`] (node by node), [`choice`] (scores),
+//! [`change`] and [`what_if`] (what would turn a refusal).
+
+pub mod change;
+pub mod choice;
+pub mod constraint;
+pub mod refused;
+pub mod what_if;
+
+use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_model::{Interner, Symbol};
+
+use crate::engine::{Engine, Evaluation};
+use crate::plugins::pod_topology_spread::Origin;
+use crate::status::{Refusal, Unfit};
+pub use change::{Change, Target};
+pub use choice::{Choice, ScoreRow, SoftShare};
+pub use constraint::{Deduced, Domain, HardExplained, MergedKey, SoftExplained, Warning};
+pub use refused::{Blockers, Cause, RefusedNode};
+pub use what_if::{Suggestion, WhatIf};
+
+/// Where the pod stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// On no node, and no node takes it now.
+    Pending,
+    /// On no node; decided now, it goes to this one.
+    WouldGo {
+        /// The node.
+        node: NodeIdx,
+    },
+    /// On a node. The rest of the explanation judges it as if it were to be placed now, taken off that node.
+    Placed {
+        /// The node that it is on.
+        node: NodeIdx,
+        /// Where it would go now; `None`: nowhere.
+        would_go: Option<NodeIdx>,
+    },
+    /// Held by `spec.schedulingGates`. The rest of the explanation judges it as if it had none.
+    Gated {
+        /// The gates.
+        gates: Vec<Symbol>,
+        /// Where it would go without them; `None`: nowhere.
+        would_go: Option<NodeIdx>,
+    },
+}
+
+impl Standing {
+    /// Where the pod goes if it is decided on now.
+    pub fn would_go(&self) -> Option<NodeIdx> {
+        match *self {
+            Self::Pending => None,
+            Self::WouldGo { node } => Some(node),
+            Self::Placed { would_go, .. } | Self::Gated { would_go, .. } => would_go,
+        }
+    }
+}
+
+/// Why a pod is where it is, or nowhere.
+#[derive(Debug, Clone)]
+pub struct Explanation {
+    /// The pod.
+    pub pod: PodIdx,
+    /// Where it stands.
+    pub standing: Standing,
+    /// kube-scheduler's own sentence on it.
+    pub sentence: String,
+    /// kube-scheduler's sentence on the decision that the rest explains, where that is another.
+    pub sentence_now: Option<String>,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// How many of them would take the pod.
+    pub feasible: usize,
+    /// Where its topology spread constraints come from.
+    pub origin: Origin,
+    /// What the selector of default constraints is deduced from, for a pod without constraints of its own.
+    pub deduced: Option<Deduced>,
+    /// Constraints that filter, in order.
+    pub hard: Vec<HardExplained>,
+    /// Constraints that score, in order.
+    pub soft: Vec<SoftExplained>,
+    /// The refusal of the pod as a whole, before any node was looked at.
+    pub refused_outright: Option<Refusal>,
+    /// The nodes that refuse it, in the order in which they are looked at.
+    pub refused: Vec<RefusedNode>,
+    /// How the node is chosen among those that take it.
+    pub choice: Option<Choice>,
+    /// What would turn a refusal.
+    pub what_if: Option<WhatIf>,
+}
+
+/// Explains a pod. The cluster is as before when this returns, but for caches.
+///
+/// A pod that is on a node is taken off, judged and put back.
+///
+/// Cost: a few passes over the nodes; for a refused pod one copy of the cluster more, and a decision for each change
+/// that is tried (at most [`what_if::TRIES_MAX`]).
+pub fn explain(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) -> Explanation {
+    let on = cluster.pod(pod).node;
+    if on.is_some() {
+        cluster.unbind(pod);
+    }
+    let explanation = explain_unplaced(engine, cluster, pod, on);
+    if let Some(node) = on {
+        cluster.bind(pod, node);
+    }
+    explanation
+}
+
+fn explain_unplaced(
+    engine: &mut Engine,
+    cluster: &mut Cluster,
+    pod: PodIdx,
+    on: Option<NodeIdx>,
+) -> Explanation {
+    let evaluation = engine.evaluate(cluster, pod);
+    let refused = refused::refused_nodes(engine, cluster, pod);
+    let class = cluster.pod(pod).class;
+    let spread = engine.plan(cluster, class).spread.clone();
+    let hard = constraint::hard(cluster, class, &spread, &refused);
+    let soft = constraint::soft(
+        engine,
+        cluster,
+        class,
+        &spread,
+        &evaluation.feasible,
+        &refused,
+    );
+    let choice = choice::choice(engine, cluster, &spread, &evaluation, on);
+    let would_go = evaluation.taken.map(|place| evaluation.feasible[place]);
+    let gates = cluster.spec_of(pod).gates.to_vec();
+    let now = sentence_now(cluster, pod, &evaluation, would_go);
+    let (standing, sentence) = match (on, would_go) {
+        (Some(node), would_go) => (
+            Standing::Placed { node, would_go },
+            assigned(cluster, pod, node),
+        ),
+        (None, would_go) if !gates.is_empty() => {
+            let sentence = gated(&gates, &cluster.names);
+            (Standing::Gated { gates, would_go }, sentence)
+        }
+        (None, Some(node)) => (Standing::WouldGo { node }, now.clone()),
+        (None, None) => (Standing::Pending, now.clone()),
+    };
+    let what_if = would_go
+        .is_none()
+        .then(|| what_if::what_if(engine, cluster, pod, &spread, &refused, &evaluation));
+    Explanation {
+        pod,
+        standing,
+        sentence_now: (now != sentence).then_some(now),
+        sentence,
+        nodes: cluster.nodes_present(),
+        feasible: evaluation.feasible.len(),
+        origin: spread.effective.origin,
+        deduced: constraint::deduced(engine.profile(), cluster, class),
+        hard,
+        soft,
+        refused_outright: match evaluation.refused {
+            Some(Unfit::PreFilter(refusal)) => Some(refusal),
+            _ => None,
+        },
+        refused,
+        choice,
+        what_if,
+    }
+}
+
+/// kube-scheduler's sentence on the decision.
+fn sentence_now(
+    cluster: &Cluster,
+    pod: PodIdx,
+    evaluation: &Evaluation,
+    would_go: Option<NodeIdx>,
+) -> String {
+    match (would_go, &evaluation.refused) {
+        (Some(node), _) => assigned(cluster, pod, node),
+        (None, Some(unfit)) => unfit.message(cluster.nodes_present(), &cluster.names),
+        (None, None) => String::new(),
+    }
+}
+
+/// The event of a placed pod. Source: spec/scheduler §5.9.
+fn assigned(cluster: &Cluster, pod: PodIdx, node: NodeIdx) -> String {
+    let namespace = cluster.names.text(cluster.class_of(pod).key.namespace);
+    let name = &cluster.pod(pod).name;
+    let node = cluster.names.text(cluster.node(node).name());
+    format!("Successfully assigned {namespace}/{name} to {node}")
+}
+
+/// The refusal of a gated pod. Source: spec/scheduler §3.1.
+fn gated(gates: &[Symbol], names: &Interner) -> String {
+    let gates: Vec<&str> = gates.iter().map(|&gate| names.text(gate)).collect();
+    format!("waiting for scheduling gates: [{}]", gates.join(" "))
+}

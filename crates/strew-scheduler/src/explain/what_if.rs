@@ -1,0 +1,652 @@
+//! The smallest single changes that would turn a refusal, each verified by deciding again on the changed cluster.
+//!
+//! Causes only say what is worth a try; whether it helps is decided by the engine. One copy of the cluster is made;
+//! changes are carried out on it and taken back.
+
+use rustc_hash::FxHashSet;
+use strew_cluster::{Cluster, NodeIdx, PodIdx, PodSpec, Policy, SpreadConstraint};
+use strew_model::{Operator, Selector, Symbol, Taint, well_known};
+use strew_spread::{DomainIdx, Minimum};
+
+use crate::engine::{Decision, Engine, Evaluation};
+use crate::plugins::node_resources_fit::{Lacking, Shortage};
+use crate::plugins::pod_topology_spread::{Origin, SpreadPlan};
+use crate::status::Unfit;
+
+use super::change::{Change, Target};
+use super::refused::{Cause, RefusedNode};
+
+/// How many changes are tried at most.
+pub const TRIES_MAX: usize = 96;
+
+/// How many changes of one kind are tried before the next kind has its turn.
+const TRIES_OF_A_KIND_MAX: usize = 8;
+
+/// How many that help are kept of one kind.
+const KEPT_OF_A_KIND_MAX: usize = 2;
+
+/// A change that helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    /// The change.
+    pub change: Change,
+    /// Where the pod goes then.
+    pub target: Target,
+}
+
+/// What was tried, and what helps.
+#[derive(Debug, Clone, Default)]
+pub struct WhatIf {
+    /// The changes that help, the smallest first.
+    pub suggestions: Vec<Suggestion>,
+    /// How many changes were decided on.
+    pub tried: usize,
+    /// The kinds of those that do not help.
+    pub in_vain: Vec<&'static str>,
+}
+
+/// Finds the changes that help.
+pub(crate) fn what_if(
+    engine: &Engine,
+    cluster: &Cluster,
+    pod: PodIdx,
+    plan: &SpreadPlan,
+    refused: &[RefusedNode],
+    evaluation: &Evaluation,
+) -> WhatIf {
+    let constraints = own_constraints(plan, cluster.spec_of(pod));
+    let kinds = Candidates {
+        cluster,
+        pod,
+        plan,
+        refused,
+        constraints: &constraints,
+    }
+    .all(evaluation);
+    let mut bench = Bench {
+        base: cluster,
+        work: cluster.clone(),
+        engine: Engine::new(engine.profile().clone()),
+        constraints: &constraints,
+        pod,
+    };
+    let mut found = WhatIf::default();
+    for changes in kinds {
+        try_kind(&mut bench, changes, &mut found);
+    }
+    let key = |s: &Suggestion| s.change.rank();
+    found.suggestions.sort_by_key(key);
+    let helps: Vec<&str> = found.suggestions.iter().map(|s| s.change.kind()).collect();
+    found.in_vain.retain(|kind| !helps.contains(kind));
+    found
+}
+
+/// Tries the changes of one kind, best first, until enough of them help.
+fn try_kind(bench: &mut Bench<'_>, changes: Vec<Change>, found: &mut WhatIf) {
+    let mut kept = 0;
+    let mut in_vain = None;
+    for change in changes.into_iter().take(TRIES_OF_A_KIND_MAX) {
+        if kept == KEPT_OF_A_KIND_MAX || found.tried == TRIES_MAX {
+            break;
+        }
+        found.tried += 1;
+        // Of ever larger maxSkews the first that works is the one that is meant.
+        let is_least = matches!(change, Change::MaxSkew { .. });
+        match bench.decide_after(&change) {
+            Some(target) => {
+                kept += if is_least { KEPT_OF_A_KIND_MAX } else { 1 };
+                found.suggestions.push(Suggestion { change, target });
+            }
+            None => in_vain = Some(change.kind()),
+        }
+    }
+    if let Some(kind) = in_vain.filter(|kind| kept == 0 && !found.in_vain.contains(kind)) {
+        found.in_vain.push(kind);
+    }
+}
+
+/// The constraints as the pod could have them itself.
+fn own_constraints(plan: &SpreadPlan, spec: &PodSpec) -> Vec<SpreadConstraint> {
+    if plan.effective.origin == Origin::Pod {
+        return spec.spread.to_vec();
+    }
+    let deduced = plan.effective.constraints.iter().cloned();
+    let complete = |c: SpreadConstraint| SpreadConstraint {
+        match_label_keys: Box::default(),
+        ..c
+    };
+    deduced.map(complete).collect()
+}
+
+/// A copy of the cluster to try changes on.
+struct Bench<'a> {
+    base: &'a Cluster,
+    work: Cluster,
+    engine: Engine,
+    constraints: &'a [SpreadConstraint],
+    pod: PodIdx,
+}
+
+impl Bench<'_> {
+    /// Where the pod goes after a change; `None`: still nowhere.
+    fn decide_after(&mut self, change: &Change) -> Option<Target> {
+        let undo = change.apply(&mut self.work, self.pod, self.constraints);
+        let decision = self.engine.decide(&mut self.work, self.pod);
+        if change.reorders_nodes() {
+            self.work = self.base.clone();
+            self.engine = Engine::new(self.engine.profile().clone());
+        } else {
+            undo.undo(&mut self.work, self.pod);
+        }
+        let Decision::Place { node, .. } = decision else {
+            return None;
+        };
+        // A node that the change added stands behind all that were there.
+        Some(match node.index() < self.base.node_rows() {
+            true => Target::Node(node),
+            false => Target::NewNode,
+        })
+    }
+}
+
+/// What is worth a try.
+struct Candidates<'a> {
+    cluster: &'a Cluster,
+    pod: PodIdx,
+    plan: &'a SpreadPlan,
+    refused: &'a [RefusedNode],
+    constraints: &'a [SpreadConstraint],
+}
+
+impl Candidates<'_> {
+    /// The changes to try, kind by kind; inside a kind the best first.
+    fn all(&self, evaluation: &Evaluation) -> Vec<Vec<Change>> {
+        match &evaluation.refused {
+            Some(Unfit::NoNodes) => return vec![vec![Change::AddFirstNode]],
+            Some(Unfit::PreFilter(_)) => return self.outright(),
+            _ => {}
+        }
+        let mut kinds = vec![
+            self.uncordon(),
+            self.label_for_topology(),
+            self.label_for_affinity(),
+            self.tolerate(),
+        ];
+        kinds.extend(self.constraint_changes());
+        kinds.extend(self.resource_changes());
+        kinds.push(self.delete_blocker());
+        kinds.push(self.start_pod());
+        kinds.push(self.add_node_like());
+        kinds.push(self.add_node_in_new_domain());
+        kinds.extend(self.node_affinity_changes());
+        kinds.push(self.drop_host_port());
+        kinds.extend(self.drop_pod_affinity());
+        kinds
+    }
+
+    fn outright(&self) -> Vec<Vec<Change>> {
+        let spec = self.cluster.spec_of(self.pod);
+        let drop = |need| Change::DropUnsupported { need };
+        vec![
+            (0..spec.unsupported.len()).map(drop).collect(),
+            vec![Change::DropNodeAffinity],
+        ]
+    }
+
+    /// The nodes of which just one cause keeps the pod off.
+    fn one_cause(&self) -> impl Iterator<Item = (NodeIdx, &Cause)> {
+        self.refused.iter().filter_map(|r| match &r.causes[..] {
+            [cause] => Some((r.node, cause)),
+            _ => None,
+        })
+    }
+
+    fn uncordon(&self) -> Vec<Change> {
+        let cordoned = self.one_cause().filter(|(_, c)| **c == Cause::Cordoned);
+        cordoned
+            .map(|(node, _)| Change::Uncordon { node })
+            .collect()
+    }
+
+    fn tolerate(&self) -> Vec<Change> {
+        let mut taints: Vec<(&Taint, usize)> = Vec::new();
+        for (_, cause) in self.one_cause() {
+            let Cause::Taint(taint) = cause else {
+                continue;
+            };
+            match taints.iter_mut().find(|(t, _)| *t == taint) {
+                Some((_, n)) => *n += 1,
+                None => taints.push((taint, 1)),
+            }
+        }
+        taints.sort_by_key(|&(_, n)| std::cmp::Reverse(n));
+        let tolerate = |(taint, nodes): (&Taint, usize)| Change::Tolerate {
+            taint: taint.clone(),
+            nodes,
+        };
+        taints.into_iter().map(tolerate).collect()
+    }
+
+    /// A label where only that of one hard constraint is lacking, with the values of the emptiest domains.
+    fn label_for_topology(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (node, cause) in self.one_cause() {
+            let &Cause::NoTopologyLabel { constraint, key } = cause else {
+                continue;
+            };
+            let is_topology = key != well_known::HOSTNAME;
+            let label = |value| Change::LabelNode {
+                node,
+                key,
+                value,
+                is_topology,
+            };
+            let mut values = match is_topology {
+                true => self.values_by_count(constraint),
+                false => Vec::new(),
+            };
+            // A value that no node has: the name of the node itself.
+            if values.is_empty() {
+                values.push(self.cluster.node(node).name());
+            }
+            changes.extend(values.into_iter().take(2).map(label));
+            if changes.len() >= TRIES_OF_A_KIND_MAX {
+                break;
+            }
+        }
+        changes
+    }
+
+    /// The existing domains of a hard constraint, emptiest first.
+    fn values_by_count(&self, constraint: usize) -> Vec<Symbol> {
+        let Some(hard) = self.plan.hard.iter().find(|h| h.index == constraint) else {
+            return Vec::new();
+        };
+        let tally = self.cluster.tally(hard.tally);
+        let column = self.cluster.column(hard.key);
+        let mut domains: Vec<DomainIdx> = tally.existing().collect();
+        domains.sort_by_key(|&d| (tally.count(d), self.cluster.names.text(column.value(d))));
+        domains.into_iter().map(|d| column.value(d)).collect()
+    }
+
+    /// A label where only one pair of the pod's node selector is lacking.
+    fn label_for_affinity(&self) -> Vec<Change> {
+        let change = |(node, cause): (NodeIdx, &Cause)| {
+            let Cause::NodeAffinity(gap) = cause else {
+                return None;
+            };
+            match (&gap.pairs[..], gap.terms.is_empty() && !gap.no_terms) {
+                // To change a label that is there would change what the node is.
+                ([pair], true) if pair.found.is_none() => Some(Change::LabelNode {
+                    node,
+                    key: pair.key,
+                    value: pair.wanted,
+                    is_topology: false,
+                }),
+                _ => None,
+            }
+        };
+        let changes = self.one_cause().filter_map(change);
+        changes.take(TRIES_OF_A_KIND_MAX).collect()
+    }
+
+    /// Changes of each hard constraint that refuses some node.
+    fn constraint_changes(&self) -> Vec<Vec<Change>> {
+        let causes = || self.refused.iter().flat_map(|r| &r.causes);
+        let mut kinds = Vec::new();
+        for hard in &self.plan.hard {
+            let constraint = hard.index;
+            let own = &self.constraints[constraint];
+            if !causes().any(|c| c.constraint() == Some(constraint)) {
+                continue;
+            }
+            let policy = |on_taints, now| Change::Policy {
+                constraint,
+                on_taints,
+                to: match now {
+                    Policy::Honor => Policy::Ignore,
+                    Policy::Ignore => Policy::Honor,
+                },
+            };
+            let requires_nodes = !self.cluster.spec_of(self.pod).node_affinity.is_none();
+            kinds.push(vec![policy(true, own.node_taints_policy)]);
+            if requires_nodes {
+                kinds.push(vec![policy(false, own.node_affinity_policy)]);
+            }
+            kinds.push(self.larger_max_skews(constraint, hard.limit.max_skew));
+            if let Minimum::TooFewDomains {
+                domains,
+                min_domains,
+            } = hard.limit.minimum(self.cluster.tally(hard.tally))
+            {
+                let to = i32::try_from(domains).unwrap_or(i32::MAX).max(1);
+                kinds.push(if to < min_domains {
+                    vec![Change::MinDomains {
+                        constraint,
+                        from: min_domains,
+                        to,
+                    }]
+                } else {
+                    Vec::new()
+                });
+            }
+            // One hard and one soft constraint may share a key, two soft ones may not.
+            let twin = |c: &SpreadConstraint| !c.hard && c.key == own.key;
+            kinds.push(vec![match self.constraints.iter().any(twin) {
+                true => Change::DropConstraint { constraint },
+                false => Change::ScheduleAnyway { constraint },
+            }]);
+        }
+        kinds
+    }
+
+    /// The skews that a constraint refused, on nodes that nothing else refuses, smallest first.
+    fn larger_max_skews(&self, constraint: usize, from: i32) -> Vec<Change> {
+        let skew = |(_, cause): (NodeIdx, &Cause)| match cause {
+            Cause::Skew {
+                constraint: c,
+                check,
+                ..
+            } if *c == constraint => i32::try_from(check.skew()).ok(),
+            _ => None,
+        };
+        let mut skews: Vec<i32> = self.one_cause().filter_map(skew).collect();
+        skews.sort_unstable();
+        skews.dedup();
+        let change = |to| Change::MaxSkew {
+            constraint,
+            from,
+            to,
+        };
+        skews.into_iter().map(change).collect()
+    }
+
+    /// Nodes of which only a lack of resources keeps the pod off, the smallest lack first.
+    fn short_nodes(&self) -> Vec<(NodeIdx, Vec<Shortage>)> {
+        let short = |r: &RefusedNode| {
+            let shortage = |c: &Cause| match c {
+                Cause::Shortage(s) => Some(*s),
+                _ => None,
+            };
+            let all: Option<Vec<Shortage>> = r.causes.iter().map(shortage).collect();
+            all.map(|all| (r.node, all))
+        };
+        let mut nodes: Vec<_> = self.refused.iter().filter_map(short).collect();
+        nodes.sort_by_key(|(_, short)| lack(short));
+        nodes
+    }
+
+    fn resource_changes(&self) -> Vec<Vec<Change>> {
+        let nodes = self.short_nodes();
+        let free = |(node, short): &(NodeIdx, Vec<Shortage>)| Change::FreeResources {
+            node: *node,
+            short: short.clone(),
+        };
+        let delete = nodes.iter().take(4).filter_map(|(node, short)| {
+            let pod = self.smallest_that_covers(*node, short)?;
+            Some(Change::DeletePod { pod })
+        });
+        vec![
+            self.request_less(&nodes),
+            nodes.iter().take(1).map(free).collect(),
+            delete.collect(),
+        ]
+    }
+
+    /// Per resource the most that fits somewhere.
+    fn request_less(&self, nodes: &[(NodeIdx, Vec<Shortage>)]) -> Vec<Change> {
+        let mut most: Vec<Shortage> = Vec::new();
+        for (_, short) in nodes {
+            let [one] = short[..] else {
+                continue;
+            };
+            if one.free <= 0 || one.resource == Lacking::Pods {
+                continue;
+            }
+            match most.iter_mut().find(|s| s.resource == one.resource) {
+                Some(best) if best.free >= one.free => {}
+                Some(best) => *best = one,
+                None => most.push(one),
+            }
+        }
+        let change = |s: Shortage| Change::RequestLess {
+            resource: s.resource,
+            from: s.requested,
+            to: s.free,
+        };
+        most.into_iter().map(change).collect()
+    }
+
+    /// The pod on a node whose leaving makes room: of the lowest priority, then the smallest that does.
+    fn smallest_that_covers(&self, node: NodeIdx, short: &[Shortage]) -> Option<PodIdx> {
+        let covers = |spec: &PodSpec| {
+            short
+                .iter()
+                .all(|s| amount(&spec.used, s.resource) >= s.requested - s.free)
+        };
+        let pods = self.cluster.node(node).pods().iter().copied();
+        let able = pods.filter(|&p| covers(self.cluster.spec_of(p)));
+        able.min_by_key(|&p| {
+            let spec = self.cluster.spec_of(p);
+            (spec.priority, spec.used.cpu_milli, spec.used.memory, p)
+        })
+    }
+
+    /// The one pod that stands in the way of a node.
+    fn delete_blocker(&self) -> Vec<Change> {
+        let mut pods: Vec<PodIdx> = Vec::new();
+        for node in self.refused {
+            let mut blockers = node.causes.iter().map(|cause| match cause {
+                Cause::Port { holders, .. } => Some(holders),
+                Cause::AntiAffinity { found, .. } | Cause::ExistingAntiAffinity { found, .. } => {
+                    Some(found)
+                }
+                _ => None,
+            });
+            let one = |found: &super::Blockers| (found.count == 1).then(|| found.named[0]);
+            let Some(Some(first)) = blockers.next().map(|b| b.and_then(one)) else {
+                continue;
+            };
+            let same = blockers.all(|b| b.and_then(one) == Some(first));
+            if same && !pods.contains(&first) {
+                pods.push(first);
+            }
+            if pods.len() == TRIES_OF_A_KIND_MAX {
+                break;
+            }
+        }
+        pods.sort_by_key(|&pod| self.cluster.spec_of(pod).priority);
+        pods.into_iter()
+            .map(|pod| Change::DeletePod { pod })
+            .collect()
+    }
+
+    /// A pod for the pod's required affinity, on a node that has nothing else against it.
+    fn start_pod(&self) -> Vec<Change> {
+        let class = self.cluster.class_of(self.pod);
+        let terms = &self.cluster.spec_of(self.pod).affinity.required;
+        let own = class.key.namespace;
+        let Some(term) = terms.first() else {
+            return Vec::new();
+        };
+        let namespace = match term.is_own_namespace() {
+            true => own,
+            false => term.namespaces.first().copied().unwrap_or(own),
+        };
+        // One pod must meet all terms (spec/scheduler §3.10).
+        let mut labels: Vec<(Symbol, Symbol)> = Vec::new();
+        for term in terms {
+            labels.extend(labels_for(&term.selector));
+        }
+        let lacks_pods = |r: &&RefusedNode| {
+            let lacks = |c: &Cause| matches!(c, Cause::PodAffinity { labelled: true, .. });
+            r.causes.iter().all(lacks)
+        };
+        let nodes = self.refused.iter().filter(lacks_pods).take(1);
+        let change = |r: &RefusedNode| Change::StartPod {
+            node: r.node,
+            namespace,
+            labels: labels.clone(),
+        };
+        nodes.map(change).collect()
+    }
+
+    /// A node for each place that has a node which the pod could be on if it were empty.
+    fn add_node_like(&self) -> Vec<Change> {
+        let places: Vec<Symbol> = match self.plan.hard.iter().map(|h| h.key).collect::<Vec<_>>() {
+            keys if keys.is_empty() => vec![well_known::ZONE],
+            keys => keys
+                .into_iter()
+                .map(|k| self.cluster.column(k).key())
+                .collect(),
+        };
+        let shared = |key: &&Symbol| **key != well_known::HOSTNAME;
+        let places: Vec<Symbol> = places.iter().filter(shared).copied().collect();
+        let mut seen: FxHashSet<Vec<Option<Symbol>>> = FxHashSet::default();
+        let mut templates: Vec<(i64, &RefusedNode)> = Vec::new();
+        for refused in self.refused {
+            if !refused.causes.iter().all(|c| self.goes_with_the_node(c)) {
+                continue;
+            }
+            let value = |&key: &Symbol| self.label(refused.node, key);
+            if seen.insert(places.iter().map(value).collect()) {
+                templates.push((self.crowd(refused.node), refused));
+            }
+        }
+        templates.sort_by_key(|&(crowd, _)| crowd);
+        let change = |(_, like): (i64, &RefusedNode)| Change::AddNodeLike {
+            like: like.node,
+            place: places
+                .first()
+                .and_then(|&key| Some((key, self.label(like.node, key)?))),
+        };
+        templates.into_iter().map(change).collect()
+    }
+
+    /// Whether a new node like this one would not have this against the pod.
+    fn goes_with_the_node(&self, cause: &Cause) -> bool {
+        match cause {
+            Cause::Cordoned | Cause::Port { .. } => true,
+            Cause::Shortage(s) => s.requested <= s.allocatable,
+            Cause::AntiAffinity { key, .. } | Cause::ExistingAntiAffinity { key, .. } => {
+                *key == well_known::HOSTNAME
+            }
+            Cause::Skew { constraint, .. } => {
+                self.constraints[*constraint].key == well_known::HOSTNAME
+            }
+            // Only taints of trouble go with the node; trying tells which those are.
+            Cause::Taint(taint) => taint.value == well_known::EMPTY,
+            _ => false,
+        }
+    }
+
+    /// How many counted pods are around a node, over all hard constraints.
+    fn crowd(&self, node: NodeIdx) -> i64 {
+        let around = |h: &crate::plugins::pod_topology_spread::HardConstraint| {
+            let domain = self.cluster.column(h.key).domain(node);
+            domain.map_or(0, |d| i64::from(self.cluster.tally(h.tally).count(d)))
+        };
+        self.plan.hard.iter().map(around).sum()
+    }
+
+    fn label(&self, node: NodeIdx, key: Symbol) -> Option<Symbol> {
+        self.cluster.node(node).fact()?.labels.get(key)
+    }
+
+    /// For each hard constraint that refuses: a node where there is none yet.
+    fn add_node_in_new_domain(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for hard in &self.plan.hard {
+            let key = self.cluster.column(hard.key).key();
+            let cured =
+                |c: &Cause| c.constraint() == Some(hard.index) || self.goes_with_the_node(c);
+            let skewed = |c: &Cause| matches!(c, Cause::Skew { constraint, .. } if *constraint == hard.index);
+            let like = self
+                .refused
+                .iter()
+                .find(|r| r.causes.iter().any(skewed) && r.causes.iter().all(cured));
+            if let Some(like) = like.filter(|_| key != well_known::HOSTNAME) {
+                changes.push(Change::AddNodeInNewDomain {
+                    like: like.node,
+                    key,
+                });
+            }
+        }
+        changes
+    }
+
+    fn node_affinity_changes(&self) -> Vec<Vec<Change>> {
+        let affinity = &self.cluster.spec_of(self.pod).node_affinity;
+        let pairs = affinity.node_selector.iter();
+        let drop_pairs = pairs.map(|(key, value)| Change::DropNodeSelector { key, value });
+        let terms = affinity.terms.as_deref().unwrap_or_default();
+        let mut drop_expressions = Vec::new();
+        for (term, read) in terms.iter().enumerate() {
+            if let strew_model::NodeSelectorTerm::AllOf { expressions, .. } = read {
+                drop_expressions.extend(expressions.iter().map(|e| Change::DropNodeExpression {
+                    term,
+                    expression: e.clone(),
+                }));
+            }
+        }
+        let drop_terms = affinity.terms.iter().map(|_| Change::DropNodeAffinity);
+        vec![drop_pairs.collect(), drop_expressions, drop_terms.collect()]
+    }
+
+    fn drop_host_port(&self) -> Vec<Change> {
+        let mut ports: Vec<i32> = Vec::new();
+        let causes = self.refused.iter().flat_map(|r| &r.causes);
+        for cause in causes {
+            if let Cause::Port { port, .. } = cause
+                && !ports.contains(&port.port)
+            {
+                ports.push(port.port);
+            }
+        }
+        ports
+            .into_iter()
+            .map(|port| Change::DropHostPort { port })
+            .collect()
+    }
+
+    fn drop_pod_affinity(&self) -> Vec<Vec<Change>> {
+        let affinity = &self.cluster.spec_of(self.pod).affinity;
+        let drop = |n: usize, anti| (0..n).map(move |term| Change::DropPodAffinity { term, anti });
+        vec![
+            drop(affinity.required.len(), false).collect(),
+            drop(affinity.required_anti.len(), true).collect(),
+        ]
+    }
+}
+
+/// How much is lacking, in thousandths of what is asked for.
+fn lack(short: &[Shortage]) -> i128 {
+    let share = |s: &Shortage| {
+        let missing = i128::from(s.requested) - i128::from(s.free);
+        missing * 1000 / i128::from(s.requested.max(1))
+    };
+    short.iter().map(share).sum()
+}
+
+fn amount(amounts: &strew_model::Resources, resource: Lacking) -> i64 {
+    match resource {
+        Lacking::Pods => 1,
+        Lacking::Cpu => amounts.cpu_milli,
+        Lacking::Memory => amounts.memory,
+        Lacking::EphemeralStorage => amounts.ephemeral_storage,
+        Lacking::Scalar(name) => amounts.scalar(name),
+    }
+}
+
+/// Labels that a selector matches, as far as they can be told from it.
+fn labels_for(selector: &Selector) -> Vec<(Symbol, Symbol)> {
+    let Selector::AllOf(requirements) = selector else {
+        return Vec::new();
+    };
+    let label = |r: &strew_model::Requirement| match &r.operator {
+        Operator::In(values) => values.first().map(|&value| (r.key, value)),
+        Operator::Exists => Some((r.key, well_known::EMPTY)),
+        _ => None,
+    };
+    requirements.iter().filter_map(label).collect()
+}

@@ -1,0 +1,102 @@
+//! The nodes that refuse the pod, by the plugin that refuses first.
+
+use strew_api::explanation::{Cause, PodExplanation, RefusedNode};
+
+use super::Page;
+use super::spread::{names, nodes};
+
+/// How many lines a group has at most.
+const LINES_MAX: usize = 12;
+
+pub(super) fn refused(explanation: &PodExplanation, out: &mut Page) {
+    if let Some(refusal) = &explanation.refused_outright {
+        out.heading(&format!("{} refuses the pod itself", refusal.plugin));
+        for reason in &refusal.reasons {
+            out.wrapped(2, reason);
+        }
+    }
+    let mut groups: Vec<(&str, Vec<&RefusedNode>)> = Vec::new();
+    for node in &explanation.refused {
+        let plugin = node.first.plugin.as_str();
+        match groups.iter_mut().find(|(p, _)| *p == plugin) {
+            Some((_, members)) => members.push(node),
+            None => groups.push((plugin, vec![node])),
+        }
+    }
+    groups.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
+    for (plugin, members) in groups {
+        let verb = if members.len() == 1 { "is" } else { "are" };
+        out.heading(&format!(
+            "{} of {} {verb} refused by {plugin}",
+            members.len(),
+            nodes(explanation.nodes)
+        ));
+        group(&members, out);
+    }
+}
+
+/// Nodes with the same causes share a line.
+fn group(members: &[&RefusedNode], out: &mut Page) {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut place_of = std::collections::HashMap::new();
+    for node in members {
+        let line = Line::of(node);
+        let place = *place_of.entry(line.text.clone()).or_insert(lines.len());
+        match lines.get_mut(place) {
+            Some(known) => known.nodes.extend(line.nodes),
+            None => lines.push(line),
+        }
+    }
+    for line in &mut lines {
+        line.nodes.sort_unstable();
+    }
+    // What lacks least is nearest to helping; else what concerns most nodes.
+    lines.sort_by(|a, b| {
+        let by_size = b.nodes.len().cmp(&a.nodes.len());
+        let by_lack = a.lack.cmp(&b.lack);
+        by_lack.then(by_size).then_with(|| a.nodes.cmp(&b.nodes))
+    });
+    for line in lines.iter().take(LINES_MAX) {
+        out.wrapped(2, &format!("{}: {}", names(&line.nodes), line.text));
+    }
+    let hidden: usize = lines.iter().skip(LINES_MAX).map(|l| l.nodes.len()).sum();
+    if hidden > 0 {
+        out.line(2, &format!("... and {hidden} more"));
+    }
+}
+
+struct Line<'a> {
+    text: String,
+    /// What is missing of a resource, in thousandths of what is asked for.
+    lack: i64,
+    nodes: Vec<&'a str>,
+}
+
+impl<'a> Line<'a> {
+    fn of(node: &'a RefusedNode) -> Self {
+        let is_first = |c: &&Cause| c.plugin == node.first.plugin;
+        let own: Vec<&str> = node
+            .causes
+            .iter()
+            .filter(is_first)
+            .map(|c| c.text.as_str())
+            .collect();
+        let mut others: Vec<&str> = node
+            .causes
+            .iter()
+            .filter(|c| !is_first(c))
+            .map(|c| c.short.as_str())
+            .collect();
+        others.dedup();
+        let mut text = own.join("; ");
+        if !others.is_empty() {
+            text += &format!(" [also: {}]", others.join(", "));
+        }
+        let lacks = node.causes.iter().filter_map(|c| c.resource.as_ref());
+        Self {
+            text,
+            lack: lacks.map(|r| r.missing_permille).sum(),
+            nodes: vec![&node.name],
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Colour, where it is wanted. Every painted word says the same without.
+
+use anstyle::{AnsiColor, Style};
+
+/// Paints words, or leaves them as they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Paint {
+    colour: bool,
+}
+
+impl Paint {
+    pub(super) fn new(colour: bool) -> Self {
+        Self { colour }
+    }
+
+    pub(super) fn bold(self, text: &str) -> String {
+        self.paint(Style::new().bold(), text)
+    }
+
+    pub(super) fn dim(self, text: &str) -> String {
+        self.paint(Style::new().dimmed(), text)
+    }
+
+    pub(super) fn good(self, text: &str) -> String {
+        self.paint(AnsiColor::Green.on_default(), text)
+    }
+
+    pub(super) fn bad(self, text: &str) -> String {
+        self.paint(AnsiColor::Red.on_default(), text)
+    }
+
+    fn paint(self, style: Style, text: &str) -> String {
+        match self.colour {
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
+        }
+    }
+}

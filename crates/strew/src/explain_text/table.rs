@@ -1,0 +1,123 @@
+//! Tables without borders: columns two spaces apart, numbers to the right.
+
+use super::Page;
+use super::paint::Paint;
+
+/// How a cell is painted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tone {
+    Plain,
+    Dim,
+    Good,
+    Bad,
+}
+
+/// A cell.
+#[derive(Debug, Clone)]
+pub(super) struct Cell {
+    pub(super) text: String,
+    pub(super) tone: Tone,
+}
+
+impl Cell {
+    pub(super) fn plain(text: impl ToString) -> Self {
+        Self::of(text, Tone::Plain)
+    }
+
+    pub(super) fn of(text: impl ToString, tone: Tone) -> Self {
+        Self {
+            text: text.to_string(),
+            tone,
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.text.chars().count()
+    }
+
+    fn painted(&self, paint: Paint) -> String {
+        match self.tone {
+            Tone::Plain => self.text.clone(),
+            Tone::Dim => paint.dim(&self.text),
+            Tone::Good => paint.good(&self.text),
+            Tone::Bad => paint.bad(&self.text),
+        }
+    }
+}
+
+/// Rows under a header; all rows have as many cells as the header. A row may have a note below it.
+pub(super) struct Table {
+    header: Vec<(&'static str, bool)>,
+    rows: Vec<Vec<Cell>>,
+    /// By the number of rows above it.
+    notes: Vec<(usize, String)>,
+}
+
+impl Table {
+    /// A table with these columns; `true`: numbers, aligned to the right.
+    pub(super) fn new(header: Vec<(&'static str, bool)>) -> Self {
+        Self {
+            header,
+            rows: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// A note below the last row.
+    pub(super) fn note(&mut self, text: String) {
+        if !text.is_empty() {
+            self.notes.push((self.rows.len(), text));
+        }
+    }
+
+    pub(super) fn row(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let column = |(i, (title, _)): (usize, &(&str, bool))| {
+            let cells = self.rows.iter().map(|row| row[i].width());
+            cells.max().unwrap_or(0).max(title.chars().count())
+        };
+        self.header.iter().enumerate().map(column).collect()
+    }
+
+    /// How wide the widest line is.
+    pub(super) fn width(&self) -> usize {
+        let widths = self.widths();
+        widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
+    }
+
+    pub(super) fn write(&self, indent: usize, out: &mut Page) {
+        let widths = self.widths();
+        let paint = out.paint;
+        let titles = self.header.iter();
+        let titles: Vec<Cell> = titles
+            .map(|(title, _)| Cell::of(title, Tone::Dim))
+            .collect();
+        let lines = std::iter::once(&titles).chain(&self.rows);
+        for (above, row) in lines.enumerate() {
+            let mut line = String::new();
+            let last = row.iter().rposition(|cell| !cell.text.is_empty());
+            for (i, cell) in row.iter().enumerate() {
+                if Some(i) > last {
+                    break;
+                }
+                let padding = " ".repeat(widths[i] - cell.width());
+                let text = cell.painted(paint);
+                match (self.header[i].1, Some(i) == last) {
+                    (true, _) => line.extend([padding, text]),
+                    (false, true) => line.push_str(&text),
+                    (false, false) => line.extend([text, padding]),
+                }
+                if Some(i) != last {
+                    line.push_str("  ");
+                }
+            }
+            out.line(indent, &line);
+            for (_, note) in self.notes.iter().filter(|(at, _)| *at == above) {
+                out.wrapped(indent + 4, note);
+            }
+        }
+    }
+}

@@ -1,0 +1,1102 @@
+use snapbox::IntoData;
+use strew_api::explanation::PodExplanation;
+use strew_cluster::Cluster;
+use strew_scheduler::{Decision, Engine, Profile, Unfit};
+
+use super::world::World;
+use super::{TextStyle, explain_text};
+
+const STYLE: TextStyle = TextStyle {
+    width: 120,
+    colour: false,
+};
+
+/// The text of the last pod's explanation with the default profile.
+#[track_caller]
+fn check(picture: &str, expected: snapbox::data::Inline) {
+    check_with(Profile::default(), picture, expected);
+}
+
+#[track_caller]
+fn check_with(profile: Profile, picture: &str, expected: snapbox::data::Inline) {
+    let text = explained(profile, World::of(picture), STYLE);
+    snapbox::assert_data_eq!(text, expected.raw());
+}
+
+fn explained(profile: Profile, mut world: World, style: TextStyle) -> String {
+    let (cluster, pod) = (&mut world.cluster, world.pod);
+    let before = placement(cluster);
+    let mut engine = Engine::new(profile.clone());
+    let explanation = strew_scheduler::explain(&mut engine, cluster, pod);
+    assert_eq!(placement(cluster), before, "explaining moves no pod");
+    cluster.audit().unwrap();
+
+    // What is explained is what is decided.
+    cluster.unbind(pod);
+    match Engine::new(profile).decide(cluster, pod) {
+        Decision::Place { node, feasible, .. } => {
+            assert_eq!(explanation.standing.would_go(), Some(node));
+            assert_eq!(explanation.feasible, feasible);
+        }
+        Decision::Unfit(unfit) => {
+            assert_eq!(explanation.standing.would_go(), None);
+            if let Unfit::EveryNode(refusals) = &*unfit {
+                let firsts = explanation.refused.iter();
+                let firsts: Vec<_> = firsts.map(|r| (r.node, r.first.clone())).collect();
+                assert_eq!(&firsts, refusals);
+            }
+        }
+    }
+    if let Some((_, node)) = before.iter().find(|(p, _)| *p == pod) {
+        cluster.bind(pod, *node);
+    }
+
+    let wire = PodExplanation::from((&explanation, &*cluster));
+    let json = serde_json::to_string(&wire).unwrap();
+    let read: PodExplanation = serde_json::from_str(&json).unwrap();
+    assert_eq!(read, wire, "the wire form survives being written and read");
+    explain_text(&read, style)
+}
+
+fn placement(cluster: &Cluster) -> Vec<(strew_cluster::PodIdx, strew_cluster::NodeIdx)> {
+    let pods = cluster.pods();
+    pods.filter_map(|(p, row)| Some((p, row.node?))).collect()
+}
+
+#[test]
+fn skew_and_the_zone_that_could_take_it_is_full() {
+    check(
+        "
+        node a1 zone=a
+        node a2 zone=a
+        node b1 zone=b cpu=1
+        pod web-1 on a1 app=web cpu=500m
+        pod web-2 on a2 app=web cpu=500m
+        pod db on b1 app=db cpu=900m
+        pod web-3 app=web cpu=500m mem=256Mi spread:zone:1
+        ",
+        snapbox::str![[r#"
+Pod default/web-3 is Pending: no node takes it now.
+  0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match pod topology spread constraints.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  minimum: 0, in b
+  domain  pods  nodes  sum                                                               verdict
+  a          2      2  2 there + 1 this pod - 0 in the emptiest domain = 3 > maxSkew 1   refused
+  b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but 1 Insufficient cpu
+
+2 of 3 nodes are refused by PodTopologySpread
+  a1, a2: constraint 1: skew 3 > maxSkew 1 in "a"
+
+1 of 3 nodes is refused by NodeResourcesFit
+  b1: cpu: asks 500m, 100m free of 1
+
+What would change it (any one of these; each was decided anew)
+  - maxSkew: 3 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - request cpu 100m instead of 500m                                                 -> b1
+  - free 400m more cpu on node b1                                                    -> b1
+  - delete pod default/db from node b1                                               -> b1
+  - add a node like b1 with topology.kubernetes.io/zone=b                            -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn a_zone_that_exists_only_through_unusable_nodes_holds_the_minimum_down() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b
+        node c1 zone=c cordoned
+        node c2 zone=c taint:dedicated=gpu:NoSchedule
+        pod web-1 on a1 app=web
+        pod web-2 on b1 app=web
+        pod web-3 app=web spread:zone:1
+        ",
+        snapbox::str![[r#"
+Pod default/web-3 is Pending: no node takes it now.
+  0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 node(s) didn't match pod
+    topology spread constraints.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in c
+  domain  pods  nodes  sum                                                               verdict
+  a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+  b          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+  c          0      2  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) were unschedulable, 1 node(s) had untolerated
+        taint(s)
+
+2 of 4 nodes are refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "a"
+  b1: constraint 1: skew 2 > maxSkew 1 in "b"
+
+1 of 4 nodes is refused by NodeUnschedulable
+  c1: cordoned
+
+1 of 4 nodes is refused by TaintToleration
+  c2: taint dedicated=gpu:NoSchedule
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node c1                                                                 -> c1
+  - tolerate the taint dedicated=gpu:NoSchedule (all that keeps the pod off 1 node)  -> c2
+  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - add a node like c1 with topology.kubernetes.io/zone=c                            -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn too_few_domains() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b
+        pod web-1 on a1 app=web
+        pod web-2 on b1 app=web
+        pod web-3 app=web spread:zone:1,min=3
+        ",
+        snapbox::str![[r#"
+Pod default/web-3 is Pending: no node takes it now.
+  0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, minDomains 3
+  counts pods with app=web
+  minimum: 0, since only 2 domains of minDomains 3 exist
+  domain  pods  nodes  sum                                                           verdict
+  a          1      1  1 there + 1 this pod - 0 (2 of minDomains 3) = 2 > maxSkew 1  refused
+  b          1      1  1 there + 1 this pod - 0 (2 of minDomains 3) = 2 > maxSkew 1  refused
+
+2 of 2 nodes are refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "a"
+  b1: constraint 1: skew 2 > maxSkew 1 in "b"
+
+What would change it (any one of these; each was decided anew)
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - minDomains: 2 instead of 3 in constraint 1 (topology.kubernetes.io/zone)         -> a1
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn match_label_keys_and_a_selector_that_misses_the_pod() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b
+        pod old-1 on a1 app=web rev=1
+        pod new-1 on a1 app=web rev=2
+        pod new-2 app=web rev=2 spread:zone:1,keys=rev spread:host:1,soft,select=app=db
+        ",
+        snapbox::str![[r#"
+Pod default/new-2 is on no node; decided now, it goes to b1.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web,rev=2; matchLabelKeys merged rev=2
+  minimum: 0, in b
+  domain  pods  nodes  sum                                                               verdict
+  a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+  b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed
+
+Constraint 2, soft: kubernetes.io/hostname, maxSkew 1
+  counts pods with app=db
+  ! the selector does not match the pod itself: it does not spread its own kind
+  domain  pods  nodes
+  a1         0      1
+  b1         0      1
+
+1 of 2 nodes is refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "a"
+
+Scores
+  b1 is the only node that takes it: it is not scored.
+
+"#]],
+    );
+}
+
+#[test]
+fn selectors_that_count_nothing() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b
+        pod web-1 on a1 app=web
+        pod web-2 app=web spread:zone:1,select=none spread:host:1,select=all
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is on no node; decided now, it goes to a1.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with <none>
+  ! labelSelector is absent: no pod counts, the constraint refuses no node
+  minimum: 0, in a, b
+  domain  pods  nodes  sum                 verdict
+  a          0      1  0 + 0 - 0 = 0 <= 1  allowed
+  b          0      1  0 + 0 - 0 = 0 <= 1  allowed
+  sum: pods there + this pod (if it counts) - minimum, against maxSkew
+
+Constraint 2, hard: kubernetes.io/hostname, maxSkew 1
+  counts pods with {}
+  ! labelSelector is {}: it matches every pod, and yet none counts; the constraint refuses no node
+  minimum: 0, in a1, b1
+  domain  pods  nodes  sum                                                               verdict
+  a1         0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed
+  b1         0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed
+
+Scores of the 2 nodes that take it
+  node  total
+  a1      400  <- taken
+  b1      400
+  the same for all: TaintToleration 100*3, NodeResourcesFit 100*1
+  2 nodes share the best total: a1, b1; kube-scheduler 1.36 takes the first in its heap's order, not a random one
+
+"#]],
+    );
+}
+
+#[test]
+fn a_label_changed_after_creation_makes_the_selector_contradict_itself() {
+    let mut world = World::of(
+        "
+        node a1 zone=a
+        pod web-1 app=web rev=1 spread:zone:1
+        ",
+    );
+    // The API server merged rev=1 when the pod was created; then somebody changed the label.
+    let rev = world.cluster.names.intern("rev");
+    let (one, two) = (
+        world.cluster.names.intern("1"),
+        world.cluster.names.intern("2"),
+    );
+    let mut spec = world.cluster.spec_of(world.pod).clone();
+    let merged = strew_model::Requirement::is_in(rev, vec![one]);
+    spec.spread[0].selector = spec.spread[0].selector.and([merged]);
+    spec.spread[0].match_label_keys = [rev].into();
+    world.cluster.respec(world.pod, &spec);
+    let labels = world.cluster.labels_of(world.pod).with([(rev, two)]);
+    world.cluster.relabel(world.pod, &labels);
+    let text = explained(Profile::default(), world, STYLE);
+    snapbox::assert_data_eq!(text, snapbox::str![[r#"
+Pod default/web-1 is on no node; decided now, it goes to a1.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web,rev=1,rev=2; matchLabelKeys merged rev=2
+  ! the selector wants two different values of rev: it matches no pod, the constraint refuses no node (was the label
+    changed after the pod was created?)
+  minimum: 0, in a
+  domain  pods  nodes  sum                 verdict
+  a          0      1  0 + 0 - 0 = 0 <= 1  allowed
+  sum: pods there + this pod (if it counts) - minimum, against maxSkew
+
+Scores
+  a1 is the only node that takes it: it is not scored.
+
+"#]].raw());
+}
+
+#[test]
+fn nodes_without_the_label() {
+    check(
+        "
+        node a1 zone=a
+        node n1
+        node n2 taint:old=:NoSchedule
+        pod web-1 on a1 app=web cpu=4
+        pod web-2 app=web cpu=1 spread:zone:1
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints (missing required
+    label), 1 node(s) had untolerated taint(s).
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  minimum: 1, in a
+  domain  pods  nodes  sum                                                               verdict
+  a          1      1  1 there + 1 this pod - 1 in the emptiest domain = 1 <= maxSkew 1  allowed, but 1 Insufficient cpu
+  2 nodes lack the label (refused): n1, n2
+
+1 of 3 nodes is refused by NodeResourcesFit
+  a1: cpu: asks 1, 0 free of 4
+
+1 of 3 nodes is refused by PodTopologySpread
+  n1: no label topology.kubernetes.io/zone
+
+1 of 3 nodes is refused by TaintToleration
+  n2: taint old:NoSchedule [also: no label topology.kubernetes.io/zone]
+
+What would change it (any one of these; each was decided anew)
+  - label node n1 with its topology.kubernetes.io/zone (it takes the pod in "a")     -> n1
+  - free 1 more cpu on node a1                                                       -> a1
+  - delete pod default/web-1 from node a1                                            -> a1
+  - add a node like a1 with topology.kubernetes.io/zone=a                            -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> n1
+
+"#]],
+    );
+}
+
+#[test]
+fn no_node_has_the_label() {
+    check(
+        "
+        node a1 zone=a
+        pod web-1 app=web spread:rack:1
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label).
+
+Constraint 1, hard: rack, maxSkew 1
+  counts pods with app=web
+  ! no node has this label: every node is refused
+  minimum: 0, since no domain exists
+  1 node lacks the label (refused): a1
+
+1 of 1 node is refused by PodTopologySpread
+  a1: no label rack
+
+What would change it (any one of these; each was decided anew)
+  - label node a1 with its rack (any value will do)           -> a1
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (rack)  -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn two_hard_constraints() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b cordoned
+        pod web-1 on a1 app=web
+        pod web-2 app=web spread:zone:1 spread:host:1
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in b
+  domain  pods  nodes  sum                                                               verdict
+  a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+      1 node(s) didn't match pod topology spread constraints
+  b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
+
+Constraint 2, hard: kubernetes.io/hostname, maxSkew 1
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in b1
+  domain  pods  nodes  sum                                                               verdict
+  a1         1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+      1 node(s) didn't match pod topology spread constraints
+  b1         0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
+
+1 of 2 nodes is refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "a"; constraint 2: skew 2 > maxSkew 1
+
+1 of 2 nodes is refused by NodeUnschedulable
+  b1: cordoned
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node b1                                                    -> b1
+  - add a node like b1 with topology.kubernetes.io/zone=b               -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone  -> the new node
+
+"#]],
+    );
+}
+
+#[test]
+fn nothing_single_helps() {
+    check(
+        "
+        node a1 cordoned taint:dedicated=db:NoSchedule taint:old=:NoExecute
+        pod web-1 app=web cpu=5
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/1 nodes are available: 1 node(s) were unschedulable.
+
+1 of 1 node is refused by NodeUnschedulable
+  a1: cordoned [also: taint dedicated=db:NoSchedule, taint old:NoExecute, Insufficient cpu]
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it
+  No single change helps. Every node has more than one thing against it; the fewest: a1 (cordoned, taint
+    dedicated=db:NoSchedule, taint old:NoExecute, Insufficient cpu).
+
+"#]],
+    );
+}
+
+#[test]
+fn taints_and_cordons() {
+    check(
+        "
+        node a1 taint:dedicated=db:NoSchedule
+        node a2 taint:dedicated=db:NoSchedule
+        node a3 taint:dedicated=gpu:NoExecute taint:soft=:PreferNoSchedule
+        node a4 cordoned
+        pod web-1 app=web
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s).
+
+3 of 4 nodes are refused by TaintToleration
+  a1, a2: taint dedicated=db:NoSchedule
+  a3: taint dedicated=gpu:NoExecute
+
+1 of 4 nodes is refused by NodeUnschedulable
+  a4: cordoned
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node a4                                                                 -> a4
+  - tolerate the taint dedicated=db:NoSchedule (all that keeps the pod off 2 nodes)  -> a1
+  - tolerate the taint dedicated=gpu:NoExecute (all that keeps the pod off 1 node)   -> a3
+  - add a node like a4                                                               -> the new node
+
+"#]],
+    );
+}
+
+#[test]
+fn resources_with_their_numbers() {
+    check(
+        "
+        node a1 cpu=4 mem=16393212Ki
+        node a2 cpu=2 gpu=1
+        node a3 pods=1
+        pod big on a1 app=big cpu=3800m mem=10Gi prio:10
+        pod small on a2 app=small cpu=100m gpu=1
+        pod other on a3 app=other
+        pod web-1 app=web cpu=500m mem=6Gi gpu=1
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Too many pods, 3 Insufficient nvidia.com/gpu.
+
+3 of 3 nodes are refused by NodeResourcesFit
+  a2: nvidia.com/gpu: asks 1, 0 free of 1
+  a1: cpu: asks 500m, 200m free of 4; memory: asks 6Gi, 5.6Gi free of 15.6Gi; nvidia.com/gpu: asks 1, 0 free of 0
+  a3: pods: asks 1, 0 free of 1; nvidia.com/gpu: asks 1, 0 free of 0
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - free 1 more nvidia.com/gpu on node a2  -> a2
+  - delete pod default/small from node a2  -> a2
+  - add a node like a2                     -> the new node
+
+"#]],
+    );
+}
+
+#[test]
+fn a_pod_for_which_every_node_is_too_small() {
+    check(
+        "
+        node a1 cpu=4
+        node a2 cpu=8
+        pod web-1 app=web cpu=10
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/2 nodes are available: 2 Insufficient cpu.
+
+2 of 2 nodes are refused by NodeResourcesFit
+  a2: cpu: asks 10, 8 free of 8
+  a1: cpu: asks 10, 4 free of 4
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - request cpu 8 instead of 10                    -> a2
+  - 2 more cpu on node a2, which has 8 cpu in all  -> a2
+
+"#]],
+    );
+}
+
+#[test]
+fn node_selectors_and_names() {
+    check(
+        "
+        node a1 disk=hdd
+        node a2
+        node a3 disk=ssd cordoned
+        pod web-1 app=web want:disk=ssd
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector.
+
+2 of 3 nodes are refused by NodeAffinity
+  a1: nodeSelector wants disk=ssd, the node has hdd
+  a2: nodeSelector wants disk=ssd, the node has no such label
+
+1 of 3 nodes is refused by NodeUnschedulable
+  a3: cordoned
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node a3                      -> a3
+  - label node a2 with disk=ssd           -> a2
+  - add a node like a3                    -> the new node
+  - drop disk=ssd from spec.nodeSelector  -> a1
+
+"#]],
+    );
+    check(
+        "
+        node a1 cordoned
+        node a2
+        pod web-1 app=web names:a1,gone
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable.
+
+1 of 2 nodes is refused by NodeUnschedulable
+  a1: cordoned
+
+1 of 2 nodes is refused by NodeAffinity
+  a2: required node affinity names other nodes
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node a1             -> a1
+  - drop required node affinity  -> a2
+
+"#]],
+    );
+}
+
+#[test]
+fn host_ports() {
+    check(
+        "
+        node a1
+        node a2 cordoned
+        pod lb on a1 app=lb port:80
+        pod web-1 app=web port:80
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't have free ports for the requested pod ports, 1 node(s) were unschedulable.
+
+1 of 2 nodes is refused by NodePorts
+  a1: host port 80/TCP is held by pod default/lb
+
+1 of 2 nodes is refused by NodeUnschedulable
+  a2: cordoned
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node a2                    -> a2
+  - delete pod default/lb from node a1  -> a1
+  - add a node like a1                  -> the new node
+  - drop host port 80                   -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn pod_affinity() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b
+        pod web-1 app=web affinity:zone:app=db
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/2 nodes are available: 2 node(s) didn't match pod affinity rules.
+
+2 of 2 nodes are refused by InterPodAffinity
+  a1, b1: required podAffinity term 1 (app=db) finds no pod in this topology.kubernetes.io/zone
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - start a pod with app=db in namespace default on node a1  -> a1
+  - drop required podAffinity term 1                         -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn anti_affinity_both_ways() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b
+        pod web-1 on a1 app=web
+        pod hermit on b1 app=hermit anti:zone:app=web
+        pod web-2 app=web anti:host:app=web
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) didn't satisfy existing pods
+    anti-affinity rules.
+
+2 of 2 nodes are refused by InterPodAffinity
+  a1: required podAntiAffinity term 1 (app=web) finds pod default/web-1 in this kubernetes.io/hostname
+  b1: pod default/hermit in this topology.kubernetes.io/zone will not have the pod around (required podAntiAffinity)
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - delete pod default/web-1 from node a1                  -> a1
+  - delete pod default/hermit from node b1                 -> b1
+  - add a node like a1 with topology.kubernetes.io/zone=a  -> the new node
+  - drop required podAntiAffinity term 1                   -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn gates_claims_and_an_empty_cluster() {
+    check(
+        "
+        node a1
+        pod web-1 app=web gate:example.com/quota
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is held by its scheduling gates (example.com/quota); without them it would go to a1.
+  waiting for scheduling gates: [example.com/quota]
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+Scores
+  a1 is the only node that takes it: it is not scored.
+
+"#]],
+    );
+    check(
+        "
+        node a1
+        pod web-1 app=web claim:data
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  0/1 nodes are available: strew does not implement what this pod needs: volume "data" uses persistentvolumeclaim
+    "data".
+
+VolumeBinding refuses the pod itself
+  strew does not implement what this pod needs: volume "data" uses persistentvolumeclaim "data"
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - without this need (volume "data" uses persistentvolumeclaim "data")  -> a1
+
+"#]],
+    );
+    check(
+        "pod web-1 app=web cpu=500m mem=1Gi",
+        snapbox::str![[r#"
+Pod default/web-1 is Pending: no node takes it now.
+  no nodes available to schedule pods
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and it has no controller.
+
+What would change it (any one of these; each was decided anew)
+  - add a node with cpu 500m, memory 1Gi  -> the new node
+
+"#]],
+    );
+}
+
+#[test]
+fn a_placed_pod_with_the_scheduler_s_defaults() {
+    check(
+        "
+        node a1 zone=a
+        node a2 zone=a
+        node b1 zone=b
+        service web app=web
+        replicaset web-5f app=web
+        pod web-1 on a1 app=web cpu=500m mem=1Gi owner:web-5f
+        pod web-2 on b1 app=web cpu=500m mem=1Gi owner:web-5f
+        pod web-3 on a1 app=web cpu=500m mem=1Gi owner:web-5f
+        ",
+        snapbox::str![[r#"
+Pod default/web-3 is on a1; placed anew, it would go to a2.
+  Successfully assigned default/web-3 to a1
+
+Default constraint 1 (built into the scheduler), soft: kubernetes.io/hostname, maxSkew 3
+  counts pods with app=web; deduced from Service web, ReplicaSet web-5f
+  weight: ln(3 + 2) = 1.609 (3 nodes are scored)
+  domain  pods  nodes
+  a1         1      1
+  a2         0      1
+  b1         1      1
+
+Default constraint 2 (built into the scheduler), soft: topology.kubernetes.io/zone, maxSkew 5
+  counts pods with app=web; deduced from Service web, ReplicaSet web-5f
+  weight: ln(2 + 2) = 1.386 (2 domains among the nodes that take the pod)
+  domain  pods  nodes
+  a          1      2
+  b          1      1
+
+Scores of the 3 nodes that take it
+  node  total  Fit  Spread
+  a2      662   87   100*2  <- taken
+  a1      604   75    77*2  <- where it is
+  b1      604   75    77*2
+  the same for all: TaintToleration 100*3, NodeResourcesBalancedAllocation 75*1
+  Spread before it is put on 0 to 100 (lower is better): pods * weight + (maxSkew - 1) each
+    node  raw
+    a2      7  a2: 0 * 1.609 + 2 = 2.00; a: 1 * 1.386 + 4 = 5.39
+    a1      9  a1: 1 * 1.609 + 2 = 3.61; a: 1 * 1.386 + 4 = 5.39
+    b1      9  b1: 1 * 1.609 + 2 = 3.61; b: 1 * 1.386 + 4 = 5.39
+
+"#]],
+    );
+}
+
+#[test]
+fn a_placed_pod_that_would_not_be_placed_again() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b cpu=1
+        pod web-1 on a1 app=web cpu=500m
+        pod db on b1 app=db cpu=1
+        pod web-2 on a1 app=web cpu=500m spread:zone:1
+        ",
+        snapbox::str![[r#"
+Pod default/web-2 is on a1; placed anew, it would go nowhere.
+  Successfully assigned default/web-2 to a1
+  Now: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  minimum: 0, in b
+  domain  pods  nodes  sum                                                               verdict
+  a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+  b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but 1 Insufficient cpu
+
+1 of 2 nodes is refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "a"
+
+1 of 2 nodes is refused by NodeResourcesFit
+  b1: cpu: asks 500m, 0 free of 1
+
+What would change it (any one of these; each was decided anew)
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - free 500m more cpu on node b1                                                    -> b1
+  - delete pod default/db from node b1                                               -> b1
+  - add a node like b1 with topology.kubernetes.io/zone=b                            -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+
+"#]],
+    );
+}
+
+#[test]
+fn defaults_that_find_nothing_to_deduce_and_a_tie() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b
+        pod web-1 app=web owner:gone
+        ",
+        snapbox::str![[r#"
+Pod default/web-1 is on no node; decided now, it goes to a1.
+
+No topology spread constraint
+  The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
+    the pod, and its ReplicaSet "gone" is not there.
+
+Scores of the 2 nodes that take it
+  node  total
+  a1      400  <- taken
+  b1      400
+  the same for all: TaintToleration 100*3, NodeResourcesFit 100*1
+  2 nodes share the best total: a1, b1; kube-scheduler 1.36 takes the first in its heap's order, not a random one
+
+"#]],
+    );
+}
+
+#[test]
+fn a_soft_constraint_and_a_node_that_it_ignores() {
+    check(
+        "
+        node a1 zone=a
+        node b1 zone=b
+        node n1
+        pod web-1 on a1 app=web
+        pod web-2 on n1 app=web
+        pod web-3 app=web spread:zone:1,soft spread:host:2,soft
+        ",
+        snapbox::str![[r#"
+Pod default/web-3 is on no node; decided now, it goes to b1.
+
+Constraint 1, soft: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  weight: ln(2 + 2) = 1.386 (2 domains among the nodes that take the pod)
+  domain  pods  nodes
+  a          1      1
+  b          0      1
+  1 node lacks the label (not counted): n1
+
+Constraint 2, soft: kubernetes.io/hostname, maxSkew 2
+  counts pods with app=web
+  weight: ln(2 + 2) = 1.386 (2 nodes are scored)
+  domain  pods  nodes
+  a1         1      1
+  b1         0      1
+  n1         1      1
+
+Scores of the 3 nodes that take it
+  node  total  Spread
+  b1      600   100*2  <- taken
+  a1      450    25*2
+  n1      400     0*2
+  the same for all: TaintToleration 100*3, NodeResourcesFit 100*1
+  Spread before it is put on 0 to 100 (lower is better): pods * weight + (maxSkew - 1) each
+    node  raw
+    b1      1  b: 0 * 1.386 + 0 = 0.00; b1: 0 * 1.386 + 1 = 1.00
+    a1      4  a: 1 * 1.386 + 0 = 1.39; a1: 1 * 1.386 + 1 = 2.39
+    n1      -  lacks a label that is needed to be scored: 0
+
+"#]],
+    );
+}
+
+#[test]
+fn hard_defaults_of_the_scheduler_s_configuration() {
+    let mut world = World::of(
+        "
+        node a1 zone=a
+        node b1 zone=b cordoned
+        service web app=web
+        pod web-1 on a1 app=web
+        pod web-2 app=web
+        ",
+    );
+    let none = strew_model::Labels::default();
+    let hard = super::world::constraint(&mut world.cluster, "zone:1,select=none", &none);
+    let profile = Profile {
+        default_constraints: strew_scheduler::DefaultConstraints::List(vec![hard]),
+        ..Profile::default()
+    };
+    let text = explained(profile, world, STYLE);
+    snapbox::assert_data_eq!(text, snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
+
+Default constraint 1 (of the scheduler's configuration), hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web; deduced from Service web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in b
+  domain  pods  nodes  sum                                                               verdict
+  a          1      1  1 there + 1 this pod - 0 in the emptiest domain = 2 > maxSkew 1   refused
+  b          0      1  0 there + 1 this pod - 0 in the emptiest domain = 1 <= maxSkew 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
+
+1 of 2 nodes is refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "a"
+
+1 of 2 nodes is refused by NodeUnschedulable
+  b1: cordoned
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node b1                                                                         -> b1
+  - nodeTaintsPolicy: Honor in default constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - maxSkew: 2 instead of 1 in default constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - add a node like b1 with topology.kubernetes.io/zone=b                                    -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone                       -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in default constraint 1 (topology.kubernetes.io/zone)  -> a1
+
+"#]].raw());
+}
+
+#[test]
+fn long_lists_are_folded() {
+    let mut picture = String::new();
+    for i in 0..40 {
+        let zone = ["a", "b"][i % 2];
+        picture += &format!(
+            "node n{i:02} zone={zone} cpu=2\npod web-{i} on n{i:02} app=web cpu={}m\n",
+            1200 + 10 * i
+        );
+    }
+    picture += "node spare zone=a taint:old=:NoSchedule\n";
+    picture += "pod web-x app=web cpu=1 spread:host:1 spread:zone:1";
+    check(
+        &picture,
+        snapbox::str![[r#"
+Pod default/web-x is Pending: no node takes it now.
+  0/41 nodes are available: 1 node(s) had untolerated taint(s), 40 Insufficient cpu.
+
+Constraint 1, hard: kubernetes.io/hostname, maxSkew 1
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and holds the minimum down
+  minimum: 0, in spare
+  domain                   pods  nodes  sum                 verdict
+  spare                       0      1  0 + 1 - 0 = 1 <= 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) had untolerated taint(s)
+  n00 and 39 more like it     1      1  1 + 1 - 0 = 2 > 1   refused
+      1 Insufficient cpu
+  sum: pods there + this pod (if it counts) - minimum, against maxSkew
+
+Constraint 2, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  minimum: 20, in a, b
+  domain  pods  nodes  sum                   verdict
+  a         20     21  20 + 1 - 20 = 1 <= 1  allowed, but 20 Insufficient cpu, 1 node(s) had untolerated taint(s)
+  b         20     20  20 + 1 - 20 = 1 <= 1  allowed, but 20 Insufficient cpu
+  sum: pods there + this pod (if it counts) - minimum, against maxSkew
+
+40 of 41 nodes are refused by NodeResourcesFit
+  n00: cpu: asks 1, 800m free of 2 [also: skew (constraint 1)]
+  n01: cpu: asks 1, 790m free of 2 [also: skew (constraint 1)]
+  n02: cpu: asks 1, 780m free of 2 [also: skew (constraint 1)]
+  n03: cpu: asks 1, 770m free of 2 [also: skew (constraint 1)]
+  n04: cpu: asks 1, 760m free of 2 [also: skew (constraint 1)]
+  n05: cpu: asks 1, 750m free of 2 [also: skew (constraint 1)]
+  n06: cpu: asks 1, 740m free of 2 [also: skew (constraint 1)]
+  n07: cpu: asks 1, 730m free of 2 [also: skew (constraint 1)]
+  n08: cpu: asks 1, 720m free of 2 [also: skew (constraint 1)]
+  n09: cpu: asks 1, 710m free of 2 [also: skew (constraint 1)]
+  n10: cpu: asks 1, 700m free of 2 [also: skew (constraint 1)]
+  n11: cpu: asks 1, 690m free of 2 [also: skew (constraint 1)]
+  ... and 28 more
+
+1 of 41 nodes is refused by TaintToleration
+  spare: taint old:NoSchedule
+
+What would change it (any one of these; each was decided anew)
+  - tolerate the taint old:NoSchedule (all that keeps the pod off 1 node)  -> spare
+  - add a node like n00 with topology.kubernetes.io/zone=a                 -> the new node
+  - add a node like n01 with topology.kubernetes.io/zone=b                 -> the new node
+
+"#]],
+    );
+}
+
+#[test]
+fn narrow_terminals_get_short_sums() {
+    let world = World::of(
+        "
+        node a1 zone=eu-central-1a
+        node b1 zone=eu-central-1b cordoned
+        pod web-1 on a1 app=web
+        pod web-2 app=web spread:zone:1
+        ",
+    );
+    let style = TextStyle { width: 72, ..STYLE };
+    let text = explained(Profile::default(), world, style);
+    snapbox::assert_data_eq!(
+        text,
+        snapbox::str![[r#"
+Pod default/web-2 is Pending: no node takes it now.
+  0/2 nodes are available: 1 node(s) didn't match pod topology spread
+    constraints, 1 node(s) were unschedulable.
+
+Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
+  counts pods with app=web
+  ! 1 domain exists only through nodes that the pod cannot use, and
+    holds the minimum down
+  minimum: 0, in eu-central-1b
+  domain         pods  nodes  sum                 verdict
+  eu-central-1a     1      1  1 + 1 - 0 = 2 > 1   refused
+  eu-central-1b     0      1  0 + 1 - 0 = 1 <= 1  allowed, but no node takes it
+      exists only through nodes that the pod cannot use; 1 node(s) were
+        unschedulable
+  sum: pods there + this pod (if it counts) - minimum, against maxSkew
+
+1 of 2 nodes is refused by PodTopologySpread
+  a1: constraint 1: skew 2 > maxSkew 1 in "eu-central-1a"
+
+1 of 2 nodes is refused by NodeUnschedulable
+  b1: cordoned
+
+What would change it (any one of these; each was decided anew)
+  - uncordon node b1  -> b1
+  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> a1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> a1
+  - add a node like b1 with topology.kubernetes.io/zone=eu-central-1b  -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone  -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
+
+"#]]
+        .raw()
+    );
+}
+
+#[test]
+fn colour_adds_nothing_but_colour() {
+    let picture = "
+        node a1 zone=a
+        node b1 zone=b cordoned
+        pod web-1 on a1 app=web
+        pod web-2 app=web spread:zone:1
+        ";
+    let plain = explained(Profile::default(), World::of(picture), STYLE);
+    let style = TextStyle {
+        colour: true,
+        ..STYLE
+    };
+    let coloured = explained(Profile::default(), World::of(picture), style);
+    assert_ne!(plain, coloured);
+    assert_eq!(plain, anstream::adapter::strip_str(&coloured).to_string());
+}
