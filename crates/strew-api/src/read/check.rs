@@ -3,10 +3,9 @@
 //! Presence is not judged here: Kubernetes' decoder, and k8s-openapi's, take a missing field as its
 //! zero value, and the API server's validation then says what is required, in its own words.
 
-use std::fmt;
-
 use serde_json::{Map, Value};
 
+use super::diagnostic::Diagnostic;
 use super::nearest::nearest;
 use super::schema::{Fields, Schema, Shape, ShapeId};
 use crate::field::FieldPath;
@@ -20,14 +19,8 @@ pub(super) struct Fault {
 
 #[derive(Debug)]
 pub(super) enum FaultKind {
-    /// No such field.
-    Unknown {
-        name: String,
-        /// A sibling that was probably meant.
-        meant: Option<String>,
-        /// Where a field of this name belongs.
-        home: Option<String>,
-    },
+    /// No such field in an object of this shape.
+    Unknown { name: String, parent: ShapeId },
     /// A value of another type.
     Mistyped {
         expected: &'static str,
@@ -37,6 +30,9 @@ pub(super) enum FaultKind {
     /// A number too large for its type.
     OutOfRange { found: String, bits: u32 },
 }
+
+/// The code of a field that its kind does not have.
+pub(super) const UNKNOWN_FIELD: &str = "unknown-field";
 
 /// Faults reported of one object; its thousandth is no news.
 const FAULTS_MAX: usize = 100;
@@ -76,7 +72,7 @@ impl<'a> Checker<'a> {
         match (schema.shape(id), value) {
             // `null` is absence wherever a field stands.
             (Shape::Any, _) | (_, Value::Null) => {}
-            (Shape::Object(fields), Value::Object(object)) => self.object(fields, object),
+            (Shape::Object(fields), Value::Object(object)) => self.object(id, fields, object),
             (Shape::Map(values), Value::Object(object)) => self.map(*values, object),
             (Shape::List(element), Value::Array(elements)) => self.list(*element, elements),
             (Shape::Boolean, Value::Bool(_)) => {}
@@ -97,10 +93,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn object(&mut self, fields: &'a Fields, object: &mut Map<String, Value>) {
+    fn object(&mut self, parent: ShapeId, fields: &'a Fields, object: &mut Map<String, Value>) {
         for (name, value) in object {
             let Some((known, id)) = fields.get(name) else {
-                self.unknown(fields, name);
+                let path = self.path().child_owned(name.clone());
+                let name = name.clone();
+                let kind = FaultKind::Unknown { name, parent };
+                self.faults.push(Fault { path, kind });
                 continue;
             };
             self.path.push(PathStep::Name(known));
@@ -153,18 +152,6 @@ impl<'a> Checker<'a> {
         } else {
             self.mistyped("an integer", &Value::Number(number.clone()));
         }
-    }
-
-    fn unknown(&mut self, fields: &Fields, name: &str) {
-        let meant = nearest(name, fields.names()).map(str::to_owned);
-        let home = match meant {
-            Some(_) => None,
-            None => self.schema.home_of(name),
-        };
-        let name = name.to_owned();
-        let path = self.path().child_owned(name.clone());
-        let kind = FaultKind::Unknown { name, meant, home };
-        self.faults.push(Fault { path, kind });
     }
 
     fn mistyped(&mut self, expected: &'static str, found: &Value) {
@@ -254,46 +241,47 @@ pub(super) fn shortened(text: &str) -> String {
 }
 
 impl FaultKind {
-    /// A stable name for tools.
-    pub(super) fn code(&self) -> &'static str {
+    /// The diagnostic, with what was probably meant: looked up here, since in a dump the same
+    /// unknown field may stand ten thousand times and be reported once.
+    pub(super) fn diagnostic(&self, schema: &Schema) -> Diagnostic {
         match self {
-            Self::Unknown { .. } => "unknown-field",
-            Self::Mistyped { .. } => "wrong-type",
-            Self::OutOfRange { .. } => "out-of-range",
-        }
-    }
-
-    /// The way out, where there is one to name.
-    pub(super) fn help(&self) -> Option<String> {
-        match self {
-            Self::Unknown { name, home, .. } => {
-                let home = home.as_deref()?;
-                Some(format!("{} belongs at {home}", shortened(name)))
+            Self::Unknown { name, parent } => {
+                let meant = match schema.shape(*parent) {
+                    Shape::Object(fields) => nearest(name, fields.names()),
+                    _ => None,
+                };
+                let error = unknown_field(name, meant);
+                match schema.home_of(name).filter(|_| meant.is_none()) {
+                    Some(home) => error.with_help(format!("{} belongs at {home}", shortened(name))),
+                    None => error,
+                }
             }
-            Self::Mistyped { help, .. } => help.map(str::to_owned),
-            Self::OutOfRange { .. } => None,
+            Self::Mistyped {
+                expected,
+                found,
+                help,
+            } => {
+                let message = format!("expected {expected}, found {found}");
+                let error = Diagnostic::error("wrong-type", message);
+                match help {
+                    Some(help) => error.with_help(*help),
+                    None => error,
+                }
+            }
+            Self::OutOfRange { found, bits } => {
+                let message = format!("{found} is out of the range of a {bits}-bit integer");
+                Diagnostic::error("out-of-range", message)
+            }
         }
     }
 }
 
-impl fmt::Display for FaultKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { name, meant, .. } => {
-                write!(f, "unknown field {}", shortened(name))?;
-                match meant {
-                    Some(meant) => write!(f, ", did you mean {meant:?}?"),
-                    None => Ok(()),
-                }
-            }
-            Self::Mistyped {
-                expected, found, ..
-            } => {
-                write!(f, "expected {expected}, found {found}")
-            }
-            Self::OutOfRange { found, bits } => {
-                write!(f, "{found} is out of the range of a {bits}-bit integer")
-            }
-        }
-    }
+/// A field that its object does not have, and the one that was probably meant.
+pub(super) fn unknown_field(name: &str, meant: Option<&str>) -> Diagnostic {
+    let name = shortened(name);
+    let message = match meant {
+        Some(meant) => format!("unknown field {name}, did you mean {meant:?}?"),
+        None => format!("unknown field {name}"),
+    };
+    Diagnostic::error(UNKNOWN_FIELD, message)
 }

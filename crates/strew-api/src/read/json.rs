@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::source::Span;
 use super::tree::{Found, Occurrence};
+use super::yaml::{TOO_DEEP, too_deep_message};
 use crate::field::{FieldPath, Step};
 
 /// A document that was read.
@@ -68,14 +69,14 @@ fn fault(json: &str, part_start: usize, error: &serde_json::Error) -> JsonFault 
         Some(end) => text[..end].to_owned(),
         None => text,
     };
-    let code = match message.starts_with("recursion limit") {
-        true => "too-deep",
-        false => "syntax",
+    let (code, message) = match message.starts_with("recursion limit") {
+        true => (TOO_DEEP, too_deep_message()),
+        false => ("syntax", format!("not valid JSON: {message}")),
     };
     JsonFault {
         code,
         at: part_start + at,
-        message: format!("not valid JSON: {message}"),
+        message,
     }
 }
 
@@ -206,12 +207,14 @@ pub(super) fn find(text: &str, from: usize, steps: &[Step], which: Occurrence) -
     let mut key = None;
     let mut n_found = 0;
     for step in steps {
+        let here = scanner.at;
         let child = match step {
             Step::Name(name) => scanner.field(name, which),
             Step::Key(name) => scanner.field(name, which),
             Step::Index(index) => scanner.element(*index).map(|at| (None, at)),
         };
         let Some((child_key, child_at)) = child else {
+            scanner.at = here;
             break;
         };
         key = child_key;

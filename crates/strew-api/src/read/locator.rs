@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::document::{Document, Format, Origin};
 use super::json;
-use super::source::{FileId, LineStart, Place, Sources, Span};
+use super::source::{Cursor, FileId, Place, Sources, Span};
 use super::tree::{Found, Occurrence};
 use super::yaml::{self, Node};
 use crate::field::{FieldPath, Step};
@@ -13,8 +13,8 @@ use crate::field::{FieldPath, Step};
 pub struct Locator<'a> {
     sources: &'a Sources,
     last: Option<(FileId, Document, Outline)>,
-    /// The beginning of a line already numbered, from which to count on.
-    line: Option<(FileId, LineStart)>,
+    /// The last position whose line is known, from which to count on.
+    cursor: Option<(FileId, Cursor)>,
 }
 
 /// What is remembered of a document.
@@ -31,7 +31,7 @@ impl<'a> Locator<'a> {
         Self {
             sources,
             last: None,
-            line: None,
+            cursor: None,
         }
     }
 
@@ -67,14 +67,13 @@ impl<'a> Locator<'a> {
 
     /// The place of bytes of a file; quick if places are asked for in order.
     pub(super) fn place_of_span(&mut self, file: FileId, span: Span) -> Place {
-        let known = self.line.filter(|(known_file, _)| *known_file == file);
-        let known = known
-            .map(|(_, line)| line)
-            .filter(|line| line.at <= span.start);
-        let (place, line) = self
+        let known = self.cursor.filter(|(known_file, _)| *known_file == file);
+        let known = known.map(|(_, cursor)| cursor);
+        let known = known.filter(|cursor| cursor.at <= span.start);
+        let (place, cursor) = self
             .sources
             .place_after(known.unwrap_or_default(), file, span);
-        self.line = Some((file, line));
+        self.cursor = Some((file, cursor));
         place
     }
 

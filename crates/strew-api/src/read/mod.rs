@@ -24,6 +24,7 @@
 mod check;
 mod diagnostic;
 mod document;
+mod head;
 mod json;
 mod kind;
 mod locator;

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use super::check::{FaultKind, check, describe, shortened};
+use super::check::{Fault, FaultKind, UNKNOWN_FIELD, check, describe, shortened, unknown_field};
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::{self, Document, Format, Origin};
+use super::head::{self, Head, Lent, TypeFault};
 use super::json;
-use super::kind::{self, DEFAULT_NAMESPACE, Kind, KubeObject, Meaning, OtherObject};
+use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
 use super::locator::Locator;
 use super::nearest::nearest;
 use super::source::{FileId, SourceFile, Sources, Span};
@@ -87,19 +88,6 @@ struct PassedOver {
     n_times: usize,
 }
 
-/// What an object says of itself before its kind is considered.
-struct Head {
-    api_version: String,
-    kind: String,
-    namespace: Option<String>,
-    name: String,
-    has_generated_name: bool,
-    from_dump: bool,
-}
-
-/// The `apiVersion` and `kind` that a list lends to its items.
-type Lent<'a> = Option<(&'a str, &'a str)>;
-
 impl Reader<'_> {
     fn file(&mut self, id: FileId, file: &SourceFile) {
         let text = file.text();
@@ -135,7 +123,7 @@ impl Reader<'_> {
             let origin = Origin::document(file, Document { format, span });
             read.repeated.dedup();
             for path in read.repeated {
-                let diagnostic = repeated_key(&path, is_dump(&read.value));
+                let diagnostic = repeated_key(&path, head::is_dump(&read.value));
                 self.report(|locator| {
                     let first = locator.first_key_place(&origin, &path);
                     let diagnostic = diagnostic.with_related(first, FIRST_HERE);
@@ -155,7 +143,7 @@ impl Reader<'_> {
         };
         let value = composed.root.to_value();
         for fault in composed.faults {
-            let is_tolerated = fault.first.is_some() && is_dump(&value);
+            let is_tolerated = fault.first.is_some() && head::is_dump(&value);
             let severity = match is_tolerated {
                 true => Severity::Warning,
                 false => Severity::Error,
@@ -170,6 +158,7 @@ impl Reader<'_> {
         let mut diagnostic = Diagnostic::error(fault.code, fault.message);
         diagnostic.severity = severity;
         diagnostic.help = fault.help.map(str::to_owned);
+        diagnostic.path = fault.path;
         self.report(|locator| {
             if let Some(first) = fault.first {
                 let first = locator.place_of_span(file, first);
@@ -185,10 +174,11 @@ impl Reader<'_> {
             Value::Null if origin.items.is_empty() => return,
             other => return self.report_no_object(&other, origin),
         };
-        let Some(head) = self.head(&fields, origin, lent) else {
-            return;
+        let head = match Head::of(&fields, lent) {
+            Ok(head) => head,
+            Err(faults) => return self.report_no_type(&fields, origin, faults),
         };
-        if is_list(&head.kind, &fields) {
+        if head::is_list(&head.kind, &fields) {
             return self.list(fields, origin, &head);
         }
         match kind::meaning(&head.api_version, &head.kind) {
@@ -212,62 +202,36 @@ impl Reader<'_> {
         }
     }
 
-    /// What the object says of itself; `None` was reported.
-    fn head(
+    fn report_no_type(
         &mut self,
         fields: &Map<String, Value>,
         origin: &Origin,
-        lent: Lent<'_>,
-    ) -> Option<Head> {
-        let api_version = self.type_field(fields, "apiVersion", origin, lent.map(|lent| lent.0));
-        let kind = self.type_field(fields, "kind", origin, lent.map(|lent| lent.1));
-        let metadata = fields.get("metadata");
-        let text = |name| {
-            let text = metadata?.get(name)?.as_str()?;
-            (!text.is_empty()).then(|| text.to_owned())
-        };
-        Some(Head {
-            api_version: api_version?,
-            kind: kind?,
-            namespace: text("namespace"),
-            name: text("name").unwrap_or_default(),
-            has_generated_name: text("generateName").is_some(),
-            from_dump: text("uid").is_some(),
-        })
-    }
-
-    fn type_field(
-        &mut self,
-        fields: &Map<String, Value>,
-        name: &'static str,
-        origin: &Origin,
-        lent: Option<&str>,
-    ) -> Option<String> {
-        let path = FieldPath::root().child(name);
-        match fields.get(name) {
-            Some(Value::String(text)) if !text.is_empty() => return Some(text.clone()),
-            Some(Value::Null | Value::String(_)) | None => {
-                if let Some(lent) = lent {
-                    return Some(lent.to_owned());
+        faults: Vec<TypeFault>,
+    ) {
+        let mut missing = Vec::new();
+        for fault in faults {
+            match fault {
+                TypeFault::Missing(name) => missing.push(name),
+                TypeFault::Mistyped(name, message) => {
+                    let error = Diagnostic::error("wrong-type", message);
+                    self.report_in(origin, FieldPath::root().child(name), error);
                 }
-                let mut error = Diagnostic::error(
-                    "no-type",
-                    format!(
-                        "{name} is missing: every Kubernetes object names its apiVersion and kind"
-                    ),
-                );
-                let keys = fields.keys().map(String::as_str);
-                if let Some(key) = nearest(name, keys) {
-                    error = error.with_help(format!("{key:?} should be {name:?}"));
-                }
-                self.report_in(origin, path, error);
-            }
-            Some(other) => {
-                let message = format!("expected a string, found {}", describe(other));
-                self.report_in(origin, path, Diagnostic::error("wrong-type", message));
             }
         }
-        None
+        let Some(first) = missing.first() else {
+            return;
+        };
+        let message = match missing.len() {
+            1 => format!("{first} is missing"),
+            _ => "no Kubernetes object: apiVersion and kind are missing".to_owned(),
+        };
+        let mut error = Diagnostic::error("no-type", message);
+        let meant = missing.iter().find_map(|name| {
+            let keys = fields.keys().map(String::as_str);
+            nearest(name, keys).map(|key| format!("{} should be {name:?}", shortened(key)))
+        });
+        error.help = meant;
+        self.report_in(origin, FieldPath::root().child(first), error);
     }
 
     fn list(&mut self, mut fields: Map<String, Value>, origin: &Origin, head: &Head) {
@@ -276,24 +240,19 @@ impl Reader<'_> {
             return self.report_in(
                 origin,
                 FieldPath::root(),
-                Diagnostic::error("too-deep", message),
+                Diagnostic::error(yaml::TOO_DEEP, message),
             );
         }
         for name in fields
             .keys()
             .filter(|name| !LIST_FIELDS.contains(&name.as_str()))
         {
-            let kind = FaultKind::Unknown {
-                name: name.clone(),
-                meant: nearest(name, LIST_FIELDS).map(str::to_owned),
-                home: None,
-            };
             let path = FieldPath::root().child_owned(name.clone());
-            let error = Diagnostic::error(kind.code(), kind.to_string());
+            let error = unknown_field(name, nearest(name, LIST_FIELDS));
             let error = error.about(head.kind.as_str());
             self.report_key(origin, path, error);
         }
-        let item_kind = head.kind.strip_suffix(LIST).filter(|kind| !kind.is_empty());
+        let item_kind = head::item_kind(&head.kind);
         let lent = item_kind.map(|kind| (head.api_version.as_str(), kind));
         match fields.remove("items") {
             None | Some(Value::Null) => {}
@@ -318,24 +277,10 @@ impl Reader<'_> {
         head: Head,
     ) {
         let mut value = Value::Object(fields);
-        let namespace = namespace_of(kind, &head);
+        let namespace = head.namespace_of(kind);
         let label = kind::label(kind.name(), namespace.as_deref(), &head.name);
-        let mut is_good = true;
-        for fault in check(kind.schema(), &mut value) {
-            let is_unknown = matches!(fault.kind, FaultKind::Unknown { .. });
-            if is_unknown && head.from_dump {
-                self.pass_over_field(kind, &label, origin, fault.path, &fault.kind);
-                continue;
-            }
-            is_good = false;
-            let mut error = Diagnostic::error(fault.kind.code(), fault.kind.to_string());
-            error = error.about(label.as_str());
-            error.help = fault.kind.help();
-            match is_unknown {
-                true => self.report_key(origin, fault.path, error),
-                false => self.report_in(origin, fault.path, error),
-            }
-        }
+        let faults = check(kind.schema(), &mut value);
+        let mut is_good = self.admit_fields(kind, &label, faults, origin, &head);
         is_good &= self.admit_name(kind, &label, &value, origin, &head);
         is_good &= self.admit_identity(&label, kind.name(), namespace, origin, &head);
         if !is_good {
@@ -354,6 +299,34 @@ impl Reader<'_> {
                 self.report_in(origin, FieldPath::root(), error);
             }
         }
+    }
+
+    fn admit_fields(
+        &mut self,
+        kind: Kind,
+        label: &str,
+        faults: Vec<Fault>,
+        origin: &Origin,
+        head: &Head,
+    ) -> bool {
+        let mut is_good = true;
+        for fault in faults {
+            let is_unknown = matches!(fault.kind, FaultKind::Unknown { .. });
+            if is_unknown && head.from_dump {
+                self.pass_over_field(kind, label, origin, fault);
+                continue;
+            }
+            is_good = false;
+            self.report(|locator| {
+                let place = match is_unknown {
+                    true => locator.key_place(origin, &fault.path),
+                    false => locator.place(origin, &fault.path),
+                };
+                let error = fault.kind.diagnostic(kind.schema());
+                error.about(label).in_field(fault.path).at(place)
+            });
+        }
+        is_good
     }
 
     fn admit_name(
@@ -429,20 +402,13 @@ impl Reader<'_> {
         });
     }
 
-    fn pass_over_field(
-        &mut self,
-        kind: Kind,
-        label: &str,
-        origin: &Origin,
-        path: FieldPath,
-        fault: &FaultKind,
-    ) {
-        let shape = schema_path(&path);
-        let key = format!("{} {shape}", kind.name());
-        let message = format!("{fault}: {} {shape} was passed over", kind.name());
-        self.pass_over(key, origin, || {
-            let warning = Diagnostic::warning(fault.code(), message);
-            warning.about(label).in_field(path)
+    fn pass_over_field(&mut self, kind: Kind, label: &str, origin: &Origin, fault: Fault) {
+        let field = format!("{} {}", kind.name(), schema_path(&fault.path));
+        self.pass_over(field, origin, |field| {
+            let mut warning = fault.kind.diagnostic(kind.schema());
+            warning.severity = Severity::Warning;
+            warning.message = format!("{}: {field} was passed over", warning.message);
+            warning.about(label).in_field(fault.path)
         });
     }
 
@@ -453,13 +419,13 @@ impl Reader<'_> {
             "Kubernetes 1.36 has no {name} in {}",
             shortened(api_version)
         );
-        let namespace = namespace_of(kind, head);
+        let namespace = head.namespace_of(kind);
         let label = kind::label(name, namespace.as_deref(), &head.name);
         let path = FieldPath::root().child("apiVersion");
         if head.from_dump {
             let message = format!("{message}: it was passed over");
             let key = format!("{name} {api_version}");
-            return self.pass_over(key, origin, || {
+            return self.pass_over(key, origin, |_| {
                 let warning = Diagnostic::warning("unknown-version", message);
                 warning.about(label).in_field(path)
             });
@@ -478,14 +444,18 @@ impl Reader<'_> {
         self.report_in(origin, FieldPath::root(), error);
     }
 
-    fn pass_over(&mut self, key: String, origin: &Origin, first: impl FnOnce() -> Diagnostic) {
-        let entry = self.passed_over.entry(key);
-        let passed_over = entry.or_insert_with(|| PassedOver {
-            first: first(),
+    /// Counts what dumps hold and we don't read; only the first becomes a diagnostic.
+    fn pass_over(&mut self, key: String, origin: &Origin, first: impl FnOnce(&str) -> Diagnostic) {
+        if let Some(known) = self.passed_over.get_mut(&key) {
+            known.n_times += 1;
+            return;
+        }
+        let first = PassedOver {
+            first: first(&key),
             origin: origin.clone(),
-            n_times: 0,
-        });
-        passed_over.n_times += 1;
+            n_times: 1,
+        };
+        self.passed_over.insert(key, first);
     }
 
     fn report_at(&mut self, file: FileId, span: Span, diagnostic: Diagnostic) {
@@ -525,7 +495,11 @@ impl Reader<'_> {
             } = passed_over;
             let path = first.path.clone().unwrap_or_default();
             self.report(|locator| {
-                let mut warning = first.at(locator.key_place(&origin, &path));
+                let place = match first.code {
+                    UNKNOWN_FIELD => locator.key_place(&origin, &path),
+                    _ => locator.place(&origin, &path),
+                };
+                let mut warning = first.at(place);
                 if n_times > 1 {
                     warning.message = format!("{} ({n_times} times)", warning.message);
                 }
@@ -544,7 +518,6 @@ impl Reader<'_> {
     }
 }
 
-const LIST: &str = "List";
 const LIST_FIELDS: [&str; 4] = ["apiVersion", "kind", "metadata", "items"];
 const FIRST_HERE: &str = "first here";
 
@@ -559,23 +532,6 @@ fn not_text(file: &SourceFile) -> Option<(usize, String)> {
     // The YAML parser takes it for the end of the text.
     let at = file.text().find('\0')?;
     Some((at, format!("byte {at} is NUL: this is no text file")))
-}
-
-/// Whether a document came out of an API server: it, or the first item of a list, has a uid.
-fn is_dump(value: &Value) -> bool {
-    let has_uid = |value: &Value| value["metadata"]["uid"].is_string();
-    has_uid(value) || has_uid(&value["items"][0])
-}
-
-/// A list of objects: `List` itself, or a kind so named that has items.
-fn is_list(kind: &str, fields: &Map<String, Value>) -> bool {
-    let has_items = matches!(fields.get("items"), Some(Value::Array(_) | Value::Null));
-    kind == LIST || (kind.ends_with(LIST) && has_items)
-}
-
-fn namespace_of(kind: Kind, head: &Head) -> Option<String> {
-    let named = head.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
-    kind.is_namespaced().then(|| named.to_owned())
 }
 
 fn repeated_key(path: &FieldPath, is_dump: bool) -> Diagnostic {

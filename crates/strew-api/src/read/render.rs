@@ -51,11 +51,11 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
 fn subject(diagnostic: &Diagnostic) -> Option<String> {
     let path = diagnostic.path.as_ref().map(ToString::to_string);
     let path = path.filter(|path| !path.is_empty() && !diagnostic.message.starts_with(path));
-    match (&diagnostic.object, path) {
-        (Some(object), Some(path)) => Some(format!("{object}: {path}")),
-        (Some(object), None) => Some(object.clone()),
-        (None, path) => path,
-    }
+    let object = diagnostic.object.as_ref()?;
+    Some(match path {
+        Some(path) => format!("{object}: {path}"),
+        None => object.clone(),
+    })
 }
 
 /// Bytes of a line shown before and after the place; a line of a dump may have megabytes.
@@ -71,23 +71,24 @@ fn source_line<'a>(
     let file = sources.file(place.file);
     let text = file.text();
     let start = place.span.start;
-    let line_start = text[..start].rfind('\n').map_or(0, |at| at + 1);
-    let line_end = text[start..].find('\n').map_or(text.len(), |at| start + at);
-    let shown_start = match start - line_start > BEFORE_MAX {
-        true => floor_char_boundary(text, start - BEFORE_MAX),
-        false => line_start,
-    };
-    let shown_end = match line_end - start > AFTER_MAX {
-        true => floor_char_boundary(text, start + AFTER_MAX),
-        false => line_end,
-    };
+    let window_start = floor_char_boundary(text, start.saturating_sub(BEFORE_MAX));
+    let window_end = floor_char_boundary(text, start.saturating_add(AFTER_MAX));
+    let before = &text[window_start..start];
+    let line_start = before.rfind('\n').map(|end| window_start + end + 1);
+    let is_cut = line_start.is_none() && window_start > 0;
+    let shown_start = line_start.unwrap_or(window_start);
+    let rest = &text[start..window_end];
+    let shown_end = rest.find('\n').map_or(window_end, |end| start + end);
     let end = place.span.end.min(shown_end);
     let span = start - shown_start..end - shown_start;
     let label = Some(label).filter(|label| !label.is_empty());
     let snippet = Snippet::source(&text[shown_start..shown_end])
         .line_start(place.line as usize)
         .annotation(kind.span(span).label(label));
-    // The origin is told apart from the snippet, which would count columns from the cut.
+    if !is_cut {
+        return vec![snippet.path(file.name()).into()];
+    }
+    // A snippet with a path would count columns from the cut.
     let origin = Origin::path(file.name())
         .line(place.line as usize)
         .char_column(place.column as usize);

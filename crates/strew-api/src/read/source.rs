@@ -74,50 +74,55 @@ impl Sources {
     ///
     /// Cost: one pass over the text before it.
     pub fn place(&self, file: FileId, span: Span) -> Place {
-        self.place_after(LineStart::default(), file, span).0
+        self.place_after(Cursor::default(), file, span).0
     }
 
-    /// The same, counting lines from one that is known; and the line found.
-    pub(super) fn place_after(
-        &self,
-        known: LineStart,
-        file: FileId,
-        span: Span,
-    ) -> (Place, LineStart) {
+    /// The same, counting from a position that is known; and the position found.
+    pub(super) fn place_after(&self, known: Cursor, file: FileId, span: Span) -> (Place, Cursor) {
         let text = self.file(file).text();
         let start = floor_char_boundary(text, span.start);
-        let between = &text.as_bytes()[known.at.min(start)..start];
-        let line = match between.iter().rposition(|byte| *byte == b'\n') {
-            Some(last) => LineStart {
-                at: known.at + last + 1,
-                n_before: known.n_before + between.iter().filter(|byte| **byte == b'\n').count(),
-            },
-            None => known,
-        };
-        let content = match text[line.at..start].strip_prefix(BYTE_ORDER_MARK) {
-            Some(content) if line.at == 0 => content,
-            _ => &text[line.at..start],
-        };
-        let rest_of_line = text[start..].split('\n').next().unwrap_or_default();
-        let end_max = start + rest_of_line.trim_end().len();
+        let cursor = known.advanced(text, start);
+        let end = floor_char_boundary(text, span.end).max(start);
+        let first_line = text[start..end].split('\n').next().unwrap_or_default();
         let place = Place {
             file,
-            line: u32::try_from(line.n_before + 1).unwrap_or(u32::MAX),
-            column: u32::try_from(content.chars().count() + 1).unwrap_or(u32::MAX),
-            span: Span {
-                start,
-                end: floor_char_boundary(text, span.end).clamp(start, end_max),
-            },
+            line: u32::try_from(cursor.n_lines + 1).unwrap_or(u32::MAX),
+            column: u32::try_from(cursor.n_chars + 1).unwrap_or(u32::MAX),
+            span: Span::new(start, start + first_line.trim_end().len()),
         };
-        (place, line)
+        (place, cursor)
     }
 }
 
-/// Where a line begins, and how many are before it.
+/// A position in a file, and what is before it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct LineStart {
+pub(super) struct Cursor {
     pub(super) at: usize,
-    n_before: usize,
+    /// Whole lines in the file.
+    n_lines: usize,
+    /// Characters on its line.
+    n_chars: usize,
+}
+
+impl Cursor {
+    /// Moves on to `at`, which must be no less.
+    fn advanced(self, text: &str, at: usize) -> Self {
+        let between = &text[self.at..at];
+        let between = match between.strip_prefix(BYTE_ORDER_MARK) {
+            Some(content) if self.at == 0 => content,
+            _ => between,
+        };
+        let n_lines = between.bytes().filter(|byte| *byte == b'\n').count();
+        let (n_chars, line) = match between.rfind('\n') {
+            Some(end) => (0, &between[end + 1..]),
+            None => (self.n_chars, between),
+        };
+        Self {
+            at,
+            n_lines: self.n_lines + n_lines,
+            n_chars: n_chars + line.chars().count(),
+        }
+    }
 }
 
 /// U+FEFF, which some editors put first; it is no part of the content.

@@ -7,16 +7,24 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use granit_parser::{Event, Parser, ScalarStyle, StrInput};
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, StrInput};
 use serde_json::{Map, Value};
 
 use super::scalar;
 use super::source::Span;
 use super::tree::{Found, Occurrence};
-use crate::field::Step;
+use crate::field::{FieldPath, Step};
 
 /// Nesting allowed, aliases followed; serde_json's own limit for JSON.
 const DEPTH_MAX: usize = 127;
+
+/// The code of a document nested deeper than that.
+pub(super) const TOO_DEEP: &str = "too-deep";
+
+/// The message for it, in both formats.
+pub(super) fn too_deep_message() -> String {
+    format!("nested deeper than {DEPTH_MAX} levels")
+}
 
 /// Values that aliases and merges may add to a document: beyond any manifest, below any harm.
 const ALIASED_MAX: usize = 100_000;
@@ -35,6 +43,8 @@ pub(super) struct YamlFault {
     pub(super) help: Option<&'static str>,
     /// Where the key stood before, for a repeated one.
     pub(super) first: Option<Span>,
+    /// The field, for a repeated key.
+    pub(super) path: Option<FieldPath>,
 }
 
 /// A value and its place; subtrees with an anchor are shared.
@@ -323,9 +333,23 @@ impl Composer<'_> {
                 let message = repeated_key(&again.key);
                 let mut fault = YamlFault::new("duplicate-key", again.key_span, message);
                 fault.first = Some(first.key_span);
+                fault.path = Some(self.path().child_owned(again.key.clone()));
                 self.faults.push(fault);
             }
         }
+    }
+
+    /// The way to the value in hand.
+    fn path(&self) -> FieldPath {
+        let open = self.open.iter();
+        open.fold(FieldPath::root(), |path, open| match &open.kind {
+            OpenKind::Sequence(elements) => path.index(elements.len()),
+            OpenKind::Mapping { key: None, .. } => path,
+            OpenKind::Mapping {
+                key: Some((key, ..)),
+                ..
+            } => path.child_owned(key.clone()),
+        })
     }
 
     /// `<<: *defaults` adds the entries that are not there yet.
@@ -371,8 +395,11 @@ impl Composer<'_> {
             None => byte_of_char(self.yaml, marker.index()),
         };
         let at = at.min(self.yaml.len()) + self.offset;
-        let message = format!("not valid YAML: {}", error.info());
         let span = Span::new(at, at + 1);
+        if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
+            return too_deep(span);
+        }
+        let message = format!("not valid YAML: {}", error.info());
         self.with_template_hint(YamlFault::new("syntax", span, message))
     }
 
@@ -403,8 +430,7 @@ pub(super) fn repeated_key(key: &str) -> String {
 }
 
 fn too_deep(span: Span) -> YamlFault {
-    let message = format!("nested deeper than {DEPTH_MAX} levels");
-    YamlFault::new("too-deep", span, message)
+    YamlFault::new(TOO_DEEP, span, too_deep_message())
 }
 
 fn too_many_aliased(span: Span) -> YamlFault {
@@ -429,6 +455,7 @@ impl YamlFault {
             message: message.into(),
             help: None,
             first: None,
+            path: None,
         }
     }
 
