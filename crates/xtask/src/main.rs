@@ -1,5 +1,6 @@
 //! The project's own automation: `cargo xtask COMMAND`.
 
+mod ci;
 mod conform;
 
 use clap::{Parser, Subcommand};
@@ -15,6 +16,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run every check: format, clippy, docs, tests, conformance
+    Ci {
+        /// Run all stages, even after one has failed
+        #[arg(long)]
+        keep_going: bool,
+    },
     /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors (.jsonl, .jsonl.gz)
     Conform {
         /// Vector files; the project's own without any
@@ -27,6 +34,7 @@ enum Command {
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
+        Command::Ci { keep_going } => ci::run(keep_going),
         Command::Conform { files, show } => conform::run(files, show),
     }
 }
