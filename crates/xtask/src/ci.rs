@@ -44,6 +44,24 @@ const STAGES: &[Stage] = &[
         cargo: &["test", "--locked", "--workspace"],
         environment: &[],
     },
+    Stage {
+        name: "fuzz format",
+        cargo: &["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"],
+        environment: &[],
+    },
+    // The fuzz targets keep compiling; nothing is linked, so their library in C++ need not be built.
+    Stage {
+        name: "fuzz clippy",
+        cargo: &[
+            "clippy",
+            "--locked",
+            "--manifest-path",
+            "fuzz/Cargo.toml",
+            "--",
+            "-Dwarnings",
+        ],
+        environment: &[("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a")],
+    },
     // Optimised, as it is shipped: the answers must agree in the build that people run.
     Stage {
         name: "conform",
@@ -138,7 +156,7 @@ fn seconds(time: Duration) -> String {
 }
 
 /// The project's top folder.
-fn top() -> &'static Path {
+pub(crate) fn top() -> &'static Path {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
     crates
         .and_then(Path::parent)

@@ -2,6 +2,7 @@
 
 mod ci;
 mod conform;
+mod fuzz;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -30,11 +31,14 @@ enum Command {
         #[arg(long, default_value_t = 3)]
         show: usize,
     },
+    /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
+    Fuzz(fuzz::Fuzz),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Ci { keep_going } => ci::run(keep_going),
         Command::Conform { files, show } => conform::run(files, show),
+        Command::Fuzz(options) => fuzz::run(&options),
     }
 }
