@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::source::Span;
 use super::tree::{Found, Occurrence};
-use super::yaml::{TOO_DEEP, too_deep_message};
+use super::yaml::{KEY_LENGTH_MAX, REPEATED_MAX, TOO_DEEP, too_deep_message};
 use crate::field::{FieldPath, Step};
 
 /// A document that was read.
@@ -181,7 +181,11 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
         let mut fields = Map::new();
         let mut known = self.repeated.len();
         while let Some(key) = access.next_key::<String>()? {
-            if fields.contains_key(&key) {
+            if key.len() > KEY_LENGTH_MAX {
+                let message = format!("a key is longer than {KEY_LENGTH_MAX} bytes");
+                return Err(A::Error::custom(message));
+            }
+            if fields.contains_key(&key) && self.repeated.len() < REPEATED_MAX {
                 self.repeated.push(Vec::new());
             }
             let value = access.next_value_seed(ValueSeed {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::nearest::nearest;
 use super::schema::Schema;
+use super::source::floor_char_boundary;
 
 /// Declares the modelled kinds once: their objects, and what must be known to read them.
 macro_rules! kinds {
@@ -29,7 +30,8 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            const ALL: &[Self] = &[$(Self::$kind,)*];
+            /// All of them.
+            pub(super) const ALL: &[Self] = &[$(Self::$kind,)*];
 
             pub(super) fn name(self) -> &'static str {
                 match self {
@@ -185,11 +187,19 @@ impl KubeObject {
 
 /// `Deployment shop/web`, `Node a1`, or just the kind of an object without a name.
 pub(super) fn label(kind: &str, namespace: Option<&str>, name: &str) -> String {
-    match namespace {
+    let (kind, name) = (clipped(kind), clipped(name));
+    match namespace.map(clipped) {
         _ if name.is_empty() => kind.to_owned(),
         Some(namespace) => format!("{kind} {namespace}/{name}"),
         None => format!("{kind} {name}"),
     }
+}
+
+/// Bytes of a name in Kubernetes; a file may hold megabytes, which no message should repeat.
+const NAME_LENGTH_MAX: usize = 253;
+
+fn clipped(name: &str) -> &str {
+    &name[..floor_char_boundary(name, NAME_LENGTH_MAX)]
 }
 
 /// What `apiVersion` and `kind` say together.

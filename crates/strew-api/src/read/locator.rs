@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use super::document::{Document, Format, Origin};
 use super::json;
+use super::node::Node;
 use super::source::{Cursor, FileId, Place, Sources, Span};
 use super::tree::{Found, Occurrence};
-use super::yaml::{self, Node};
+use super::yaml;
 use crate::field::{FieldPath, Step};
 
 /// Finds the places of fields; remembers the last document, since questions come in rows.

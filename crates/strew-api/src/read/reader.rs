@@ -1,10 +1,10 @@
 //! Files into objects.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::check::{Fault, FaultKind, UNKNOWN_FIELD, check, describe, shortened, unknown_field};
+use super::check::{Fault, FaultKind, check, describe, shortened, unknown_field};
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::{self, Document, Format, Origin};
 use super::head::{self, Head, Lent, TypeFault};
@@ -12,9 +12,10 @@ use super::json;
 use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
 use super::locator::Locator;
 use super::nearest::nearest;
+use super::report::Report;
 use super::source::{FileId, SourceFile, Sources, Span};
 use super::yaml;
-use crate::field::{FieldPath, Step};
+use crate::field::{FieldError, FieldPath, Step};
 
 /// What the files hold, and everything wrong with them.
 #[derive(Debug, Default)]
@@ -44,49 +45,48 @@ impl Reading {
     }
 }
 
+impl Located {
+    /// A broken rule of the API server, at its place.
+    pub fn diagnose(&self, error: &FieldError, locator: &mut Locator<'_>) -> Diagnostic {
+        let place = locator.place(&self.origin, &error.path);
+        Diagnostic::from_field_error(error, self.object.label(), place)
+    }
+}
+
 /// Reads all files.
 ///
 /// An object with an error is left out: what would be said of it next, of a field that was only
 /// misspelt, would mislead.
 pub fn read(sources: &Sources) -> Reading {
     let mut reader = Reader {
-        locator: Locator::new(sources),
-        reading: Reading::default(),
-        n_left_out: 0,
+        objects: Vec::new(),
+        report: Report::new(sources),
         known: HashMap::new(),
-        passed_over: BTreeMap::new(),
     };
     for (id, file) in sources.iter() {
         reader.file(id, file);
     }
-    reader.finish()
+    Reading {
+        objects: reader.objects,
+        diagnostics: reader.report.finish(),
+    }
 }
-
-/// Problems reported of one question; what is beyond is counted.
-const DIAGNOSTICS_MAX: usize = 1000;
 
 /// Lists inside lists: `kubectl get` makes one level, tools that join dumps two.
 const LIST_DEPTH_MAX: usize = 4;
 
+/// Errors shown of one object: each place costs a pass over it.
+const OBJECT_ERRORS_MAX: usize = 100;
+
 struct Reader<'a> {
-    locator: Locator<'a>,
-    reading: Reading,
-    n_left_out: usize,
+    objects: Vec<Located>,
+    report: Report<'a>,
     known: HashMap<Identity, Origin>,
-    passed_over: BTreeMap<String, PassedOver>,
 }
 
 /// What can be there once only: group, kind, namespace, name.
 #[derive(PartialEq, Eq, Hash)]
 struct Identity(String, String, Option<String>, String);
-
-/// Something in dumps that was not read, said once.
-struct PassedOver {
-    /// The first, without its place.
-    first: Diagnostic,
-    origin: Origin,
-    n_times: usize,
-}
 
 impl Reader<'_> {
     fn file(&mut self, id: FileId, file: &SourceFile) {
@@ -94,12 +94,12 @@ impl Reader<'_> {
         if let Some((at, message)) = not_text(file) {
             let error = Diagnostic::error("not-text", message);
             let error = error.with_help("strew reads YAML and JSON in UTF-8");
-            return self.report_at(id, Span::new(at, at + 1), error);
+            return self.report.add_at(id, Span::new(at, at + 1), error);
         }
         let parts = document::parts(text);
         if parts.is_empty() {
             let warning = Diagnostic::warning("no-objects", "there is nothing in this file");
-            return self.report_at(id, Span::new(0, 0), warning);
+            return self.report.add_at(id, Span::new(0, 0), warning);
         }
         for part in parts {
             match part.format {
@@ -115,16 +115,19 @@ impl Reader<'_> {
                 Ok(read) => read,
                 Err(fault) => {
                     let error = Diagnostic::error(fault.code, fault.message);
-                    return self.report_at(file, Span::new(fault.at, fault.at + 1), error);
+                    return self
+                        .report
+                        .add_at(file, Span::new(fault.at, fault.at + 1), error);
                 }
             };
             let format = Format::Json;
             let span = read.span;
             let origin = Origin::document(file, Document { format, span });
+            let severity = severity_in(&read.value);
             read.repeated.dedup();
             for path in read.repeated {
-                let diagnostic = repeated_key(&path, head::is_dump(&read.value));
-                self.report(|locator| {
+                let diagnostic = repeated_key(&path);
+                self.report.add(severity, |locator| {
                     let first = locator.first_key_place(&origin, &path);
                     let diagnostic = diagnostic.with_related(first, FIRST_HERE);
                     diagnostic
@@ -143,23 +146,21 @@ impl Reader<'_> {
         };
         let value = composed.root.to_value();
         for fault in composed.faults {
-            let is_tolerated = fault.first.is_some() && head::is_dump(&value);
-            let severity = match is_tolerated {
-                true => Severity::Warning,
-                false => Severity::Error,
+            let severity = match fault.first {
+                Some(_) => severity_in(&value),
+                None => Severity::Error,
             };
             self.yaml_fault(file, fault, severity);
         }
-        self.locator.remember(file, part, composed.root);
+        self.report.remember(file, part, composed.root);
         self.object(value, &Origin::document(file, part), None);
     }
 
     fn yaml_fault(&mut self, file: FileId, fault: yaml::YamlFault, severity: Severity) {
         let mut diagnostic = Diagnostic::error(fault.code, fault.message);
-        diagnostic.severity = severity;
         diagnostic.help = fault.help.map(str::to_owned);
         diagnostic.path = fault.path;
-        self.report(|locator| {
+        self.report.add(severity, |locator| {
             if let Some(first) = fault.first {
                 let first = locator.place_of_span(file, first);
                 diagnostic = diagnostic.with_related(first, FIRST_HERE);
@@ -196,7 +197,8 @@ impl Reader<'_> {
                     kind.name(),
                 );
                 let path = FieldPath::root().child("kind");
-                self.report_in(origin, path, Diagnostic::error("unknown-kind", message));
+                self.report
+                    .add_in(origin, path, Diagnostic::error("unknown-kind", message));
             }
             Meaning::Other => self.other_object(origin, head),
         }
@@ -214,7 +216,8 @@ impl Reader<'_> {
                 TypeFault::Missing(name) => missing.push(name),
                 TypeFault::Mistyped(name, message) => {
                     let error = Diagnostic::error("wrong-type", message);
-                    self.report_in(origin, FieldPath::root().child(name), error);
+                    self.report
+                        .add_in(origin, FieldPath::root().child(name), error);
                 }
             }
         }
@@ -231,13 +234,14 @@ impl Reader<'_> {
             nearest(name, keys).map(|key| format!("{} should be {name:?}", shortened(key)))
         });
         error.help = meant;
-        self.report_in(origin, FieldPath::root().child(first), error);
+        self.report
+            .add_in(origin, FieldPath::root().child(first), error);
     }
 
     fn list(&mut self, mut fields: Map<String, Value>, origin: &Origin, head: &Head) {
         if origin.items.len() >= LIST_DEPTH_MAX {
             let message = format!("lists are nested deeper than {LIST_DEPTH_MAX} levels");
-            return self.report_in(
+            return self.report.add_in(
                 origin,
                 FieldPath::root(),
                 Diagnostic::error(yaml::TOO_DEEP, message),
@@ -250,7 +254,7 @@ impl Reader<'_> {
             let path = FieldPath::root().child_owned(name.clone());
             let error = unknown_field(name, nearest(name, LIST_FIELDS));
             let error = error.about(head.kind.as_str());
-            self.report_key(origin, path, error);
+            self.report.add_key(origin, path, error);
         }
         let item_kind = head::item_kind(&head.kind);
         let lent = item_kind.map(|kind| (head.api_version.as_str(), kind));
@@ -264,7 +268,8 @@ impl Reader<'_> {
             Some(other) => {
                 let message = format!("expected a list, found {}", describe(&other));
                 let error = Diagnostic::error("wrong-type", message).about(head.kind.as_str());
-                self.report_in(origin, FieldPath::root().child("items"), error);
+                self.report
+                    .add_in(origin, FieldPath::root().child("items"), error);
             }
         }
     }
@@ -277,6 +282,9 @@ impl Reader<'_> {
         head: Head,
     ) {
         let mut value = Value::Object(fields);
+        // The decoder wants a string where a list lent the type of a `null`.
+        value["apiVersion"] = kind.api_version().into();
+        value["kind"] = kind.name().into();
         let namespace = head.namespace_of(kind);
         let label = kind::label(kind.name(), namespace.as_deref(), &head.name);
         let faults = check(kind.schema(), &mut value);
@@ -287,7 +295,7 @@ impl Reader<'_> {
             return;
         }
         match kind.decode(value) {
-            Ok(object) => self.reading.objects.push(Located {
+            Ok(object) => self.objects.push(Located {
                 object,
                 origin: origin.clone(),
                 from_dump: head.from_dump,
@@ -296,7 +304,7 @@ impl Reader<'_> {
             Err(error) => {
                 let message = format!("can't be read as a {}: {error}", kind.name());
                 let error = Diagnostic::error("undecodable", message).about(label);
-                self.report_in(origin, FieldPath::root(), error);
+                self.report.add_in(origin, FieldPath::root(), error);
             }
         }
     }
@@ -309,15 +317,19 @@ impl Reader<'_> {
         origin: &Origin,
         head: &Head,
     ) -> bool {
-        let mut is_good = true;
+        let mut n_errors = 0;
         for fault in faults {
             let is_unknown = matches!(fault.kind, FaultKind::Unknown { .. });
             if is_unknown && head.from_dump {
                 self.pass_over_field(kind, label, origin, fault);
                 continue;
             }
-            is_good = false;
-            self.report(|locator| {
+            n_errors += 1;
+            if n_errors > OBJECT_ERRORS_MAX {
+                self.report.leave_out(Severity::Error);
+                continue;
+            }
+            self.report.add(Severity::Error, |locator| {
                 let place = match is_unknown {
                     true => locator.key_place(origin, &fault.path),
                     false => locator.place(origin, &fault.path),
@@ -326,7 +338,7 @@ impl Reader<'_> {
                 error.about(label).in_field(fault.path).at(place)
             });
         }
-        is_good
+        n_errors == 0
     }
 
     fn admit_name(
@@ -351,7 +363,7 @@ impl Reader<'_> {
         }
         let path = FieldPath::root().child("metadata.name");
         let error = Diagnostic::error("no-name", "metadata.name is missing");
-        self.report_in(origin, path, error.about(label));
+        self.report.add_in(origin, path, error.about(label));
         false
     }
 
@@ -376,7 +388,7 @@ impl Reader<'_> {
         let path = FieldPath::root().child("metadata.name");
         let error = Diagnostic::error("duplicate-object", format!("{label} is there twice"));
         let error = error.about(label);
-        self.report(|locator| {
+        self.report.add(Severity::Error, |locator| {
             let error = error.with_related(locator.place(&first, &path), FIRST_HERE);
             error.at(locator.place(origin, &path)).in_field(path)
         });
@@ -395,7 +407,7 @@ impl Reader<'_> {
             namespace: head.namespace,
             name: head.name,
         };
-        self.reading.objects.push(Located {
+        self.objects.push(Located {
             object: KubeObject::Other(Box::new(other)),
             origin: origin.clone(),
             from_dump: head.from_dump,
@@ -404,7 +416,7 @@ impl Reader<'_> {
 
     fn pass_over_field(&mut self, kind: Kind, label: &str, origin: &Origin, fault: Fault) {
         let field = format!("{} {}", kind.name(), schema_path(&fault.path));
-        self.pass_over(field, origin, |field| {
+        self.report.pass_over(field, origin, |field| {
             let mut warning = fault.kind.diagnostic(kind.schema());
             warning.severity = Severity::Warning;
             warning.message = format!("{}: {field} was passed over", warning.message);
@@ -425,14 +437,14 @@ impl Reader<'_> {
         if head.from_dump {
             let message = format!("{message}: it was passed over");
             let key = format!("{name} {api_version}");
-            return self.pass_over(key, origin, |_| {
+            return self.report.pass_over(key, origin, |_| {
                 let warning = Diagnostic::warning("unknown-version", message);
                 warning.about(label).in_field(path)
             });
         }
         let error = Diagnostic::error("unknown-version", message).about(label);
         let error = error.with_help(format!("use apiVersion: {served}"));
-        self.report_in(origin, path, error);
+        self.report.add_in(origin, path, error);
     }
 
     fn report_no_object(&mut self, value: &Value, origin: &Origin) {
@@ -441,80 +453,7 @@ impl Reader<'_> {
         if value.is_array() {
             error = error.with_help("give each object a document of its own, or use `kind: List`");
         }
-        self.report_in(origin, FieldPath::root(), error);
-    }
-
-    /// Counts what dumps hold and we don't read; only the first becomes a diagnostic.
-    fn pass_over(&mut self, key: String, origin: &Origin, first: impl FnOnce(&str) -> Diagnostic) {
-        if let Some(known) = self.passed_over.get_mut(&key) {
-            known.n_times += 1;
-            return;
-        }
-        let first = PassedOver {
-            first: first(&key),
-            origin: origin.clone(),
-            n_times: 1,
-        };
-        self.passed_over.insert(key, first);
-    }
-
-    fn report_at(&mut self, file: FileId, span: Span, diagnostic: Diagnostic) {
-        self.report(|locator| diagnostic.at(locator.place_of_span(file, span)));
-    }
-
-    /// Reports a field whose value is wrong.
-    fn report_in(&mut self, origin: &Origin, path: FieldPath, diagnostic: Diagnostic) {
-        self.report(|locator| diagnostic.at(locator.place(origin, &path)).in_field(path));
-    }
-
-    /// Reports a field that should not be there.
-    fn report_key(&mut self, origin: &Origin, path: FieldPath, diagnostic: Diagnostic) {
-        self.report(|locator| {
-            diagnostic
-                .at(locator.key_place(origin, &path))
-                .in_field(path)
-        });
-    }
-
-    /// Places are looked up only for what will be shown.
-    fn report(&mut self, diagnostic: impl FnOnce(&mut Locator<'_>) -> Diagnostic) {
-        if self.reading.diagnostics.len() >= DIAGNOSTICS_MAX {
-            self.n_left_out += 1;
-            return;
-        }
-        let diagnostic = diagnostic(&mut self.locator);
-        self.reading.diagnostics.push(diagnostic);
-    }
-
-    fn finish(mut self) -> Reading {
-        for passed_over in std::mem::take(&mut self.passed_over).into_values() {
-            let PassedOver {
-                first,
-                origin,
-                n_times,
-            } = passed_over;
-            let path = first.path.clone().unwrap_or_default();
-            self.report(|locator| {
-                let place = match first.code {
-                    UNKNOWN_FIELD => locator.key_place(&origin, &path),
-                    _ => locator.place(&origin, &path),
-                };
-                let mut warning = first.at(place);
-                if n_times > 1 {
-                    warning.message = format!("{} ({n_times} times)", warning.message);
-                }
-                warning
-            });
-        }
-        self.reading
-            .diagnostics
-            .sort_by_key(|diagnostic| diagnostic.place);
-        if self.n_left_out > 0 {
-            let message = format!("{} more problems are not listed", self.n_left_out);
-            let error = Diagnostic::error("too-many", message);
-            self.reading.diagnostics.push(error);
-        }
-        self.reading
+        self.report.add_in(origin, FieldPath::root(), error);
     }
 }
 
@@ -534,16 +473,20 @@ fn not_text(file: &SourceFile) -> Option<(usize, String)> {
     Some((at, format!("byte {at} is NUL: this is no text file")))
 }
 
-fn repeated_key(path: &FieldPath, is_dump: bool) -> Diagnostic {
+/// How bad a mistake of little harm is: a dump is as it is.
+fn severity_in(value: &Value) -> Severity {
+    match head::is_dump(value) {
+        true => Severity::Warning,
+        false => Severity::Error,
+    }
+}
+
+fn repeated_key(path: &FieldPath) -> Diagnostic {
     let key = match path.steps().last() {
         Some(Step::Name(name)) => name,
         _ => "",
     };
-    let message = yaml::repeated_key(key);
-    match is_dump {
-        true => Diagnostic::warning("duplicate-key", message),
-        false => Diagnostic::error("duplicate-key", message),
-    }
+    Diagnostic::error("duplicate-key", yaml::repeated_key(key))
 }
 
 /// The path with its indexes left open: `spec.containers[].imagee`.

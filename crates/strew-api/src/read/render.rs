@@ -38,7 +38,8 @@ fn group<'a>(diagnostic: &'a Diagnostic, sources: &'a Sources) -> Group<'a> {
         let kind = AnnotationKind::Context;
         group = group.elements(source_line(related.place, sources, kind, &related.label));
     }
-    if let Some(subject) = subject(diagnostic) {
+    if let Some(mut subject) = subject(diagnostic) {
+        subject.truncate(floor_char_boundary(&subject, SUBJECT_MAX));
         group = group.element(Level::NOTE.message(normalize_untrusted_str(&subject)));
     }
     if let Some(help) = &diagnostic.help {
@@ -57,6 +58,9 @@ fn subject(diagnostic: &Diagnostic) -> Option<String> {
         None => object.clone(),
     })
 }
+
+/// Bytes of an object and a path: enough for the longest names that Kubernetes allows.
+const SUBJECT_MAX: usize = 1000;
 
 /// Bytes of a line shown before and after the place; a line of a dump may have megabytes.
 const BEFORE_MAX: usize = 60;

@@ -36,22 +36,37 @@ pub(super) enum Shape {
     Object(Fields),
 }
 
-/// The fields of an object, in the order of their names.
+/// The fields of an object.
 #[derive(Debug, Default)]
-pub(super) struct Fields(Vec<(String, ShapeId)>);
+pub(super) struct Fields {
+    /// In the order of their names.
+    by_name: Vec<(String, ShapeId)>,
+    /// Times that must be there: of all types only time has no zero value in k8s-openapi.
+    required_times: Vec<String>,
+    is_resource: bool,
+}
 
 impl Fields {
     /// The field, with the schema's own copy of its name.
     pub(super) fn get(&self, name: &str) -> Option<(&str, ShapeId)> {
         let at = self
-            .0
+            .by_name
             .binary_search_by(|(known, _)| known.as_str().cmp(name));
-        let (known, id) = &self.0[at.ok()?];
+        let (known, id) = &self.by_name[at.ok()?];
         Some((known, *id))
     }
 
+    /// A whole Kubernetes object, as in `volumeClaimTemplates`.
+    pub(super) fn is_resource(&self) -> bool {
+        self.is_resource
+    }
+
+    pub(super) fn required_times(&self) -> &[String] {
+        &self.required_times
+    }
+
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(name, _)| name.as_str())
+        self.by_name.iter().map(|(name, _)| name.as_str())
     }
 }
 
@@ -97,7 +112,7 @@ impl Schema {
                         if fields.get(name).is_some() {
                             homes.push(format!("{path}{name}"));
                         }
-                        let children = fields.0.iter().filter(|(name, _)| name != "status");
+                        let children = fields.by_name.iter().filter(|(name, _)| name != "status");
                         below.extend(children.map(|(name, id)| (*id, format!("{path}{name}."))));
                     }
                     Shape::List(element) => {
@@ -179,6 +194,16 @@ impl<'a> Builder<'a> {
         }
     }
 
+    fn required_times(&self, json: &Value, fields: &[(String, ShapeId)]) -> Vec<String> {
+        let required = json["required"].as_array().into_iter().flatten();
+        let required: Vec<_> = required.filter_map(Value::as_str).collect();
+        let times = fields.iter().filter(|(name, id)| {
+            let is_time = matches!(self.shapes[id.0], Shape::Timestamp);
+            is_time && required.contains(&name.as_str())
+        });
+        times.map(|(name, _)| name.clone()).collect()
+    }
+
     fn object(&mut self, json: &'a Value) -> Shape {
         if let Some(properties) = json["properties"].as_object() {
             let fields = properties.iter();
@@ -186,7 +211,13 @@ impl<'a> Builder<'a> {
                 .map(|(name, json)| (name.clone(), self.shape(json)))
                 .collect();
             fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-            return Shape::Object(Fields(fields));
+            return Shape::Object(Fields {
+                required_times: self.required_times(json, &fields),
+                is_resource: ["apiVersion", "kind", "metadata"]
+                    .iter()
+                    .all(|name| properties.contains_key(*name)),
+                by_name: fields,
+            });
         }
         match &json["additionalProperties"] {
             values @ Value::Object(_) => Shape::Map(self.shape(values)),

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, StrInput};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::node::{Content, Entry, Node};
 use super::scalar;
 use super::source::Span;
-use super::tree::{Found, Occurrence};
-use crate::field::{FieldPath, Step};
+use crate::field::FieldPath;
 
 /// Nesting allowed, aliases followed; serde_json's own limit for JSON.
 const DEPTH_MAX: usize = 127;
@@ -47,30 +47,6 @@ pub(super) struct YamlFault {
     pub(super) path: Option<FieldPath>,
 }
 
-/// A value and its place; subtrees with an anchor are shared.
-pub(super) struct Node {
-    span: Span,
-    content: Content,
-    /// Values in it, aliases followed.
-    size: usize,
-    /// Levels below it, aliases followed.
-    height: usize,
-}
-
-enum Content {
-    Scalar(Value),
-    Sequence(Vec<Rc<Node>>),
-    Mapping(Vec<Entry>),
-}
-
-#[derive(Clone)]
-struct Entry {
-    key: String,
-    key_span: Span,
-    is_merge: bool,
-    value: Rc<Node>,
-}
-
 /// Reads the document in `part`; spans count from the beginning of `text`.
 ///
 /// # Errors
@@ -101,7 +77,11 @@ pub(super) fn compose(text: &str, part: Span) -> Result<YamlDocument, YamlFault>
     })
 }
 
-const KEY_LENGTH_MAX: usize = 16 * 1024;
+/// Bytes of a key, in both formats; no key of Kubernetes is longer than 317.
+pub(super) const KEY_LENGTH_MAX: usize = 16 * 1024;
+
+/// Repeated keys noted in one document, in both formats: finding their places takes time.
+pub(super) const REPEATED_MAX: usize = 20;
 
 struct Composer<'a> {
     parser: Parser<'a, StrInput<'a>>,
@@ -329,7 +309,8 @@ impl Composer<'_> {
         order.sort_by(|a, b| entries[*a].key.cmp(&entries[*b].key));
         for pair in order.windows(2) {
             let (first, again) = (&entries[pair[0]], &entries[pair[1]]);
-            if first.key == again.key && !first.is_merge {
+            let is_repeated = first.key == again.key && !first.is_merge;
+            if is_repeated && self.faults.len() < REPEATED_MAX {
                 let message = repeated_key(&again.key);
                 let mut fault = YamlFault::new("duplicate-key", again.key_span, message);
                 fault.first = Some(first.key_span);
@@ -463,115 +444,4 @@ impl YamlFault {
         self.help = Some(help);
         self
     }
-}
-
-impl Node {
-    fn scalar(value: Value, span: Span) -> Self {
-        Self {
-            span,
-            content: Content::Scalar(value),
-            size: 1,
-            height: 0,
-        }
-    }
-
-    fn collection(content: Content, span: Span) -> Self {
-        let mut node = Self {
-            span,
-            content,
-            size: 1,
-            height: 0,
-        };
-        let (size, height) = node.children().fold((1usize, 0), |(size, height), child| {
-            (
-                size.saturating_add(child.size),
-                height.max(child.height + 1),
-            )
-        });
-        node.size = size;
-        node.height = height;
-        node
-    }
-
-    fn children(&self) -> impl Iterator<Item = &Node> {
-        let (elements, entries): (&[Rc<Node>], &[Entry]) = match &self.content {
-            Content::Scalar(_) => (&[], &[]),
-            Content::Sequence(elements) => (elements, &[]),
-            Content::Mapping(entries) => (&[], entries),
-        };
-        let values = entries.iter().map(|entry| &*entry.value);
-        elements.iter().map(|element| &**element).chain(values)
-    }
-
-    /// The JSON value, aliases expanded; depth and size were bounded by [`compose`].
-    pub(super) fn to_value(&self) -> Value {
-        match &self.content {
-            Content::Scalar(value) => value.clone(),
-            Content::Sequence(elements) => {
-                elements.iter().map(|element| element.to_value()).collect()
-            }
-            Content::Mapping(entries) => {
-                let mut fields = Map::with_capacity(entries.len());
-                for entry in entries {
-                    fields.insert(entry.key.clone(), entry.value.to_value());
-                }
-                Value::Object(fields)
-            }
-        }
-    }
-
-    /// Follows `steps` from here.
-    pub(super) fn find(&self, steps: &[Step], which: Occurrence) -> Found {
-        let mut node = self;
-        let mut key = None;
-        let mut n_found = 0;
-        for step in steps {
-            let child = match (step, &node.content) {
-                (Step::Index(index), Content::Sequence(elements)) => {
-                    elements.get(*index).map(|element| (None, &**element))
-                }
-                (Step::Name(name), Content::Mapping(entries)) => entry(entries, name, which),
-                (Step::Key(name), Content::Mapping(entries)) => entry(entries, name, which),
-                _ => None,
-            };
-            let Some((child_key, child)) = child else {
-                break;
-            };
-            key = child_key;
-            node = child;
-            n_found += 1;
-        }
-        let is_collection = !matches!(node.content, Content::Scalar(_));
-        Found {
-            key,
-            value: node.shown(),
-            is_collection,
-            is_complete: n_found == steps.len(),
-        }
-    }
-
-    /// A collection begins with its first key or element.
-    fn shown(&self) -> Span {
-        match &self.content {
-            Content::Mapping(entries) => match entries.first() {
-                Some(entry) if entry.key_span.start >= self.span.start => entry.key_span,
-                _ => Span::new(self.span.start, self.span.start + 1),
-            },
-            Content::Sequence(_) => Span::new(self.span.start, self.span.start + 1),
-            Content::Scalar(_) => self.span,
-        }
-    }
-}
-
-fn entry<'a>(
-    entries: &'a [Entry],
-    name: &str,
-    which: Occurrence,
-) -> Option<(Option<Span>, &'a Node)> {
-    let mut matching = entries.iter().filter(|entry| entry.key == name);
-    let entry = match which {
-        Occurrence::First => matching.next(),
-        Occurrence::Last => matching.next_back(),
-    }?;
-    Some((Some(entry.key_span), &entry.value))
 }

@@ -177,16 +177,23 @@ fn yaml_bombs() {
 #[test]
 fn ten_megabytes_on_a_line() {
     let long = "x".repeat(10_000_000);
+    // Where only messages could grow, a megabyte shows it.
+    let shorter = "x".repeat(1_000_000);
     let json = format!(
         "{{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {{\"name\": \"a\", \"annotations\": {{\"a\": \"{long}\"}}}}, \"spec\": {{\"nodeNmae\": \"{long}\"}}}}"
     );
     let yaml = format!(
         "apiVersion: v1\nkind: Pod\nmetadata: {{name: a, annotations: {{a: {long}}}, lables: {{}} }}"
     );
-    let key = format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  \"{long}\": 1\n");
+    let key =
+        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  \"{shorter}\": 1\n");
     let wrong =
-        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  priority: {long}\n");
-    for input in [json, yaml, key, wrong] {
+        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  priority: {shorter}\n");
+    let name = format!(
+        "{{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {{\"name\": \"{shorter}\"}}, \"spec\": 1}}"
+    );
+    let json_key = format!("{{\"apiVersion\": \"v1\", \"{shorter}\": 1}}");
+    for input in [json, yaml, key, wrong, name, json_key] {
         let sources = sources_of(input);
         let reading = read(&sources);
         assert_eq!(reading.diagnostics.len(), 1);
@@ -209,6 +216,44 @@ fn thousands_of_problems() {
         reading.diagnostics[1000].message,
         "4000 more problems are not listed"
     );
+}
+
+#[test]
+fn thousands_of_problems_in_an_object() {
+    let containers = r#"{"name": "x", "novel": 1},"#.repeat(5000);
+    let pod = |uid: &str, last: &str| {
+        let metadata = format!(r#"{{"name": "a"{uid}}}"#);
+        format!(
+            r#"{{"apiVersion": "v1", "kind": "Pod", "metadata": {metadata}, "spec": {{"containers": [{containers}{last}]}}}}"#
+        )
+    };
+    let by_hand = read(&sources_of(pod("", "{}")));
+    assert_eq!(by_hand.diagnostics.len(), 101);
+    assert_eq!(
+        by_hand.diagnostics[100].message,
+        "4900 more problems are not listed"
+    );
+    // In a dump they are one warning, and hide no error behind them.
+    let dump = read(&sources_of(pod(r#", "uid": "1""#, r#"{"name": 3}"#)));
+    let codes: Vec<_> = dump
+        .diagnostics
+        .iter()
+        .map(|diagnostic| diagnostic.code)
+        .collect();
+    assert_eq!(codes, ["unknown-field", "wrong-type"]);
+}
+
+#[test]
+fn thousands_of_repeated_keys() {
+    let fields: String = (0..20_000)
+        .map(|key| format!("\"{0}\": 1, \"{0}\": 2, ", key))
+        .collect();
+    for kind in ["\"kind\"", "kind"] {
+        let reading = read(&sources_of(format!(
+            "{{{kind}: \"Pod\", {fields}\"a\": 1}}"
+        )));
+        assert_eq!(reading.diagnostics.len(), 21);
+    }
 }
 
 /// Each prefix, and each single byte changed, of a document with everything in it.

@@ -290,6 +290,18 @@ fn locates_any_field_or_its_nearest_ancestor() {
 }
 
 #[test]
+fn knows_a_template() {
+    check(
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .Release.Name }}\n---\n{{- if .Values.x }}\n",
+        r#"|in:4:10: error[syntax]: an object or a list can't be a key
+           |  help: this looks like a template; render it first, as `helm template` does
+           |in:6:3: error[syntax]: not valid YAML: "-" is only valid inside a block
+           |  help: this looks like a template; render it first, as `helm template` does
+        "#,
+    );
+}
+
+#[test]
 fn renders_as_rustc_does() {
     let mut sources = Sources::new();
     let web = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n";

@@ -1,0 +1,147 @@
+//! A YAML document as a tree that knows its places.
+
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+
+use super::source::Span;
+use super::tree::{Found, Occurrence};
+use crate::field::Step;
+
+/// A value and its place; subtrees with an anchor are shared.
+pub(super) struct Node {
+    pub(super) span: Span,
+    pub(super) content: Content,
+    /// Values in it, aliases followed.
+    pub(super) size: usize,
+    /// Levels below it, aliases followed.
+    pub(super) height: usize,
+}
+
+/// What a node is.
+pub(super) enum Content {
+    Scalar(Value),
+    Sequence(Vec<Rc<Node>>),
+    Mapping(Vec<Entry>),
+}
+
+/// A key and its value.
+#[derive(Clone)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) key_span: Span,
+    /// The key is a plain `<<`.
+    pub(super) is_merge: bool,
+    pub(super) value: Rc<Node>,
+}
+
+impl Node {
+    pub(super) fn scalar(value: Value, span: Span) -> Self {
+        Self {
+            span,
+            content: Content::Scalar(value),
+            size: 1,
+            height: 0,
+        }
+    }
+
+    pub(super) fn collection(content: Content, span: Span) -> Self {
+        let mut node = Self {
+            span,
+            content,
+            size: 1,
+            height: 0,
+        };
+        let (size, height) = node.children().fold((1usize, 0), |(size, height), child| {
+            (
+                size.saturating_add(child.size),
+                height.max(child.height + 1),
+            )
+        });
+        node.size = size;
+        node.height = height;
+        node
+    }
+
+    fn children(&self) -> impl Iterator<Item = &Node> {
+        let (elements, entries): (&[Rc<Node>], &[Entry]) = match &self.content {
+            Content::Scalar(_) => (&[], &[]),
+            Content::Sequence(elements) => (elements, &[]),
+            Content::Mapping(entries) => (&[], entries),
+        };
+        let values = entries.iter().map(|entry| &*entry.value);
+        elements.iter().map(|element| &**element).chain(values)
+    }
+
+    /// The JSON value, aliases expanded; depth and size were bounded by [`compose`](super::yaml::compose).
+    pub(super) fn to_value(&self) -> Value {
+        match &self.content {
+            Content::Scalar(value) => value.clone(),
+            Content::Sequence(elements) => {
+                elements.iter().map(|element| element.to_value()).collect()
+            }
+            Content::Mapping(entries) => {
+                let mut fields = Map::with_capacity(entries.len());
+                for entry in entries {
+                    fields.insert(entry.key.clone(), entry.value.to_value());
+                }
+                Value::Object(fields)
+            }
+        }
+    }
+
+    /// Follows `steps` from here.
+    pub(super) fn find(&self, steps: &[Step], which: Occurrence) -> Found {
+        let mut node = self;
+        let mut key = None;
+        let mut n_found = 0;
+        for step in steps {
+            let child = match (step, &node.content) {
+                (Step::Index(index), Content::Sequence(elements)) => {
+                    elements.get(*index).map(|element| (None, &**element))
+                }
+                (Step::Name(name), Content::Mapping(entries)) => entry(entries, name, which),
+                (Step::Key(name), Content::Mapping(entries)) => entry(entries, name, which),
+                _ => None,
+            };
+            let Some((child_key, child)) = child else {
+                break;
+            };
+            key = child_key;
+            node = child;
+            n_found += 1;
+        }
+        let is_collection = !matches!(node.content, Content::Scalar(_));
+        Found {
+            key,
+            value: node.shown(),
+            is_collection,
+            is_complete: n_found == steps.len(),
+        }
+    }
+
+    /// A collection begins with its first key or element.
+    fn shown(&self) -> Span {
+        match &self.content {
+            Content::Mapping(entries) => match entries.first() {
+                Some(entry) if entry.key_span.start >= self.span.start => entry.key_span,
+                _ => Span::new(self.span.start, self.span.start + 1),
+            },
+            Content::Sequence(_) => Span::new(self.span.start, self.span.start + 1),
+            Content::Scalar(_) => self.span,
+        }
+    }
+}
+
+fn entry<'a>(
+    entries: &'a [Entry],
+    name: &str,
+    which: Occurrence,
+) -> Option<(Option<Span>, &'a Node)> {
+    let mut matching = entries.iter().filter(|entry| entry.key == name);
+    let entry = match which {
+        Occurrence::First => matching.next(),
+        Occurrence::Last => matching.next_back(),
+    }?;
+    Some((Some(entry.key_span), &entry.value))
+}
