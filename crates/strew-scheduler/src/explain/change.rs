@@ -469,6 +469,7 @@ fn start_pod(
         labels: Labels::new(labels.to_vec()),
         owner: None,
         terminating: false,
+        history: strew_cluster::PodHistory::default(),
         node: Some(node),
         spec: PodSpec::default(),
     });

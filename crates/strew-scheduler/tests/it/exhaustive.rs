@@ -75,6 +75,7 @@ fn pod_fact(uid: &str, labels: Labels, node: Option<Symbol>, spec: PodSpec) -> P
         labels,
         owner: None,
         terminating: false,
+        history: strew_cluster::PodHistory::default(),
         node,
         spec,
     }

@@ -288,6 +288,7 @@ impl World {
             labels: Labels::new(labels),
             owner: self.dice.chance(1, 3).then_some(owner),
             terminating: self.dice.chance(1, 8),
+            history: strew_cluster::PodHistory::default(),
             node: bound.then(|| self.node_name()),
             spec: self.spec(),
         };
@@ -319,6 +320,7 @@ impl World {
             labels: tables.labels(key.labels).clone(),
             owner: key.owner,
             terminating: false,
+            history: strew_cluster::PodHistory::default(),
             node: None,
             spec: tables.spec(key.spec).clone(),
         }
