@@ -1,6 +1,35 @@
-//! strew
+//! strew spreads workloads over failure domains, says why, and proves it before you ship.
+//!
+//! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
+//! (what there is), [`load`] (objects, admitted), [`world`] (the cluster of them), [`deploy`] (pods onto nodes),
+//! [`simulation`], [`spread`] and [`usage`] (the result as values), [`report`] (for programs), [`text`] (for people),
+//! [`simulate`] and [`explain`] (the commands), [`explain_output`], [`terminal`], [`failure`].
 
-#[allow(dead_code, reason = "the command that shows it is not wired yet")]
+mod arguments;
+mod deploy;
+mod explain;
+mod explain_output;
 mod explain_text;
+mod failure;
+mod inputs;
+mod label_query;
+mod load;
+mod nodes;
+mod progress;
+mod report;
+mod simulate;
+mod simulation;
+mod spread;
+mod terminal;
+mod text;
+mod typename;
+mod usage;
+mod version;
+mod workload;
+mod world;
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(arguments::run(std::env::args_os().collect()))
+}

@@ -209,7 +209,14 @@ impl SetDefaults for Node {
 }
 
 impl SetDefaults for Namespace {
-    fn set_defaults(&mut self) {}
+    /// Every namespace has its name as a label, which namespace selectors ask for.
+    /// Source: `SetDefaults_Namespace`.
+    fn set_defaults(&mut self) {
+        if let Some(name) = self.metadata.name.clone().filter(|name| !name.is_empty()) {
+            let labels = self.metadata.labels.get_or_insert_default();
+            labels.insert("kubernetes.io/metadata.name".to_string(), name);
+        }
+    }
 }
 
 impl SetDefaults for PriorityClass {

@@ -1,0 +1,215 @@
+//! The command line: its words, and which command they mean.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use crate::failure::Failure;
+use crate::nodes::NodeArgs;
+use crate::terminal::{self, Terminal};
+use crate::{explain, simulate, version};
+
+/// Pods over failure domains: where they go, why, and what would change it.
+#[derive(Parser, Debug)]
+#[command(
+    name = "strew",
+    version,
+    propagate_version = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Global {
+    /// Colour the output
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Global options"
+    )]
+    pub(crate) color: When,
+    /// Draw with ASCII characters only
+    #[arg(long, global = true, help_heading = "Global options")]
+    pub(crate) ascii: bool,
+    /// Say more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Global options")]
+    pub(crate) verbose: u8,
+    /// Say only the result
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Global options"
+    )]
+    pub(crate) quiet: bool,
+}
+
+/// When to colour.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// On a terminal, unless NO_COLOR is set; with CLICOLOR_FORCE everywhere
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Put the pods of manifests or of a cluster dump onto nodes, and show how they spread
+    Simulate(simulate::SimulateArgs),
+    /// Say why a pod is where it is, or why it is nowhere
+    Explain(explain::ExplainArgs),
+    /// Print a completion script for a shell
+    Completion {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the version, and the version of Kubernetes whose decisions are matched
+    Version(version::VersionArgs),
+}
+
+/// Which files, and which nodes beside theirs.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct WorldArgs {
+    /// More files; the same as naming them as arguments
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub(crate) filename: Vec<String>,
+    /// Read directories with all that is below them
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// Whose choices: those of kube-scheduler 1.36 with its quirks, or strew's own
+    #[arg(long, value_name = "WHOSE", default_value = "1.36")]
+    pub(crate) compat: CompatArg,
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+}
+
+/// The values of `--compat`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CompatArg {
+    /// kube-scheduler v1.36.3, to the tie
+    #[value(name = "1.36")]
+    V1_36,
+    /// strew's own choices; each difference is in the docs
+    Strew,
+}
+
+impl CompatArg {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V1_36 => "1.36",
+            Self::Strew => "strew",
+        }
+    }
+}
+
+/// What a command needs beside its own arguments.
+pub(crate) struct Context {
+    pub(crate) global: Global,
+    pub(crate) terminal: Terminal,
+    /// How the program was called: `strew` or `kubectl strew`.
+    pub(crate) program: &'static str,
+}
+
+/// Runs a command line and returns the exit code.
+pub(crate) fn run(args: Vec<OsString>) -> u8 {
+    let program = program_name(args.first());
+    let matches = match command(program).try_get_matches_from(args) {
+        Ok(matches) => matches,
+        Err(error) => return usage_exit(&error),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => return usage_exit(&error),
+    };
+    terminal::choose_color(cli.global.color);
+    let context = Context {
+        terminal: Terminal::of(&cli.global),
+        global: cli.global,
+        program,
+    };
+    let done = match cli.command {
+        Command::Simulate(args) => simulate::run(&args, &context),
+        Command::Explain(args) => explain::run(&args, &context),
+        Command::Completion { shell } => complete(shell, program),
+        Command::Version(args) => version::run(&args),
+    };
+    done.unwrap_or_else(|failure: Failure| failure.report(&context))
+}
+
+/// kubectl runs plugins under the name `kubectl-NAME`.
+fn program_name(arg: Option<&OsString>) -> &'static str {
+    let stem = arg.and_then(|arg| Path::new(arg).file_stem());
+    match stem.is_some_and(|stem| stem == "kubectl-strew") {
+        true => "kubectl strew",
+        false => "strew",
+    }
+}
+
+fn command(program: &'static str) -> clap::Command {
+    let examples = |text: &str| text.replace("PROGRAM", program);
+    Cli::command()
+        .bin_name(program)
+        .after_help(examples(
+            "Examples:
+  PROGRAM simulate app.yaml --zones 3 --nodes 12    where would these pods go?
+  PROGRAM explain pod/web-7 -n shop dump.json       why is this pod Pending?
+
+Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input or usage;
+3 something outside failed; 130 interrupted.",
+        ))
+        .mut_subcommand("simulate", |c| c.after_help(examples(simulate::EXAMPLES)))
+        .mut_subcommand("explain", |c| {
+            c.after_help(examples(explain::EXAMPLES))
+                .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))
+        })
+        .mut_subcommand("completion", |c| {
+            c.after_help(examples(
+                "Examples:
+  source <(PROGRAM completion bash)
+  PROGRAM completion fish > ~/.config/fish/completions/strew.fish",
+            ))
+        })
+}
+
+fn usage_exit(error: &clap::Error) -> u8 {
+    // Without a terminal there is nobody to tell.
+    let _ = error.print();
+    u8::try_from(error.exit_code()).unwrap_or(2)
+}
+
+fn complete(shell: clap_complete::Shell, program: &'static str) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(program), "strew", &mut script);
+    terminal::print(&String::from_utf8_lossy(&script))?;
+    Ok(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command("strew").debug_assert();
+    }
+
+    #[test]
+    fn a_plugin_of_kubectl_says_so() {
+        let name = |text: &str| program_name(Some(&OsString::from(text)));
+        assert_eq!(name("/usr/local/bin/kubectl-strew"), "kubectl strew");
+        assert_eq!(name("target/release/strew"), "strew");
+    }
+}

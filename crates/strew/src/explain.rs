@@ -1,0 +1,326 @@
+//! `strew explain`.
+
+use std::ops::ControlFlow;
+
+use anyhow::anyhow;
+use clap::Args;
+use strew_api::read::nearest;
+use strew_scheduler::Decision;
+use strew_scheduler::explain::{self, Explanation};
+
+use crate::arguments::{Context, WorldArgs};
+use crate::deploy::{self, Outcome};
+use crate::explain_output;
+use crate::failure::Failure;
+use crate::simulate::{self, Format};
+use crate::terminal;
+use crate::typename;
+use crate::world::{Standing, World};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM explain pod/web-7 -n shop dump.json         why is it Pending, or why there?
+  PROGRAM explain deployment/web shop.yaml            its first Pending pod, else its first
+  PROGRAM explain pod web-7 -n shop -o json -f dump.json";
+
+/// Arguments of `strew explain`.
+#[derive(Args, Debug)]
+pub(crate) struct ExplainArgs {
+    /// TYPE/NAME or TYPE NAME, then files as for simulate
+    #[arg(value_name = "TYPE/NAME FILE", required = true, num_args = 1..)]
+    words: Vec<String>,
+    /// The pod's namespace [default: default, else the only one that has the name]
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// How to write it
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
+    output: Option<String>,
+    #[command(flatten)]
+    world: WorldArgs,
+}
+
+/// Which moment an explanation is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Before the pod was put on its node, in this run.
+    Decision,
+    /// After all other pods were decided on.
+    End,
+    /// As the files have it.
+    Files,
+}
+
+impl Moment {
+    /// The word for programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Decision => "decision",
+            Self::End => "end",
+            Self::Files => "files",
+        }
+    }
+}
+
+/// A pod, when, and why.
+pub(crate) struct Explained {
+    pub(crate) entry: usize,
+    pub(crate) moment: Moment,
+    pub(crate) explanation: Explanation,
+    /// The world at that moment.
+    pub(crate) world: World,
+}
+
+pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> {
+    let (target, files) = Target::parse(&args.words)?;
+    if files.is_empty() && args.world.filename.is_empty() {
+        return Err(
+            Failure::input(anyhow!("no file to look into")).with_hint(format!(
+                "{} explain {} FILE",
+                context.program,
+                target.text()
+            )),
+        );
+    }
+    let output = args.output.as_deref().map(|format| match format {
+        "yaml" => Format::Yaml,
+        _ => Format::Json,
+    });
+    let Some(world) = simulate::load_world(files, &args.world, output, context)? else {
+        return Ok(2);
+    };
+    let explained = explain(world, &target, args.namespace.as_deref())?;
+    terminal::print(&explain_output::write(explained, output, context)?)?;
+    Ok(0)
+}
+
+fn explain(world: World, target: &Target, namespace: Option<&str>) -> Result<Explained, Failure> {
+    let mut after = world.fork();
+    let deployed = deploy::deploy(&mut after, &mut |_, _, _| ControlFlow::Continue(()));
+    let entries = target.find(&world, namespace)?;
+    let is_pending = |entry: &&usize| matches!(deployed.outcomes[**entry], Outcome::Pending(_));
+    let entry = entries.iter().find(is_pending).or(entries.first());
+    let entry = *entry.ok_or_else(|| {
+        Failure::input(anyhow!(
+            "{} has no pod that has not finished",
+            target.text()
+        ))
+    })?;
+    Ok(match deployed.outcomes[entry] {
+        Outcome::Placed(_) => at_decision(world, entry),
+        Outcome::Pending(_) => now(after, entry, Moment::End),
+        Outcome::WasBound | Outcome::LeftAlone => now(world, entry, Moment::Files),
+    })
+}
+
+fn now(mut world: World, entry: usize, moment: Moment) -> Explained {
+    let pod = world.pods[entry].pod;
+    let explanation = explain::explain(&mut world.engine, &mut world.cluster, pod);
+    Explained {
+        entry,
+        moment,
+        explanation,
+        world,
+    }
+}
+
+/// Runs the same step again, up to the decision that places the pod.
+fn at_decision(mut world: World, entry: usize) -> Explained {
+    deploy::deploy(&mut world, &mut |_, tried, decision| match tried == entry
+        && matches!(decision, Decision::Place { .. })
+    {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    now(world, entry, Moment::Decision)
+}
+
+/// What is to be explained.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    kind: &'static str,
+    name: String,
+}
+
+impl Target {
+    /// `TYPE/NAME` or `TYPE NAME`; the rest are files.
+    fn parse(words: &[String]) -> Result<(Self, &[String]), Failure> {
+        let unknown = |word: &str| {
+            Failure::input(anyhow!("{word:?} is no TYPE/NAME of a pod or a workload"))
+                .with_hint("for example: pod/web-7, deployment/web, statefulset/db")
+        };
+        let first = words[0].as_str();
+        let (kind, name, files) = match first.split_once('/') {
+            Some((kind, name)) => (kind, name, &words[1..]),
+            None => {
+                let name = words.get(1).ok_or_else(|| unknown(first))?;
+                (first, name.as_str(), &words[2..])
+            }
+        };
+        let known = typename::kind(kind).filter(|_| !name.is_empty());
+        let kind = known.ok_or_else(|| unknown(first))?;
+        let name = name.to_owned();
+        Ok((Self { kind, name }, files))
+    }
+
+    fn text(&self) -> String {
+        format!("{}/{}", self.kind.to_lowercase(), self.name)
+    }
+
+    /// The pods that are meant, in order of arrival.
+    fn find(&self, world: &World, namespace: Option<&str>) -> Result<Vec<usize>, Failure> {
+        let candidates = self.candidates(world);
+        let of_name = candidates.iter().filter(|c| c.name == self.name);
+        let of_name: Vec<&Candidate<'_>> = of_name.collect();
+        let in_namespace = |wanted: &str| of_name.iter().find(|c| c.namespace == wanted);
+        let found = match namespace {
+            Some(namespace) => in_namespace(namespace),
+            None => in_namespace("default").or(match of_name.as_slice() {
+                [only] => Some(only),
+                _ => None,
+            }),
+        };
+        if let Some(found) = found {
+            return Ok(found.entries.clone());
+        }
+        Err(self.not_found(world, &candidates, namespace))
+    }
+
+    fn candidates<'a>(&self, world: &'a World) -> Vec<Candidate<'a>> {
+        if self.kind == "Pod" {
+            let pods = world.pods.iter().enumerate();
+            return pods
+                .map(|(entry, pod)| Candidate {
+                    namespace: &pod.namespace,
+                    name: &pod.name,
+                    entries: vec![entry],
+                })
+                .collect();
+        }
+        let workloads = world.workloads.iter().zip(&world.members);
+        workloads
+            .filter(|(workload, _)| workload.name.kind == self.kind)
+            .map(|(workload, members)| Candidate {
+                namespace: &workload.name.namespace,
+                name: &workload.name.name,
+                entries: members.clone(),
+            })
+            .collect()
+    }
+
+    fn not_found(
+        &self,
+        world: &World,
+        candidates: &[Candidate<'_>],
+        namespace: Option<&str>,
+    ) -> Failure {
+        let kind = self.kind.to_lowercase();
+        let elsewhere = candidates.iter().filter(|c| c.name == self.name);
+        let elsewhere: Vec<&str> = elsewhere.map(|c| c.namespace).collect();
+        let place = namespace.map_or(String::new(), |n| format!(" in namespace {n:?}"));
+        if elsewhere.len() > 1 && namespace.is_none() {
+            return Failure::input(anyhow!("{} is in more than one namespace", self.text()))
+                .with_hint(format!("choose with -n: {}", elsewhere.join(", ")));
+        }
+        let is_ours = |(n, name): &&(Box<str>, Box<str>)| {
+            **name == *self.name && namespace.is_none_or(|wanted| **n == *wanted)
+        };
+        if self.kind == "Pod" && world.finished.iter().any(|pod| is_ours(&pod)) {
+            let error = anyhow!(
+                "{}{place} has finished: no scheduler looks at it any more",
+                self.text()
+            );
+            return Failure::input(error);
+        }
+        let failure = Failure::input(anyhow!(
+            "there is no {kind} {:?}{place} in the files",
+            self.name
+        ));
+        if let [only] = elsewhere.as_slice() {
+            return failure.with_hint(format!("there is one in namespace {only:?}: -n {only}"));
+        }
+        let names = candidates
+            .iter()
+            .filter(|c| namespace.is_none_or(|n| n == c.namespace));
+        let names: Vec<&str> = names.map(|c| c.name).collect();
+        match closest(&self.name, &names) {
+            close if close.is_empty() => failure,
+            close => failure.with_hint(format!("did you mean {}?", close.join(", "))),
+        }
+    }
+}
+
+/// A pod or workload that could be meant.
+struct Candidate<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    entries: Vec<usize>,
+}
+
+/// Names shown to somebody who mistyped one.
+const NAMES_SHOWN: usize = 3;
+
+/// A beginning that names share is worth a hint from this length on.
+const BEGINNING_MIN: usize = 3;
+
+/// The nearest names: one that differs by little, then those that begin alike, the most alike first.
+fn closest<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
+    let shared = |known: &str| {
+        let pairs = name.bytes().zip(known.bytes());
+        pairs.take_while(|(a, b)| a == b).count()
+    };
+    let mut alike: Vec<&str> = names.to_vec();
+    alike.retain(|known| shared(known) >= BEGINNING_MIN.min(name.len()).max(1));
+    alike.sort_by_key(|known| std::cmp::Reverse(shared(known)));
+    let mut close: Vec<&str> = nearest(name, names.iter().copied()).into_iter().collect();
+    alike.retain(|known| !close.contains(known));
+    close.extend(alike);
+    close.truncate(NAMES_SHOWN);
+    close
+}
+
+impl Explained {
+    /// Says of which moment it is, and what is special about the pod.
+    pub(crate) fn heading(&self) -> String {
+        match (self.moment, &self.world.pods[self.entry].standing) {
+            (Moment::Decision, _) => {
+                "placed in this run; explained at the moment of its decision".to_owned()
+            }
+            (Moment::End, _) => "stays Pending; explained as things are at the end".to_owned(),
+            (Moment::Files, Standing::OfAnother(scheduler)) => {
+                format!(
+                    "left to scheduler {scheduler}; explained as if it were strew's, as things are in the files"
+                )
+            }
+            (Moment::Files, Standing::Leaving) => {
+                "it is being deleted; explained as things are in the files".to_owned()
+            }
+            (Moment::Files, _) => "explained as things are in the files".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn parse(words: &[&str]) -> Option<(String, usize)> {
+        let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
+        let parsed = Target::parse(&words).ok();
+        parsed.map(|(target, files)| (target.text(), files.len()))
+    }
+
+    #[test]
+    fn targets_are_written_as_for_kubectl() {
+        assert_eq!(
+            parse(&["po/web-7", "a.yaml"]),
+            Some(("pod/web-7".to_owned(), 1))
+        );
+        assert_eq!(
+            parse(&["deploy", "web", "a.yaml", "b.yaml"]),
+            Some(("deployment/web".to_owned(), 2))
+        );
+        assert_eq!(parse(&["svc/web", "a.yaml"]), None);
+        assert_eq!(parse(&["pod"]), None);
+        assert_eq!(parse(&["pod/"]), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! An explanation, written out.
+
+use serde_json::{Value, json};
+use strew_api::explanation::PodExplanation;
+
+use crate::arguments::Context;
+use crate::explain::Explained;
+use crate::explain_text::{TextStyle, explain_text};
+use crate::failure::Failure;
+use crate::simulate::{Format, serialized};
+use crate::terminal;
+
+/// The explanation as text, JSON or YAML.
+pub(crate) fn write(
+    explained: Explained,
+    output: Option<Format>,
+    context: &Context,
+) -> Result<String, Failure> {
+    let wire = PodExplanation::from((&explained.explanation, &explained.world.cluster));
+    if let Some(format) = output {
+        let mut value = serde_json::to_value(&wire).map_err(Failure::outside)?;
+        if let Value::Object(fields) = &mut value {
+            // Which moment it is about, beside what it says.
+            let moment = json!(explained.moment.name());
+            fields.shift_insert(3.min(fields.len()), "moment".to_owned(), moment);
+        }
+        return serialized(&value, format);
+    }
+    let style = TextStyle {
+        width: context.terminal.width,
+        // The stream takes it off where it is not wanted.
+        colour: true,
+    };
+    let dim = context.terminal.styles.dim;
+    let text = explain_text(&wire, style);
+    // The verdict stands first; of which moment it is comes last.
+    let text = format!("{text}\n{dim}({}){dim:#}\n", explained.heading());
+    Ok(match context.terminal.unicode {
+        true => text,
+        false => terminal::ascii(&text),
+    })
+}

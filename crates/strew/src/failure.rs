@@ -1,0 +1,62 @@
+//! Why a command could not answer, and the exit code that tells it.
+
+use crate::arguments::Context;
+use crate::terminal;
+
+/// The question's answer is no.
+pub(crate) const EXIT_NO: u8 = 1;
+
+/// The input or the usage is wrong.
+const EXIT_INPUT: u8 = 2;
+
+/// Something outside failed.
+const EXIT_OUTSIDE: u8 = 3;
+
+/// A command that could not answer.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: u8,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// What the user gave is wrong.
+    pub(crate) fn input(error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit: EXIT_INPUT,
+            error: error.into(),
+            hint: None,
+        }
+    }
+
+    /// A file, a terminal, a disk failed.
+    pub(crate) fn outside(error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit: EXIT_OUTSIDE,
+            ..Self::input(error)
+        }
+    }
+
+    /// The same, with the next thing to do.
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// One `error:` line, the causes, the hint last.
+    pub(crate) fn report(&self, context: &Context) -> u8 {
+        let style = context.terminal.styles.error;
+        let mut text = format!("{style}error{style:#}: {}\n", self.error);
+        for cause in self.error.chain().skip(1) {
+            text.push_str(&format!("  caused by: {cause}\n"));
+        }
+        if let Some(hint) = &self.hint {
+            let style = context.terminal.styles.hint;
+            text.push_str(&format!("{style}hint{style:#}: {hint}\n"));
+        }
+        terminal::say(&text);
+        self.exit
+    }
+}

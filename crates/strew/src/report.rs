@@ -1,0 +1,369 @@
+//! The result for programs: kind `SimulationReport`, versioned, without any wall-clock time.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::deploy::Outcome;
+use crate::simulation::{Simulation, Summary};
+use crate::spread::{Domain, Spread};
+use crate::usage::{Usage, bytes_text, cpu_text};
+use crate::version;
+use crate::world::World;
+
+/// The version of everything that strew writes for programs.
+pub(crate) const API_VERSION: &str = "report.strew.dev/v1alpha1";
+
+/// `SimulationReport`.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    api_version: &'static str,
+    kind: &'static str,
+    /// The kube-scheduler whose decisions these are.
+    kubernetes: &'static str,
+    compat: &'static str,
+    summary: Totals,
+    steps: Vec<Step>,
+    /// The largest skew of each workload and key at the end of any step.
+    max_skew: Vec<MaxSkew>,
+    nodes: Vec<NodeReport>,
+    /// Pods that were put on a node, in order of arrival.
+    placements: Vec<Placement>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Totals {
+    workloads: usize,
+    nodes: usize,
+    pods: usize,
+    bound_before: usize,
+    placed: usize,
+    pending: usize,
+    left_alone: usize,
+    finished: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Step {
+    at: &'static str,
+    step: &'static str,
+    workloads: Vec<WorkloadReport>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WorkloadReport {
+    of: String,
+    namespace: String,
+    replicas: usize,
+    ready: usize,
+    bound_before: usize,
+    placed: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    left_alone: usize,
+    pending: Vec<PendingReport>,
+    spread: Vec<SpreadReport>,
+    /// Pods on nodes by revision, where there is more than one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    revisions: BTreeMap<String, usize>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct PendingReport {
+    count: usize,
+    blocked_by: Vec<&'static str>,
+    message: String,
+    /// The first of them.
+    pod: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SpreadReport {
+    by: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    constraint: Option<ConstraintReport>,
+    /// How many domains count.
+    domains: usize,
+    /// Pods by domain; with many domains, those that hold none are left out.
+    counts: Counts,
+    skew: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<BeforeReport>,
+    /// Counted pods that are not the workload's own.
+    #[serde(skip_serializing_if = "is_none")]
+    others: i64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BeforeReport {
+    counts: Counts,
+    skew: i32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ConstraintReport {
+    /// `pod`, or `clusterDefault`.
+    source: &'static str,
+    index: usize,
+    when_unsatisfiable: &'static str,
+    max_skew: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_domains: Option<i32>,
+    selector: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    match_label_keys: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MaxSkew {
+    of: String,
+    namespace: String,
+    by: String,
+    skew: i32,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeReport {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    zone: Option<String>,
+    #[serde(skip_serializing_if = "is_false")]
+    unschedulable: bool,
+    allocatable: Amounts,
+    requested: Amounts,
+}
+
+/// Quantities by resource, `pods` among them.
+type Amounts = BTreeMap<String, String>;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Placement {
+    pod: String,
+    namespace: String,
+    of: String,
+    node: String,
+}
+
+/// Counts by domain, in the order of the domains.
+struct Counts(Vec<(String, i32)>);
+
+impl Serialize for Counts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (domain, count) in &self.0 {
+            map.serialize_entry(domain, count)?;
+        }
+        map.end()
+    }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+fn is_none(count: &i64) -> bool {
+    *count == 0
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
+impl Report {
+    /// The report on these workloads.
+    pub(crate) fn of(simulation: &Simulation, workloads: &[usize]) -> Self {
+        let each = workloads.iter();
+        let step = Step {
+            at: "0s",
+            step: "deploy",
+            workloads: each.clone().map(|&w| workload(simulation, w)).collect(),
+        };
+        Self {
+            api_version: API_VERSION,
+            kind: "SimulationReport",
+            kubernetes: version::KUBERNETES,
+            compat: simulation.world.compat.name(),
+            summary: totals(simulation),
+            steps: vec![step],
+            max_skew: each
+                .clone()
+                .flat_map(|&w| max_skews(simulation, w))
+                .collect(),
+            nodes: simulation
+                .nodes
+                .iter()
+                .map(|usage| node(&simulation.world, usage))
+                .collect(),
+            placements: placements(simulation, workloads),
+        }
+    }
+}
+
+fn totals(simulation: &Simulation) -> Totals {
+    let sum = |of: fn(&Summary) -> usize| simulation.summaries.iter().map(of).sum();
+    Totals {
+        workloads: simulation.world.workloads.len(),
+        nodes: simulation.nodes.len(),
+        pods: simulation.world.pods.len(),
+        bound_before: sum(|s| s.before),
+        placed: sum(|s| s.placed),
+        pending: simulation.n_pending(),
+        left_alone: sum(|s| s.left_alone),
+        finished: simulation.world.finished.len(),
+    }
+}
+
+fn workload(simulation: &Simulation, index: usize) -> WorkloadReport {
+    let world = &simulation.world;
+    let name = &world.workloads[index].name;
+    let summary = &simulation.summaries[index];
+    let pending = summary.pending.iter().map(|group| PendingReport {
+        count: group.entries.len(),
+        blocked_by: group
+            .blocked
+            .by
+            .iter()
+            .map(|plugin| plugin.name())
+            .collect(),
+        message: group.blocked.message.clone(),
+        pod: world.pods[group.entries[0]].name.to_string(),
+    });
+    WorkloadReport {
+        of: name.of(),
+        namespace: name.namespace.clone(),
+        replicas: summary.replicas,
+        ready: summary.ready,
+        bound_before: summary.before,
+        placed: summary.placed,
+        left_alone: summary.left_alone,
+        pending: pending.collect(),
+        spread: simulation.spreads[index]
+            .iter()
+            .map(|s| spread(world, s))
+            .collect(),
+        revisions: summary.revisions.clone(),
+    }
+}
+
+/// Domains that are all written out; of more, only those that hold pods.
+const DOMAINS_WRITTEN: usize = 64;
+
+fn spread(world: &World, spread: &Spread) -> SpreadReport {
+    let text = |symbol| world.cluster.names.text(symbol).to_owned();
+    let counts = |of: fn(&Domain) -> i32| {
+        let all = spread.domains.len() <= DOMAINS_WRITTEN;
+        let written = spread.domains.iter().filter(|d| all || of(d) != 0);
+        Counts(written.map(|d| (text(d.value), of(d))).collect())
+    };
+    let constraint = spread.constraint.as_ref().map(|c| ConstraintReport {
+        source: if c.is_default {
+            "clusterDefault"
+        } else {
+            "pod"
+        },
+        index: c.index,
+        when_unsatisfiable: when_unsatisfiable(c.hard),
+        max_skew: c.max_skew,
+        min_domains: c.min_domains,
+        selector: c.selector.clone(),
+        match_label_keys: c.match_label_keys.iter().map(|&key| text(key)).collect(),
+    });
+    SpreadReport {
+        by: text(spread.key),
+        constraint,
+        domains: spread.domains.len(),
+        counts: counts(|d| d.count),
+        skew: spread.skew,
+        before: spread.skew_before.map(|skew| BeforeReport {
+            counts: counts(|d| d.before.unwrap_or(0)),
+            skew,
+        }),
+        others: spread.n_others,
+    }
+}
+
+/// The field's two values.
+pub(crate) fn when_unsatisfiable(hard: bool) -> &'static str {
+    match hard {
+        true => "DoNotSchedule",
+        false => "ScheduleAnyway",
+    }
+}
+
+fn max_skews(simulation: &Simulation, index: usize) -> Vec<MaxSkew> {
+    let world = &simulation.world;
+    let name = &world.workloads[index].name;
+    let each = simulation.spreads[index].iter().map(|spread| MaxSkew {
+        of: name.of(),
+        namespace: name.namespace.clone(),
+        by: world.cluster.names.text(spread.key).to_owned(),
+        skew: spread.skew.max(spread.skew_before.unwrap_or(0)),
+    });
+    each.collect()
+}
+
+fn node(world: &World, usage: &Usage) -> NodeReport {
+    let amounts = |cpu: i64, memory: i64, storage: i64, pods: i64| {
+        let mut amounts = Amounts::new();
+        amounts.insert("cpu".to_owned(), cpu_text(cpu));
+        amounts.insert("memory".to_owned(), bytes_text(memory));
+        if usage.allocatable.ephemeral_storage > 0 {
+            amounts.insert("ephemeral-storage".to_owned(), bytes_text(storage));
+        }
+        amounts.insert("pods".to_owned(), pods.to_string());
+        amounts
+    };
+    let (has, used) = (&usage.allocatable, &usage.requested);
+    let mut allocatable = amounts(
+        has.cpu_milli,
+        has.memory,
+        has.ephemeral_storage,
+        usage.pods_max,
+    );
+    let mut requested = amounts(
+        used.cpu_milli,
+        used.memory,
+        used.ephemeral_storage,
+        usage.n_pods as i64,
+    );
+    for (name, used, has) in usage.scalars(world) {
+        allocatable.insert(name.clone(), has.to_string());
+        requested.insert(name, used.to_string());
+    }
+    NodeReport {
+        name: usage.name.clone(),
+        zone: usage.zone.clone(),
+        unschedulable: usage.unschedulable,
+        allocatable,
+        requested,
+    }
+}
+
+fn placements(simulation: &Simulation, workloads: &[usize]) -> Vec<Placement> {
+    let world = &simulation.world;
+    let mut shown = vec![false; world.workloads.len()];
+    workloads.iter().for_each(|&index| shown[index] = true);
+    let outcomes = simulation.deployed.outcomes.iter().zip(&world.pods);
+    outcomes
+        .filter_map(|(outcome, pod)| match outcome {
+            Outcome::Placed(node) if shown[pod.workload] => Some(Placement {
+                pod: pod.name.to_string(),
+                namespace: pod.namespace.to_string(),
+                of: world.workloads[pod.workload].name.of(),
+                node: world.node_name(*node).to_owned(),
+            }),
+            _ => None,
+        })
+        .collect()
+}

@@ -1,0 +1,180 @@
+//! A simulation that has run: the world after it, and what to tell of each workload.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use crate::deploy::{self, Blocked, Deployed, Outcome};
+use crate::label_query::LabelQuery;
+use crate::progress::Progress;
+use crate::spread::{self, Spread};
+use crate::usage::{self, Usage};
+use crate::world::{Standing, World};
+
+/// The world after the step `deploy`.
+pub(crate) struct Simulation {
+    pub(crate) world: World,
+    pub(crate) deployed: Deployed,
+    /// Per workload of the world.
+    pub(crate) summaries: Vec<Summary>,
+    /// Per workload of the world.
+    pub(crate) spreads: Vec<Vec<Spread>>,
+    pub(crate) nodes: Vec<Usage>,
+}
+
+/// What became of the pods of a workload.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Summary {
+    /// Pods that have not finished.
+    pub(crate) replicas: usize,
+    /// On a node, and up or about to be.
+    pub(crate) ready: usize,
+    /// On a node before the step.
+    pub(crate) before: usize,
+    /// Put on a node by it.
+    pub(crate) placed: usize,
+    /// Of another scheduler, or on their way out.
+    pub(crate) left_alone: usize,
+    /// Largest group first.
+    pub(crate) pending: Vec<PendingGroup>,
+    /// Pods on nodes by revision, where there is more than one.
+    pub(crate) revisions: BTreeMap<String, usize>,
+}
+
+/// Pods that stay Pending for the same.
+#[derive(Debug, Clone)]
+pub(crate) struct PendingGroup {
+    pub(crate) blocked: Rc<Blocked>,
+    /// In order of arrival.
+    pub(crate) entries: Vec<usize>,
+}
+
+impl Summary {
+    /// How many stay Pending.
+    pub(crate) fn n_pending(&self) -> usize {
+        self.pending.iter().map(|group| group.entries.len()).sum()
+    }
+}
+
+impl Simulation {
+    /// Runs the step `deploy`.
+    pub(crate) fn run(mut world: World, progress: &Progress) -> Self {
+        let classes = spread::classes(&world);
+        let has_bound = world.pods.iter().any(|pod| pod.standing == Standing::Bound);
+        let before = has_bound.then(|| spread::of_all(&mut world, &classes));
+        let n_waiting = world
+            .pods
+            .iter()
+            .filter(|pod| pod.standing == Standing::Waiting)
+            .count();
+        progress.start("scheduling", n_waiting);
+        let deployed = deploy::deploy(&mut world, &mut |_, _, _| {
+            progress.step();
+            ControlFlow::Continue(())
+        });
+        progress.finish();
+        let mut spreads = spread::of_all(&mut world, &classes);
+        if let Some(before) = before {
+            spread::compare(&mut spreads, &before);
+        }
+        Self {
+            summaries: summaries(&world, &deployed),
+            nodes: usage::of_nodes(&world),
+            spreads,
+            deployed,
+            world,
+        }
+    }
+
+    /// How many pods stay Pending, in all.
+    pub(crate) fn n_pending(&self) -> usize {
+        self.summaries.iter().map(Summary::n_pending).sum()
+    }
+}
+
+fn summaries(world: &World, deployed: &Deployed) -> Vec<Summary> {
+    let of = |members: &Vec<usize>| summary(world, deployed, members);
+    world.members.iter().map(of).collect()
+}
+
+fn summary(world: &World, deployed: &Deployed, members: &[usize]) -> Summary {
+    let mut summary = Summary {
+        replicas: members.len(),
+        ..Summary::default()
+    };
+    for &entry in members {
+        let pod = &world.pods[entry];
+        match &deployed.outcomes[entry] {
+            Outcome::WasBound => summary.before += 1,
+            Outcome::Placed(_) => summary.placed += 1,
+            Outcome::LeftAlone => summary.left_alone += 1,
+            Outcome::Pending(blocked) => {
+                let group = summary
+                    .pending
+                    .iter_mut()
+                    .find(|group| group.blocked == *blocked);
+                match group {
+                    Some(group) => group.entries.push(entry),
+                    None => summary.pending.push(PendingGroup {
+                        blocked: Rc::clone(blocked),
+                        entries: vec![entry],
+                    }),
+                }
+            }
+        }
+        if world.node_of(entry).is_some() {
+            summary.ready += usize::from(pod.can_be_ready);
+            if let Some(revision) = &pod.revision {
+                *summary.revisions.entry(revision.to_string()).or_default() += 1;
+            }
+        }
+    }
+    if summary.revisions.len() < 2 {
+        summary.revisions.clear();
+    }
+    // A stable sort: equal groups stay in order of arrival.
+    summary
+        .pending
+        .sort_by_key(|group| std::cmp::Reverse(group.entries.len()));
+    summary
+}
+
+/// Which workloads to show.
+pub(crate) struct Shown {
+    /// Places in the list of workloads.
+    pub(crate) workloads: Vec<usize>,
+    /// How many more there are of those meant.
+    pub(crate) n_left_out: usize,
+}
+
+/// Those of a namespace and with these labels: in the order of the files; the worst first if only the top is shown.
+pub(crate) fn select(
+    simulation: &Simulation,
+    namespace: Option<&str>,
+    query: Option<&LabelQuery>,
+    top: usize,
+) -> Shown {
+    let all = simulation.world.workloads.iter().enumerate();
+    let meant = all.filter(|(_, workload)| {
+        namespace.is_none_or(|n| n == workload.name.namespace)
+            && query.is_none_or(|q| q.matches(&workload.labels))
+    });
+    let mut workloads: Vec<usize> = meant.map(|(index, _)| index).collect();
+    let n_left_out = workloads.len().saturating_sub(top);
+    if n_left_out > 0 {
+        let badness = |&index: &usize| {
+            let skews = simulation.spreads[index].iter().map(|spread| spread.skew);
+            let key = (
+                simulation.summaries[index].n_pending(),
+                skews.max().unwrap_or(0),
+            );
+            std::cmp::Reverse(key)
+        };
+        workloads.sort_by_key(badness);
+        workloads.truncate(top);
+    }
+    Shown {
+        workloads,
+        n_left_out,
+    }
+}

@@ -1,0 +1,327 @@
+//! How a workload's pods spread: per constraint that holds for them, and by zone and node where none does.
+//!
+//! The skew is [`Tally::skew`], here as everywhere.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use strew_cluster::{
+    ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy, SpreadConstraint, TallyKey,
+};
+use strew_model::{Interner, Operator, Selector, Symbol, well_known};
+use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
+use strew_spread::{DomainIdx, Tally};
+
+use crate::world::World;
+
+/// The spread of a workload over the domains of one key.
+#[derive(Debug, Clone)]
+pub(crate) struct Spread {
+    /// The topology key.
+    pub(crate) key: Symbol,
+    /// What asks for it, if anything does.
+    pub(crate) constraint: Option<Constraint>,
+    /// Every domain that counts, by name.
+    pub(crate) domains: Vec<Domain>,
+    pub(crate) skew: i32,
+    /// The skew before the step, if pods were there.
+    pub(crate) skew_before: Option<i32>,
+    /// Counted pods that are not the workload's own.
+    pub(crate) n_others: i64,
+}
+
+/// A domain and its pods.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Domain {
+    pub(crate) value: Symbol,
+    pub(crate) count: i32,
+    /// Before the step, if pods were there.
+    pub(crate) before: Option<i32>,
+}
+
+/// A constraint that holds for the pods.
+#[derive(Debug, Clone)]
+pub(crate) struct Constraint {
+    /// Whether it is a default of the cluster, not the pods' own.
+    pub(crate) is_default: bool,
+    /// Its place in the pods' spec, or in the list of defaults.
+    pub(crate) index: usize,
+    pub(crate) hard: bool,
+    pub(crate) max_skew: i32,
+    pub(crate) min_domains: Option<i32>,
+    /// Which pods count, as text.
+    pub(crate) selector: String,
+    pub(crate) match_label_keys: Vec<Symbol>,
+}
+
+/// The spreads of every workload, as things are now; `classes` has a pod class for each that has pods.
+pub(crate) fn of_all(world: &mut World, classes: &[Option<ClassId>]) -> Vec<Vec<Spread>> {
+    let each = classes.iter().enumerate();
+    each.map(|(workload, class)| match class {
+        Some(class) => of_workload(world, workload, *class),
+        None => Vec::new(),
+    })
+    .collect()
+}
+
+/// For each workload the class of a pod that waits, else of the newest: its constraints are the workload's.
+pub(crate) fn classes(world: &World) -> Vec<Option<ClassId>> {
+    let of = |members: &Vec<usize>| {
+        let unbound = members
+            .iter()
+            .find(|&&entry| world.node_of(entry).is_none());
+        let entry = unbound.or(members.last())?;
+        Some(world.cluster.pod(world.pods[*entry].pod).class)
+    };
+    world.members.iter().map(of).collect()
+}
+
+/// Notes in each spread what it was before.
+pub(crate) fn compare(now: &mut [Vec<Spread>], before: &[Vec<Spread>]) {
+    for (now, before) in now.iter_mut().zip(before) {
+        // The same classes give the same constraints.
+        for (now, before) in now.iter_mut().zip(before) {
+            if before.domains.iter().all(|domain| domain.count == 0) {
+                continue;
+            }
+            let counts: HashMap<Symbol, i32> =
+                before.domains.iter().map(|d| (d.value, d.count)).collect();
+            now.skew_before = Some(before.skew);
+            for domain in &mut now.domains {
+                domain.before = Some(counts.get(&domain.value).copied().unwrap_or(0));
+            }
+        }
+    }
+}
+
+fn of_workload(world: &mut World, workload: usize, class: ClassId) -> Vec<Spread> {
+    let kind = world.workloads[workload].name.kind.as_str();
+    if kind == "DaemonSet" {
+        // Each of its pods is made for one node: nothing is spread.
+        return Vec::new();
+    }
+    let is_one_pod = kind == "Pod";
+    let plan = world.engine.plan(&mut world.cluster, class).spread.clone();
+    let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
+        .map(|index| of_constraint(world, workload, class, &plan, index))
+        .collect();
+    for key in [well_known::ZONE, well_known::HOSTNAME] {
+        if !is_one_pod && spreads.iter().all(|spread| spread.key != key) {
+            spreads.extend(unconstrained(world, workload, class, key));
+        }
+    }
+    // By zone first, then by node, as they nest.
+    spreads.sort_by_key(|spread| spread.key == well_known::HOSTNAME);
+    spreads
+}
+
+fn of_constraint(
+    world: &mut World,
+    workload: usize,
+    class: ClassId,
+    plan: &SpreadPlan,
+    index: usize,
+) -> Spread {
+    let constraint = &plan.effective.constraints[index];
+    let cluster = &mut world.cluster;
+    let hard = plan
+        .hard
+        .iter()
+        .find(|c| c.index == index)
+        .map(|c| (c.key, c.tally));
+    let (column, tally) = hard.unwrap_or_else(|| {
+        let soft = plan.soft.iter().find(|c| c.index == index);
+        let soft = soft.expect("a constraint is hard or soft");
+        let tally = soft.tally.unwrap_or_else(|| {
+            // Scores count hostnames on the one node; people want to see them side by side.
+            let keys = if plan.require_all {
+                vec![constraint.key]
+            } else {
+                Vec::new()
+            };
+            let eligibility =
+                cluster.ensure_eligibility(included(cluster, class, constraint, &keys));
+            let key = TallyKey {
+                key: soft.key,
+                eligibility,
+                missing_as_empty: !plan.require_all,
+            };
+            cluster.ensure_tally(soft.census, key)
+        });
+        (soft.key, tally)
+    });
+    let tally = cluster.tally(tally).clone();
+    let members = &world.members[workload];
+    let own = members
+        .iter()
+        .filter(|&&entry| world.node_of(entry).is_some())
+        .count() as i64;
+    let counted: i64 = tally.existing().map(|d| i64::from(tally.count(d))).sum();
+    let is_default = plan.effective.origin != Origin::Pod;
+    Spread {
+        key: constraint.key,
+        constraint: Some(Constraint {
+            is_default,
+            index,
+            hard: constraint.hard,
+            max_skew: constraint.max_skew,
+            min_domains: constraint.min_domains,
+            selector: selector_text(&constraint.selector, &world.cluster.names),
+            match_label_keys: constraint.match_label_keys.to_vec(),
+        }),
+        domains: domains(&world.cluster, column, &tally),
+        skew: tally.skew(),
+        skew_before: None,
+        n_others: (counted - own).max(0),
+    }
+}
+
+/// Which nodes count for a constraint of a class.
+fn included(
+    cluster: &Cluster,
+    class: ClassId,
+    constraint: &SpreadConstraint,
+    keys: &[Symbol],
+) -> Eligibility {
+    let tables = cluster.tables();
+    let parts = tables.parts(tables.class(class).key.spec);
+    let honors_affinity = constraint.node_affinity_policy == Policy::Honor
+        && !tables.node_affinity(parts.node_affinity).is_none();
+    Eligibility {
+        required_keys: keys.into(),
+        node_affinity: honors_affinity.then_some(parts.node_affinity),
+        tolerations: (constraint.node_taints_policy == Policy::Honor).then_some(parts.tolerations),
+    }
+}
+
+/// The workload's own pods over the nodes that its node affinity admits; `None` if no node has the label.
+fn unconstrained(
+    world: &mut World,
+    workload: usize,
+    class: ClassId,
+    key: Symbol,
+) -> Option<Spread> {
+    let column = world.cluster.ensure_column(key);
+    let cluster = &world.cluster;
+    let tables = cluster.tables();
+    let parts = tables.parts(tables.class(class).key.spec);
+    let honors = !tables.node_affinity(parts.node_affinity).is_none();
+    let rule = Eligibility {
+        required_keys: [key].into(),
+        node_affinity: honors.then_some(parts.node_affinity),
+        tolerations: None,
+    };
+    let mut tally = Tally::default();
+    for node in (0..cluster.node_rows()).map(NodeIdx::from) {
+        if rule.admits(cluster.node(node), tables, &cluster.names)
+            && let Some(domain) = cluster.column(column).domain(node)
+        {
+            tally.add_place(domain);
+        }
+    }
+    for &entry in &world.members[workload] {
+        let domain = world
+            .node_of(entry)
+            .and_then(|node| cluster.column(column).domain(node));
+        if let Some(domain) = domain {
+            tally.add(domain, 1);
+        }
+    }
+    (tally.domains() > 0).then(|| Spread {
+        key,
+        constraint: None,
+        domains: domains(cluster, column, &tally),
+        skew: tally.skew(),
+        skew_before: None,
+        n_others: 0,
+    })
+}
+
+fn domains(cluster: &Cluster, column: KeyId, tally: &Tally) -> Vec<Domain> {
+    let column = cluster.column(column);
+    let of = |domain: DomainIdx| Domain {
+        value: column.value(domain),
+        count: tally.count(domain),
+        before: None,
+    };
+    let mut domains: Vec<Domain> = tally.existing().map(of).collect();
+    let names = &cluster.names;
+    domains.sort_by(|a, b| natural_order(names.text(a.value), names.text(b.value)));
+    domains
+}
+
+/// The order of people: `node-2` before `node-10`.
+pub(crate) fn natural_order(a: &str, b: &str) -> Ordering {
+    let (mut rest_a, mut rest_b) = (a, b);
+    loop {
+        let (digits_a, digits_b) = (leading_digits(rest_a), leading_digits(rest_b));
+        if !digits_a.is_empty() && !digits_b.is_empty() {
+            let (value_a, value_b) = (
+                digits_a.trim_start_matches('0'),
+                digits_b.trim_start_matches('0'),
+            );
+            let order = value_a
+                .len()
+                .cmp(&value_b.len())
+                .then_with(|| value_a.cmp(value_b));
+            if order.is_ne() {
+                return order;
+            }
+            rest_a = &rest_a[digits_a.len()..];
+            rest_b = &rest_b[digits_b.len()..];
+            continue;
+        }
+        let (mut chars_a, mut chars_b) = (rest_a.chars(), rest_b.chars());
+        match (chars_a.next(), chars_b.next()) {
+            (Some(x), Some(y)) if x == y => {
+                rest_a = chars_a.as_str();
+                rest_b = chars_b.as_str();
+            }
+            (None, None) => return a.cmp(b),
+            (x, y) => return x.cmp(&y),
+        }
+    }
+}
+
+fn leading_digits(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// A selector as kubectl writes it.
+fn selector_text(selector: &Selector, names: &Interner) -> String {
+    let Selector::AllOf(requirements) = selector else {
+        return "<none>".to_owned();
+    };
+    let mut parts: Vec<String> = requirements
+        .iter()
+        .map(|requirement| {
+            let key = names.text(requirement.key);
+            let list = |values: &[Symbol]| {
+                let texts: Vec<&str> = values.iter().map(|&v| names.text(v)).collect();
+                texts.join(",")
+            };
+            match &requirement.operator {
+                Operator::In(values) if values.len() == 1 => format!("{key}={}", list(values)),
+                Operator::In(values) => format!("{key} in ({})", list(values)),
+                Operator::NotIn(values) => format!("{key} notin ({})", list(values)),
+                Operator::Exists => key.to_owned(),
+                Operator::DoesNotExist => format!("!{key}"),
+            }
+        })
+        .collect();
+    parts.sort();
+    parts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_are_numbers() {
+        let mut names = ["node-10", "node-2", "a", "node-02x", "node-1"];
+        names.sort_by(|a, b| natural_order(a, b));
+        assert_eq!(names, ["a", "node-1", "node-2", "node-02x", "node-10"]);
+    }
+}

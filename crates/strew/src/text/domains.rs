@@ -1,0 +1,161 @@
+//! Counts per domain as bars with numbers.
+
+use std::fmt::Write;
+
+use super::{Look, count};
+use crate::report::when_unsatisfiable;
+use crate::spread::{Constraint, Spread};
+use crate::world::World;
+
+/// Domains that get a bar each; of more, a line says how many hold how much.
+const BARS_MAX: usize = 8;
+
+/// One key of a workload.
+pub(super) fn spread_block(out: &mut String, world: &World, spread: &Spread, look: &Look<'_>) {
+    let key = world.cluster.names.text(spread.key);
+    let key = if look.wide { key } else { short_key(key) };
+    let _ = write!(out, "  by {key}: skew {}", spread.skew);
+    if let Some(before) = spread.skew_before.filter(|&before| before != spread.skew) {
+        let _ = write!(out, " (was {before})");
+    }
+    let _ = write!(out, ", {}", constraint_text(world, spread, look));
+    if spread.n_others > 0 {
+        let _ = write!(
+            out,
+            "; {} of others count",
+            count(spread.n_others as usize, "pod")
+        );
+    }
+    out.push('\n');
+    match spread.domains.len() {
+        0 => out.push_str(
+            "    no node counts: none has the label and passes the pods' node affinity\n",
+        ),
+        n if n <= BARS_MAX || look.wide => bars(out, world, spread, look),
+        _ => histogram(out, world, spread),
+    }
+}
+
+fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
+    let Some(constraint) = &spread.constraint else {
+        return "no constraint".to_owned();
+    };
+    let Constraint {
+        is_default,
+        hard,
+        max_skew,
+        min_domains,
+        ..
+    } = constraint;
+    let mut text = String::new();
+    if *is_default {
+        text.push_str("(cluster default) ");
+    }
+    let _ = write!(text, "{} maxSkew {max_skew}", when_unsatisfiable(*hard));
+    if let Some(min_domains) = min_domains {
+        let _ = write!(text, " minDomains {min_domains}");
+        if (spread.domains.len() as i64) < i64::from(*min_domains) {
+            let _ = write!(text, " (there are {})", spread.domains.len());
+        }
+    }
+    if !constraint.match_label_keys.is_empty() {
+        let keys: Vec<&str> = constraint
+            .match_label_keys
+            .iter()
+            .map(|&key| world.cluster.names.text(key))
+            .collect();
+        let _ = write!(text, " matchLabelKeys {}", keys.join(","));
+    }
+    if look.wide {
+        let _ = write!(text, ", counting {}", constraint.selector);
+    }
+    if spread.skew > *max_skew {
+        let bad = look.terminal.styles.bad;
+        let _ = write!(text, " {bad}(exceeded){bad:#}");
+    }
+    text
+}
+
+/// The names that people say.
+fn short_key(key: &str) -> &str {
+    match key {
+        "kubernetes.io/hostname" => "hostname",
+        "topology.kubernetes.io/zone" => "zone",
+        "topology.kubernetes.io/region" => "region",
+        key => key,
+    }
+}
+
+fn bars(out: &mut String, world: &World, spread: &Spread, look: &Look<'_>) {
+    let name = |value| match world.cluster.names.text(value) {
+        "" => "<no label>",
+        text => text,
+    };
+    let names = spread.domains.iter().map(|d| name(d.value).chars().count());
+    let name_width = names.max().unwrap_or(0);
+    let highest = spread
+        .domains
+        .iter()
+        .map(|d| d.count)
+        .max()
+        .unwrap_or(0)
+        .max(0) as usize;
+    // Two spaces, the name, two spaces, the bar, the number.
+    let room = look
+        .terminal
+        .width
+        .saturating_sub(name_width + 20)
+        .clamp(8, 48);
+    let style = look.terminal.styles.bar;
+    let cell = if look.terminal.unicode { "█" } else { "#" };
+    for domain in &spread.domains {
+        let count = domain.count.max(0) as usize;
+        let length = match highest {
+            0 => 0,
+            _ if highest * 2 <= room => count * 2,
+            _ => (count * room).div_ceil(highest),
+        };
+        let bar = cell.repeat(length);
+        let gap = if length == 0 { "" } else { " " };
+        let _ = write!(
+            out,
+            "    {:name_width$}  {style}{bar}{style:#}{gap}{}",
+            name(domain.value),
+            domain.count
+        );
+        let more = domain.count - domain.before.unwrap_or(domain.count);
+        if more != 0 {
+            let _ = write!(out, " ({more:+})");
+        }
+        out.push('\n');
+    }
+}
+
+/// How many domains hold how much, the fullest first.
+fn histogram(out: &mut String, world: &World, spread: &Spread) {
+    let noun = match short_key(world.cluster.names.text(spread.key)) {
+        "hostname" => "node",
+        _ => "domain",
+    };
+    let mut counts: Vec<i32> = spread.domains.iter().map(|d| d.count).collect();
+    counts.sort_unstable_by(|a, b| b.cmp(a));
+    let groups = counts.chunk_by(|a, b| a == b);
+    let each: Vec<String> = groups
+        .map(|group| {
+            let domains = count(group.len(), noun);
+            match group[0] {
+                0 => format!("{domains} empty"),
+                held => format!("{domains} x{held}"),
+            }
+        })
+        .collect();
+    const GROUPS_SHOWN: usize = 6;
+    let shown = match each.len() {
+        n if n > GROUPS_SHOWN => {
+            let head = each[..GROUPS_SHOWN - 2].join(", ");
+            format!("{head}, …, {}", each[n - 1])
+        }
+        _ => each.join(", "),
+    };
+    let _ = writeln!(out, "    {shown}");
+}

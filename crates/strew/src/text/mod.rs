@@ -1,0 +1,242 @@
+//! The result for people.
+
+mod domains;
+mod nodes;
+
+use std::cell::Cell;
+use std::fmt::Write;
+
+use crate::deploy::Outcome;
+use crate::simulation::{Shown, Simulation, Summary};
+use crate::terminal::{self, Terminal};
+use domains::spread_block;
+use nodes::nodes;
+
+/// How to write it.
+pub(crate) struct Look<'a> {
+    pub(crate) terminal: &'a Terminal,
+    /// Every domain, node and key in full.
+    pub(crate) wide: bool,
+    /// Every pod with its node.
+    pub(crate) pods: bool,
+    pub(crate) headers: bool,
+    /// The command that explains a pod: its beginning, and the files and options that are the same for all.
+    pub(crate) explain: &'a dyn Fn(&str, &str) -> (String, String),
+    /// Whether those were shown once.
+    pub(crate) is_explained: Cell<bool>,
+    /// Whether a namespace was asked for: then it is not repeated.
+    pub(crate) in_namespace: bool,
+}
+
+/// The whole result.
+pub(crate) fn write(simulation: &Simulation, shown: &Shown, look: &Look<'_>) -> String {
+    let mut out = String::new();
+    let mut last_is_tall = false;
+    for (place, &index) in shown.workloads.iter().enumerate() {
+        let block = workload(simulation, index, look);
+        let is_tall = block.lines().count() > 1;
+        if place > 0 && (is_tall || last_is_tall) {
+            out.push('\n');
+        }
+        out.push_str(&block);
+        last_is_tall = is_tall;
+    }
+    if !shown.workloads.is_empty() {
+        out.push('\n');
+    }
+    if shown.n_left_out > 0 {
+        let dim = look.terminal.styles.dim;
+        let n = shown.n_left_out;
+        let _ = writeln!(
+            out,
+            "{dim}… and {n} more workloads, less Pending and less skewed (--all shows them, -n and -l choose){dim:#}\n"
+        );
+    }
+    nodes(&mut out, simulation, look);
+    out.push('\n');
+    out.push_str(&summary_line(simulation, look.terminal));
+    match look.terminal.unicode {
+        true => out,
+        false => terminal::ascii(&out),
+    }
+}
+
+/// The last line.
+pub(crate) fn summary_line(simulation: &Simulation, terminal: &Terminal) -> String {
+    let sum = |of: fn(&Summary) -> usize| simulation.summaries.iter().map(of).sum::<usize>();
+    let (before, placed, alone) = (sum(|s| s.before), sum(|s| s.placed), sum(|s| s.left_alone));
+    let pending = simulation.n_pending();
+    let style = if pending == 0 {
+        terminal.styles.good
+    } else {
+        terminal.styles.bad
+    };
+    let mut text = count(simulation.world.pods.len(), "pod");
+    let _ = write!(
+        text,
+        " of {} on {}: ",
+        count(simulation.world.workloads.len(), "workload"),
+        count(simulation.nodes.len(), "node")
+    );
+    if before > 0 {
+        let _ = write!(text, "{before} were there, ");
+    }
+    let _ = write!(text, "{placed} placed, {style}{pending} Pending{style:#}");
+    if alone > 0 {
+        let _ = write!(text, ", {alone} left alone");
+    }
+    if !simulation.world.finished.is_empty() {
+        let _ = write!(
+            text,
+            " ({} more have finished)",
+            simulation.world.finished.len()
+        );
+    }
+    text.push('\n');
+    text
+}
+
+/// `1 pod`, `2 pods`, `10,000 pods`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    let plural = if n == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(n))
+}
+
+/// Digits in threes, from five on.
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let first = (digits.len() - 1) % 3 + 1;
+    let mut text = digits[..first].to_owned();
+    for at in (first..digits.len()).step_by(3) {
+        text.push(',');
+        text.push_str(&digits[at..at + 3]);
+    }
+    text
+}
+
+fn workload(simulation: &Simulation, index: usize, look: &Look<'_>) -> String {
+    let mut out = String::new();
+    let world = &simulation.world;
+    let name = &world.workloads[index].name;
+    let summary = &simulation.summaries[index];
+    let title = look.terminal.styles.title;
+    let _ = write!(out, "{title}{}{title:#}", name.of());
+    if name.namespace != "default" && !look.in_namespace {
+        let _ = write!(out, " -n {}", name.namespace);
+    }
+    let is_one = name.kind == "Pod" || summary.replicas == 1;
+    let place = is_one.then(|| own_place(simulation, index)).flatten();
+    let state = place.unwrap_or_else(|| replicas(summary, look));
+    let _ = writeln!(out, "  {}: {state}", count(summary.replicas, "replica"));
+    for spread in &simulation.spreads[index] {
+        // Of a single pod only what was asked for is worth a line.
+        let is_asked = spread.constraint.as_ref().is_some_and(|c| !c.is_default);
+        if !is_one && summary.replicas > 0 || is_asked || look.wide {
+            spread_block(&mut out, world, spread, look);
+        }
+    }
+    pending(&mut out, simulation, index, look);
+    if look.pods {
+        pods(&mut out, simulation, index);
+    }
+    out
+}
+
+fn replicas(summary: &Summary, look: &Look<'_>) -> String {
+    let mut parts = Vec::new();
+    if summary.before > 0 {
+        parts.push(format!("{} there before", summary.before));
+    }
+    if summary.placed > 0 || summary.before == 0 {
+        parts.push(format!("{} placed", summary.placed));
+    }
+    if summary.ready < summary.before + summary.placed {
+        parts.push(format!("{} ready", summary.ready));
+    }
+    if summary.left_alone > 0 {
+        parts.push(format!("{} left alone", summary.left_alone));
+    }
+    let n_pending = summary.n_pending();
+    if n_pending > 0 {
+        let bad = look.terminal.styles.bad;
+        parts.push(format!("{bad}{n_pending} Pending{bad:#}"));
+    }
+    parts.join(", ")
+}
+
+/// Where a workload's only pod is.
+fn own_place(simulation: &Simulation, index: usize) -> Option<String> {
+    let world = &simulation.world;
+    let entry = *world.members[index].first()?;
+    let name = world.node_name(world.node_of(entry)?);
+    let usage = simulation.nodes.iter().find(|usage| usage.name == name);
+    let zone = usage.and_then(|usage| usage.zone.as_deref());
+    let zone = zone.map_or(String::new(), |zone| format!(" in {zone}"));
+    let was = match simulation.deployed.outcomes[entry] {
+        Outcome::WasBound => "there before, ",
+        _ => "",
+    };
+    Some(format!("{was}on {name}{zone}"))
+}
+
+/// Different reasons shown of a workload.
+const REASONS_MAX: usize = 3;
+
+fn pending(out: &mut String, simulation: &Simulation, index: usize, look: &Look<'_>) {
+    let world = &simulation.world;
+    let bad = look.terminal.styles.bad;
+    let groups = &simulation.summaries[index].pending;
+    let max = if look.wide { groups.len() } else { REASONS_MAX };
+    for group in groups.iter().take(max) {
+        let n = group.entries.len();
+        let _ = writeln!(out, "  {bad}{n} Pending{bad:#}: {}", group.blocked.message);
+        let pod = &world.pods[group.entries[0]];
+        let (command, rest) = (look.explain)(&pod.name, &pod.namespace);
+        // The same files stand behind every such line: once is enough.
+        let rest = match look.is_explained.replace(true) {
+            true => "…",
+            false => &rest,
+        };
+        let _ = writeln!(out, "    why: {command} {rest}");
+    }
+    let left_out = groups.iter().skip(max);
+    let n_left_out: usize = left_out.clone().map(|group| group.entries.len()).sum();
+    if n_left_out > 0 {
+        let reasons = count(left_out.count(), "more reason");
+        let _ = writeln!(
+            out,
+            "  {bad}{n_left_out} Pending{bad:#} for {reasons} (-o wide shows them)"
+        );
+    }
+}
+
+fn pods(out: &mut String, simulation: &Simulation, index: usize) {
+    let world = &simulation.world;
+    for &entry in &world.members[index] {
+        let was = match &simulation.deployed.outcomes[entry] {
+            Outcome::WasBound => " (there before)",
+            Outcome::Pending(_) => " (Pending)",
+            Outcome::LeftAlone => " (left alone)",
+            Outcome::Placed(_) => "",
+        };
+        let node = world.node_of(entry);
+        let node = node.map_or("<none>", |node| world.node_name(node));
+        let _ = writeln!(out, "  pod/{} -> {node}{was}", world.pods[entry].name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_numbers_are_grouped() {
+        assert_eq!(count(1, "pod"), "1 pod");
+        assert_eq!(count(8152, "pod"), "8152 pods");
+        assert_eq!(count(150_000, "pod"), "150,000 pods");
+        assert_eq!(count(1_000_001, "pod"), "1,000,001 pods");
+    }
+}

@@ -1,0 +1,242 @@
+//! Real manifests and dumps, where the folder with them is: STREW_DATA, or `shared/data` beside the workspace.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::{json, root, stderr, strew};
+
+/// The folder, or a plain word that nothing was checked.
+fn data() -> Option<PathBuf> {
+    let folder = match std::env::var_os("STREW_DATA") {
+        Some(folder) => PathBuf::from(folder),
+        None => root().join("../shared/data"),
+    };
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!(
+        "SKIPPED: there are no real files at {}; set STREW_DATA",
+        folder.display()
+    );
+    None
+}
+
+/// Simulates manifests on 12 nodes in 3 zones.
+#[track_caller]
+fn manifest(name: &str, exit: i32) -> Option<(Value, String)> {
+    let file = data()?.join("manifests").join(name);
+    let run = strew("simulate --nodes 12 --zones 3 -o json")
+        .arg(file)
+        .assert()
+        .code(exit);
+    Some((json(&run), stderr(&run)))
+}
+
+#[test]
+fn online_boutique() {
+    let Some((report, _)) = manifest("online-boutique.yaml", 0) else {
+        return;
+    };
+    assert_eq!(report["summary"]["workloads"], 12);
+    assert_eq!(report["summary"]["placed"], 12);
+}
+
+#[test]
+fn bank_of_anthos() {
+    let Some((report, words)) = manifest("bank-of-anthos.yaml", 0) else {
+        return;
+    };
+    assert_eq!(report["summary"]["workloads"], 9);
+    assert!(words.contains("5 ConfigMap"), "{words}");
+}
+
+#[test]
+fn kube_prometheus() {
+    let Some((report, words)) = manifest("kube-prometheus.yaml", 0) else {
+        return;
+    };
+    assert_eq!(
+        words.matches("Prometheus").count(),
+        1,
+        "named once: {words}"
+    );
+    let exporters = workload(&report, "monitoring", "daemonset/node-exporter");
+    assert_eq!(exporters["placed"], 12, "one a node");
+}
+
+/// What needs a control plane node or a label of Karpenter stays Pending; CoreDNS gives no `replicas`.
+#[test]
+fn kops_addons() {
+    let Some((report, words)) = manifest("kops-addons.yaml", 1) else {
+        return;
+    };
+    assert!(words.contains("EC2NodeClass"), "{words}");
+    assert_eq!(
+        workload(&report, "kube-system", "deployment/coredns")["replicas"],
+        1
+    );
+    let metrics = workload(&report, "kube-system", "deployment/metrics-server");
+    assert_eq!(
+        metrics["spread"][1]["constraint"]["whenUnsatisfiable"],
+        "DoNotSchedule"
+    );
+    assert_eq!(metrics["placed"], 2);
+}
+
+#[test]
+fn cockroachdb_waits_for_its_claims() {
+    let Some((report, _)) = manifest("cockroachdb-statefulset.yaml", 1) else {
+        return;
+    };
+    let set = workload(&report, "default", "statefulset/cockroachdb");
+    let message = set["pending"][0]["message"].as_str().unwrap();
+    assert!(
+        message.contains("persistentvolumeclaim \"datadir-cockroachdb-0\""),
+        "{message}"
+    );
+    assert_eq!(set["pending"][0]["blockedBy"][0], "VolumeBinding");
+}
+
+#[track_caller]
+fn workload<'a>(report: &'a Value, namespace: &str, of: &str) -> &'a Value {
+    let all = report["steps"][0]["workloads"].as_array().unwrap();
+    let found = all
+        .iter()
+        .find(|w| w["of"] == of && w["namespace"] == namespace);
+    found.unwrap_or_else(|| panic!("{namespace} {of} is in the report"))
+}
+
+/// The production cluster: what was made of it by rule is found again, and its Pending pods are scheduled.
+#[test]
+fn openb() {
+    let Some(folder) = data() else { return };
+    let dump = folder.join("openb/dump");
+    let run = strew("simulate -o json")
+        .args(["nodes.json", "pods.json", "workloads.json"].map(|name| dump.join(name)))
+        .assert()
+        .code(1);
+    let report = json(&run);
+    let facts: Value =
+        serde_json::from_slice(&std::fs::read(dump.join("facts.json")).unwrap()).unwrap();
+    let summary = &report["summary"];
+    let number = |value: &Value| value.as_i64().unwrap();
+    assert_eq!(summary["nodes"], facts["nodes"]);
+    assert_eq!(summary["workloads"], facts["deployments"]);
+    assert_eq!(
+        number(&summary["pods"]) + number(&summary["finished"]),
+        number(&facts["pods"])
+    );
+    assert_eq!(summary["boundBefore"], facts["phases"]["Running"]);
+    let pending = number(&summary["placed"]) + number(&summary["pending"]);
+    assert_eq!(pending, number(&facts["phases"]["Pending"]));
+    let mut zones = BTreeMap::<&str, i64>::new();
+    for node in report["nodes"].as_array().unwrap() {
+        *zones.entry(node["zone"].as_str().unwrap()).or_default() += 1;
+    }
+    assert_eq!(serde_json::to_value(zones).unwrap(), facts["nodesPerZone"]);
+    assert!(number(&summary["placed"]) > 0);
+    zone_counts(
+        &report,
+        &std::fs::read_to_string(dump.join("zone_counts.csv")).unwrap(),
+    );
+}
+
+#[test]
+fn a_pending_pod_of_openb_is_explained() {
+    let Some(folder) = data() else { return };
+    let dump = folder.join("openb/dump");
+    let files = ["nodes.json", "pods.json", "workloads.json"].map(|name| dump.join(name));
+    let run = strew("explain deployment/openb-app-365 -n online -o json")
+        .args(files)
+        .assert()
+        .code(0);
+    let explanation = json(&run);
+    assert_eq!(explanation["standing"], "Pending");
+    let message = explanation["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("0/1523 nodes are available: "),
+        "{message}"
+    );
+    let changes = explanation["whatIf"]["suggestions"].as_array().unwrap();
+    assert!(!changes.is_empty(), "{:#}", explanation["whatIf"]);
+}
+
+/// Running pods per application and zone, before anything is scheduled.
+fn zone_counts(report: &Value, csv: &str) {
+    let mut lines = csv.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let zones = &header[3..6];
+    let mut n_rows = 0;
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        let of = format!("deployment/{}", cells[1]);
+        let workload = workload(report, cells[0], &of);
+        assert_eq!(workload["boundBefore"].to_string(), cells[2], "{of}");
+        let spread = &workload["spread"][0];
+        assert_eq!(spread["by"], "topology.kubernetes.io/zone");
+        let counts = &spread["before"]["counts"];
+        for (zone, count) in zones.iter().zip(&cells[3..6]) {
+            // A zone without a node that the pods may be on is no domain of theirs.
+            let found = counts.get(zone).map_or("0".to_owned(), Value::to_string);
+            assert_eq!(found, *count, "{of} in {zone}");
+        }
+        if spread["domains"] == 3 {
+            assert_eq!(spread["before"]["skew"].to_string(), cells[6], "{of}");
+        }
+        n_rows += 1;
+    }
+    assert!(n_rows > 300, "{n_rows} rows");
+}
+
+/// The clusters that the messages of two dumped pods imply give kube-scheduler's first sentence again.
+#[test]
+fn support_bundle() {
+    let Some(folder) = data() else { return };
+    let node = "apiVersion: v1
+kind: Node
+metadata: {name: only, labels: {kubernetes.io/hostname: only, kubernetes.io/os: linux, kubernetes.io/arch: arm64}}
+status: {allocatable: {cpu: '64', memory: 256Gi, pods: '110', ephemeral-storage: 1Ti}}
+";
+    for file in [
+        "pods-message-pending-node-affinity.json",
+        "pods-message-pending-pod-resources.json",
+    ] {
+        let file = folder.join("support-bundle").join(file);
+        let dump: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let conditions = dump["items"][0]["status"]["conditions"].as_array().unwrap();
+        let theirs = conditions[0]["message"].as_str().unwrap();
+        let (first, _) = theirs.split_once(" preemption: ").unwrap();
+        let run = strew("simulate - -o json")
+            .arg(&file)
+            .stdin(node)
+            .assert()
+            .code(1);
+        let report = json(&run);
+        assert_eq!(
+            report["steps"][0]["workloads"][0]["pending"][0]["message"],
+            first
+        );
+    }
+}
+
+/// A NodeList of old versions without zones, and lists whose items lack apiVersion and kind.
+#[test]
+fn support_bundle_as_a_whole() {
+    let Some(folder) = data() else { return };
+    let bundle = folder.join("support-bundle");
+    let files = [
+        "nodes.json",
+        "deployments-default.json",
+        "deployments-monitoring.json",
+        "replicasets-default.json",
+        "statefulsets-monitoring.json",
+    ];
+    let run = strew("simulate -o json")
+        .args(files.map(|name| bundle.join(name)))
+        .assert();
+    let report = json(&run);
+    assert_eq!(report["kind"], "SimulationReport", "{}", stderr(&run));
+    assert_eq!(report["summary"]["nodes"], 6);
+}

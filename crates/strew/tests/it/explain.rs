@@ -1,0 +1,85 @@
+//! `strew explain`: which pod, at which moment.
+
+use snapbox::file;
+
+use crate::{json, stderr, stdout, strew};
+
+#[test]
+fn a_pending_pod_is_explained_as_things_are_at_the_end() {
+    let run = strew("explain deployment/web examples/tight.yaml -o json")
+        .assert()
+        .code(0);
+    let explanation = json(&run);
+    assert_eq!(explanation["kind"], "PodExplanation");
+    assert_eq!(explanation["moment"], "end");
+    assert_eq!(explanation["standing"], "Pending");
+    let sentence = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match pod topology spread constraints.";
+    assert_eq!(explanation["message"], sentence);
+    let text = stdout(
+        &strew("explain deployment/web examples/tight.yaml")
+            .assert()
+            .code(0),
+    );
+    let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(unwrapped.contains(sentence), "{text}");
+}
+
+#[test]
+fn an_explanation_as_text() {
+    let run = strew("explain pod/db-2 examples/shop.yaml")
+        .assert()
+        .code(0);
+    run.stdout_eq(file!["snapshots/explain-placed.txt"]);
+    let run = strew("explain deployment/cache examples/tight.yaml")
+        .assert()
+        .code(0);
+    run.stdout_eq(file!["snapshots/explain-pending.txt"]);
+}
+
+/// The first replica of two: when it was decided on, nothing was there yet.
+#[test]
+fn a_placed_pod_is_explained_at_its_decision() {
+    let run = strew("explain pod/db-0 examples/shop.yaml -o json")
+        .assert()
+        .code(0);
+    let explanation = json(&run);
+    assert_eq!(explanation["moment"], "decision");
+    assert_eq!(explanation["feasible"], 12);
+    let run = strew("explain pod db-2 -f examples/shop.yaml -o json")
+        .assert()
+        .code(0);
+    assert_eq!(json(&run)["feasible"], 4, "two of three zones are taken");
+}
+
+/// The node that `simulate` names is the one that `explain` explains.
+#[test]
+fn both_commands_tell_of_the_same_decision() {
+    let report = json(&strew("simulate examples/shop.yaml -o json").assert());
+    for placement in report["placements"].as_array().unwrap() {
+        let pod = placement["pod"].as_str().unwrap();
+        let run = strew(&format!("explain pod/{pod} examples/shop.yaml -o json"))
+            .assert()
+            .code(0);
+        assert_eq!(json(&run)["wouldGoTo"], placement["node"], "{pod}");
+    }
+}
+
+#[test]
+fn who_is_not_there_is_told_with_the_nearest() {
+    let run = strew("explain pod/db-9 examples/shop.yaml")
+        .assert()
+        .code(2);
+    let text = stderr(&run);
+    assert!(
+        text.contains("there is no pod \"db-9\" in the files"),
+        "{text}"
+    );
+    assert!(text.contains("hint: did you mean db-0"), "{text}");
+    let run = strew("explain pod/db-0 -n shop examples/shop.yaml")
+        .assert()
+        .code(2);
+    assert!(stderr(&run).contains("-n default"));
+    strew("explain deploy/wed examples/shop.yaml")
+        .assert()
+        .code(2);
+}

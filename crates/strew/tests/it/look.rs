@@ -1,0 +1,109 @@
+//! Colour, characters, help and completion.
+
+use snapbox::file;
+
+use crate::{stdout, strew};
+
+const TIGHT: &str = "simulate examples/tight.yaml";
+
+#[test]
+fn colour_is_for_those_who_want_it() {
+    let is_colored = |text: String| text.contains('\u{1b}');
+    let run = |command: snapbox::cmd::Command| is_colored(stdout(&command.assert().code(1)));
+    assert!(!run(strew(TIGHT)), "no terminal");
+    assert!(run(strew(TIGHT).env("CLICOLOR_FORCE", "1")));
+    assert!(!run(strew(TIGHT)
+        .env("CLICOLOR_FORCE", "1")
+        .env("NO_COLOR", "1")));
+    assert!(run(strew(TIGHT).args(["--color", "always"])));
+    assert!(!run(strew(TIGHT)
+        .args(["--color", "never"])
+        .env("CLICOLOR_FORCE", "1")));
+    assert!(!is_colored(stdout(
+        &strew(TIGHT)
+            .args(["-o", "json", "--color", "always"])
+            .assert()
+    )));
+}
+
+/// Colour never carries a meaning alone.
+#[test]
+fn taking_the_colour_away_leaves_the_same_text() {
+    let plain = stdout(&strew(TIGHT).assert());
+    let colored = stdout(&strew(TIGHT).args(["--color", "always"]).assert());
+    let mut stripped = String::new();
+    let mut in_escape = false;
+    for c in colored.chars() {
+        match c {
+            '\u{1b}' => in_escape = true,
+            'm' if in_escape => in_escape = false,
+            _ if in_escape => {}
+            c => stripped.push(c),
+        }
+    }
+    assert_eq!(plain, stripped);
+}
+
+#[test]
+fn ascii_where_nothing_else_can_be_drawn() {
+    let is_ascii = |command: snapbox::cmd::Command| stdout(&command.assert()).is_ascii();
+    assert!(is_ascii(strew("simulate examples/tight.yaml --ascii")));
+    assert!(is_ascii(strew(TIGHT).env("LC_ALL", "C")));
+    assert!(!is_ascii(strew(TIGHT)));
+}
+
+#[test]
+fn help_has_examples() {
+    strew("--help")
+        .assert()
+        .code(0)
+        .stdout_eq(file!["snapshots/help.txt"]);
+    strew("simulate --help")
+        .assert()
+        .code(0)
+        .stdout_eq(file!["snapshots/help-simulate.txt"]);
+    strew("explain --help")
+        .assert()
+        .code(0)
+        .stdout_eq(file!["snapshots/help-explain.txt"]);
+}
+
+#[test]
+fn every_shell_gets_a_completion() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let script = stdout(&strew(&format!("completion {shell}")).assert().code(0));
+        assert!(
+            script.contains("simulate") && script.contains("node-cpu"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn version_names_the_kubernetes_that_is_matched() {
+    let text = stdout(&strew("version").assert().code(0));
+    assert!(text.contains("kube-scheduler v1.36.3"), "{text}");
+    let run = strew("version -o json").assert().code(0);
+    assert_eq!(crate::json(&run)["kubernetes"], "1.36.3");
+}
+
+/// kubectl finds a plugin by its file's name, and people type two words.
+#[cfg(unix)]
+#[test]
+fn kubectl_may_call_it() {
+    let folder = std::env::temp_dir().join(format!("strew-plugin-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let plugin = folder.join("kubectl-strew");
+    std::os::unix::fs::symlink(snapbox::cmd::cargo_bin!("strew"), &plugin).unwrap();
+    let run = snapbox::cmd::Command::new(&plugin)
+        .arg("simulate")
+        .arg("--help")
+        .assert();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let text = stdout(&run.code(0));
+    assert!(text.contains("Usage: kubectl strew simulate"), "{text}");
+    assert!(
+        text.contains("\n  kubectl strew simulate shop.yaml"),
+        "{text}"
+    );
+}

@@ -1,0 +1,51 @@
+//! The binary as people and programs run it: whole commands, their output and exit codes.
+//!
+//! `SNAPSHOTS=overwrite cargo test -p strew --test it` writes the expected output anew; read the diff.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
+mod data;
+mod explain;
+mod input;
+mod look;
+mod simulate;
+
+use std::path::{Path, PathBuf};
+
+use snapbox::cmd::{Command, OutputAssert};
+
+/// The root of the workspace, where every command runs.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// `strew ARGS`, split at spaces, in an environment that says nothing about colour and speaks UTF-8.
+fn strew(args: &str) -> Command {
+    let quiet = [
+        "NO_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
+        "TERM",
+        "LC_CTYPE",
+        "LANG",
+    ];
+    let command = Command::new(snapbox::cmd::cargo_bin!("strew"))
+        .current_dir(root())
+        .env("LC_ALL", "C.UTF-8")
+        .args(args.split_whitespace());
+    quiet
+        .iter()
+        .fold(command, |command, name| command.env_remove(name))
+}
+
+fn stdout(assert: &OutputAssert) -> String {
+    String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+}
+
+fn stderr(assert: &OutputAssert) -> String {
+    String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+}
+
+fn json(assert: &OutputAssert) -> serde_json::Value {
+    serde_json::from_slice(&assert.get_output().stdout).unwrap()
+}
