@@ -11,7 +11,7 @@ use crate::census::{Census, CensusId, CensusKey, Censuses, TallyId, TallyKey, We
 use crate::changes::ChangeLog;
 use crate::class::{AffinityId, ClassId, ClassKey, ClassTables, PodClass};
 use crate::eligibility::{Eligibility, EligibilityId, EligibleNodes};
-use crate::fact::{NodeFact, PodFact};
+use crate::fact::{NodeFact, PodFact, PodHistory};
 use crate::images::Images;
 use crate::node_order::{NodeOrder, zone_key};
 use crate::owners::{OwnerRef, Owners};
@@ -106,6 +106,8 @@ pub struct PodRow {
     pub class: ClassId,
     /// The node that it is bound to, or assumed on.
     pub node: Option<NodeIdx>,
+    /// What has become of it.
+    pub history: PodHistory,
     /// Its place among the members of its class, while it is on a node.
     member: u32,
 }
@@ -201,6 +203,12 @@ impl Cluster {
             "a decision begins with refresh_order"
         );
         self.order.list()
+    }
+
+    /// A node's place in [`node_order`](Self::node_order), if it is there.
+    #[inline]
+    pub fn node_position(&self, node: NodeIdx) -> Option<usize> {
+        self.order.position(node)
     }
 
     /// Brings the order of nodes up to date; a decision begins with this.
@@ -484,6 +492,7 @@ impl Cluster {
         }
         let node = fact.node.map(|name| self.node_slot(name));
         if let Some(pod) = self.find_pod(&fact.uid) {
+            self.row_mut(pod).history = fact.history;
             let row = self.pod(pod);
             if (row.class, row.node) != (class, node) {
                 self.take_off(pod);
@@ -497,6 +506,7 @@ impl Cluster {
             name: fact.name,
             class,
             node: None,
+            history: fact.history,
             member: 0,
         };
         let pod = match self.pods_free.pop() {

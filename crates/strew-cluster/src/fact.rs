@@ -45,4 +45,17 @@ pub struct PodFact {
     pub node: Option<Symbol>,
     /// What it asks for.
     pub spec: PodSpec,
+    /// What has become of it, as far as preemption looks at it.
+    pub history: PodHistory,
+}
+
+/// What has become of a pod. It is no part of its class: pods of one class differ in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PodHistory {
+    /// `status.nominatedNodeName`.
+    pub nominated: Option<Symbol>,
+    /// `status.startTime`, in seconds since 1970.
+    pub started_s: Option<i64>,
+    /// Whether its first `DisruptionTarget` condition is true with reason `PreemptionByScheduler`.
+    pub preempted: bool,
 }

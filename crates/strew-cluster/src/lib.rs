@@ -27,7 +27,7 @@ pub use changes::ChangeLog;
 pub use class::{AffinityId, ClassId, LabelsId, NodeAffinityId, PodClass, SpecId, TolerationsId};
 pub use cluster::{Cluster, NodeIdx, NodeRow, PodIdx, PodRow};
 pub use eligibility::{Eligibility, EligibilityId};
-pub use fact::{NodeFact, PodFact};
+pub use fact::{NodeFact, PodFact, PodHistory};
 pub use owners::{OwnerKind, OwnerRef};
 pub use pod_spec::{
     AffinityTerm, HostPort, NodeAffinity, PodAffinity, PodSpec, Policy, SpreadConstraint,

@@ -5,6 +5,7 @@
 use strew_model::{Labels, Symbol, well_known};
 
 use crate::cluster::NodeIdx;
+use crate::topology::MISSING;
 
 /// Region and zone; both empty where the node has neither label.
 pub type ZoneKey = (Symbol, Symbol);
@@ -29,6 +30,8 @@ pub struct NodeOrder {
     /// Zones in order of first appearance; an emptied zone is removed.
     zones: Vec<(ZoneKey, Vec<NodeIdx>)>,
     list: Vec<NodeIdx>,
+    /// By node: its place in the list, or [`MISSING`].
+    positions: Vec<u32>,
     stale: bool,
 }
 
@@ -69,6 +72,18 @@ impl NodeOrder {
             let of_round = self.zones.iter().filter_map(|(_, nodes)| nodes.get(round));
             self.list.extend(of_round);
         }
+        let rows = self.list.iter().map(|n| n.index() + 1).max().unwrap_or(0);
+        self.positions.clear();
+        self.positions.resize(rows, MISSING);
+        for (position, node) in self.list.iter().enumerate() {
+            self.positions[node.index()] = position as u32;
+        }
+    }
+
+    /// A node's place in the list, if it is there.
+    pub fn position(&self, node: NodeIdx) -> Option<usize> {
+        let position = self.positions.get(node.index()).copied().unwrap_or(MISSING);
+        (position != MISSING).then_some(position as usize)
     }
 
     /// The nodes in the order of the last [`refresh`](Self::refresh).

@@ -9,6 +9,8 @@ pub struct PodSpec {
     pub scheduler_name: Symbol,
     /// `spec.priority`, or 0.
     pub priority: i32,
+    /// Whether `preemptionPolicy` is `Never`: it makes no other pod go.
+    pub never_preempts: bool,
     /// What filters ask a node for (spec/scheduler §3.8).
     pub requests: Resources,
     /// CPU (milli) and memory (bytes) for the score of `NodeResourcesFit`: containers without a request count with

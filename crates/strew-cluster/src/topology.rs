@@ -21,6 +21,13 @@ pub struct TopologyColumn {
     values: IndexSet<Symbol, FxBuildHasher>,
     /// Per node; [`MISSING`] where the node lacks the label.
     domain_of: Vec<u32>,
+    /// Per domain: how many nodes have it.
+    nodes_in: Vec<u32>,
+    /// How many domains have a node, and how many have more than one.
+    inhabited: usize,
+    shared: usize,
+    /// How many nodes have the label.
+    labelled: usize,
 }
 
 /// In [`TopologyColumn::domains`]: the node lacks the label.
@@ -36,6 +43,10 @@ impl TopologyColumn {
             key,
             values,
             domain_of: Vec::new(),
+            nodes_in: vec![0],
+            inhabited: 0,
+            shared: 0,
+            labelled: 0,
         }
     }
 
@@ -80,6 +91,21 @@ impl TopologyColumn {
         self.values.is_empty()
     }
 
+    /// How many domains have a node.
+    pub fn inhabited(&self) -> usize {
+        self.inhabited
+    }
+
+    /// How many nodes have the label.
+    pub fn labelled(&self) -> usize {
+        self.labelled
+    }
+
+    /// Whether no two nodes share a domain.
+    pub fn is_one_to_one(&self) -> bool {
+        self.shared == 0
+    }
+
     fn set(&mut self, node: NodeIdx, labels: Option<&Labels>) {
         let domain = match labels.and_then(|l| l.get(self.key)) {
             Some(value) => self.values.insert_full(value).0 as u32,
@@ -88,7 +114,22 @@ impl TopologyColumn {
         if self.domain_of.len() <= node.index() {
             self.domain_of.resize(node.index() + 1, MISSING);
         }
-        self.domain_of[node.index()] = domain;
+        let before = std::mem::replace(&mut self.domain_of[node.index()], domain);
+        if before != MISSING {
+            self.labelled -= 1;
+            let nodes = &mut self.nodes_in[before as usize];
+            *nodes -= 1;
+            self.inhabited -= usize::from(*nodes == 0);
+            self.shared -= usize::from(*nodes == 1);
+        }
+        if domain != MISSING {
+            self.nodes_in.resize(self.values.len(), 0);
+            self.labelled += 1;
+            let nodes = &mut self.nodes_in[domain as usize];
+            *nodes += 1;
+            self.inhabited += usize::from(*nodes == 1);
+            self.shared += usize::from(*nodes == 2);
+        }
     }
 }
 

@@ -27,7 +27,7 @@ pub use index::HashConsed;
 pub use labels::Labels;
 pub use node_selector::{FieldMatch, NodeExpression, NodeOperator, NodeSelectorTerm};
 pub use prng::Prng;
-pub use resources::Resources;
+pub use resources::{ResourceName, Resources};
 pub use selector::{Operator, Requirement, Selector};
 pub use symbol::{Interner, Symbol, well_known};
 pub use taint::{Effect, Taint, Toleration, TolerationOperator, tolerates_all};

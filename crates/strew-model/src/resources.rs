@@ -20,7 +20,30 @@ pub struct Resources {
     scalars: SmallVec<[(Symbol, i64); 1]>,
 }
 
+/// The name of a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResourceName {
+    /// CPU, in thousandths of a core.
+    Cpu,
+    /// Memory, in bytes.
+    Memory,
+    /// Ephemeral storage, in bytes.
+    EphemeralStorage,
+    /// Any other, in its units.
+    Scalar(Symbol),
+}
+
 impl Resources {
+    /// The amount of a resource.
+    pub fn get(&self, name: ResourceName) -> i64 {
+        match name {
+            ResourceName::Cpu => self.cpu_milli,
+            ResourceName::Memory => self.memory,
+            ResourceName::EphemeralStorage => self.ephemeral_storage,
+            ResourceName::Scalar(name) => self.scalar(name),
+        }
+    }
+
     /// CPU in thousandths and memory in bytes, and nothing else.
     pub fn of(cpu_milli: i64, memory: i64) -> Self {
         Self {

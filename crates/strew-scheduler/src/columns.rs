@@ -4,13 +4,14 @@ use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 use strew_cluster::{ChangeLog, Cluster, NodeAffinityId, NodeIdx, SpecId, TolerationsId};
-use strew_model::Resources;
+use strew_model::{ResourceName, Resources};
 
 use crate::plan::ClassPlan;
 use crate::plugins::node_resources_balanced_allocation as balanced;
 use crate::plugins::{
     image_locality, node_affinity, node_resources_fit, node_unschedulable, taint_toleration,
 };
+use crate::profile::{AddedAffinity, FitArgs, PluginId, Profile};
 
 /// Calls `answer` for each node that changed since `seen`, or for all if that was too long ago.
 fn follow(log: &ChangeLog, seen: &mut u64, rows: usize, mut answer: impl FnMut(NodeIdx)) {
@@ -82,6 +83,8 @@ pub(crate) struct ShapeScores {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ShapeKey {
     pub(crate) requests: Resources,
+    /// The requests that Filter looks at.
+    pub(crate) filtered: Resources,
     pub(crate) scored: (i64, i64),
 }
 
@@ -111,9 +114,36 @@ impl<K, T> Default for Kept<K, T> {
     }
 }
 
+/// What columns look at of the profile.
+#[derive(Debug, Clone)]
+pub(crate) struct Rules {
+    /// Filters that are not enabled refuse no node.
+    unschedulable: bool,
+    taints: bool,
+    affinity: bool,
+    room: bool,
+    added: AddedAffinity,
+    fit: FitArgs,
+    balanced: Vec<ResourceName>,
+}
+
+impl Rules {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        Self {
+            unschedulable: profile.filters_with(PluginId::NodeUnschedulable),
+            taints: profile.filters_with(PluginId::TaintToleration),
+            affinity: profile.filters_with(PluginId::NodeAffinity),
+            room: profile.filters_with(PluginId::NodeResourcesFit),
+            added: profile.added_affinity.clone(),
+            fit: profile.fit.clone(),
+            balanced: profile.balanced.clone(),
+        }
+    }
+}
+
 /// All columns. When there are too many, all go, and those still in use are made again.
-#[derive(Default)]
 pub(crate) struct Columns {
+    rules: Rules,
     admitted: Kept<(NodeAffinityId, TolerationsId), Admitted>,
     prefer_taints: Kept<TolerationsId, Column>,
     preferred_nodes: Kept<SpecId, Column>,
@@ -126,6 +156,18 @@ pub(crate) struct Columns {
 const BYTES_MAX: usize = 64 << 20;
 
 impl Columns {
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            admitted: Kept::default(),
+            prefer_taints: Kept::default(),
+            preferred_nodes: Kept::default(),
+            images: Kept::default(),
+            shapes: Kept::default(),
+            epoch: 0,
+        }
+    }
+
     /// Handles are good while this stays the same.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
@@ -142,7 +184,7 @@ impl Columns {
             let epoch = self.epoch + 1;
             *self = Self {
                 epoch,
-                ..Self::default()
+                ..Self::new(self.rules.clone())
             };
         }
     }
@@ -207,6 +249,7 @@ impl Columns {
     }
 
     fn sync_admitted(&mut self, row: usize, cluster: &Cluster) {
+        let rules = &self.rules;
         let ((affinity, tolerations), admitted) = &mut self.admitted.rows[row];
         let rows = cluster.node_rows();
         admitted.nodes.grow(rows);
@@ -218,9 +261,11 @@ impl Columns {
             rows,
             |node| {
                 let allowed = cluster.node(node).fact().is_some_and(|fact| {
-                    node_unschedulable::allows(fact, tolerations)
-                        && taint_toleration::allows(fact, tolerations)
-                        && node_affinity::allows(cluster, *affinity, fact)
+                    (!rules.unschedulable || node_unschedulable::allows(fact, tolerations))
+                        && (!rules.taints || taint_toleration::allows(fact, tolerations))
+                        && (!rules.affinity
+                            || (node_affinity::added_allows(cluster, &rules.added, fact)
+                                && node_affinity::allows(cluster, *affinity, fact)))
                 });
                 nodes.set(node.index(), allowed);
             },
@@ -236,10 +281,11 @@ impl Columns {
     }
 
     fn sync_preferred_nodes(&mut self, row: usize, cluster: &Cluster) {
+        let rules = &self.rules;
         let (spec, column) = &mut self.preferred_nodes.rows[row];
         let spec = cluster.tables().spec(*spec);
         column.follow(cluster, |node| {
-            node_affinity::raw_score(cluster, node, spec)
+            node_affinity::raw_score(cluster, node, spec, &rules.added)
         });
     }
 
@@ -254,6 +300,7 @@ impl Columns {
     }
 
     fn sync_shape(&mut self, row: usize, cluster: &Cluster) {
+        let rules = &self.rules;
         let (key, shape) = &mut self.shapes.rows[row];
         let rows = cluster.node_rows();
         shape.fits.grow(rows);
@@ -261,10 +308,11 @@ impl Columns {
         let (fits, scores) = (&mut shape.fits, &mut shape.scores);
         follow(cluster.usage_changes(), &mut shape.seen, rows, |node| {
             let row = cluster.node(node);
-            fits.set(node.index(), node_resources_fit::fits(row, &key.requests));
+            let has_room = !rules.room || node_resources_fit::fits(row, &key.filtered);
+            fits.set(node.index(), has_room);
             scores[node.index()] = ShapeScores {
-                fit: node_resources_fit::score(row, key.scored),
-                balanced: balanced::score(row, &key.requests),
+                fit: node_resources_fit::score(row, &rules.fit, &key.requests, key.scored),
+                balanced: balanced::score(row, &key.requests, &rules.balanced),
             };
         });
     }

@@ -4,19 +4,17 @@
 
 use std::rc::Rc;
 
-use fixedbitset::FixedBitSet;
-use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx, PodSpec};
+use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
+use strew_model::Prng;
 
-use crate::columns::Columns;
+use crate::columns::{Columns, Rules};
+use crate::cycle::{Cycle, Search, list_feasible};
+use crate::groups::{GroupsByClass, Speakers};
 use crate::plan::{ClassPlan, Plans};
-use crate::plugins::{
-    inter_pod_affinity, node_affinity, node_ports, node_resources_balanced_allocation,
-    node_resources_fit, node_unschedulable, normalize, pod_topology_spread, selector_spread,
-    taint_toleration, volumes,
-};
+use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::{PluginId, Profile, TieRule};
-use crate::status::{Reason, Refusal, Unfit};
-use crate::ties::heap_precedes;
+use crate::scoring::{PluginScores, Sums, take};
+use crate::status::{Refusal, Unfit};
 
 /// Where a pod goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,17 +30,6 @@ pub enum Decision {
     },
     /// Nowhere, for now.
     Unfit(Rc<Unfit>),
-}
-
-/// One score plugin's part in a decision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PluginScores {
-    /// Which.
-    pub plugin: PluginId,
-    /// Its weight.
-    pub weight: i64,
-    /// Per feasible node 0 to 100, before the weight; empty if the plugin had nothing to say.
-    pub scores: Vec<i32>,
 }
 
 /// Everything that a decision looked at.
@@ -71,18 +58,14 @@ pub struct Engine {
     profile: Profile,
     plans: Plans,
     columns: Columns,
-    scratch: Scratch,
-    last_unfit: Option<LastUnfit>,
-}
-
-/// Lists that are used in every decision, kept so that nothing is allocated.
-#[derive(Default)]
-struct Scratch {
-    mask: FixedBitSet,
     feasible: Vec<NodeIdx>,
-    scores: Vec<i32>,
-    totals: Vec<i32>,
-    spread: pod_topology_spread::score::Workspace,
+    sums: Sums,
+    groups: GroupsByClass,
+    speakers: Speakers,
+    last_unfit: Option<LastUnfit>,
+    dice: Prng,
+    /// Where the next sampled search begins, in the order of nodes.
+    start: usize,
 }
 
 /// The last refusal, for the next pod of the class while nothing has changed.
@@ -111,30 +94,25 @@ impl ClusterState {
     }
 }
 
-/// What every plugin looks at in one decision.
-#[derive(Clone, Copy)]
-struct Cycle<'a> {
-    cluster: &'a Cluster,
-    profile: &'a Profile,
-    plan: &'a ClassPlan,
-    spec: &'a PodSpec,
-}
-
-/// What PreFilter found.
-enum Search {
-    Nodes(Option<Vec<NodeIdx>>),
-    Refused(Refusal),
-}
-
 impl Engine {
     /// An engine for a profile.
     pub fn new(profile: Profile) -> Self {
+        let dice = Prng::new(match profile.ties {
+            TieRule::Random(seed) => seed,
+            _ => 0,
+        });
+        let columns = Columns::new(Rules::of(&profile));
         Self {
             profile,
             plans: Plans::default(),
-            columns: Columns::default(),
-            scratch: Scratch::default(),
+            columns,
+            feasible: Vec::new(),
+            sums: Sums::default(),
+            groups: GroupsByClass::default(),
+            speakers: Speakers::default(),
             last_unfit: None,
+            dice,
+            start: 0,
         }
     }
 
@@ -169,65 +147,40 @@ impl Engine {
         {
             return Decision::Unfit(Rc::clone(&last.unfit));
         }
-        let cx = Cycle::new(cluster, &self.profile, plan, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
         let narrowed = match cx.pre_filter() {
             Search::Nodes(narrowed) => narrowed,
             Search::Refused(refusal) => return Decision::Unfit(Rc::new(Unfit::PreFilter(refusal))),
         };
         self.columns.sync(plan, cluster);
-        find_feasible(cx, &self.columns, narrowed.as_deref(), &mut self.scratch);
-        let feasible = self.scratch.feasible.len();
-        match feasible {
-            0 => {
-                let unfit = Rc::new(cx.refusals(narrowed.as_deref()));
-                self.last_unfit = Some(LastUnfit {
-                    class,
-                    state,
-                    unfit: Rc::clone(&unfit),
-                });
-                Decision::Unfit(unfit)
+        let sampled = self.profile.percentage_of_nodes_to_score.is_some();
+        let grouped =
+            narrowed.is_none() && !sampled && self.groups.sync(class, cluster, plan, &self.columns);
+        let decision = match grouped {
+            true => self.groups.decide(
+                class,
+                cx,
+                &self.columns,
+                &mut self.speakers,
+                &mut self.sums,
+                &mut self.dice,
+            ),
+            false => {
+                let feasible = &mut self.feasible;
+                let visited = list_feasible(cx, &self.columns, narrowed.as_deref(), feasible);
+                self.start = (self.start + visited) % cluster.node_order().len();
+                decide_among(cx, &self.columns, feasible, &mut self.sums, &mut self.dice)
             }
-            1 => Decision::Place {
-                node: self.scratch.feasible[0],
-                feasible,
-                total: None,
-            },
-            _ => {
-                let taken = self.take_best(cluster, class);
-                let total = Some(i64::from(self.scratch.totals[taken]));
-                Decision::Place {
-                    node: self.scratch.feasible[taken],
-                    feasible,
-                    total,
-                }
-            }
-        }
-    }
-
-    /// Scores the feasible nodes of the scratch lists and returns the place of the one to take.
-    fn take_best(&mut self, cluster: &mut Cluster, class: ClassId) -> usize {
-        let plan = self
-            .plans
-            .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class);
-        let Scratch {
-            feasible,
-            scores,
-            totals,
-            spread,
-            ..
-        } = &mut self.scratch;
-        totals.clear();
-        totals.resize(feasible.len(), 0);
-        for &(plugin, weight) in &self.profile.scores {
-            match score_plugin(cx, &self.columns, plugin, feasible, spread, scores) {
-                // The same for all nodes: it moves every total, and none past another.
-                Scores::Same(score) => add_same(totals, weight as i32 * score),
-                Scores::Each => add_each(totals, weight as i32, scores),
-                Scores::None => {}
-            }
-        }
-        take(cx, feasible, totals)
+        };
+        decision.unwrap_or_else(|| {
+            let unfit = Rc::new(cx.refusals(narrowed.as_deref()));
+            self.last_unfit = Some(LastUnfit {
+                class,
+                state,
+                unfit: Rc::clone(&unfit),
+            });
+            Decision::Unfit(unfit)
+        })
     }
 
     /// Runs the same plugin code as [`decide`](Self::decide) and keeps every number. A pod that is on a node is judged
@@ -238,7 +191,7 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
         let mut evaluation = Evaluation {
             feasible: Vec::new(),
             skipped_filters: cx.skipped_filters(),
@@ -261,8 +214,12 @@ impl Engine {
             }
         };
         self.columns.sync(plan, cluster);
-        find_feasible(cx, &self.columns, narrowed.as_deref(), &mut self.scratch);
-        evaluation.feasible.clone_from(&self.scratch.feasible);
+        list_feasible(
+            cx,
+            &self.columns,
+            narrowed.as_deref(),
+            &mut evaluation.feasible,
+        );
         if evaluation.feasible.len() < cluster.nodes_present() {
             evaluation.refused = Some(cx.refusals(narrowed.as_deref()));
         }
@@ -273,27 +230,21 @@ impl Engine {
                 evaluation.best = vec![0];
                 evaluation.taken = Some(0);
             }
-            _ => self.evaluate_scores(cluster, class, &mut evaluation),
+            _ => {
+                let nodes = &evaluation.feasible;
+                evaluation.scores = self.sums.by_plugin(cx, &self.columns, nodes);
+                self.sums.add_up(cx, &self.columns, Scored::each(nodes));
+                let highest = self.sums.highest();
+                evaluation.totals = self.sums.totals().iter().map(|&t| i64::from(t)).collect();
+                let places = 0..nodes.len();
+                evaluation.best = places
+                    .filter(|&place| self.sums.totals()[place] == highest)
+                    .collect();
+                let best = evaluation.best.iter().map(|&place| (place, nodes[place]));
+                evaluation.taken = take(cx, best, &mut self.dice.clone()).map(|(place, _)| place);
+            }
         }
         evaluation
-    }
-
-    fn evaluate_scores(
-        &mut self,
-        cluster: &mut Cluster,
-        class: ClassId,
-        evaluation: &mut Evaluation,
-    ) {
-        evaluation.scores = self.score_nodes(cluster, class, &evaluation.feasible);
-        let taken = self.take_best(cluster, class);
-        evaluation.taken = Some(taken);
-        evaluation.totals = self.scratch.totals.iter().map(|&t| i64::from(t)).collect();
-        let highest = evaluation.totals[taken];
-        let totals = evaluation.totals.iter().enumerate();
-        evaluation.best = totals
-            .filter(|&(_, &t)| t == highest)
-            .map(|(i, _)| i)
-            .collect();
     }
 
     /// Per node the refusals of *all* plugins, not only of the first, in the order of nodes; nodes that pass are left
@@ -308,7 +259,7 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
         let Search::Nodes(narrowed) = cx.pre_filter() else {
             return Vec::new();
         };
@@ -329,342 +280,38 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class);
-        let Scratch { scores, spread, .. } = &mut self.scratch;
-        let of_plugin = |&(plugin, weight): &(PluginId, i64)| {
-            let kept = match score_plugin(cx, &self.columns, plugin, nodes, spread, scores) {
-                Scores::Same(score) => vec![score; nodes.len()],
-                Scores::Each => scores.clone(),
-                Scores::None => Vec::new(),
-            };
-            PluginScores {
-                plugin,
-                weight,
-                scores: kept,
-            }
-        };
-        self.profile.scores.iter().map(of_plugin).collect()
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        self.columns.sync(plan, cluster);
+        self.sums.by_plugin(cx, &self.columns, nodes)
     }
 }
 
-impl<'a> Cycle<'a> {
-    fn new(
-        cluster: &'a Cluster,
-        profile: &'a Profile,
-        plan: &'a ClassPlan,
-        class: ClassId,
-    ) -> Self {
-        let tables = cluster.tables();
-        let spec = tables.spec(tables.class(class).key.spec);
-        Self {
-            cluster,
-            profile,
-            plan,
-            spec,
-        }
-    }
-
-    fn pre_filter(self) -> Search {
-        let narrowed = match node_affinity::narrow(&self.spec.node_affinity) {
-            Ok(narrowed) => narrowed,
-            Err(refusal) => return Search::Refused(refusal),
-        };
-        if let Some(refusal) = volumes::refuse(self.spec) {
-            return Search::Refused(refusal);
-        }
-        let present = |name| {
-            let node = self.cluster.find_node(name)?;
-            self.cluster.node(node).fact().map(|_| node)
-        };
-        Search::Nodes(narrowed.map(|names| {
-            // Upstream walks a map here, in random order; ours is that of all nodes.
-            let named: Vec<NodeIdx> = names.into_iter().filter_map(present).collect();
-            self.cluster
-                .node_order()
-                .iter()
-                .copied()
-                .filter(|n| named.contains(n))
-                .collect()
-        }))
-    }
-
-    /// Why each node was refused that did not pass, in the order of nodes.
-    fn refusals(self, narrowed: Option<&[NodeIdx]>) -> Unfit {
-        let of_node = |&node: &NodeIdx| {
-            let refusal = match narrowed {
-                Some(named) if !named.contains(&node) => {
-                    let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
-                    Some(Refusal::unresolvable(PluginId::NodeAffinity, reason))
-                }
-                _ => self.first_refusal(node),
-            };
-            refusal.map(|refusal| (node, refusal))
-        };
-        Unfit::EveryNode(
-            self.cluster
-                .node_order()
-                .iter()
-                .filter_map(of_node)
-                .collect(),
-        )
-    }
-
-    /// The refusals of all plugins that refuse a node. One that the search was narrowed past has that as its first.
-    fn all_refusals(self, narrowed: Option<&[NodeIdx]>, node: NodeIdx) -> Vec<Refusal> {
-        let past = narrowed.is_some_and(|named| !named.contains(&node));
-        let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
-        let first = past.then(|| Refusal::unresolvable(PluginId::NodeAffinity, reason));
-        let plugins = self.profile.filters.iter().copied();
-        let others = plugins.filter(|&p| !(past && p == PluginId::NodeAffinity));
-        first
-            .into_iter()
-            .chain(others.filter_map(|plugin| self.filter(plugin, node)))
-            .collect()
-    }
-
-    /// The refusal of the first plugin that refuses a node.
-    fn first_refusal(self, node: NodeIdx) -> Option<Refusal> {
-        self.profile
-            .filters
-            .iter()
-            .find_map(|&plugin| self.filter(plugin, node))
-    }
-
-    fn filter(self, plugin: PluginId, node: NodeIdx) -> Option<Refusal> {
-        let (cluster, spec) = (self.cluster, self.spec);
-        let row = cluster.node(node);
-        let fact = row.fact()?;
-        let unless =
-            |allowed: bool, reason| (!allowed).then(|| Refusal::unresolvable(plugin, reason));
-        match plugin {
-            PluginId::NodeUnschedulable => unless(
-                node_unschedulable::allows(fact, &spec.tolerations),
-                Reason::Cordoned,
-            ),
-            PluginId::TaintToleration => unless(
-                taint_toleration::allows(fact, &spec.tolerations),
-                Reason::UntoleratedTaint,
-            ),
-            PluginId::NodeAffinity => {
-                let allowed = spec.node_affinity.is_none() || self.node_affinity_allows(node);
-                unless(allowed, Reason::NodeAffinity)
-            }
-            PluginId::NodePorts => {
-                let allowed = node_ports::allows(row, &spec.host_ports);
-                (!allowed).then(|| Refusal::unschedulable(plugin, Reason::Ports))
-            }
-            PluginId::NodeResourcesFit => node_resources_fit::filter(cluster, row, &spec.requests),
-            PluginId::PodTopologySpread => {
-                pod_topology_spread::filter::filter(cluster, &self.plan.spread, node)
-            }
-            PluginId::InterPodAffinity => {
-                inter_pod_affinity::filter(cluster, &self.plan.affinity, node)
-            }
-            _ => None,
-        }
-    }
-
-    fn node_affinity_allows(self, node: NodeIdx) -> bool {
-        let row = self.cluster.node(node);
-        let Some(fact) = row.fact() else {
-            return false;
-        };
-        let affinity = &self.spec.node_affinity;
-        let names = &self.cluster.names;
-        let any = |terms: &[strew_model::NodeSelectorTerm]| {
-            terms
-                .iter()
-                .any(|t| t.matches(fact.name, &fact.labels, names))
-        };
-        fact.labels.contains_all(&affinity.node_selector)
-            && affinity.terms.as_deref().is_none_or(any)
-    }
-
-    /// Filter plugins that have nothing to look at for this pod, as PreFilter's Skip tells upstream.
-    fn skipped_filters(self) -> Vec<PluginId> {
-        let skipped = |&plugin: &PluginId| match plugin {
-            PluginId::NodeAffinity => self.spec.node_affinity.is_none(),
-            PluginId::NodePorts => self.spec.host_ports.is_empty(),
-            PluginId::PodTopologySpread => self.plan.spread.hard.is_empty(),
-            PluginId::InterPodAffinity => self.plan.affinity.filter_is_skipped(self.cluster),
-            PluginId::VolumeRestrictions
-            | PluginId::NodeVolumeLimits
-            | PluginId::VolumeBinding
-            | PluginId::VolumeZone
-            | PluginId::DynamicResources
-            | PluginId::NodeDeclaredFeatures => true,
-            _ => false,
-        };
-        self.profile
-            .filters
-            .iter()
-            .copied()
-            .filter(skipped)
-            .collect()
-    }
-}
-
-/// Lists the nodes that pass every filter, in the order of nodes.
-///
-/// Nodes x (two bits of a set + one domain a hard constraint); pods are not touched.
-fn find_feasible(
+/// The node to take of these feasible ones; `None` if there is none.
+fn decide_among(
     cx: Cycle<'_>,
     columns: &Columns,
-    narrowed: Option<&[NodeIdx]>,
-    scratch: &mut Scratch,
-) {
-    let Cycle {
-        cluster,
-        plan,
-        spec,
-        ..
-    } = cx;
-    let Scratch { mask, feasible, .. } = scratch;
-    mask.clone_from(columns.admitted(plan));
-    mask.intersect_with(&columns.shape(plan).fits);
-    let asks_affinity = !plan.affinity.filter_is_skipped(cluster);
-    let passes = |&node: &NodeIdx| {
-        mask.contains(node.index())
-            && (spec.host_ports.is_empty()
-                || node_ports::allows(cluster.node(node), &spec.host_ports))
-            && (!asks_affinity
-                || inter_pod_affinity::filter(cluster, &plan.affinity, node).is_none())
-    };
-    let nodes = narrowed.unwrap_or_else(|| cluster.node_order());
-    feasible.clear();
-    feasible.extend(nodes.iter().copied().filter(passes));
-    pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
-}
-
-/// What a score plugin said.
-enum Scores {
-    /// Nothing: it is not scored.
-    None,
-    /// The same for every node.
-    Same(i32),
-    /// A score a node, in the list.
-    Each,
-}
-
-fn score_plugin(
-    cx: Cycle<'_>,
-    columns: &Columns,
-    plugin: PluginId,
     feasible: &[NodeIdx],
-    spread: &mut pod_topology_spread::score::Workspace,
-    out: &mut Vec<i32>,
-) -> Scores {
-    let Cycle {
-        cluster,
-        plan,
-        spec,
-        ..
-    } = cx;
-    let each_if = |scored: bool| if scored { Scores::Each } else { Scores::None };
-    let gather = |values: &[i32], out: &mut Vec<i32>| {
-        out.clear();
-        out.extend(feasible.iter().map(|n| values[n.index()]));
-    };
-    match plugin {
-        PluginId::TaintToleration => {
-            let column = columns.prefer_taints(plan);
-            if column.nonzero == 0 {
-                return Scores::Same(100);
-            }
-            gather(&column.values, out);
-            normalize(out, true);
-            Scores::Each
-        }
-        PluginId::NodeAffinity => {
-            let Some(column) = columns.preferred_nodes(plan) else {
-                return Scores::None;
-            };
-            gather(&column.values, out);
-            normalize(out, false);
-            Scores::Each
-        }
-        PluginId::NodeResourcesFit => {
-            let scores = &columns.shape(plan).scores;
-            out.clear();
-            out.extend(feasible.iter().map(|n| i32::from(scores[n.index()].fit)));
-            Scores::Each
-        }
-        PluginId::NodeResourcesBalancedAllocation => {
-            if !node_resources_balanced_allocation::applies(&spec.requests) {
-                return Scores::None;
-            }
-            let scores = &columns.shape(plan).scores;
-            out.clear();
-            out.extend(
-                feasible
-                    .iter()
-                    .map(|n| i32::from(scores[n.index()].balanced)),
-            );
-            Scores::Each
-        }
-        PluginId::PodTopologySpread => each_if(pod_topology_spread::score::score(
-            cluster,
-            &plan.spread,
-            feasible,
-            spread,
-            out,
-            None,
-        )),
-        PluginId::InterPodAffinity => each_if(inter_pod_affinity::score(
-            cluster,
-            &plan.affinity,
-            feasible,
-            out,
-        )),
-        PluginId::ImageLocality => {
-            let column = columns.images(plan);
-            if column.nonzero == 0 {
-                return Scores::Same(0);
-            }
-            gather(&column.values, out);
-            Scores::Each
-        }
-        PluginId::SelectorSpread => match &plan.selector_spread {
-            Some(plan) => each_if(selector_spread::score(cluster, plan, feasible, out)),
-            None => Scores::None,
-        },
-        // Without claims it scores every node 0; with claims the pod is not tried.
-        PluginId::DynamicResources => Scores::Same(0),
-        _ => Scores::None,
+    sums: &mut Sums,
+    dice: &mut Prng,
+) -> Option<Decision> {
+    if let [node] = feasible {
+        return Some(Decision::Place {
+            node: *node,
+            feasible: 1,
+            total: None,
+        });
     }
-}
-
-fn add_same(totals: &mut [i32], weighted: i32) {
-    if weighted != 0 {
-        totals.iter_mut().for_each(|total| *total += weighted);
-    }
-}
-
-fn add_each(totals: &mut [i32], weight: i32, scores: &[i32]) {
-    for (total, &score) in totals.iter_mut().zip(scores) {
-        *total += weight * score;
-    }
-}
-
-/// The place of the node to take among those with the highest total.
-fn take(cx: Cycle<'_>, feasible: &[NodeIdx], totals: &[i32]) -> usize {
-    let highest = totals.iter().copied().max().unwrap_or(0);
-    let tied = totals
-        .iter()
-        .enumerate()
-        .filter(|&(_, &t)| t == highest)
-        .map(|(i, _)| i);
-    let name = |place: usize| {
-        cx.cluster
-            .names
-            .text(cx.cluster.node(feasible[place]).name())
-    };
-    let first = |a: usize, b: usize| {
-        let b_first = match cx.profile.ties {
-            TieRule::Upstream136 => heap_precedes(b, a),
-            TieRule::FirstName => name(b) < name(a),
-        };
-        if b_first { b } else { a }
-    };
-    tied.reduce(first).unwrap_or(0)
+    sums.add_up(cx, columns, Scored::each(feasible));
+    let highest = sums.highest();
+    let each = feasible.iter().copied().enumerate();
+    let (_, node) = take(
+        cx,
+        each.filter(|&(place, _)| sums.totals()[place] == highest),
+        dice,
+    )?;
+    Some(Decision::Place {
+        node,
+        feasible: feasible.len(),
+        total: Some(i64::from(highest)),
+    })
 }

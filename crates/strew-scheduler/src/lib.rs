@@ -10,16 +10,23 @@
 //! Source of all rules: spec/scheduler §1 to §3, checked against kube-scheduler v1.36.3's own answers (vectors/).
 
 pub(crate) mod columns;
+pub(crate) mod cycle;
 pub mod engine;
 pub mod explain;
+pub(crate) mod groups;
 pub mod naive;
 pub mod plan;
 pub mod plugins;
 pub mod profile;
+pub(crate) mod scoring;
 pub mod status;
 pub mod ties;
 
-pub use engine::{Decision, Engine, Evaluation, PluginScores};
+pub use engine::{Decision, Engine, Evaluation};
 pub use explain::{Explanation, explain};
-pub use profile::{Compat, DefaultConstraints, PluginId, Profile, TieRule};
+pub use profile::{
+    AddedAffinity, Compat, DefaultConstraints, FitArgs, PluginId, PreemptionArgs, Profile,
+    SchedulerGates, ScoringStrategy, TieRule,
+};
+pub use scoring::PluginScores;
 pub use status::{Code, Reason, Refusal, Unfit};

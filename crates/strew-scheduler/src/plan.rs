@@ -2,10 +2,13 @@
 //!
 //! A plan is made once a class and stays good until something that it was made from changes ([`Basis`]).
 
-use strew_cluster::{ClassId, Cluster};
+use strew_cluster::{ClassId, Cluster, NodeAffinityId};
+
+use strew_model::Resources;
 
 use crate::columns::{Columns, ShapeKey};
 use crate::plugins::inter_pod_affinity::AffinityPlan;
+use crate::plugins::node_resources_fit;
 use crate::plugins::pod_topology_spread::SpreadPlan;
 use crate::plugins::selector_spread::SelectorSpreadPlan;
 use crate::profile::{PluginId, Profile};
@@ -40,11 +43,17 @@ pub struct ClassPlan {
     pub affinity: AffinityPlan,
     /// The legacy spreading score, where it is enabled.
     pub selector_spread: Option<SelectorSpreadPlan>,
+    pub(crate) node_affinity: NodeAffinityId,
     pub(crate) admitted: usize,
     pub(crate) prefer_taints: usize,
     pub(crate) preferred_nodes: Option<usize>,
     pub(crate) images: usize,
     pub(crate) shape: usize,
+    /// Whether pods of the class hold ports of the host.
+    pub(crate) asks_host_ports: bool,
+    /// What `NodeResourcesFit` asks of a node.
+    pub(crate) requests: Resources,
+    serial: u64,
 }
 
 impl ClassPlan {
@@ -53,6 +62,7 @@ impl ClassPlan {
         columns: &mut Columns,
         profile: &Profile,
         class: ClassId,
+        serial: u64,
     ) -> Self {
         columns.bound(cluster.node_rows());
         cluster.pin_censuses();
@@ -63,17 +73,25 @@ impl ClassPlan {
         let tables = cluster.tables();
         let spec_id = tables.class(class).key.spec;
         let (spec, parts) = (tables.spec(spec_id), tables.parts(spec_id));
+        let requests = spec.requests.clone();
+        let filtered = node_resources_fit::filtered(cluster, &profile.fit, &requests);
         let shape = ShapeKey {
-            requests: spec.requests.clone(),
+            requests,
+            filtered: filtered.clone(),
             scored: spec.scored,
         };
         Self {
+            node_affinity: parts.node_affinity,
             admitted: columns.ensure_admitted((parts.node_affinity, parts.tolerations)),
             prefer_taints: columns.ensure_prefer_taints(parts.tolerations),
-            preferred_nodes: (!spec.preferred_nodes.is_empty())
-                .then(|| columns.ensure_preferred_nodes(spec_id)),
+            preferred_nodes: (!spec.preferred_nodes.is_empty()
+                || !profile.added_affinity.preferred.is_empty())
+            .then(|| columns.ensure_preferred_nodes(spec_id)),
             images: columns.ensure_images(spec_id),
             shape: columns.ensure_shape(shape),
+            requests: filtered,
+            asks_host_ports: !spec.host_ports.is_empty(),
+            serial,
             spread,
             affinity,
             selector_spread,
@@ -83,10 +101,18 @@ impl ClassPlan {
     }
 }
 
+impl ClassPlan {
+    /// Differs between any two plans that were made.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+}
+
 /// The plans of all classes that were decided on.
 #[derive(Default)]
 pub(crate) struct Plans {
     by_class: Vec<Option<ClassPlan>>,
+    made: u64,
 }
 
 impl Plans {
@@ -107,8 +133,11 @@ impl Plans {
             .is_some_and(|plan| plan.basis == Basis::now(cluster, columns));
         if !good {
             *slot = None;
+            self.made += 1;
         }
-        let plan = slot.get_or_insert_with(|| ClassPlan::make(cluster, columns, profile, class));
+        let serial = self.made;
+        let plan =
+            slot.get_or_insert_with(|| ClassPlan::make(cluster, columns, profile, class, serial));
         plan.spread.touch(cluster);
         plan.affinity.touch(cluster);
         plan

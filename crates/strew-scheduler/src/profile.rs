@@ -5,7 +5,7 @@
 use std::fmt;
 
 use strew_cluster::{Policy, SpreadConstraint};
-use strew_model::{Selector, well_known};
+use strew_model::{NodeSelectorTerm, ResourceName, Selector, Symbol, well_known};
 
 /// The plugins of the default profile that decide something, in kube-scheduler's order, and the legacy one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -101,6 +101,8 @@ pub enum TieRule {
     Upstream136,
     /// The smallest name, byte by byte.
     FirstName,
+    /// Any, drawn from this seed.
+    Random(u64),
 }
 
 /// The constraints of pods that have none of their own.
@@ -133,9 +135,76 @@ impl DefaultConstraints {
     }
 }
 
+/// Arguments of `NodeResourcesFit`. Source: spec/scheduler §3.8, §5.3.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FitArgs {
+    /// Extended resources that Filter does not look at.
+    pub ignored_resources: Vec<Symbol>,
+    /// The same by the part of their name before the `/`: the full names that were met.
+    pub ignored_resource_groups: Vec<String>,
+    /// How nodes are scored.
+    pub strategy: ScoringStrategy,
+    /// The resources that are scored, each with its weight (1 to 100).
+    pub resources: Vec<(ResourceName, i64)>,
+}
+
+/// How `NodeResourcesFit` scores.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ScoringStrategy {
+    /// Emptier nodes first.
+    LeastAllocated,
+    /// Fuller nodes first.
+    MostAllocated,
+    /// Points (utilization 0 to 100, ascending; score 0 to 10), straight lines between.
+    RequestedToCapacityRatio(Vec<(i64, i64)>),
+}
+
+/// Argument of `NodeAffinity`: affinity that all pods of the profile have besides their own.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AddedAffinity {
+    /// One of these terms must match.
+    pub required: Option<Vec<NodeSelectorTerm>>,
+    /// Weight and term.
+    pub preferred: Vec<(i32, NodeSelectorTerm)>,
+}
+
+/// Arguments of `DefaultPreemption`. Source: spec/scheduler §3.16, §5.3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreemptionArgs {
+    /// At least this share of the nodes is tried, 0 to 100.
+    pub candidate_nodes_percentage_min: u8,
+    /// At least so many nodes are tried.
+    pub candidate_nodes_min: u32,
+}
+
+/// Feature gates that a decision looks at; all on is v1.36.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchedulerGates {
+    /// `MinDomainsInPodTopologySpread`: off, minDomains is taken as 1.
+    pub min_domains: bool,
+    /// `NodeInclusionPolicyInPodTopologySpread`: off, node affinity is honoured and taints are ignored.
+    pub node_inclusion_policy: bool,
+    /// `MatchLabelKeysInPodTopologySpread`: off, match label keys are not looked at.
+    pub match_label_keys: bool,
+}
+
 /// One scheduler profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
+    /// `schedulerName`: pods that name it are decided by this profile.
+    pub scheduler_name: String,
+    /// Look at so many percent of the nodes, and at least 100; `None`: at all nodes. 0 is upstream's adaptive choice.
+    pub percentage_of_nodes_to_score: Option<u8>,
+    /// Whether `DefaultPreemption` is enabled, and its arguments.
+    pub preemption: Option<PreemptionArgs>,
+    /// Arguments of `NodeResourcesFit`.
+    pub fit: FitArgs,
+    /// Argument of `NodeResourcesBalancedAllocation`: the resources to balance.
+    pub balanced: Vec<ResourceName>,
+    /// Argument of `NodeAffinity`.
+    pub added_affinity: AddedAffinity,
+    /// Feature gates.
+    pub gates: SchedulerGates,
     /// Filter plugins in order: the first that refuses gives the node's reason.
     pub filters: Vec<PluginId>,
     /// Score plugins in order, with their weights.
@@ -157,6 +226,25 @@ impl Default for Profile {
     fn default() -> Self {
         use PluginId::*;
         Self {
+            scheduler_name: "default-scheduler".to_owned(),
+            percentage_of_nodes_to_score: None,
+            preemption: Some(PreemptionArgs {
+                candidate_nodes_percentage_min: 10,
+                candidate_nodes_min: 100,
+            }),
+            fit: FitArgs {
+                ignored_resources: Vec::new(),
+                ignored_resource_groups: Vec::new(),
+                strategy: ScoringStrategy::LeastAllocated,
+                resources: vec![(ResourceName::Cpu, 1), (ResourceName::Memory, 1)],
+            },
+            balanced: vec![ResourceName::Cpu, ResourceName::Memory],
+            added_affinity: AddedAffinity::default(),
+            gates: SchedulerGates {
+                min_domains: true,
+                node_inclusion_policy: true,
+                match_label_keys: true,
+            },
             filters: vec![
                 NodeUnschedulable,
                 NodeName,

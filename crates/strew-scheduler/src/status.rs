@@ -41,6 +41,8 @@ pub enum Reason {
     UntoleratedTaint,
     /// Node selector or affinity.
     NodeAffinity,
+    /// Affinity that the profile adds to every pod's.
+    AddedAffinity,
     /// `metadata.name` terms that no one name can meet.
     ConflictingNames,
     /// The node is not among those that these plugins narrowed the search to.
@@ -79,6 +81,7 @@ impl Reason {
             Self::OtherNodeName => "node(s) didn't match the requested node name",
             Self::UntoleratedTaint => "node(s) had untolerated taint(s)",
             Self::NodeAffinity => "node(s) didn't match Pod's node affinity/selector",
+            Self::AddedAffinity => "node(s) didn't match scheduler-enforced node affinity",
             Self::ConflictingNames => "pod affinity terms conflict",
             Self::NarrowedOut(plugin) => {
                 return format!("node(s) didn't satisfy plugin(s) [{plugin}]");

@@ -1,6 +1,9 @@
 //! The project's own automation: `cargo xtask COMMAND`.
 
+mod bench;
+mod ci;
 mod conform;
+mod fuzz;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -15,6 +18,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Run every check: format, clippy, docs, tests, conformance
+    Ci {
+        /// Run all stages, even after one has failed
+        #[arg(long)]
+        keep_going: bool,
+    },
     /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors (.jsonl, .jsonl.gz)
     Conform {
         /// Vector files; the project's own without any
@@ -23,10 +32,20 @@ enum Command {
         #[arg(long, default_value_t = 3)]
         show: usize,
     },
+    /// Measure what decisions cost: JSON lines, each beside the plain recount
+    Bench {
+        /// Only measurements whose name contains one of these (cycle/5000, deployment, build, …)
+        names: Vec<String>,
+    },
+    /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
+    Fuzz(fuzz::Fuzz),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
+        Command::Ci { keep_going } => ci::run(keep_going),
         Command::Conform { files, show } => conform::run(files, show),
+        Command::Bench { names } => bench::run(&names),
+        Command::Fuzz(options) => fuzz::run(&options),
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, Policy};
 use strew_model::Symbol;
 use strew_scheduler::explain::{Change, Target, what_if as tree};
-use strew_scheduler::plugins::node_resources_fit::{ResourceName, Shortage};
+use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 use strew_scheduler::plugins::pod_topology_spread::Origin;
 use strew_scheduler::{Explanation, Reason};
 
@@ -221,7 +221,7 @@ impl Texts<'_> {
         let lack = |s: &Shortage| {
             let more = words::round(s.resource, s.requested - s.free, true);
             match s.resource {
-                ResourceName::Pods => format!("{more} more place for pods"),
+                Lacking::Pods => format!("{more} more place for pods"),
                 resource => format!("{more} more {}", words::resource(resource, names)),
             }
         };
@@ -250,11 +250,11 @@ impl Texts<'_> {
                 ));
             }
         };
-        need(ResourceName::Cpu, requests.cpu_milli);
-        need(ResourceName::Memory, requests.memory);
-        need(ResourceName::EphemeralStorage, requests.ephemeral_storage);
+        need(Lacking::Cpu, requests.cpu_milli);
+        need(Lacking::Memory, requests.memory);
+        need(Lacking::EphemeralStorage, requests.ephemeral_storage);
         for &(name, amount) in requests.scalars() {
-            need(ResourceName::Scalar(name), amount);
+            need(Lacking::Scalar(name), amount);
         }
         match needs.is_empty() {
             true => "add a node".to_owned(),

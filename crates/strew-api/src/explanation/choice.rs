@@ -88,6 +88,7 @@ impl Choice {
             tie_rule: match choice.ties {
                 TieRule::Upstream136 => "upstream-1.36".to_owned(),
                 TieRule::FirstName => "first-name".to_owned(),
+                TieRule::Random(seed) => format!("random (seed {seed})"),
             },
         }
     }

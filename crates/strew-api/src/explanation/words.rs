@@ -5,7 +5,7 @@ use strew_model::{
     Interner, NodeExpression, NodeOperator, Operator, Selector, Symbol, Taint, well_known,
 };
 use strew_scheduler::explain::change::effect_name;
-use strew_scheduler::plugins::node_resources_fit::ResourceName;
+use strew_scheduler::plugins::node_resources_fit::Lacking;
 
 use crate::quantity::Quantity;
 
@@ -73,22 +73,22 @@ pub(crate) fn node_expression(expression: &NodeExpression, names: &Interner) -> 
 }
 
 /// A resource's name.
-pub(crate) fn resource(resource: ResourceName, names: &Interner) -> &str {
+pub(crate) fn resource(resource: Lacking, names: &Interner) -> &str {
     match resource {
-        ResourceName::Pods => "pods",
-        ResourceName::Cpu => "cpu",
-        ResourceName::Memory => "memory",
-        ResourceName::EphemeralStorage => "ephemeral-storage",
-        ResourceName::Scalar(name) => names.text(name),
+        Lacking::Pods => "pods",
+        Lacking::Cpu => "cpu",
+        Lacking::Memory => "memory",
+        Lacking::EphemeralStorage => "ephemeral-storage",
+        Lacking::Scalar(name) => names.text(name),
     }
 }
 
 /// An exact amount, as a manifest would have it.
-pub(crate) fn amount(resource: ResourceName, amount: i64) -> String {
+pub(crate) fn amount(resource: Lacking, amount: i64) -> String {
     match resource {
-        ResourceName::Cpu => Quantity::from_milli(amount).to_string(),
-        ResourceName::Memory | ResourceName::EphemeralStorage => bytes(amount),
-        ResourceName::Pods | ResourceName::Scalar(_) => amount.to_string(),
+        Lacking::Cpu => Quantity::from_milli(amount).to_string(),
+        Lacking::Memory | Lacking::EphemeralStorage => bytes(amount),
+        Lacking::Pods | Lacking::Scalar(_) => amount.to_string(),
     }
 }
 
@@ -105,9 +105,9 @@ fn bytes(amount: i64) -> String {
 }
 
 /// An amount for reading: bytes to a tenth of the largest unit that leaves a whole number before the point.
-pub(crate) fn about(resource: ResourceName, amount: i64) -> String {
+pub(crate) fn about(resource: Lacking, amount: i64) -> String {
     match resource {
-        ResourceName::Memory | ResourceName::EphemeralStorage => {
+        Lacking::Memory | Lacking::EphemeralStorage => {
             let (mut number, mut unit) = (amount as f64, 0);
             while number.abs() >= 1024.0 && unit + 1 < UNITS.len() {
                 number /= 1024.0;
@@ -124,9 +124,9 @@ pub(crate) fn about(resource: ResourceName, amount: i64) -> String {
 const MIB: i64 = 1 << 20;
 
 /// An amount that is at most (or, rounded up, at least) this one, short enough to be written into a manifest.
-pub(crate) fn round(resource: ResourceName, amount: i64, up: bool) -> String {
+pub(crate) fn round(resource: Lacking, amount: i64, up: bool) -> String {
     let coarse = match resource {
-        ResourceName::Memory | ResourceName::EphemeralStorage if amount >= MIB => {
+        Lacking::Memory | Lacking::EphemeralStorage if amount >= MIB => {
             let rest = amount % MIB;
             let more = if up && rest > 0 { MIB } else { 0 };
             (amount - rest).saturating_add(more)
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn amounts_are_exact_or_short() {
-        let memory = ResourceName::Memory;
+        let memory = Lacking::Memory;
         for (bytes, exact, short, down, up) in [
             (0, "0", "0", "0", "0"),
             (1000, "1000", "1000", "1000", "1000"),
@@ -171,7 +171,7 @@ mod tests {
             assert_eq!(round(memory, bytes, false), down);
             assert_eq!(round(memory, bytes, true), up);
         }
-        assert_eq!(amount(ResourceName::Cpu, 1500), "1500m");
-        assert_eq!(about(ResourceName::Cpu, 4000), "4");
+        assert_eq!(amount(Lacking::Cpu, 1500), "1500m");
+        assert_eq!(about(Lacking::Cpu, 4000), "4");
     }
 }

@@ -20,7 +20,7 @@ type List = BTreeMap<String, WireQuantity>;
 /// A resource list as amounts: CPU in thousandths, all else in whole units, both rounded up.
 ///
 /// Names that the scheduler does not know (no `/`, no `hugepages-`, no `attachable-volumes-`) are left out, as upstream
-/// does; so is `pods`, which is read by [`quantity`].
+/// does; so is `pods`, which is read by itself.
 ///
 /// # Errors
 /// Each quantity that does not parse, is negative, or is beyond 63 bits.

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_cluster::{
-    AffinityTerm, HostPort, NodeAffinity, OwnerKind, OwnerRef, PodAffinity, PodFact, PodSpec,
-    Unsupported,
+    AffinityTerm, HostPort, NodeAffinity, OwnerKind, OwnerRef, PodAffinity, PodFact, PodHistory,
+    PodSpec, Unsupported,
 };
 use strew_model::{Interner, Symbol, Toleration, TolerationOperator};
 
@@ -44,7 +44,27 @@ pub fn pod(pod: &core::Pod, names: &mut Interner) -> Result<Option<PodFact>, Vec
         terminating: metadata.deletion_timestamp.is_some(),
         node: node.map(|n| names.intern(n)),
         spec: pod_spec(pod, names)?,
+        history: history(pod, names),
     }))
+}
+
+fn history(pod: &core::Pod, names: &mut Interner) -> PodHistory {
+    let Some(status) = &pod.status else {
+        return PodHistory::default();
+    };
+    let mut conditions = status.conditions.iter().flatten();
+    let target = conditions.find(|c| c.type_ == "DisruptionTarget");
+    let nominated = status
+        .nominated_node_name
+        .as_deref()
+        .filter(|n| !n.is_empty());
+    PodHistory {
+        nominated: nominated.map(|name| names.intern(name)),
+        started_s: status.start_time.as_ref().map(|time| time.0.as_second()),
+        preempted: target.is_some_and(|c| {
+            c.status == "True" && c.reason.as_deref() == Some("PreemptionByScheduler")
+        }),
+    }
 }
 
 /// The controller of an object.
@@ -96,6 +116,7 @@ fn pod_spec(pod: &core::Pod, names: &mut Interner) -> Result<PodSpec, Vec<FieldE
                 .unwrap_or("default-scheduler"),
         ),
         priority: spec.priority.unwrap_or(0),
+        never_preempts: spec.preemption_policy.as_deref() == Some("Never"),
         requests: amounts.requests,
         scored: amounts.scored,
         used: amounts.used,

@@ -434,7 +434,8 @@ impl Reader<'_> {
         let namespace = head.namespace_of(kind);
         let label = kind::label(name, namespace.as_deref(), &head.name);
         let path = FieldPath::root().child("apiVersion");
-        if head.from_dump {
+        // A budget says what may be evicted, nothing of where pods go: old charts need not be refused for theirs.
+        if head.from_dump || kind == Kind::PodDisruptionBudget {
             let message = format!("{message}: it was passed over");
             let key = format!("{name} {api_version}");
             return self.report.pass_over(key, origin, |_| {

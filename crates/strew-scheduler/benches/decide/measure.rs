@@ -7,8 +7,7 @@ use std::time::Instant;
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_scheduler::naive::NaiveSpread;
-use strew_scheduler::plugins::pod_topology_spread::{filter, score};
-use strew_scheduler::{Decision, Engine};
+use strew_scheduler::{Decision, Engine, PluginId, Profile};
 
 use crate::clock::{cpu_ns, rss_mib};
 use crate::world::{Config, Maker, Size};
@@ -24,7 +23,7 @@ pub(crate) enum Measurement {
     Build { size: Size },
 }
 
-/// How many decisions are measured, after a warm-up of two rounds over the applications.
+/// How many decisions a round.
 const DECISIONS: usize = 2_000;
 
 impl Measurement {
@@ -64,6 +63,7 @@ struct Line<'a> {
     samples_ns: Vec<u64>,
     cpu_ns: u64,
     naive_ns: Option<u64>,
+    rss: f64,
 }
 
 impl Line<'_> {
@@ -90,7 +90,7 @@ impl Line<'_> {
             self.config,
             quantile(50),
             quantile(99),
-            rss_mib(),
+            self.rss,
         );
     }
 }
@@ -118,64 +118,80 @@ fn cycle(size: Size, config: Config) {
     let mut cluster = Cluster::new();
     let maker = Maker::new(&mut cluster.names, size, config);
     maker.fill(&mut cluster);
-    let warm_up = 2 * size.apps;
-    let total = warm_up + DECISIONS;
-    let pods: Vec<PodIdx> = (0..total)
-        .map(|k| cluster.set_pod(maker.pod(1_000_000_000 + k, k % size.apps, None)))
+    let incoming = |k| maker.pod(1_000_000_000 + k, k % size.apps, None);
+    let pods: Vec<PodIdx> = (0..DECISIONS.max(size.apps))
+        .map(|k| cluster.set_pod(incoming(k)))
         .collect();
-    let mut engine = Engine::new(config.profile());
-    let line = |bench, samples_ns, cpu_ns| Line {
+    let rss = rss_mib();
+    let line = |bench, (samples_ns, cpu_ns), naive_ns| Line {
         bench,
         nodes: size.nodes,
         pods: size.pods(),
         config: format!("{}{}", config.name(), suffix(size)),
         samples_ns,
         cpu_ns,
-        naive_ns: None,
+        naive_ns,
+        rss,
     };
+    let cold = cold(&cluster, config.profile(), &pods[..size.apps]);
+    let whole = warm(&mut cluster, config.profile(), size, &pods);
+    line("cycle", whole, None).print();
+    line("cycle-cold", cold, None).print();
 
-    let (cold, cold_cpu) = timed(pods[..size.apps].iter(), |&p| {
-        decide_and_assume(&mut engine, &mut cluster, p)
-    });
-    pods[size.apps..warm_up]
-        .iter()
-        .for_each(|&p| decide_and_assume(&mut engine, &mut cluster, p));
-    let (warm, warm_cpu) = timed(pods[warm_up..].iter(), |&p| {
-        decide_and_assume(&mut engine, &mut cluster, p)
-    });
-    line("cycle", warm, warm_cpu).print();
-    line("cycle-cold", cold, cold_cpu).print();
+    let naive = (size.apps <= 10 && config != Config::SelectorSpread)
+        .then(|| naive_spread_ns(&cluster, &Engine::new(config.profile()), &pods));
+    let alone = warm(&mut cluster, spread_alone(config), size, &pods);
+    line("spread", alone, naive).print();
+}
 
-    // The spread plugin alone: PreFilter, Filter on all nodes, PreScore, Score and NormalizeScore on those that pass.
-    cluster.refresh_order();
-    let order: Vec<NodeIdx> = cluster.node_order().to_vec();
-    let (mut feasible, mut scores) = (Vec::new(), Vec::new());
-    let mut space = score::Workspace::default();
-    let rotating: Vec<PodIdx> = pods.iter().copied().cycle().take(DECISIONS).collect();
-    let (alone, alone_cpu) = timed(rotating.iter(), |&pod| {
-        let class = cluster.pod(pod).class;
-        let plan = engine.plan(&mut cluster, class);
-        feasible.clone_from(&order);
-        filter::retain_passing(&cluster, &plan.spread, &mut feasible);
-        score::score(
-            &cluster,
-            &plan.spread,
-            &feasible,
-            &mut space,
-            &mut scores,
-            None,
-        );
-        black_box(&scores);
-    });
-    let naive = match size.apps <= 10 && config != Config::SelectorSpread {
-        true => Some(naive_spread_ns(&cluster, &engine, &pods)),
-        false => None,
+/// The spreading plugin without all others: for each pod its PreFilter, Filter, PreScore, Score and NormalizeScore.
+fn spread_alone(config: Config) -> Profile {
+    let profile = config.profile();
+    let plugin = match config {
+        Config::SelectorSpread => PluginId::SelectorSpread,
+        _ => PluginId::PodTopologySpread,
     };
-    Line {
-        naive_ns: naive,
-        ..line("spread", alone, alone_cpu)
+    Profile {
+        filters: vec![PluginId::PodTopologySpread],
+        scores: vec![(plugin, 2)],
+        ..profile
     }
-    .print();
+}
+
+/// The first pod of each class, on a cluster that has counted nothing yet.
+fn cold(cluster: &Cluster, profile: Profile, pods: &[PodIdx]) -> (Vec<u64>, u64) {
+    let mut all = (Vec::new(), 0);
+    while all.0.len() < 100 {
+        let mut cluster = cluster.clone();
+        let mut engine = Engine::new(profile.clone());
+        let (samples, cpu) = timed(pods.iter(), |&pod| {
+            decide_and_assume(&mut engine, &mut cluster, pod)
+        });
+        all.0.extend(samples);
+        all.1 += cpu;
+    }
+    all
+}
+
+/// Rounds of decisions, each assumed; between rounds all are taken off again. Classes are warm when a round begins.
+fn warm(cluster: &mut Cluster, profile: Profile, size: Size, pods: &[PodIdx]) -> (Vec<u64>, u64) {
+    let mut engine = Engine::new(profile);
+    let mut all = (Vec::new(), 0);
+    // CPU time comes in ticks of some milliseconds: enough of them make the mean good.
+    while all.1 < 150_000_000 && all.0.len() < 100 * DECISIONS {
+        for _ in 0..3 {
+            pods[..size.apps].iter().for_each(|&pod| {
+                black_box(engine.decide(cluster, pod));
+            });
+        }
+        let (samples, cpu) = timed(pods.iter(), |&pod| {
+            decide_and_assume(&mut engine, cluster, pod)
+        });
+        all.0.extend(samples);
+        all.1 += cpu;
+        pods.iter().for_each(|&pod| cluster.unbind(pod));
+    }
+    all
 }
 
 fn suffix(size: Size) -> String {
@@ -186,10 +202,10 @@ fn suffix(size: Size) -> String {
     }
 }
 
-/// The same question put to the plain recount; CPU time a pod.
+/// The same question put to the plain recount; time a pod.
 fn naive_spread_ns(cluster: &Cluster, engine: &Engine, pods: &[PodIdx]) -> u64 {
     let rounds = 3.min(pods.len());
-    let before = cpu_ns();
+    let start = Instant::now();
     for &pod in &pods[..rounds] {
         let naive = NaiveSpread::new(cluster, engine.profile(), pod);
         let passing: Vec<NodeIdx> = naive
@@ -200,7 +216,7 @@ fn naive_spread_ns(cluster: &Cluster, engine: &Engine, pods: &[PodIdx]) -> u64 {
             .collect();
         black_box(naive.score(&passing));
     }
-    (cpu_ns() - before) / rounds as u64
+    start.elapsed().as_nanos() as u64 / rounds as u64
 }
 
 fn deployment(nodes: usize, replicas: usize) {
@@ -230,6 +246,7 @@ fn deployment(nodes: usize, replicas: usize) {
             samples_ns,
             cpu_ns,
             naive_ns: None,
+            rss: rss_mib(),
         }
         .print();
     }
@@ -258,6 +275,7 @@ fn build(size: Size) {
         samples_ns,
         cpu_ns,
         naive_ns: None,
+        rss: rss_mib(),
     }
     .print();
 }

@@ -163,6 +163,7 @@ impl Maker {
             labels: self.labels(app),
             owner: (self.config != Config::Nothing).then(|| owner(self.apps[app])),
             terminating: false,
+            history: strew_cluster::PodHistory::default(),
             node,
             spec: PodSpec {
                 used: requests.clone(),

@@ -3,12 +3,14 @@
 use rustc_hash::FxHashSet;
 use strew_cluster::{Cluster, NodeIdx, PodIdx, PodSpec, Policy, SpreadConstraint};
 use strew_model::{
-    NodeSelectorTerm, Operator, Requirement, Resources, Selector, Symbol, Taint, well_known,
+    NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Requirement, Resources, Selector,
+    Symbol, Taint, well_known,
 };
 use strew_spread::{DomainIdx, Minimum};
 
 use crate::engine::Evaluation;
-use crate::plugins::node_resources_fit::{ResourceName, Shortage};
+use crate::plugins::node_affinity::{Gap, TermGap};
+use crate::plugins::node_resources_fit::{Lacking, Shortage};
 use crate::plugins::pod_topology_spread::{HardConstraint, SpreadPlan};
 use crate::status::Unfit;
 
@@ -137,25 +139,46 @@ impl Candidates<'_> {
         domains.into_iter().map(|d| column.value(d)).collect()
     }
 
-    /// A label where only one pair of the pod's node selector is lacking.
+    /// A label where only one pair of the pod's node selector, or one expression of a term, is lacking.
     fn label_for_affinity(&self) -> Vec<Change> {
         let change = |(node, cause): (NodeIdx, &Cause)| {
             let Cause::NodeAffinity(gap) = cause else {
                 return None;
             };
-            match (&gap.pairs[..], gap.terms.is_empty() && !gap.no_terms) {
-                // To change a label that is there would change what the node is.
-                ([pair], true) if pair.found.is_none() => Some(Change::LabelNode {
+            let (key, value) = self.missing_label(gap)?;
+            // To change a label that is there would change what the node is.
+            self.label(node, key)
+                .is_none()
+                .then_some(Change::LabelNode {
                     node,
-                    key: pair.key,
-                    value: pair.wanted,
+                    key,
+                    value,
                     is_topology: false,
-                }),
-                _ => None,
-            }
+                })
         };
         let changes = self.one_cause().filter_map(change);
         changes.take(TRIES_OF_A_KIND_MAX).collect()
+    }
+
+    /// The one label that closes a gap, if there is one.
+    fn missing_label(&self, gap: &Gap) -> Option<(Symbol, Symbol)> {
+        if gap.no_terms {
+            return None;
+        }
+        match (&gap.pairs[..], gap.terms.is_empty()) {
+            ([pair], true) => Some((pair.key, pair.wanted)),
+            ([], false) => gap.terms.iter().find_map(|term| match term {
+                TermGap::Fails {
+                    expressions,
+                    name: false,
+                } => match &expressions[..] {
+                    [one] => wanted_label(one),
+                    _ => None,
+                },
+                _ => None,
+            }),
+            _ => None,
+        }
     }
 
     /// Changes of each hard constraint that refuses some node.
@@ -268,7 +291,7 @@ impl Candidates<'_> {
             let [one] = short[..] else {
                 continue;
             };
-            if one.free <= 0 || one.resource == ResourceName::Pods {
+            if one.free <= 0 || one.resource == Lacking::Pods {
                 continue;
             }
             match most.iter_mut().find(|s| s.resource == one.resource) {
@@ -504,13 +527,24 @@ fn lack(short: &[Shortage]) -> i128 {
     short.iter().map(share).sum()
 }
 
-fn amount(amounts: &Resources, resource: ResourceName) -> i64 {
+fn amount(amounts: &Resources, resource: Lacking) -> i64 {
     match resource {
-        ResourceName::Pods => 1,
-        ResourceName::Cpu => amounts.cpu_milli,
-        ResourceName::Memory => amounts.memory,
-        ResourceName::EphemeralStorage => amounts.ephemeral_storage,
-        ResourceName::Scalar(name) => amounts.scalar(name),
+        Lacking::Pods => 1,
+        Lacking::Cpu => amounts.cpu_milli,
+        Lacking::Memory => amounts.memory,
+        Lacking::EphemeralStorage => amounts.ephemeral_storage,
+        Lacking::Scalar(name) => amounts.scalar(name),
+    }
+}
+
+/// A label that meets an expression of node affinity.
+fn wanted_label(expression: &NodeExpression) -> Option<(Symbol, Symbol)> {
+    match &expression.operator {
+        NodeOperator::Label(Operator::In(values)) => {
+            values.first().map(|&value| (expression.key, value))
+        }
+        NodeOperator::Label(Operator::Exists) => Some((expression.key, well_known::EMPTY)),
+        _ => None,
     }
 }
 

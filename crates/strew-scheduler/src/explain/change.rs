@@ -8,7 +8,7 @@ use strew_model::{
     TolerationOperator, well_known,
 };
 
-use crate::plugins::node_resources_fit::{ResourceName, Shortage};
+use crate::plugins::node_resources_fit::{Lacking, Shortage};
 
 /// One change that might let the pod be placed. Constraints are named by their place in the spec, or in the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub enum Change {
     /// The pod asks for less.
     RequestLess {
         /// Of what.
-        resource: ResourceName,
+        resource: Lacking,
         /// What it asks for now.
         from: i64,
         /// The most that fits.
@@ -331,7 +331,7 @@ impl Change {
                 for shortage in short {
                     let more = shortage.requested - shortage.free;
                     match shortage.resource {
-                        ResourceName::Pods => fact.pods_max += more,
+                        Lacking::Pods => fact.pods_max += more,
                         resource => {
                             let amount = shortage.allocatable.saturating_add(more);
                             set_amount(&mut fact.allocatable, resource, amount);
@@ -374,8 +374,8 @@ impl Change {
             } => {
                 set_amount(&mut spec.requests, *resource, *to);
                 match resource {
-                    ResourceName::Cpu => spec.scored.0 -= from - to,
-                    ResourceName::Memory => spec.scored.1 -= from - to,
+                    Lacking::Cpu => spec.scored.0 -= from - to,
+                    Lacking::Memory => spec.scored.1 -= from - to,
                     _ => {}
                 }
             }
@@ -534,19 +534,20 @@ fn start_pod(
         labels: Labels::new(labels.to_vec()),
         owner: None,
         terminating: false,
+        history: strew_cluster::PodHistory::default(),
         node: Some(node),
         spec: PodSpec::default(),
     });
     Undo::RemovePod
 }
 
-fn set_amount(amounts: &mut Resources, resource: ResourceName, amount: i64) {
+fn set_amount(amounts: &mut Resources, resource: Lacking, amount: i64) {
     match resource {
-        ResourceName::Pods => {}
-        ResourceName::Cpu => amounts.cpu_milli = amount,
-        ResourceName::Memory => amounts.memory = amount,
-        ResourceName::EphemeralStorage => amounts.ephemeral_storage = amount,
-        ResourceName::Scalar(name) => amounts.set_scalar(name, amount),
+        Lacking::Pods => {}
+        Lacking::Cpu => amounts.cpu_milli = amount,
+        Lacking::Memory => amounts.memory = amount,
+        Lacking::EphemeralStorage => amounts.ephemeral_storage = amount,
+        Lacking::Scalar(name) => amounts.set_scalar(name, amount),
     }
 }
 

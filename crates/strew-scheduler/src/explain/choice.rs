@@ -5,7 +5,7 @@ use strew_model::Symbol;
 use strew_spread::soft;
 
 use crate::engine::{Engine, Evaluation};
-use crate::plugins::pod_topology_spread::score::{Workspace, score, weigh_all};
+use crate::plugins::pod_topology_spread::score::{Scored, Workspace, score, weigh_all};
 use crate::plugins::pod_topology_spread::{SoftConstraint, SpreadPlan};
 use crate::profile::{PluginId, TieRule};
 
@@ -84,7 +84,7 @@ pub(crate) fn choice(
     score(
         cluster,
         plan,
-        feasible,
+        Scored::each(feasible),
         &mut space,
         &mut scores,
         Some(&mut raw),

@@ -114,6 +114,7 @@ pub struct Explanation {
 ///     terminating: false,
 ///     node: None,
 ///     spec: PodSpec::default(),
+///     history: strew_cluster::PodHistory::default(),
 /// });
 /// let explanation = explain(&mut Engine::new(Profile::default()), &mut cluster, pod);
 /// assert_eq!(explanation.sentence, "no nodes available to schedule pods");

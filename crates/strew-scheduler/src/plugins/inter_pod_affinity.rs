@@ -2,6 +2,7 @@
 //!
 //! Unlike spread, it counts pods that are being deleted.
 
+use smallvec::SmallVec;
 use strew_cluster::{CensusKey, ClassId, Cluster, Eligibility, KeyId, NodeIdx, TallyId, TallyKey};
 use strew_model::Symbol;
 
@@ -56,59 +57,78 @@ impl AffinityPlan {
             matches_itself: cluster.finds_itself(affinity, class),
             ..Self::default()
         };
-        for key in anti_keys {
-            plan.unwelcome.push(count(
-                cluster,
-                key,
-                CensusKey::Unwelcome {
+        if profile.filters_with(PluginId::InterPodAffinity) {
+            for key in anti_keys {
+                plan.unwelcome.push(count(
+                    cluster,
+                    key,
+                    CensusKey::Unwelcome {
+                        key,
+                        namespace,
+                        labels,
+                    },
+                ));
+            }
+            for term in &own.required {
+                plan.wanted.push(count(
+                    cluster,
+                    term.key,
+                    CensusKey::Wanted {
+                        namespace,
+                        affinity,
+                    },
+                ));
+            }
+            for (i, term) in own.required_anti.iter().enumerate() {
+                let census = CensusKey::Unwanted {
+                    namespace,
+                    affinity,
+                    term: i as u32,
+                };
+                plan.unwanted.push(count(cluster, term.key, census));
+            }
+        }
+        if profile.weight(PluginId::InterPodAffinity) > 0 {
+            for key in preference_keys {
+                let census = CensusKey::Preference {
                     key,
                     namespace,
                     labels,
-                },
-            ));
-        }
-        for term in &own.required {
-            plan.wanted.push(count(
-                cluster,
-                term.key,
-                CensusKey::Wanted {
-                    namespace,
                     affinity,
-                },
-            ));
-        }
-        for (i, term) in own.required_anti.iter().enumerate() {
-            let census = CensusKey::Unwanted {
-                namespace,
-                affinity,
-                term: i as u32,
-            };
-            plan.unwanted.push(count(cluster, term.key, census));
-        }
-        for key in preference_keys {
-            let census = CensusKey::Preference {
-                key,
-                namespace,
-                labels,
-                affinity,
-                hard_weight,
-                ignore_existing,
-            };
-            plan.preferences.push(count(cluster, key, census));
+                    hard_weight,
+                    ignore_existing,
+                };
+                plan.preferences.push(count(cluster, key, census));
+            }
         }
         plan
     }
 
-    /// Notes that the tallies are in use.
-    pub(crate) fn touch(&self, cluster: &mut Cluster) {
+    fn all(&self) -> impl Iterator<Item = &Counted> {
         let all = [
             &self.unwelcome,
             &self.wanted,
             &self.unwanted,
             &self.preferences,
         ];
-        all.into_iter()
-            .flatten()
+        all.into_iter().flatten()
+    }
+
+    /// What is counted anywhere just now.
+    pub(crate) fn active<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Counted> {
+        self.all().filter(|c| counts_something(cluster, c))
+    }
+
+    /// Which of all that could be counted is [`active`](Self::active), a bit each; `None` if that is more than 64.
+    pub(crate) fn activity(&self, cluster: &Cluster) -> Option<u64> {
+        let bit =
+            |(i, counted): (usize, &Counted)| u64::from(counts_something(cluster, counted)) << i;
+        (self.all().count() <= 64).then(|| self.all().enumerate().map(bit).sum())
+    }
+
+    /// Notes that the tallies are in use.
+    pub(crate) fn touch(&self, cluster: &mut Cluster) {
+        self.all()
             .for_each(|c| cluster.touch_census(c.tally.census));
     }
 
@@ -133,6 +153,11 @@ fn count(cluster: &mut Cluster, key: Symbol, census: CensusKey) -> Counted {
         },
     );
     Counted { key, tally }
+}
+
+fn counts_something(cluster: &Cluster, counted: &Counted) -> bool {
+    let tally = cluster.tally(counted.tally);
+    tally.maximum().unwrap_or(0) > 0 || tally.minimum().unwrap_or(0) < 0
 }
 
 /// Whether anything is counted anywhere.
@@ -187,11 +212,11 @@ pub(crate) fn score(
     out: &mut Vec<i32>,
 ) -> bool {
     out.clear();
-    let counts = |c: &&Counted| {
-        let tally = cluster.tally(c.tally);
-        tally.counts().iter().any(|&n| n != 0)
-    };
-    let used: Vec<&Counted> = plan.preferences.iter().filter(counts).collect();
+    let used = plan
+        .preferences
+        .iter()
+        .filter(|c| counts_something(cluster, c));
+    let used: SmallVec<[&Counted; 4]> = used.collect();
     if used.is_empty() {
         return false;
     }

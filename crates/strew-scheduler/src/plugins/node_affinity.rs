@@ -3,7 +3,7 @@
 use strew_cluster::{Cluster, NodeAffinity, NodeAffinityId, NodeFact, NodeIdx, PodSpec};
 use strew_model::{Interner, NodeExpression, NodeSelectorTerm, Symbol};
 
-use crate::profile::PluginId;
+use crate::profile::{AddedAffinity, PluginId};
 use crate::status::{Reason, Refusal};
 
 /// Whether the node meets the required affinity.
@@ -11,6 +11,15 @@ pub fn allows(cluster: &Cluster, affinity: NodeAffinityId, node: &NodeFact) -> b
     cluster
         .tables()
         .node_affinity_matches(affinity, node, &cluster.names)
+}
+
+/// Whether the node meets the affinity that the profile adds to every pod's.
+pub fn added_allows(cluster: &Cluster, added: &AddedAffinity, node: &NodeFact) -> bool {
+    let matches = |t: &NodeSelectorTerm| t.matches(node.name, &node.labels, &cluster.names);
+    added
+        .required
+        .as_ref()
+        .is_none_or(|terms| terms.iter().any(matches))
 }
 
 /// What of a required affinity a node does not meet.
@@ -86,11 +95,11 @@ pub fn gap(affinity: &NodeAffinity, node: &NodeFact, names: &Interner) -> Gap {
 }
 
 /// The sum of the weights of preferred terms that match; more is better.
-pub fn raw_score(cluster: &Cluster, node: NodeIdx, spec: &PodSpec) -> i32 {
+pub fn raw_score(cluster: &Cluster, node: NodeIdx, spec: &PodSpec, added: &AddedAffinity) -> i32 {
     let Some(fact) = cluster.node(node).fact() else {
         return 0;
     };
-    let terms = spec.preferred_nodes.iter();
+    let terms = added.preferred.iter().chain(&*spec.preferred_nodes);
     let matching = terms.filter(|(_, term)| term.matches(fact.name, &fact.labels, &cluster.names));
     matching.map(|(weight, _)| weight).sum()
 }

@@ -1,33 +1,51 @@
-//! NodeResourcesBalancedAllocation: even use of CPU and memory. Source: spec/scheduler §3.9.
+//! NodeResourcesBalancedAllocation: even use of resources. Source: spec/scheduler §3.9.
 
+use smallvec::SmallVec;
 use strew_cluster::NodeRow;
-use strew_model::Resources;
+use strew_model::{ResourceName, Resources};
 
 /// Whether the plugin has anything to say of a pod with these requests.
-pub fn applies(requests: &Resources) -> bool {
-    requests.cpu_milli > 0 || requests.memory > 0
+pub fn applies(requests: &Resources, resources: &[ResourceName]) -> bool {
+    resources.iter().any(|&name| requests.get(name) > 0)
 }
 
 /// How much more balanced the node becomes with the pod: 0 to 100, 75 at most where it was even before.
-pub fn score(node: &NodeRow, requests: &Resources) -> u8 {
+pub fn score(node: &NodeRow, requests: &Resources, resources: &[ResourceName]) -> u8 {
+    let with = balance(node, resources, requests, true);
+    let without = balance(node, resources, requests, false);
+    (50 + (50 + with - without) / 2) as u8
+}
+
+/// 100 less the spread of the shares in use, with or without the pod.
+fn balance(node: &NodeRow, resources: &[ResourceName], requests: &Resources, with: bool) -> i64 {
     let Some(fact) = node.fact() else {
         return 0;
     };
-    let (used, has) = (node.used(), &fact.allocatable);
-    let balance = |extra_cpu: i64, extra_memory: i64| {
-        let fraction = |used: i64, extra: i64, has: i64| {
-            // Go divides the two int64 as float64 and caps the result.
-            (has > 0).then(|| (used.saturating_add(extra) as f64 / has as f64).min(1.0))
-        };
-        let cpu = fraction(used.cpu_milli, extra_cpu, has.cpu_milli);
-        let memory = fraction(used.memory, extra_memory, has.memory);
-        let deviation = match (cpu, memory) {
-            (Some(cpu), Some(memory)) => ((cpu - memory) / 2.0).abs(),
-            _ => 0.0,
-        };
-        ((1.0 - deviation) * 100.0) as i64
+    let share = |&name: &ResourceName| {
+        let (has, asked) = (fact.allocatable.get(name), requests.get(name));
+        let unasked = matches!(name, ResourceName::Scalar(_)) && asked == 0;
+        if has == 0 || unasked {
+            return None;
+        }
+        let used = node
+            .used()
+            .get(name)
+            .saturating_add(if with { asked } else { 0 });
+        // Go divides the two int64 as float64 and caps the result.
+        Some((used as f64 / has as f64).min(1.0))
     };
-    let with = balance(requests.cpu_milli, requests.memory);
-    let without = balance(0, 0);
-    (50 + (50 + with - without) / 2) as u8
+    let shares: SmallVec<[f64; 2]> = resources.iter().filter_map(share).collect();
+    let deviation = match *shares {
+        [] | [_] => 0.0,
+        [a, b] => ((a - b) / 2.0).abs(),
+        ref many => {
+            let mean = many.iter().sum::<f64>() / many.len() as f64;
+            let squares: f64 = many
+                .iter()
+                .map(|share| (share - mean) * (share - mean))
+                .sum();
+            (squares / many.len() as f64).sqrt()
+        }
+    };
+    ((1.0 - deviation) * 100.0) as i64
 }

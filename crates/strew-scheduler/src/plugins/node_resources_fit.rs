@@ -2,16 +2,16 @@
 
 use smallvec::SmallVec;
 use strew_cluster::{Cluster, NodeRow};
-use strew_model::{Resources, Symbol};
+use strew_model::{ResourceName, Resources, Symbol};
 
-use crate::profile::PluginId;
+use crate::profile::{FitArgs, PluginId, ScoringStrategy};
 use crate::status::{Code, Reason, Refusal};
 
 /// One resource of which there is not enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {
     /// Which.
-    pub resource: ResourceName,
+    pub resource: Lacking,
     /// What the pod asks for.
     pub requested: i64,
     /// What the node has left.
@@ -20,9 +20,9 @@ pub struct Shortage {
     pub allocatable: i64,
 }
 
-/// A resource.
+/// What a node may lack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ResourceName {
+pub enum Lacking {
     /// Places for pods.
     Pods,
     /// CPU, in thousandths.
@@ -35,15 +35,26 @@ pub enum ResourceName {
     Scalar(Symbol),
 }
 
+impl From<ResourceName> for Lacking {
+    fn from(name: ResourceName) -> Self {
+        match name {
+            ResourceName::Cpu => Self::Cpu,
+            ResourceName::Memory => Self::Memory,
+            ResourceName::EphemeralStorage => Self::EphemeralStorage,
+            ResourceName::Scalar(name) => Self::Scalar(name),
+        }
+    }
+}
+
 impl Shortage {
     /// The reason that kube-scheduler counts it under.
     pub fn reason(&self) -> Reason {
         match self.resource {
-            ResourceName::Pods => Reason::TooManyPods,
-            ResourceName::Cpu => Reason::Cpu,
-            ResourceName::Memory => Reason::Memory,
-            ResourceName::EphemeralStorage => Reason::EphemeralStorage,
-            ResourceName::Scalar(name) => Reason::Scalar(name),
+            Lacking::Pods => Reason::TooManyPods,
+            Lacking::Cpu => Reason::Cpu,
+            Lacking::Memory => Reason::Memory,
+            Lacking::EphemeralStorage => Reason::EphemeralStorage,
+            Lacking::Scalar(name) => Reason::Scalar(name),
         }
     }
 }
@@ -65,46 +76,25 @@ pub fn shortages(node: &NodeRow, requests: &Resources) -> SmallVec<[Shortage; 2]
             });
         }
     };
-    check(
-        ResourceName::Pods,
-        1,
-        node.pods().len() as i64,
-        fact.pods_max,
-    );
-    let (used, has) = (node.used(), &fact.allocatable);
-    // A pod that asks for nothing of a resource is not refused for the lack of it.
-    if requests.cpu_milli > 0 {
-        check(
-            ResourceName::Cpu,
-            requests.cpu_milli,
-            used.cpu_milli,
-            has.cpu_milli,
-        );
-    }
-    if requests.memory > 0 {
-        check(
-            ResourceName::Memory,
-            requests.memory,
-            used.memory,
-            has.memory,
-        );
-    }
-    if requests.ephemeral_storage > 0 {
-        let (used, has) = (used.ephemeral_storage, has.ephemeral_storage);
-        check(
-            ResourceName::EphemeralStorage,
-            requests.ephemeral_storage,
-            used,
-            has,
-        );
-    }
-    for &(name, amount) in requests.scalars() {
-        if amount != 0 {
+    check(Lacking::Pods, 1, node.pods().len() as i64, fact.pods_max);
+    let common = [
+        ResourceName::Cpu,
+        ResourceName::Memory,
+        ResourceName::EphemeralStorage,
+    ];
+    let scalars = requests
+        .scalars()
+        .iter()
+        .map(|&(name, _)| ResourceName::Scalar(name));
+    for name in common.into_iter().chain(scalars) {
+        // A pod that asks for nothing of a resource is not refused for the lack of it.
+        let requested = requests.get(name);
+        if requested != 0 {
             check(
-                ResourceName::Scalar(name),
-                amount,
-                used.scalar(name),
-                has.scalar(name),
+                name.into(),
+                requested,
+                node.used().get(name),
+                fact.allocatable.get(name),
             );
         }
     }
@@ -123,13 +113,13 @@ pub fn filter(cluster: &Cluster, node: &NodeRow, requests: &Resources) -> Option
         return None;
     }
     found.sort_by(|a, b| match (a.resource, b.resource) {
-        (ResourceName::Scalar(a), ResourceName::Scalar(b)) => {
+        (Lacking::Scalar(a), Lacking::Scalar(b)) => {
             cluster.names.text(a).cmp(cluster.names.text(b))
         }
         _ => std::cmp::Ordering::Equal,
     });
     // "Too many pods" never makes a refusal final: pods may go.
-    let hopeless = |s: &Shortage| s.resource != ResourceName::Pods && s.requested > s.allocatable;
+    let hopeless = |s: &Shortage| s.resource != Lacking::Pods && s.requested > s.allocatable;
     let code = match found.iter().any(hopeless) {
         true => Code::UnschedulableAndUnresolvable,
         false => Code::Unschedulable,
@@ -142,36 +132,95 @@ pub fn filter(cluster: &Cluster, node: &NodeRow, requests: &Resources) -> Option
     })
 }
 
-/// `LeastAllocated` over CPU and memory, equal weights: 0 to 100.
-pub fn score(node: &NodeRow, scored: (i64, i64)) -> u8 {
+/// What Filter looks at of the requests: all but the extended resources that the profile leaves out.
+pub(crate) fn filtered(cluster: &Cluster, args: &FitArgs, requests: &Resources) -> Resources {
+    let mut kept = requests.clone();
+    for &(name, _) in requests.scalars() {
+        let group = cluster
+            .names
+            .text(name)
+            .split_once('/')
+            .map(|(group, _)| group);
+        let of_group = group.is_some_and(|g| args.ignored_resource_groups.iter().any(|i| i == g));
+        if of_group || args.ignored_resources.contains(&name) {
+            kept.set_scalar(name, 0);
+        }
+    }
+    kept
+}
+
+/// The score of a node, 0 to 100, for a pod that counts with `scored` CPU (milli) and memory (bytes).
+pub fn score(node: &NodeRow, args: &FitArgs, requests: &Resources, scored: (i64, i64)) -> u8 {
     let Some(fact) = node.fact() else {
         return 0;
     };
-    let used = node.used_scored();
     let (mut sum, mut weights) = (0i64, 0i64);
-    for (own, used, capacity) in [
-        (scored.0, used.0, fact.allocatable.cpu_milli),
-        (scored.1, used.1, fact.allocatable.memory),
-    ] {
+    for &(name, weight) in &args.resources {
+        let capacity = fact.allocatable.get(name);
+        let unasked = matches!(name, ResourceName::Scalar(_)) && requests.get(name) == 0;
         // A node that has none of a resource is not judged by it.
-        if capacity > 0 {
-            weights += 1;
-            sum += least_requested(used.saturating_add(own), capacity);
+        if capacity == 0 || unasked {
+            continue;
+        }
+        let requested = match name {
+            ResourceName::Cpu => node.used_scored().0.saturating_add(scored.0),
+            ResourceName::Memory => node.used_scored().1.saturating_add(scored.1),
+            other => node.used().get(other).saturating_add(requests.get(other)),
+        };
+        let one = args.strategy.score(requested, capacity);
+        // The ratio strategy leaves resources that score nothing out of the mean, too.
+        if one > 0 || !matches!(args.strategy, ScoringStrategy::RequestedToCapacityRatio(_)) {
+            sum += weight * one;
+            weights += weight;
         }
     }
-    if weights == 0 {
-        0
-    } else {
-        (sum / weights) as u8
+    match (weights, &args.strategy) {
+        (0, _) => 0,
+        (_, ScoringStrategy::RequestedToCapacityRatio(_)) => {
+            (sum as f64 / weights as f64).round() as u8
+        }
+        _ => (sum / weights) as u8,
     }
 }
 
-fn least_requested(requested: i64, capacity: i64) -> i64 {
-    if requested > capacity {
-        return 0;
+impl ScoringStrategy {
+    /// The score of one resource, 0 to 100.
+    fn score(&self, requested: i64, capacity: i64) -> i64 {
+        match self {
+            Self::LeastAllocated if requested > capacity => 0,
+            Self::LeastAllocated => percent(capacity - requested, capacity),
+            Self::MostAllocated => percent(requested.min(capacity), capacity),
+            Self::RequestedToCapacityRatio(points) => {
+                let utilization = if requested > capacity {
+                    100
+                } else {
+                    percent(requested, capacity)
+                };
+                on_line(points, utilization)
+            }
+        }
     }
-    // Memory in bytes times 100 may pass 63 bits.
-    (i128::from(capacity - requested) * 100 / i128::from(capacity)) as i64
+}
+
+/// Memory in bytes times 100 may pass 63 bits.
+fn percent(part: i64, whole: i64) -> i64 {
+    match part.checked_mul(100) {
+        Some(product) => product / whole,
+        None => (i128::from(part) * 100 / i128::from(whole)) as i64,
+    }
+}
+
+/// The value of a piecewise linear function; scores of points are 0 to 10, and count tenfold.
+fn on_line(points: &[(i64, i64)], utilization: i64) -> i64 {
+    let after = points.iter().position(|&(u, _)| utilization <= u);
+    match after {
+        None => points.last().map_or(0, |&(_, score)| 10 * score),
+        Some(0) => 10 * points[0].1,
+        Some(i) => {
+            let ((u0, s0), (u1, s1)) = (points[i - 1], points[i]);
+            10 * s0 + (10 * s1 - 10 * s0) * (utilization - u0) / (u1 - u0)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -179,10 +228,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn least_requested_never_overflows() {
-        assert_eq!(least_requested(0, i64::MAX), 100);
-        assert_eq!(least_requested(i64::MAX, i64::MAX), 0);
-        assert_eq!(least_requested(1, 3), 66);
-        assert_eq!(least_requested(4, 3), 0);
+    fn strategies_score_without_overflow() {
+        use ScoringStrategy::*;
+        let ratio = RequestedToCapacityRatio(vec![(0, 0), (50, 10), (100, 4)]);
+        for (strategy, requested, capacity, expected) in [
+            (LeastAllocated, 0, i64::MAX, 100),
+            (LeastAllocated, i64::MAX, i64::MAX, 0),
+            (LeastAllocated, 1, 3, 66),
+            (LeastAllocated, 4, 3, 0),
+            (MostAllocated, 1, 3, 33),
+            (MostAllocated, 4, 3, 100),
+            (ratio.clone(), 0, 100, 0),
+            (ratio.clone(), 25, 100, 50),
+            (ratio.clone(), 75, 100, 70),
+            (ratio, 101, 100, 40),
+        ] {
+            assert_eq!(
+                strategy.score(requested, capacity),
+                expected,
+                "{strategy:?} {requested}/{capacity}"
+            );
+        }
     }
 }

@@ -75,6 +75,7 @@ fn pod_fact(uid: &str, labels: Labels, node: Option<Symbol>, spec: PodSpec) -> P
         labels,
         owner: None,
         terminating: false,
+        history: strew_cluster::PodHistory::default(),
         node,
         spec,
     }
@@ -198,7 +199,7 @@ fn every_tiny_cluster_agrees_with_the_oracle() {
             let scored = score::score(
                 &cluster,
                 &plan,
-                &feasible,
+                score::Scored::each(&feasible),
                 &mut space,
                 &mut normalized,
                 Some(&mut raw),

@@ -1,5 +1,7 @@
 //! After any sequence of facts: tallies equal a recount, and decisions equal the oracle's.
 
+use std::sync::Arc;
+
 use strew_cluster::SpreadConstraint;
 use strew_model::Selector;
 use strew_scheduler::{DefaultConstraints, Engine, Profile, TieRule};
@@ -34,12 +36,19 @@ fn tallies_equal_a_recount_and_decisions_equal_the_oracle() {
             // So small a budget that every census but those in use is dropped at once.
             world.cluster.set_census_bytes_max(1);
         }
+        let mut asked: Vec<Arc<str>> = Vec::new();
         for step in 0..120 {
             world.step();
-            if step % 6 != 0 {
+            if step % 4 != 0 {
                 continue;
             }
-            let pod = world.set_pod(false);
+            // A new pod, or one that was asked about before things changed.
+            let known = asked
+                .get(step / 8)
+                .filter(|_| step % 8 == 0)
+                .and_then(|uid| world.cluster.find_pod(uid));
+            let pod = known.unwrap_or_else(|| world.set_pod(false));
+            asked.push(world.cluster.pod(pod).uid.clone());
             world.cluster.unbind(pod);
             let compared = world
                 .compare(&mut engine, pod)
@@ -76,5 +85,39 @@ fn binding_and_taking_off_again_is_identity() {
         let after = engine.evaluate(&mut world.cluster, pod);
         assert_eq!(before.totals, after.totals, "seed {seed}");
         assert_eq!(before.refused, after.refused, "seed {seed}");
+    }
+}
+
+/// Pods of few classes, as workloads make them: nodes are asked in groups, and groups follow what changes.
+#[test]
+fn asking_one_node_of_a_group_is_asking_all() {
+    for seed in 0..60 {
+        let mut world = World::new(seed);
+        let mut engine = Engine::new(profile(seed));
+        (0..20).for_each(|_| world.set_node());
+        let templates: Vec<_> = (0..3).map(|_| world.template()).collect();
+        for step in 0..150 {
+            // Long stretches without any change but the pods' own, then some.
+            if step % 50 > 40 || world.dice.chance(1, 20) {
+                world.step();
+            }
+            let pod = world.twin(&templates[step % 3]);
+            let evaluation = engine.evaluate(&mut world.cluster, pod);
+            let expected = evaluation
+                .taken
+                .map(|place| (evaluation.feasible[place], evaluation.feasible.len()));
+            let decided = match engine.decide(&mut world.cluster, pod) {
+                strew_scheduler::Decision::Place { node, feasible, .. } => Some((node, feasible)),
+                strew_scheduler::Decision::Unfit(_) => None,
+            };
+            assert_eq!(decided, expected, "seed {seed}, step {step}");
+            match decided {
+                Some((node, _)) => world.cluster.bind(pod, node),
+                None => {
+                    let uid = world.cluster.pod(pod).uid.clone();
+                    world.cluster.remove_pod(&uid);
+                }
+            }
+        }
     }
 }

@@ -7,8 +7,8 @@ use strew_cluster::{
     PodFact, PodIdx, PodSpec, Policy, SpreadConstraint,
 };
 use strew_model::{
-    Effect, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Prng, Requirement,
-    Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,
+    Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Prng,
+    Requirement, Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,
 };
 use strew_scheduler::naive::{NaiveAffinity, NaiveSpread};
 use strew_scheduler::{Decision, Engine, PluginId, Unfit};
@@ -195,7 +195,21 @@ impl World {
             .into(),
             fields: Box::default(),
         };
-        let terms = self.dice.chance(1, 5).then(|| [in_zone(self)].into());
+        let terms = match self.dice.between(0, 19) {
+            0..=3 => Some([in_zone(self)].into()),
+            4 => {
+                let name = self.node_name();
+                let fields = [FieldMatch { name, is_in: true }].into();
+                Some(
+                    [NodeSelectorTerm::AllOf {
+                        expressions: Box::default(),
+                        fields,
+                    }]
+                    .into(),
+                )
+            }
+            _ => None,
+        };
         let preferred_nodes = if self.dice.chance(1, 5) {
             [(7, in_zone(self))].into()
         } else {
@@ -274,10 +288,42 @@ impl World {
             labels: Labels::new(labels),
             owner: self.dice.chance(1, 3).then_some(owner),
             terminating: self.dice.chance(1, 8),
+            history: strew_cluster::PodHistory::default(),
             node: bound.then(|| self.node_name()),
             spec: self.spec(),
         };
         self.cluster.set_pod(fact)
+    }
+
+    /// Another pod of the class of a fact, on no node.
+    pub(crate) fn twin(&mut self, of: &PodFact) -> PodIdx {
+        let uid: Arc<str> = format!("twin{}", self.next_pod).into();
+        self.next_pod += 1;
+        let twin = PodFact {
+            uid: uid.clone(),
+            name: uid,
+            node: None,
+            ..of.clone()
+        };
+        self.cluster.set_pod(twin)
+    }
+
+    /// What a workload's pods have in common.
+    pub(crate) fn template(&mut self) -> PodFact {
+        let pod = self.set_pod(false);
+        let key = self.cluster.class_of(pod).key.clone();
+        let tables = self.cluster.tables();
+        PodFact {
+            uid: "template".into(),
+            name: "template".into(),
+            namespace: key.namespace,
+            labels: tables.labels(key.labels).clone(),
+            owner: key.owner,
+            terminating: false,
+            history: strew_cluster::PodHistory::default(),
+            node: None,
+            spec: tables.spec(key.spec).clone(),
+        }
     }
 
     fn some_pod(&mut self) -> Option<PodIdx> {
@@ -340,8 +386,16 @@ impl World {
 
     /// What went wrong, with what made it.
     pub(crate) fn compare(&mut self, engine: &mut Engine, pod: PodIdx) -> Result<(), String> {
-        let decision = engine.decide(&mut self.cluster, pod);
         let evaluation = engine.evaluate(&mut self.cluster, pod);
+        let decision = engine.decide(&mut self.cluster, pod);
+        // The first decision on a class asks every node, later ones may ask one of each group. (A search among named
+        // nodes moves the start of the next one, as upstream.)
+        for _ in 0..if evaluation.narrowed.is_none() { 2 } else { 0 } {
+            let again = engine.decide(&mut self.cluster, pod);
+            if again != decision {
+                return Err(format!("decided {decision:?}, and then {again:?}"));
+            }
+        }
         let cluster = &self.cluster;
         let taken = evaluation.taken.map(|place| evaluation.feasible[place]);
         let decided = match &decision {

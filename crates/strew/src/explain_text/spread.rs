@@ -88,6 +88,7 @@ fn block(constraint: &Constraint, constraints: &Constraints, out: &mut Page) {
     } else if let Some(weight) = constraint.weight {
         let what = match constraint.topology_key.as_str() {
             "kubernetes.io/hostname" => "nodes are scored",
+            _ if weight.size == 1 => "domain among the nodes that take the pod",
             _ => "domains among the nodes that take the pod",
         };
         out.line(
@@ -283,7 +284,8 @@ fn notes(domain: &Domain) -> Vec<String> {
     } else if domain.usable_nodes == 0 {
         notes.push("exists only through nodes that the pod cannot use".to_owned());
     }
-    if domain.skew.is_none() {
+    // Where a soft constraint counts, what keeps the pod off matters only if no node is left.
+    if domain.skew.is_none() && domain.open_nodes > 0 {
         return notes;
     }
     let reasons = domain.other_reasons.iter().take(2);

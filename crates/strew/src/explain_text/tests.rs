@@ -1167,8 +1167,8 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
 Constraint 2, soft: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
   domain  pods  nodes
-  a          0      1  exists only through nodes that the pod cannot use
-  b          1      1
+  a          0      1  exists only through nodes that the pod cannot use; 1 node(s) were unschedulable
+  b          1      1  1 refused by another constraint
 
 1 of 2 nodes is refused by NodeUnschedulable
   a1: cordoned
@@ -1208,6 +1208,7 @@ No topology spread constraint
     the pod, and it has no controller.
 
 What would change it (any one of these; each was decided anew)
+  - label node a2 with disk=ssd  -> a2
   - drop required node affinity  -> a1
 
 "#]],
@@ -1229,6 +1230,7 @@ No topology spread constraint
     the pod, and it has no controller.
 
 What would change it (any one of these; each was decided anew)
+  - label node a1 with disk=ssd                         -> a1
   - drop "disk=ssd" from required node affinity term 1  -> a1
   - drop required node affinity                         -> a1
 

@@ -145,6 +145,7 @@ fn add_pod(cluster: &mut Cluster, name: &str, words: &[&str]) -> PodIdx {
         labels: Labels::default(),
         owner: None,
         terminating: false,
+        history: strew_cluster::PodHistory::default(),
         node: None,
         spec: PodSpec::default(),
     };

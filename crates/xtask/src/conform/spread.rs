@@ -39,7 +39,7 @@ pub(crate) fn plugin(case: &Value) -> anyhow::Result<Map<String, Value>> {
     let scored = score::score(
         &world.cluster,
         &plan,
-        &nodes,
+        score::Scored::each(&nodes),
         &mut space,
         &mut normalized,
         Some(&mut raw),

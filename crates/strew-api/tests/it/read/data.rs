@@ -96,9 +96,8 @@ fn cockroachdb() {
     assert_eq!(counts(&reading).get("StatefulSet"), Some(&1));
     assert_eq!(
         super::diagnostics_text(&reading, &sources),
-        "in:57:13: error[unknown-version]: Kubernetes 1.36 has no PodDisruptionBudget in \"policy/v1beta1\"\n  \
-           in PodDisruptionBudget default/cockroachdb-budget: apiVersion\n  \
-           help: use apiVersion: policy/v1\n"
+        "in:57:13: warning[unknown-version]: Kubernetes 1.36 has no PodDisruptionBudget in \"policy/v1beta1\": it was passed over\n  \
+           in PodDisruptionBudget default/cockroachdb-budget: apiVersion\n"
     );
 }
 

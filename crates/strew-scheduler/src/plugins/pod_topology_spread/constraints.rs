@@ -2,10 +2,10 @@
 //!
 //! Source: spec/scheduler §1.3 (match label keys), §1.5 (defaults); KEP-1258, KEP-3243.
 
-use strew_cluster::{ClassId, Cluster, SpreadConstraint};
+use strew_cluster::{ClassId, Cluster, Policy, SpreadConstraint};
 use strew_model::{Labels, Requirement, Selector, Symbol};
 
-use crate::profile::{Compat, DefaultConstraints, Profile};
+use crate::profile::{Compat, DefaultConstraints, Profile, SchedulerGates};
 
 /// Where constraints come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,16 +38,21 @@ impl Effective {
         let key = &tables.class(class).key;
         let labels = tables.labels(key.labels);
         let own = &tables.spec(key.spec).spread;
+        let merge = |c: &SpreadConstraint| match profile.gates.match_label_keys {
+            true => with_match_label_keys(c, labels),
+            false => c.clone(),
+        };
         let (origin, constraints) = match own.is_empty() {
             false => {
-                let merged = own
-                    .iter()
-                    .map(|c| with_match_label_keys(c, labels))
-                    .collect();
+                let merged = own.iter().map(merge).collect();
                 (Origin::Pod, merged)
             }
             true => defaults(cluster, profile, key.namespace, labels, key.owner),
         };
+        let constraints: Vec<SpreadConstraint> = constraints
+            .into_iter()
+            .map(|c| gated(c, profile.gates))
+            .collect();
         let self_match = constraints
             .iter()
             .map(|c| c.selector.matches(labels))
@@ -58,6 +63,18 @@ impl Effective {
             self_match,
         }
     }
+}
+
+/// The constraint without what a gate switched off.
+fn gated(mut constraint: SpreadConstraint, gates: SchedulerGates) -> SpreadConstraint {
+    if !gates.min_domains {
+        constraint.min_domains = None;
+    }
+    if !gates.node_inclusion_policy {
+        constraint.node_affinity_policy = Policy::Honor;
+        constraint.node_taints_policy = Policy::Ignore;
+    }
+    constraint
 }
 
 /// The constraint with the values that the pod has *now* under each of its match label keys.
@@ -99,8 +116,8 @@ fn defaults(
         };
         // Upstream parses match label keys of defaults and then drops them (kubernetes#129198).
         match profile.compat {
-            Compat::V1_36 => own,
-            Compat::Strew => with_match_label_keys(&own, labels),
+            Compat::Strew if profile.gates.match_label_keys => with_match_label_keys(&own, labels),
+            _ => own,
         }
     };
     (origin, constraints.into_iter().map(fill).collect())

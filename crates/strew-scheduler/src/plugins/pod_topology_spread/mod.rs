@@ -16,7 +16,7 @@ use strew_cluster::{
 use strew_model::{Selector, Symbol, well_known};
 use strew_spread::Limit;
 
-use crate::profile::{DefaultConstraints, Profile};
+use crate::profile::{DefaultConstraints, PluginId, Profile};
 pub use constraints::{Effective, Origin};
 
 /// A hard constraint, tied to its tally.
@@ -83,6 +83,13 @@ impl SpreadPlan {
         let missing_as_empty = !require_all;
         for index in 0..plan.effective.constraints.len() {
             let constraint = &plan.effective.constraints[index];
+            let enabled = match constraint.hard {
+                true => profile.filters_with(PluginId::PodTopologySpread),
+                false => profile.weight(PluginId::PodTopologySpread) > 0,
+            };
+            if !enabled {
+                continue;
+            }
             let (key, max_skew) = (constraint.key, constraint.max_skew);
             let limit = Limit {
                 max_skew,

@@ -6,6 +6,26 @@ use strew_spread::soft::{self, Extremes};
 
 use super::{SoftConstraint, SpreadPlan};
 
+/// The nodes to score.
+#[derive(Debug, Clone, Copy)]
+pub struct Scored<'a> {
+    /// Nodes, each a feasible one.
+    pub nodes: &'a [NodeIdx],
+    /// For how many feasible nodes that score alike each of them stands; absent: for itself.
+    pub sizes: Option<&'a [u32]>,
+}
+
+impl<'a> Scored<'a> {
+    /// Nodes that stand for themselves.
+    pub fn each(nodes: &'a [NodeIdx]) -> Self {
+        Self { nodes, sizes: None }
+    }
+
+    fn size(self, place: usize) -> usize {
+        self.sizes.map_or(1, |sizes| sizes[place] as usize)
+    }
+}
+
 /// What scoring needs besides its input, kept from one decision to the next so that nothing is allocated.
 #[derive(Debug, Default)]
 pub struct Workspace {
@@ -23,12 +43,12 @@ pub struct Weighed {
     pub weight: f64,
 }
 
-/// Scores the feasible nodes, 0 to 100 each; `raw` gets what Score returns before normalizing, where asked for.
+/// Scores nodes, 0 to 100 each; `raw` gets what Score returns before normalizing, where asked for.
 /// Returns false, and scores nothing, if no soft constraint holds.
 pub fn score(
     cluster: &Cluster,
     plan: &SpreadPlan,
-    feasible: &[NodeIdx],
+    scored: Scored<'_>,
     space: &mut Workspace,
     out: &mut Vec<i32>,
     raw: Option<&mut Vec<i64>>,
@@ -37,50 +57,35 @@ pub fn score(
     if plan.soft.is_empty() {
         return false;
     }
-    let ignored = mark_ignored(cluster, plan, feasible, space);
+    let ignored = mark_ignored(cluster, plan, scored, space);
     space.sums.clear();
-    space.sums.resize(feasible.len(), 0.0);
+    space.sums.resize(scored.nodes.len(), 0.0);
     for constraint in &plan.soft {
-        let weighed = weigh(cluster, constraint, feasible, ignored, space);
-        add_terms(
-            cluster,
-            constraint,
-            weighed.weight,
-            feasible,
-            &mut space.sums,
-        );
+        let weight = weigh(cluster, constraint, scored, ignored, space).weight;
+        add_terms(cluster, constraint, weight, scored.nodes, &mut space.sums);
     }
     let mut extremes = Extremes::NONE;
-    if ignored == 0 {
-        // Rounded sums are small integers: kept in place, they need no second list.
-        for sum in &mut space.sums {
+    let is_ignored = |place: usize| ignored > 0 && space.ignored[place];
+    for (place, sum) in space.sums.iter_mut().enumerate() {
+        // Rounded sums are whole numbers far below 2^53: kept in place, they need no second list.
+        if is_ignored(place) {
+            *sum = 0.0;
+        } else {
             let rounded = soft::round(*sum);
             extremes.include(rounded);
             *sum = rounded as f64;
         }
-        out.extend(
-            space
-                .sums
-                .iter()
-                .map(|&sum| extremes.normalize(sum as i64) as i32),
-        );
-    } else {
-        for (sum, &is_ignored) in space.sums.iter_mut().zip(&space.ignored) {
-            *sum = if is_ignored {
-                0.0
-            } else {
-                soft::round(*sum) as f64
-            };
-            if !is_ignored {
-                extremes.include(*sum as i64);
-            }
-        }
-        let scored = space.sums.iter().zip(&space.ignored);
-        out.extend(scored.map(|(&sum, &is_ignored)| match is_ignored {
-            true => 0,
-            false => extremes.normalize(sum as i64) as i32,
-        }));
     }
+    out.extend(
+        space
+            .sums
+            .iter()
+            .enumerate()
+            .map(|(place, &sum)| match is_ignored(place) {
+                true => 0,
+                false => extremes.normalize(sum as i64) as i32,
+            }),
+    );
     if let Some(raw) = raw {
         raw.clear();
         raw.extend(space.sums.iter().map(|&sum| sum as i64));
@@ -88,30 +93,32 @@ pub fn score(
     true
 }
 
-/// The numbers of each soft constraint over these feasible nodes, and how many of the nodes are ignored.
+/// The numbers of each soft constraint over these nodes, and how many of the nodes are ignored.
 pub fn weigh_all(
     cluster: &Cluster,
     plan: &SpreadPlan,
     feasible: &[NodeIdx],
     space: &mut Workspace,
 ) -> (Vec<Weighed>, usize) {
-    let ignored = mark_ignored(cluster, plan, feasible, space);
+    let scored = Scored::each(feasible);
+    let ignored = mark_ignored(cluster, plan, scored, space);
     let weighed = plan
         .soft
         .iter()
-        .map(|c| weigh(cluster, c, feasible, ignored, space))
+        .map(|c| weigh(cluster, c, scored, ignored, space))
         .collect();
     (weighed, ignored)
 }
 
-/// Marks the nodes that lack a soft key, where all are required, and counts them.
+/// Marks the nodes that lack a soft key, where all are required, and counts those that they stand for.
 fn mark_ignored(
     cluster: &Cluster,
     plan: &SpreadPlan,
-    feasible: &[NodeIdx],
+    scored: Scored<'_>,
     space: &mut Workspace,
 ) -> usize {
-    if !plan.require_all {
+    let all_have = |c: &SoftConstraint| cluster.column(c.key).labelled() == cluster.nodes_present();
+    if !plan.require_all || plan.soft.iter().all(all_have) {
         return 0;
     }
     let lacks_a_key = |node: &NodeIdx| {
@@ -119,20 +126,30 @@ fn mark_ignored(
         plan.soft.iter().any(|c| domain(c) == MISSING)
     };
     space.ignored.clear();
-    space.ignored.extend(feasible.iter().map(lacks_a_key));
-    space.ignored.iter().filter(|&&ignored| ignored).count()
+    space.ignored.extend(scored.nodes.iter().map(lacks_a_key));
+    let ignored = space
+        .ignored
+        .iter()
+        .enumerate()
+        .filter(|&(_, &ignored)| ignored);
+    ignored.map(|(place, _)| scored.size(place)).sum()
 }
 
 fn weigh(
     cluster: &Cluster,
     constraint: &SoftConstraint,
-    feasible: &[NodeIdx],
+    scored: Scored<'_>,
     ignored: usize,
     space: &mut Workspace,
 ) -> Weighed {
     let size = match constraint.tally {
-        None => feasible.len() - ignored,
-        Some(_) => distinct_domains(cluster, constraint, feasible, ignored > 0, space),
+        None => {
+            (0..scored.nodes.len())
+                .map(|place| scored.size(place))
+                .sum::<usize>()
+                - ignored
+        }
+        Some(_) => distinct_domains(cluster, constraint, scored.nodes, ignored > 0, space),
     };
     Weighed {
         size,
@@ -144,7 +161,7 @@ fn weigh(
 fn distinct_domains(
     cluster: &Cluster,
     constraint: &SoftConstraint,
-    feasible: &[NodeIdx],
+    nodes: &[NodeIdx],
     some_ignored: bool,
     space: &mut Workspace,
 ) -> usize {
@@ -152,9 +169,10 @@ fn distinct_domains(
     space.seen.clear();
     space.seen.resize(column.len(), false);
     let domains = column.domains();
-    // Stop early: with every domain seen there is nothing more to find. Domain 0 is the empty value, which few have.
+    // With every domain seen there is nothing more to find; one more may be that of nodes without the label.
+    let all = column.inhabited() + usize::from(column.labelled() < cluster.nodes_present());
     let mut size = 0;
-    for (i, &node) in feasible.iter().enumerate() {
+    for (i, &node) in nodes.iter().enumerate() {
         if some_ignored && space.ignored[i] {
             continue;
         }
@@ -164,6 +182,9 @@ fn distinct_domains(
         };
         if !std::mem::replace(&mut space.seen[domain], true) {
             size += 1;
+            if size == all {
+                break;
+            }
         }
     }
     size
@@ -174,7 +195,7 @@ fn add_terms(
     cluster: &Cluster,
     constraint: &SoftConstraint,
     weight: f64,
-    feasible: &[NodeIdx],
+    nodes: &[NodeIdx],
     sums: &mut [f64],
 ) {
     let domains = cluster.column(constraint.key).domains();
@@ -182,7 +203,7 @@ fn add_terms(
     match constraint.tally {
         Some(tally) => {
             let counts = cluster.tally(tally).counts();
-            for (sum, &node) in sums.iter_mut().zip(feasible) {
+            for (sum, &node) in sums.iter_mut().zip(nodes) {
                 let domain = domains[node.index()];
                 if domain != MISSING {
                     // A domain beyond the tally was never counted.
@@ -193,7 +214,7 @@ fn add_terms(
         }
         None => {
             let counts = cluster.census(constraint.census).per_node();
-            for (sum, &node) in sums.iter_mut().zip(feasible) {
+            for (sum, &node) in sums.iter_mut().zip(nodes) {
                 if domains[node.index()] != MISSING {
                     *sum += soft::term(counts[node.index()], weight, max_skew);
                 }

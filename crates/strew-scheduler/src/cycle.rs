@@ -1,0 +1,256 @@
+//! What every plugin looks at in one decision: PreFilter and Filter.
+
+use strew_cluster::{ClassId, Cluster, NodeIdx, PodSpec};
+
+use crate::columns::Columns;
+use crate::plan::ClassPlan;
+use crate::plugins::{
+    inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
+    pod_topology_spread, taint_toleration, volumes,
+};
+use crate::profile::{PluginId, Profile};
+use crate::status::{Reason, Refusal, Unfit};
+
+/// What every plugin looks at in one decision.
+#[derive(Clone, Copy)]
+pub(crate) struct Cycle<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) profile: &'a Profile,
+    pub(crate) plan: &'a ClassPlan,
+    pub(crate) spec: &'a PodSpec,
+    /// Where the search begins, in the order of nodes.
+    pub(crate) start: usize,
+}
+
+/// What PreFilter found.
+pub(crate) enum Search {
+    Nodes(Option<Vec<NodeIdx>>),
+    Refused(Refusal),
+}
+
+impl<'a> Cycle<'a> {
+    pub(crate) fn new(
+        cluster: &'a Cluster,
+        profile: &'a Profile,
+        plan: &'a ClassPlan,
+        class: ClassId,
+        start: usize,
+    ) -> Self {
+        let tables = cluster.tables();
+        let spec = tables.spec(tables.class(class).key.spec);
+        Self {
+            cluster,
+            profile,
+            plan,
+            spec,
+            start,
+        }
+    }
+
+    pub(crate) fn pre_filter(self) -> Search {
+        let narrowed = match node_affinity::narrow(&self.spec.node_affinity) {
+            Ok(narrowed) => narrowed,
+            Err(refusal) => return Search::Refused(refusal),
+        };
+        if let Some(refusal) = volumes::refuse(self.spec) {
+            return Search::Refused(refusal);
+        }
+        let present = |name| {
+            let node = self.cluster.find_node(name)?;
+            self.cluster.node(node).fact().map(|_| node)
+        };
+        Search::Nodes(narrowed.map(|names| {
+            // Upstream walks a map here, in random order; ours is that of all nodes.
+            let named: Vec<NodeIdx> = names.into_iter().filter_map(present).collect();
+            self.cluster
+                .node_order()
+                .iter()
+                .copied()
+                .filter(|n| named.contains(n))
+                .collect()
+        }))
+    }
+
+    /// Whether a node that admits and fits the pod passes the filters that look at other pods, too.
+    pub(crate) fn passes_counts(self, node: NodeIdx) -> bool {
+        pod_topology_spread::filter::filter(self.cluster, &self.plan.spread, node).is_none()
+            && inter_pod_affinity::filter(self.cluster, &self.plan.affinity, node).is_none()
+    }
+
+    /// At how many feasible nodes a search stops. Source: spec/scheduler §2.4, step 5.
+    fn nodes_to_find(self, nodes: usize) -> usize {
+        const NODES_MIN: usize = 100;
+        let Some(percentage) = self.profile.percentage_of_nodes_to_score else {
+            return nodes;
+        };
+        if nodes < NODES_MIN {
+            return nodes;
+        }
+        if self.profile.scores.is_empty() {
+            return 1;
+        }
+        let percentage = match percentage {
+            0 => (50usize.saturating_sub(nodes / 125)).max(5),
+            given => usize::from(given),
+        };
+        (nodes * percentage / 100).max(NODES_MIN).min(nodes)
+    }
+
+    /// Why each node was refused that did not pass, in the order of nodes.
+    pub(crate) fn refusals(self, narrowed: Option<&[NodeIdx]>) -> Unfit {
+        let of_node = |&node: &NodeIdx| {
+            let refusal = match narrowed {
+                Some(named) if !named.contains(&node) => {
+                    let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
+                    Some(Refusal::unresolvable(PluginId::NodeAffinity, reason))
+                }
+                _ => self.first_refusal(node),
+            };
+            refusal.map(|refusal| (node, refusal))
+        };
+        Unfit::EveryNode(
+            self.cluster
+                .node_order()
+                .iter()
+                .filter_map(of_node)
+                .collect(),
+        )
+    }
+
+    /// The refusals of all plugins that refuse a node. One that the search was narrowed past has that as its first.
+    pub(crate) fn all_refusals(self, narrowed: Option<&[NodeIdx]>, node: NodeIdx) -> Vec<Refusal> {
+        let past = narrowed.is_some_and(|named| !named.contains(&node));
+        let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
+        let first = past.then(|| Refusal::unresolvable(PluginId::NodeAffinity, reason));
+        let plugins = self.profile.filters.iter().copied();
+        let others = plugins.filter(|&p| !(past && p == PluginId::NodeAffinity));
+        first
+            .into_iter()
+            .chain(others.filter_map(|plugin| self.filter(plugin, node)))
+            .collect()
+    }
+
+    /// The refusal of the first plugin that refuses a node.
+    fn first_refusal(self, node: NodeIdx) -> Option<Refusal> {
+        self.profile
+            .filters
+            .iter()
+            .find_map(|&plugin| self.filter(plugin, node))
+    }
+
+    fn filter(self, plugin: PluginId, node: NodeIdx) -> Option<Refusal> {
+        let (cluster, spec) = (self.cluster, self.spec);
+        let row = cluster.node(node);
+        let fact = row.fact()?;
+        let unless =
+            |allowed: bool, reason| (!allowed).then(|| Refusal::unresolvable(plugin, reason));
+        match plugin {
+            PluginId::NodeUnschedulable => unless(
+                node_unschedulable::allows(fact, &spec.tolerations),
+                Reason::Cordoned,
+            ),
+            PluginId::TaintToleration => unless(
+                taint_toleration::allows(fact, &spec.tolerations),
+                Reason::UntoleratedTaint,
+            ),
+            PluginId::NodeAffinity
+                if !node_affinity::added_allows(cluster, &self.profile.added_affinity, fact) =>
+            {
+                Some(Refusal::unresolvable(plugin, Reason::AddedAffinity))
+            }
+            PluginId::NodeAffinity => {
+                let allowed = node_affinity::allows(cluster, self.plan.node_affinity, fact);
+                unless(allowed, Reason::NodeAffinity)
+            }
+            PluginId::NodePorts => {
+                let allowed = node_ports::allows(row, &spec.host_ports);
+                (!allowed).then(|| Refusal::unschedulable(plugin, Reason::Ports))
+            }
+            PluginId::NodeResourcesFit => {
+                node_resources_fit::filter(cluster, row, &self.plan.requests)
+            }
+            PluginId::PodTopologySpread => {
+                pod_topology_spread::filter::filter(cluster, &self.plan.spread, node)
+            }
+            PluginId::InterPodAffinity => {
+                inter_pod_affinity::filter(cluster, &self.plan.affinity, node)
+            }
+            _ => None,
+        }
+    }
+
+    /// Filter plugins that have nothing to look at for this pod, as PreFilter's Skip tells upstream.
+    pub(crate) fn skipped_filters(self) -> Vec<PluginId> {
+        let skipped = |&plugin: &PluginId| match plugin {
+            PluginId::NodeAffinity => {
+                self.spec.node_affinity.is_none() && self.profile.added_affinity.required.is_none()
+            }
+            PluginId::NodePorts => self.spec.host_ports.is_empty(),
+            PluginId::PodTopologySpread => self.plan.spread.hard.is_empty(),
+            PluginId::InterPodAffinity => self.plan.affinity.filter_is_skipped(self.cluster),
+            PluginId::VolumeRestrictions
+            | PluginId::NodeVolumeLimits
+            | PluginId::VolumeBinding
+            | PluginId::VolumeZone
+            | PluginId::DynamicResources
+            | PluginId::NodeDeclaredFeatures => true,
+            _ => false,
+        };
+        self.profile
+            .filters
+            .iter()
+            .copied()
+            .filter(skipped)
+            .collect()
+    }
+}
+
+/// Lists the nodes that pass every filter, in the order of nodes from the cycle's start on; as many as the profile
+/// wants to score. Returns by how much the next search begins later.
+///
+/// Nodes x (two bits of a set + one domain a hard constraint); pods are not touched.
+pub(crate) fn list_feasible(
+    cx: Cycle<'_>,
+    columns: &Columns,
+    narrowed: Option<&[NodeIdx]>,
+    feasible: &mut Vec<NodeIdx>,
+) -> usize {
+    let Cycle {
+        cluster,
+        plan,
+        spec,
+        ..
+    } = cx;
+    let (admitted, fits) = (columns.admitted(plan), &columns.shape(plan).fits);
+    let asks_ports = plan.asks_host_ports && cx.profile.filters_with(PluginId::NodePorts);
+    let asks_affinity = !plan.affinity.filter_is_skipped(cluster);
+    let passes = |&node: &NodeIdx| {
+        admitted.contains(node.index())
+            && fits.contains(node.index())
+            && (!asks_ports || node_ports::allows(cluster.node(node), &spec.host_ports))
+            && (!asks_affinity
+                || inter_pod_affinity::filter(cluster, &plan.affinity, node).is_none())
+    };
+    let nodes = narrowed.unwrap_or_else(|| cluster.node_order());
+    let start = cx.start % nodes.len().max(1);
+    feasible.clear();
+    let enough = cx.nodes_to_find(nodes.len());
+    let (before, from) = nodes.split_at(start);
+    if enough == nodes.len() {
+        feasible.extend(from.iter().chain(before).copied().filter(passes));
+        pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
+        return nodes.len();
+    }
+    let mut refused = 0;
+    for &node in from.iter().chain(before) {
+        let spread_passes =
+            || pod_topology_spread::filter::filter(cluster, &plan.spread, node).is_none();
+        match passes(&node) && spread_passes() {
+            false => refused += 1,
+            // The node that shows that there are more than enough is not counted.
+            true if feasible.len() == enough => break,
+            true => feasible.push(node),
+        }
+    }
+    feasible.len() + refused
+}

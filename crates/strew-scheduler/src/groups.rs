@@ -1,0 +1,516 @@
+//! Nodes that a pod class cannot tell apart.
+//!
+//! Most nodes of a cluster answer a pod alike: the same zone, as many of its pods, as full. One of each group is asked
+//! in the name of all, by the very code that would ask every node, so that the cost of a decision grows with the number
+//! of *different* nodes. A node changes its group only when its pods or it itself change.
+//!
+//! Where nodes are all different (a hard constraint on a key with many domains, host ports, a cluster of odd sizes)
+//! there is nothing to gain: then every node is asked.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use strew_cluster::topology::MISSING;
+use strew_cluster::{ClassId, Cluster, KeyId, NodeIdx, TallyId};
+use strew_model::Prng;
+
+use crate::columns::Columns;
+use crate::cycle::Cycle;
+use crate::engine::Decision;
+use crate::plan::ClassPlan;
+use crate::plugins::pod_topology_spread::score::Scored;
+use crate::profile::TieRule;
+use crate::scoring::{Sums, take};
+
+/// All numbers by which decisions of a class can tell nodes apart; empty for a node that no such pod can go to.
+type Signature = SmallVec<[u32; 8]>;
+
+/// A group of nodes with the same signature.
+#[derive(Debug, Clone)]
+struct Group {
+    signature: Signature,
+    nodes: u32,
+    /// One of them, if it was not lost.
+    speaker: Option<NodeIdx>,
+}
+
+/// The groups of one class.
+#[derive(Debug, Clone)]
+struct Groups {
+    basis: Basis,
+    usage_seen: u64,
+    /// By position in the order of nodes.
+    group_of: Vec<u16>,
+    groups: Vec<Group>,
+    by_signature: FxHashMap<Signature, u16>,
+    free: Vec<u16>,
+    /// Too many different nodes: not worth it until the basis changes, or this many decisions later.
+    rest: u32,
+    /// Decisions since groups were last made (or asked for).
+    age: u32,
+}
+
+/// What groups were made from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Basis {
+    plan: u64,
+    structure: u64,
+    affinity: u64,
+}
+
+/// The speakers of the groups that pods can go to, and how many nodes each speaks for.
+#[derive(Debug, Default)]
+pub(crate) struct Speakers {
+    nodes: Vec<NodeIdx>,
+    sizes: Vec<u32>,
+    groups: Vec<u16>,
+    /// Per group: 0 not feasible, 1 feasible, 2 among the best.
+    standing: Vec<u8>,
+}
+
+/// After finding too many groups, so many decisions are made the plain way before another try.
+const REST_DECISIONS: u32 = 512;
+
+/// Making groups costs as much as some plain decisions: they are made anew only after so many.
+const DECISIONS_MIN: u32 = 8;
+
+/// Fewer groups than this are always worth it.
+const GROUPS_MIN: usize = 64;
+
+/// So many nodes must stand behind a group on average.
+const NODES_PER_GROUP: usize = 8;
+
+impl Groups {
+    fn new() -> Self {
+        Self {
+            basis: Basis {
+                plan: u64::MAX,
+                structure: u64::MAX,
+                affinity: 0,
+            },
+            usage_seen: 0,
+            group_of: Vec::new(),
+            groups: Vec::new(),
+            by_signature: FxHashMap::default(),
+            free: Vec::new(),
+            rest: 0,
+            // The first pod of a class is decided the plain way; the second shows that there are more.
+            age: DECISIONS_MIN - 2,
+        }
+    }
+
+    /// Bytes on the heap that grow with the cluster.
+    fn bytes(&self) -> usize {
+        2 * self.group_of.capacity() + std::mem::size_of::<Group>() * self.groups.capacity()
+    }
+
+    /// Brings the groups up to date. False: ask every node.
+    fn sync(&mut self, cluster: &Cluster, plan: &ClassPlan, columns: &Columns) -> bool {
+        let Some(affinity) = plan.affinity.activity(cluster) else {
+            return false;
+        };
+        let structure = cluster.structure_changes().head();
+        let basis = Basis {
+            plan: plan.serial(),
+            structure,
+            affinity,
+        };
+        let same = self.basis == basis;
+        self.age = self.age.saturating_add(1);
+        if same && self.rest > 0 {
+            self.rest -= 1;
+            return false;
+        }
+        if !same && self.age < DECISIONS_MIN {
+            return false;
+        }
+        let Some(reader) = Reader::of(cluster, plan, columns) else {
+            return false;
+        };
+        let changed = cluster
+            .usage_changes()
+            .since(self.usage_seen)
+            .filter(|_| same && !self.group_of.is_empty());
+        let done = match changed {
+            Some(changed) => {
+                let mut changed = changed.into_iter();
+                changed.all(|node| match cluster.node_position(node) {
+                    None => true,
+                    Some(position) => self.regroup(node, position, &reader),
+                })
+            }
+            None => {
+                self.age = 0;
+                self.rebuild(cluster, &reader)
+            }
+        };
+        self.basis = basis;
+        self.usage_seen = cluster.usage_changes().head();
+        self.rest = if done { 0 } else { REST_DECISIONS };
+        if !done {
+            self.group_of.clear();
+        }
+        done
+    }
+
+    fn rebuild(&mut self, cluster: &Cluster, reader: &Reader<'_>) -> bool {
+        self.groups.clear();
+        self.by_signature.clear();
+        self.free.clear();
+        self.group_of.clear();
+        for &node in cluster.node_order() {
+            let Some(group) = self.enter(node, reader) else {
+                return false;
+            };
+            self.group_of.push(group);
+        }
+        true
+    }
+
+    fn regroup(&mut self, node: NodeIdx, position: usize, reader: &Reader<'_>) -> bool {
+        let old = self.group_of[position];
+        let row = &mut self.groups[usize::from(old)];
+        row.nodes -= 1;
+        if row.speaker == Some(node) {
+            row.speaker = None;
+        }
+        if row.nodes == 0 {
+            self.by_signature.remove(&row.signature);
+            self.free.push(old);
+        }
+        match self.enter(node, reader) {
+            Some(group) => {
+                self.group_of[position] = group;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Counts a node into the group of its signature; `None` if there would be too many groups.
+    fn enter(&mut self, node: NodeIdx, reader: &Reader<'_>) -> Option<u16> {
+        let signature = reader.signature(node);
+        if let Some(&group) = self.by_signature.get(&signature) {
+            let row = &mut self.groups[usize::from(group)];
+            row.nodes += 1;
+            row.speaker.get_or_insert(node);
+            return Some(group);
+        }
+        let groups_max = GROUPS_MIN
+            .max(reader.nodes / NODES_PER_GROUP)
+            .min(usize::from(u16::MAX));
+        let row = Group {
+            signature: signature.clone(),
+            nodes: 1,
+            speaker: Some(node),
+        };
+        let group = match self.free.pop() {
+            Some(group) => {
+                self.groups[usize::from(group)] = row;
+                group
+            }
+            None if self.groups.len() < groups_max => {
+                self.groups.push(row);
+                (self.groups.len() - 1) as u16
+            }
+            None => return None,
+        };
+        self.by_signature.insert(signature, group);
+        Some(group)
+    }
+
+    /// Lists a speaker for each group that pods can go to, by position of its group's first mention.
+    fn speakers(&mut self, cluster: &Cluster, out: &mut Speakers) {
+        out.nodes.clear();
+        out.sizes.clear();
+        out.groups.clear();
+        out.standing.clear();
+        out.standing.resize(self.groups.len(), 0);
+        for (i, group) in self.groups.iter_mut().enumerate() {
+            if group.nodes == 0 || group.signature.is_empty() {
+                continue;
+            }
+            let speaker = *group.speaker.get_or_insert_with(|| {
+                let position = self.group_of.iter().position(|&g| usize::from(g) == i);
+                cluster.node_order()[position.expect("a group that counts nodes has one")]
+            });
+            out.nodes.push(speaker);
+            out.sizes.push(group.nodes);
+            out.groups.push(i as u16);
+        }
+    }
+}
+
+impl Speakers {
+    /// Keeps the speakers that pass, with their sizes.
+    fn retain(&mut self, passes: impl Fn(NodeIdx) -> bool) {
+        let mut kept = 0;
+        for i in 0..self.nodes.len() {
+            if passes(self.nodes[i]) {
+                self.nodes[kept] = self.nodes[i];
+                self.sizes[kept] = self.sizes[i];
+                self.groups[kept] = self.groups[i];
+                kept += 1;
+            }
+        }
+        self.nodes.truncate(kept);
+        self.sizes.truncate(kept);
+        self.groups.truncate(kept);
+    }
+
+    /// For how many nodes they speak.
+    fn nodes_in_all(&self) -> usize {
+        self.sizes.iter().map(|&n| n as usize).sum()
+    }
+
+    /// Notes which groups pass, and which of them are best: those at these places.
+    fn stand(&mut self, best: impl Fn(usize) -> bool) {
+        for (place, &group) in self.groups.iter().enumerate() {
+            self.standing[usize::from(group)] = if best(place) { 2 } else { 1 };
+        }
+    }
+
+    /// The nodes of the best groups in the order of nodes from `start` on, each with its place among the feasible ones.
+    fn best_nodes<'a>(
+        &'a self,
+        groups: &'a Groups,
+        order: &'a [NodeIdx],
+        start: usize,
+    ) -> impl Iterator<Item = (usize, NodeIdx)> + 'a {
+        let mut feasible = 0;
+        let each = |positions: std::ops::Range<usize>| {
+            order[positions.clone()]
+                .iter()
+                .zip(&groups.group_of[positions])
+        };
+        each(start..order.len())
+            .chain(each(0..start))
+            .filter_map(move |(&node, &group)| {
+                let standing = self.standing[usize::from(group)];
+                let place = feasible;
+                feasible += usize::from(standing > 0);
+                (standing == 2).then_some((place, node))
+            })
+    }
+
+    /// Whether the node at a position of the order is of a best group.
+    fn is_best(&self, groups: &Groups, position: usize) -> bool {
+        self.standing[usize::from(groups.group_of[position])] == 2
+    }
+}
+
+/// The groups of every class that was decided on, bounded in bytes: beyond that all are made again.
+#[derive(Default)]
+pub(crate) struct GroupsByClass {
+    by_class: Vec<Option<Groups>>,
+    bytes: usize,
+    /// Positions in pre-order of the heap over all nodes: the order in which ties are broken while every node does.
+    heap_order: Vec<u32>,
+}
+
+/// Bytes that the groups of all classes may take together.
+const BYTES_MAX: usize = 32 << 20;
+
+impl GroupsByClass {
+    /// Brings the groups of a class up to date. False: ask every node.
+    pub(crate) fn sync(
+        &mut self,
+        class: ClassId,
+        cluster: &Cluster,
+        plan: &ClassPlan,
+        columns: &Columns,
+    ) -> bool {
+        if self.bytes > BYTES_MAX {
+            self.by_class.clear();
+            self.bytes = 0;
+        }
+        if self.by_class.len() <= class.index() {
+            self.by_class.resize_with(class.index() + 1, || None);
+        }
+        let groups = self.by_class[class.index()].get_or_insert_with(Groups::new);
+        let before = groups.bytes();
+        let synced = groups.sync(cluster, plan, columns);
+        self.bytes = self.bytes + groups.bytes() - before;
+        synced
+    }
+
+    /// The node to take, asking one node of each group; `None` if none passes.
+    pub(crate) fn decide(
+        &mut self,
+        class: ClassId,
+        cx: Cycle<'_>,
+        columns: &Columns,
+        speakers: &mut Speakers,
+        sums: &mut Sums,
+        dice: &mut Prng,
+    ) -> Option<Decision> {
+        let groups = self.by_class[class.index()].as_mut()?;
+        let order = cx.cluster.node_order();
+        let start = cx.start % order.len().max(1);
+        groups.speakers(cx.cluster, speakers);
+        speakers.retain(|node| cx.passes_counts(node));
+        let feasible = speakers.nodes_in_all();
+        if feasible == 1 {
+            return Some(Decision::Place {
+                node: speakers.nodes[0],
+                feasible,
+                total: None,
+            });
+        }
+        let scored = Scored {
+            nodes: &speakers.nodes,
+            sizes: Some(&speakers.sizes),
+        };
+        sums.add_up(cx, columns, scored);
+        let highest = sums.highest();
+        speakers.stand(|place| sums.totals()[place] == highest);
+        let in_heap_order = cx.profile.ties == TieRule::Upstream136 && feasible == order.len();
+        let node = match in_heap_order {
+            true => {
+                self.order_heap(order.len());
+                let groups = self.by_class[class.index()].as_ref()?;
+                let rotated = self
+                    .heap_order
+                    .iter()
+                    .map(|&p| (start + p as usize) % order.len());
+                rotated
+                    .filter(|&p| speakers.is_best(groups, p))
+                    .map(|p| order[p])
+                    .next()?
+            }
+            false => take(cx, speakers.best_nodes(groups, order, start), dice)?.1,
+        };
+        Some(Decision::Place {
+            node,
+            feasible,
+            total: Some(i64::from(highest)),
+        })
+    }
+
+    fn order_heap(&mut self, nodes: usize) {
+        if self.heap_order.len() == nodes {
+            return;
+        }
+        self.heap_order.clear();
+        let mut pending = vec![0usize];
+        while let Some(position) = pending.pop() {
+            if position < nodes {
+                self.heap_order.push(position as u32);
+                pending.extend([2 * position + 2, 2 * position + 1]);
+            }
+        }
+    }
+}
+
+/// Reads signatures for one class.
+struct Reader<'a> {
+    nodes: usize,
+    plan: &'a ClassPlan,
+    columns: &'a Columns,
+    /// Keys of which the domain matters.
+    domains: SmallVec<[&'a [u32]; 4]>,
+    /// Counts per node that matter (hostname constraints), with the column that tells who has the key.
+    counts: SmallVec<[(&'a [u32], &'a [i32]); 2]>,
+    /// Keys with a domain for each node: the count in it matters.
+    domain_counts: SmallVec<[(&'a [u32], &'a [i32]); 2]>,
+}
+
+impl<'a> Reader<'a> {
+    /// `None` if nodes must be told apart by something that signatures do not hold.
+    fn of(cluster: &'a Cluster, plan: &'a ClassPlan, columns: &'a Columns) -> Option<Self> {
+        // The legacy score sums over nodes, which no speaker can do in the name of others.
+        if plan.asks_host_ports || plan.selector_spread.is_some() {
+            return None;
+        }
+        let mut keys: SmallVec<[KeyId; 4]> = SmallVec::new();
+        let mut reader = Self {
+            nodes: cluster.nodes_present(),
+            plan,
+            columns,
+            domains: SmallVec::new(),
+            counts: SmallVec::new(),
+            domain_counts: SmallVec::new(),
+        };
+        for hard in &plan.spread.hard {
+            reader.add_counted(cluster, hard.key, hard.tally, &mut keys);
+        }
+        for soft in &plan.spread.soft {
+            match soft.tally {
+                Some(_) => keys.push(soft.key),
+                None => {
+                    let counts = cluster.census(soft.census).per_node();
+                    reader
+                        .counts
+                        .push((cluster.column(soft.key).domains(), counts));
+                }
+            }
+        }
+        for counted in plan.affinity.active(cluster) {
+            reader.add_counted(cluster, counted.key, counted.tally, &mut keys);
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        // A key with many domains makes as many groups; it is not even tried.
+        let limit = GROUPS_MIN.max(reader.nodes / NODES_PER_GROUP);
+        if keys.iter().any(|&k| cluster.column(k).len() > limit) {
+            return None;
+        }
+        reader
+            .domains
+            .extend(keys.iter().map(|&k| cluster.column(k).domains()));
+        Some(reader)
+    }
+
+    /// By the count where each node is a domain of its own, by the domain where domains are shared.
+    fn add_counted(
+        &mut self,
+        cluster: &'a Cluster,
+        key: KeyId,
+        tally: TallyId,
+        keys: &mut SmallVec<[KeyId; 4]>,
+    ) {
+        let column = cluster.column(key);
+        if column.is_one_to_one() {
+            self.domain_counts
+                .push((column.domains(), cluster.tally(tally).counts()));
+        } else {
+            keys.push(key);
+        }
+    }
+
+    fn signature(&self, node: NodeIdx) -> Signature {
+        let i = node.index();
+        let mut signature = Signature::new();
+        let shape = self.columns.shape(self.plan);
+        if !self.columns.admitted(self.plan).contains(i) || !shape.fits.contains(i) {
+            return signature;
+        }
+        let scores = shape.scores[i];
+        signature.push(u32::from(scores.fit) << 8 | u32::from(scores.balanced));
+        let columns = [
+            Some(self.columns.prefer_taints(self.plan)),
+            self.columns.preferred_nodes(self.plan),
+            Some(self.columns.images(self.plan)),
+        ];
+        for column in columns.into_iter().flatten().filter(|c| c.nonzero > 0) {
+            signature.push(column.values[i] as u32);
+        }
+        signature.extend(self.domains.iter().map(|domains| domains[i]));
+        for (domains, counts) in &self.counts {
+            signature.push(if domains[i] == MISSING {
+                MISSING
+            } else {
+                counts[i] as u32
+            });
+        }
+        for (domains, counts) in &self.domain_counts {
+            let domain = domains[i];
+            let count = counts.get(domain as usize).copied().unwrap_or(0);
+            signature.push(if domain == MISSING {
+                MISSING
+            } else {
+                count as u32
+            });
+        }
+        signature
+    }
+}

@@ -1,0 +1,172 @@
+//! Every check of the project, stage by stage, each with its time: `cargo xtask ci`.
+//!
+//! Needs a toolchain and the registry, nothing else. Two build profiles (dev, release) and one set of features: what
+//! one stage compiled, the next finds.
+
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+/// One check: a cargo command, and the environment that makes it strict.
+struct Stage {
+    name: &'static str,
+    cargo: &'static [&'static str],
+    environment: &'static [(&'static str, &'static str)],
+}
+
+/// Cheap ones first; arrows between crates, licences and house rules are ordinary tests of xtask.
+const STAGES: &[Stage] = &[
+    Stage {
+        name: "format",
+        cargo: &["fmt", "--all", "--check"],
+        environment: &[],
+    },
+    Stage {
+        name: "clippy",
+        cargo: &[
+            "clippy",
+            "--locked",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-Dwarnings",
+        ],
+        environment: &[],
+    },
+    Stage {
+        name: "docs",
+        cargo: &["doc", "--locked", "--workspace", "--no-deps"],
+        environment: &[("RUSTDOCFLAGS", "-Dwarnings")],
+    },
+    Stage {
+        name: "test",
+        cargo: &["test", "--locked", "--workspace"],
+        environment: &[],
+    },
+    Stage {
+        name: "fuzz format",
+        cargo: &["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"],
+        environment: &[],
+    },
+    // The fuzz targets keep compiling; nothing is linked, so their library in C++ need not be built.
+    Stage {
+        name: "fuzz clippy",
+        cargo: &[
+            "clippy",
+            "--locked",
+            "--manifest-path",
+            "fuzz/Cargo.toml",
+            "--",
+            "-Dwarnings",
+        ],
+        environment: &[("CUSTOM_LIBFUZZER_PATH", "/nowhere/libfuzzer.a")],
+    },
+    // Optimised, as it is shipped: the answers must agree in the build that people run.
+    Stage {
+        name: "conform",
+        cargo: &[
+            "run",
+            "--locked",
+            "--release",
+            "--package",
+            "xtask",
+            "--",
+            "conform",
+        ],
+        environment: &[],
+    },
+];
+
+/// What became of a stage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    Passed,
+    Failed,
+    Skipped,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Passed => "passed",
+            Self::Failed => "FAILED",
+            Self::Skipped => "skipped",
+        })
+    }
+}
+
+/// Runs the stages, up to the first failure unless told to go on; exit code 1 if any failed.
+pub(crate) fn run(keep_going: bool) -> anyhow::Result<ExitCode> {
+    let begin = now();
+    let mut results = Vec::new();
+    for stage in STAGES {
+        let stop = !keep_going && results.iter().any(|&(_, o, _)| o == Outcome::Failed);
+        results.push(match stop {
+            true => (stage.name, Outcome::Skipped, Duration::ZERO),
+            false => run_stage(stage)?,
+        });
+    }
+    print_results(&results, begin.elapsed());
+    let failed = results.iter().any(|&(_, o, _)| o == Outcome::Failed);
+    Ok(match failed {
+        true => ExitCode::FAILURE,
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn run_stage(stage: &Stage) -> anyhow::Result<(&'static str, Outcome, Duration)> {
+    println!("=== {}: cargo {}", stage.name, stage.cargo.join(" "));
+    let begin = now();
+    let status = Command::new("cargo")
+        .args(stage.cargo)
+        .envs(stage.environment.iter().copied())
+        .current_dir(top())
+        .status()?;
+    let outcome = match status.success() {
+        true => Outcome::Passed,
+        false => Outcome::Failed,
+    };
+    let took = begin.elapsed();
+    println!("=== {}: {outcome} in {}", stage.name, seconds(took));
+    println!();
+    Ok((stage.name, outcome, took))
+}
+
+/// A table of the stages; the last line is the verdict.
+fn print_results(results: &[(&'static str, Outcome, Duration)], total: Duration) {
+    for &(name, outcome, took) in results {
+        println!("{name:12} {outcome:8} {:>9}", seconds(took));
+    }
+    println!("{:21} {:>9}", "total", seconds(total));
+    let count = |wanted| results.iter().filter(|&&(_, o, _)| o == wanted).count();
+    print!(
+        "stages: {} passed, {} failed",
+        count(Outcome::Passed),
+        count(Outcome::Failed)
+    );
+    match count(Outcome::Skipped) {
+        0 => println!(),
+        n => println!(", {n} skipped"),
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+/// The project's top folder.
+pub(crate) fn top() -> &'static Path {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent();
+    crates
+        .and_then(Path::parent)
+        .expect("xtask lies in crates/ of the project")
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "automation tells how long its stages take"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,162 @@
+//! Who may depend on whom, as cargo sees it.
+
+use std::process::Command;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::{DECIDING, expect_none, licence, repository};
+
+/// Which crates of ours a crate may use, in tests too. A new arrow is its own commit, with its reason.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("strew-model", &[]),
+    ("strew-spread", &[]),
+    ("strew-cluster", &["strew-model", "strew-spread"]),
+    (
+        "strew-scheduler",
+        &["strew-model", "strew-spread", "strew-cluster"],
+    ),
+    // The scheduler for the wire form of its explanations; the spread arithmetic comes with them.
+    (
+        "strew-api",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-cluster",
+            "strew-scheduler",
+        ],
+    ),
+    ("strew", EVERY_LIBRARY),
+    ("xtask", EVERY_LIBRARY),
+];
+
+const EVERY_LIBRARY: &[&str] = &[
+    "strew-model",
+    "strew-spread",
+    "strew-cluster",
+    "strew-scheduler",
+    "strew-api",
+];
+
+/// What the deciding crates may use from the registry.
+const DECIDING_MAY_USE: [&str; 5] = [
+    "rustc-hash",
+    "indexmap",
+    "fixedbitset",
+    "smallvec",
+    "thiserror",
+];
+
+#[test]
+fn arrows_point_down_only() {
+    let mut broken = Vec::new();
+    for package in members() {
+        let name = name(package);
+        let Some((_, allowed)) = ARROWS.iter().find(|(from, _)| *from == name) else {
+            broken.push(format!("{name} has no line in ARROWS"));
+            continue;
+        };
+        for dependency in ours(package) {
+            if !allowed.contains(&dependency) {
+                broken.push(format!("{name} -> {dependency}"));
+            }
+        }
+    }
+    expect_none(
+        broken,
+        "An arrow that design and ARCHITECTURE.md do not have. Move the code to the crate that may know both sides;\n\
+         if the arrow is right, add it to ARROWS here and to ARCHITECTURE.md, in a commit of its own.",
+    );
+}
+
+#[test]
+fn deciding_crates_use_what_every_reader_can_check() {
+    let mut broken = Vec::new();
+    for package in members().filter(|p| DECIDING.contains(&name(p))) {
+        let normal = dependencies(package).filter(|d| d["kind"].is_null());
+        for dependency in normal.map(name) {
+            if !DECIDING_MAY_USE.contains(&dependency) && !DECIDING.contains(&dependency) {
+                broken.push(format!("{} -> {dependency}", name(package)));
+            }
+        }
+    }
+    expect_none(
+        broken,
+        "The deciding crates are pure and build in seconds: what needs this dependency belongs into strew-api or \
+         a shell,\nwith its result handed in as an argument.",
+    );
+}
+
+#[test]
+fn every_licence_is_one_we_may_ship() {
+    let of_package = |package: &Value| {
+        let expression = package["license"].as_str().unwrap_or("(none)");
+        let name = name(package);
+        (!licence::is_allowed(expression)).then(|| format!("{name}: {expression}"))
+    };
+    let broken = packages().iter().filter_map(of_package).collect();
+    expect_none(
+        broken,
+        "Choose another crate; or, if a lawyer would agree, add the licence to licence::ALLOWED with the commit that \
+         adds the crate.",
+    );
+}
+
+/// Everything that a build on this machine uses, at its resolved version.
+fn packages() -> &'static [Value] {
+    static METADATA: OnceLock<Value> = OnceLock::new();
+    let metadata = METADATA.get_or_init(metadata);
+    metadata["packages"]
+        .as_array()
+        .expect("cargo metadata lists packages")
+}
+
+/// Only what this machine needs has been downloaded in a fresh clone: so only that is asked for.
+fn metadata() -> Value {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args([
+            "metadata",
+            "--format-version=1",
+            "--locked",
+            "--offline",
+            "--filter-platform",
+            &host(),
+        ])
+        .current_dir(repository::top())
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "cargo metadata: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).expect("cargo metadata prints JSON")
+}
+
+fn host() -> String {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").output().expect("rustc runs");
+    let said = String::from_utf8(output.stdout).expect("rustc prints text");
+    let host = said.lines().find_map(|line| line.strip_prefix("host: "));
+    host.expect("rustc tells its host").to_owned()
+}
+
+fn members() -> impl Iterator<Item = &'static Value> {
+    packages().iter().filter(|p| p["source"].is_null())
+}
+
+fn name(value: &Value) -> &str {
+    value["name"].as_str().expect("it has a name")
+}
+
+fn dependencies(package: &Value) -> impl Iterator<Item = &Value> {
+    package["dependencies"].as_array().into_iter().flatten()
+}
+
+/// Dependencies on crates of the workspace, of any kind.
+fn ours(package: &Value) -> impl Iterator<Item = &str> {
+    dependencies(package)
+        .filter(|d| d["source"].is_null())
+        .map(name)
+}

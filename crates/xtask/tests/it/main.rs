@@ -1,0 +1,32 @@
+//! The house rules as tests. Each failure says what to do.
+//!
+//! [`graph`] (arrows, dependencies of the deciding crates, licences), [`lock`] (bans and sources), [`manifests`]
+//! (how dependencies are declared), [`files`] (what may stand in a file), [`purity`] (what deciding code may name),
+//! [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold).
+
+mod documents;
+mod files;
+mod graph;
+mod licence;
+mod lock;
+mod manifests;
+mod purity;
+mod repository;
+
+/// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
+const DECIDING: [&str; 4] = [
+    "strew-model",
+    "strew-spread",
+    "strew-cluster",
+    "strew-scheduler",
+];
+
+/// Fails with all broken rules at once, and what to do about them.
+#[track_caller]
+fn expect_none(broken: Vec<String>, what_to_do: &str) {
+    assert!(
+        broken.is_empty(),
+        "\n  {}\n{what_to_do}\n",
+        broken.join("\n  ")
+    );
+}
