@@ -2,7 +2,7 @@
 //!
 //! Names instead of ids, numbers beside every sentence. Fields may be added within `v1alpha1`; none changes its meaning.
 //!
-//! Reading order: [`PodExplanation`], [`constraint`], [`node`], [`choice`], [`change`], [`words`].
+//! Reading order: [`PodExplanation`], [`constraint`], [`node`], [`choice`], [`change`], `words`.
 
 pub mod change;
 pub mod choice;
