@@ -127,6 +127,7 @@ pub struct Cluster {
     pub names: Interner,
     nodes: Vec<NodeRow>,
     node_by_name: FxHashMap<Symbol, NodeIdx>,
+    nodes_free: Vec<NodeIdx>,
     nodes_present: usize,
     order: NodeOrder,
     topology: Topology,
@@ -158,6 +159,7 @@ impl Cluster {
             names: Interner::new(),
             nodes: Vec::new(),
             node_by_name: FxHashMap::default(),
+            nodes_free: Vec::new(),
             nodes_present: 0,
             order: NodeOrder::default(),
             topology: Topology::default(),
@@ -445,6 +447,17 @@ impl Cluster {
             self.nodes_present -= 1;
             self.topology.set_node(node, None);
             self.attach_node(node);
+            self.forget_if_empty(node);
+        }
+    }
+
+    /// Gives the row of a node away that is not there and that no pod names: clusters whose nodes come and go under
+    /// ever new names do not grow.
+    fn forget_if_empty(&mut self, node: NodeIdx) {
+        let row = &self.nodes[node.index()];
+        if row.fact.is_none() && row.pods.is_empty() {
+            self.node_by_name.remove(&row.name);
+            self.nodes_free.push(node);
         }
     }
 
@@ -470,8 +483,16 @@ impl Cluster {
         if let Some(node) = self.find_node(name) {
             return node;
         }
-        let node = NodeIdx::from(self.nodes.len());
-        self.nodes.push(NodeRow::new(name));
+        let node = match self.nodes_free.pop() {
+            Some(node) => {
+                self.nodes[node.index()] = NodeRow::new(name);
+                node
+            }
+            None => {
+                self.nodes.push(NodeRow::new(name));
+                NodeIdx::from(self.nodes.len() - 1)
+            }
+        };
         self.node_by_name.insert(name, node);
         self.topology.set_node(node, None);
         self.eligible
@@ -526,10 +547,15 @@ impl Cluster {
 
     /// A pod is gone, or has finished.
     pub fn remove_pod(&mut self, uid: &str) {
-        if let Some(pod) = self.pod_by_uid.remove(uid) {
-            self.take_off(pod);
-            self.pods[pod.index()] = None;
-            self.pods_free.push(pod);
+        let Some(pod) = self.pod_by_uid.remove(uid) else {
+            return;
+        };
+        let node = self.pod(pod).node;
+        self.take_off(pod);
+        self.pods[pod.index()] = None;
+        self.pods_free.push(pod);
+        if let Some(node) = node {
+            self.forget_if_empty(node);
         }
     }
 

@@ -121,3 +121,29 @@ fn asking_one_node_of_a_group_is_asking_all() {
         }
     }
 }
+
+/// Nodes under ever new names, as autoscalers make them: rows are used again, and nothing old is counted.
+#[test]
+fn nodes_that_come_and_go_leave_no_rows_behind() {
+    let mut world = World::new(7);
+    let mut engine = Engine::new(Profile::default());
+    (0..20).for_each(|_| world.set_node());
+    let rows = world.cluster.node_rows();
+    for round in 0..50 {
+        let name = world.cluster.names.intern(&format!("spot-{round}"));
+        world.set_node_named(name);
+        let pod = world.set_pod(false);
+        world.cluster.unbind(pod);
+        let node = world.cluster.find_node(name).expect("just set");
+        world.cluster.bind(pod, node);
+        world.cluster.remove_node(name);
+        let uid = world.cluster.pod(pod).uid.clone();
+        world.cluster.remove_pod(&uid);
+        assert_eq!(world.cluster.find_node(name), None);
+        assert_eq!(world.cluster.audit(), Ok(()));
+        let probe = world.set_pod(false);
+        world.cluster.unbind(probe);
+        assert_eq!(world.compare(&mut engine, probe), Ok(()), "round {round}");
+    }
+    assert!(world.cluster.node_rows() <= rows + 1);
+}

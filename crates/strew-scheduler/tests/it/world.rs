@@ -79,6 +79,10 @@ impl World {
 
     pub(crate) fn set_node(&mut self) {
         let name = self.node_name();
+        self.set_node_named(name);
+    }
+
+    pub(crate) fn set_node_named(&mut self, name: Symbol) {
         let mut labels = Vec::new();
         if self.dice.chance(9, 10) {
             labels.push((well_known::HOSTNAME, name));
