@@ -114,9 +114,15 @@ impl AffinityPlan {
         all.into_iter().flatten()
     }
 
-    /// What is counted anywhere just now.
+    /// What can tell nodes apart just now: what is counted anywhere, and what is wanted, for which a node must have
+    /// the label even while nothing is counted.
     pub(crate) fn active<'a>(&'a self, cluster: &'a Cluster) -> impl Iterator<Item = &'a Counted> {
-        self.all().filter(|c| counts_something(cluster, c))
+        let others = [&self.unwelcome, &self.unwanted, &self.preferences];
+        let counted = others
+            .into_iter()
+            .flatten()
+            .filter(|c| counts_something(cluster, c));
+        self.wanted.iter().chain(counted)
     }
 
     /// Which of all that could be counted is [`active`](Self::active), a bit each; `None` if that is more than 64.
