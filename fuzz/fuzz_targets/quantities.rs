@@ -28,7 +28,10 @@ fn check(text: &str) -> Option<Quantity> {
     let printed = quantity.to_string();
     let again = Quantity::parse(&printed).expect("what is printed can be read");
     assert_eq!(quantity, again, "{text:?} is printed as {printed:?}");
-    assert_eq!(again.to_string(), printed, "printing has one form");
+    // 2000 written as 1.953125Ki has no suffix to print, is read again as decimal and then 2k: as upstream.
+    if again.format() == quantity.format() {
+        assert_eq!(again.to_string(), printed, "printing has one form");
+    }
     if let Some(nano) = plain(text) {
         let up = |unit: i128| i64::try_from(nano / unit + (nano % unit).signum());
         assert_eq!(
