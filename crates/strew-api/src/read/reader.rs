@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::broken::{Broken, Faults};
 use super::check::{Fault, FaultKind, check, describe, shortened, unknown_field};
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::{self, Document, Format, Origin};
@@ -22,6 +23,8 @@ use crate::field::{FieldError, FieldPath, Step};
 pub struct Reading {
     /// The objects without errors, in the order of the files; lists are taken apart.
     pub objects: Vec<Located>,
+    /// The objects with errors, as far as they could be read.
+    pub broken: Vec<Broken>,
     /// All problems, in the order of their places.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -55,11 +58,12 @@ impl Located {
 
 /// Reads all files.
 ///
-/// An object with an error is left out: what would be said of it next, of a field that was only
-/// misspelt, would mislead.
+/// An object with an error is set apart: who looks for what else is wrong in it asks [`Broken::follows`], since what
+/// would be said of a field that was only misspelt would mislead.
 pub fn read(sources: &Sources) -> Reading {
     let mut reader = Reader {
         objects: Vec::new(),
+        broken: Vec::new(),
         report: Report::new(sources),
         known: HashMap::new(),
     };
@@ -68,6 +72,7 @@ pub fn read(sources: &Sources) -> Reading {
     }
     Reading {
         objects: reader.objects,
+        broken: reader.broken,
         diagnostics: reader.report.finish(),
     }
 }
@@ -80,6 +85,7 @@ const OBJECT_ERRORS_MAX: usize = 100;
 
 struct Reader<'a> {
     objects: Vec<Located>,
+    broken: Vec<Broken>,
     report: Report<'a>,
     known: HashMap<Identity, Origin>,
 }
@@ -288,27 +294,40 @@ impl Reader<'_> {
         let namespace = head.namespace_of(kind);
         let label = kind::label(kind.name(), namespace.as_deref(), &head.name);
         let faults = check(kind.schema(), &mut value);
-        let mut is_good = self.admit_fields(kind, &label, faults, origin, &head);
-        is_good &= self.admit_name(kind, &label, &value, origin, &head);
-        is_good &= self.admit_identity(&label, kind.name(), namespace, origin, &head);
-        if !is_good {
-            return;
-        }
-        match kind.decode(value) {
-            Ok(object) => self.objects.push(Located {
-                object,
-                origin: origin.clone(),
-                from_dump: head.from_dump,
-            }),
+        let found = self.admit_fields(kind, &label, faults, origin, &head);
+        // A misspelt name, or one of another type, was reported as such.
+        let name_path = FieldPath::root().child("metadata.name");
+        let is_name_told = found.as_ref().is_some_and(|f| f.is_unsure(&name_path));
+        let has_name = is_name_told || self.admit_name(kind, &label, origin, &head);
+        let is_only = self.admit_identity(&label, kind.name(), namespace, origin, &head);
+        let is_good = found.is_none() && has_name && is_only;
+        let object = match kind.decode(value) {
+            Ok(object) => object,
+            // The rest of it was said; a hundred thousand faults are more than are taken out.
+            Err(_) if !is_good => return,
             // The check let through what the decoder refuses: ours to mend, but never to hide.
             Err(error) => {
                 let message = format!("can't be read as a {}: {error}", kind.name());
                 let error = Diagnostic::error("undecodable", message).about(label);
-                self.report.add_in(origin, FieldPath::root(), error);
+                return self.report.add_in(origin, FieldPath::root(), error);
             }
+        };
+        let located = Located {
+            object,
+            origin: origin.clone(),
+            from_dump: head.from_dump,
+        };
+        if is_good {
+            return self.objects.push(located);
         }
+        let mut faults = found.unwrap_or_default();
+        if !has_name {
+            faults.unsure(name_path);
+        }
+        self.broken.push(Broken { located, faults });
     }
 
+    /// Reports the faults; `None` if there is none that matters.
     fn admit_fields(
         &mut self,
         kind: Kind,
@@ -316,8 +335,9 @@ impl Reader<'_> {
         faults: Vec<Fault>,
         origin: &Origin,
         head: &Head,
-    ) -> bool {
+    ) -> Option<Faults> {
         let mut n_errors = 0;
+        let mut noted = Faults::default();
         for fault in faults {
             let is_unknown = matches!(fault.kind, FaultKind::Unknown { .. });
             if is_unknown && head.from_dump {
@@ -326,8 +346,13 @@ impl Reader<'_> {
             }
             n_errors += 1;
             if n_errors > OBJECT_ERRORS_MAX {
+                noted = Faults::too_many();
                 self.report.leave_out(Severity::Error);
                 continue;
+            }
+            match is_unknown {
+                true => noted.unknown(&fault.path, fault.kind.meant(kind.schema())),
+                false => noted.unsure(fault.path.clone()),
             }
             self.report.add(Severity::Error, |locator| {
                 let place = match is_unknown {
@@ -338,27 +363,12 @@ impl Reader<'_> {
                 error.about(label).in_field(fault.path).at(place)
             });
         }
-        n_errors == 0
+        (n_errors > 0).then_some(noted)
     }
 
-    fn admit_name(
-        &mut self,
-        kind: Kind,
-        label: &str,
-        value: &Value,
-        origin: &Origin,
-        head: &Head,
-    ) -> bool {
+    fn admit_name(&mut self, kind: Kind, label: &str, origin: &Origin, head: &Head) -> bool {
         let is_generated = kind == Kind::Pod && head.has_generated_name;
-        // A name of another type was reported as such.
-        let is_mistyped = match &value["metadata"] {
-            Value::Object(metadata) => metadata
-                .get("name")
-                .is_some_and(|name| !name.is_string() && !name.is_null()),
-            Value::Null => false,
-            _ => true,
-        };
-        if !head.name.is_empty() || is_generated || is_mistyped {
+        if !head.name.is_empty() || is_generated {
             return true;
         }
         let path = FieldPath::root().child("metadata.name");

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use strew_api::admission::{self, AdmissionContext, Admitted};
-use strew_api::field::{FieldPath, Step};
+use strew_api::facts;
+use strew_api::field::{FieldError, FieldPath};
 use strew_api::read::{Diagnostic, KubeObject, Origin};
 use strew_api::workloads::{self, NameSource, PodOf, Workload as Expandable, WorkloadRef};
+use strew_model::Interner;
 
 use super::{LoadedPod, Loader};
 use crate::workload::WorkloadName;
@@ -83,6 +85,7 @@ impl Loader<'_> {
             .collect();
         let mut arrivals = Vec::with_capacity(made.len());
         let mut refused: Option<WorkloadRef> = None;
+        let mut last: Option<WorkloadName> = None;
         for PodOf { pod, workload } in made {
             let name = workload_name(&workload);
             let (Some(&(index, origin)), Some(of)) =
@@ -90,8 +93,9 @@ impl Loader<'_> {
             else {
                 continue;
             };
-            match admission::admit_pod(pod, context) {
-                Ok(Admitted { object: pod, .. }) => {
+            let is_first = last.replace(name.clone()).as_ref() != Some(&name);
+            match admit_made_pod(pod, context, is_first) {
+                Ok(pod) => {
                     let origin = origin.clone();
                     arrivals.push((
                         index,
@@ -105,9 +109,10 @@ impl Loader<'_> {
                 // Each pod of a template is refused for the same.
                 Err(_) if refused.as_ref() == Some(&workload) => {}
                 Err(mut errors) => {
+                    let template = FieldPath::root().child("spec.template");
                     errors
                         .iter_mut()
-                        .for_each(|error| error.path = in_template(&error.path));
+                        .for_each(|error| error.path = template.join(&error.path));
                     self.refuse(errors, &workload.to_string(), origin);
                     refused = Some(workload);
                 }
@@ -117,22 +122,25 @@ impl Loader<'_> {
     }
 }
 
+/// Admits a pod; the first of a template must be one that decisions can be made of, too.
+fn admit_made_pod(
+    pod: Pod,
+    context: &AdmissionContext<'_>,
+    is_first: bool,
+) -> Result<Pod, Vec<FieldError>> {
+    let Admitted { object: pod, .. } = admission::admit_pod(pod, context)?;
+    if is_first {
+        facts::pod(&pod, &mut Interner::new())?;
+    }
+    Ok(pod)
+}
+
 fn workload_name(reference: &WorkloadRef) -> WorkloadName {
     WorkloadName {
         kind: reference.kind.as_str().to_owned(),
         namespace: reference.namespace.clone(),
         name: reference.name.clone(),
     }
-}
-
-/// A path of a pod, in the template that it was made from.
-fn in_template(path: &FieldPath) -> FieldPath {
-    let template = FieldPath::root().child("spec.template");
-    path.steps().iter().fold(template, |path, step| match step {
-        Step::Name(name) => path.child_owned(name.to_string()),
-        Step::Index(index) => path.index(*index),
-        Step::Key(key) => path.key(key.as_str()),
-    })
 }
 
 /// The object as something that makes pods.

@@ -2,6 +2,7 @@
 
 mod admit;
 mod expand;
+mod judge;
 mod skipped;
 
 use std::collections::{BTreeMap, HashMap};
@@ -57,13 +58,13 @@ pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Fail
         expandable: Vec::new(),
         skipped: BTreeMap::new(),
     };
-    let classes = reading
-        .objects
-        .iter()
-        .filter_map(|located| match &located.object {
-            KubeObject::PriorityClass(class) => Some(class.as_ref()),
-            _ => None,
-        });
+    // A pod that names a broken class names one that is there.
+    let broken = reading.broken.iter().map(|broken| &broken.located);
+    let all = reading.objects.iter().chain(broken);
+    let classes = all.filter_map(|located| match &located.object {
+        KubeObject::PriorityClass(class) => Some(class.as_ref()),
+        _ => None,
+    });
     let classes = PriorityClasses::new(classes);
     let context = AdmissionContext {
         priority_classes: &classes,
@@ -78,6 +79,9 @@ pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Fail
     loader.make_nodes(node_args, files_hold_nodes)?;
     if !loader.has_errors() {
         loader.expand(&context, &mut names);
+    }
+    if loader.has_errors() {
+        loader.judge(sources, &context);
     }
     let loaded = (!loader.has_errors()).then_some(loader.loaded);
     Ok(Load {
