@@ -65,10 +65,13 @@ pub fn read(sources: &Sources) -> Reading {
         objects: Vec::new(),
         broken: Vec::new(),
         report: Report::new(sources),
+        typeless: Vec::new(),
+        n_meant: 0,
         known: HashMap::new(),
     };
     for (id, file) in sources.iter() {
         reader.file(id, file);
+        reader.typeless(file);
     }
     Reading {
         objects: reader.objects,
@@ -87,6 +90,10 @@ struct Reader<'a> {
     objects: Vec<Located>,
     broken: Vec<Broken>,
     report: Report<'a>,
+    /// Documents of the file in hand that say nothing of what they are, with their errors.
+    typeless: Vec<(Origin, Diagnostic)>,
+    /// Documents of the file in hand that are meant as objects, or as nobody knows what.
+    n_meant: usize,
     known: HashMap<Identity, Origin>,
 }
 
@@ -115,11 +122,33 @@ impl Reader<'_> {
         }
     }
 
+    /// A folder may well hold data of something else: a file of nothing else is passed over.
+    fn typeless(&mut self, file: &SourceFile) {
+        let typeless = std::mem::take(&mut self.typeless);
+        let n_meant = std::mem::take(&mut self.n_meant);
+        match typeless.first() {
+            Some((origin, _)) if n_meant == 0 && file.is_found() => {
+                let message = "no Kubernetes object in this file: it was passed over";
+                let warning = Diagnostic::warning("no-objects", message);
+                self.report.add(Severity::Warning, |locator| {
+                    warning.at(locator.place(origin, &FieldPath::root()))
+                });
+            }
+            _ => {
+                for (origin, error) in typeless {
+                    let path = FieldPath::root().child("apiVersion");
+                    self.report.add_in(&origin, path, error);
+                }
+            }
+        }
+    }
+
     fn json(&mut self, file: FileId, text: &str, part: Span) {
         for next in json::documents(text, part) {
             let mut read = match next {
                 Ok(read) => read,
                 Err(fault) => {
+                    self.n_meant += 1;
                     let error = Diagnostic::error(fault.code, fault.message);
                     return self
                         .report
@@ -148,7 +177,10 @@ impl Reader<'_> {
     fn yaml(&mut self, file: FileId, text: &str, part: Document) {
         let composed = match yaml::compose(text, part.span) {
             Ok(composed) => composed,
-            Err(fault) => return self.yaml_fault(file, fault, Severity::Error),
+            Err(fault) => {
+                self.n_meant += 1;
+                return self.yaml_fault(file, fault, Severity::Error);
+            }
         };
         let value = composed.root.to_value();
         for fault in composed.faults {
@@ -176,6 +208,7 @@ impl Reader<'_> {
     }
 
     fn object(&mut self, value: Value, origin: &Origin, lent: Lent<'_>) {
+        self.n_meant += usize::from(!value.is_null());
         let fields = match value {
             Value::Object(fields) => fields,
             Value::Null if origin.items.is_empty() => return,
@@ -240,6 +273,10 @@ impl Reader<'_> {
             nearest(name, keys).map(|key| format!("{} should be {name:?}", shortened(key)))
         });
         error.help = meant;
+        if missing.len() > 1 && error.help.is_none() && origin.items.is_empty() {
+            self.n_meant -= 1;
+            return self.typeless.push((origin.clone(), error));
+        }
         self.report
             .add_in(origin, FieldPath::root().child(first), error);
     }

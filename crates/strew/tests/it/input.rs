@@ -311,6 +311,41 @@ fn a_folder_gives_its_manifests_by_name() {
     );
 }
 
+/// A dump beside notes on it: the folder is read, the notes are passed over by name.
+#[test]
+fn data_in_a_folder_is_passed_over_and_named() {
+    let folder = std::env::temp_dir().join(format!("strew-folder-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("facts.json"), "{\"nodes\": 3}").unwrap();
+    std::fs::copy(
+        crate::root().join("examples/tight.yaml"),
+        folder.join("tight.yaml"),
+    )
+    .unwrap();
+    let name = folder.to_str().unwrap();
+    let run = strew(&format!("simulate {name} --color never"))
+        .assert()
+        .code(1);
+    let text = stderr(&run);
+    let facts = format!("{name}/facts.json");
+    assert!(
+        text.starts_with(
+            "warning[no-objects]: no Kubernetes object in this file: it was passed over"
+        ),
+        "{text}"
+    );
+    assert!(text.contains(&format!("{facts}:1:1")), "{text}");
+    let run = strew(&format!("simulate {facts} --nodes 1"))
+        .assert()
+        .code(2);
+    let text = stderr(&run);
+    assert!(
+        text.contains("no Kubernetes object: apiVersion and kind are missing"),
+        "{text}"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
 #[test]
 fn kinds_that_nobody_models_are_named_once() {
     let manifest = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: b}\n---\napiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";

@@ -470,3 +470,43 @@ fn path_of(text: &str) -> FieldPath {
                 .index(index.trim_end_matches(']').parse().expect("an index")),
         })
 }
+
+/// In a folder stands what is no object, too; who names a file means it.
+#[test]
+fn data_found_in_a_folder_is_passed_over() {
+    let passed =
+        "in:1:1: warning[no-objects]: no Kubernetes object in this file: it was passed over\n";
+    let cases = [
+        ("{\"nodes\": 3}", Some(passed)),
+        ("replicas: 3\n---\nimage: {tag: 1}\n", Some(passed)),
+        (
+            "# values\nreplicas: 3\n---\n# none\n",
+            Some(
+                "in:2:1: warning[no-objects]: no Kubernetes object in this file: it was passed over\n",
+            ),
+        ),
+        ("[1, 2]", None),
+        ("kind: Pod\n", None),
+        ("Kind: Pod\napiversion: v1\n", None),
+        ("replicas: 3\n---\nb: [\n", None),
+        (
+            "replicas: 3\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
+            None,
+        ),
+        ("apiVersion: v1\nkind: List\nitems: [{replicas: 3}]\n", None),
+    ];
+    for (text, expected) in cases {
+        let mut sources = Sources::new();
+        sources.add_found("in", text);
+        let reading = read(&sources);
+        match expected {
+            Some(expected) => assert_eq!(
+                super::diagnostics_text(&reading, &sources),
+                expected,
+                "{text}"
+            ),
+            None => assert!(reading.has_errors(), "{text}"),
+        }
+        assert!(read(&super::sources_of(text)).has_errors(), "named: {text}");
+    }
+}
