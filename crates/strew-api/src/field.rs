@@ -54,6 +54,12 @@ impl FieldPath {
         self.with(Step::Key(key.into()))
     }
 
+    /// This path, then all of `rest`: a pod's field, in the template that the pod was made from.
+    #[must_use]
+    pub fn join(&self, rest: &Self) -> Self {
+        Self([self.steps(), rest.steps()].concat())
+    }
+
     /// The steps from the root.
     pub fn steps(&self) -> &[Step] {
         &self.0
@@ -63,6 +69,12 @@ impl FieldPath {
         let mut path = self.clone();
         path.0.push(step);
         path
+    }
+}
+
+impl From<&[Step]> for FieldPath {
+    fn from(steps: &[Step]) -> Self {
+        Self(steps.to_vec())
     }
 }
 

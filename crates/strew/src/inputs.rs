@@ -33,13 +33,19 @@ pub(crate) fn read(names: &[String], recursive: bool) -> Result<Sources, Failure
         }
         refuse_url(name)?;
         let path = Path::new(name);
-        let files = match path.is_dir() {
+        let is_folder = path.is_dir();
+        let files = match is_folder {
             true => files_of(path, recursive)?,
             false => vec![path.to_owned()],
         };
         for file in files {
             match std::fs::read(&file) {
-                Ok(bytes) => drop(sources.add(file.display().to_string(), bytes)),
+                Ok(bytes) if is_folder => {
+                    sources.add_found(file.display().to_string(), bytes);
+                }
+                Ok(bytes) => {
+                    sources.add(file.display().to_string(), bytes);
+                }
                 Err(error) => failed.push((file, error)),
             }
         }

@@ -14,6 +14,7 @@ mod failure;
 mod inputs;
 mod label_query;
 mod load;
+mod natural_order;
 mod nodes;
 mod progress;
 mod report;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use strew_cluster::NodeIdx;
 use strew_model::{Resources, Symbol, well_known};
 
-use crate::spread::natural_order;
+use crate::natural_order::natural_order;
 use crate::world::World;
 
 /// What a node, or a zone, has and has given away.
@@ -53,7 +53,12 @@ pub(crate) fn of_zones(nodes: &[Usage]) -> Vec<Usage> {
         zone.requested.add(&node.requested, 1);
         zone.allocatable.add(&node.allocatable, 1);
     }
-    zones.into_values().collect()
+    let mut zones: Vec<Usage> = zones.into_values().collect();
+    zones.sort_by(|a, b| {
+        let by_place = a.zone.is_none().cmp(&b.zone.is_none());
+        by_place.then_with(|| natural_order(&a.name, &b.name))
+    });
+    zones
 }
 
 fn of_node(world: &World, node: NodeIdx) -> Option<Usage> {

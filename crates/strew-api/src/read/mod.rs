@@ -1,8 +1,9 @@
 //! User files into typed Kubernetes objects, with every problem at once.
 //!
 //! [`read`] takes files that the shell handed in as [`Sources`] (this crate does no I/O): streams of
-//! YAML, JSON, and lists in either. What comes back is a [`Reading`]: the objects without errors,
-//! and a [`Diagnostic`] for each problem. [`render`] shows them as rustc would; [`locate`] tells
+//! YAML, JSON, and lists in either. What comes back is a [`Reading`]: the objects without errors, those
+//! that are [`Broken`], so that what else is wrong in them can be said in the same run, and a [`Diagnostic`]
+//! for each problem. [`render`] shows them as rustc would; [`locate`] tells
 //! where in its file a field of an object stands, for problems found later.
 //!
 //! A text becomes an object in four steps: documents, values, a check of the value against the
@@ -21,6 +22,7 @@
 //! println!("{}", render(&reading.diagnostics, &sources, false));
 //! ```
 
+mod broken;
 mod check;
 mod diagnostic;
 mod document;
@@ -39,6 +41,7 @@ mod source;
 mod tree;
 mod yaml;
 
+pub use broken::Broken;
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, Format, Origin};
 pub use kind::{KubeObject, OtherObject};

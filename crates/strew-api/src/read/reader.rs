@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::broken::{Broken, Faults};
 use super::check::{Fault, FaultKind, check, describe, shortened, unknown_field};
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::{self, Document, Format, Origin};
@@ -22,6 +23,8 @@ use crate::field::{FieldError, FieldPath, Step};
 pub struct Reading {
     /// The objects without errors, in the order of the files; lists are taken apart.
     pub objects: Vec<Located>,
+    /// The objects with errors, as far as they could be read.
+    pub broken: Vec<Broken>,
     /// All problems, in the order of their places.
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -55,19 +58,24 @@ impl Located {
 
 /// Reads all files.
 ///
-/// An object with an error is left out: what would be said of it next, of a field that was only
-/// misspelt, would mislead.
+/// An object with an error is set apart: who looks for what else is wrong in it asks [`Broken::follows`], since what
+/// would be said of a field that was only misspelt would mislead.
 pub fn read(sources: &Sources) -> Reading {
     let mut reader = Reader {
         objects: Vec::new(),
+        broken: Vec::new(),
         report: Report::new(sources),
+        typeless: Vec::new(),
+        n_meant: 0,
         known: HashMap::new(),
     };
     for (id, file) in sources.iter() {
         reader.file(id, file);
+        reader.typeless(file);
     }
     Reading {
         objects: reader.objects,
+        broken: reader.broken,
         diagnostics: reader.report.finish(),
     }
 }
@@ -80,7 +88,12 @@ const OBJECT_ERRORS_MAX: usize = 100;
 
 struct Reader<'a> {
     objects: Vec<Located>,
+    broken: Vec<Broken>,
     report: Report<'a>,
+    /// Documents of the file in hand that say nothing of what they are, with their errors.
+    typeless: Vec<(Origin, Diagnostic)>,
+    /// Documents of the file in hand that are meant as objects, or as nobody knows what.
+    n_meant: usize,
     known: HashMap<Identity, Origin>,
 }
 
@@ -109,11 +122,33 @@ impl Reader<'_> {
         }
     }
 
+    /// A folder may well hold data of something else: a file of nothing else is passed over.
+    fn typeless(&mut self, file: &SourceFile) {
+        let typeless = std::mem::take(&mut self.typeless);
+        let n_meant = std::mem::take(&mut self.n_meant);
+        match typeless.first() {
+            Some((origin, _)) if n_meant == 0 && file.is_found() => {
+                let message = "no Kubernetes object in this file: it was passed over";
+                let warning = Diagnostic::warning("no-objects", message);
+                self.report.add(Severity::Warning, |locator| {
+                    warning.at(locator.place(origin, &FieldPath::root()))
+                });
+            }
+            _ => {
+                for (origin, error) in typeless {
+                    let path = FieldPath::root().child("apiVersion");
+                    self.report.add_in(&origin, path, error);
+                }
+            }
+        }
+    }
+
     fn json(&mut self, file: FileId, text: &str, part: Span) {
         for next in json::documents(text, part) {
             let mut read = match next {
                 Ok(read) => read,
                 Err(fault) => {
+                    self.n_meant += 1;
                     let error = Diagnostic::error(fault.code, fault.message);
                     return self
                         .report
@@ -142,7 +177,10 @@ impl Reader<'_> {
     fn yaml(&mut self, file: FileId, text: &str, part: Document) {
         let composed = match yaml::compose(text, part.span) {
             Ok(composed) => composed,
-            Err(fault) => return self.yaml_fault(file, fault, Severity::Error),
+            Err(fault) => {
+                self.n_meant += 1;
+                return self.yaml_fault(file, fault, Severity::Error);
+            }
         };
         let value = composed.root.to_value();
         for fault in composed.faults {
@@ -170,6 +208,7 @@ impl Reader<'_> {
     }
 
     fn object(&mut self, value: Value, origin: &Origin, lent: Lent<'_>) {
+        self.n_meant += usize::from(!value.is_null());
         let fields = match value {
             Value::Object(fields) => fields,
             Value::Null if origin.items.is_empty() => return,
@@ -234,6 +273,10 @@ impl Reader<'_> {
             nearest(name, keys).map(|key| format!("{} should be {name:?}", shortened(key)))
         });
         error.help = meant;
+        if missing.len() > 1 && error.help.is_none() && origin.items.is_empty() {
+            self.n_meant -= 1;
+            return self.typeless.push((origin.clone(), error));
+        }
         self.report
             .add_in(origin, FieldPath::root().child(first), error);
     }
@@ -288,27 +331,40 @@ impl Reader<'_> {
         let namespace = head.namespace_of(kind);
         let label = kind::label(kind.name(), namespace.as_deref(), &head.name);
         let faults = check(kind.schema(), &mut value);
-        let mut is_good = self.admit_fields(kind, &label, faults, origin, &head);
-        is_good &= self.admit_name(kind, &label, &value, origin, &head);
-        is_good &= self.admit_identity(&label, kind.name(), namespace, origin, &head);
-        if !is_good {
-            return;
-        }
-        match kind.decode(value) {
-            Ok(object) => self.objects.push(Located {
-                object,
-                origin: origin.clone(),
-                from_dump: head.from_dump,
-            }),
+        let found = self.admit_fields(kind, &label, faults, origin, &head);
+        // A misspelt name, or one of another type, was reported as such.
+        let name_path = FieldPath::root().child("metadata.name");
+        let is_name_told = found.as_ref().is_some_and(|f| f.is_unsure(&name_path));
+        let has_name = is_name_told || self.admit_name(kind, &label, origin, &head);
+        let is_only = self.admit_identity(&label, kind.name(), namespace, origin, &head);
+        let is_good = found.is_none() && has_name && is_only;
+        let object = match kind.decode(value) {
+            Ok(object) => object,
+            // The rest of it was said; a hundred thousand faults are more than are taken out.
+            Err(_) if !is_good => return,
             // The check let through what the decoder refuses: ours to mend, but never to hide.
             Err(error) => {
                 let message = format!("can't be read as a {}: {error}", kind.name());
                 let error = Diagnostic::error("undecodable", message).about(label);
-                self.report.add_in(origin, FieldPath::root(), error);
+                return self.report.add_in(origin, FieldPath::root(), error);
             }
+        };
+        let located = Located {
+            object,
+            origin: origin.clone(),
+            from_dump: head.from_dump,
+        };
+        if is_good {
+            return self.objects.push(located);
         }
+        let mut faults = found.unwrap_or_default();
+        if !has_name {
+            faults.unsure(name_path);
+        }
+        self.broken.push(Broken { located, faults });
     }
 
+    /// Reports the faults; `None` if there is none that matters.
     fn admit_fields(
         &mut self,
         kind: Kind,
@@ -316,8 +372,9 @@ impl Reader<'_> {
         faults: Vec<Fault>,
         origin: &Origin,
         head: &Head,
-    ) -> bool {
+    ) -> Option<Faults> {
         let mut n_errors = 0;
+        let mut noted = Faults::default();
         for fault in faults {
             let is_unknown = matches!(fault.kind, FaultKind::Unknown { .. });
             if is_unknown && head.from_dump {
@@ -326,8 +383,13 @@ impl Reader<'_> {
             }
             n_errors += 1;
             if n_errors > OBJECT_ERRORS_MAX {
+                noted = Faults::too_many();
                 self.report.leave_out(Severity::Error);
                 continue;
+            }
+            match is_unknown {
+                true => noted.unknown(&fault.path, fault.kind.meant(kind.schema())),
+                false => noted.unsure(fault.path.clone()),
             }
             self.report.add(Severity::Error, |locator| {
                 let place = match is_unknown {
@@ -338,27 +400,12 @@ impl Reader<'_> {
                 error.about(label).in_field(fault.path).at(place)
             });
         }
-        n_errors == 0
+        (n_errors > 0).then_some(noted)
     }
 
-    fn admit_name(
-        &mut self,
-        kind: Kind,
-        label: &str,
-        value: &Value,
-        origin: &Origin,
-        head: &Head,
-    ) -> bool {
+    fn admit_name(&mut self, kind: Kind, label: &str, origin: &Origin, head: &Head) -> bool {
         let is_generated = kind == Kind::Pod && head.has_generated_name;
-        // A name of another type was reported as such.
-        let is_mistyped = match &value["metadata"] {
-            Value::Object(metadata) => metadata
-                .get("name")
-                .is_some_and(|name| !name.is_string() && !name.is_null()),
-            Value::Null => false,
-            _ => true,
-        };
-        if !head.name.is_empty() || is_generated || is_mistyped {
+        if !head.name.is_empty() || is_generated {
             return true;
         }
         let path = FieldPath::root().child("metadata.name");

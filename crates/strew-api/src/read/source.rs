@@ -20,6 +20,8 @@ pub struct SourceFile {
     invalid_at: Option<usize>,
     /// The file begins with the byte order mark of UTF-16.
     is_utf16: bool,
+    /// It was found in a folder; nobody named it.
+    is_found: bool,
 }
 
 /// A range of bytes in a file's text.
@@ -52,8 +54,21 @@ impl Sources {
 
     /// Takes a file in. Any bytes will do: [`read`](super::read) reports what is no text.
     pub fn add(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> FileId {
+        self.push(SourceFile::new(name.into(), bytes.into()))
+    }
+
+    /// Takes a file in that was found in a folder: it may be there for something else, so that data without any
+    /// object of Kubernetes is passed over with a warning.
+    pub fn add_found(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> FileId {
+        self.push(SourceFile {
+            is_found: true,
+            ..SourceFile::new(name.into(), bytes.into())
+        })
+    }
+
+    fn push(&mut self, file: SourceFile) -> FileId {
         let id = FileId(u32::try_from(self.0.len()).unwrap_or(u32::MAX));
-        self.0.push(SourceFile::new(name.into(), bytes.into()));
+        self.0.push(file);
         id
     }
 
@@ -144,6 +159,7 @@ impl SourceFile {
             text,
             invalid_at,
             is_utf16,
+            is_found: false,
         }
     }
 
@@ -159,6 +175,10 @@ impl SourceFile {
 
     pub(super) fn invalid_at(&self) -> Option<usize> {
         self.invalid_at
+    }
+
+    pub(super) fn is_found(&self) -> bool {
+        self.is_found
     }
 
     pub(super) fn is_utf16(&self) -> bool {

@@ -36,9 +36,10 @@ use std::fmt;
 
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::{CronJob, Job};
-use k8s_openapi::api::core::v1::{Node, Pod, ReplicationController};
+use k8s_openapi::api::core::v1::{Node, Pod, PodTemplateSpec, ReplicationController};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::field::FieldPath;
 pub use names::NameSource;
 pub use template::template_hash;
 
@@ -92,6 +93,42 @@ impl<'a> Workload<'a> {
             Self::Job(_) => WorkloadKind::Job,
             Self::CronJob(_) => WorkloadKind::CronJob,
         }
+    }
+
+    /// What its pods are made from, and where that stands in it.
+    pub fn template(self) -> Option<(&'a PodTemplateSpec, FieldPath)> {
+        let path = FieldPath::root().child(match self {
+            Self::CronJob(_) => "spec.jobTemplate.spec.template",
+            _ => "spec.template",
+        });
+        let template = match self {
+            Self::Deployment(object) => object.spec.as_ref().map(|s| &s.template),
+            Self::ReplicaSet(object) => object.spec.as_ref().and_then(|s| s.template.as_ref()),
+            Self::ReplicationController(object) => {
+                object.spec.as_ref().and_then(|s| s.template.as_ref())
+            }
+            Self::StatefulSet(object) => object.spec.as_ref().map(|s| &s.template),
+            Self::DaemonSet(object) => object.spec.as_ref().map(|s| &s.template),
+            Self::Job(object) => object.spec.as_ref().map(|s| &s.template),
+            Self::CronJob(object) => {
+                let job = object.spec.job_template.spec.as_ref();
+                job.map(|s| &s.template)
+            }
+        };
+        template.map(|template| (template, path))
+    }
+
+    /// Whether it asks for no pod at all: what its template would be refused for does not matter yet.
+    pub fn makes_none(self) -> bool {
+        let replicas = match self {
+            Self::Deployment(object) => object.spec.as_ref().and_then(|s| s.replicas),
+            Self::ReplicaSet(object) => object.spec.as_ref().and_then(|s| s.replicas),
+            Self::ReplicationController(object) => object.spec.as_ref().and_then(|s| s.replicas),
+            Self::StatefulSet(object) => object.spec.as_ref().and_then(|s| s.replicas),
+            Self::DaemonSet(_) | Self::Job(_) => None,
+            Self::CronJob(_) => Some(0),
+        };
+        replicas == Some(0)
     }
 
     /// Its name for people and tables.

@@ -1,6 +1,6 @@
 //! An explanation as text, for a person who wants to know why at three in the morning.
 //!
-//! First kube-scheduler's sentence, then what it leaves out: a table per constraint, the nodes by refusing plugin, the
+//! First kube-scheduler's sentence, on a line of its own, then what it leaves out: a table per constraint, the nodes by refusing plugin, the
 //! scores, and what would change it. Long lists are folded; nothing is said by colour alone.
 
 mod nodes;
@@ -125,18 +125,19 @@ fn head(explanation: &PodExplanation, out: &mut Page) {
             format!("Pod {name} is held by its scheduling gates ({gates}); without them {then}.")
         }
     };
-    out.line(0, &line);
+    // First, and whole: people and tools look for it with grep.
     match explanation.standing {
         // Nothing was assigned yet: the sentence would mislead.
         State::WouldGo => {}
-        _ => out.wrapped(2, &explanation.message),
+        _ => out.line(0, &explanation.message),
     }
+    out.line(0, &line);
     if let Some(now) = explanation
         .message_now
         .as_deref()
         .filter(|_| target.is_none())
     {
-        out.wrapped(2, &format!("Now: {now}"));
+        out.line(0, &format!("Now: {now}"));
     }
 }
 

@@ -4,6 +4,7 @@ use strew_api::explanation::{Cause, PodExplanation, RefusedNode};
 
 use super::Page;
 use super::spread::{names, nodes};
+use crate::natural_order::natural_order;
 
 /// How many lines a group has at most.
 const LINES_MAX: usize = 12;
@@ -48,13 +49,14 @@ fn group(members: &[&RefusedNode], out: &mut Page) {
         }
     }
     for line in &mut lines {
-        line.nodes.sort_unstable();
+        line.nodes.sort_by(|a, b| natural_order(a, b));
     }
     // What lacks least is nearest to helping; else what concerns most nodes.
     lines.sort_by(|a, b| {
         let by_size = b.nodes.len().cmp(&a.nodes.len());
         let by_lack = a.lack.cmp(&b.lack);
-        by_lack.then(by_size).then_with(|| a.nodes.cmp(&b.nodes))
+        let by_name = || natural_order(a.nodes[0], b.nodes[0]);
+        by_lack.then(by_size).then_with(by_name)
     });
     for line in lines.iter().take(LINES_MAX) {
         out.wrapped(2, &format!("{}: {}", names(&line.nodes), line.text));

@@ -6,6 +6,8 @@ use strew_api::explanation::{
 
 use super::Page;
 use super::table::{Cell, Table, Tone};
+use crate::natural_order::natural_order;
+use crate::text::count;
 
 /// How many rows a table of domains has before domains that are alike share one.
 const DOMAIN_ROWS_MAX: usize = 12;
@@ -148,9 +150,8 @@ fn minimum(constraint: &Constraint, out: &mut Page) {
         out.wrapped(2, &format!("minimum: 0, since {why}"));
         return;
     }
-    let emptiest: Vec<&str> = constraint
-        .domains
-        .iter()
+    let emptiest: Vec<&str> = by_name(&constraint.domains)
+        .into_iter()
         .filter(|d| d.emptiest)
         .map(|d| d.value.as_str())
         .collect();
@@ -204,7 +205,11 @@ fn domain_table(constraint: &Constraint, hard: bool, out: &mut Page) {
         let hidden: usize = rows[DOMAIN_ROWS_MAX..].iter().map(Vec::len).sum();
         out.line(
             2,
-            &format!("... and {hidden} more domains of {more} other kinds"),
+            &format!(
+                "... and {} of {}",
+                count(hidden, "more domain"),
+                count(more, "other kind")
+            ),
         );
     }
     if hard && !is_long {
@@ -214,10 +219,18 @@ fn domain_table(constraint: &Constraint, hard: bool, out: &mut Page) {
     }
 }
 
+/// As people count: `rack-2` before `rack-10`.
+fn by_name(domains: &[Domain]) -> Vec<&Domain> {
+    let mut domains: Vec<&Domain> = domains.iter().collect();
+    domains.sort_by(|a, b| natural_order(&a.value, &b.value));
+    domains
+}
+
 /// The domains to show, each in a row of its own if they are few; alike ones together if they are many, refused last.
 fn folded(domains: &[Domain]) -> Vec<Vec<&Domain>> {
+    let domains = by_name(domains);
     if domains.len() <= DOMAIN_ROWS_MAX {
-        return domains.iter().map(|d| vec![d]).collect();
+        return domains.into_iter().map(|d| vec![d]).collect();
     }
     let alike = |a: &Domain, b: &Domain| {
         a.pods == b.pods
@@ -299,7 +312,7 @@ fn left_out(constraint: &Constraint, hard: bool, out: &mut Page) {
     if !constraint.nodes_without_key.is_empty() {
         let lacking = constraint.nodes_without_key.iter();
         let mut nodes: Vec<&str> = lacking.map(String::as_str).collect();
-        nodes.sort_unstable();
+        nodes.sort_by(|a, b| natural_order(a, b));
         let then = if hard { "refused" } else { "not counted" };
         let n = nodes.len();
         let (node, lack) = if n == 1 {

@@ -76,8 +76,8 @@ fn skew_and_the_zone_that_could_take_it_is_full() {
         pod web-3 app=web cpu=500m mem=256Mi spread:zone:1
         ",
         snapbox::str![[r#"
+0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match pod topology spread constraints.
 Pod default/web-3 is Pending: no node takes it now.
-  0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match pod topology spread constraints.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -118,9 +118,8 @@ fn a_zone_that_exists_only_through_unusable_nodes_holds_the_minimum_down() {
         pod web-3 app=web spread:zone:1
         ",
         snapbox::str![[r#"
+0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 node(s) didn't match pod topology spread constraints.
 Pod default/web-3 is Pending: no node takes it now.
-  0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 node(s) didn't match pod
-    topology spread constraints.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -167,8 +166,8 @@ fn too_few_domains() {
         pod web-3 app=web spread:zone:1,min=3
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints.
 Pod default/web-3 is Pending: no node takes it now.
-  0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, minDomains 3
   counts pods with app=web
@@ -319,9 +318,8 @@ fn nodes_without_the_label() {
         pod web-2 app=web cpu=1 spread:zone:1
         ",
         snapbox::str![[r#"
+0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints (missing required label), 1 node(s) had untolerated taint(s).
 Pod default/web-2 is Pending: no node takes it now.
-  0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints (missing required
-    label), 1 node(s) had untolerated taint(s).
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -358,8 +356,8 @@ fn no_node_has_the_label() {
         pod web-1 app=web spread:rack:1
         ",
         snapbox::str![[r#"
+0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label).
 Pod default/web-1 is Pending: no node takes it now.
-  0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label).
 
 Constraint 1, hard: rack, maxSkew 1
   counts pods with app=web
@@ -388,8 +386,8 @@ fn two_hard_constraints() {
         pod web-2 app=web spread:zone:1 spread:host:1
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 Pod default/web-2 is Pending: no node takes it now.
-  0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -434,8 +432,8 @@ fn nothing_single_helps() {
         pod web-1 app=web cpu=5
         ",
         snapbox::str![[r#"
+0/1 nodes are available: 1 node(s) were unschedulable.
 Pod default/web-1 is Pending: no node takes it now.
-  0/1 nodes are available: 1 node(s) were unschedulable.
 
 1 of 1 node is refused by NodeUnschedulable
   a1: cordoned [also: taint dedicated=db:NoSchedule, taint old:NoExecute, Insufficient cpu]
@@ -463,8 +461,8 @@ fn taints_and_cordons() {
         pod web-1 app=web
         ",
         snapbox::str![[r#"
+0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s).
 Pod default/web-1 is Pending: no node takes it now.
-  0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s).
 
 3 of 4 nodes are refused by TaintToleration
   a1, a2: taint dedicated=db:NoSchedule
@@ -500,8 +498,8 @@ fn resources_with_their_numbers() {
         pod web-1 app=web cpu=500m mem=6Gi gpu=1
         ",
         snapbox::str![[r#"
+0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Too many pods, 3 Insufficient nvidia.com/gpu.
 Pod default/web-1 is Pending: no node takes it now.
-  0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Too many pods, 3 Insufficient nvidia.com/gpu.
 
 3 of 3 nodes are refused by NodeResourcesFit
   a2: nvidia.com/gpu: asks 1, 0 free of 1
@@ -530,8 +528,8 @@ fn a_pod_for_which_every_node_is_too_small() {
         pod web-1 app=web cpu=10
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 2 Insufficient cpu.
 Pod default/web-1 is Pending: no node takes it now.
-  0/2 nodes are available: 2 Insufficient cpu.
 
 2 of 2 nodes are refused by NodeResourcesFit
   a2: cpu: asks 10, 8 free of 8
@@ -559,8 +557,8 @@ fn node_selectors_and_names() {
         pod web-1 app=web want:disk=ssd
         ",
         snapbox::str![[r#"
+0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector.
 Pod default/web-1 is Pending: no node takes it now.
-  0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector.
 
 2 of 3 nodes are refused by NodeAffinity
   a1: nodeSelector wants disk=ssd, the node has hdd
@@ -588,8 +586,8 @@ What would change it (any one of these; each was decided anew)
         pod web-1 app=web names:a1,gone
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable.
 Pod default/web-1 is Pending: no node takes it now.
-  0/2 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable.
 
 1 of 2 nodes is refused by NodeUnschedulable
   a1: cordoned
@@ -619,8 +617,8 @@ fn host_ports() {
         pod web-1 app=web port:80
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 1 node(s) didn't have free ports for the requested pod ports, 1 node(s) were unschedulable.
 Pod default/web-1 is Pending: no node takes it now.
-  0/2 nodes are available: 1 node(s) didn't have free ports for the requested pod ports, 1 node(s) were unschedulable.
 
 1 of 2 nodes is refused by NodePorts
   a1: host port 80/TCP is held by pod default/lb
@@ -651,8 +649,8 @@ fn pod_affinity() {
         pod web-1 app=web affinity:zone:app=db
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 2 node(s) didn't match pod affinity rules.
 Pod default/web-1 is Pending: no node takes it now.
-  0/2 nodes are available: 2 node(s) didn't match pod affinity rules.
 
 2 of 2 nodes are refused by InterPodAffinity
   a1, b1: required podAffinity term 1 (app=db) finds no pod in this topology.kubernetes.io/zone
@@ -680,9 +678,8 @@ fn anti_affinity_both_ways() {
         pod web-2 app=web anti:host:app=web
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) didn't satisfy existing pods anti-affinity rules.
 Pod default/web-2 is Pending: no node takes it now.
-  0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) didn't satisfy existing pods
-    anti-affinity rules.
 
 2 of 2 nodes are refused by InterPodAffinity
   a1: required podAntiAffinity term 1 (app=web) finds pod default/web-1 in this kubernetes.io/hostname
@@ -710,8 +707,8 @@ fn gates_claims_and_an_empty_cluster() {
         pod web-1 app=web gate:example.com/quota
         ",
         snapbox::str![[r#"
+waiting for scheduling gates: [example.com/quota]
 Pod default/web-1 is held by its scheduling gates (example.com/quota); without them it would go to a1.
-  waiting for scheduling gates: [example.com/quota]
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
@@ -728,9 +725,8 @@ Scores
         pod web-1 app=web claim:data
         ",
         snapbox::str![[r#"
+0/1 nodes are available: strew does not implement what this pod needs: volume "data" uses persistentvolumeclaim "data".
 Pod default/web-1 is Pending: no node takes it now.
-  0/1 nodes are available: strew does not implement what this pod needs: volume "data" uses persistentvolumeclaim
-    "data".
 
 VolumeBinding refuses the pod itself
   strew does not implement what this pod needs: volume "data" uses persistentvolumeclaim "data"
@@ -747,8 +743,8 @@ What would change it (any one of these; each was decided anew)
     check(
         "pod web-1 app=web cpu=500m mem=1Gi",
         snapbox::str![[r#"
+no nodes available to schedule pods
 Pod default/web-1 is Pending: no node takes it now.
-  no nodes available to schedule pods
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
@@ -775,8 +771,8 @@ fn a_placed_pod_with_the_scheduler_s_defaults() {
         pod web-3 on a1 app=web cpu=500m mem=1Gi owner:web-5f
         ",
         snapbox::str![[r#"
+Successfully assigned default/web-3 to a1
 Pod default/web-3 is on a1; placed anew, it would go to a2.
-  Successfully assigned default/web-3 to a1
 
 Default constraint 1 (built into the scheduler), soft: kubernetes.io/hostname, maxSkew 3
   counts pods with app=web; deduced from Service web, ReplicaSet web-5f
@@ -820,9 +816,9 @@ fn a_placed_pod_that_would_not_be_placed_again() {
         pod web-2 on a1 app=web cpu=500m spread:zone:1
         ",
         snapbox::str![[r#"
+Successfully assigned default/web-2 to a1
 Pod default/web-2 is on a1; placed anew, it would go nowhere.
-  Successfully assigned default/web-2 to a1
-  Now: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints.
+Now: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -940,8 +936,8 @@ fn hard_defaults_of_the_scheduler_s_configuration() {
     };
     let text = explained(profile, world, STYLE);
     snapbox::assert_data_eq!(text, snapbox::str![[r#"
+0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 Pod default/web-2 is Pending: no node takes it now.
-  0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 
 Default constraint 1 (of the scheduler's configuration), hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web; deduced from Service web
@@ -984,8 +980,8 @@ fn long_lists_are_folded() {
     check(
         &picture,
         snapbox::str![[r#"
+0/41 nodes are available: 1 node(s) had untolerated taint(s), 40 Insufficient cpu.
 Pod default/web-x is Pending: no node takes it now.
-  0/41 nodes are available: 1 node(s) had untolerated taint(s), 40 Insufficient cpu.
 
 Constraint 1, hard: kubernetes.io/hostname, maxSkew 1
   counts pods with app=web
@@ -1048,9 +1044,8 @@ fn narrow_terminals_get_short_sums() {
     snapbox::assert_data_eq!(
         text,
         snapbox::str![[r#"
+0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 Pod default/web-2 is Pending: no node takes it now.
-  0/2 nodes are available: 1 node(s) didn't match pod topology spread
-    constraints, 1 node(s) were unschedulable.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -1111,9 +1106,8 @@ fn a_node_affinity_policy_that_counts_nodes_the_pod_cannot_use() {
         pod web-2 app=web want:disk=ssd spread:zone:1,anynode
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) didn't match pod topology spread constraints.
 Pod default/web-2 is Pending: no node takes it now.
-  0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) didn't match pod topology
-    spread constraints.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, nodeAffinityPolicy Ignore
   counts pods with app=web
@@ -1152,8 +1146,8 @@ fn a_hard_and_a_soft_constraint_on_one_key() {
         pod web-2 app=web spread:zone:1 spread:zone:1,soft
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 Pod default/web-2 is Pending: no node takes it now.
-  0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -1197,8 +1191,8 @@ fn terms_of_node_affinity() {
         pod web-1 app=web terms:gen>3,disk=ssd
         ",
         snapbox::str![[r#"
+0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.
 Pod default/web-1 is Pending: no node takes it now.
-  0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.
 
 2 of 2 nodes are refused by NodeAffinity
   a1, a2: required node affinity term 1 wants gen > 3; required node affinity term 2 wants disk=ssd
@@ -1219,8 +1213,8 @@ What would change it (any one of these; each was decided anew)
         pod web-1 app=web terms:gen>1&disk=ssd
         ",
         snapbox::str![[r#"
+0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.
 Pod default/web-1 is Pending: no node takes it now.
-  0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.
 
 1 of 1 node is refused by NodeAffinity
   a1: required node affinity wants disk=ssd
@@ -1295,8 +1289,8 @@ fn runners_up_and_where_the_pod_is() {
     check(
         &picture,
         snapbox::str![[r#"
+Successfully assigned default/web-1 to n11
 Pod default/web-1 is on n11; placed anew, it would go to n00.
-  Successfully assigned default/web-1 to n11
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects

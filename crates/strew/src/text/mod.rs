@@ -46,10 +46,10 @@ pub(crate) fn write(simulation: &Simulation, shown: &Shown, look: &Look<'_>) -> 
     }
     if shown.n_left_out > 0 {
         let dim = look.terminal.styles.dim;
-        let n = shown.n_left_out;
+        let n = count(shown.n_left_out, "more workload");
         let _ = writeln!(
             out,
-            "{dim}… and {n} more workloads, less Pending and less skewed (--all shows them, -n and -l choose){dim:#}\n"
+            "{dim}… and {n}, less Pending and less skewed (--all shows them, -n and -l choose){dim:#}\n"
         );
     }
     nodes(&mut out, simulation, look);

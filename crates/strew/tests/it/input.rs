@@ -42,6 +42,188 @@ fn every_error_of_every_object_is_told_at_once() {
         .stderr_eq(file!["snapshots/bad.stderr.txt"]);
 }
 
+/// Two documents, and everything that a tired person gets wrong in them.
+const WORSE: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {tier: 3}}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: web, image: nginx, resources: {requests: {cpu: 500x, memory: 99999999999999999999}}}
+      topologySpreadConstraints:
+      - {maxSkwe: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule}
+      - {maxSkew: -1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}
+      - {maxSkew: 1, topologyKey: rack, whenUnsatisfiable: DoNotSchedule}
+      - maxSkew: 1
+        topologyKey: host
+        whenUnsatisfiable: DoNotSchedule
+        labelSelector: {matchExpressions: [{key: app, operator: Is}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 1.5
+  selector: {matchLabels: {app: other}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      priorityClassName: vip
+      containers: [{name: web, image: nginx, resources: {requests: {cpu: 99999999999999999999}}}]
+";
+
+#[test]
+fn one_run_tells_all_even_of_objects_that_cannot_be_read_in_full() {
+    let run = strew("simulate - -o json").stdin(WORSE).assert().code(2);
+    let list = json(&run);
+    let told: Vec<String> = list["items"].as_array().unwrap().iter().map(told).collect();
+    let told = told.join("\n");
+    snapbox::assert_data_eq!(told, file!["snapshots/worse.txt"]);
+    let run = strew("simulate -").stdin(WORSE).assert().code(2);
+    let text = stderr(&run);
+    let n = list["items"].as_array().unwrap().len();
+    assert!(
+        text.ends_with(&format!("{n} errors in the input\n")),
+        "{text}"
+    );
+}
+
+/// Place, code and message of a diagnostic.
+fn told(item: &serde_json::Value) -> String {
+    let place = &item["place"];
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    format!(
+        "{}:{}:{} {} {}: {}",
+        text(&place["file"]),
+        place["line"],
+        place["column"],
+        text(&item["code"]),
+        text(&item["field"]),
+        text(&item["message"]),
+    )
+}
+
+/// What a workload's pods would ask for beyond all bounds is one error, in the template.
+#[test]
+fn an_amount_beyond_63_bits_is_told_where_it_stands() {
+    let manifest = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 100
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: c, image: i, resources: {requests: {memory: 99999999999999999999}}}
+";
+    let run = strew("simulate - --nodes 1")
+        .stdin(manifest)
+        .assert()
+        .code(2);
+    let text = stderr(&run);
+    assert_eq!(text.matches("error[").count(), 1, "{text}");
+    assert!(text.contains("<stdin>:11:60"), "{text}");
+}
+
+/// Of a field that was only misspelt, or has a value of another type, nothing more is said.
+#[test]
+fn one_mistake_is_one_error() {
+    let deployment = |metadata: &str, spec: &str, template: &str| {
+        format!(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {metadata}\nspec: {spec}\n  template: {template}\n"
+        )
+    };
+    let spec = "\n  selector: {matchLabels: {app: web}}";
+    let template = |spec: &str| format!("{{metadata: {{labels: {{app: web}}}}, spec: {spec}}}");
+    let good = template("{containers: [{name: c, image: i}]}");
+    let cases = [
+        ("misspelt name", deployment("{nmae: web}", spec, &good)),
+        ("name of another type", deployment("{name: 3}", spec, &good)),
+        (
+            "misspelt selector",
+            deployment(
+                "{name: web}",
+                "\n  slector: {matchLabels: {app: web}}",
+                &good,
+            ),
+        ),
+        (
+            "misspelt matchLabels",
+            deployment(
+                "{name: web}",
+                "\n  selector: {matchLables: {app: web}}",
+                &good,
+            ),
+        ),
+        (
+            "label of another type",
+            deployment(
+                "{name: web}",
+                "\n  selector: {matchLabels: {app: 3}}",
+                &good,
+            ),
+        ),
+        (
+            "misspelt containers",
+            deployment(
+                "{name: web}",
+                spec,
+                &template("{contaners: [{name: c, image: i}]}"),
+            ),
+        ),
+        (
+            "containers as an object",
+            deployment(
+                "{name: web}",
+                spec,
+                &template("{containers: {name: c, image: i}}"),
+            ),
+        ),
+        (
+            "image under a wild name",
+            deployment(
+                "{name: web}",
+                spec,
+                &template("{containers: [{name: c, picture: i}]}"),
+            ),
+        ),
+        (
+            "misspelt labels",
+            deployment(
+                "{name: web}",
+                spec,
+                "{metadata: {lables: {app: web}}, spec: {containers: [{name: c, image: i}]}}",
+            ),
+        ),
+        ("template as a list", deployment("{name: web}", spec, "[]")),
+        (
+            "a misspelt class",
+            format!(
+                "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: vip}}\nvalue: 7\nglobalDefaul: false\n---\n{}",
+                deployment(
+                    "{name: web}",
+                    spec,
+                    &template("{priorityClassName: vip, containers: [{name: c, image: i}]}")
+                )
+            ),
+        ),
+    ];
+    for (name, manifest) in cases {
+        let run = strew("simulate - --nodes 1")
+            .stdin(manifest)
+            .assert()
+            .code(2);
+        let text = stderr(&run);
+        assert_eq!(text.matches("error[").count(), 1, "{name}: {text}");
+    }
+}
+
 #[test]
 fn programs_get_errors_as_a_list() {
     let run = strew("simulate - -o json").stdin(BAD).assert().code(2);
@@ -127,6 +309,41 @@ fn a_folder_gives_its_manifests_by_name() {
         text.contains("examples/shop.yaml") && text.contains("examples/tight.yaml"),
         "{text}"
     );
+}
+
+/// A dump beside notes on it: the folder is read, the notes are passed over by name.
+#[test]
+fn data_in_a_folder_is_passed_over_and_named() {
+    let folder = std::env::temp_dir().join(format!("strew-folder-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("facts.json"), "{\"nodes\": 3}").unwrap();
+    std::fs::copy(
+        crate::root().join("examples/tight.yaml"),
+        folder.join("tight.yaml"),
+    )
+    .unwrap();
+    let name = folder.to_str().unwrap();
+    let run = strew(&format!("simulate {name} --color never"))
+        .assert()
+        .code(1);
+    let text = stderr(&run);
+    let facts = format!("{name}/facts.json");
+    assert!(
+        text.starts_with(
+            "warning[no-objects]: no Kubernetes object in this file: it was passed over"
+        ),
+        "{text}"
+    );
+    assert!(text.contains(&format!("{facts}:1:1")), "{text}");
+    let run = strew(&format!("simulate {facts} --nodes 1"))
+        .assert()
+        .code(2);
+    let text = stderr(&run);
+    assert!(
+        text.contains("no Kubernetes object: apiVersion and kind are missing"),
+        "{text}"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

@@ -399,3 +399,114 @@ fn shows_a_broken_rule_of_the_api_server() {
 ";
     assert_eq!(render(&[diagnostic], &sources, false), expected);
 }
+
+/// What cannot be used can still be judged, but for what was reported already.
+#[test]
+fn broken_objects_are_there_to_be_judged() {
+    let cases = [
+        (
+            "metadata: {name: a}\nspec: {nodeNmae: b, hostname: C}",
+            "spec.hostname",
+            false,
+        ),
+        (
+            "metadata: {name: a}\nspec: {nodeNmae: b}",
+            "spec.nodeName",
+            true,
+        ),
+        (
+            "metadata: {name: a}\nspec: {priority: x}",
+            "spec.priority",
+            true,
+        ),
+        (
+            "metadata: {name: a}\nspec: {containers: {}}",
+            "spec.containers",
+            true,
+        ),
+        (
+            "metadata: {name: a}\nspec: {containers: [{ports: x}]}",
+            "spec.containers",
+            true,
+        ),
+        (
+            "metadata: {name: a}\nspec: {containers: [{ports: x}, {}]}",
+            "spec.containers[1].name",
+            false,
+        ),
+        (
+            "metadata: {name: a}\nspec: {wild: 1}",
+            "spec.containers",
+            true,
+        ),
+        (
+            "metadata: {name: a, containers: []}",
+            "spec.containers",
+            true,
+        ),
+        ("metadata: {name: a, wild: []}", "spec.containers", false),
+        ("spec: {}", "metadata.name", true),
+        ("metadata: []", "metadata.name", true),
+    ];
+    for (body, path, follows) in cases {
+        let sources = super::sources_of(format!("apiVersion: v1\nkind: Pod\n{body}\n"));
+        let reading = read(&sources);
+        assert_eq!(
+            (reading.objects.len(), reading.broken.len()),
+            (0, 1),
+            "{body}"
+        );
+        let error = FieldError::required(path_of(path), "");
+        assert_eq!(reading.broken[0].follows(&error), follows, "{body}: {path}");
+    }
+}
+
+fn path_of(text: &str) -> FieldPath {
+    text.split('.')
+        .fold(FieldPath::root(), |path, step| match step.split_once('[') {
+            None => path.child_owned(step.to_owned()),
+            Some((name, index)) => path
+                .child_owned(name.to_owned())
+                .index(index.trim_end_matches(']').parse().expect("an index")),
+        })
+}
+
+/// In a folder stands what is no object, too; who names a file means it.
+#[test]
+fn data_found_in_a_folder_is_passed_over() {
+    let passed =
+        "in:1:1: warning[no-objects]: no Kubernetes object in this file: it was passed over\n";
+    let cases = [
+        ("{\"nodes\": 3}", Some(passed)),
+        ("replicas: 3\n---\nimage: {tag: 1}\n", Some(passed)),
+        (
+            "# values\nreplicas: 3\n---\n# none\n",
+            Some(
+                "in:2:1: warning[no-objects]: no Kubernetes object in this file: it was passed over\n",
+            ),
+        ),
+        ("[1, 2]", None),
+        ("kind: Pod\n", None),
+        ("Kind: Pod\napiversion: v1\n", None),
+        ("replicas: 3\n---\nb: [\n", None),
+        (
+            "replicas: 3\n---\napiVersion: v1\nkind: Pod\nmetadata: {name: a}\n",
+            None,
+        ),
+        ("apiVersion: v1\nkind: List\nitems: [{replicas: 3}]\n", None),
+    ];
+    for (text, expected) in cases {
+        let mut sources = Sources::new();
+        sources.add_found("in", text);
+        let reading = read(&sources);
+        match expected {
+            Some(expected) => assert_eq!(
+                super::diagnostics_text(&reading, &sources),
+                expected,
+                "{text}"
+            ),
+            None => assert!(reading.has_errors(), "{text}"),
+        }
+        assert!(read(&super::sources_of(text)).has_errors(), "named: {text}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Objects with errors, read as far as they can be: what else is wrong in them is to be said at once.
+
+use super::reader::Located;
+use crate::field::{FieldError, FieldErrorKind, FieldPath, Step};
+
+/// An object with errors: its unreadable fields are empty. It is there to be judged, never to be used.
+#[derive(Debug, Clone)]
+pub struct Broken {
+    /// The object and its place.
+    pub located: Located,
+    pub(super) faults: Faults,
+}
+
+/// What was reported of an object already.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Faults {
+    /// Fields whose values are not known, or were meant by an unknown one.
+    unsure: Vec<FieldPath>,
+    /// Unknown fields that could have been meant for any other.
+    lost: Vec<FieldPath>,
+}
+
+impl Broken {
+    /// Whether an error of the API server may come from nothing but what was reported already: a field that is
+    /// missing because it was misspelt needs no second sentence.
+    pub fn follows(&self, error: &FieldError) -> bool {
+        // The rule that a selector matches the template's labels looks at both.
+        let compares_selector = error.detail.contains("`selector` does not match template");
+        let in_selector = |other: &&FieldPath| {
+            let steps = other.steps();
+            steps
+                .iter()
+                .any(|step| step == &Step::Name("selector".into()))
+        };
+        self.faults.is_unsure(&error.path)
+            || (compares_selector && self.faults.unsure.iter().any(|p| in_selector(&p)))
+            || (error.kind == FieldErrorKind::Required
+                && self
+                    .faults
+                    .lost
+                    .iter()
+                    .any(|lost| is_kin(&error.path, lost)))
+    }
+}
+
+impl Faults {
+    /// Whether the field, something in it, or what it stands in, is not known.
+    pub(super) fn is_unsure(&self, path: &FieldPath) -> bool {
+        let mut unsure = self.unsure.iter();
+        unsure.any(|other| overlap(path.steps(), other.steps()))
+    }
+
+    /// Notes a field whose value is not known.
+    pub(super) fn unsure(&mut self, path: FieldPath) {
+        self.unsure.push(path);
+    }
+
+    /// Notes a field that its object does not have, and the one that was probably meant.
+    pub(super) fn unknown(&mut self, path: &FieldPath, meant: Option<&str>) {
+        match (meant, path.steps().split_last()) {
+            (Some(meant), Some((_, parent))) => {
+                let meant = FieldPath::from(parent).child_owned(meant.to_owned());
+                self.unsure.push(meant);
+            }
+            _ => self.lost.push(path.clone()),
+        }
+    }
+
+    /// So many that nothing is sure: the empty path leads everywhere.
+    pub(super) fn too_many() -> Self {
+        Self {
+            unsure: vec![FieldPath::root()],
+            lost: Vec::new(),
+        }
+    }
+}
+
+/// Whether one leads to the other.
+fn overlap(a: &[Step], b: &[Step]) -> bool {
+    a.iter().zip(b).all(|(a, b)| a == b)
+}
+
+/// Whether a missing field stands beside the lost one, or has its name.
+fn is_kin(missing: &FieldPath, lost: &FieldPath) -> bool {
+    match (missing.steps().split_last(), lost.steps().split_last()) {
+        (Some((name, parent)), Some((lost_name, lost_parent))) => {
+            name == lost_name || parent == lost_parent
+        }
+        _ => false,
+    }
+}

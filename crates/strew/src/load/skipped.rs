@@ -1,0 +1,54 @@
+//! Kinds that are passed over, counted and told.
+
+use strew_api::read::KubeObject;
+
+use super::Loader;
+
+/// Kinds that strew is made for, and does not read yet; and what happens instead.
+const NOT_READ_YET: [(&str, &str); 2] = [
+    ("KubeSchedulerConfiguration", "the default profile decides"),
+    (
+        "Scenario",
+        "only its objects are there, and only the step `deploy` runs",
+    ),
+];
+
+/// Kinds that are read and change nothing yet, though they do in a cluster.
+const WITHOUT_EFFECT: [&str; 2] = ["LimitRange", "RuntimeClass"];
+
+impl Loader<'_> {
+    pub(super) fn count_without_effect(&mut self, object: &KubeObject) {
+        if WITHOUT_EFFECT.contains(&object.kind()) {
+            *self.skipped.entry(object.kind().to_owned()).or_default() += 1;
+        }
+    }
+
+    pub(super) fn say_skipped(&mut self) {
+        let mut skipped = std::mem::take(&mut self.skipped);
+        for (kind, instead) in NOT_READ_YET {
+            if skipped.remove(kind).is_some() {
+                let note = format!("{kind} is not read yet: {instead}");
+                self.loaded.notes.push(note);
+            }
+        }
+        for kind in WITHOUT_EFFECT {
+            if let Some(count) = skipped.remove(kind) {
+                self.loaded
+                    .notes
+                    .push(format!("{count} {kind} have no effect yet"));
+            }
+        }
+        let count: usize = skipped.values().sum();
+        if count > 0 {
+            let each: Vec<String> = skipped
+                .iter()
+                .map(|(kind, n)| format!("{n} {kind}"))
+                .collect();
+            let objects = if count == 1 { "object" } else { "objects" };
+            self.loaded.notes.push(format!(
+                "skipped {count} {objects} of kinds that strew does not model: {}",
+                each.join(", ")
+            ));
+        }
+    }
+}
