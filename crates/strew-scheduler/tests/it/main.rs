@@ -1,5 +1,6 @@
 //! The engine against the plain oracle.
 
 mod exhaustive;
+mod preemption;
 mod properties;
 mod world;
