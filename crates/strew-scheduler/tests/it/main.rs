@@ -2,5 +2,6 @@
 
 mod exhaustive;
 mod explain;
+mod preemption;
 mod properties;
 mod world;
