@@ -20,6 +20,7 @@ use crate::read::KubeObject;
 pub use amounts::resources;
 pub use node::node;
 pub use pod::{owner_ref, pod};
+pub(crate) use selectors::node_selector_term;
 pub use selectors::{BadSelector, selector, spread_constraint};
 
 /// Tells the cluster what an object says. Kinds that decisions do not look at change nothing.

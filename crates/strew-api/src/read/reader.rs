@@ -12,6 +12,7 @@ use super::json;
 use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
 use super::locator::Locator;
 use super::nearest::nearest;
+use super::raw::RawDocument;
 use super::report::Report;
 use super::source::{FileId, SourceFile, Sources, Span};
 use super::yaml;
@@ -62,6 +63,7 @@ pub fn read(sources: &Sources) -> Reading {
         objects: Vec::new(),
         report: Report::new(sources),
         known: HashMap::new(),
+        raw: None,
     };
     for (id, file) in sources.iter() {
         reader.file(id, file);
@@ -70,6 +72,20 @@ pub fn read(sources: &Sources) -> Reading {
         objects: reader.objects,
         diagnostics: reader.report.finish(),
     }
+}
+
+/// Reads all files and leaves the documents as they are; and what is wrong with the text itself.
+pub(crate) fn documents(sources: &Sources) -> (Vec<RawDocument>, Vec<Diagnostic>) {
+    let mut reader = Reader {
+        objects: Vec::new(),
+        report: Report::new(sources),
+        known: HashMap::new(),
+        raw: Some(Vec::new()),
+    };
+    for (id, file) in sources.iter() {
+        reader.file(id, file);
+    }
+    (reader.raw.unwrap_or_default(), reader.report.finish())
 }
 
 /// Lists inside lists: `kubectl get` makes one level, tools that join dumps two.
@@ -82,6 +98,8 @@ struct Reader<'a> {
     objects: Vec<Located>,
     report: Report<'a>,
     known: HashMap<Identity, Origin>,
+    /// Where documents gather that nobody takes for objects.
+    raw: Option<Vec<RawDocument>>,
 }
 
 /// What can be there once only: group, kind, namespace, name.
@@ -170,6 +188,10 @@ impl Reader<'_> {
     }
 
     fn object(&mut self, value: Value, origin: &Origin, lent: Lent<'_>) {
+        if let Some(raw) = &mut self.raw {
+            let origin = origin.clone();
+            return raw.push(RawDocument { value, origin });
+        }
         let fields = match value {
             Value::Object(fields) => fields,
             Value::Null if origin.items.is_empty() => return,
