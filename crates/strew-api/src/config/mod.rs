@@ -221,7 +221,8 @@ pub fn configure(
                 Some(Ok(configuration)) if diagnostics.is_empty() => Ok(configuration),
                 Some(Err(errors)) => {
                     diagnostics.extend(errors);
-                    diagnostics.sort_by_key(|diagnostic| diagnostic.place);
+                    let placeless = |diagnostic: &Diagnostic| diagnostic.place.is_none();
+                    diagnostics.sort_by_key(|d| (placeless(d), d.place));
                     Err(diagnostics)
                 }
                 None if diagnostics.is_empty() => {

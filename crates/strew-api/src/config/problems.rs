@@ -7,6 +7,9 @@ use serde_json::Value;
 use crate::field::{FieldError, FieldPath};
 use crate::read::{Diagnostic, Locator, Origin, RawSchema, Sources};
 
+/// Problems shown of one document: each place costs a look at its text. What is beyond is counted.
+const DIAGNOSTICS_MAX: usize = 1000;
+
 /// The problems of a document so far.
 pub(super) struct Problems<'a> {
     locator: Locator<'a>,
@@ -14,6 +17,7 @@ pub(super) struct Problems<'a> {
     /// What the document is, for people: `KubeSchedulerConfiguration`.
     label: &'static str,
     found: Vec<Diagnostic>,
+    n_left_out: usize,
     /// Fields whose value is not known, for it could not be read: nothing more is said of them.
     unread: Vec<FieldPath>,
     /// What the user should know of how it was read.
@@ -27,6 +31,7 @@ impl<'a> Problems<'a> {
             origin,
             label,
             found: Vec::new(),
+            n_left_out: 0,
             unread: Vec::new(),
             notes: Vec::new(),
         }
@@ -34,7 +39,7 @@ impl<'a> Problems<'a> {
 
     /// A broken rule of kube-scheduler's, in its words.
     pub(super) fn field(&mut self, error: FieldError) {
-        if self.is_unread(&error.path) {
+        if self.is_unread(&error.path) || self.is_full() {
             return;
         }
         let place = self.locator.place(self.origin, &error.path);
@@ -52,12 +57,19 @@ impl<'a> Problems<'a> {
 
     /// Any other mistake, at the value of `path`.
     pub(super) fn at(&mut self, path: FieldPath, diagnostic: Diagnostic) {
-        if self.is_unread(&path) {
+        if self.is_unread(&path) || self.is_full() {
             return;
         }
         let place = self.locator.place(self.origin, &path);
         let diagnostic = diagnostic.about(self.label).in_field(path).at(place);
         self.found.push(diagnostic);
+    }
+
+    /// Whether one more problem can only be counted, which is done.
+    fn is_full(&mut self) -> bool {
+        let is_full = self.found.len() >= DIAGNOSTICS_MAX;
+        self.n_left_out += usize::from(is_full);
+        is_full
     }
 
     fn is_unread(&self, path: &FieldPath) -> bool {
@@ -80,6 +92,9 @@ impl<'a> Problems<'a> {
             }
             for fault in faults.into_iter().rev() {
                 leave_out(&mut value, &fault.path);
+                if self.is_full() {
+                    continue;
+                }
                 let whole = path.join(&fault.path);
                 let place = match fault.is_unknown {
                     true => self.locator.key_place(self.origin, &whole),
@@ -110,6 +125,10 @@ impl<'a> Problems<'a> {
             return Ok(self.notes);
         }
         self.found.sort_by_key(|diagnostic| diagnostic.place);
+        if self.n_left_out > 0 {
+            let message = format!("{} more problems are not listed", self.n_left_out);
+            self.found.push(Diagnostic::error("too-many", message));
+        }
         Err(self.found)
     }
 }

@@ -184,7 +184,8 @@ pub(super) fn check_weights(
         let message = format!("strew takes no negative weight: {plugin} has {weight}");
         problems.at(path.clone(), Diagnostic::error("weight", message));
     }
-    let sum: i64 = scores.iter().map(|(_, weight)| weight.max(&0)).sum();
+    let weights = scores.iter().map(|(_, weight)| *weight.max(&0));
+    let sum = weights.fold(0, i64::saturating_add);
     if sum > WEIGHT_SUM_MAX {
         let message = format!(
             "the weights of the score plugins add up to {sum}: strew keeps total scores in 31 bits, so at most {WEIGHT_SUM_MAX}"

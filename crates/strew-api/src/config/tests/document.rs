@@ -300,3 +300,41 @@ fn choices_and_gates_reach_all_profiles() {
     }
     assert_eq!(configuration.notes.len(), 1);
 }
+
+#[test]
+fn many_mistakes_are_counted() {
+    let n_profiles = 1500;
+    let body = format!(
+        "profiles: [{}]",
+        "{percentageOfNodesToScor: 1}, ".repeat(n_profiles)
+    );
+    let errors = configured_with(&v1(&body), "").expect_err("many mistakes");
+    assert_eq!(errors.len(), 1001);
+    // 500 more unknown fields, and names that are missing (1500) and so alike (1499).
+    assert_eq!(errors[1000], "3499 more problems are not listed");
+    let body = format!(
+        "apiVersion: v1\nkind: Policy\npriorities: [{{name: SelectorSpreadingPriority, weight: {0}}}, {{name: EvenPodsSpreadPriority, weight: {0}}}]",
+        i64::MAX
+    );
+    let errors = configured_with(&body, "DefaultPodTopologySpread=false").expect_err("too much");
+    assert_eq!(
+        errors,
+        [
+            "3:1: the weights of the score plugins add up to 9223372036854775807: strew keeps total scores in 31 bits, so at most 21474836"
+        ]
+    );
+}
+
+#[test]
+fn no_text_panics() {
+    let good = v1(
+        "profiles:\n- plugins: {score: {enabled: [{name: ImageLocality, weight: 3}]}}\n  pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: []}}]\n",
+    );
+    // Whatever is left of it, or stands in place of a part.
+    for cut in 0..good.len() {
+        let _ = configured_with(&good[..cut], "");
+        for part in ["", "null", "[]", "{}", "9e99", "*a", "é"] {
+            let _ = configured_with(&format!("{}{part}{}", &good[..cut], &good[cut + 1..]), "");
+        }
+    }
+}
