@@ -54,10 +54,17 @@ impl FieldPath {
         self.with(Step::Key(key.into()))
     }
 
-    /// This path, then all of `rest`: a pod's field, in the template that the pod was made from.
+    /// The path of what holds this value; the root's is the root.
     #[must_use]
-    pub fn join(&self, rest: &Self) -> Self {
-        Self([self.steps(), rest.steps()].concat())
+    pub fn parent(&self) -> Self {
+        let n_steps = self.0.len().saturating_sub(1);
+        Self(self.0[..n_steps].to_vec())
+    }
+
+    /// This path, then `below`.
+    #[must_use]
+    pub fn join(&self, below: &Self) -> Self {
+        Self([self.steps(), below.steps()].concat())
     }
 
     /// The steps from the root.

@@ -2,9 +2,11 @@
 //!
 //! An object's way: [`read`] (text into typed objects, every problem with its place), [`admission`] (what the API
 //! server does to a created object) and [`validation`] (what it refuses), [`workloads`] (the pods that controllers
-//! make), [`facts`] (what decisions look at). An [`explanation`] goes the other way.
+//! make), [`facts`] (what decisions look at). An [`explanation`] goes the other way. How a scheduler is told to decide
+//! is in [`config`].
 
 pub mod admission;
+pub mod config;
 pub mod explanation;
 pub mod facts;
 pub mod field;

@@ -4,11 +4,12 @@
 //! Everything here is for *created* objects. What stands in a dump has been through it already.
 //!
 //! Order for pods (`k8s.io/kubernetes/pkg/registry/core/pod`, v1.36): [defaults], the plug-ins
-//! [priority] and [tolerations], then `PrepareForCreate` ([match_label_keys]), then
+//! [priority] and [tolerations], then `PrepareForCreate` ([disabled_fields], [match_label_keys]), then
 //! [validation].
 
 pub mod binding;
 pub mod defaults;
+pub mod disabled_fields;
 pub mod match_label_keys;
 pub mod priority;
 pub mod tolerations;
@@ -42,6 +43,13 @@ pub struct AdmissionOptions {
     /// Gate `MatchLabelKeysInPodTopologySpreadSelectorMerge` (and the gate it needs): the API
     /// server merges `matchLabelKeys` into the selector of a spread constraint.
     pub merge_spread_match_label_keys: bool,
+    /// Gate `MatchLabelKeysInPodTopologySpread`; off, the field `matchLabelKeys` of spread constraints is dropped.
+    pub spread_match_label_keys: bool,
+    /// Gate `MinDomainsInPodTopologySpread`; off, the field `minDomains` is dropped.
+    pub spread_min_domains: bool,
+    /// Gate `NodeInclusionPolicyInPodTopologySpread`; off, the fields `nodeAffinityPolicy` and `nodeTaintsPolicy` of
+    /// spread constraints are dropped.
+    pub spread_node_inclusion_policy: bool,
 }
 
 impl AdmissionOptions {
@@ -50,7 +58,15 @@ impl AdmissionOptions {
         not_ready_toleration_seconds: 300,
         unreachable_toleration_seconds: 300,
         merge_spread_match_label_keys: true,
+        spread_match_label_keys: true,
+        spread_min_domains: true,
+        spread_node_inclusion_policy: true,
     };
+
+    /// Whether the API server merges `matchLabelKeys` of spread constraints: the one gate is nothing without the other.
+    pub(crate) fn merges_spread_match_label_keys(&self) -> bool {
+        self.merge_spread_match_label_keys && self.spread_match_label_keys
+    }
 }
 
 /// An object as the API server would store it.
@@ -93,8 +109,11 @@ pub fn admit_pod(
     if let Some(spec) = &mut pod.spec {
         errors.extend(priority::admit(spec, context.priority_classes).err());
         tolerations::add_defaults(spec, context.options);
+        if pod.metadata.uid.as_ref().is_none_or(String::is_empty) {
+            disabled_fields::drop_disabled(spec, context.options);
+        }
     }
-    match_label_keys::merge(&mut pod, context.options.merge_spread_match_label_keys);
+    match_label_keys::merge(&mut pod, context.options.merges_spread_match_label_keys());
     errors.extend(validation::pod::validate_created(&pod, context.options));
     finish(pod, errors)
 }

@@ -22,6 +22,7 @@ pub use amounts::resources;
 pub use budget::{budget, set_budget};
 pub use node::node;
 pub use pod::{owner_ref, pod};
+pub(crate) use selectors::node_selector_term;
 pub use selectors::{BadSelector, selector, spread_constraint};
 
 /// Tells the cluster what an object says. Kinds that decisions do not look at change nothing.

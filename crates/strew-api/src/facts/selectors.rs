@@ -69,7 +69,7 @@ fn label_operator(operator: &str, values: &[String], names: &mut Interner) -> Op
 }
 
 /// A term of node affinity; one that does not parse matches no node.
-pub(super) fn node_selector_term(
+pub(crate) fn node_selector_term(
     term: &core::NodeSelectorTerm,
     names: &mut Interner,
 ) -> NodeSelectorTerm {

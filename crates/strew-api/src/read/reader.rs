@@ -13,6 +13,7 @@ use super::json;
 use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
 use super::locator::Locator;
 use super::nearest::nearest;
+use super::raw::RawDocument;
 use super::report::Report;
 use super::source::{FileId, SourceFile, Sources, Span};
 use super::yaml;
@@ -61,14 +62,7 @@ impl Located {
 /// An object with an error is set apart: who looks for what else is wrong in it asks [`Broken::follows`], since what
 /// would be said of a field that was only misspelt would mislead.
 pub fn read(sources: &Sources) -> Reading {
-    let mut reader = Reader {
-        objects: Vec::new(),
-        broken: Vec::new(),
-        report: Report::new(sources),
-        typeless: Vec::new(),
-        n_meant: 0,
-        known: HashMap::new(),
-    };
+    let mut reader = Reader::new(sources, None);
     for (id, file) in sources.iter() {
         reader.file(id, file);
         reader.typeless(file);
@@ -78,6 +72,15 @@ pub fn read(sources: &Sources) -> Reading {
         broken: reader.broken,
         diagnostics: reader.report.finish(),
     }
+}
+
+/// Reads all files and leaves the documents as they are; and what is wrong with the text itself.
+pub(crate) fn documents(sources: &Sources) -> (Vec<RawDocument>, Vec<Diagnostic>) {
+    let mut reader = Reader::new(sources, Some(Vec::new()));
+    for (id, file) in sources.iter() {
+        reader.file(id, file);
+    }
+    (reader.raw.unwrap_or_default(), reader.report.finish())
 }
 
 /// Lists inside lists: `kubectl get` makes one level, tools that join dumps two.
@@ -95,11 +98,27 @@ struct Reader<'a> {
     /// Documents of the file in hand that are meant as objects, or as nobody knows what.
     n_meant: usize,
     known: HashMap<Identity, Origin>,
+    /// Where documents gather that nobody takes for objects.
+    raw: Option<Vec<RawDocument>>,
 }
 
 /// What can be there once only: group, kind, namespace, name.
 #[derive(PartialEq, Eq, Hash)]
 struct Identity(String, String, Option<String>, String);
+
+impl<'a> Reader<'a> {
+    fn new(sources: &'a Sources, raw: Option<Vec<RawDocument>>) -> Self {
+        Self {
+            objects: Vec::new(),
+            broken: Vec::new(),
+            report: Report::new(sources),
+            typeless: Vec::new(),
+            n_meant: 0,
+            known: HashMap::new(),
+            raw,
+        }
+    }
+}
 
 impl Reader<'_> {
     fn file(&mut self, id: FileId, file: &SourceFile) {
@@ -208,6 +227,10 @@ impl Reader<'_> {
     }
 
     fn object(&mut self, value: Value, origin: &Origin, lent: Lent<'_>) {
+        if let Some(raw) = &mut self.raw {
+            let origin = origin.clone();
+            return raw.push(RawDocument { value, origin });
+        }
         self.n_meant += usize::from(!value.is_null());
         let fields = match value {
             Value::Object(fields) => fields,

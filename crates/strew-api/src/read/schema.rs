@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
         if json["x-kubernetes-int-or-string"] == true {
             return Shape::IntOrString;
         }
-        match (json["type"].as_str(), json["format"].as_str()) {
+        match (type_of(json), json["format"].as_str()) {
             (Some("boolean"), _) => Shape::Boolean,
             (Some("string"), Some("date-time")) => Shape::Timestamp,
             (Some("string"), _) => Shape::String,
@@ -226,10 +226,20 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The definition that a schema refers to, directly or as the only member of `allOf`.
+/// The type of a value; of two the first, for the second is `null`: `null` is absence wherever a field stands.
+fn type_of(json: &Value) -> Option<&str> {
+    let only = json["type"].as_str();
+    only.or_else(|| json["type"][0].as_str())
+}
+
+/// The definition that a schema refers to, directly, as the only member of `allOf`, or beside `null`.
 fn reference(json: &Value) -> Option<&str> {
-    let direct = json["$ref"].as_str();
-    let reference = direct.or_else(|| json["allOf"][0]["$ref"].as_str())?;
+    let ways = [
+        &json["$ref"],
+        &json["allOf"][0]["$ref"],
+        &json["anyOf"][0]["$ref"],
+    ];
+    let reference = ways.iter().find_map(|way| way.as_str())?;
     reference.strip_prefix(REFERENCE_PREFIX)
 }
 

@@ -30,7 +30,8 @@ pub fn validate(affinity: &Affinity, path: &FieldPath, errors: &mut Vec<FieldErr
     }
 }
 
-fn node_affinity(affinity: &NodeAffinity, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// Checks required and preferred node affinity.
+pub fn node_affinity(affinity: &NodeAffinity, path: &FieldPath, errors: &mut Vec<FieldError>) {
     if let Some(required) = &affinity.required_during_scheduling_ignored_during_execution {
         node_selector(required, &path.child(REQUIRED), errors);
     }

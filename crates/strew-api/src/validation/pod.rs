@@ -41,7 +41,7 @@ pub fn validate_created(pod: &Pod, options: &AdmissionOptions) -> Vec<FieldError
     let path = FieldPath::root().child("spec");
     let empty = PodSpec::default();
     let spec = pod.spec.as_ref().unwrap_or(&empty);
-    let shared = if options.merge_spread_match_label_keys {
+    let shared = if options.merges_spread_match_label_keys() {
         SharedKeys::Merged
     } else {
         SharedKeys::Legacy

@@ -1,0 +1,307 @@
+//! How a scheduler is told to decide: its configuration file and its feature gates.
+//!
+//! [`configure`] reads a `KubeSchedulerConfiguration` (v1, and v1beta1 to v1beta3 by the rules of the seed documents)
+//! or a legacy `Policy` into [`Configuration`]: profiles that [`strew_scheduler`] decides by, and what the shell
+//! needs. Reading is strict, and says everything wrong at once; what kube-scheduler checks is said in its words.
+//! What strew cannot do as configured is refused, never passed over; what became of old fields is in the notes.
+//!
+//! ```
+//! use strew_api::config::{FeatureGates, Given, configure};
+//! use strew_api::read::Sources;
+//! use strew_model::Interner;
+//! use strew_scheduler::PluginId;
+//!
+//! let mut sources = Sources::new();
+//! sources.add("scheduler.yaml", "
+//! apiVersion: kubescheduler.config.k8s.io/v1
+//! kind: KubeSchedulerConfiguration
+//! profiles:
+//! - plugins: {multiPoint: {enabled: [{name: PodTopologySpread, weight: 7}]}}
+//! ");
+//! let gates = FeatureGates::default();
+//! let configuration = configure(Given::Files(&sources), &gates, &mut Interner::new()).unwrap();
+//! assert_eq!(configuration.profiles[0].weight(PluginId::PodTopologySpread), 7);
+//! ```
+//!
+//! Where strew differs from kube-scheduler on purpose: weights must not be negative and add up to
+//! 21474836 at most; a plugin that filters or scores needs its PreFilter or PreScore; extenders are refused;
+//! arguments for plugins that do not exist are refused; and `percentageOfNodesToScore` that is not given means all
+//! nodes.
+
+mod arguments;
+mod duration;
+pub mod gates;
+mod kube_scheduler;
+mod merge;
+mod plugins;
+mod policy;
+mod problems;
+mod profiles;
+mod resource_arguments;
+mod spread_arguments;
+mod versions;
+mod wire;
+
+use std::time::Duration;
+
+use serde_json::Value;
+use strew_model::Interner;
+use strew_scheduler::{Compat, Profile, TieRule};
+
+use crate::field::FieldPath;
+use crate::read::{self, Diagnostic, Origin, RawDocument, Sources, nearest};
+pub use gates::{FeatureGates, GateError};
+use problems::Problems;
+use versions::Version;
+
+/// How a scheduler decides and works.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Configuration {
+    /// At least one; their names differ.
+    pub profiles: Vec<Profile>,
+    /// The first wait of a pod that could not be placed, in seconds.
+    pub pod_initial_backoff_s: u64,
+    /// The longest such wait; no less.
+    pub pod_max_backoff_s: u64,
+    /// `parallelism`; no decision depends on it.
+    pub parallelism: u32,
+    /// Look at so many percent of the nodes; none: at all. The profiles have it already.
+    pub percentage_of_nodes_to_score: Option<u8>,
+    /// `leaderElection`
+    pub leader_election: LeaderElection,
+    /// `clientConnection`
+    pub client_connection: ClientConnection,
+    /// `enableProfiling`
+    pub enable_profiling: bool,
+    /// `enableContentionProfiling`
+    pub enable_contention_profiling: bool,
+    /// `delayCacheUntilActive`
+    pub delay_cache_until_active: bool,
+    /// What the user should know: what became of old fields, what is without effect.
+    pub notes: Vec<String>,
+}
+
+/// `leaderElection`, with its defaults.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderElection {
+    /// Whether one of several schedulers leads.
+    pub leader_elect: bool,
+    /// How long a lease holds that is not renewed.
+    pub lease_duration: Duration,
+    /// How long the leader tries to renew; less than a lease holds.
+    pub renew_deadline: Duration,
+    /// The wait between two tries.
+    pub retry_period: Duration,
+    /// `leases`, if there is an election.
+    pub resource_lock: String,
+    /// The name of the lease.
+    pub resource_name: String,
+    /// The namespace of the lease.
+    pub resource_namespace: String,
+}
+
+/// `clientConnection`, with its defaults.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientConnection {
+    /// The path of a kubeconfig file; empty if none is given.
+    pub kubeconfig: String,
+    /// `acceptContentTypes`
+    pub accept_content_types: String,
+    /// `contentType`
+    pub content_type: String,
+    /// Requests a second.
+    pub qps: f32,
+    /// Requests at once.
+    pub burst: u32,
+}
+
+impl Default for LeaderElection {
+    fn default() -> Self {
+        Self {
+            leader_elect: true,
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+            resource_lock: "leases".to_owned(),
+            resource_name: "kube-scheduler".to_owned(),
+            resource_namespace: "kube-system".to_owned(),
+        }
+    }
+}
+
+impl Default for ClientConnection {
+    fn default() -> Self {
+        Self {
+            kubeconfig: String::new(),
+            accept_content_types: String::new(),
+            content_type: "application/vnd.kubernetes.protobuf".to_owned(),
+            qps: 50.0,
+            burst: 100,
+        }
+    }
+}
+
+impl Configuration {
+    /// A scheduler without a configuration file.
+    pub fn of_gates(gates: &FeatureGates) -> Self {
+        Self {
+            profiles: vec![profiles::default_profile(gates)],
+            pod_initial_backoff_s: 1,
+            pod_max_backoff_s: 10,
+            parallelism: 16,
+            percentage_of_nodes_to_score: None,
+            leader_election: LeaderElection::default(),
+            client_connection: ClientConnection::default(),
+            enable_profiling: true,
+            enable_contention_profiling: true,
+            delay_cache_until_active: false,
+            notes: gates.notes.clone(),
+        }
+    }
+
+    /// Whose choices all profiles make, and which of several best nodes they take: no file says so.
+    pub fn set_choices(&mut self, compat: Compat, ties: TieRule) {
+        for profile in &mut self.profiles {
+            profile.compat = compat;
+            profile.ties = ties;
+        }
+    }
+
+    /// The profile that decides for pods of this `schedulerName`.
+    pub fn profile(&self, scheduler_name: &str) -> Option<&Profile> {
+        let mut profiles = self.profiles.iter();
+        profiles.find(|profile| profile.scheduler_name == scheduler_name)
+    }
+}
+
+/// Where the configuration is.
+#[derive(Debug, Clone, Copy)]
+pub enum Given<'a> {
+    /// Nowhere: the defaults hold.
+    Nothing,
+    /// The only document of these files.
+    Files(&'a Sources),
+    /// A document among others, which [`read`](crate::read::read) met and [`is_configuration`] recognised.
+    Document(&'a Sources, &'a Origin),
+}
+
+/// Whether an object is a configuration that [`configure`] reads, in any version; it may still refuse the version.
+pub fn is_configuration(api_version: &str, kind: &str) -> bool {
+    let (group, _) = api_version.split_once('/').unwrap_or(("", api_version));
+    (group == Version::GROUP && kind == CONFIGURATION) || (api_version == "v1" && kind == POLICY)
+}
+
+const CONFIGURATION: &str = "KubeSchedulerConfiguration";
+const POLICY: &str = "Policy";
+
+/// Reads a configuration and puts the gates into its profiles.
+///
+/// # Errors
+/// Everything wrong with it, each with its place.
+pub fn configure(
+    given: Given<'_>,
+    gates: &FeatureGates,
+    names: &mut Interner,
+) -> Result<Configuration, Vec<Diagnostic>> {
+    match given {
+        Given::Nothing => Ok(Configuration::of_gates(gates)),
+        Given::Files(sources) => {
+            let (mut documents, mut diagnostics) = read::documents(sources);
+            documents.retain(|document| !document.value.is_null());
+            let mut documents = documents.into_iter();
+            let read = documents
+                .next()
+                .map(|document| configure_document(document, sources, gates, names));
+            for surplus in documents {
+                let message = "a configuration is one document, and this is another";
+                let place = read::locate(sources, &surplus.origin, &FieldPath::root());
+                diagnostics.push(Diagnostic::error("surplus-document", message).at(place));
+            }
+            match read {
+                Some(Ok(configuration)) if diagnostics.is_empty() => Ok(configuration),
+                Some(Err(errors)) => {
+                    diagnostics.extend(errors);
+                    let placeless = |diagnostic: &Diagnostic| diagnostic.place.is_none();
+                    diagnostics.sort_by_key(|d| (placeless(d), d.place));
+                    Err(diagnostics)
+                }
+                None if diagnostics.is_empty() => {
+                    let message = "there is no configuration in this file";
+                    Err(vec![Diagnostic::error("no-configuration", message)])
+                }
+                _ => Err(diagnostics),
+            }
+        }
+        Given::Document(sources, origin) => match read::document_at(sources, origin) {
+            Some(document) => configure_document(document, sources, gates, names),
+            None => {
+                let message = "this document can't be read";
+                let place = read::locate(sources, origin, &FieldPath::root());
+                Err(vec![
+                    Diagnostic::error("no-configuration", message).at(place),
+                ])
+            }
+        },
+    }
+}
+
+fn configure_document(
+    document: RawDocument,
+    sources: &Sources,
+    gates: &FeatureGates,
+    names: &mut Interner,
+) -> Result<Configuration, Vec<Diagnostic>> {
+    let RawDocument { value, origin } = document;
+    let text = |name: &str| value[name].as_str().unwrap_or_default().to_owned();
+    let (api_version, kind) = (text("apiVersion"), text("kind"));
+    let label = match kind.as_str() {
+        POLICY => POLICY,
+        _ => CONFIGURATION,
+    };
+    let mut problems = Problems::new(sources, &origin, label);
+    let mut configuration = match (Version::of(&api_version), kind.as_str()) {
+        (Some(version), CONFIGURATION) => {
+            kube_scheduler::read(value, version, gates, &mut problems, names)
+        }
+        (None, POLICY) if api_version == "v1" => policy::read(value, gates, &mut problems),
+        _ => {
+            let (path, error) = wrong_type(&value, &api_version, &kind);
+            problems.at(path, error);
+            Configuration::of_gates(gates)
+        }
+    };
+    let notes = problems.finish()?;
+    configuration.notes.extend(notes);
+    Ok(configuration)
+}
+
+/// Why a document is no configuration.
+fn wrong_type(value: &Value, api_version: &str, kind: &str) -> (FieldPath, Diagnostic) {
+    let root = FieldPath::root();
+    let wanted = "strew reads a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1 (or v1beta1, v1beta2, v1beta3), or a Policy of v1";
+    if !value.is_object() {
+        let error = Diagnostic::error("no-configuration", "expected a configuration");
+        return (root, error.with_help(wanted));
+    }
+    let (name, found, known): (_, _, &[&str]) = match kind {
+        CONFIGURATION => (
+            "apiVersion",
+            api_version,
+            &["kubescheduler.config.k8s.io/v1"],
+        ),
+        POLICY => ("apiVersion", api_version, &["v1"]),
+        _ => ("kind", kind, &[CONFIGURATION, POLICY]),
+    };
+    let message = match (found, nearest(found, known.iter().copied())) {
+        ("", _) => format!("{name} is missing"),
+        (_, Some(meant)) => {
+            format!("no configuration: {name} is {found:?}, did you mean {meant:?}?")
+        }
+        (_, None) => format!("no configuration: {name} is {found:?}"),
+    };
+    let error = Diagnostic::error("no-configuration", message);
+    (root.child(name), error.with_help(wanted))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! The plugins that exist, where each takes part, and which are on by default.
+//!
+//! Source: spec/scheduler §2.10, v1.36.3.
+
+use strew_scheduler::PluginId;
+
+use super::wire::{PluginSetWire, PluginsWire};
+
+/// An extension point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Point {
+    /// Before a pod enters the active queue.
+    PreEnqueue,
+    /// The order of the queue.
+    QueueSort,
+    /// Once a pod, before the nodes.
+    PreFilter,
+    /// Whether a node will do.
+    Filter,
+    /// When no node will do.
+    PostFilter,
+    /// Once a pod, before the scores.
+    PreScore,
+    /// How good a node is.
+    Score,
+    /// A node was chosen.
+    Reserve,
+    /// Wait before binding.
+    Permit,
+    /// Before binding.
+    PreBind,
+    /// Binding.
+    Bind,
+    /// After binding.
+    PostBind,
+    /// Placements of a pod group.
+    PlacementGenerate,
+    /// How good a placement is.
+    PlacementScore,
+}
+
+impl Point {
+    /// All, in the order in which kube-scheduler expands `multiPoint`: the first mistake of a plugin is met at the
+    /// first point.
+    pub(super) const ALL: [Self; 14] = [
+        Self::PreFilter,
+        Self::Filter,
+        Self::PostFilter,
+        Self::Reserve,
+        Self::PreScore,
+        Self::Score,
+        Self::PreBind,
+        Self::Bind,
+        Self::PostBind,
+        Self::Permit,
+        Self::PreEnqueue,
+        Self::QueueSort,
+        Self::PlacementGenerate,
+        Self::PlacementScore,
+    ];
+
+    /// Its key in the file.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::PreEnqueue => "preEnqueue",
+            Self::QueueSort => "queueSort",
+            Self::PreFilter => "preFilter",
+            Self::Filter => "filter",
+            Self::PostFilter => "postFilter",
+            Self::PreScore => "preScore",
+            Self::Score => "score",
+            Self::Reserve => "reserve",
+            Self::Permit => "permit",
+            Self::PreBind => "preBind",
+            Self::Bind => "bind",
+            Self::PostBind => "postBind",
+            Self::PlacementGenerate => "placementGenerate",
+            Self::PlacementScore => "placementScore",
+        }
+    }
+
+    /// The name of its Go interface, which messages carry.
+    pub(super) fn interface(self) -> String {
+        let key = self.key();
+        let first = key[..1].to_uppercase();
+        format!("{first}{}Plugin", &key[1..])
+    }
+
+    pub(super) fn of(self, plugins: &PluginsWire) -> Option<&PluginSetWire> {
+        let set = match self {
+            Self::PreEnqueue => &plugins.pre_enqueue,
+            Self::QueueSort => &plugins.queue_sort,
+            Self::PreFilter => &plugins.pre_filter,
+            Self::Filter => &plugins.filter,
+            Self::PostFilter => &plugins.post_filter,
+            Self::PreScore => &plugins.pre_score,
+            Self::Score => &plugins.score,
+            Self::Reserve => &plugins.reserve,
+            Self::Permit => &plugins.permit,
+            Self::PreBind => &plugins.pre_bind,
+            Self::Bind => &plugins.bind,
+            Self::PostBind => &plugins.post_bind,
+            Self::PlacementGenerate => &plugins.placement_generate,
+            Self::PlacementScore => &plugins.placement_score,
+        };
+        set.as_ref()
+    }
+}
+
+/// A plugin that exists.
+#[derive(Debug)]
+pub(super) struct Plugin {
+    pub(super) name: &'static str,
+    /// Its default weight, 0 if it does not score.
+    pub(super) weight: i32,
+    /// Where it takes part.
+    pub(super) points: &'static [Point],
+    /// Its name in decisions; none if they do not look at it.
+    pub(super) id: Option<PluginId>,
+    pub(super) kind: PluginKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PluginKind {
+    /// In the default `multiPoint`.
+    Default,
+    /// Known, but only on if it is enabled, or a gate is off.
+    Legacy,
+    /// Known to kube-scheduler behind a gate that is off, and not to strew.
+    Missing,
+}
+
+impl Plugin {
+    pub(super) fn extends(&self, point: Point) -> bool {
+        self.points.contains(&point)
+    }
+}
+
+const fn plugin(
+    name: &'static str,
+    weight: i32,
+    id: Option<PluginId>,
+    points: &'static [Point],
+) -> Plugin {
+    let kind = PluginKind::Default;
+    Plugin {
+        name,
+        weight,
+        points,
+        id,
+        kind,
+    }
+}
+
+const fn other(kind: PluginKind, plugin: Plugin) -> Plugin {
+    Plugin { kind, ..plugin }
+}
+
+use Point::{
+    Bind, Filter, Permit, PlacementGenerate, PlacementScore, PostFilter, PreBind, PreEnqueue,
+    PreFilter, PreScore, QueueSort, Reserve, Score,
+};
+
+/// All plugins, those of the default profile first and in its order.
+pub(super) static PLUGINS: [Plugin; 24] = [
+    plugin(
+        "SchedulingGates",
+        0,
+        Some(PluginId::SchedulingGates),
+        &[PreEnqueue],
+    ),
+    plugin("PrioritySort", 0, None, &[QueueSort]),
+    plugin(
+        "NodeUnschedulable",
+        0,
+        Some(PluginId::NodeUnschedulable),
+        &[Filter],
+    ),
+    plugin("NodeName", 0, Some(PluginId::NodeName), &[Filter]),
+    plugin(
+        "TaintToleration",
+        3,
+        Some(PluginId::TaintToleration),
+        &[Filter, PreScore, Score],
+    ),
+    plugin(
+        "NodeAffinity",
+        2,
+        Some(PluginId::NodeAffinity),
+        &[PreFilter, Filter, PreScore, Score],
+    ),
+    plugin(
+        "NodePorts",
+        0,
+        Some(PluginId::NodePorts),
+        &[PreFilter, Filter],
+    ),
+    plugin(
+        "NodeResourcesFit",
+        1,
+        Some(PluginId::NodeResourcesFit),
+        &[PreFilter, Filter, PreScore, Score],
+    ),
+    plugin(
+        "VolumeRestrictions",
+        0,
+        Some(PluginId::VolumeRestrictions),
+        &[PreFilter, Filter],
+    ),
+    plugin(
+        "NodeVolumeLimits",
+        0,
+        Some(PluginId::NodeVolumeLimits),
+        &[PreFilter, Filter],
+    ),
+    plugin(
+        "VolumeBinding",
+        0,
+        Some(PluginId::VolumeBinding),
+        &[PreFilter, Filter, Reserve, PreBind, PreScore, Score],
+    ),
+    plugin(
+        "VolumeZone",
+        0,
+        Some(PluginId::VolumeZone),
+        &[PreFilter, Filter],
+    ),
+    plugin(
+        "PodTopologySpread",
+        2,
+        Some(PluginId::PodTopologySpread),
+        &[PreFilter, Filter, PreScore, Score],
+    ),
+    plugin(
+        "InterPodAffinity",
+        2,
+        Some(PluginId::InterPodAffinity),
+        &[PreFilter, Filter, PreScore, Score],
+    ),
+    plugin(
+        "DynamicResources",
+        2,
+        Some(PluginId::DynamicResources),
+        &[
+            PreEnqueue, PreFilter, Filter, PostFilter, Reserve, PreBind, Score,
+        ],
+    ),
+    plugin("DefaultPreemption", 0, None, &[PreEnqueue, PostFilter]),
+    plugin(
+        "NodeResourcesBalancedAllocation",
+        1,
+        Some(PluginId::NodeResourcesBalancedAllocation),
+        &[PreScore, Score],
+    ),
+    plugin("ImageLocality", 1, Some(PluginId::ImageLocality), &[Score]),
+    plugin("DefaultBinder", 0, None, &[Bind]),
+    plugin(
+        "NodeDeclaredFeatures",
+        0,
+        Some(PluginId::NodeDeclaredFeatures),
+        &[PreFilter, Filter],
+    ),
+    other(
+        PluginKind::Legacy,
+        plugin(
+            "SelectorSpread",
+            1,
+            Some(PluginId::SelectorSpread),
+            &[PreScore, Score],
+        ),
+    ),
+    other(
+        PluginKind::Missing,
+        plugin("GangScheduling", 0, None, &[PreEnqueue, Reserve, Permit]),
+    ),
+    other(
+        PluginKind::Missing,
+        plugin("TopologyPlacementGenerator", 0, None, &[PlacementGenerate]),
+    ),
+    other(
+        PluginKind::Missing,
+        plugin("PodGroupPodsCount", 1, None, &[PlacementScore]),
+    ),
+];
+
+/// The plugin of this name.
+pub(super) fn find(name: &str) -> Option<&'static Plugin> {
+    PLUGINS.iter().find(|plugin| plugin.name == name)
+}
+
+/// The names that a user may write.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    let known = PLUGINS
+        .iter()
+        .filter(|plugin| plugin.kind != PluginKind::Missing);
+    known.map(|plugin| plugin.name)
+}
