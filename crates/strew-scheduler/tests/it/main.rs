@@ -3,4 +3,5 @@
 mod exhaustive;
 mod explain;
 mod properties;
+mod reasons;
 mod world;
