@@ -14,10 +14,6 @@ const LONGER: &[(&str, &str)] = &[
         "one writer for every table that a fact changes; split along facts, nodes and pods, when it grows again",
     ),
     (
-        "crates/strew-scheduler/src/explain/what_if.rs",
-        "every kind of change that is tried stands in one list; its seam is between finding changes and verifying them",
-    ),
-    (
         "crates/strew/src/explain_text/tests.rs",
         "what a person reads, in full: a picture and its text for each kind of answer",
     ),
