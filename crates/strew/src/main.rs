@@ -2,8 +2,8 @@
 //!
 //! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
 //! (what there is), [`load`] (objects, admitted), [`world`] (the cluster of them), [`deploy`] (pods onto nodes),
-//! [`simulation`], [`spread`] and [`usage`] (the result as values), [`report`] (for programs), [`text`] (for people),
-//! [`simulate`] and [`explain`] (the commands), [`explain_output`], [`terminal`], [`failure`].
+//! [`simulation`], [`spread`] and [`usage`] (the result as values, in [`natural_order`]), [`report`] (for programs),
+//! [`text`] (for people), [`simulate`] and [`explain`] (the commands), [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
 mod deploy;

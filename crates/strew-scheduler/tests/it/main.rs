@@ -4,4 +4,5 @@ mod exhaustive;
 mod explain;
 mod preemption;
 mod properties;
+mod reasons;
 mod world;

@@ -49,6 +49,10 @@ impl Loader<'_> {
         judge: &mut Judge<'_>,
         follows: impl Fn(&FieldError) -> bool,
     ) {
+        if self.is_full() {
+            self.leaves_out = true;
+            return;
+        }
         let label = located.object.label();
         // What a later step says of a place is mostly what an earlier one said in other words.
         for step in [Judge::admission, Judge::facts, Judge::template] {

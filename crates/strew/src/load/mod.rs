@@ -57,6 +57,8 @@ pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Fail
         file_pods: Vec::new(),
         expandable: Vec::new(),
         skipped: BTreeMap::new(),
+        n_refused: 0,
+        leaves_out: false,
     };
     // A pod that names a broken class names one that is there.
     let broken = reading.broken.iter().map(|broken| &broken.located);
@@ -82,6 +84,7 @@ pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Fail
     }
     if loader.has_errors() {
         loader.judge(sources, &context);
+        loader.say_left_out();
     }
     let loaded = (!loader.has_errors()).then_some(loader.loaded);
     Ok(Load {
@@ -100,7 +103,14 @@ struct Loader<'a> {
     expandable: Vec<(usize, KubeObject, Origin)>,
     /// Kinds that strew does not model, counted.
     skipped: BTreeMap<String, usize>,
+    /// Broken rules of the API server that were told.
+    n_refused: usize,
+    /// Not every problem is in the list.
+    leaves_out: bool,
 }
+
+/// Broken rules told in one run; each costs its place, and nobody reads so many.
+const REFUSED_MAX: usize = 1000;
 
 impl Loader<'_> {
     fn has_errors(&self) -> bool {
@@ -154,8 +164,27 @@ impl Loader<'_> {
         }
     }
 
+    fn is_full(&self) -> bool {
+        self.n_refused >= REFUSED_MAX
+    }
+
+    /// Says that not all was said, unless the reader did.
+    fn say_left_out(&mut self) {
+        const TOO_MANY: &str = "too-many";
+        let is_said = self.diagnostics.iter().any(|d| d.code == TOO_MANY);
+        if self.leaves_out && !is_said {
+            let message = "there are more problems, which are not listed";
+            self.diagnostics.push(Diagnostic::error(TOO_MANY, message));
+        }
+    }
+
     fn refuse(&mut self, errors: Vec<FieldError>, label: &str, origin: &Origin) {
         for error in errors {
+            if self.is_full() {
+                self.leaves_out = true;
+                return;
+            }
+            self.n_refused += 1;
             let place = self.locator.place(origin, &error.path);
             let diagnostic = Diagnostic::from_field_error(&error, label, place);
             self.diagnostics.push(diagnostic);

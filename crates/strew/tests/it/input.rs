@@ -131,6 +131,23 @@ spec:
     assert!(text.contains("<stdin>:11:60"), "{text}");
 }
 
+/// Nobody reads more, and each costs its place in the file.
+#[test]
+fn a_thousand_errors_are_enough() {
+    let pod = |n: usize| {
+        format!("apiVersion: v1\nkind: Pod\nmetadata: {{name: p{n}}}\nspec: {{containers: []}}\n")
+    };
+    let manifest: Vec<String> = (0..1100).map(pod).collect();
+    let run = strew("simulate - --nodes 1 -o json")
+        .stdin(manifest.join("---\n"))
+        .assert()
+        .code(2);
+    let list = json(&run);
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), 1001);
+    assert_eq!(items[1000]["code"], "too-many");
+}
+
 /// Of a field that was only misspelt, or has a value of another type, nothing more is said.
 #[test]
 fn one_mistake_is_one_error() {

@@ -167,3 +167,27 @@ fn deployment(name: &str, namespace: &str, replicas: usize) -> String {
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {{name: {name}, namespace: {namespace}}}\nspec:\n  replicas: {replicas}\n  selector: {{matchLabels: {{app: {name}}}}}\n  template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec: {{containers: [{{name: c, image: i}}]}}\n---\n"
     )
 }
+
+/// Whose choices were made is asked for, and told to programs and in the next command.
+#[test]
+fn whose_choices_were_made_is_shown() {
+    for compat in ["1.36", "strew"] {
+        let run = strew(&format!(
+            "simulate examples/tight.yaml --compat {compat} -o json"
+        ));
+        assert_eq!(json(&run.assert().code(1))["compat"], compat);
+    }
+    let run = strew("simulate examples/tight.yaml --compat strew")
+        .assert()
+        .code(1);
+    let text = stdout(&run);
+    assert!(
+        text.contains("examples/tight.yaml --compat strew"),
+        "{text}"
+    );
+    let run = strew("simulate examples/tight.yaml --compat 1.35")
+        .assert()
+        .code(2);
+    let text = stderr(&run);
+    assert!(text.contains("1.36") && text.contains("strew"), "{text}");
+}

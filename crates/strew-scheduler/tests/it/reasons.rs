@@ -1,0 +1,476 @@
+//! Every reason that a node is refused for, met in a case made for it, in kube-scheduler's words.
+//!
+//! Source: spec/scheduler §2.9, §3.
+
+use std::collections::BTreeSet;
+
+use strew_cluster::{AffinityTerm, Cluster, NodeFact, PodFact, Policy, SpreadConstraint};
+use strew_cluster::{HostPort, PodHistory, PodSpec, Unsupported};
+use strew_model::{
+    Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator,
+    Resources, Selector, Symbol, Taint, well_known,
+};
+use strew_scheduler::{
+    AddedAffinity, Compat, Decision, DefaultConstraints, Engine, Profile, Reason, Unfit,
+};
+
+/// All but `OtherNodeName`: a pod that names its node is never in the queue.
+const MET: [&str; 18] = [
+    "AddedAffinity",
+    "ConflictingNames",
+    "Cordoned",
+    "Cpu",
+    "EphemeralStorage",
+    "ExistingAntiAffinity",
+    "Memory",
+    "MissingTopologyLabel",
+    "NarrowedOut",
+    "NodeAffinity",
+    "PodAffinity",
+    "PodAntiAffinity",
+    "Ports",
+    "Scalar",
+    "Skew",
+    "TooManyPods",
+    "Unsupported",
+    "UntoleratedTaint",
+];
+
+/// A new variant has no name here until it has a case below.
+fn variant(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::Cordoned => "Cordoned",
+        Reason::OtherNodeName => "OtherNodeName",
+        Reason::UntoleratedTaint => "UntoleratedTaint",
+        Reason::NodeAffinity => "NodeAffinity",
+        Reason::AddedAffinity => "AddedAffinity",
+        Reason::ConflictingNames => "ConflictingNames",
+        Reason::NarrowedOut(_) => "NarrowedOut",
+        Reason::Ports => "Ports",
+        Reason::TooManyPods => "TooManyPods",
+        Reason::Cpu => "Cpu",
+        Reason::Memory => "Memory",
+        Reason::EphemeralStorage => "EphemeralStorage",
+        Reason::Scalar(_) => "Scalar",
+        Reason::Skew => "Skew",
+        Reason::MissingTopologyLabel => "MissingTopologyLabel",
+        Reason::PodAffinity => "PodAffinity",
+        Reason::PodAntiAffinity => "PodAntiAffinity",
+        Reason::ExistingAntiAffinity => "ExistingAntiAffinity",
+        Reason::Unsupported(_) => "Unsupported",
+    }
+}
+
+/// Makes a cluster of the node `a1`, and what else a case needs; gives the pod that is refused.
+type Make = fn(&mut Scene) -> PodFact;
+
+#[test]
+fn every_reason_is_met_in_its_own_words() {
+    let cases: [(Make, &str); 18] = [
+        (
+            cordoned,
+            "0/1 nodes are available: 1 node(s) were unschedulable.",
+        ),
+        (
+            tainted,
+            "0/1 nodes are available: 1 node(s) had untolerated taint(s).",
+        ),
+        (
+            node_affinity,
+            "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.",
+        ),
+        (
+            added_affinity,
+            "0/1 nodes are available: 1 node(s) didn't match scheduler-enforced node affinity.",
+        ),
+        (
+            conflicting_names,
+            "0/1 nodes are available: pod affinity terms conflict.",
+        ),
+        (
+            narrowed_out,
+            "0/2 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable.",
+        ),
+        (
+            ports,
+            "0/1 nodes are available: 1 node(s) didn't have free ports for the requested pod ports.",
+        ),
+        (too_many_pods, "0/1 nodes are available: 1 Too many pods."),
+        (cpu, "0/1 nodes are available: 1 Insufficient cpu."),
+        (memory, "0/1 nodes are available: 1 Insufficient memory."),
+        (
+            ephemeral_storage,
+            "0/1 nodes are available: 1 Insufficient ephemeral-storage.",
+        ),
+        (
+            scalar,
+            "0/1 nodes are available: 1 Insufficient nvidia.com/gpu.",
+        ),
+        (
+            skew,
+            "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints.",
+        ),
+        (
+            missing_topology_label,
+            "0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label).",
+        ),
+        (
+            pod_affinity,
+            "0/1 nodes are available: 1 node(s) didn't match pod affinity rules.",
+        ),
+        (
+            pod_anti_affinity,
+            "0/1 nodes are available: 1 node(s) didn't match pod anti-affinity rules.",
+        ),
+        (
+            existing_anti_affinity,
+            "0/1 nodes are available: 1 node(s) didn't satisfy existing pods anti-affinity rules.",
+        ),
+        (
+            unsupported,
+            "0/1 nodes are available: strew does not implement what this pod needs: volume \"data\" uses \
+             persistentvolumeclaim \"data-0\".",
+        ),
+    ];
+    let mut met = BTreeSet::new();
+    for (make, sentence) in cases {
+        let mut scene = Scene::new();
+        let fact = make(&mut scene);
+        let Scene {
+            mut cluster,
+            profile,
+        } = scene;
+        let pod = cluster.set_pod(fact);
+        let Decision::Unfit(unfit) = Engine::new(profile).decide(&mut cluster, pod) else {
+            panic!("placed, for all of: {sentence}");
+        };
+        assert_eq!(
+            unfit.message(cluster.nodes_present(), &cluster.names),
+            sentence
+        );
+        match &*unfit {
+            Unfit::NoNodes => {}
+            Unfit::PreFilter(refusal) => met.extend(refusal.reasons.iter().map(variant)),
+            Unfit::EveryNode(refusals) => {
+                let reasons = refusals.iter().flat_map(|(_, refusal)| &refusal.reasons);
+                met.extend(reasons.map(variant));
+            }
+        }
+    }
+    assert_eq!(met.into_iter().collect::<Vec<_>>(), MET);
+}
+
+/// kube-scheduler reads the match label keys of default constraints, and drops them (kubernetes#129198).
+#[test]
+fn match_label_keys_of_defaults_hold_for_strew_only() {
+    for (compat, n_feasible) in [(Compat::V1_36, 1), (Compat::Strew, 2)] {
+        let mut scene = Scene::new();
+        scene.node("a1", |_| {});
+        let b = scene.name("b");
+        scene.node("b1", |node| {
+            node.labels = node.labels.with([(well_known::ZONE, b)])
+        });
+        let (app, web, rev) = (scene.name("app"), scene.name("web"), scene.name("rev"));
+        let (old, new) = (scene.name("1"), scene.name("2"));
+        let of_web = Labels::new(vec![(app, web)]);
+        scene
+            .cluster
+            .set_service(well_known::DEFAULT_NAMESPACE, web, Some(of_web.clone()));
+        let by_zone = SpreadConstraint {
+            match_label_keys: [rev].into(),
+            selector: Selector::Nothing,
+            ..scene.constraint(well_known::ZONE)
+        };
+        scene.profile.default_constraints = DefaultConstraints::List(vec![by_zone]);
+        scene.profile.compat = compat;
+        let mut before = scene.pod("web-1", PodSpec::default());
+        before.labels = of_web.with([(rev, old)]);
+        before.node = Some(scene.name("a1"));
+        scene.cluster.set_pod(before);
+        let mut fact = scene.pod("web-2", PodSpec::default());
+        fact.labels = of_web.with([(rev, new)]);
+        let pod = scene.cluster.set_pod(fact);
+        let mut engine = Engine::new(scene.profile);
+        let evaluation = engine.evaluate(&mut scene.cluster, pod);
+        // The old revision's pod in zone a counts only where its revision does not matter.
+        assert_eq!(evaluation.feasible.len(), n_feasible, "{compat:?}");
+    }
+}
+
+fn cordoned(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |node| node.unschedulable = true);
+    scene.pod("web", PodSpec::default())
+}
+
+fn tainted(scene: &mut Scene) -> PodFact {
+    let key = scene.name("dedicated");
+    let taint = Taint {
+        key,
+        value: well_known::EMPTY,
+        effect: Effect::NoSchedule,
+    };
+    scene.node("a1", |node| node.taints = [taint].into());
+    scene.pod("web", PodSpec::default())
+}
+
+fn node_affinity(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let pair = (scene.name("disk"), scene.name("ssd"));
+    let mut spec = PodSpec::default();
+    spec.node_affinity.node_selector = Labels::new(vec![pair]);
+    scene.pod("web", spec)
+}
+
+fn added_affinity(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let (key, value) = (scene.name("disk"), scene.name("ssd"));
+    let expression = NodeExpression {
+        key,
+        operator: NodeOperator::Label(Operator::In([value].into())),
+    };
+    scene.profile.added_affinity = AddedAffinity {
+        required: Some(vec![NodeSelectorTerm::AllOf {
+            expressions: [expression].into(),
+            fields: Box::default(),
+        }]),
+        preferred: Vec::new(),
+    };
+    scene.pod("web", PodSpec::default())
+}
+
+fn conflicting_names(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let names = [scene.name("a1"), scene.name("b1")];
+    let spec = named(&names);
+    scene.pod("web", spec)
+}
+
+fn narrowed_out(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |node| node.unschedulable = true);
+    scene.node("b1", |_| {});
+    let names = [scene.name("a1")];
+    let spec = named(&names);
+    scene.pod("web", spec)
+}
+
+/// Onto the node that has all of these names.
+fn named(names: &[Symbol]) -> PodSpec {
+    let mut spec = PodSpec::default();
+    let fields = names.iter().map(|&name| FieldMatch { name, is_in: true });
+    spec.node_affinity.terms = Some(
+        [NodeSelectorTerm::AllOf {
+            expressions: Box::default(),
+            fields: fields.collect(),
+        }]
+        .into(),
+    );
+    spec
+}
+
+fn ports(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let port = HostPort {
+        ip: scene.name("0.0.0.0"),
+        any_ip: true,
+        protocol: scene.name("TCP"),
+        port: 80,
+    };
+    let spec = PodSpec {
+        host_ports: [port].into(),
+        ..PodSpec::default()
+    };
+    scene.bound("web-1", spec.clone());
+    scene.pod("web-2", spec)
+}
+
+fn too_many_pods(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |node| node.pods_max = 1);
+    scene.bound("web-1", PodSpec::default());
+    scene.pod("web-2", PodSpec::default())
+}
+
+fn cpu(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    scene.asking(Resources::of(4001, 0))
+}
+
+fn memory(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    scene.asking(Resources::of(0, 8001))
+}
+
+fn ephemeral_storage(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let mut requests = Resources::default();
+    requests.ephemeral_storage = 1;
+    scene.asking(requests)
+}
+
+fn scalar(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let gpu = scene.name("nvidia.com/gpu");
+    let mut requests = Resources::default();
+    requests.set_scalar(gpu, 1);
+    scene.asking(requests)
+}
+
+fn skew(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    scene.bound("web-1", PodSpec::default());
+    let constraint = SpreadConstraint {
+        min_domains: Some(2),
+        ..scene.constraint(well_known::ZONE)
+    };
+    scene.pod(
+        "web-2",
+        PodSpec {
+            spread: [constraint].into(),
+            ..PodSpec::default()
+        },
+    )
+}
+
+fn missing_topology_label(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let rack = scene.name("rack");
+    let constraint = scene.constraint(rack);
+    scene.pod(
+        "web",
+        PodSpec {
+            spread: [constraint].into(),
+            ..PodSpec::default()
+        },
+    )
+}
+
+fn pod_affinity(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let db = scene.name("db");
+    let mut spec = PodSpec::default();
+    spec.affinity.required = [scene.term(db)].into();
+    scene.pod("web", spec)
+}
+
+fn pod_anti_affinity(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    scene.bound("web-1", PodSpec::default());
+    let web = scene.name("web");
+    let mut spec = PodSpec::default();
+    spec.affinity.required_anti = [scene.term(web)].into();
+    scene.pod("web-2", spec)
+}
+
+fn existing_anti_affinity(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let web = scene.name("web");
+    let mut spec = PodSpec::default();
+    spec.affinity.required_anti = [scene.term(web)].into();
+    scene.bound("web-1", spec);
+    scene.pod("web-2", PodSpec::default())
+}
+
+fn unsupported(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |_| {});
+    let claim = Unsupported::Claim(scene.name("data"), scene.name("data-0"));
+    scene.pod(
+        "web",
+        PodSpec {
+            unsupported: [claim].into(),
+            ..PodSpec::default()
+        },
+    )
+}
+
+/// A cluster, and who decides in it.
+struct Scene {
+    cluster: Cluster,
+    profile: Profile,
+}
+
+impl Scene {
+    fn new() -> Self {
+        Self {
+            cluster: Cluster::new(),
+            profile: Profile::default(),
+        }
+    }
+
+    fn name(&mut self, text: &str) -> Symbol {
+        self.cluster.names.intern(text)
+    }
+
+    /// A node of zone a with 4 CPUs, 8000 bytes and room for ten pods, changed.
+    fn node(&mut self, name: &str, change: impl FnOnce(&mut NodeFact)) {
+        let (name, zone) = (self.name(name), self.name("a"));
+        let labels = vec![(well_known::HOSTNAME, name), (well_known::ZONE, zone)];
+        let mut fact = NodeFact {
+            name,
+            labels: Labels::new(labels),
+            taints: Box::default(),
+            unschedulable: false,
+            allocatable: Resources::of(4000, 8000),
+            pods_max: 10,
+            images: Box::default(),
+        };
+        change(&mut fact);
+        self.cluster.set_node(fact);
+    }
+
+    /// A pod with the label app=web.
+    fn pod(&mut self, name: &str, spec: PodSpec) -> PodFact {
+        let label = (self.name("app"), self.name("web"));
+        PodFact {
+            uid: name.into(),
+            name: name.into(),
+            namespace: well_known::DEFAULT_NAMESPACE,
+            labels: Labels::new(vec![label]),
+            owner: None,
+            terminating: false,
+            node: None,
+            spec,
+            history: PodHistory::default(),
+        }
+    }
+
+    fn asking(&mut self, requests: Resources) -> PodFact {
+        self.pod(
+            "web",
+            PodSpec {
+                requests,
+                ..PodSpec::default()
+            },
+        )
+    }
+
+    /// A pod on node a1.
+    fn bound(&mut self, name: &str, spec: PodSpec) {
+        let mut fact = self.pod(name, spec);
+        fact.node = Some(self.name("a1"));
+        self.cluster.set_pod(fact);
+    }
+
+    fn constraint(&mut self, key: Symbol) -> SpreadConstraint {
+        let label = (self.name("app"), self.name("web"));
+        SpreadConstraint {
+            max_skew: 1,
+            key,
+            hard: true,
+            selector: Selector::of_labels([label]),
+            min_domains: None,
+            node_affinity_policy: Policy::Honor,
+            node_taints_policy: Policy::Ignore,
+            match_label_keys: Box::default(),
+        }
+    }
+
+    /// Pods of an app in the same zone.
+    fn term(&mut self, app: Symbol) -> AffinityTerm {
+        let key = self.name("app");
+        AffinityTerm {
+            key: well_known::ZONE,
+            selector: Selector::of_labels([(key, app)]),
+            namespaces: Box::default(),
+            namespace_selector: Selector::Nothing,
+        }
+    }
+}
