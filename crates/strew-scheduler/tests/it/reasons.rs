@@ -15,7 +15,7 @@ use strew_scheduler::{
 };
 
 /// All but `OtherNodeName`: a pod that names its node is never in the queue.
-const MET: [&str; 18] = [
+const MET: [&str; 19] = [
     "AddedAffinity",
     "ConflictingNames",
     "Cordoned",
@@ -25,6 +25,7 @@ const MET: [&str; 18] = [
     "Memory",
     "MissingTopologyLabel",
     "NarrowedOut",
+    "NarrowedOutBeside",
     "NodeAffinity",
     "PodAffinity",
     "PodAntiAffinity",
@@ -46,6 +47,7 @@ fn variant(reason: &Reason) -> &'static str {
         Reason::AddedAffinity => "AddedAffinity",
         Reason::ConflictingNames => "ConflictingNames",
         Reason::NarrowedOut(_) => "NarrowedOut",
+        Reason::NarrowedOutBeside(..) => "NarrowedOutBeside",
         Reason::Ports => "Ports",
         Reason::TooManyPods => "TooManyPods",
         Reason::Cpu => "Cpu",
@@ -66,7 +68,7 @@ type Make = fn(&mut Scene) -> PodFact;
 
 #[test]
 fn every_reason_is_met_in_its_own_words() {
-    let cases: [(Make, &str); 18] = [
+    let cases: [(Make, &str); 19] = [
         (
             cordoned,
             "0/1 nodes are available: 1 node(s) were unschedulable.",
@@ -90,6 +92,11 @@ fn every_reason_is_met_in_its_own_words() {
         (
             narrowed_out,
             "0/2 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable.",
+        ),
+        (
+            narrowed_out_beside,
+            "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity NodeUnschedulable], \
+             2 node(s) were unschedulable.",
         ),
         (
             ports,
@@ -251,6 +258,17 @@ fn narrowed_out(scene: &mut Scene) -> PodFact {
     let names = [scene.name("a1")];
     let spec = named(&names);
     scene.pod("web", spec)
+}
+
+/// The node that the pod was nominated to is tried first, in vain: the plugin that refused it is named, too.
+fn narrowed_out_beside(scene: &mut Scene) -> PodFact {
+    scene.node("a1", |node| node.unschedulable = true);
+    scene.node("b1", |node| node.unschedulable = true);
+    scene.node("c1", |_| {});
+    let names = [scene.name("a1")];
+    let mut pod = scene.pod("web", named(&names));
+    pod.history.nominated = Some(scene.name("b1"));
+    pod
 }
 
 /// Onto the node that has all of these names.

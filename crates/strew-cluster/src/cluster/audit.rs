@@ -1,0 +1,98 @@
+//! The costly recount of all that is kept incrementally.
+
+use strew_spread::Tally;
+
+use super::{Cluster, NodeIdx, NodeRow};
+use crate::census::{Census, CensusId, Censuses, Weighing};
+use crate::eligibility::EligibleNodes;
+
+impl Cluster {
+    /// Recounts everything that is kept incrementally.
+    ///
+    /// # Errors
+    /// The first thing that is not as a recount has it, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut pods_on = 0;
+        for (i, row) in self.nodes.iter().enumerate() {
+            let mut fresh = NodeRow::new(row.name);
+            for &pod in &row.pods {
+                if self.pod(pod).node != Some(NodeIdx::from(i)) {
+                    return Err(format!(
+                        "pod {} is listed on a node that it is not on",
+                        self.pod(pod).name
+                    ));
+                }
+                fresh.account(self.spec_of(pod), 1);
+            }
+            pods_on += row.pods.len();
+            let name = self.names.text(row.name);
+            let mut left = row.used.clone();
+            left.add(&fresh.used, -1);
+            if !left.is_zero() || fresh.used_scored != row.used_scored {
+                return Err(format!(
+                    "node {name}: used {:?}, recounted {:?}",
+                    row.used, fresh.used
+                ));
+            }
+        }
+        if pods_on != self.pods().filter(|(_, p)| p.node.is_some()).count() {
+            return Err("the nodes' lists and the pods' nodes differ in number".to_owned());
+        }
+        self.censuses
+            .iter()
+            .try_for_each(|(id, census)| self.audit_census(id, census))
+    }
+
+    fn audit_census(&self, id: CensusId, census: &Census) -> Result<(), String> {
+        let weighing = Weighing {
+            tables: &self.tables,
+            namespaces: &self.namespaces,
+        };
+        let mut per_node = vec![0; self.nodes.len()];
+        for (_, pod) in self.pods() {
+            let weight = weighing.weigh(census.key(), self.tables.class(pod.class));
+            if let (Some(node), Some(count)) = (pod.node, weight) {
+                per_node[node.index()] += count;
+            }
+        }
+        if per_node != census.per_node() {
+            return Err(format!(
+                "census {:?}: kept {:?}, recounted {per_node:?}",
+                census.key(),
+                census.per_node()
+            ));
+        }
+        for derived in census.tallies() {
+            let mut fresh = Censuses::new(usize::MAX);
+            let copy = fresh.start(census.key().clone(), 0);
+            fresh.adopt(copy, per_node.clone());
+            let place = fresh.tally(copy, derived.key, &self.eligible_afresh(), &self.topology);
+            let fresh = &fresh.tally_of(place).tally;
+            if !same_tally(fresh, &derived.tally) {
+                return Err(format!(
+                    "tally {id:?} {:?}: kept {:?}, recounted {fresh:?}",
+                    derived.key, derived.tally
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn eligible_afresh(&self) -> EligibleNodes {
+        let mut eligible = self.eligible.clone();
+        for (i, row) in self.nodes.iter().enumerate() {
+            eligible.refresh(NodeIdx::from(i), row, &self.tables, &self.names);
+        }
+        eligible
+    }
+}
+
+/// Equal counts of equal domains; a tally may or may not have met domains that hold nothing.
+fn same_tally(a: &Tally, b: &Tally) -> bool {
+    let domains = a.counts().len().max(b.counts().len()) as u32;
+    let same = |d| {
+        let d = strew_spread::DomainIdx(d);
+        a.count(d) == b.count(d) && a.exists(d) == b.exists(d)
+    };
+    (0..domains).all(same) && a.minimum() == b.minimum() && a.maximum() == b.maximum()
+}

@@ -1,0 +1,135 @@
+//! What is counted: columns, eligibility, censuses and tallies, made when a decision first asks for them.
+
+use fixedbitset::FixedBitSet;
+use strew_model::Symbol;
+use strew_spread::Tally;
+
+use super::Cluster;
+use crate::census::{Census, CensusId, CensusKey, TallyId, TallyKey, Weighing};
+use crate::class::{AffinityId, ClassId};
+use crate::eligibility::{Eligibility, EligibilityId};
+use crate::topology::KeyId;
+
+impl Cluster {
+    /// The column of a topology key, made now if it is new.
+    pub fn ensure_column(&mut self, key: Symbol) -> KeyId {
+        let rows = self
+            .nodes
+            .iter()
+            .map(|n| n.fact.as_ref().map(|f| &f.labels));
+        self.topology.ensure(key, rows)
+    }
+
+    /// The nodes that a rule admits, asked now if it is new.
+    pub fn ensure_eligibility(&mut self, rule: Eligibility) -> EligibilityId {
+        if let Some(id) = self.eligible.find(&rule) {
+            return id;
+        }
+        let mut nodes = FixedBitSet::with_capacity(self.nodes.len());
+        for (i, row) in self.nodes.iter().enumerate() {
+            nodes.set(i, rule.admits(row, &self.tables, &self.names));
+        }
+        self.eligible.add(rule, nodes)
+    }
+
+    /// A census, counted now if it is new. Ids of before an eviction are no longer good: see [`evicted`](Self::evicted).
+    pub fn ensure_census(&mut self, key: CensusKey) -> CensusId {
+        if let Some(id) = self.censuses.find(&key) {
+            return id;
+        }
+        let mut counted: Vec<(ClassId, i32)> = Vec::new();
+        let weighing = Weighing {
+            tables: &self.tables,
+            namespaces: &self.namespaces,
+        };
+        for (id, class) in self.tables.classes() {
+            counted.extend(weighing.weigh(&key, class).map(|count| (id, count)));
+        }
+        let census = self.censuses.start(key, self.nodes.len());
+        for (class, count) in counted {
+            let class = self.tables.class_mut(class);
+            class.counted_in.push((census, count));
+            self.censuses.count_initial(census, &class.members, count);
+        }
+        let mut dropped = Vec::new();
+        self.censuses.evict(&mut dropped);
+        self.forget_censuses(&dropped);
+        census
+    }
+
+    /// Whether a pod of a class matches all required terms of an affinity of its own.
+    pub fn finds_itself(&self, affinity: AffinityId, class: ClassId) -> bool {
+        let class = self.tables.class(class);
+        let weighing = Weighing {
+            tables: &self.tables,
+            namespaces: &self.namespaces,
+        };
+        let wanted = CensusKey::Wanted {
+            namespace: class.key.namespace,
+            affinity,
+        };
+        weighing.weigh(&wanted, class).is_some()
+    }
+
+    /// A tally of a census, derived now if it is new.
+    pub fn ensure_tally(&mut self, census: CensusId, key: TallyKey) -> TallyId {
+        self.censuses
+            .tally(census, key, &self.eligible, &self.topology)
+    }
+
+    /// A census.
+    ///
+    /// # Panics
+    /// If it was evicted meanwhile.
+    #[inline]
+    pub fn census(&self, id: CensusId) -> &Census {
+        self.censuses.get(id)
+    }
+
+    /// A tally.
+    ///
+    /// # Panics
+    /// If its census was evicted meanwhile.
+    #[inline]
+    pub fn tally(&self, id: TallyId) -> &Tally {
+        &self.censuses.tally_of(id).tally
+    }
+
+    /// Which nodes a tally counts.
+    pub fn tally_nodes(&self, id: TallyId) -> &FixedBitSet {
+        self.eligible
+            .nodes(self.censuses.tally_of(id).key.eligibility)
+    }
+
+    /// Notes that a census is in use, so that it is not the next to be evicted.
+    #[inline]
+    pub fn touch_census(&mut self, id: CensusId) {
+        self.censuses.touch(id);
+    }
+
+    /// Censuses asked for from now on are not evicted before the next call: all that one decision needs stays.
+    pub fn pin_censuses(&mut self) {
+        self.censuses.pin_from_now();
+    }
+
+    /// How many censuses were evicted so far: ids are good while this stays the same.
+    pub fn evicted(&self) -> u64 {
+        self.censuses.evicted()
+    }
+
+    /// What censuses may take together. The default is 64 MiB.
+    pub fn set_census_bytes_max(&mut self, bytes_max: usize) {
+        self.censuses.set_bytes_max(bytes_max);
+    }
+
+    pub(super) fn forget_censuses(&mut self, dropped: &[CensusId]) {
+        if dropped.is_empty() {
+            return;
+        }
+        for class in self.tables.classes_mut() {
+            class
+                .counted_in
+                .retain(|(census, _)| !dropped.contains(census));
+        }
+    }
+}

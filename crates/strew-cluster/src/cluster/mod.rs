@@ -1,0 +1,260 @@
+//! The tables of nodes and pods, and what every fact changes in them.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use strew_model::{Interner, Labels, Selector, Symbol, index_type};
+
+use crate::census::{CensusKey, Censuses};
+use crate::changes::ChangeLog;
+use crate::class::{ClassId, ClassTables, PodClass};
+use crate::eligibility::EligibleNodes;
+use crate::fact::PodHistory;
+use crate::images::Images;
+use crate::node_order::NodeOrder;
+use crate::owners::{OwnerRef, Owners};
+use crate::pod_spec::PodSpec;
+use crate::topology::{KeyId, Topology, TopologyColumn};
+
+mod audit;
+mod counts;
+mod nodes;
+mod pods;
+mod row;
+
+pub use row::NodeRow;
+
+index_type! {
+    /// A row of the table of nodes.
+    pub struct NodeIdx;
+}
+index_type! {
+    /// A row of the table of pods.
+    pub struct PodIdx;
+}
+/// A pod that has not finished.
+#[derive(Debug, Clone)]
+pub struct PodRow {
+    /// What identifies it.
+    pub uid: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its class.
+    pub class: ClassId,
+    /// The node that it is bound to, or assumed on.
+    pub node: Option<NodeIdx>,
+    /// What has become of it.
+    pub history: PodHistory,
+    /// Its place among the members of its class, while it is on a node.
+    member: u32,
+}
+
+/// How many changes of nodes a cache may miss before it must start afresh.
+const CHANGES_REMEMBERED: usize = 8192;
+
+/// What censuses and their tallies may take together.
+const CENSUS_BYTES_MAX: usize = 64 << 20;
+
+/// All nodes and pods, and what is counted of them.
+///
+/// Facts come in any order: a pod may name a node that is not known yet, and count as soon as the node appears.
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// The strings of all facts.
+    pub names: Interner,
+    nodes: Vec<NodeRow>,
+    node_by_name: FxHashMap<Symbol, NodeIdx>,
+    nodes_free: Vec<NodeIdx>,
+    nodes_present: usize,
+    order: NodeOrder,
+    topology: Topology,
+    images: Images,
+    owners: Owners,
+    namespaces: FxHashMap<Symbol, Labels>,
+    tables: ClassTables,
+    pods: Vec<Option<PodRow>>,
+    pods_free: Vec<PodIdx>,
+    pod_by_uid: FxHashMap<Arc<str>, PodIdx>,
+    censuses: Censuses,
+    eligible: EligibleNodes,
+    usage: ChangeLog,
+    structure: ChangeLog,
+}
+
+impl Default for Cluster {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+// === what is there ===
+
+impl Cluster {
+    /// An empty cluster.
+    pub fn new() -> Self {
+        Self {
+            names: Interner::new(),
+            nodes: Vec::new(),
+            node_by_name: FxHashMap::default(),
+            nodes_free: Vec::new(),
+            nodes_present: 0,
+            order: NodeOrder::default(),
+            topology: Topology::default(),
+            images: Images::default(),
+            owners: Owners::default(),
+            namespaces: FxHashMap::default(),
+            tables: ClassTables::default(),
+            pods: Vec::new(),
+            pods_free: Vec::new(),
+            pod_by_uid: FxHashMap::default(),
+            censuses: Censuses::new(CENSUS_BYTES_MAX),
+            eligible: EligibleNodes::default(),
+            usage: ChangeLog::new(CHANGES_REMEMBERED),
+            structure: ChangeLog::new(CHANGES_REMEMBERED),
+        }
+    }
+
+    /// A row of the table of nodes.
+    #[inline]
+    pub fn node(&self, node: NodeIdx) -> &NodeRow {
+        &self.nodes[node.index()]
+    }
+
+    /// How many rows the table of nodes has, those of unknown nodes included: the length of every column.
+    pub fn node_rows(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// How many nodes there are.
+    pub fn nodes_present(&self) -> usize {
+        self.nodes_present
+    }
+
+    /// A node by name, known or only named by pods.
+    pub fn find_node(&self, name: Symbol) -> Option<NodeIdx> {
+        self.node_by_name.get(&name).copied()
+    }
+
+    /// The nodes in the order in which kube-scheduler looks at them, as of the last [`refresh_order`](Self::refresh_order).
+    pub fn node_order(&self) -> &[NodeIdx] {
+        debug_assert!(
+            !self.order.is_stale(),
+            "a decision begins with refresh_order"
+        );
+        self.order.list()
+    }
+
+    /// A node's place in [`node_order`](Self::node_order), if it is there.
+    #[inline]
+    pub fn node_position(&self, node: NodeIdx) -> Option<usize> {
+        self.order.position(node)
+    }
+
+    /// Brings the order of nodes up to date; a decision begins with this.
+    pub fn refresh_order(&mut self) {
+        self.order.refresh();
+    }
+
+    /// A pod.
+    ///
+    /// # Panics
+    /// If the pod is gone.
+    #[inline]
+    pub fn pod(&self, pod: PodIdx) -> &PodRow {
+        self.pods[pod.index()]
+            .as_ref()
+            .expect("an index is used only while its pod is there")
+    }
+
+    /// A pod by uid.
+    pub fn find_pod(&self, uid: &str) -> Option<PodIdx> {
+        self.pod_by_uid.get(uid).copied()
+    }
+
+    /// All pods.
+    pub fn pods(&self) -> impl Iterator<Item = (PodIdx, &PodRow)> {
+        let rows = self.pods.iter().enumerate();
+        rows.filter_map(|(i, p)| Some((PodIdx::from(i), p.as_ref()?)))
+    }
+
+    /// Label sets, specs and classes.
+    pub fn tables(&self) -> &ClassTables {
+        &self.tables
+    }
+
+    /// The class of a pod.
+    #[inline]
+    pub fn class_of(&self, pod: PodIdx) -> &PodClass {
+        self.tables.class(self.pod(pod).class)
+    }
+
+    /// What a pod asks for.
+    pub fn spec_of(&self, pod: PodIdx) -> &PodSpec {
+        self.tables.spec(self.class_of(pod).key.spec)
+    }
+
+    /// The labels of a pod.
+    pub fn labels_of(&self, pod: PodIdx) -> &Labels {
+        self.tables.labels(self.class_of(pod).key.labels)
+    }
+
+    /// Services and controllers.
+    pub fn owners(&self) -> &Owners {
+        &self.owners
+    }
+
+    /// Images on nodes.
+    pub fn images(&self) -> &Images {
+        &self.images
+    }
+
+    /// Nodes whose pods changed.
+    pub fn usage_changes(&self) -> &ChangeLog {
+        &self.usage
+    }
+
+    /// Nodes that came, went or changed themselves.
+    pub fn structure_changes(&self) -> &ChangeLog {
+        &self.structure
+    }
+
+    /// Topology keys that were asked for.
+    pub fn column(&self, key: KeyId) -> &TopologyColumn {
+        self.topology.column(key)
+    }
+}
+// === facts about all else ===
+
+impl Cluster {
+    /// A Service is there with this selector; `None`: it is gone, or has none.
+    pub fn set_service(&mut self, namespace: Symbol, name: Symbol, selector: Option<Labels>) {
+        self.owners.set_service(namespace, name, selector);
+    }
+
+    /// A controller is there with this selector; `None`: it is gone.
+    pub fn set_controller(
+        &mut self,
+        namespace: Symbol,
+        owner: OwnerRef,
+        selector: Option<Selector>,
+    ) {
+        self.owners.set_controller(namespace, owner, selector);
+    }
+
+    /// A namespace is there with these labels; `None`: it is gone.
+    pub fn set_namespace(&mut self, name: Symbol, labels: Option<Labels>) {
+        match labels {
+            Some(labels) => self.namespaces.insert(name, labels),
+            None => self.namespaces.remove(&name),
+        };
+        // Only terms of pod affinity look at namespaces' labels; they are counted anew when asked for.
+        let mut dropped = Vec::new();
+        self.censuses
+            .drop_where(|key| !matches!(key, CensusKey::Spread { .. }), &mut dropped);
+        self.forget_censuses(&dropped);
+    }
+
+    /// The labels of a namespace, if it is known.
+    pub fn namespace_labels(&self, name: Symbol) -> Option<&Labels> {
+        self.namespaces.get(&name)
+    }
+}

@@ -1,0 +1,174 @@
+//! Facts about pods.
+
+use strew_model::{Labels, Symbol};
+
+use super::{Cluster, NodeIdx, PodIdx, PodRow};
+use crate::census::{CensusId, Weighing};
+use crate::class::{ClassId, ClassKey};
+use crate::fact::PodFact;
+use crate::pod_spec::PodSpec;
+
+impl Cluster {
+    /// A pod is there, and like this. Returns its row, which stays its row until it is removed.
+    pub fn set_pod(&mut self, fact: PodFact) -> PodIdx {
+        let (class, new) = self.tables.class_of(&fact);
+        if new {
+            self.enroll_class(class);
+        }
+        let node = fact.node.map(|name| self.node_slot(name));
+        if let Some(pod) = self.find_pod(&fact.uid) {
+            self.row_mut(pod).history = fact.history;
+            let row = self.pod(pod);
+            if (row.class, row.node) != (class, node) {
+                self.take_off(pod);
+                self.row_mut(pod).class = class;
+                self.put_on(pod, node);
+            }
+            return pod;
+        }
+        let row = PodRow {
+            uid: fact.uid.clone(),
+            name: fact.name,
+            class,
+            node: None,
+            history: fact.history,
+            member: 0,
+        };
+        let pod = match self.pods_free.pop() {
+            Some(pod) => {
+                self.pods[pod.index()] = Some(row);
+                pod
+            }
+            None => {
+                self.pods.push(Some(row));
+                PodIdx::from(self.pods.len() - 1)
+            }
+        };
+        self.pod_by_uid.insert(fact.uid, pod);
+        self.put_on(pod, node);
+        pod
+    }
+
+    /// A pod is gone, or has finished.
+    pub fn remove_pod(&mut self, uid: &str) {
+        let Some(pod) = self.pod_by_uid.remove(uid) else {
+            return;
+        };
+        let node = self.pod(pod).node;
+        self.take_off(pod);
+        self.pods[pod.index()] = None;
+        self.pods_free.push(pod);
+        if let Some(node) = node {
+            self.forget_if_empty(node);
+        }
+    }
+
+    /// Puts a pod on a node: assumed by a decision, or told by a fact.
+    pub fn bind(&mut self, pod: PodIdx, node: NodeIdx) {
+        self.take_off(pod);
+        self.put_on(pod, Some(node));
+    }
+
+    /// Takes a pod off its node.
+    pub fn unbind(&mut self, pod: PodIdx) {
+        self.take_off(pod);
+    }
+
+    /// Sets a pod's `status.nominatedNodeName`: preemption made room for it there, or (`None`) found nothing.
+    pub fn nominate(&mut self, pod: PodIdx, node: Option<Symbol>) {
+        self.row_mut(pod).history.nominated = node;
+    }
+
+    /// Gives a pod other labels.
+    pub fn relabel(&mut self, pod: PodIdx, labels: &Labels) {
+        let labels = self.tables.intern_labels(labels);
+        let key = ClassKey {
+            labels,
+            ..self.class_of(pod).key.clone()
+        };
+        self.reclass(pod, key);
+    }
+
+    /// Gives a pod another spec. For what-if questions: a real pod's spec hardly changes.
+    pub fn respec(&mut self, pod: PodIdx, spec: &PodSpec) {
+        let spec = self.tables.intern_spec(spec);
+        let key = ClassKey {
+            spec,
+            ..self.class_of(pod).key.clone()
+        };
+        self.reclass(pod, key);
+    }
+
+    fn reclass(&mut self, pod: PodIdx, key: ClassKey) {
+        let (class, new) = self.tables.intern_key(key);
+        if new {
+            self.enroll_class(class);
+        }
+        let node = self.pod(pod).node;
+        self.take_off(pod);
+        self.row_mut(pod).class = class;
+        self.put_on(pod, node);
+    }
+
+    fn row_mut(&mut self, pod: PodIdx) -> &mut PodRow {
+        self.pods[pod.index()]
+            .as_mut()
+            .expect("an index is used only while its pod is there")
+    }
+
+    fn put_on(&mut self, pod: PodIdx, node: Option<NodeIdx>) {
+        let Some(node) = node else {
+            return;
+        };
+        let class_id = self.pod(pod).class;
+        let class = self.tables.class_mut(class_id);
+        let member = class.members.len() as u32;
+        class.members.push((pod, node));
+        let row = self.row_mut(pod);
+        row.node = Some(node);
+        row.member = member;
+        self.nodes[node.index()].pods.push(pod);
+        self.account(class_id, node, 1);
+    }
+
+    fn take_off(&mut self, pod: PodIdx) {
+        let row = self.row_mut(pod);
+        let (class_id, member) = (row.class, row.member as usize);
+        let Some(node) = row.node.take() else {
+            return;
+        };
+        let class = self.tables.class_mut(class_id);
+        class.members.swap_remove(member);
+        if let Some(&(moved, _)) = class.members.get(member) {
+            self.row_mut(moved).member = member as u32;
+        }
+        self.nodes[node.index()].pods.retain(|&p| p != pod);
+        self.account(class_id, node, -1);
+    }
+
+    fn account(&mut self, class: ClassId, node: NodeIdx, times: i32) {
+        let class = self.tables.class(class);
+        let spec = self.tables.spec(class.key.spec);
+        self.nodes[node.index()].account(spec, i64::from(times));
+        for &(census, count) in &class.counted_in {
+            self.censuses
+                .count(census, node, times * count, &self.eligible, &self.topology);
+        }
+        self.usage.push(node);
+    }
+
+    /// Asks every census whether it counts pods of a new class.
+    fn enroll_class(&mut self, id: ClassId) {
+        let class = self.tables.class(id);
+        let weighing = Weighing {
+            tables: &self.tables,
+            namespaces: &self.namespaces,
+        };
+        let counts = self
+            .censuses
+            .iter()
+            .filter_map(|(census, c)| weighing.weigh(c.key(), class).map(|count| (census, count)));
+        let counted_in: Vec<(CensusId, i32)> = counts.collect();
+        self.tables.class_mut(id).counted_in = counted_in;
+    }
+}

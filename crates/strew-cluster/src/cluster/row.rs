@@ -1,0 +1,87 @@
+//! A row of the table of nodes.
+
+use strew_model::{Resources, Symbol};
+
+use super::PodIdx;
+use crate::fact::NodeFact;
+use crate::pod_spec::{HostPort, PodSpec};
+
+/// A node, the pods on it and what they take.
+#[derive(Debug, Clone)]
+pub struct NodeRow {
+    pub(super) name: Symbol,
+    pub(super) fact: Option<NodeFact>,
+    pub(super) pods: Vec<PodIdx>,
+    pub(super) used: Resources,
+    pub(super) used_scored: (i64, i64),
+    pub(super) host_ports: Vec<HostPort>,
+}
+
+impl NodeRow {
+    pub(super) fn new(name: Symbol) -> Self {
+        Self {
+            name,
+            fact: None,
+            pods: Vec::new(),
+            used: Resources::default(),
+            used_scored: (0, 0),
+            host_ports: Vec::new(),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> Symbol {
+        self.name
+    }
+
+    /// What is known of it; `None` while only pods name it.
+    pub fn fact(&self) -> Option<&NodeFact> {
+        self.fact.as_ref()
+    }
+
+    /// The pods on it, in order of arrival.
+    pub fn pods(&self) -> &[PodIdx] {
+        &self.pods
+    }
+
+    /// What they take.
+    pub fn used(&self) -> &Resources {
+        &self.used
+    }
+
+    /// CPU (milli) and memory (bytes) that they take for scores: containers without a request count with 100m, 200Mi.
+    pub fn used_scored(&self) -> (i64, i64) {
+        self.used_scored
+    }
+
+    /// The host ports that they hold.
+    pub fn host_ports(&self) -> &[HostPort] {
+        &self.host_ports
+    }
+
+    /// As if a pod had come; for a copy of the row, to try things out on.
+    pub fn try_with(&mut self, pod: PodIdx, spec: &PodSpec) {
+        self.pods.push(pod);
+        self.account(spec, 1);
+    }
+
+    /// As if a pod of the node had gone; for a copy of the row, to try things out on.
+    pub fn try_without(&mut self, pod: PodIdx, spec: &PodSpec) {
+        self.pods.retain(|&p| p != pod);
+        self.account(spec, -1);
+    }
+
+    pub(super) fn account(&mut self, spec: &PodSpec, times: i64) {
+        self.used.add(&spec.used, times);
+        let plus = |own: &mut i64, more: i64| *own = own.saturating_add(more.saturating_mul(times));
+        plus(&mut self.used_scored.0, spec.used_scored.0);
+        plus(&mut self.used_scored.1, spec.used_scored.1);
+        for port in &spec.host_ports {
+            if times > 0 {
+                self.host_ports.push(*port);
+            } else if let Some(i) = self.host_ports.iter().position(|p| p == port) {
+                self.host_ports.swap_remove(i);
+            }
+        }
+    }
+}
