@@ -58,6 +58,14 @@ fuzz_target!(|bytes: &[u8]| {
             }
         }
     }
+    for broken in &reading.broken {
+        // Judged, never used.
+        if let Err(errors) = created(&broken.located, &context) {
+            for error in errors.iter().take(PLACES_MAX) {
+                let _ = broken.follows(error);
+            }
+        }
+    }
     let made = pods_made(&objects);
     let made = made
         .into_iter()
