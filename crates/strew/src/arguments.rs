@@ -5,6 +5,7 @@ use std::path::Path;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
+use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
@@ -89,30 +90,10 @@ pub(crate) struct WorldArgs {
     /// Read directories with all that is below them
     #[arg(short = 'R', long)]
     pub(crate) recursive: bool,
-    /// Whose choices: those of kube-scheduler 1.36 with its quirks, or strew's own
-    #[arg(long, value_name = "WHOSE", default_value = "1.36")]
-    pub(crate) compat: CompatArg,
+    #[command(flatten)]
+    pub(crate) scheduling: SchedulingArgs,
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
-}
-
-/// The values of `--compat`.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CompatArg {
-    /// kube-scheduler v1.36.3, to the tie
-    #[value(name = "1.36")]
-    V1_36,
-    /// strew's own choices; each difference is in the docs
-    Strew,
-}
-
-impl CompatArg {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::V1_36 => "1.36",
-            Self::Strew => "strew",
-        }
-    }
 }
 
 /// What a command needs beside its own arguments.

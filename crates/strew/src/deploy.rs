@@ -5,9 +5,12 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use strew_cluster::{ClassId, NodeIdx};
-use strew_scheduler::{Decision, PluginId, Unfit};
+use strew_cluster::{ClassId, NodeIdx, PodIdx};
+use strew_model::Symbol;
+use strew_scheduler::preemption::{self, Nomination};
+use strew_scheduler::{Decision, PluginId, Preemption, Unfit};
 
+use crate::text::count;
 use crate::world::{Standing, World};
 
 /// What became of every pod.
@@ -35,17 +38,28 @@ pub(crate) enum Outcome {
 /// Why a pod is on no node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Blocked {
-    /// kube-scheduler's sentence.
+    /// kube-scheduler's whole text, as the pod's condition shows it.
     pub(crate) message: String,
     /// The plugins that refused a node, in the order in which they are asked.
     pub(crate) by: Vec<PluginId>,
+    /// What kube-scheduler would do about it. Here nobody is evicted.
+    pub(crate) eviction: Option<Eviction>,
+}
+
+/// Pods that would have to go for another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Eviction {
+    /// The node that they are on.
+    pub(crate) node: String,
+    /// Namespaces and names, most important first.
+    pub(crate) victims: Vec<(String, String)>,
 }
 
 /// The API server's sentence about a pod with gates.
 const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
-/// Looks at every decision before it is carried out; `Break` ends the step there.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(&mut World, usize, &Decision) -> ControlFlow<()>;
+/// Told of every pod before it is decided on; `Break` ends the step there.
+pub(crate) type Watch<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;
 
 /// Decides and binds until no pod that is Pending can be placed any more.
 ///
@@ -59,18 +73,21 @@ pub(crate) fn deploy(world: &mut World, watch: Watch<'_>) -> Deployed {
             .map(|pod| first_outcome(&pod.standing))
             .collect(),
         n_decisions: 0,
-        sentences: Sentences::default(),
     };
     let mut queue = queue(world);
     loop {
-        let before = queue.len();
-        if run.round(world, &mut queue, watch).is_break()
-            || queue.is_empty()
-            || queue.len() == before
-        {
-            break;
+        match run.round(world, &mut queue, watch) {
+            ControlFlow::Continue(true) if !queue.is_empty() => {}
+            ControlFlow::Continue(_) => break,
+            ControlFlow::Break(()) => {
+                return Deployed {
+                    outcomes: run.outcomes,
+                    n_decisions: run.n_decisions,
+                };
+            }
         }
     }
+    run.say_why(world, &queue);
     Deployed {
         outcomes: run.outcomes,
         n_decisions: run.n_decisions,
@@ -93,10 +110,12 @@ fn first_outcome(standing: &Standing) -> Outcome {
         Standing::Waiting => Outcome::Pending(Rc::new(Blocked {
             message: "it was not tried".to_owned(),
             by: Vec::new(),
+            eviction: None,
         })),
         Standing::Gated => Outcome::Pending(Rc::new(Blocked {
             message: GATED.to_owned(),
             by: vec![PluginId::SchedulingGates],
+            eviction: None,
         })),
     }
 }
@@ -104,80 +123,97 @@ fn first_outcome(standing: &Standing) -> Outcome {
 struct Run {
     outcomes: Vec<Outcome>,
     n_decisions: usize,
-    sentences: Sentences,
 }
 
 impl Run {
-    /// Tries each pod of the queue once; those that were refused stay in it.
+    /// Tries each pod of the queue once; those that were refused stay in it. Whether anything has changed.
     fn round(
         &mut self,
         world: &mut World,
         queue: &mut Vec<usize>,
         watch: Watch<'_>,
-    ) -> ControlFlow<()> {
+    ) -> ControlFlow<(), bool> {
         let mut refused = Vec::new();
+        let mut has_changed = false;
         for &entry in queue.iter() {
+            watch(entry)?;
             let pod = world.pods[entry].pod;
-            let decision = world.engine.decide(&mut world.cluster, pod);
             self.n_decisions += 1;
-            let flow = watch(world, entry, &decision);
-            match decision {
-                _ if flow.is_break() => return ControlFlow::Break(()),
+            match world.schedulers.decide(&mut world.cluster, pod) {
                 Decision::Place { node, .. } => {
                     world.bind(entry, node);
                     self.outcomes[entry] = Outcome::Placed(node);
+                    has_changed = true;
                 }
                 Decision::Unfit(unfit) => {
-                    let class = world.cluster.pod(pod).class;
-                    let blocked = self.sentences.of(world, class, &unfit);
-                    self.outcomes[entry] = Outcome::Pending(blocked);
+                    has_changed |= give_up_nomination(world, pod, &unfit);
                     refused.push(entry);
                 }
             }
         }
         *queue = refused;
-        ControlFlow::Continue(())
+        ControlFlow::Continue(has_changed)
+    }
+
+    /// Puts into words why the pods that are left were refused. Nothing has changed since they were: each class is
+    /// asked for once.
+    fn say_why(&mut self, world: &mut World, refused: &[usize]) {
+        let mut known: HashMap<(ClassId, Option<Symbol>), Rc<Blocked>> = HashMap::new();
+        for &entry in refused {
+            let pod = world.pods[entry].pod;
+            let row = world.cluster.pod(pod);
+            let key = (row.class, row.history.nominated);
+            let blocked = match known.get(&key) {
+                Some(blocked) => Rc::clone(blocked),
+                None => {
+                    let Some(blocked) = Blocked::now(world, pod) else {
+                        continue;
+                    };
+                    let blocked = Rc::new(blocked);
+                    known.insert(key, Rc::clone(&blocked));
+                    blocked
+                }
+            };
+            self.outcomes[entry] = Outcome::Pending(blocked);
+        }
     }
 }
 
-/// Sentences that were said: a refusal of thousands of nodes is put into words once.
-#[derive(Default)]
-struct Sentences {
-    last: HashMap<ClassId, (Rc<Unfit>, Rc<Blocked>)>,
-    known: HashMap<Rc<Blocked>, ()>,
-}
-
-/// Refusals kept to be recognised.
-const REFUSALS_MAX: usize = 64;
-
-impl Sentences {
-    fn of(&mut self, world: &World, class: ClassId, unfit: &Rc<Unfit>) -> Rc<Blocked> {
-        if let Some((last, blocked)) = self.last.get(&class)
-            && Rc::ptr_eq(last, unfit)
-        {
-            return Rc::clone(blocked);
-        }
-        let blocked = Rc::new(Blocked::of(world, unfit));
-        let blocked = match self.known.get_key_value(&blocked) {
-            Some((known, ())) => Rc::clone(known),
-            None => {
-                self.known.insert(Rc::clone(&blocked), ());
-                blocked
-            }
-        };
-        if self.last.len() >= REFUSALS_MAX {
-            self.last.clear();
-        }
-        self.last
-            .insert(class, (Rc::clone(unfit), Rc::clone(&blocked)));
-        blocked
+/// A pod for which room was made, and for which no room can be made any more, leaves that room to others, as with
+/// kube-scheduler. Whether it does.
+fn give_up_nomination(world: &mut World, pod: PodIdx, unfit: &Unfit) -> bool {
+    if world.cluster.pod(pod).history.nominated.is_none() {
+        return false;
     }
+    let World {
+        cluster,
+        schedulers,
+        ..
+    } = world;
+    let gives_up = schedulers.preempt(cluster, pod, unfit).nomination() == Nomination::Clear;
+    if gives_up {
+        cluster.nominate(pod, None);
+        schedulers.nominations.set(&cluster.pod(pod).uid, None);
+    }
+    gives_up
 }
 
 impl Blocked {
-    /// A refusal in words.
-    pub(crate) fn of(world: &World, unfit: &Unfit) -> Self {
-        let message = unfit.message(world.cluster.nodes_present(), &world.cluster.names);
+    /// Why a pod is refused as things are; `None` if it is not.
+    pub(crate) fn now(world: &mut World, pod: PodIdx) -> Option<Self> {
+        let World {
+            cluster,
+            schedulers,
+            ..
+        } = world;
+        let Decision::Unfit(unfit) = schedulers.decide(cluster, pod) else {
+            return None;
+        };
+        let preemption = schedulers.preempt(cluster, pod, &unfit);
+        Some(Self::of(world, &unfit, &preemption))
+    }
+
+    fn of(world: &World, unfit: &Unfit, preemption: &Preemption) -> Self {
         let mut by: Vec<PluginId> = match unfit {
             Unfit::NoNodes => Vec::new(),
             Unfit::PreFilter(refusal) => vec![refusal.plugin],
@@ -187,6 +223,48 @@ impl Blocked {
         };
         by.sort_unstable();
         by.dedup();
-        Self { message, by }
+        Self {
+            message: preemption.message(unfit, &world.cluster),
+            by,
+            eviction: Eviction::of(world, preemption),
+        }
     }
 }
+
+impl Eviction {
+    fn of(world: &World, preemption: &Preemption) -> Option<Self> {
+        let preemption::Outcome::Preempt(eviction) = &preemption.outcome else {
+            return None;
+        };
+        let cluster = &world.cluster;
+        let name = |&pod: &PodIdx| {
+            let namespace = cluster.class_of(pod).key.namespace;
+            let namespace = cluster.names.text(namespace).to_owned();
+            (namespace, cluster.pod(pod).name.to_string())
+        };
+        Some(Self {
+            node: world.node_name(eviction.node).to_owned(),
+            victims: eviction.victims.iter().map(name).collect(),
+        })
+    }
+
+    /// `would preempt 2 pods on node n1: default/web-1, shop/db-0`, at most [`VICTIMS_SHOWN`] by name.
+    pub(crate) fn text(&self) -> String {
+        let shown = self.victims.iter().take(VICTIMS_SHOWN);
+        let mut names: Vec<String> = shown
+            .map(|(namespace, name)| format!("{namespace}/{name}"))
+            .collect();
+        if self.victims.len() > VICTIMS_SHOWN {
+            names.push(format!("… and {} more", self.victims.len() - VICTIMS_SHOWN));
+        }
+        let pods = count(self.victims.len(), "pod");
+        format!(
+            "would preempt {pods} on node {}: {}",
+            self.node,
+            names.join(", ")
+        )
+    }
+}
+
+/// Pods named of those that would have to go.
+const VICTIMS_SHOWN: usize = 5;

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 use anyhow::anyhow;
 use clap::Args;
 use strew_api::read::nearest;
-use strew_scheduler::Decision;
+use strew_scheduler::explain::Standing as Stands;
 use strew_scheduler::explain::{self, Explanation};
 
 use crate::arguments::{Context, WorldArgs};
-use crate::deploy::{self, Outcome};
+use crate::deploy::{self, Blocked, Eviction, Outcome};
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::simulate::{self, Format};
@@ -20,7 +20,8 @@ use crate::world::{Standing, World};
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain pod/web-7 -n shop dump.json         why is it Pending, or why there?
   PROGRAM explain deployment/web shop.yaml            its first Pending pod, else its first
-  PROGRAM explain pod web-7 -n shop -o json -f dump.json";
+  PROGRAM explain pod web-7 -n shop -o json -f dump.json
+  PROGRAM explain deployment/web shop.yaml --config scheduler-config.yaml";
 
 /// Arguments of `strew explain`.
 #[derive(Args, Debug)]
@@ -65,6 +66,8 @@ pub(crate) struct Explained {
     pub(crate) entry: usize,
     pub(crate) moment: Moment,
     pub(crate) explanation: Explanation,
+    /// What kube-scheduler would do to make room for the pod.
+    pub(crate) eviction: Option<Eviction>,
     /// The world at that moment.
     pub(crate) world: World,
 }
@@ -94,7 +97,11 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
 
 fn explain(world: World, target: &Target, namespace: Option<&str>) -> Result<Explained, Failure> {
     let mut after = world.fork();
-    let deployed = deploy::deploy(&mut after, &mut |_, _, _| ControlFlow::Continue(()));
+    let mut tries = vec![0_usize; world.pods.len()];
+    let deployed = deploy::deploy(&mut after, &mut |entry| {
+        tries[entry] += 1;
+        ControlFlow::Continue(())
+    });
     let entries = target.find(&world, namespace)?;
     let is_pending = |entry: &&usize| matches!(deployed.outcomes[**entry], Outcome::Pending(_));
     let entry = entries.iter().find(is_pending).or(entries.first());
@@ -105,7 +112,7 @@ fn explain(world: World, target: &Target, namespace: Option<&str>) -> Result<Exp
         ))
     })?;
     Ok(match deployed.outcomes[entry] {
-        Outcome::Placed(_) => at_decision(world, entry),
+        Outcome::Placed(_) => at_decision(world, entry, tries[entry]),
         Outcome::Pending(_) => now(after, entry, Moment::End),
         Outcome::WasBound | Outcome::LeftAlone => now(world, entry, Moment::Files),
     })
@@ -113,22 +120,38 @@ fn explain(world: World, target: &Target, namespace: Option<&str>) -> Result<Exp
 
 fn now(mut world: World, entry: usize, moment: Moment) -> Explained {
     let pod = world.pods[entry].pod;
-    let explanation = explain::explain(&mut world.engine, &mut world.cluster, pod);
+    let class = world.cluster.pod(pod).class;
+    let engine = world.schedulers.engine(&world.cluster, class);
+    let mut explanation = explain::explain(engine, &mut world.cluster, pod);
+    let mut eviction = None;
+    // A pod that fits if nobody is nominated to its node may have to wait nevertheless.
+    let waits = matches!(
+        explanation.standing,
+        Stands::Pending | Stands::WouldGo { .. }
+    );
+    if let Some(blocked) = waits.then(|| Blocked::now(&mut world, pod)).flatten() {
+        explanation.standing = Stands::Pending;
+        explanation.sentence = blocked.message;
+        eviction = blocked.eviction;
+    }
     Explained {
         entry,
         moment,
         explanation,
+        eviction,
         world,
     }
 }
 
-/// Runs the same step again, up to the decision that places the pod.
-fn at_decision(mut world: World, entry: usize) -> Explained {
-    deploy::deploy(&mut world, &mut |_, tried, decision| match tried == entry
-        && matches!(decision, Decision::Place { .. })
-    {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+/// Runs the same step again, up to the decision that places the pod: the last time that it is tried.
+fn at_decision(mut world: World, entry: usize, tries: usize) -> Explained {
+    let mut left = tries;
+    deploy::deploy(&mut world, &mut |tried| {
+        left -= usize::from(tried == entry);
+        match left {
+            0 => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     });
     now(world, entry, Moment::Decision)
 }

@@ -7,6 +7,7 @@ use crate::arguments::Context;
 use crate::explain::Explained;
 use crate::explain_text::{TextStyle, explain_text};
 use crate::failure::Failure;
+use crate::report::PreemptionReport;
 use crate::simulate::{Format, serialized};
 use crate::terminal;
 
@@ -23,6 +24,13 @@ pub(crate) fn write(
             // Which moment it is about, beside what it says.
             let moment = json!(explained.moment.name());
             fields.shift_insert(3.min(fields.len()), "moment".to_owned(), moment);
+            if let Some(eviction) = &explained.eviction {
+                let preemption = serde_json::to_value(PreemptionReport::from(eviction));
+                let preemption = preemption.map_err(Failure::outside)?;
+                let after = fields.keys().position(|name| name == "message");
+                let after = after.map_or(fields.len(), |place| place + 1);
+                fields.shift_insert(after, "preemption".to_owned(), preemption);
+            }
         }
         return serialized(&value, format);
     }
@@ -32,7 +40,9 @@ pub(crate) fn write(
         colour: true,
     };
     let dim = context.terminal.styles.dim;
-    let text = explain_text(&wire, style);
+    let aside = explained.eviction.as_ref();
+    let aside = aside.map(|e| format!("It {}; strew evicts nobody here.", e.text()));
+    let text = explain_text(&wire, aside.as_deref(), style);
     // The verdict stands first; of which moment it is comes last.
     let text = format!("{text}\n{dim}({}){dim:#}\n", explained.heading());
     Ok(match context.terminal.unicode {

@@ -113,3 +113,12 @@ fn is_manifest(path: &Path) -> bool {
     let extension = path.extension().and_then(|e| e.to_str());
     extension.is_some_and(|e| EXTENSIONS.contains(&e))
 }
+
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,@%+=".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

@@ -1,11 +1,13 @@
 //! strew spreads workloads over failure domains, says why, and proves it before you ship.
 //!
 //! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
-//! (what there is), [`load`] (objects, admitted), [`world`] (the cluster of them), [`deploy`] (pods onto nodes),
-//! [`simulation`], [`spread`] and [`usage`] (the result as values, in [`natural_order`]), [`report`] (for programs),
-//! [`text`] (for people), [`simulate`] and [`explain`] (the commands), [`explain_output`], [`terminal`], [`failure`].
+//! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`world`] (the
+//! cluster of them), [`deploy`] (pods onto nodes), [`simulation`], [`spread`] and [`usage`] (the result as values, in
+//! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`] and [`explain`] (the commands),
+//! [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
+mod configuration;
 mod deploy;
 mod explain;
 mod explain_output;
@@ -18,6 +20,7 @@ mod natural_order;
 mod nodes;
 mod progress;
 mod report;
+mod schedulers;
 mod simulate;
 mod simulation;
 mod spread;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::deploy::Outcome;
+use crate::deploy::{Eviction, Outcome};
 use crate::simulation::{Simulation, Summary};
 use crate::spread::{Domain, Spread};
 use crate::usage::{Usage, bytes_text, cpu_text};
@@ -77,9 +77,43 @@ struct WorkloadReport {
 struct PendingReport {
     count: usize,
     blocked_by: Vec<&'static str>,
+    /// kube-scheduler's whole text.
     message: String,
     /// The first of them.
     pod: String,
+    /// What kube-scheduler would do to make room for that one; here nobody is evicted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preemption: Option<PreemptionReport>,
+}
+
+/// Pods that would have to go.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PreemptionReport {
+    node: String,
+    /// Most important first.
+    victims: Vec<VictimReport>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VictimReport {
+    pod: String,
+    namespace: String,
+}
+
+impl From<&Eviction> for PreemptionReport {
+    fn from(eviction: &Eviction) -> Self {
+        let victims = eviction.victims.iter();
+        let victims = victims.map(|(namespace, pod)| VictimReport {
+            pod: pod.clone(),
+            namespace: namespace.clone(),
+        });
+        Self {
+            node: eviction.node.clone(),
+            victims: victims.collect(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -238,6 +272,7 @@ fn workload(simulation: &Simulation, index: usize) -> WorkloadReport {
             .collect(),
         message: group.blocked.message.clone(),
         pod: world.pods[group.entries[0]].name.to_string(),
+        preemption: group.blocked.eviction.as_ref().map(Into::into),
     });
     WorkloadReport {
         of: name.of(),

@@ -3,7 +3,9 @@
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
+use strew_api::admission::AdmissionOptions;
 use strew_api::read::{Diagnostic, Severity, Sources, render};
+use strew_cluster::Cluster;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
@@ -12,6 +14,7 @@ use crate::label_query::LabelQuery;
 use crate::load;
 use crate::progress::Progress;
 use crate::report::{self, Report};
+use crate::schedulers::Schedulers;
 use crate::simulation::{self, Simulation};
 use crate::terminal;
 use crate::text::{self, Look};
@@ -22,6 +25,9 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate deploy/ -R --nodes 30 --zones 3 --node-cpu 16 --node-memory 64Gi
   kubectl get nodes,pods,deploy,rs,svc -A -o json | PROGRAM simulate - app.yaml
                                                       what if app.yaml came to this cluster?
+  PROGRAM simulate shop.yaml --config scheduler-config.yaml
+  PROGRAM simulate shop.yaml --feature-gates MinDomainsInPodTopologySpread=false
+  PROGRAM simulate shop.yaml --tie random --seed 7    another of the equally good results
   PROGRAM simulate dump.json -n shop -o json | jq .steps[0].workloads";
 
 /// Arguments of `strew simulate`.
@@ -136,19 +142,47 @@ pub(crate) fn load_world(
     context: &Context,
 ) -> Result<Option<World>, Failure> {
     let names: Vec<String> = files.iter().chain(&args.filename).cloned().collect();
+    let scheduling = &args.scheduling;
+    scheduling.check(&names)?;
     let sources = inputs::read(&names, args.recursive)?;
-    let load = load::load(&sources, &args.nodes)?;
+    let config_file = scheduling.read()?;
+    let (gates, mut elsewhere) = scheduling.gates();
+    let gates_are_right = elsewhere.is_empty();
+    let options = gates.admission(AdmissionOptions::KUBERNETES_1_36);
+    let load = load::load(&sources, &args.nodes, &options)?;
     let mut diagnostics = load.diagnostics;
+    let mut cluster = Cluster::new();
+    let configured = scheduling.configure(
+        config_file.as_ref(),
+        &sources,
+        &load.configurations,
+        &gates,
+        &mut cluster.names,
+    );
+    elsewhere.extend(configured.elsewhere);
+    diagnostics.extend(configured.in_manifests);
     let mut notes = Vec::new();
+    let configuration = configured.configuration.filter(|_| gates_are_right);
     let built = load.loaded.and_then(|mut loaded| {
         notes = std::mem::take(&mut loaded.notes);
-        let built = world::build(loaded, args.compat, &sources);
+        let configuration = configuration?;
+        let is_given = configured.is_given;
+        let schedulers = Schedulers::new(&configuration, is_given, &mut cluster.names);
+        notes.extend(configuration.notes);
+        let compat = scheduling.compat;
+        let built = world::build(loaded, cluster, schedulers, compat, &sources);
         built.map_err(|errors| diagnostics.extend(errors)).ok()
     });
-    say_diagnostics(&diagnostics, &sources, context);
+    let said = [
+        (elsewhere, config_file.as_ref().unwrap_or(&sources)),
+        (diagnostics, &sources),
+    ];
+    say_diagnostics(&said, context);
     if built.is_none() {
         if let Some(format) = output.filter(|format| format.is_for_programs()) {
-            let items: Vec<_> = diagnostics.iter().map(|d| d.to_json(&sources)).collect();
+            let each = said.iter();
+            let items = each.flat_map(|(all, sources)| all.iter().map(|d| d.to_json(sources)));
+            let items: Vec<_> = items.collect();
             let list =
                 json!({"apiVersion": report::API_VERSION, "kind": "Diagnostics", "items": items});
             terminal::print(&serialized(&list, format)?)?;
@@ -175,23 +209,23 @@ pub(crate) fn serialized(value: &impl Serialize, format: Format) -> Result<Strin
     })
 }
 
-fn say_diagnostics(diagnostics: &[Diagnostic], sources: &Sources, context: &Context) {
-    let n_errors = diagnostics
-        .iter()
-        .filter(|d| d.severity == Severity::Error)
-        .count();
-    let shown: Vec<Diagnostic> = match context.global.quiet {
-        true => diagnostics
-            .iter()
-            .filter(|d| d.severity == Severity::Error)
-            .cloned()
-            .collect(),
-        false => diagnostics.to_vec(),
-    };
-    if shown.is_empty() {
+/// Tells what is wrong; each list is about places in its own files.
+fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) {
+    let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
+    let mut n_errors = 0;
+    let mut texts = Vec::new();
+    for (all, sources) in said {
+        n_errors += all.iter().filter(is_error).count();
+        let shown = all.iter().filter(|d| !context.global.quiet || is_error(d));
+        let shown: Vec<Diagnostic> = shown.cloned().collect();
+        if !shown.is_empty() {
+            texts.push(render(&shown, sources, true));
+        }
+    }
+    if texts.is_empty() {
         return;
     }
-    terminal::say(&render(&shown, sources, true));
+    terminal::say(&texts.join("\n"));
     if n_errors > 0 {
         let error = context.terminal.styles.error;
         let errors = text::count(n_errors, "error");
@@ -251,22 +285,11 @@ fn suggest_explain(
         command.push_str(&format!(" -n {namespace}"));
     }
     let files = args.files.iter().chain(&args.world.filename);
-    let mut rest: Vec<String> = files.map(|file| quoted(file)).collect();
+    let mut rest: Vec<String> = files.map(|file| inputs::quoted(file)).collect();
     if args.world.recursive {
         rest.push("-R".to_owned());
     }
     rest.extend(args.world.nodes.to_args());
-    if args.world.compat != crate::arguments::CompatArg::V1_36 {
-        rest.push(format!("--compat {}", args.world.compat.name()));
-    }
+    rest.extend(args.world.scheduling.to_args());
     (command, rest.join(" "))
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./:,@%+=".contains(c);
-    match !word.is_empty() && word.chars().all(plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    }
 }

@@ -68,7 +68,7 @@ impl Simulation {
             .filter(|pod| pod.standing == Standing::Waiting)
             .count();
         progress.start("scheduling", n_waiting);
-        let deployed = deploy::deploy(&mut world, &mut |_, _, _| {
+        let deployed = deploy::deploy(&mut world, &mut |_| {
             progress.step();
             ControlFlow::Continue(())
         });

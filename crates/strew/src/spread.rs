@@ -123,7 +123,8 @@ fn of_workload(
         return Vec::new();
     }
     let is_one_pod = kind == "Pod";
-    let plan = world.engine.plan(&mut world.cluster, class).spread.clone();
+    let engine = world.schedulers.engine(&world.cluster, class);
+    let plan = engine.plan(&mut world.cluster, class).spread.clone();
     let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
         .map(|index| of_constraint(world, workload, class, &plan, index, orders))
         .collect();

@@ -7,19 +7,20 @@ use k8s_openapi::api::core::v1::Pod;
 use strew_api::admission::bind_labels;
 use strew_api::facts;
 use strew_api::field::FieldError;
-use strew_api::read::{Diagnostic, Locator, Origin, Sources};
+use strew_api::read::{Diagnostic, KubeObject, Locator, Origin, Sources};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_model::{Labels, Symbol};
-use strew_scheduler::{Compat, Engine, Profile, TieRule};
+use strew_scheduler::preemption::Nominations;
 
-use crate::arguments::CompatArg;
+use crate::configuration::CompatArg;
 use crate::load::{Loaded, LoadedPod};
+use crate::schedulers::Schedulers;
 use crate::workload::{Workload, namespace_of, revision_of};
 
 /// The step that later ones go on from.
 pub(crate) struct World {
     pub(crate) cluster: Cluster,
-    pub(crate) engine: Engine,
+    pub(crate) schedulers: Schedulers,
     pub(crate) compat: CompatArg,
     pub(crate) workloads: Vec<Workload>,
     /// Pods that have not finished, in order of arrival.
@@ -60,20 +61,19 @@ pub(crate) enum Standing {
     Leaving,
 }
 
-/// Scheduler names that strew answers to.
-const OWN_NAMES: [&str; 2] = ["default-scheduler", "strew"];
-
-/// Builds the world of loaded objects.
+/// Builds the world of loaded objects. The names in the schedulers are those of the cluster.
 ///
 /// # Errors
 /// What no decision could be made from, with its place.
 pub(crate) fn build(
     loaded: Loaded,
+    cluster: Cluster,
+    schedulers: Schedulers,
     compat: CompatArg,
     sources: &Sources,
 ) -> Result<World, Vec<Diagnostic>> {
     let mut builder = Builder {
-        world: World::empty(compat),
+        world: World::empty(cluster, schedulers, compat),
         locator: Locator::new(sources),
         diagnostics: Vec::new(),
     };
@@ -82,7 +82,15 @@ pub(crate) fn build(
     }
     builder.imply_namespaces(&loaded.pods);
     for (object, origin) in &loaded.others {
-        let applied = facts::apply(object, &mut builder.world.cluster);
+        let World {
+            cluster,
+            schedulers,
+            ..
+        } = &mut builder.world;
+        if let KubeObject::PodDisruptionBudget(budget) = object {
+            facts::set_budget(budget, cluster, &mut schedulers.budgets);
+        }
+        let applied = facts::apply(object, cluster);
         if let Err(errors) = applied {
             builder.refuse(errors, &object.label(), origin.as_ref());
         }
@@ -92,6 +100,8 @@ pub(crate) fn build(
     for pod in &loaded.pods {
         builder.pod(pod);
     }
+    let world = &mut builder.world;
+    world.schedulers.nominations = Nominations::of(&world.cluster);
     match builder.diagnostics.is_empty() {
         true => Ok(builder.world),
         false => Err(builder.diagnostics),
@@ -99,10 +109,10 @@ pub(crate) fn build(
 }
 
 impl World {
-    fn empty(compat: CompatArg) -> Self {
+    fn empty(cluster: Cluster, schedulers: Schedulers, compat: CompatArg) -> Self {
         Self {
-            cluster: Cluster::new(),
-            engine: engine(compat),
+            cluster,
+            schedulers,
             compat,
             workloads: Vec::new(),
             pods: Vec::new(),
@@ -116,7 +126,7 @@ impl World {
     pub(crate) fn fork(&self) -> Self {
         Self {
             cluster: self.cluster.clone(),
-            engine: engine(self.compat),
+            schedulers: self.schedulers.fork(),
             compat: self.compat,
             workloads: self.workloads.clone(),
             pods: self.pods.clone(),
@@ -152,18 +162,6 @@ impl World {
     pub(crate) fn node_of(&self, entry: usize) -> Option<NodeIdx> {
         self.cluster.pod(self.pods[entry].pod).node
     }
-}
-
-fn engine(compat: CompatArg) -> Engine {
-    let profile = Profile::default();
-    Engine::new(match compat {
-        CompatArg::V1_36 => profile,
-        CompatArg::Strew => Profile {
-            compat: Compat::Strew,
-            ties: TieRule::FirstName,
-            ..profile
-        },
-    })
 }
 
 struct Builder<'a> {
@@ -225,12 +223,12 @@ impl Builder<'_> {
             }
         };
         let world = &mut self.world;
-        let scheduler = world.cluster.names.text(fact.spec.scheduler_name);
+        let scheduler = fact.spec.scheduler_name;
         let standing = match () {
             () if fact.node.is_some() => Standing::Bound,
             () if fact.terminating => Standing::Leaving,
-            () if !scheduler.is_empty() && !OWN_NAMES.contains(&scheduler) => {
-                Standing::OfAnother(scheduler.into())
+            () if !world.schedulers.has(scheduler) => {
+                Standing::OfAnother(world.cluster.names.text(scheduler).into())
             }
             () if !fact.spec.gates.is_empty() => Standing::Gated,
             () => Standing::Waiting,

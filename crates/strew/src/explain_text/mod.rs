@@ -26,8 +26,12 @@ pub(crate) struct TextStyle {
     pub(crate) colour: bool,
 }
 
-/// The explanation as text, each line ended.
-pub(crate) fn explain_text(explanation: &PodExplanation, style: TextStyle) -> String {
+/// The explanation as text, each line ended; `aside` stands below the verdict.
+pub(crate) fn explain_text(
+    explanation: &PodExplanation,
+    aside: Option<&str>,
+    style: TextStyle,
+) -> String {
     let paint = Paint::new(style.colour);
     let mut out = Page {
         text: String::new(),
@@ -35,6 +39,9 @@ pub(crate) fn explain_text(explanation: &PodExplanation, style: TextStyle) -> St
         width: style.width,
     };
     head(explanation, &mut out);
+    if let Some(aside) = aside {
+        out.wrapped(0, aside);
+    }
     spread::constraints(explanation, &mut out);
     nodes::refused(explanation, &mut out);
     spread::no_constraint(explanation, &mut out);

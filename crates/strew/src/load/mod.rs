@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses};
+use strew_api::config::is_configuration;
 use strew_api::field::{FieldError, FieldPath};
 use strew_api::read::{self, Diagnostic, KubeObject, Locator, Origin, Severity, Sources};
 use strew_api::workloads::NameSource;
@@ -45,10 +46,16 @@ pub(crate) struct LoadedPod {
 pub(crate) struct Load {
     pub(crate) loaded: Option<Loaded>,
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// Documents that tell a scheduler how to decide.
+    pub(crate) configurations: Vec<Origin>,
 }
 
 /// Loads all files and makes the nodes that they lack.
-pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Failure> {
+pub(crate) fn load(
+    sources: &Sources,
+    node_args: &NodeArgs,
+    options: &AdmissionOptions,
+) -> Result<Load, Failure> {
     let reading = read::read(sources);
     let mut loader = Loader {
         locator: Locator::new(sources),
@@ -59,6 +66,7 @@ pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Fail
         skipped: BTreeMap::new(),
         n_refused: 0,
         leaves_out: false,
+        configurations: Vec::new(),
     };
     // A pod that names a broken class names one that is there.
     let broken = reading.broken.iter().map(|broken| &broken.located);
@@ -70,7 +78,7 @@ pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Fail
     let classes = PriorityClasses::new(classes);
     let context = AdmissionContext {
         priority_classes: &classes,
-        options: &AdmissionOptions::KUBERNETES_1_36,
+        options,
     };
     let mut names = NameSource::new(0);
     for (index, located) in reading.objects.into_iter().enumerate() {
@@ -90,6 +98,7 @@ pub(crate) fn load(sources: &Sources, node_args: &NodeArgs) -> Result<Load, Fail
     Ok(Load {
         loaded,
         diagnostics: loader.diagnostics,
+        configurations: loader.configurations,
     })
 }
 
@@ -107,6 +116,7 @@ struct Loader<'a> {
     n_refused: usize,
     /// Not every problem is in the list.
     leaves_out: bool,
+    configurations: Vec<Origin>,
 }
 
 /// Broken rules told in one run; each costs its place, and nobody reads so many.
@@ -153,6 +163,9 @@ impl Loader<'_> {
         match object {
             KubeObject::Node(node) => self.loaded.nodes.push((*node, Some(origin))),
             KubeObject::Pod(pod) => self.file_pods.push((index, *pod, origin)),
+            KubeObject::Other(other) if is_configuration(&other.api_version, &other.kind) => {
+                self.configurations.push(origin);
+            }
             KubeObject::Other(other) => *self.skipped.entry(other.kind).or_default() += 1,
             object if expandable(&object).is_some() => {
                 if let Some(metadata) = object.metadata() {

@@ -5,13 +5,10 @@ use strew_api::read::KubeObject;
 use super::Loader;
 
 /// Kinds that strew is made for, and does not read yet; and what happens instead.
-const NOT_READ_YET: [(&str, &str); 2] = [
-    ("KubeSchedulerConfiguration", "the default profile decides"),
-    (
-        "Scenario",
-        "only its objects are there, and only the step `deploy` runs",
-    ),
-];
+const NOT_READ_YET: [(&str, &str); 1] = [(
+    "Scenario",
+    "only its objects are there, and only the step `deploy` runs",
+)];
 
 /// Kinds that are read and change nothing yet, though they do in a cluster.
 const WITHOUT_EFFECT: [&str; 2] = ["LimitRange", "RuntimeClass"];

@@ -193,6 +193,9 @@ fn pending(out: &mut String, simulation: &Simulation, index: usize, look: &Look<
     for group in groups.iter().take(max) {
         let n = group.entries.len();
         let _ = writeln!(out, "  {bad}{n} Pending{bad:#}: {}", group.blocked.message);
+        if let Some(eviction) = &group.blocked.eviction {
+            let _ = writeln!(out, "    {}", eviction.text());
+        }
         let pod = &world.pods[group.entries[0]];
         let (command, rest) = (look.explain)(&pod.name, &pod.namespace);
         // The same files stand behind every such line: once is enough.

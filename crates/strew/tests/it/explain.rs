@@ -13,7 +13,7 @@ fn a_pending_pod_is_explained_as_things_are_at_the_end() {
     assert_eq!(explanation["kind"], "PodExplanation");
     assert_eq!(explanation["moment"], "end");
     assert_eq!(explanation["standing"], "Pending");
-    let sentence = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match pod topology spread constraints.";
+    let sentence = "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match pod topology spread constraints. no new claims to deallocate, preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.";
     assert_eq!(explanation["message"], sentence);
     let text = stdout(
         &strew("explain deployment/web examples/tight.yaml")

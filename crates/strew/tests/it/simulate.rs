@@ -115,7 +115,7 @@ fn priority_goes_first() {
     assert_eq!(low["of"], "pod/low");
     assert_eq!(
         low["pending"][0]["message"],
-        "0/1 nodes are available: 1 Insufficient cpu."
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod."
     );
     assert_eq!(low["pending"][0]["blockedBy"][0], "NodeResourcesFit");
 }

@@ -1,0 +1,227 @@
+//! How the scheduler is told to decide: `--config`, `--feature-gates`, `--compat`, `--tie`, `--seed`, and a configuration
+//! among the manifests.
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use strew_api::config::{Configuration, FeatureGates, Given, configure};
+use strew_api::field::FieldPath;
+use strew_api::read::{Diagnostic, Locator, Origin, Sources};
+use strew_model::Interner;
+use strew_scheduler::{Compat, TieRule};
+
+use crate::failure::Failure;
+use crate::inputs;
+
+/// Whose choices, and by which configuration.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "How to schedule")]
+pub(crate) struct SchedulingArgs {
+    /// A KubeSchedulerConfiguration, or a Policy of old, as kube-scheduler takes it; - for standard input. One among
+    /// the manifests does as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+    /// Gates on or off, for example MinDomainsInPodTopologySpread=false
+    #[arg(long, value_name = "A=true,B=false")]
+    pub(crate) feature_gates: Vec<String>,
+    /// Whose choices: those of kube-scheduler 1.36 with its quirks, or strew's own
+    #[arg(long, value_name = "WHOSE", default_value = "1.36")]
+    pub(crate) compat: CompatArg,
+    /// Which of several best nodes [default: upstream-1.36; with --compat strew: first-name]
+    #[arg(long, value_name = "RULE")]
+    pub(crate) tie: Option<TieArg>,
+    /// What --tie random draws from: the same seed, the same result [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// The values of `--compat`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CompatArg {
+    /// kube-scheduler v1.36.3, to the tie
+    #[value(name = "1.36")]
+    V1_36,
+    /// strew's own choices; each difference is in the docs
+    Strew,
+}
+
+/// The values of `--tie`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TieArg {
+    /// The one that kube-scheduler 1.36 meets first
+    #[value(name = "upstream-1.36")]
+    Upstream136,
+    /// The one whose name comes first
+    FirstName,
+    /// Any, drawn from --seed
+    Random,
+}
+
+impl CompatArg {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::V1_36 => "1.36",
+            Self::Strew => "strew",
+        }
+    }
+}
+
+/// A configuration that was read, and what is to be said of it.
+pub(crate) struct Configured {
+    /// `None` if it is wrong.
+    pub(crate) configuration: Option<Configuration>,
+    /// Whether there was any: the default one is strew's own.
+    pub(crate) is_given: bool,
+    /// What is wrong, in the file of `--config` or nowhere.
+    pub(crate) elsewhere: Vec<Diagnostic>,
+    /// What is wrong among the manifests.
+    pub(crate) in_manifests: Vec<Diagnostic>,
+}
+
+impl SchedulingArgs {
+    /// Refuses words that do not go together; `files` are those of the manifests.
+    ///
+    /// # Errors
+    /// The first such words.
+    pub(crate) fn check(&self, files: &[String]) -> Result<(), Failure> {
+        if self.seed.is_some() && self.tie != Some(TieArg::Random) {
+            let error = anyhow!("--seed is for --tie random only");
+            return Err(Failure::input(error).with_hint("add --tie random, or leave --seed out"));
+        }
+        let is_stdin = |name: &str| name == "-";
+        if self.config.as_deref().is_some_and(is_stdin) && files.iter().any(|f| is_stdin(f)) {
+            let error = anyhow!("standard input is read once: for --config, or for manifests");
+            let hint = "a configuration may stand among the manifests, too";
+            return Err(Failure::input(error).with_hint(hint));
+        }
+        Ok(())
+    }
+
+    /// Reads the file of `--config`, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn read(&self) -> Result<Option<Sources>, Failure> {
+        let Some(name) = &self.config else {
+            return Ok(None);
+        };
+        if std::path::Path::new(name).is_dir() {
+            return Err(Failure::input(anyhow!("--config {name}: it is a folder")));
+        }
+        inputs::read(std::slice::from_ref(name), false).map(Some)
+    }
+
+    /// The gates; of wrong ones those that are right at their defaults, and what is wrong.
+    pub(crate) fn gates(&self) -> (FeatureGates, Vec<Diagnostic>) {
+        match FeatureGates::parse(&self.feature_gates.join(",")) {
+            Ok(gates) => (gates, Vec::new()),
+            Err(errors) => {
+                let each = errors.iter();
+                let each = each
+                    .map(|e| Diagnostic::error("feature-gate", format!("--feature-gates: {e}")));
+                (FeatureGates::default(), each.collect())
+            }
+        }
+    }
+
+    /// The configuration of a file, or of one of the manifests' documents, else the default one.
+    pub(crate) fn configure(
+        &self,
+        file: Option<&Sources>,
+        manifests: &Sources,
+        documents: &[Origin],
+        gates: &FeatureGates,
+        names: &mut Interner,
+    ) -> Configured {
+        let mut in_manifests = self.surplus(manifests, documents);
+        let mut elsewhere = Vec::new();
+        let given = match (file, documents) {
+            (Some(file), _) => Given::Files(file),
+            (None, [document, ..]) => Given::Document(manifests, document),
+            (None, []) => Given::Nothing,
+        };
+        let mut configuration = match configure(given, gates, names) {
+            Ok(configuration) => Some(configuration),
+            Err(errors) => {
+                match given {
+                    Given::Document(..) => in_manifests.extend(errors),
+                    _ => elsewhere.extend(errors),
+                }
+                None
+            }
+        };
+        if let Some(configuration) = &mut configuration {
+            let (compat, ties) = self.choices();
+            configuration.set_choices(compat, ties);
+        }
+        Configured {
+            configuration: configuration.filter(|_| in_manifests.is_empty()),
+            is_given: !matches!(given, Given::Nothing),
+            elsewhere,
+            in_manifests,
+        }
+    }
+
+    /// Configurations beside the one that counts.
+    fn surplus(&self, manifests: &Sources, documents: &[Origin]) -> Vec<Diagnostic> {
+        let mut locator = Locator::new(manifests);
+        let mut places = documents.iter();
+        let mut place = |origin| locator.place(origin, &FieldPath::root());
+        if let Some(file) = &self.config {
+            let each = places.map(|origin| {
+                let message =
+                    format!("a configuration among the manifests, and another in --config {file}");
+                let error = Diagnostic::error("surplus-document", message).at(place(origin));
+                error.with_help("leave one of them out")
+            });
+            return each.collect();
+        }
+        let Some(first) = places.next() else {
+            return Vec::new();
+        };
+        let first = place(first);
+        let each = places.map(|origin| {
+            let message = "a second configuration among the manifests";
+            let error = Diagnostic::error("surplus-document", message).at(place(origin));
+            error.with_related(first, "the first stands here")
+        });
+        each.collect()
+    }
+
+    fn choices(&self) -> (Compat, TieRule) {
+        let (compat, ties) = match self.compat {
+            CompatArg::V1_36 => (Compat::V1_36, TieRule::Upstream136),
+            CompatArg::Strew => (Compat::Strew, TieRule::FirstName),
+        };
+        let ties = match self.tie {
+            None => ties,
+            Some(TieArg::Upstream136) => TieRule::Upstream136,
+            Some(TieArg::FirstName) => TieRule::FirstName,
+            Some(TieArg::Random) => TieRule::Random(self.seed.unwrap_or(0)),
+        };
+        (compat, ties)
+    }
+
+    /// The words that give these arguments again.
+    pub(crate) fn to_args(&self) -> Vec<String> {
+        let mut args = Vec::new();
+        let mut add =
+            |name: &str, value: &str| args.push(format!("{name} {}", inputs::quoted(value)));
+        if let Some(config) = &self.config {
+            add("--config", config);
+        }
+        if !self.feature_gates.is_empty() {
+            add("--feature-gates", &self.feature_gates.join(","));
+        }
+        if self.compat != CompatArg::V1_36 {
+            add("--compat", self.compat.name());
+        }
+        let tie = self.tie.and_then(|tie| tie.to_possible_value());
+        if let Some(tie) = tie {
+            add("--tie", tie.get_name());
+        }
+        if let Some(seed) = self.seed {
+            add("--seed", &seed.to_string());
+        }
+        args
+    }
+}

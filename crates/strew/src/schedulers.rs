@@ -1,0 +1,114 @@
+//! The schedulers of a world: one a profile, each deciding for the pods that name it.
+
+use strew_api::config::Configuration;
+use strew_cluster::{ClassId, Cluster, PodIdx};
+use strew_model::{Interner, Symbol};
+use strew_scheduler::preemption::{Budgets, Nominations, preempt};
+use strew_scheduler::{Decision, Engine, Preemption, Profile, Unfit};
+
+/// What a pod without `schedulerName` is decided by.
+const DEFAULT_NAME: &str = "default-scheduler";
+
+/// Without a configuration the default profile answers to strew's own name, too.
+const OWN_NAME: &str = "strew";
+
+/// Stands for the start of pods that have not started: after every other, and the same in every run.
+const NOT_STARTED_S: i64 = u32::MAX as i64;
+
+/// An engine a profile, and what they look at beside the cluster.
+pub(crate) struct Schedulers {
+    /// Never empty.
+    list: Vec<Scheduler>,
+    pub(crate) budgets: Budgets,
+    pub(crate) nominations: Nominations,
+}
+
+struct Scheduler {
+    /// The values of `schedulerName` that mean it.
+    names: Vec<Symbol>,
+    engine: Engine,
+}
+
+impl Schedulers {
+    /// Those of a configuration, which is a given one or the default.
+    pub(crate) fn new(configuration: &Configuration, is_given: bool, names: &mut Interner) -> Self {
+        let mut scheduler = |profile: &Profile| {
+            let mut answers_to = vec![names.intern(&profile.scheduler_name)];
+            if profile.scheduler_name == DEFAULT_NAME {
+                answers_to.push(names.intern(""));
+            }
+            if !is_given {
+                answers_to.push(names.intern(OWN_NAME));
+            }
+            Scheduler {
+                names: answers_to,
+                engine: Engine::new(profile.clone()),
+            }
+        };
+        Self {
+            list: configuration.profiles.iter().map(&mut scheduler).collect(),
+            budgets: Budgets::default(),
+            nominations: Nominations::new(),
+        }
+    }
+
+    /// The same, with nothing decided yet.
+    pub(crate) fn fork(&self) -> Self {
+        let list = self.list.iter().map(|scheduler| Scheduler {
+            names: scheduler.names.clone(),
+            engine: Engine::new(scheduler.engine.profile().clone()),
+        });
+        Self {
+            list: list.collect(),
+            budgets: self.budgets.clone(),
+            nominations: self.nominations.clone(),
+        }
+    }
+
+    /// Whether some profile decides for pods of this `schedulerName`.
+    pub(crate) fn has(&self, name: Symbol) -> bool {
+        self.list.iter().any(|s| s.names.contains(&name))
+    }
+
+    /// The engine that decides for pods of a class; of a class that no profile decides for, the first.
+    pub(crate) fn engine(&mut self, cluster: &Cluster, class: ClassId) -> &mut Engine {
+        let place = self.place(cluster, class);
+        &mut self.list[place].engine
+    }
+
+    fn place(&self, cluster: &Cluster, class: ClassId) -> usize {
+        if self.list.len() == 1 {
+            return 0;
+        }
+        let tables = cluster.tables();
+        let name = tables.spec(tables.class(class).key.spec).scheduler_name;
+        let mut all = self.list.iter();
+        all.position(|s| s.names.contains(&name)).unwrap_or(0)
+    }
+
+    /// Decides where a pod goes.
+    pub(crate) fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
+        let place = self.place(cluster, cluster.pod(pod).class);
+        let engine = &mut self.list[place].engine;
+        engine.decide_with(cluster, pod, &self.nominations)
+    }
+
+    /// What evicting others would come to for a pod that was refused just now.
+    pub(crate) fn preempt(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+        unfit: &Unfit,
+    ) -> Preemption {
+        let place = self.place(cluster, cluster.pod(pod).class);
+        preempt(
+            &mut self.list[place].engine,
+            cluster,
+            pod,
+            unfit,
+            &self.budgets,
+            &self.nominations,
+            NOT_STARTED_S,
+        )
+    }
+}
