@@ -80,6 +80,18 @@ impl NodeRow {
         &self.host_ports
     }
 
+    /// As if a pod had come; for a copy of the row, to try things out on.
+    pub fn try_with(&mut self, pod: PodIdx, spec: &PodSpec) {
+        self.pods.push(pod);
+        self.account(spec, 1);
+    }
+
+    /// As if a pod of the node had gone; for a copy of the row, to try things out on.
+    pub fn try_without(&mut self, pod: PodIdx, spec: &PodSpec) {
+        self.pods.retain(|&p| p != pod);
+        self.account(spec, -1);
+    }
+
     fn account(&mut self, spec: &PodSpec, times: i64) {
         self.used.add(&spec.used, times);
         let plus = |own: &mut i64, more: i64| *own = own.saturating_add(more.saturating_mul(times));
@@ -542,6 +554,11 @@ impl Cluster {
     /// Takes a pod off its node.
     pub fn unbind(&mut self, pod: PodIdx) {
         self.take_off(pod);
+    }
+
+    /// Sets a pod's `status.nominatedNodeName`: preemption made room for it there, or (`None`) found nothing.
+    pub fn nominate(&mut self, pod: PodIdx, node: Option<Symbol>) {
+        self.row_mut(pod).history.nominated = node;
     }
 
     /// Gives a pod other labels.

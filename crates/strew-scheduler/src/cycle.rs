@@ -8,6 +8,7 @@ use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
     pod_topology_spread, taint_toleration, volumes,
 };
+use crate::preemption::nominations::{Claims, NO_CLAIMS};
 use crate::profile::{PluginId, Profile};
 use crate::status::{Reason, Refusal, Unfit};
 
@@ -20,6 +21,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) spec: &'a PodSpec,
     /// Where the search begins, in the order of nodes.
     pub(crate) start: usize,
+    /// What nominations forbid.
+    pub(crate) claims: &'a Claims,
 }
 
 /// What PreFilter found.
@@ -44,6 +47,7 @@ impl<'a> Cycle<'a> {
             plan,
             spec,
             start,
+            claims: &NO_CLAIMS,
         }
     }
 
@@ -98,13 +102,22 @@ impl<'a> Cycle<'a> {
 
     /// Why each node was refused that did not pass, in the order of nodes.
     pub(crate) fn refusals(self, narrowed: Option<&[NodeIdx]>) -> Unfit {
+        let own = self.claims.denied();
+        let narrower = PluginId::NodeAffinity;
         let of_node = |&node: &NodeIdx| {
-            let refusal = match narrowed {
-                Some(named) if !named.contains(&node) => {
-                    let reason = Reason::NarrowedOut(PluginId::NodeAffinity);
-                    Some(Refusal::unresolvable(PluginId::NodeAffinity, reason))
+            let refusal = match (narrowed, own) {
+                (Some(named), own) if !named.contains(&node) => Some(match own {
+                    Some((own, refusal)) if own == node => refusal.clone(),
+                    Some((_, refusal)) if refusal.plugin != narrower => {
+                        let reason = Reason::NarrowedOutBeside(narrower, refusal.plugin);
+                        Refusal::unresolvable(narrower, reason)
+                    }
+                    _ => Refusal::unresolvable(narrower, Reason::NarrowedOut(narrower)),
+                }),
+                _ => {
+                    let barred = self.claims.bars(node).cloned();
+                    barred.or_else(|| self.first_refusal(node))
                 }
-                _ => self.first_refusal(node),
             };
             refusal.map(|refusal| (node, refusal))
         };
@@ -131,14 +144,14 @@ impl<'a> Cycle<'a> {
     }
 
     /// The refusal of the first plugin that refuses a node.
-    fn first_refusal(self, node: NodeIdx) -> Option<Refusal> {
+    pub(crate) fn first_refusal(self, node: NodeIdx) -> Option<Refusal> {
         self.profile
             .filters
             .iter()
             .find_map(|&plugin| self.filter(plugin, node))
     }
 
-    fn filter(self, plugin: PluginId, node: NodeIdx) -> Option<Refusal> {
+    pub(crate) fn filter(self, plugin: PluginId, node: NodeIdx) -> Option<Refusal> {
         let (cluster, spec) = (self.cluster, self.spec);
         let row = cluster.node(node);
         let fact = row.fact()?;
@@ -230,7 +243,9 @@ pub(crate) fn list_feasible(
             && (!asks_ports || node_ports::allows(cluster.node(node), &spec.host_ports))
             && (!asks_affinity
                 || inter_pod_affinity::filter(cluster, &plan.affinity, node).is_none())
+            && cx.claims.bars(node).is_none()
     };
+    let own = cx.claims.denied().map(|(own, _)| own);
     let nodes = narrowed.unwrap_or_else(|| cluster.node_order());
     let start = cx.start % nodes.len().max(1);
     feasible.clear();
@@ -239,14 +254,16 @@ pub(crate) fn list_feasible(
     if enough == nodes.len() {
         feasible.extend(from.iter().chain(before).copied().filter(passes));
         pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
-        return nodes.len();
+        let apart = own.is_some_and(|own| !nodes.contains(&own));
+        return nodes.len() + usize::from(apart);
     }
-    let mut refused = 0;
+    // The pod's nominated node, where it was refused, has a status even if the search does not come to it.
+    let mut refused = usize::from(own.is_some());
     for &node in from.iter().chain(before) {
         let spread_passes =
             || pod_topology_spread::filter::filter(cluster, &plan.spread, node).is_none();
         match passes(&node) && spread_passes() {
-            false => refused += 1,
+            false => refused += usize::from(own != Some(node)),
             // The node that shows that there are more than enough is not counted.
             true if feasible.len() == enough => break,
             true => feasible.push(node),

@@ -12,6 +12,8 @@ use crate::cycle::{Cycle, Search, list_feasible};
 use crate::groups::{GroupsByClass, Speakers};
 use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
+use crate::preemption::nominations::{Claims, Nominations};
+use crate::preemption::tryout::Tryout;
 use crate::profile::{PluginId, Profile, TieRule};
 use crate::scoring::{PluginScores, Sums, take};
 use crate::status::{Refusal, Unfit};
@@ -131,6 +133,20 @@ impl Engine {
     ///
     /// Cost: a few steps a node, none of which counts pods.
     pub fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
+        self.decide_with(cluster, pod, &Nominations::new())
+    }
+
+    /// Decides where a pod goes beside the pods that are nominated: on the node that it is nominated to itself, if that
+    /// takes it; else on any that takes it with and without the pods nominated there whose priority is not below its
+    /// own. Source: spec/scheduler §2.4, step 3, and §2.6.
+    ///
+    /// Cost: that of [`decide`](Self::decide), and that of trying out the nodes that such pods are nominated to.
+    pub fn decide_with(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+        nominations: &Nominations,
+    ) -> Decision {
         let class = cluster.pod(pod).class;
         cluster.refresh_order();
         if cluster.nodes_present() == 0 {
@@ -139,23 +155,38 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        let claims = Claims::find(cx, class, pod, nominations);
+        let unclaimed = claims.is_empty();
         let state = ClusterState::of(cluster);
         if let Some(last) = self
             .last_unfit
             .as_ref()
-            .filter(|l| l.class == class && l.state == state)
+            .filter(|l| unclaimed && l.class == class && l.state == state)
         {
             return Decision::Unfit(Rc::clone(&last.unfit));
         }
-        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        let cx = Cycle {
+            claims: &claims,
+            ..cx
+        };
         let narrowed = match cx.pre_filter() {
             Search::Nodes(narrowed) => narrowed,
             Search::Refused(refusal) => return Decision::Unfit(Rc::new(Unfit::PreFilter(refusal))),
         };
+        if let Some(node) = claims.granted() {
+            return Decision::Place {
+                node,
+                feasible: 1,
+                total: None,
+            };
+        }
         self.columns.sync(plan, cluster);
         let sampled = self.profile.percentage_of_nodes_to_score.is_some();
-        let grouped =
-            narrowed.is_none() && !sampled && self.groups.sync(class, cluster, plan, &self.columns);
+        let grouped = narrowed.is_none()
+            && !sampled
+            && claims.barred.is_empty()
+            && self.groups.sync(class, cluster, plan, &self.columns);
         let decision = match grouped {
             true => self.groups.decide(
                 class,
@@ -174,13 +205,25 @@ impl Engine {
         };
         decision.unwrap_or_else(|| {
             let unfit = Rc::new(cx.refusals(narrowed.as_deref()));
-            self.last_unfit = Some(LastUnfit {
-                class,
-                state,
-                unfit: Rc::clone(&unfit),
-            });
+            if unclaimed {
+                self.last_unfit = Some(LastUnfit {
+                    class,
+                    state,
+                    unfit: Rc::clone(&unfit),
+                });
+            }
             Decision::Unfit(unfit)
         })
+    }
+
+    /// Copies of what the filters of a pod read, to try pods out on.
+    pub(crate) fn tryout<'a>(&'a mut self, cluster: &'a mut Cluster, pod: PodIdx) -> Tryout<'a> {
+        let class = cluster.pod(pod).class;
+        let plan = self
+            .plans
+            .ensure(cluster, &mut self.columns, &self.profile, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        Tryout::new(cx, class)
     }
 
     /// Runs the same plugin code as [`decide`](Self::decide) and keeps every number. A pod that is on a node is judged

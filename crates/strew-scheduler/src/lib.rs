@@ -5,8 +5,8 @@
 //! plain re-reading of the rules that recounts everything: the oracle of tests, and the peer of benchmarks.
 //!
 //! Reading order: [`profile`], [`status`], [`plan`] (what a pod class resolves to), [`plugins`] (a file each, named as
-//! kube-scheduler names them), [`engine`], [`ties`], [`queue`] (which pod is tried when), [`machine`] (facts and time
-//! in, effects out), [`explain`], [`naive`].
+//! kube-scheduler names them), [`engine`], [`ties`], [`preemption`], [`queue`] (which pod is tried when), [`machine`]
+//! (facts and time in, effects out), [`explain`], [`naive`].
 //!
 //! Source of all rules: spec/scheduler §1 to §3, checked against kube-scheduler v1.36.3's own answers (vectors/).
 
@@ -19,6 +19,7 @@ pub mod machine;
 pub mod naive;
 pub mod plan;
 pub mod plugins;
+pub mod preemption;
 pub mod profile;
 pub mod queue;
 pub(crate) mod scoring;
@@ -27,6 +28,7 @@ pub mod ties;
 
 pub use engine::{Decision, Engine, Evaluation};
 pub use explain::{Explanation, explain};
+pub use preemption::{Preemption, preempt};
 pub use profile::{
     AddedAffinity, Compat, DefaultConstraints, FitArgs, PluginId, PreemptionArgs, Profile,
     SchedulerGates, ScoringStrategy, TieRule,

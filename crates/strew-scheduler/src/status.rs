@@ -47,6 +47,8 @@ pub enum Reason {
     ConflictingNames,
     /// The node is not among those that these plugins narrowed the search to.
     NarrowedOut(PluginId),
+    /// The same, after this plugin had refused the pod's own nominated node (a quirk of v1.36.3: it is listed too).
+    NarrowedOutBeside(PluginId, PluginId),
     /// A host port is taken.
     Ports,
     /// The node has as many pods as it takes.
@@ -85,6 +87,11 @@ impl Reason {
             Self::ConflictingNames => "pod affinity terms conflict",
             Self::NarrowedOut(plugin) => {
                 return format!("node(s) didn't satisfy plugin(s) [{plugin}]");
+            }
+            Self::NarrowedOutBeside(a, b) => {
+                let mut plugins = [a.name(), b.name()];
+                plugins.sort_unstable();
+                return format!("node(s) didn't satisfy plugin(s) [{}]", plugins.join(" "));
             }
             Self::Ports => "node(s) didn't have free ports for the requested pod ports",
             Self::TooManyPods => "Too many pods",
@@ -194,27 +201,30 @@ impl Unfit {
                 format!("0/{nodes} nodes are available: {}.", reasons.join(", "))
             }
             Self::EveryNode(refusals) => {
+                let mut counts = Counts::default();
                 let reasons = refusals.iter().flat_map(|(_, refusal)| &refusal.reasons);
+                reasons.for_each(|reason| *counts.entry(reason).or_default() += 1);
                 format!(
                     "0/{nodes} nodes are available: {}.",
-                    histogram(reasons, names)
+                    written(counts.iter().map(|(r, n)| (r.text(names), *n)))
                 )
             }
         }
     }
 }
 
-/// `COUNT REASON` of each distinct reason, sorted as strings ("10 x" before "2 x"), as upstream does.
-fn histogram<'a>(reasons: impl Iterator<Item = &'a Reason>, names: &Interner) -> String {
-    let mut counts: indexmap::IndexMap<&Reason, usize, rustc_hash::FxBuildHasher> =
-        indexmap::IndexMap::default();
-    for reason in reasons {
-        *counts.entry(reason).or_default() += 1;
-    }
-    let mut lines: Vec<String> = counts
-        .iter()
-        .map(|(reason, n)| format!("{n} {}", reason.text(names)))
-        .collect();
+type Counts<T> = indexmap::IndexMap<T, usize, rustc_hash::FxBuildHasher>;
+
+/// `COUNT REASON` of each distinct sentence.
+pub(crate) fn histogram(sentences: impl Iterator<Item = String>) -> String {
+    let mut counts = Counts::default();
+    sentences.for_each(|sentence| *counts.entry(sentence).or_default() += 1);
+    written(counts.into_iter())
+}
+
+/// Sorted as strings ("10 x" before "2 x"), as upstream does.
+fn written(counts: impl Iterator<Item = (String, usize)>) -> String {
+    let mut lines: Vec<String> = counts.map(|(text, n)| format!("{n} {text}")).collect();
     lines.sort_unstable();
     lines.join(", ")
 }

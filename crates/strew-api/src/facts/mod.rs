@@ -4,6 +4,7 @@
 //! decision could be made from, such as a quantity beyond 63 bits. A refused object is set aside by the caller.
 
 mod amounts;
+mod budget;
 mod node;
 mod pod;
 mod selectors;
@@ -18,6 +19,7 @@ use crate::field::FieldError;
 use crate::read::KubeObject;
 
 pub use amounts::resources;
+pub use budget::{budget, set_budget};
 pub use node::node;
 pub use pod::{owner_ref, pod};
 pub use selectors::{BadSelector, selector, spread_constraint};

@@ -7,6 +7,7 @@ pub mod hint;
 use smallvec::SmallVec;
 use strew_cluster::{CensusKey, ClassId, Cluster, Eligibility, KeyId, NodeIdx, TallyId, TallyKey};
 use strew_model::Symbol;
+use strew_spread::Tally;
 
 use crate::profile::{PluginId, Profile};
 use crate::status::{Reason, Refusal};
@@ -169,17 +170,32 @@ fn any(cluster: &Cluster, counted: &Counted) -> bool {
 
 /// The count in a node's domain; `None` if the node lacks the label.
 fn count_at(cluster: &Cluster, counted: &Counted, node: NodeIdx) -> Option<i32> {
+    count_in(cluster, counted, cluster.tally(counted.tally), node)
+}
+
+fn count_in(cluster: &Cluster, counted: &Counted, tally: &Tally, node: NodeIdx) -> Option<i32> {
     let domain = cluster.column(counted.key).domain(node)?;
-    Some(cluster.tally(counted.tally).count(domain))
+    Some(tally.count(domain))
 }
 
 /// Why a node is refused; `None` if it passes.
 pub fn filter(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> Option<Refusal> {
+    filter_with(cluster, plan, node, |counted| cluster.tally(counted.tally))
+}
+
+/// The same, counting from tallies of the caller's.
+pub fn filter_with<'a>(
+    cluster: &'a Cluster,
+    plan: &AffinityPlan,
+    node: NodeIdx,
+    tally: impl Fn(&Counted) -> &'a Tally,
+) -> Option<Refusal> {
     let plugin = PluginId::InterPodAffinity;
-    if !wanted_are_there(cluster, plan, node) {
+    if !wanted_with(cluster, plan, node, &tally) {
         return Some(Refusal::unresolvable(plugin, Reason::PodAffinity));
     }
-    let there = |counted: &Counted| is_there(cluster, counted, node);
+    let there =
+        |counted: &Counted| count_in(cluster, counted, tally(counted), node).is_some_and(|n| n > 0);
     if plan.unwanted.iter().any(there) {
         return Some(Refusal::unschedulable(plugin, Reason::PodAntiAffinity));
     }
@@ -196,14 +212,73 @@ pub fn is_there(cluster: &Cluster, counted: &Counted, node: NodeIdx) -> bool {
 
 /// Whether required affinity holds: pods are there for every term, or the pod is the first of its group.
 pub fn wanted_are_there(cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> bool {
+    wanted_with(cluster, plan, node, &|counted| cluster.tally(counted.tally))
+}
+
+fn wanted_with<'a>(
+    cluster: &'a Cluster,
+    plan: &AffinityPlan,
+    node: NodeIdx,
+    tally: &impl Fn(&Counted) -> &'a Tally,
+) -> bool {
     let mut all = true;
     for counted in &plan.wanted {
-        match count_at(cluster, counted, node) {
+        match count_in(cluster, counted, tally(counted), node) {
             None => return false,
             Some(count) => all &= count > 0,
         }
     }
-    all || (plan.matches_itself && !plan.wanted.iter().any(|c| any(cluster, c)))
+    let anywhere = |counted: &Counted| tally(counted).maximum().unwrap_or(0) > 0;
+    all || (plan.matches_itself && !plan.wanted.iter().any(anywhere))
+}
+
+/// What Filter counts, to be changed without changing the cluster's: AddPod and RemovePod.
+///
+/// Pods that are being deleted count here, so that trying out is counting.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    tallies: Vec<(Counted, Tally)>,
+}
+
+impl Trial {
+    /// As things are.
+    pub fn new(cluster: &Cluster, plan: &AffinityPlan) -> Self {
+        let mut tallies: Vec<(Counted, Tally)> = Vec::new();
+        for &counted in plan
+            .unwelcome
+            .iter()
+            .chain(&plan.wanted)
+            .chain(&plan.unwanted)
+        {
+            // Terms with the same key share a tally.
+            if tallies.iter().all(|(c, _)| c.tally != counted.tally) {
+                tallies.push((counted, cluster.tally(counted.tally).clone()));
+            }
+        }
+        Self { tallies }
+    }
+
+    /// A pod of class `other` comes to (1) or leaves (-1) a node.
+    pub fn update(&mut self, cluster: &Cluster, other: ClassId, node: NodeIdx, delta: i32) {
+        let counted_in = &cluster.tables().class(other).counted_in;
+        for (counted, tally) in &mut self.tallies {
+            let census = counted.tally.census;
+            let weight = counted_in.iter().find(|(id, _)| *id == census);
+            let domain = cluster.column(counted.key).domain(node);
+            let included = cluster.tally_nodes(counted.tally).contains(node.index());
+            if let (Some(&(_, count)), Some(domain), true) = (weight, domain, included) {
+                tally.add(domain, delta * count);
+            }
+        }
+    }
+
+    /// Why a node is refused as tried out; `None` if it passes.
+    pub fn filter(&self, cluster: &Cluster, plan: &AffinityPlan, node: NodeIdx) -> Option<Refusal> {
+        filter_with(cluster, plan, node, |counted| {
+            let tried = self.tallies.iter().find(|(c, _)| c.tally == counted.tally);
+            tried.map_or_else(|| cluster.tally(counted.tally), |(_, tally)| tally)
+        })
+    }
 }
 
 /// Scores the feasible nodes. Returns false, and scores nothing, if nothing is preferred.

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use strew_model::Interner;
 use strew_scheduler::{Reason, Refusal};
 
-use super::{spread, whole};
+use super::{preemption, spread, whole};
 
 /// The fields that strew answers.
 pub(crate) struct Answer {
@@ -19,6 +19,7 @@ pub(crate) fn answer(case: &Value) -> anyhow::Result<Option<Answer>> {
         Some("queueing-hint") => spread::hint(case)?,
         Some("profile") => whole::profile(case)?,
         Some("sequence") => whole::sequence(case)?,
+        Some("preemption") => preemption::preemption(case)?,
         _ => return Ok(None),
     };
     Ok(Some(Answer { fields }))
@@ -28,7 +29,10 @@ pub(crate) fn answer(case: &Value) -> anyhow::Result<Option<Answer>> {
 pub(crate) fn refusal(refusal: &Refusal, names: &Interner, with_plugin: bool) -> Value {
     let reasons: Vec<String> = refusal.reasons.iter().map(|r| r.text(names)).collect();
     let mut written = json!({"code": refusal.code.name(), "reasons": reasons});
-    let narrowed_out = matches!(refusal.reasons.first(), Some(Reason::NarrowedOut(_)));
+    let narrowed_out = matches!(
+        refusal.reasons.first(),
+        Some(Reason::NarrowedOut(_) | Reason::NarrowedOutBeside(..))
+    );
     if with_plugin && !narrowed_out {
         written["plugin"] = json!(refusal.plugin.name());
     }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod case;
+mod preemption;
 mod spread;
 mod whole;
 

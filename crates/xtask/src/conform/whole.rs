@@ -43,7 +43,7 @@ pub(crate) fn profile(case: &Value) -> anyhow::Result<Map<String, Value>> {
     Ok(fields)
 }
 
-fn pre_filter(world: &World, evaluation: &Evaluation) -> Value {
+pub(super) fn pre_filter(world: &World, evaluation: &Evaluation) -> Value {
     if let Some(Unfit::PreFilter(why)) = &evaluation.refused {
         return refusal(why, &world.cluster.names, true);
     }
@@ -55,7 +55,12 @@ fn pre_filter(world: &World, evaluation: &Evaluation) -> Value {
 }
 
 fn rejected(world: &World, evaluation: &Evaluation) -> Value {
-    let Some(Unfit::EveryNode(refusals)) = &evaluation.refused else {
+    rejected_nodes(world, evaluation.refused.as_ref())
+}
+
+/// Each refused node with its refusal.
+pub(super) fn rejected_nodes(world: &World, unfit: Option<&Unfit>) -> Value {
+    let Some(Unfit::EveryNode(refusals)) = unfit else {
         return json!({});
     };
     let each = refusals.iter().map(|(node, why)| {

@@ -1,0 +1,73 @@
+//! PodDisruptionBudgets, as far as preemption looks at them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use strew_cluster::{Cluster, PodIdx};
+use strew_model::{Selector, Symbol};
+
+/// A PodDisruptionBudget.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// Which pods of its namespace; a missing or empty selector means none here, although the API means all by `{}`.
+    pub selector: Selector,
+    /// `status.disruptionsAllowed`.
+    pub disruptions_allowed: i32,
+    /// Names of pods whose eviction was granted already (`status.disruptedPods`): they are not charged again.
+    pub disrupted: BTreeSet<Box<str>>,
+}
+
+/// All budgets, by namespace and name.
+#[derive(Debug, Clone, Default)]
+pub struct Budgets {
+    by_name: BTreeMap<(Symbol, Symbol), Budget>,
+}
+
+impl Budgets {
+    /// A budget is there, and like this; `None`: it is gone, or its selector does not parse.
+    pub fn set(&mut self, namespace: Symbol, name: Symbol, budget: Option<Budget>) {
+        match budget {
+            Some(budget) => self.by_name.insert((namespace, name), budget),
+            None => self.by_name.remove(&(namespace, name)),
+        };
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    /// Splits pods, most important first, into those whose eviction breaks a budget and the others.
+    ///
+    /// Every pod is charged to every budget that means it, in this order, also when it is not evicted in the end: the
+    /// most important pods use a budget up (a quirk of v1.36.3). Source: spec/scheduler §3.16, 3b.
+    pub(crate) fn split(&self, cluster: &Cluster, pods: &[PodIdx]) -> (Vec<PodIdx>, Vec<PodIdx>) {
+        let mut left: BTreeMap<(Symbol, Symbol), i32> = BTreeMap::new();
+        pods.iter().partition(|&&pod| {
+            let mut violates = false;
+            for (&id, budget) in self.meaning(cluster, pod) {
+                let left = left.entry(id).or_insert(budget.disruptions_allowed);
+                *left = left.saturating_sub(1);
+                violates |= *left < 0;
+            }
+            violates
+        })
+    }
+
+    /// The budgets that a pod's eviction is charged to.
+    fn meaning<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        pod: PodIdx,
+    ) -> impl Iterator<Item = (&'a (Symbol, Symbol), &'a Budget)> {
+        let namespace = cluster.class_of(pod).key.namespace;
+        let (labels, name) = (cluster.labels_of(pod), &cluster.pod(pod).name);
+        let means = move |budget: &Budget| {
+            !labels.is_empty()
+                && !budget.selector.is_empty()
+                && budget.selector.matches(labels)
+                && !budget.disrupted.contains(&**name)
+        };
+        let budgets = self.by_name.iter();
+        budgets.filter(move |((there, _), budget)| *there == namespace && means(budget))
+    }
+}

@@ -1,0 +1,63 @@
+//! Which nodes are tried, and which of those that would do is taken.
+
+use std::cmp::Reverse;
+
+use strew_cluster::{Cluster, NodeIdx};
+
+use super::victims::{Candidate, started};
+use crate::profile::PreemptionArgs;
+use crate::status::{Code, Unfit};
+
+/// The nodes where evicting pods might help: those refused with exactly `Unschedulable`, in the order of nodes.
+pub(crate) fn nodes_to_try(cluster: &Cluster, unfit: &Unfit) -> Vec<NodeIdx> {
+    match unfit {
+        Unfit::PreFilter(refusal) if refusal.code == Code::Unschedulable => {
+            cluster.node_order().to_vec()
+        }
+        Unfit::NoNodes | Unfit::PreFilter(_) => Vec::new(),
+        Unfit::EveryNode(refusals) => {
+            let curable = refusals
+                .iter()
+                .filter(|(_, r)| r.code == Code::Unschedulable);
+            curable.map(|&(node, _)| node).collect()
+        }
+    }
+}
+
+/// How many candidates are enough. Source: spec/scheduler §3.16, 3.
+pub(crate) fn candidates_wanted(args: &PreemptionArgs, nodes: usize) -> usize {
+    let share = nodes * usize::from(args.candidate_nodes_percentage_min) / 100;
+    share.max(args.candidate_nodes_min as usize).min(nodes)
+}
+
+/// The candidate to take: fewest broken budgets; lowest priority of its most important victim; smallest sum of
+/// priorities; fewest victims; latest start of the earliest among its victims of the highest priority. Of several that
+/// are alike upstream takes any, and strew the first in the order of nodes. Source: spec/scheduler §3.16, 5.
+pub(crate) fn choose<'a>(
+    cluster: &Cluster,
+    candidates: &'a [Candidate],
+    now_s: i64,
+) -> Option<&'a Candidate> {
+    /// Added to each priority, so that a sum is first of all a count.
+    const OFFSET: i64 = 1 << 31;
+    candidates.iter().min_by_key(|candidate| {
+        let victims = candidate.victims.iter();
+        let priority = |&pod| cluster.spec_of(pod).priority;
+        let highest = victims.clone().map(priority).max();
+        let sum: i64 = victims
+            .clone()
+            .map(|v| i64::from(priority(v)) + OFFSET)
+            .sum();
+        let most_important = victims.filter(|&pod| Some(priority(pod)) == highest);
+        let earliest = most_important
+            .map(|&pod| started(cluster, pod, now_s))
+            .min();
+        (
+            candidate.violations,
+            highest,
+            sum,
+            candidate.victims.len(),
+            Reverse(earliest),
+        )
+    })
+}

@@ -1,0 +1,130 @@
+//! What kube-scheduler says of a preemption: status, message, nomination.
+//!
+//! Source: spec/scheduler §2.8, §2.9 and §3.16.
+
+use strew_cluster::{Cluster, NodeIdx};
+use strew_model::Interner;
+
+use super::{NotAsked, NotHelped, Outcome, Preemption};
+use crate::status::{Code, Unfit, histogram};
+
+/// What happens to the pod's nomination.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nomination {
+    /// To this node.
+    Set(NodeIdx),
+    /// To no node any more.
+    Clear,
+    /// As it was.
+    Keep,
+}
+
+/// What `DynamicResources` says of a pod without claims.
+const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
+
+/// What is said of nodes that were not tried.
+const NOT_TRIED: &str = "Preemption is not helpful for scheduling";
+
+impl NotHelped {
+    /// kube-scheduler's code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::NoVictims => Code::UnschedulableAndUnresolvable,
+            Self::Refused(refusal) => refusal.code,
+            Self::FitsAsItIs => Code::Error,
+        }
+    }
+
+    /// kube-scheduler's sentences. `node` is the name of the node.
+    pub fn reasons(&self, node: &str, names: &Interner) -> Vec<String> {
+        match self {
+            Self::NoVictims => vec!["No preemption victims found for incoming pod".to_owned()],
+            Self::Refused(refusal) => refusal.reasons.iter().map(|r| r.text(names)).collect(),
+            Self::FitsAsItIs => vec![format!("expected at least one victim pod on node {node:?}")],
+        }
+    }
+}
+
+impl Preemption {
+    /// What happens to the pod's nomination.
+    pub fn nomination(&self) -> Nomination {
+        match &self.outcome {
+            Outcome::Preempt(eviction) => Nomination::Set(eviction.node),
+            Outcome::NoCandidate | Outcome::NotAsked(NotAsked::NoAttempt) => Nomination::Clear,
+            Outcome::NotEligible(_)
+            | Outcome::FitsAsItIs
+            | Outcome::ClaimsNotFound
+            | Outcome::NotAsked(NotAsked::Unsupported | NotAsked::Disabled) => Nomination::Keep,
+        }
+    }
+
+    /// The code of all PostFilter plugins together; `None`: success.
+    pub fn code(&self) -> Option<Code> {
+        match self.outcome {
+            Outcome::Preempt(_) => None,
+            Outcome::FitsAsItIs | Outcome::ClaimsNotFound => Some(Code::Error),
+            _ => Some(Code::Unschedulable),
+        }
+    }
+
+    /// What all PostFilter plugins together say; empty if room is made.
+    pub fn post_filter_message(&self, cluster: &Cluster) -> String {
+        let said = match &self.outcome {
+            Outcome::Preempt(_) => return String::new(),
+            Outcome::ClaimsNotFound => return "not found".to_owned(),
+            Outcome::FitsAsItIs => return format!("preemption: {}", self.errors(cluster)),
+            Outcome::NotAsked(NotAsked::Disabled) => return NOTHING_TO_DEALLOCATE.to_owned(),
+            Outcome::NotAsked(NotAsked::NoAttempt | NotAsked::Unsupported) => return String::new(),
+            Outcome::NotEligible(why) => why.text().to_owned(),
+            Outcome::NoCandidate => {
+                let nodes = self.nodes;
+                format!(
+                    "0/{nodes} nodes are available: {}.",
+                    self.histogram(cluster)
+                )
+            }
+        };
+        match self.after_claims {
+            true => format!("{NOTHING_TO_DEALLOCATE}, preemption: {said}"),
+            false => format!("preemption: {said}"),
+        }
+    }
+
+    /// The whole text of the failed attempt, as the pod's condition and event show it.
+    pub fn message(&self, unfit: &Unfit, cluster: &Cluster) -> String {
+        let refused = unfit.message(self.nodes, &cluster.names);
+        match self.post_filter_message(cluster).as_str() {
+            "" => refused,
+            said => format!("{refused} {said}"),
+        }
+    }
+
+    pub(super) fn fits_somewhere(&self) -> bool {
+        let mut tried = self.not_helped.iter();
+        tried.any(|(_, why)| *why == NotHelped::FitsAsItIs)
+    }
+
+    fn histogram(&self, cluster: &Cluster) -> String {
+        let not_tried = self.nodes - self.not_helped.len();
+        let tried = self.not_helped.iter();
+        let said = tried.flat_map(|(node, why)| why.reasons(name(cluster, *node), &cluster.names));
+        histogram(said.chain(std::iter::repeat_n(NOT_TRIED.to_owned(), not_tried)))
+    }
+
+    /// The errors of all nodes, as upstream's aggregate writes them.
+    fn errors(&self, cluster: &Cluster) -> String {
+        let errors = self.not_helped.iter();
+        let errors = errors.filter(|(_, why)| *why == NotHelped::FitsAsItIs);
+        let each: Vec<String> = errors
+            .flat_map(|(node, why)| why.reasons(name(cluster, *node), &cluster.names))
+            .collect();
+        match each.as_slice() {
+            [one] => one.clone(),
+            several => format!("[{}]", several.join(", ")),
+        }
+    }
+}
+
+fn name(cluster: &Cluster, node: NodeIdx) -> &str {
+    cluster.names.text(cluster.node(node).name())
+}

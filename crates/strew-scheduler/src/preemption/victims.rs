@@ -1,0 +1,115 @@
+//! Which pods of one node would have to go.
+
+use std::cmp::Reverse;
+
+use strew_cluster::{Cluster, NodeIdx, PodIdx};
+
+use super::budget::Budgets;
+use super::tryout::Tryout;
+use crate::status::Refusal;
+
+/// A node on which the pod would fit if these pods went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// The node.
+    pub node: NodeIdx,
+    /// The pods, at least one, most important first.
+    pub victims: Vec<PodIdx>,
+    /// How many of them break a disruption budget.
+    pub violations: usize,
+}
+
+/// Why evicting pods of a node does not help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotHelped {
+    /// No pod on it has a lower priority.
+    NoVictims,
+    /// It refuses the pod even without any pod of lower priority.
+    Refused(Refusal),
+    /// It takes the pod without any eviction: the refusal is not of this cluster. An error upstream.
+    FitsAsItIs,
+}
+
+/// Finds the pods of a node that must go.
+///
+/// All of lower priority leave; then, those that break a budget first and the most important first, each stays that
+/// the pod fits beside. Pods x filters of one node. Source: spec/scheduler §3.16, 3.
+///
+/// # Errors
+/// Why it does not help.
+pub(crate) fn dry_run(
+    tryout: &mut Tryout<'_>,
+    node: NodeIdx,
+    priority: i32,
+    nominated: &[PodIdx],
+    budgets: &Budgets,
+    now_s: i64,
+) -> Result<Candidate, NotHelped> {
+    let cluster = tryout.cluster();
+    let lower = |&&pod: &&PodIdx| cluster.spec_of(pod).priority < priority;
+    let pods: Vec<PodIdx> = cluster
+        .node(node)
+        .pods()
+        .iter()
+        .filter(lower)
+        .copied()
+        .collect();
+    if pods.is_empty() {
+        return Err(NotHelped::NoVictims);
+    }
+    let mut tried = tryout.on(node);
+    pods.iter().for_each(|&pod| tried.remove(pod));
+    if let Some(refusal) = tried.refusal(nominated) {
+        return Err(NotHelped::Refused(refusal));
+    }
+    let pods = by_importance(cluster, &pods, now_s);
+    let (violating, others) = budgets.split(cluster, &pods);
+    let mut victims = Vec::new();
+    let mut reprieve = |pods: &[PodIdx]| {
+        for &pod in pods {
+            tried.add(pod);
+            if tried.refusal(nominated).is_some() {
+                tried.remove(pod);
+                victims.push(pod);
+            }
+        }
+        victims.len()
+    };
+    let violations = reprieve(&violating);
+    reprieve(&others);
+    if victims.is_empty() {
+        return Err(NotHelped::FitsAsItIs);
+    }
+    let place = |pod: &PodIdx| pods.iter().position(|other| other == pod);
+    victims.sort_by_key(place);
+    Ok(Candidate {
+        node,
+        victims,
+        violations,
+    })
+}
+
+/// When a pod started, for comparisons; one that has not started does so at this moment, after all others.
+pub(super) fn started(cluster: &Cluster, pod: PodIdx, now_s: i64) -> (i64, bool) {
+    let started = cluster.pod(pod).history.started_s;
+    (started.unwrap_or(now_s), started.is_none())
+}
+
+/// The pods of a node, most important first: higher priority, then earlier start.
+///
+/// Upstream asks the clock at each comparison for a pod that has not started, so that the first of two such counts as
+/// the older, and its sort (an insertion sort up to 12 pods) thus turns their order on the node around (a quirk). With
+/// more than 12 pods its sort is not stable, and strew's order of equal pods is one of those that it may give.
+fn by_importance(cluster: &Cluster, pods: &[PodIdx], now_s: i64) -> Vec<PodIdx> {
+    let mut placed: Vec<(usize, PodIdx)> = pods.iter().copied().enumerate().collect();
+    placed.sort_by_key(|&(place, pod)| {
+        let (started, unstarted) = started(cluster, pod, now_s);
+        let among_equals = match unstarted {
+            true => pods.len() - place,
+            false => place,
+        };
+        let priority = Reverse(cluster.spec_of(pod).priority);
+        (priority, started, unstarted, among_equals)
+    });
+    placed.into_iter().map(|(_, pod)| pod).collect()
+}
