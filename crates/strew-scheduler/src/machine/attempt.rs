@@ -25,9 +25,9 @@ impl Scheduler {
             return Some(());
         };
         let engine = self.profiles.engine_mut(place);
-        match engine.decide(&mut self.cluster, pod) {
+        match engine.decide_with(&mut self.cluster, pod, self.making.nominations()) {
             Decision::Place { node, .. } => self.assume(pod, node),
-            Decision::Unfit(why) => self.fail(pod, &why),
+            Decision::Unfit(why) => self.fail(pod, place, &why),
         }
         Some(())
     }
@@ -47,13 +47,16 @@ impl Scheduler {
         let id = self.expect(PendingKind::Bind(pod));
         let bind = Some(id);
         self.assumed.insert(pod, Assumed { node, bind });
+        self.note_nomination(pod);
         let pod = self.pod_name(pod);
         let node = self.cluster.node(node).name();
         self.effects.push_back(Effect::Bind { id, pod, node });
     }
 
-    fn fail(&mut self, pod: PodIdx, why: &Rc<Unfit>) {
-        let message = self.message(why);
+    fn fail(&mut self, pod: PodIdx, place: usize, why: &Rc<Unfit>) {
+        let post_filter = self.post_filter(pod, place, why);
+        self.hold_for(pod, &post_filter);
+        let message = Arc::clone(&post_filter.message);
         let reason = match why.is_error() {
             true => ConditionReason::SchedulerError,
             false => ConditionReason::Unschedulable,
@@ -65,18 +68,7 @@ impl Scheduler {
         self.queue.requeue(cx, pod, why.rejecting_plugins());
         self.record(EventKind::FailedScheduling, pod, &message);
         self.tell(pod, Condition { reason, message });
-    }
-
-    fn message(&mut self, why: &Rc<Unfit>) -> Arc<str> {
-        if let Some((last, message)) = &self.last_message
-            && Rc::ptr_eq(last, why)
-        {
-            return Arc::clone(message);
-        }
-        let nodes = self.cluster.nodes_present();
-        let message: Arc<str> = why.message(nodes, &self.cluster.names).into();
-        self.last_message = Some((Rc::clone(why), Arc::clone(&message)));
-        message
+        self.make_room(pod, post_filter);
     }
 }
 

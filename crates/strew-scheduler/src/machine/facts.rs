@@ -71,6 +71,7 @@ impl Scheduler {
         let Some(pod) = self.cluster.find_pod(&fact.uid) else {
             let bound = fact.node.is_some();
             let pod = self.cluster.set_pod(fact);
+            self.note_nomination(pod);
             match bound {
                 true => self.pod_arrived(pod),
                 false => self.enqueue(pod, condition),
@@ -78,6 +79,9 @@ impl Scheduler {
             return;
         };
         let old = view(&self.cluster, pod);
+        if fact.node.is_none() {
+            fact.history.nominated = self.making.believe(pod, fact.history.nominated);
+        }
         match (self.assumed.get(&pod).copied(), fact.node) {
             (Some(assumed), None) => {
                 // The fact is older than the bind, or the bind is under way: it stays counted where it was decided.
@@ -88,6 +92,7 @@ impl Scheduler {
             (None, Some(_)) if !old.bound => {
                 self.queue.remove(pod);
                 self.told.remove(&pod);
+                self.stop_making_room(pod);
                 self.cluster.set_pod(fact);
                 self.nomination_changed(pod, old, true);
                 self.pod_arrived(pod);
@@ -105,12 +110,14 @@ impl Scheduler {
             }
             (None, None) if old.bound => {
                 self.cluster.set_pod(fact);
+                self.note_nomination(pod);
                 self.happened(&Event::pod_deleted(old));
                 self.enqueue(pod, condition);
             }
             (None, None) => {
                 let nominated = self.cluster.pod(pod).history.nominated;
                 self.cluster.set_pod(fact);
+                self.note_nomination(pod);
                 self.waiting_pod_changed(pod, old, condition);
                 let moved = self.cluster.pod(pod).history.nominated != nominated;
                 self.nomination_changed(pod, old, moved);
@@ -123,6 +130,7 @@ impl Scheduler {
         self.assumed.remove(&pod);
         self.queue.remove(pod);
         self.told.remove(&pod);
+        self.stop_making_room(pod);
         self.cluster.set_pod(fact);
         let as_decided = self.cluster.pod(pod).node == Some(assumed.node);
         if let Some(bind) = assumed.bind {
@@ -216,7 +224,7 @@ impl Scheduler {
     }
 
     /// A pod lost its nomination: it counts as gone from there, for pods that had to respect it.
-    fn nomination_changed(&mut self, pod: PodIdx, old: PodView, changed: bool) {
+    pub(super) fn nomination_changed(&mut self, pod: PodIdx, old: PodView, changed: bool) {
         if old.nominated && changed {
             let priority = self.cluster.spec_of(pod).priority;
             let cx = Context {
@@ -234,6 +242,8 @@ impl Scheduler {
             return;
         };
         let old = view(&self.cluster, pod);
+        self.victim_gone(pod);
+        self.stop_making_room(pod);
         self.queue.remove(pod);
         self.told.remove(&pod);
         if let Some(bind) = self.assumed.remove(&pod).and_then(|a| a.bind) {

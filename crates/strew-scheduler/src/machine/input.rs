@@ -6,6 +6,7 @@ use strew_cluster::{NodeFact, OwnerRef, PodFact};
 use strew_model::{Labels, Selector, Symbol};
 
 use super::effect::{Condition, EffectId};
+use crate::preemption::Budget;
 
 /// What the world tells a scheduler. Facts are whole and idempotent; they may come in any order.
 #[derive(Debug, Clone)]
@@ -47,6 +48,15 @@ pub enum Input {
         name: Symbol,
         /// Its labels.
         labels: Option<Labels>,
+    },
+    /// A PodDisruptionBudget is there, and like this; `None`: it is gone, or its selector does not parse.
+    BudgetSet {
+        /// Its namespace.
+        namespace: Symbol,
+        /// Its name.
+        name: Symbol,
+        /// The budget.
+        budget: Option<Budget>,
     },
     /// What became of an effect. One that never comes is found out by facts, or given up after a while.
     Outcome {

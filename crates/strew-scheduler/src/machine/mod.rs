@@ -5,7 +5,8 @@
 //! to returns as an [`Input::Outcome`]. Restarting is making a new one from the facts: nothing else is kept.
 //!
 //! Reading order: [`input`], [`effect`], [`scheduler`] (the three verbs), `facts` (what each fact changes), `attempt`
-//! (one pod from the queue to an effect), `outcome` (what an effect came to), [`aside`] (facts that cannot be),
+//! (one pod from the queue to an effect), `preempting` (making room), `outcome` (what an effect
+//! came to), [`aside`] (facts that cannot be),
 //! [`profiles`].
 //!
 //! Source: spec/scheduler §2.7, §2.8, §4.3, §4.5, §5.8, §5.9.
@@ -16,6 +17,7 @@ pub mod effect;
 mod facts;
 pub mod input;
 mod outcome;
+mod preempting;
 pub mod profiles;
 pub mod scheduler;
 

@@ -32,6 +32,10 @@ impl Scheduler {
                     }
                 }
             }
+            PendingKind::Nominate(pod) => self.nominate_outcome(effect, pod, outcome),
+            PendingKind::Victim { victim, preemptor } => {
+                self.victim_outcome(effect, victim, preemptor, outcome);
+            }
         }
     }
 
@@ -76,6 +80,7 @@ impl Scheduler {
             profiles: &self.profiles,
         };
         self.queue.requeue(cx, pod, PluginSet::default());
+        self.clear_nomination(pod);
         let message: Arc<str> =
             format!("binding rejected: running Bind plugin \"DefaultBinder\": {error}").into();
         self.record(EventKind::FailedScheduling, pod, &message);

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{Hash, Hasher};
-use std::rc::Rc;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -13,10 +12,10 @@ use strew_model::{Instant, Interner, Span, Symbol};
 use super::aside::Absurd;
 use super::effect::{Condition, Effect, EffectId, Event, EventKind, PodName, cut_note};
 use super::input::{Input, Outcome};
+use super::preempting::Making;
 use super::profiles::Profiles;
 use crate::profile::Profile;
 use crate::queue::{Context, Counts, Queue, QueueLimits};
-use crate::status::Unfit;
 
 /// Settings of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +47,8 @@ pub(super) struct Pending {
 pub(super) enum PendingKind {
     Bind(PodIdx),
     Condition(PodIdx),
+    Nominate(PodIdx),
+    Victim { victim: PodIdx, preemptor: PodIdx },
 }
 
 /// A pod that is counted on a node without a fact that says so.
@@ -94,8 +95,7 @@ pub struct Scheduler {
     pub(super) told: FxHashMap<PodIdx, Told>,
     pub(super) nodes_aside: IndexMap<Symbol, Absurd, FxBuildHasher>,
     pub(super) pods_aside: IndexMap<Arc<str>, Absurd, FxBuildHasher>,
-    /// The last refusal as text: pods of one class fail alike.
-    pub(super) last_message: Option<(Rc<Unfit>, Arc<str>)>,
+    pub(super) making: Making,
 }
 
 impl Scheduler {
@@ -117,7 +117,7 @@ impl Scheduler {
             told: FxHashMap::default(),
             nodes_aside: IndexMap::default(),
             pods_aside: IndexMap::default(),
-            last_message: None,
+            making: Making::default(),
         }
     }
 
@@ -141,6 +141,11 @@ impl Scheduler {
                 selector,
             } => self.cluster.set_controller(namespace, owner, selector),
             Input::NamespaceSet { name, labels } => self.cluster.set_namespace(name, labels),
+            Input::BudgetSet {
+                namespace,
+                name,
+                budget,
+            } => self.making.budgets.set(namespace, name, budget),
             Input::Outcome { effect, outcome } => self.outcome(effect, &outcome),
             Input::Tick => {}
         }
@@ -265,11 +270,15 @@ impl Scheduler {
         id
     }
 
+    /// The name of the profile that decides for a pod.
+    pub(super) fn scheduler_of(&self, pod: PodIdx) -> Symbol {
+        let class = self.cluster.pod(pod).class;
+        let place = self.profiles.place(&self.cluster, class);
+        place.map_or(Symbol::default(), |place| self.profiles.name(place))
+    }
+
     pub(super) fn record(&mut self, kind: EventKind, pod: PodIdx, note: &Arc<str>) {
-        let place = self
-            .profiles
-            .place(&self.cluster, self.cluster.pod(pod).class);
-        let scheduler = place.map_or(Symbol::default(), |place| self.profiles.name(place));
+        let scheduler = self.scheduler_of(pod);
         self.effects.push_back(Effect::Event(Box::new(Event {
             kind,
             scheduler,

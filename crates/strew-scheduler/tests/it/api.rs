@@ -12,6 +12,7 @@ use strew_scheduler::Profile;
 use strew_scheduler::machine::{
     Condition, Effect, EffectId, Input, Limits, Outcome, Scheduler, Standing,
 };
+use strew_scheduler::preemption::Budget;
 
 use crate::world::World;
 
@@ -48,13 +49,14 @@ pub(crate) struct Api {
     /// Binds asked for, each with its moment, until they failed.
     binds: BTreeMap<Arc<str>, (EffectId, Instant)>,
     next_pod: usize,
+    /// How many effects of each kind were asked for: binds, conditions, nominations, victims, events.
+    pub(crate) asked: [usize; 5],
 }
 
 fn profiles() -> Vec<Profile> {
     let second = Profile {
         scheduler_name: "second".to_owned(),
         ties: strew_scheduler::TieRule::FirstName,
-        // Pods that an early release of preemption's seam would evict stay out of these runs.
         ..Profile::default()
     };
     vec![Profile::default(), second]
@@ -86,6 +88,7 @@ impl Api {
             gate,
             binds: BTreeMap::new(),
             next_pod: 0,
+            asked: [0; 5],
         }
     }
 }
@@ -95,7 +98,8 @@ impl Api {
 impl Api {
     /// Something changes, somewhere.
     pub(crate) fn change(&mut self) {
-        match self.dice.between(0, 13) {
+        match self.dice.between(0, 14) {
+            14 => self.create_pod(),
             0..=2 => {
                 let fact = self.world.node_fact();
                 self.nodes.insert(fact.name, fact.clone());
@@ -122,7 +126,16 @@ impl Api {
         fact.name = fact.uid.clone();
         self.next_pod += 1;
         fact.terminating &= bound;
-        fact.spec.priority = self.dice.between(0, 2) as i32;
+        fact.spec.priority = self.dice.between(0, 5) as i32;
+        // Half of all pods just want room, so that nodes fill up and pods make others go.
+        if self.dice.chance(1, 2) {
+            fact.spec.spread = Box::default();
+            fact.spec.affinity = Default::default();
+            fact.spec.node_affinity = Default::default();
+            let requests = strew_model::Resources::of(500 * self.dice.between(1, 6) as i64, 500);
+            fact.spec.used = requests.clone();
+            fact.spec.requests = requests;
+        }
         fact.spec.scheduler_name = match self.dice.between(0, 9) {
             0 => self.schedulers[2],
             1..=3 => self.schedulers[1],
@@ -182,7 +195,22 @@ impl Api {
         let namespace = pod.namespace;
         let there = self.dice.chance(3, 4);
         let labels = there.then_some(pod.labels);
-        let (key, input) = match self.dice.between(0, 2) {
+        let (key, input) = match self.dice.between(0, 3) {
+            3 => {
+                let selector = labels.as_ref().map(|l| Selector::of_labels(l.iter()));
+                let budget = selector.map(|selector| Budget {
+                    selector,
+                    disruptions_allowed: self.dice.between(0, 1) as i32,
+                    disrupted: Default::default(),
+                });
+                let name = self.gate;
+                let input = Input::BudgetSet {
+                    namespace,
+                    name,
+                    budget,
+                };
+                ((namespace, 3, name), input)
+            }
             0 => {
                 let input = Input::NamespaceSet {
                     name: namespace,
@@ -272,6 +300,13 @@ impl Api {
         let Some(effect) = self.scheduler.poll_effect() else {
             return false;
         };
+        self.asked[match &effect {
+            Effect::Bind { .. } => 0,
+            Effect::PodCondition { .. } => 1,
+            Effect::Nominate { .. } => 2,
+            Effect::DeleteVictim { .. } => 3,
+            Effect::Event(_) => 4,
+        }] += 1;
         if let Effect::Bind { id, pod, .. } = &effect {
             let before = self.binds.insert(pod.uid.clone(), (*id, self.now));
             if let Some((_, at)) = before {
@@ -317,6 +352,10 @@ impl Api {
                     return Outcome::Conflict("pod is already assigned".into());
                 }
                 fact.node = Some(node);
+                // Not always: the gate ClearingNominatedNodeNameAfterBinding may be off.
+                if self.dice.chance(3, 4) {
+                    fact.history.nominated = None;
+                }
                 stored.condition = None;
                 self.store(stored);
                 Outcome::Ok
@@ -335,8 +374,10 @@ impl Api {
                 let Some(mut stored) = self.pods.get(&pod.uid).cloned() else {
                     return Outcome::Gone;
                 };
-                stored.fact.history.nominated = node;
-                self.store(stored);
+                if stored.fact.node.is_none() {
+                    stored.fact.history.nominated = node;
+                    self.store(stored);
+                }
                 Outcome::Ok
             }
             Effect::DeleteVictim { victim, .. } => {
@@ -441,8 +482,8 @@ impl Api {
                 moved = true;
                 self.answer();
             }
-            // Those that are asked to go, go.
-            let leaving = self.pods.values().find(|p| p.fact.history.preempted);
+            // Those that are asked to go, go: else room that is to be had by waiting is waited for without end.
+            let leaving = self.pods.values().find(|p| p.fact.terminating);
             if let Some(uid) = leaving.map(|p| p.fact.uid.clone()) {
                 self.pods.remove(&uid);
                 self.watches[PODS].push_back(Input::PodGone(uid));
@@ -472,8 +513,14 @@ impl Api {
             return Err(format!("kept\n{ours}\ntold afresh\n{theirs}"));
         }
         while let Some(effect) = fresh.poll_effect() {
-            if let Effect::Bind { pod, .. } = effect {
-                return Err(format!("pod {} fits and was left", pod.uid));
+            match effect {
+                Effect::Bind { pod, .. } => {
+                    return Err(format!("pod {} fits and was left", pod.uid));
+                }
+                Effect::DeleteVictim { victim, .. } => {
+                    return Err(format!("pod {} makes room and was left", victim.uid));
+                }
+                _ => {}
             }
         }
         let mut cluster = self.scheduler.cluster().clone();
@@ -482,8 +529,6 @@ impl Api {
             let uid = &*pod.fact.uid;
             let expected = match pod.fact.node {
                 Some(_) => Standing::Bound,
-                // One that waited before it was deleted goes on waiting; a new one is tried once, and skipped.
-                None if pod.fact.terminating => continue,
                 None if pod.fact.spec.scheduler_name == self.schedulers[2] => Standing::Ignored,
                 None => Standing::Queued,
             };
@@ -494,7 +539,25 @@ impl Api {
             if expected == Standing::Queued && pod.fact.spec.gates.is_empty() {
                 let row = cluster.find_pod(uid).ok_or("a pod of the queue is known")?;
                 if let Some(node) = crate::world::fits_somewhere(&cluster, &profiles()[0], row) {
-                    return Err(format!("pod {uid} fits on {node:?} and is Pending"));
+                    let said = pod.condition.as_ref().map(|c| &c.message);
+                    let nominated = self
+                        .pods
+                        .values()
+                        .filter(|p| p.fact.history.nominated.is_some());
+                    let nominated: Vec<_> = nominated
+                        .map(|p| {
+                            (
+                                &p.fact.uid,
+                                p.fact.node,
+                                p.fact.history,
+                                p.fact.spec.priority,
+                                &p.condition,
+                            )
+                        })
+                        .collect();
+                    return Err(format!(
+                        "pod {uid} fits on {node:?} and is Pending: {said:?}; nominated: {nominated:?}"
+                    ));
                 }
             }
         }
