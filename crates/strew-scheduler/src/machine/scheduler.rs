@@ -15,7 +15,7 @@ use super::input::{Input, Outcome};
 use super::preempting::Making;
 use super::profiles::Profiles;
 use crate::profile::Profile;
-use crate::queue::{Context, Counts, Queue, QueueLimits};
+use crate::queue::{Context, Counts, Gate, Queue, QueueLimits};
 
 /// Settings of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -217,6 +217,11 @@ impl Scheduler {
             None if self.queue.contains(pod) => Standing::Queued,
             None => Standing::Ignored,
         })
+    }
+
+    /// What keeps a pod from being tried at all.
+    pub fn gate(&self, uid: &str) -> Option<Gate> {
+        self.queue.gate(self.cluster.find_pod(uid)?)
     }
 
     /// The nodes that were set aside, and why.

@@ -2,9 +2,6 @@
 //!
 //! A hint is asked once for a class, not for each pod of it: pods of one class differ in nothing that a hint looks at.
 
-use std::rc::Rc;
-
-use rustc_hash::FxHashMap;
 use strew_cluster::{ClassId, Cluster, SpreadConstraint};
 
 use super::event::{Actions, Event, PluginSet, PodView, Resource, Subject};
@@ -43,22 +40,21 @@ pub struct Context<'a> {
 /// Asks hints, and keeps what answering takes time to find.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
-    /// The hard spread constraints of a class, as of a version of services and controllers.
-    hard: FxHashMap<ClassId, (u64, Rc<[SpreadConstraint]>)>,
+    /// The hard spread constraints by class, as of a version of services and controllers.
+    hard: Vec<Option<(u64, Box<[SpreadConstraint]>)>>,
 }
 
 impl Hints {
-    /// Whether any of the plugins that refused pods of a class wants them tried again. `own`: the event is about the
-    /// waiting pod itself.
+    /// Whether any of these plugins, which refused pods of a class and listen to such events, wants them tried again.
+    /// `own`: the event is about the waiting pod itself.
     pub(crate) fn worth_it(
         &mut self,
         cx: Context<'_>,
-        rejected_by: PluginSet,
+        asked: PluginSet,
         class: ClassId,
         event: &Event,
         own: bool,
     ) -> bool {
-        let asked = rejected_by.and(event.listeners());
         let ask = |plugin| self.ask(cx, plugin, class, event, own) == Hint::Queue;
         asked.listening().any(ask)
     }
@@ -95,7 +91,7 @@ impl Hints {
                         node_resources_fit::hint_after_node(&spec.requests, old, new)
                     }
                     PluginId::PodTopologySpread => {
-                        spread::after_node(&self.hard(cx, class), old, new)
+                        spread::after_node(self.hard(cx, class), old, new)
                     }
                     PluginId::InterPodAffinity => {
                         inter_pod_affinity::hint::after_node(cx.cluster, class, old, new)
@@ -151,7 +147,7 @@ impl Hints {
                 let waiting = spread::Waiting {
                     uid: "waiting",
                     namespace: tables.class(class).key.namespace,
-                    hard: &hard,
+                    hard,
                 };
                 let shown = |pod: PodView| {
                     let key = &tables.class(pod.class).key;
@@ -175,21 +171,18 @@ impl Hints {
     }
 
     /// The hard spread constraints of a class.
-    fn hard(&mut self, cx: Context<'_>, class: ClassId) -> Rc<[SpreadConstraint]> {
+    fn hard(&mut self, cx: Context<'_>, class: ClassId) -> &[SpreadConstraint] {
         let version = cx.cluster.owners().version();
-        if let Some((of, hard)) = self.hard.get(&class)
-            && *of == version
-        {
-            return Rc::clone(hard);
+        if self.hard.len() <= class.index() {
+            self.hard.resize_with(class.index() + 1, || None);
         }
-        let hard: Rc<[SpreadConstraint]> = match cx.profiles.of_class(cx.cluster, class) {
-            Some(profile) => {
-                let all = Effective::of(cx.cluster, profile, class).constraints;
-                all.into_iter().filter(|c| c.hard).collect()
-            }
-            None => Rc::new([]),
-        };
-        self.hard.insert(class, (version, Rc::clone(&hard)));
-        hard
+        let slot = &mut self.hard[class.index()];
+        if slot.as_ref().is_none_or(|(of, _)| *of != version) {
+            let profile = cx.profiles.of_class(cx.cluster, class);
+            let all = profile.map(|p| Effective::of(cx.cluster, p, class).constraints);
+            let hard = all.into_iter().flatten().filter(|c| c.hard).collect();
+            *slot = Some((version, hard));
+        }
+        slot.as_ref().map_or(&[], |(_, hard)| hard)
     }
 }

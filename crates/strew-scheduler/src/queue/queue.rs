@@ -265,8 +265,10 @@ impl Queue {
         let worth_it = meanwhile.iter().any(|logged| {
             let own = logged.own == Some(pod);
             // What happens to other waiting pods concerns only them.
-            (own || logged.own.is_none())
-                && hints.worth_it(cx, rejected_by, class, &logged.event, own)
+            (own || logged.own.is_none()) && {
+                let asked = rejected_by.and(logged.event.listeners());
+                hints.worth_it(cx, asked, class, &logged.event, own)
+            }
         });
         match worth_it {
             true => self.make_ready(cx, pod),
@@ -288,9 +290,10 @@ impl Queue {
             }
             Place::Waiting { .. } => {
                 let hints = &mut self.hints;
-                let worth_it = events
-                    .iter()
-                    .any(|event| hints.worth_it(cx, entry.rejected_by, class, event, true));
+                let worth_it = events.iter().any(|event| {
+                    let asked = entry.rejected_by.and(event.listeners());
+                    hints.worth_it(cx, asked, class, event, true)
+                });
                 if worth_it {
                     self.lift(pod);
                     self.set_class(pod, class, priority);
@@ -334,7 +337,7 @@ impl Queue {
         let (hints, tables) = (&mut self.hints, cx.cluster.tables());
         let moved = self.waiting.drain(listeners, |rejected_by, class| {
             tables.spec(tables.class(class).key.spec).priority <= priority_max
-                && hints.worth_it(cx, rejected_by, class, event, false)
+                && hints.worth_it(cx, rejected_by.and(listeners), class, event, false)
         });
         for pod in moved {
             let entry = self.entry_mut(pod);
