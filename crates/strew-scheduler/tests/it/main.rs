@@ -2,6 +2,10 @@
 
 mod api;
 mod exhaustive;
+mod hints;
+mod hostile;
 mod machine;
+mod making_room;
 mod properties;
+mod queue;
 mod world;
