@@ -8,7 +8,8 @@ use super::victims::{Candidate, started};
 use crate::profile::PreemptionArgs;
 use crate::status::{Code, Unfit};
 
-/// The nodes where evicting pods might help: those refused with exactly `Unschedulable`, in the order of nodes.
+/// The nodes where evicting pods might help: those refused with exactly `Unschedulable`, in the order of nodes. A node
+/// that is gone since is left out.
 pub(crate) fn nodes_to_try(cluster: &Cluster, unfit: &Unfit) -> Vec<NodeIdx> {
     match unfit {
         Unfit::PreFilter(refusal) if refusal.code == Code::Unschedulable => {
@@ -19,7 +20,8 @@ pub(crate) fn nodes_to_try(cluster: &Cluster, unfit: &Unfit) -> Vec<NodeIdx> {
             let curable = refusals
                 .iter()
                 .filter(|(_, r)| r.code == Code::Unschedulable);
-            curable.map(|&(node, _)| node).collect()
+            let there = |&node: &NodeIdx| cluster.node(node).fact().is_some();
+            curable.map(|&(node, _)| node).filter(there).collect()
         }
     }
 }

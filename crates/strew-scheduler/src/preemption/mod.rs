@@ -3,12 +3,57 @@
 //! [`preempt`] answers what would be done, and changes nothing. One node at a time is looked at: pods never go from
 //! one node to repair the skew for another. Source: spec/scheduler §3.16.
 //!
-//! Reading order: [`eligibility`], [`candidates`] (which nodes are tried, which is taken), [`victims`] (who must go
+//! Reading order: [`eligibility`], `candidates` (which nodes are tried, which is taken), [`victims`] (who must go
 //! from a node), [`budget`], [`nominations`] (room that was made for others), [`post_filter`] (what kube-scheduler
 //! says of it).
 //!
 //! Where strew differs: upstream begins the search at a random node and takes a random one of equal candidates; strew
 //! begins at the first in the order of nodes, and takes the first.
+//!
+//! ```
+//! use strew_cluster::{Cluster, NodeFact, PodFact, PodHistory, PodSpec};
+//! use strew_model::{Labels, Resources, well_known};
+//! use strew_scheduler::preemption::{Budgets, Nomination, Nominations, preempt};
+//! use strew_scheduler::{Decision, Engine, Profile};
+//!
+//! let mut cluster = Cluster::new();
+//! let name = cluster.names.intern("n1");
+//! let node = cluster.set_node(NodeFact {
+//!     name,
+//!     labels: Labels::default(),
+//!     taints: [].into(),
+//!     unschedulable: false,
+//!     allocatable: Resources::of(1000, 0),
+//!     pods_max: 10,
+//!     images: [].into(),
+//! });
+//! let mut add = |uid: &str, priority, node| {
+//!     let requests = Resources::of(800, 0);
+//!     cluster.set_pod(PodFact {
+//!         uid: uid.into(),
+//!         name: uid.into(),
+//!         namespace: well_known::DEFAULT_NAMESPACE,
+//!         labels: Labels::default(),
+//!         owner: None,
+//!         terminating: false,
+//!         node,
+//!         spec: PodSpec { priority, used: requests.clone(), requests, ..PodSpec::default() },
+//!         history: PodHistory::default(),
+//!     })
+//! };
+//! add("batch", 0, Some(name));
+//! let urgent = add("urgent", 1000, None);
+//!
+//! let mut engine = Engine::new(Profile::default());
+//! let (budgets, nominations) = (Budgets::default(), Nominations::new());
+//! let Decision::Unfit(unfit) = engine.decide_with(&mut cluster, urgent, &nominations) else {
+//!     panic!("the node is full");
+//! };
+//! let now_s = 1_700_000_000;
+//! let found = preempt(&mut engine, &mut cluster, urgent, &unfit, &budgets, &nominations, now_s);
+//! assert_eq!(found.nomination(), Nomination::Set(node));
+//! assert_eq!(found.message(&unfit, &cluster), "0/1 nodes are available: 1 Insufficient cpu.");
+//! ```
 
 pub mod budget;
 pub(crate) mod candidates;

@@ -561,3 +561,6 @@ pub fn view(cluster: &strew_cluster::Cluster, pod: PodIdx) -> PodView {
         nominated: row.history.nominated.is_some(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ mod hints;
 mod hostile;
 mod machine;
 mod making_room;
+mod preemption;
 mod properties;
 mod queue;
 mod world;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use strew_cluster::{
     AffinityTerm, Cluster, HostPort, NodeAffinity, NodeFact, NodeIdx, OwnerKind, OwnerRef,
-    PodAffinity, PodFact, PodIdx, PodSpec, Policy, SpreadConstraint,
+    PodAffinity, PodFact, PodHistory, PodIdx, PodSpec, Policy, SpreadConstraint,
 };
 use strew_model::{
     Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Prng,
@@ -14,6 +14,7 @@ use strew_scheduler::naive::{NaiveAffinity, NaiveSpread};
 use strew_scheduler::plugins::{
     node_affinity, node_ports, node_resources_fit, node_unschedulable, taint_toleration,
 };
+use strew_scheduler::preemption::{Budget, Budgets};
 use strew_scheduler::{Decision, Engine, PluginId, Profile, Refusal, Unfit};
 
 /// A cluster, and the dice that change it.
@@ -28,6 +29,8 @@ pub(crate) struct World {
     namespaces: Vec<Symbol>,
     taint: Symbol,
     next_pod: usize,
+    /// Whether pods differ in priority, start time and nomination.
+    preempts: bool,
 }
 
 impl World {
@@ -60,7 +63,49 @@ impl World {
             namespaces,
             taint,
             next_pod: 0,
+            preempts: false,
         }
+    }
+
+    /// A world in which some pods may make others go, with so many pods on nodes and so many more that are pending.
+    pub(crate) fn crowded(seed: u64, bound: usize, pending: usize) -> Self {
+        let mut world = Self {
+            preempts: true,
+            ..Self::new(seed)
+        };
+        (0..12).for_each(|_| world.set_node());
+        (0..30).for_each(|_| world.step());
+        for i in 0..bound + pending {
+            world.set_pod(i < bound);
+        }
+        world
+    }
+
+    /// A pod on no node, of a priority of 1 to 3.
+    pub(crate) fn pressing_pod(&mut self) -> PodIdx {
+        let pod = self.set_pod(false);
+        self.cluster.unbind(pod);
+        let priority = self.dice.between(1, 3) as i32;
+        let spec = PodSpec {
+            priority,
+            ..self.cluster.spec_of(pod).clone()
+        };
+        self.cluster.respec(pod, &spec);
+        pod
+    }
+
+    /// Priority, and what has become of a pod.
+    fn standing(&mut self, bound: bool) -> (i32, PodHistory) {
+        if !self.preempts {
+            return (0, PodHistory::default());
+        }
+        let started = self.dice.chance(3, 4);
+        let history = PodHistory {
+            nominated: (!bound && self.dice.chance(1, 3)).then(|| self.node_name()),
+            started_s: started.then(|| self.dice.between(0, 5) as i64),
+            preempted: self.dice.chance(1, 2),
+        };
+        (self.dice.between(0, 3) as i32, history)
     }
 
     pub(crate) fn node_name(&mut self) -> Symbol {
@@ -303,6 +348,7 @@ impl World {
             kind: OwnerKind::ReplicaSet,
             name: self.apps[0],
         };
+        let (priority, history) = self.standing(bound);
         PodFact {
             uid: uid.clone(),
             name: uid,
@@ -310,9 +356,12 @@ impl World {
             labels: Labels::new(labels),
             owner: self.dice.chance(1, 3).then_some(owner),
             terminating: self.dice.chance(1, 8),
-            history: strew_cluster::PodHistory::default(),
+            history,
             node: bound.then(|| self.node_name()),
-            spec: self.spec(),
+            spec: PodSpec {
+                priority,
+                ..self.spec()
+            },
         }
     }
 
@@ -341,10 +390,29 @@ impl World {
             labels: tables.labels(key.labels).clone(),
             owner: key.owner,
             terminating: false,
-            history: strew_cluster::PodHistory::default(),
+            history: PodHistory::default(),
             node: None,
             spec: tables.spec(key.spec).clone(),
         }
+    }
+
+    /// Budgets over the apps, some of them used up.
+    pub(crate) fn budgets(&mut self) -> Budgets {
+        let mut budgets = Budgets::default();
+        for name in self.apps.clone() {
+            let budget = Budget {
+                selector: self.selector(),
+                disruptions_allowed: self.dice.between(0, 2) as i32,
+                disrupted: Default::default(),
+            };
+            let there = self.dice.chance(2, 3);
+            budgets.set(
+                *self.dice.pick(&self.namespaces),
+                name,
+                there.then_some(budget),
+            );
+        }
+        budgets
     }
 
     fn some_pod(&mut self) -> Option<PodIdx> {
