@@ -3,7 +3,7 @@
 //! Strings become [`Symbol`]s at the edge, so that a decision compares integers.
 //! Nothing here reads a clock, rolls dice of its own or parses what a person wrote.
 //!
-//! Reading order: [`symbol`], [`index`], [`labels`], [`selector`], [`node_selector`], [`taint`], [`resources`], [`prng`].
+//! Reading order: [`symbol`], [`index`], [`labels`], [`selector`], [`node_selector`], [`taint`], [`resources`], [`time`], [`prng`].
 //!
 //! ```
 //! use strew_model::{Interner, Labels, Requirement, Selector};
@@ -22,6 +22,7 @@ pub mod resources;
 pub mod selector;
 pub mod symbol;
 pub mod taint;
+pub mod time;
 
 pub use index::HashConsed;
 pub use labels::Labels;
@@ -31,3 +32,4 @@ pub use resources::{ResourceName, Resources};
 pub use selector::{Operator, Requirement, Selector};
 pub use symbol::{Interner, Symbol, well_known};
 pub use taint::{Effect, Taint, Toleration, TolerationOperator, tolerates_all};
+pub use time::{Instant, Span};

@@ -12,7 +12,7 @@ use crate::cycle::{Cycle, Search, list_feasible};
 use crate::groups::{GroupsByClass, Speakers};
 use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
-use crate::preemption::nominations::{Claims, Nominations};
+use crate::preemption::nominations::{Claims, NO_CLAIMS, Nominations};
 use crate::preemption::tryout::Tryout;
 use crate::profile::{PluginId, Profile, TieRule};
 use crate::scoring::{PluginScores, Sums, take};
@@ -132,6 +132,7 @@ impl Engine {
     /// Decides where a pod goes. The cluster's facts do not change; what is counted of them may grow.
     ///
     /// Cost: a few steps a node, none of which counts pods.
+    #[inline]
     pub fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
         self.decide_with(cluster, pod, &Nominations::new())
     }
@@ -156,7 +157,14 @@ impl Engine {
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
         let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
-        let claims = Claims::find(cx, class, pod, nominations);
+        let found;
+        let claims = match nominations.is_empty() && cluster.pod(pod).history.nominated.is_none() {
+            true => &NO_CLAIMS,
+            false => {
+                found = Claims::find(cx, class, pod, nominations);
+                &found
+            }
+        };
         let unclaimed = claims.is_empty();
         let state = ClusterState::of(cluster);
         if let Some(last) = self
@@ -166,10 +174,7 @@ impl Engine {
         {
             return Decision::Unfit(Rc::clone(&last.unfit));
         }
-        let cx = Cycle {
-            claims: &claims,
-            ..cx
-        };
+        let cx = Cycle { claims, ..cx };
         let narrowed = match cx.pre_filter() {
             Search::Nodes(narrowed) => narrowed,
             Search::Refused(refusal) => return Decision::Unfit(Rc::new(Unfit::PreFilter(refusal))),

@@ -5,7 +5,8 @@
 //! plain re-reading of the rules that recounts everything: the oracle of tests, and the peer of benchmarks.
 //!
 //! Reading order: [`profile`], [`status`], [`plan`] (what a pod class resolves to), [`plugins`] (a file each, named as
-//! kube-scheduler names them), [`engine`], [`ties`], [`preemption`], [`mod@explain`], [`naive`].
+//! kube-scheduler names them), [`engine`], [`ties`], [`preemption`], [`queue`] (which pod is tried when), [`machine`]
+//! (facts and time in, effects out), [`mod@explain`], [`naive`].
 //!
 //! Source of all rules: spec/scheduler §1 to §3, checked against kube-scheduler v1.36.3's own answers (vectors/).
 
@@ -14,11 +15,13 @@ pub(crate) mod cycle;
 pub mod engine;
 pub mod explain;
 pub(crate) mod groups;
+pub mod machine;
 pub mod naive;
 pub mod plan;
 pub mod plugins;
 pub mod preemption;
 pub mod profile;
+pub mod queue;
 pub(crate) mod scoring;
 pub mod status;
 pub mod ties;

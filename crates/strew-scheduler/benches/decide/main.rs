@@ -3,6 +3,7 @@
 //! Each measurement is made in a process of its own, so that its memory is its own too.
 
 mod clock;
+mod machine;
 mod measure;
 mod world;
 
@@ -81,6 +82,14 @@ fn plan() -> Vec<Measurement> {
         replicas: 10_000,
     });
     plan.extend(SIZES.map(table).map(|size| Measurement::Build { size }));
+    plan.push(Measurement::Queue {
+        nodes: 5_000,
+        pods: 100_000,
+    });
+    plan.push(Measurement::Storm {
+        nodes: 5_000,
+        pods: 20_000,
+    });
     // Growth: one dimension at a time, around 5,000 nodes.
     let base = table((5_000, 10));
     let grown = [

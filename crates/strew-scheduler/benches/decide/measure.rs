@@ -10,6 +10,7 @@ use strew_scheduler::naive::NaiveSpread;
 use strew_scheduler::{Decision, Engine, PluginId, Profile};
 
 use crate::clock::{cpu_ns, rss_mib};
+use crate::machine;
 use crate::world::{Config, Maker, Size};
 
 /// One thing that is measured, in a process of its own.
@@ -21,6 +22,10 @@ pub(crate) enum Measurement {
     Deployment { nodes: usize, replicas: usize },
     /// The model from facts in memory.
     Build { size: Size },
+    /// Pods through the whole machine.
+    Queue { nodes: usize, pods: usize },
+    /// Every node changes while pods wait.
+    Storm { nodes: usize, pods: usize },
 }
 
 /// How many decisions a round.
@@ -32,6 +37,8 @@ impl Measurement {
             Self::Cycle { size, config } => format!("cycle/{}", scale(*size, config.name())),
             Self::Deployment { nodes, replicas } => format!("deployment/{nodes}/{replicas}"),
             Self::Build { size } => format!("build/{}", scale(*size, "any")),
+            Self::Queue { nodes, pods } => format!("queue/{nodes}/{pods}"),
+            Self::Storm { nodes, pods } => format!("storm/{nodes}/{pods}"),
         }
     }
 
@@ -40,6 +47,8 @@ impl Measurement {
             Self::Cycle { size, config } => cycle(size, config),
             Self::Deployment { nodes, replicas } => deployment(nodes, replicas),
             Self::Build { size } => build(size),
+            Self::Queue { nodes, pods } => machine::queue(nodes, pods),
+            Self::Storm { nodes, pods } => machine::storm(nodes, pods),
         }
     }
 }
@@ -55,19 +64,19 @@ fn scale(size: Size, config: &str) -> String {
 }
 
 /// One line of the report.
-struct Line<'a> {
-    bench: &'a str,
-    nodes: usize,
-    pods: usize,
-    config: String,
-    samples_ns: Vec<u64>,
-    cpu_ns: u64,
-    naive_ns: Option<u64>,
-    rss: f64,
+pub(crate) struct Line<'a> {
+    pub(crate) bench: &'a str,
+    pub(crate) nodes: usize,
+    pub(crate) pods: usize,
+    pub(crate) config: String,
+    pub(crate) samples_ns: Vec<u64>,
+    pub(crate) cpu_ns: u64,
+    pub(crate) naive_ns: Option<u64>,
+    pub(crate) rss: f64,
 }
 
 impl Line<'_> {
-    fn print(mut self) {
+    pub(crate) fn print(mut self) {
         self.samples_ns.sort_unstable();
         let n = self.samples_ns.len().max(1);
         let quantile = |q: usize| {
@@ -96,7 +105,7 @@ impl Line<'_> {
 }
 
 /// Calls `act` for each item, timing each; returns the samples and the CPU time of all.
-fn timed<T>(items: impl Iterator<Item = T>, mut act: impl FnMut(T)) -> (Vec<u64>, u64) {
+pub(crate) fn timed<T>(items: impl Iterator<Item = T>, mut act: impl FnMut(T)) -> (Vec<u64>, u64) {
     let mut samples = Vec::new();
     let before = cpu_ns();
     for item in items {
@@ -107,7 +116,7 @@ fn timed<T>(items: impl Iterator<Item = T>, mut act: impl FnMut(T)) -> (Vec<u64>
     (samples, cpu_ns() - before)
 }
 
-fn decide_and_assume(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) {
+pub(crate) fn decide_and_assume(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) {
     match engine.decide(cluster, pod) {
         Decision::Place { node, .. } => cluster.bind(pod, node),
         Decision::Unfit(why) => panic!("the benchmark's pods fit: {why:?}"),

@@ -106,22 +106,26 @@ impl Maker {
         self.node_facts().into_iter().for_each(|fact| {
             cluster.set_node(fact);
         });
-        if self.config != Config::Nothing {
-            for app in 0..self.size.apps {
-                let name = self.apps[app];
-                let labels = self.labels(app);
-                cluster.set_service(
-                    well_known::DEFAULT_NAMESPACE,
-                    name,
-                    Some(Labels::new(vec![(self.app_key, name)])),
-                );
-                let selector = Selector::of_labels(labels.iter());
-                cluster.set_controller(well_known::DEFAULT_NAMESPACE, owner(name), Some(selector));
-            }
+        for (namespace, name, selector) in self.services() {
+            cluster.set_service(namespace, name, Some(selector));
+            let selector = Selector::of_labels([(self.app_key, name), (self.hash_key, name)]);
+            cluster.set_controller(namespace, owner(name), Some(selector));
         }
         self.pod_facts().for_each(|fact| {
             cluster.set_pod(fact);
         });
+    }
+
+    /// A Service for each application, unless there are to be none: namespace, name and selector.
+    pub(crate) fn services(&self) -> impl Iterator<Item = (Symbol, Symbol, Labels)> + '_ {
+        let apps = match self.config {
+            Config::Nothing => 0,
+            _ => self.size.apps,
+        };
+        self.apps[..apps].iter().map(|&name| {
+            let selector = Labels::new(vec![(self.app_key, name)]);
+            (well_known::DEFAULT_NAMESPACE, name, selector)
+        })
     }
 
     pub(crate) fn node_facts(&self) -> Vec<NodeFact> {

@@ -1,6 +1,8 @@
 //! InterPodAffinity: affinity and anti-affinity between pods, both ways. Source: spec/scheduler §3.10.
 //!
-//! Unlike spread, it counts pods that are being deleted.
+//! Unlike spread, it counts pods that are being deleted. [`hint`] tells when a refused pod is worth another try.
+
+pub mod hint;
 
 use smallvec::SmallVec;
 use strew_cluster::{CensusKey, ClassId, Cluster, Eligibility, KeyId, NodeIdx, TallyId, TallyKey};

@@ -4,6 +4,7 @@ use strew_cluster::{Cluster, NodeAffinity, NodeAffinityId, NodeFact, NodeIdx, Po
 use strew_model::{Interner, NodeExpression, NodeSelectorTerm, Symbol};
 
 use crate::profile::{AddedAffinity, PluginId};
+use crate::queue::hint::Hint;
 use crate::status::{Reason, Refusal};
 
 /// Whether the node meets the required affinity.
@@ -133,4 +134,17 @@ pub fn narrow(affinity: &NodeAffinity) -> Result<Option<Vec<Symbol>>, Refusal> {
         ));
     }
     Ok(Some(union))
+}
+
+/// After a node came or changed: worth a try if it matches now and did not before.
+pub(crate) fn hint_after_node(
+    cluster: &Cluster,
+    added: &AddedAffinity,
+    affinity: NodeAffinityId,
+    old: Option<&NodeFact>,
+    new: Option<&NodeFact>,
+) -> Hint {
+    let matches =
+        |node: &NodeFact| added_allows(cluster, added, node) && allows(cluster, affinity, node);
+    Hint::queue_if(!old.is_some_and(matches) && new.is_some_and(matches))
 }

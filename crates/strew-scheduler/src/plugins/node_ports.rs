@@ -2,6 +2,8 @@
 
 use strew_cluster::{HostPort, NodeRow};
 
+use crate::queue::hint::Hint;
+
 /// The ports of the pod that are taken on the node.
 pub fn conflicts<'a>(
     node: &'a NodeRow,
@@ -14,4 +16,10 @@ pub fn conflicts<'a>(
 /// Whether none of the ports is taken.
 pub fn allows(node: &NodeRow, ports: &[HostPort]) -> bool {
     conflicts(node, ports).next().is_none()
+}
+
+/// After a pod that was on a node went: worth a try if it held a port that the pod wants.
+pub(crate) fn hint_after_pod_gone(ports: &[HostPort], freed: &[HostPort]) -> Hint {
+    let wanted = |port: &HostPort| freed.iter().any(|f| port.conflicts_with(f));
+    Hint::queue_if(ports.iter().any(wanted))
 }

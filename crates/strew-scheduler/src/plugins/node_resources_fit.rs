@@ -1,10 +1,11 @@
 //! NodeResourcesFit: room for what the pod asks for, and the `LeastAllocated` score. Source: spec/scheduler §3.8.
 
 use smallvec::SmallVec;
-use strew_cluster::{Cluster, NodeRow};
+use strew_cluster::{Cluster, NodeFact, NodeRow};
 use strew_model::{ResourceName, Resources, Symbol};
 
 use crate::profile::{FitArgs, PluginId, ScoringStrategy};
+use crate::queue::hint::Hint;
 use crate::status::{Code, Reason, Refusal};
 
 /// One resource of which there is not enough.
@@ -130,6 +131,52 @@ pub fn filter(cluster: &Cluster, node: &NodeRow, requests: &Resources) -> Option
         code,
         reasons,
     })
+}
+
+/// After a node came or changed: worth a try if the pod fits it when empty, and something that it asks for grew.
+///
+/// Ignored resources are looked at here, as upstream does.
+pub(crate) fn hint_after_node(
+    requests: &Resources,
+    old: Option<&NodeFact>,
+    new: Option<&NodeFact>,
+) -> Hint {
+    let Some(new) = new else {
+        return Hint::Skip;
+    };
+    let asked = || requested(requests).filter(|&name| requests.get(name) > 0);
+    let fits_empty = new.pods_max >= 1
+        && requested(requests).all(|name| {
+            let amount = requests.get(name);
+            amount == 0 || amount <= new.allocatable.get(name)
+        });
+    let grew = |old: &NodeFact| {
+        new.pods_max > old.pods_max
+            || asked().any(|name| new.allocatable.get(name) > old.allocatable.get(name))
+    };
+    Hint::queue_if(fits_empty && old.is_none_or(grew))
+}
+
+/// After a pod on a node shrank: worth a try if what shrank is asked for.
+pub(crate) fn hint_after_scale_down(
+    requests: &Resources,
+    old: &Resources,
+    new: &Resources,
+) -> Hint {
+    let freed = |name| requests.get(name) != 0 && old.get(name) > new.get(name);
+    Hint::queue_if(requested(requests).any(freed))
+}
+
+/// The names of all resources that may be asked for.
+fn requested(requests: &Resources) -> impl Iterator<Item = ResourceName> + '_ {
+    let scalars = requests.scalars().iter();
+    let scalars = scalars.map(|&(name, _)| ResourceName::Scalar(name));
+    let common = [
+        ResourceName::Cpu,
+        ResourceName::Memory,
+        ResourceName::EphemeralStorage,
+    ];
+    common.into_iter().chain(scalars)
 }
 
 /// What Filter looks at of the requests: all but the extended resources that the profile leaves out.

@@ -3,6 +3,8 @@
 use strew_cluster::{Cluster, NodeFact, NodeIdx};
 use strew_model::{Effect, Taint, Toleration, tolerates_all};
 
+use crate::queue::hint::Hint;
+
 /// Whether the pod tolerates every taint that forbids scheduling.
 pub fn allows(node: &NodeFact, tolerations: &[Toleration]) -> bool {
     tolerates_all(tolerations, &node.taints)
@@ -29,4 +31,14 @@ pub fn raw_score(cluster: &Cluster, node: NodeIdx, tolerations: &[Toleration]) -
     discouraging
         .filter(|taint| !tolerations.iter().any(|t| t.tolerates(taint)))
         .count() as i32
+}
+
+/// After a node came or changed: worth a try if its taints are tolerated now and were not before.
+pub(crate) fn hint_after_node(
+    tolerations: &[Toleration],
+    old: Option<&NodeFact>,
+    new: Option<&NodeFact>,
+) -> Hint {
+    let tolerated = |node: &NodeFact| allows(node, tolerations);
+    Hint::queue_if(!old.is_some_and(tolerated) && new.is_some_and(tolerated))
 }

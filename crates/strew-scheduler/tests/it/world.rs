@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use strew_cluster::{
-    AffinityTerm, Cluster, HostPort, NodeAffinity, NodeFact, OwnerKind, OwnerRef, PodAffinity,
-    PodFact, PodHistory, PodIdx, PodSpec, Policy, SpreadConstraint,
+    AffinityTerm, Cluster, HostPort, NodeAffinity, NodeFact, NodeIdx, OwnerKind, OwnerRef,
+    PodAffinity, PodFact, PodHistory, PodIdx, PodSpec, Policy, SpreadConstraint,
 };
 use strew_model::{
     Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Prng,
     Requirement, Resources, Selector, Symbol, Taint, Toleration, TolerationOperator, well_known,
 };
 use strew_scheduler::naive::{NaiveAffinity, NaiveSpread};
+use strew_scheduler::plugins::{
+    node_affinity, node_ports, node_resources_fit, node_unschedulable, taint_toleration,
+};
 use strew_scheduler::preemption::{Budget, Budgets};
-use strew_scheduler::{Decision, Engine, PluginId, Unfit};
+use strew_scheduler::{Decision, Engine, PluginId, Profile, Refusal, Unfit};
 
 /// A cluster, and the dice that change it.
 pub(crate) struct World {
@@ -42,6 +45,13 @@ impl World {
         let words = intern(&["app", "version", "dedicated"]);
         let (app, version, taint) = (words[0], words[1], words[2]);
         let keys = vec![well_known::HOSTNAME, well_known::ZONE, rack];
+        // All strings that facts will hold: who clones the names now knows them all.
+        for i in 0..8 {
+            names.intern(&format!("n{i}"));
+        }
+        for text in ["0.0.0.0", "TCP"] {
+            names.intern(text);
+        }
         Self {
             cluster,
             dice: Prng::new(seed),
@@ -98,7 +108,7 @@ impl World {
         (self.dice.between(0, 3) as i32, history)
     }
 
-    fn node_name(&mut self) -> Symbol {
+    pub(crate) fn node_name(&mut self) -> Symbol {
         let name = format!("n{}", self.dice.between(0, 7));
         self.cluster.names.intern(&name)
     }
@@ -123,11 +133,22 @@ impl World {
     }
 
     pub(crate) fn set_node(&mut self) {
+        let fact = self.node_fact();
+        self.cluster.set_node(fact);
+    }
+
+    /// Some node, new or changed.
+    pub(crate) fn node_fact(&mut self) -> NodeFact {
         let name = self.node_name();
-        self.set_node_named(name);
+        self.node_fact_named(name)
     }
 
     pub(crate) fn set_node_named(&mut self, name: Symbol) {
+        let fact = self.node_fact_named(name);
+        self.cluster.set_node(fact);
+    }
+
+    fn node_fact_named(&mut self, name: Symbol) -> NodeFact {
         let mut labels = Vec::new();
         if self.dice.chance(9, 10) {
             labels.push((well_known::HOSTNAME, name));
@@ -154,7 +175,7 @@ impl World {
             self.dice.between(1, 8) as i64,
         );
         let allocatable = Resources::of(1000 * cpu, 1000 * memory);
-        self.cluster.set_node(NodeFact {
+        NodeFact {
             name,
             labels: Labels::new(labels),
             taints,
@@ -162,7 +183,7 @@ impl World {
             allocatable,
             pods_max: self.dice.between(2, 30) as i64,
             images: Box::default(),
-        });
+        }
     }
 
     fn selector(&mut self) -> Selector {
@@ -314,6 +335,12 @@ impl World {
     }
 
     pub(crate) fn set_pod(&mut self, bound: bool) -> PodIdx {
+        let fact = self.pod_fact(bound);
+        self.cluster.set_pod(fact)
+    }
+
+    /// Some pod, mostly a new one.
+    pub(crate) fn pod_fact(&mut self, bound: bool) -> PodFact {
         // Now and then an update of a pod that may be there.
         let number = if self.dice.chance(1, 6) {
             self.dice.index(self.next_pod + 1)
@@ -331,7 +358,7 @@ impl World {
             name: self.apps[0],
         };
         let (priority, history) = self.standing(bound);
-        let fact = PodFact {
+        PodFact {
             uid: uid.clone(),
             name: uid,
             namespace: *self.dice.pick(&self.namespaces),
@@ -344,8 +371,7 @@ impl World {
                 priority,
                 ..self.spec()
             },
-        };
-        self.cluster.set_pod(fact)
+        }
     }
 
     /// Another pod of the class of a fact, on no node.
@@ -535,4 +561,25 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// A node that a pod fits on, by the plain reading of every filter.
+pub(crate) fn fits_somewhere(cluster: &Cluster, profile: &Profile, pod: PodIdx) -> Option<NodeIdx> {
+    let spec = cluster.spec_of(pod);
+    let parts = cluster.tables().parts(cluster.class_of(pod).key.spec);
+    let affinity = NaiveAffinity::new(cluster, profile, pod);
+    let verdicts = NaiveSpread::new(cluster, profile, pod).filter();
+    let fits = |&(node, ref spread): &(NodeIdx, Option<Refusal>)| {
+        let row = cluster.node(node);
+        row.fact().is_some_and(|fact| {
+            node_unschedulable::allows(fact, &spec.tolerations)
+                && taint_toleration::allows(fact, &spec.tolerations)
+                && node_affinity::allows(cluster, parts.node_affinity, fact)
+                && node_ports::allows(row, &spec.host_ports)
+                && node_resources_fit::fits(row, &spec.requests)
+                && spread.is_none()
+                && affinity.filter(node).is_none()
+        })
+    };
+    verdicts.iter().find(|v| fits(v)).map(|&(node, _)| node)
 }

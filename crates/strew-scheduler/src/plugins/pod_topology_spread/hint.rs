@@ -5,20 +5,7 @@
 use strew_cluster::{NodeFact, Policy, SpreadConstraint};
 use strew_model::{Labels, Symbol, Toleration};
 
-/// What an event means for a waiting pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hint {
-    /// Try again.
-    Queue,
-    /// Nothing that would help has changed.
-    Skip,
-}
-
-impl Hint {
-    fn queue_if(yes: bool) -> Self {
-        if yes { Self::Queue } else { Self::Skip }
-    }
-}
+pub use crate::queue::hint::Hint;
 
 /// The waiting pod.
 #[derive(Debug, Clone, Copy)]

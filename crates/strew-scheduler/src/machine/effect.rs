@@ -1,0 +1,170 @@
+//! All that a scheduler can do.
+
+use std::sync::Arc;
+
+use strew_model::Symbol;
+
+/// Names an effect whose outcome is waited for. Numbers only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectId(pub u64);
+
+/// A pod as an effect names it. The uid is the precondition of each: another pod of this name is another pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodName {
+    /// Its uid.
+    pub uid: Arc<str>,
+    /// Its namespace.
+    pub namespace: Symbol,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+/// Something to be done in the world. Safe to carry out twice, and refused when stale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Bind a pod to a node. Precondition: the pod with this uid is there, on no node, not being deleted, not gated.
+    Bind {
+        /// What the outcome is told under.
+        id: EffectId,
+        /// Which pod.
+        pod: PodName,
+        /// To which node.
+        node: Symbol,
+    },
+    /// Patch the condition `PodScheduled` to False. Precondition: the pod with this uid is there.
+    PodCondition {
+        /// What the outcome is told under.
+        id: EffectId,
+        /// Which pod.
+        pod: PodName,
+        /// The condition.
+        condition: Condition,
+    },
+    /// Patch `status.nominatedNodeName`. Precondition: the pod with this uid is there.
+    Nominate {
+        /// What the outcome is told under.
+        id: EffectId,
+        /// Which pod.
+        pod: PodName,
+        /// To which node; `None`: to none any more.
+        node: Option<Symbol>,
+    },
+    /// Patch the condition `DisruptionTarget` to True with reason `PreemptionByScheduler`, then delete the pod with its
+    /// own grace. Precondition: the pod with this uid is there.
+    DeleteVictim {
+        /// What the outcome is told under.
+        id: EffectId,
+        /// Which pod.
+        victim: PodName,
+        /// The condition's message.
+        message: String,
+    },
+    /// Record an event. Nobody waits for its outcome.
+    Event(Box<Event>),
+}
+
+impl Effect {
+    /// What its outcome is told under, if anybody waits for it.
+    pub fn id(&self) -> Option<EffectId> {
+        match self {
+            Self::Bind { id, .. }
+            | Self::PodCondition { id, .. }
+            | Self::Nominate { id, .. }
+            | Self::DeleteVictim { id, .. } => Some(*id),
+            Self::Event(_) => None,
+        }
+    }
+}
+
+/// The condition `PodScheduled`, False.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Condition {
+    /// Why.
+    pub reason: ConditionReason,
+    /// The whole text; it is not cut.
+    pub message: Arc<str>,
+}
+
+/// Why a pod is on no node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ConditionReason {
+    /// Plugins rejected it.
+    Unschedulable,
+    /// An attempt failed otherwise.
+    SchedulerError,
+}
+
+impl ConditionReason {
+    /// As the condition has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unschedulable => "Unschedulable",
+            Self::SchedulerError => "SchedulerError",
+        }
+    }
+}
+
+/// What an event tells of. Source: spec/scheduler §5.9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// A pod was bound.
+    Scheduled,
+    /// An attempt failed.
+    FailedScheduling,
+    /// A pod was asked to go for another one.
+    Preempted,
+}
+
+impl EventKind {
+    /// Its type, reason and action.
+    pub fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Scheduled => ("Normal", "Scheduled", "Binding"),
+            Self::FailedScheduling => ("Warning", "FailedScheduling", "Scheduling"),
+            Self::Preempted => ("Normal", "Preempted", "Preempting"),
+        }
+    }
+}
+
+/// An event of `events.k8s.io/v1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Type, reason and action.
+    pub kind: EventKind,
+    /// `reportingController`: the name of the profile.
+    pub scheduler: Symbol,
+    /// The pod that it is about.
+    pub regarding: PodName,
+    /// Another pod that it is about.
+    pub related: Option<PodName>,
+    /// The text, at most [`NOTE_MAX`] bytes.
+    pub note: Arc<str>,
+}
+
+/// How long an event's text may be, in bytes.
+pub const NOTE_MAX: usize = 1024;
+
+/// Cuts a text to what an event may hold: its beginning and ` ...`. Source: spec/scheduler §5.9.
+pub fn cut_note(text: &Arc<str>) -> Arc<str> {
+    if text.len() <= NOTE_MAX {
+        return Arc::clone(text);
+    }
+    let end = text.floor_char_boundary(NOTE_MAX - 4);
+    format!("{} ...", &text[..end]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_are_cut_between_characters() {
+        let short: Arc<str> = "x".repeat(NOTE_MAX).into();
+        assert_eq!(cut_note(&short), short);
+        let long: Arc<str> = "x".repeat(NOTE_MAX + 1).into();
+        assert_eq!(cut_note(&long).len(), NOTE_MAX);
+        assert!(cut_note(&long).ends_with("x ..."));
+        let wide: Arc<str> = "\u{e4}".repeat(NOTE_MAX).into();
+        assert!(cut_note(&format!("x{wide}").into()).len() <= NOTE_MAX);
+    }
+}

@@ -1,0 +1,90 @@
+//! What an effect came to. Source: spec/scheduler §2.7, §2.8.
+
+use std::sync::Arc;
+
+use strew_cluster::{NodeIdx, PodIdx};
+
+use super::effect::{Condition, ConditionReason, EffectId, EventKind};
+use super::input::Outcome;
+use super::scheduler::{PendingKind, Scheduler};
+use crate::queue::queue::view;
+use crate::queue::{Context, Event, PluginSet};
+
+impl Scheduler {
+    pub(super) fn outcome(&mut self, effect: EffectId, outcome: &Outcome) {
+        // Facts may have told before; then nobody waits any more.
+        let Some(pending) = self.pending.remove(&effect) else {
+            return;
+        };
+        match pending.kind {
+            PendingKind::Bind(pod) => match outcome.error() {
+                None => self.bound(effect, pod),
+                Some(error) => self.bind_failed(effect, pod, error),
+            },
+            PendingKind::Condition(pod) => {
+                let Some(told) = self.told.get_mut(&pod) else {
+                    return;
+                };
+                if told.patch == Some(effect) {
+                    told.patch = None;
+                    if *outcome != Outcome::Ok {
+                        self.told.remove(&pod);
+                    }
+                }
+            }
+            PendingKind::Nominate(pod) => self.nominate_outcome(effect, pod, outcome),
+            PendingKind::Victim { victim, preemptor } => {
+                self.victim_outcome(effect, victim, preemptor, outcome);
+            }
+        }
+    }
+
+    /// The API server took the bind; the fact will follow.
+    fn bound(&mut self, effect: EffectId, pod: PodIdx) {
+        if let Some(assumed) = self.assumed.get_mut(&pod)
+            && assumed.bind == Some(effect)
+        {
+            assumed.bind = None;
+            let node = assumed.node;
+            self.queue.remove(pod);
+            self.told.remove(&pod);
+            self.record_scheduled(pod, node);
+        }
+    }
+
+    pub(super) fn record_scheduled(&mut self, pod: PodIdx, node: NodeIdx) {
+        let name = self.pod_name(pod);
+        let names = &self.cluster.names;
+        let (namespace, node) = (
+            names.text(name.namespace),
+            names.text(self.cluster.node(node).name()),
+        );
+        let note = format!("Successfully assigned {namespace}/{} to {node}", name.name);
+        self.record(EventKind::Scheduled, pod, &note.into());
+    }
+
+    /// The pod is on no node after all: it is forgotten there, which may help others, and tried again.
+    fn bind_failed(&mut self, effect: EffectId, pod: PodIdx, error: &str) {
+        let assumed = self.assumed.get(&pod);
+        // The row may be another pod's by now: then it knows nothing of this bind.
+        if assumed.is_none_or(|a| a.bind != Some(effect)) {
+            return;
+        }
+        self.assumed.remove(&pod);
+        let old = view(&self.cluster, pod);
+        self.cluster.unbind(pod);
+        // Not for the pod itself, which is in no place where an event would find it.
+        self.happened(&Event::pod_deleted(old));
+        let cx = Context {
+            cluster: &self.cluster,
+            profiles: &self.profiles,
+        };
+        self.queue.requeue(cx, pod, PluginSet::default());
+        self.clear_nomination(pod);
+        let message: Arc<str> =
+            format!("binding rejected: running Bind plugin \"DefaultBinder\": {error}").into();
+        self.record(EventKind::FailedScheduling, pod, &message);
+        let reason = ConditionReason::SchedulerError;
+        self.tell(pod, Condition { reason, message });
+    }
+}

@@ -1,0 +1,398 @@
+//! Making room: what is asked of others for a pod that fits nowhere. Source: spec/scheduler §2.8, §3.16.
+//!
+//! The pod is nominated at once and held back (PreEnqueue) while its victims are asked to go: all but the last one
+//! first, and the last one when that has worked; if it has not, the last one is spared.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use strew_cluster::{ClassId, PodIdx};
+use strew_model::Symbol;
+
+use super::effect::{Effect, EffectId, Event, EventKind};
+use super::input::Outcome;
+use super::scheduler::{PendingKind, Scheduler};
+use crate::preemption::eligibility::Ineligible;
+use crate::preemption::{self, Budgets, Eviction, Nominations, Preemption};
+use crate::queue::queue::view;
+use crate::queue::{Context, PodView};
+use crate::status::Unfit;
+
+/// Everything about nominations and victims.
+#[derive(Debug, Default)]
+pub(super) struct Making {
+    pub(super) budgets: Budgets,
+    nominations: Nominations,
+    /// Grows with each change of nominations.
+    version: u64,
+    /// Nominations that were decided here and that no fact has shown yet.
+    unseen: FxHashMap<PodIdx, Unseen>,
+    /// The pods that are held back, each with what it waits for.
+    held: BTreeMap<PodIdx, Held>,
+    /// The victims of those, while it is not known what became of them; several pods may want one to go.
+    preemptors_of: FxHashMap<PodIdx, SmallVec<[PodIdx; 1]>>,
+    last: Option<LastVerdict>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Unseen {
+    ours: Option<Symbol>,
+    /// What the last fact said.
+    told: Option<Symbol>,
+    effect: EffectId,
+}
+
+#[derive(Debug)]
+struct Held {
+    asked: Vec<(PodIdx, EffectId)>,
+    /// To be asked when all others have been.
+    last: Option<PodIdx>,
+    node: Symbol,
+    failed: bool,
+    /// A victim went while nobody could be told: the pod must be tried without being told.
+    room: bool,
+}
+
+/// The last verdict that no eviction helps: for the next pod of the class while nothing has changed.
+#[derive(Debug)]
+struct LastVerdict {
+    unfit: Rc<Unfit>,
+    class: ClassId,
+    version: u64,
+    message: Arc<str>,
+    clears: bool,
+}
+
+/// What comes of a failed attempt besides waiting.
+pub(super) struct PostFilter {
+    pub(super) message: Arc<str>,
+    nomination: Nominate,
+    eviction: Option<Eviction>,
+}
+
+enum Nominate {
+    Set(Symbol),
+    Clear,
+    Keep,
+}
+
+impl Making {
+    pub(super) fn nominations(&self) -> &Nominations {
+        &self.nominations
+    }
+
+    fn nominate(&mut self, uid: &Arc<str>, node: Option<Symbol>) {
+        if self.nominations.node_of(uid) != node {
+            self.nominations.set(uid, node);
+            self.version += 1;
+        }
+    }
+
+    /// What becomes of a victim concerns the pod no more.
+    fn stop_watching(&mut self, victim: PodIdx, preemptor: PodIdx) {
+        if let Some(preemptors) = self.preemptors_of.get_mut(&victim) {
+            preemptors.retain(|other| *other != preemptor);
+            if preemptors.is_empty() {
+                self.preemptors_of.remove(&victim);
+            }
+        }
+    }
+
+    /// What a fact says of a nomination, unless it is older than what was decided here.
+    pub(super) fn believe(&mut self, pod: PodIdx, told: Option<Symbol>) -> Option<Symbol> {
+        let Some(unseen) = self.unseen.get_mut(&pod) else {
+            return told;
+        };
+        if unseen.ours == told {
+            self.unseen.remove(&pod);
+            return told;
+        }
+        unseen.told = told;
+        unseen.ours
+    }
+}
+
+// === finding out ===
+
+impl Scheduler {
+    /// What the plugins that act on a pod that fits nowhere make of it.
+    pub(super) fn post_filter(&mut self, pod: PodIdx, place: usize, why: &Rc<Unfit>) -> PostFilter {
+        let class = self.cluster.pod(pod).class;
+        let nominated = self.cluster.pod(pod).history.nominated;
+        if let Some(last) = &self.making.last
+            && Rc::ptr_eq(&last.unfit, why)
+            && nominated.is_none()
+            && (last.class, last.version) == (class, self.making.version)
+        {
+            let nomination = match last.clears {
+                true => Nominate::Clear,
+                false => Nominate::Keep,
+            };
+            return PostFilter {
+                message: Arc::clone(&last.message),
+                nomination,
+                eviction: None,
+            };
+        }
+        let now_s = i64::try_from(self.now.secs()).unwrap_or(i64::MAX);
+        let preemption = preemption::preempt(
+            self.profiles.engine_mut(place),
+            &mut self.cluster,
+            pod,
+            why,
+            &self.making.budgets,
+            &self.making.nominations,
+            now_s,
+        );
+        let message: Arc<str> = preemption.message(why, &self.cluster).into();
+        let nomination = match preemption.nomination() {
+            preemption::Nomination::Set(node) => Nominate::Set(self.cluster.node(node).name()),
+            preemption::Nomination::Clear => Nominate::Clear,
+            preemption::Nomination::Keep => Nominate::Keep,
+        };
+        if nominated.is_none() && is_of_class(&preemption) {
+            self.making.last = Some(LastVerdict {
+                unfit: Rc::clone(why),
+                class,
+                version: self.making.version,
+                message: Arc::clone(&message),
+                clears: matches!(nomination, Nominate::Clear),
+            });
+        }
+        let eviction = match preemption.outcome {
+            preemption::Outcome::Preempt(eviction) => Some(eviction),
+            _ => None,
+        };
+        PostFilter {
+            message,
+            nomination,
+            eviction,
+        }
+    }
+
+    /// Keeps the pod from being tried while its victims are asked to go; before it is put back.
+    pub(super) fn hold_for(&mut self, pod: PodIdx, post_filter: &PostFilter) {
+        let eviction = post_filter.eviction.as_ref();
+        if eviction.is_some_and(|e| !e.deleted.is_empty()) {
+            self.queue.hold(pod);
+        }
+    }
+
+    /// Nominates, and asks victims to go; after the pod was put back.
+    pub(super) fn make_room(&mut self, pod: PodIdx, post_filter: PostFilter) {
+        match post_filter.nomination {
+            Nominate::Set(node) => self.nominate(pod, Some(node)),
+            Nominate::Clear => self.nominate(pod, None),
+            Nominate::Keep => {}
+        }
+        let Some(eviction) = post_filter.eviction else {
+            return;
+        };
+        for lower in eviction.cleared {
+            self.nominate(lower, None);
+        }
+        let mut victims = eviction.deleted;
+        let Some(last) = victims.pop() else {
+            return;
+        };
+        let held = Held {
+            asked: Vec::new(),
+            last: Some(last),
+            node: self.cluster.node(eviction.node).name(),
+            failed: false,
+            room: false,
+        };
+        self.making.held.insert(pod, held);
+        for &victim in victims.iter().chain([&last]) {
+            let preemptors = self.making.preemptors_of.entry(victim).or_default();
+            preemptors.push(pod);
+        }
+        for victim in victims {
+            self.ask_to_go(pod, victim);
+        }
+        self.go_on(pod);
+    }
+}
+
+/// Whether the verdict holds for every pod of the class that is not nominated.
+fn is_of_class(preemption: &Preemption) -> bool {
+    use preemption::Outcome;
+    match preemption.outcome {
+        Outcome::NoCandidate | Outcome::ClaimsNotFound | Outcome::NotAsked(_) => true,
+        Outcome::NotEligible(why) => why == Ineligible::PolicyNever,
+        Outcome::Preempt(_) | Outcome::FitsAsItIs => false,
+    }
+}
+
+// === nominations ===
+
+impl Scheduler {
+    /// Nominates a pod, here at once and in the world by an effect.
+    fn nominate(&mut self, pod: PodIdx, node: Option<Symbol>) {
+        let told = self.cluster.pod(pod).history.nominated;
+        if told == node {
+            return;
+        }
+        let old = view(&self.cluster, pod);
+        let effect = self.expect(PendingKind::Nominate(pod));
+        let told = self.making.unseen.get(&pod).map_or(told, |u| u.told);
+        let ours = node;
+        self.making
+            .unseen
+            .insert(pod, Unseen { ours, told, effect });
+        self.set_nomination(pod, node, old);
+        self.effects.push_back(Effect::Nominate {
+            id: effect,
+            pod: self.pod_name(pod),
+            node,
+        });
+    }
+
+    fn set_nomination(&mut self, pod: PodIdx, node: Option<Symbol>, old: PodView) {
+        self.cluster.nominate(pod, node);
+        let uid = Arc::clone(&self.cluster.pod(pod).uid);
+        self.making.nominate(&uid, node);
+        self.nomination_changed(pod, old, true);
+    }
+
+    pub(super) fn nominate_outcome(&mut self, effect: EffectId, pod: PodIdx, outcome: &Outcome) {
+        let unseen = self.making.unseen.get(&pod).copied();
+        if let Some(unseen) = unseen.filter(|u| u.effect == effect)
+            && *outcome != Outcome::Ok
+        {
+            self.making.unseen.remove(&pod);
+            let old = view(&self.cluster, pod);
+            self.set_nomination(pod, unseen.told, old);
+        }
+    }
+
+    /// A bind failed: what the pod was nominated to is not held for it any more.
+    pub(super) fn clear_nomination(&mut self, pod: PodIdx) {
+        self.nominate(pod, None);
+    }
+
+    /// A fact was taken in: keeps the nominations as the facts have them.
+    pub(super) fn note_nomination(&mut self, pod: PodIdx) {
+        let row = self.cluster.pod(pod);
+        let (uid, node) = (Arc::clone(&row.uid), row.history.nominated);
+        let waits = row.node.is_none();
+        self.making.nominate(&uid, node.filter(|_| waits));
+    }
+
+    /// A pod is on a node, or gone: it makes room for itself no more.
+    pub(super) fn stop_making_room(&mut self, pod: PodIdx) {
+        self.making.unseen.remove(&pod);
+        let uid = Arc::clone(&self.cluster.pod(pod).uid);
+        self.making.nominate(&uid, None);
+        if let Some(held) = self.making.held.remove(&pod) {
+            let asked = held.asked.iter().map(|(victim, _)| victim);
+            for &victim in asked.chain(&held.last) {
+                self.making.stop_watching(victim, pod);
+            }
+        }
+    }
+}
+
+// === victims ===
+
+impl Scheduler {
+    fn ask_to_go(&mut self, preemptor: PodIdx, victim: PodIdx) {
+        let id = self.expect(PendingKind::Victim { victim, preemptor });
+        if let Some(held) = self.making.held.get_mut(&preemptor) {
+            held.asked.push((victim, id));
+        }
+        let scheduler = self.scheduler_of(preemptor);
+        let scheduler = self.cluster.names.text(scheduler);
+        let message = format!("{scheduler}: preempting to accommodate a higher priority pod");
+        let victim = self.pod_name(victim);
+        self.effects.push_back(Effect::DeleteVictim {
+            id,
+            victim,
+            message,
+        });
+    }
+
+    pub(super) fn victim_outcome(
+        &mut self,
+        effect: EffectId,
+        victim: PodIdx,
+        preemptor: PodIdx,
+        outcome: &Outcome,
+    ) {
+        let Some(held) = self.making.held.get_mut(&preemptor) else {
+            return;
+        };
+        let Some(place) = held.asked.iter().position(|&(_, id)| id == effect) else {
+            return;
+        };
+        held.asked.swap_remove(place);
+        held.failed |= !matches!(outcome, Outcome::Ok | Outcome::Gone);
+        let node = held.node;
+        self.making.stop_watching(victim, preemptor);
+        if *outcome == Outcome::Ok {
+            self.record_preempted(victim, preemptor, node);
+        }
+        self.go_on(preemptor);
+    }
+
+    /// A pod is gone: perhaps one that was asked to go.
+    pub(super) fn victim_gone(&mut self, victim: PodIdx) {
+        let Some(preemptors) = self.making.preemptors_of.remove(&victim) else {
+            return;
+        };
+        for preemptor in preemptors {
+            if let Some(held) = self.making.held.get_mut(&preemptor) {
+                held.room = true;
+                held.asked.retain(|&(asked, _)| asked != victim);
+                if held.last == Some(victim) {
+                    held.last = None;
+                }
+                self.go_on(preemptor);
+            }
+        }
+    }
+
+    /// Asks the last victim when all others have been, and lets the pod go when all have.
+    fn go_on(&mut self, preemptor: PodIdx) {
+        let Some(held) = self.making.held.get_mut(&preemptor) else {
+            return;
+        };
+        if !held.asked.is_empty() {
+            return;
+        }
+        let mut spared = None;
+        if let Some(last) = held.last.take() {
+            if !held.failed {
+                return self.ask_to_go(preemptor, last);
+            }
+            spared = Some(last);
+        }
+        let retry = held.failed || held.room;
+        if let Some(last) = spared {
+            self.making.stop_watching(last, preemptor);
+        }
+        self.making.held.remove(&preemptor);
+        let cx = Context {
+            cluster: &self.cluster,
+            profiles: &self.profiles,
+        };
+        self.queue.release(cx, preemptor, retry);
+    }
+
+    fn record_preempted(&mut self, victim: PodIdx, preemptor: PodIdx, node: Symbol) {
+        let related = self.pod_name(preemptor);
+        let node = self.cluster.names.text(node);
+        let note = format!("Preempted by pod {} on node {node}", related.uid);
+        let event = Event {
+            kind: EventKind::Preempted,
+            scheduler: self.scheduler_of(preemptor),
+            regarding: self.pod_name(victim),
+            related: Some(related),
+            note: note.into(),
+        };
+        self.effects.push_back(Effect::Event(Box::new(event)));
+    }
+}

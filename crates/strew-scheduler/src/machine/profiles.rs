@@ -1,0 +1,59 @@
+//! The profiles, each with its engine, by `schedulerName`.
+
+use rustc_hash::FxHashMap;
+use strew_cluster::{ClassId, Cluster};
+use strew_model::{Interner, Symbol, well_known};
+
+use crate::engine::Engine;
+use crate::profile::Profile;
+
+/// The scheduler name of pods that name none.
+const DEFAULT_NAME: &str = "default-scheduler";
+
+/// One engine a profile, over one cluster.
+pub struct Profiles {
+    engines: Vec<(Symbol, Engine)>,
+    by_name: FxHashMap<Symbol, usize>,
+}
+
+impl Profiles {
+    /// Of several profiles of one name the last one counts; configuration has refused that before.
+    pub fn new(names: &mut Interner, profiles: Vec<Profile>) -> Self {
+        let mut all = Self {
+            engines: Vec::new(),
+            by_name: FxHashMap::default(),
+        };
+        for profile in profiles {
+            let name = names.intern(&profile.scheduler_name);
+            let place = all.engines.len();
+            if profile.scheduler_name == DEFAULT_NAME {
+                all.by_name.insert(well_known::EMPTY, place);
+            }
+            all.by_name.insert(name, place);
+            all.engines.push((name, Engine::new(profile)));
+        }
+        all
+    }
+
+    /// The place of the profile that decides for a class; `None`: another scheduler does.
+    pub(crate) fn place(&self, cluster: &Cluster, class: ClassId) -> Option<usize> {
+        let tables = cluster.tables();
+        let name = tables.spec(tables.class(class).key.spec).scheduler_name;
+        self.by_name.get(&name).copied()
+    }
+
+    /// The profile that decides for a class.
+    pub fn of_class(&self, cluster: &Cluster, class: ClassId) -> Option<&Profile> {
+        let place = self.place(cluster, class)?;
+        Some(self.engines[place].1.profile())
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self, place: usize) -> Symbol {
+        self.engines[place].0
+    }
+
+    pub(crate) fn engine_mut(&mut self, place: usize) -> &mut Engine {
+        &mut self.engines[place].1
+    }
+}

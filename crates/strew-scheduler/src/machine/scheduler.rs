@@ -1,0 +1,315 @@
+//! The machine's state and its three verbs.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
+use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_model::{Instant, Interner, Span, Symbol};
+
+use super::aside::Absurd;
+use super::effect::{Condition, Effect, EffectId, Event, EventKind, PodName, cut_note};
+use super::input::{Input, Outcome};
+use super::preempting::Making;
+use super::profiles::Profiles;
+use crate::profile::Profile;
+use crate::queue::{Context, Counts, Gate, Queue, QueueLimits};
+
+/// Settings of a scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Of the queue.
+    pub queue: QueueLimits,
+    /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
+    pub lost_after: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            queue: QueueLimits::default(),
+            lost_after: Span::from_secs(5 * 60),
+        }
+    }
+}
+
+/// An effect whose outcome is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pending {
+    pub(super) kind: PendingKind,
+    pub(super) since: Instant,
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PendingKind {
+    Bind(PodIdx),
+    Condition(PodIdx),
+    Nominate(PodIdx),
+    Victim { victim: PodIdx, preemptor: PodIdx },
+}
+
+/// A pod that is counted on a node without a fact that says so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Assumed {
+    pub(super) node: NodeIdx,
+    /// The bind, while its outcome is not known.
+    pub(super) bind: Option<EffectId>,
+}
+
+/// What is known of a pod's `PodScheduled` condition.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told {
+    /// Its reason and message, as a hash: a hundred thousand pods have long messages.
+    pub(super) hash: u64,
+    /// The patch, while its outcome is not known: facts of before are older.
+    pub(super) patch: Option<EffectId>,
+}
+
+/// Where a pod stands in this scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// On a node, as a fact says.
+    Bound,
+    /// On a node, as was decided here.
+    Assumed,
+    /// In the queue.
+    Queued,
+    /// It is no concern of this scheduler, or being deleted.
+    Ignored,
+}
+
+/// The scheduler.
+pub struct Scheduler {
+    pub(super) cluster: Cluster,
+    pub(super) profiles: Profiles,
+    pub(super) queue: Queue,
+    pub(super) limits: Limits,
+    pub(super) now: Instant,
+    pub(super) effects: VecDeque<Effect>,
+    pub(super) next_effect: EffectId,
+    pub(super) pending: BTreeMap<EffectId, Pending>,
+    pub(super) assumed: FxHashMap<PodIdx, Assumed>,
+    pub(super) told: FxHashMap<PodIdx, Told>,
+    pub(super) nodes_aside: IndexMap<Symbol, Absurd, FxBuildHasher>,
+    pub(super) pods_aside: IndexMap<Arc<str>, Absurd, FxBuildHasher>,
+    pub(super) making: Making,
+}
+
+impl Scheduler {
+    /// A scheduler that knows nothing yet. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
+    pub fn new(names: Interner, profiles: Vec<Profile>, limits: Limits, now: Instant) -> Self {
+        let mut cluster = Cluster::new();
+        cluster.names = names;
+        let profiles = Profiles::new(&mut cluster.names, profiles);
+        Self {
+            cluster,
+            profiles,
+            queue: Queue::new(limits.queue, now),
+            limits,
+            now,
+            effects: VecDeque::new(),
+            next_effect: EffectId(1),
+            pending: BTreeMap::new(),
+            assumed: FxHashMap::default(),
+            told: FxHashMap::default(),
+            nodes_aside: IndexMap::default(),
+            pods_aside: IndexMap::default(),
+            making: Making::default(),
+        }
+    }
+
+    /// Takes in what happened. No decision is made here. Time that runs backwards is taken as standing still.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        self.now = self.now.max(now);
+        self.pass_time();
+        match input {
+            Input::NodeSet(fact) => self.set_node(fact),
+            Input::NodeGone(name) => self.node_gone(name),
+            Input::PodSet { fact, condition } => self.set_pod(*fact, condition),
+            Input::PodGone(uid) => self.pod_gone(&uid),
+            Input::ServiceSet {
+                namespace,
+                name,
+                selector,
+            } => self.cluster.set_service(namespace, name, selector),
+            Input::ControllerSet {
+                namespace,
+                owner,
+                selector,
+            } => self.cluster.set_controller(namespace, owner, selector),
+            Input::NamespaceSet { name, labels } => self.cluster.set_namespace(name, labels),
+            Input::BudgetSet {
+                namespace,
+                name,
+                budget,
+            } => self.making.budgets.set(namespace, name, budget),
+            Input::Outcome { effect, outcome } => self.outcome(effect, &outcome),
+            Input::Tick => {}
+        }
+    }
+
+    /// The next effect; pods are tried one by one until there is one. `None`: nothing to do before the next input, or
+    /// [`next_wake`](Self::next_wake).
+    pub fn poll_effect(&mut self) -> Option<Effect> {
+        loop {
+            if let Some(effect) = self.effects.pop_front() {
+                return Some(effect);
+            }
+            self.attempt()?;
+        }
+    }
+
+    /// When to call [`handle`](Self::handle) with a tick, if nothing else happens before.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let lost = self.pending.first_key_value();
+        let lost = lost.map(|(_, pending)| pending.since + self.limits.lost_after);
+        self.queue.next_wake().into_iter().chain(lost).min()
+    }
+
+    fn pass_time(&mut self) {
+        while let Some((&effect, pending)) = self.pending.first_key_value() {
+            if self.now < pending.since + self.limits.lost_after {
+                break;
+            }
+            let text = format!("no outcome within {}", self.limits.lost_after);
+            self.outcome(effect, &Outcome::Failed(text.into()));
+        }
+        let cx = Context {
+            cluster: &self.cluster,
+            profiles: &self.profiles,
+        };
+        self.queue.advance(cx, self.now);
+    }
+}
+
+// === what there is to see ===
+
+impl Scheduler {
+    /// What it knows.
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The strings of all facts and effects.
+    pub fn names_mut(&mut self) -> &mut Interner {
+        &mut self.cluster.names
+    }
+
+    /// How many pods are where in the queue.
+    pub fn queue_counts(&self) -> Counts {
+        self.queue.counts()
+    }
+
+    /// How many effects wait for their outcome.
+    pub fn effects_pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Where a pod stands; `None`: it is not known.
+    pub fn standing(&self, uid: &str) -> Option<Standing> {
+        let pod = self.cluster.find_pod(uid)?;
+        Some(match self.cluster.pod(pod).node {
+            Some(_) if self.assumed.contains_key(&pod) => Standing::Assumed,
+            Some(_) => Standing::Bound,
+            None if self.queue.contains(pod) => Standing::Queued,
+            None => Standing::Ignored,
+        })
+    }
+
+    /// What keeps a pod from being tried at all.
+    pub fn gate(&self, uid: &str) -> Option<Gate> {
+        self.queue.gate(self.cluster.find_pod(uid)?)
+    }
+
+    /// The nodes that were set aside, and why.
+    pub fn nodes_aside(&self) -> impl Iterator<Item = (Symbol, &Absurd)> {
+        self.nodes_aside.iter().map(|(&name, why)| (name, why))
+    }
+
+    /// The pods of which something, or all, was set aside, and why.
+    pub fn pods_aside(&self) -> impl Iterator<Item = (&str, &Absurd)> {
+        self.pods_aside.iter().map(|(uid, why)| (&**uid, why))
+    }
+
+    /// Recounts what is kept incrementally.
+    ///
+    /// # Errors
+    /// The first thing that is not as a recount has it, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        self.cluster.audit()?;
+        self.queue.audit()?;
+        for (pod, row) in self.cluster.pods() {
+            let assumed = self.assumed.get(&pod);
+            if assumed.is_some_and(|a| row.node != Some(a.node)) {
+                return Err(format!("pod {} is not where it is assumed", row.name));
+            }
+            if row.node.is_some() && self.queue.contains(pod) {
+                return Err(format!("pod {} is on a node and in the queue", row.name));
+            }
+        }
+        Ok(())
+    }
+}
+
+// === helpers of all parts ===
+
+impl Scheduler {
+    pub(super) fn pod_name(&self, pod: PodIdx) -> PodName {
+        let row = self.cluster.pod(pod);
+        PodName {
+            uid: Arc::clone(&row.uid),
+            namespace: self.cluster.class_of(pod).key.namespace,
+            name: Arc::clone(&row.name),
+        }
+    }
+
+    /// Notes that the outcome of an effect is waited for.
+    pub(super) fn expect(&mut self, kind: PendingKind) -> EffectId {
+        let id = self.next_effect;
+        self.next_effect = EffectId(id.0 + 1);
+        let since = self.now;
+        self.pending.insert(id, Pending { kind, since });
+        id
+    }
+
+    /// The name of the profile that decides for a pod.
+    pub(super) fn scheduler_of(&self, pod: PodIdx) -> Symbol {
+        let class = self.cluster.pod(pod).class;
+        let place = self.profiles.place(&self.cluster, class);
+        place.map_or(Symbol::default(), |place| self.profiles.name(place))
+    }
+
+    pub(super) fn record(&mut self, kind: EventKind, pod: PodIdx, note: &Arc<str>) {
+        let scheduler = self.scheduler_of(pod);
+        self.effects.push_back(Effect::Event(Box::new(Event {
+            kind,
+            scheduler,
+            regarding: self.pod_name(pod),
+            related: None,
+            note: cut_note(note),
+        })));
+    }
+
+    /// Patches the condition, unless it is that already. Source: spec/scheduler §5.8.
+    pub(super) fn tell(&mut self, pod: PodIdx, condition: Condition) {
+        let hash = hash_of(&condition);
+        if self.told.get(&pod).is_some_and(|told| told.hash == hash) {
+            return;
+        }
+        let id = self.expect(PendingKind::Condition(pod));
+        let patch = Some(id);
+        self.told.insert(pod, Told { hash, patch });
+        let pod = self.pod_name(pod);
+        self.effects
+            .push_back(Effect::PodCondition { id, pod, condition });
+    }
+}
+
+pub(super) fn hash_of(condition: &Condition) -> u64 {
+    let mut hasher = FxHasher::default();
+    condition.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,331 @@
+//! What may make a waiting pod worth another try, and which plugins want to hear of it.
+//!
+//! Source: spec/scheduler §4.3, and the events of each plugin in §1.13 and §3.
+
+use std::ops::BitOr;
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+use strew_cluster::{ClassId, Cluster, NodeFact};
+
+use crate::profile::PluginId;
+
+/// What happened to a thing, as bits in kube-scheduler's order: the order decides which events match a registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Actions(u32);
+
+impl Actions {
+    /// It came.
+    pub const ADD: Self = Self(1);
+    /// It went.
+    pub const DELETE: Self = Self(1 << 1);
+    /// A node's allocatable changed.
+    pub const NODE_ALLOCATABLE: Self = Self(1 << 2);
+    /// A node's labels changed.
+    pub const NODE_LABEL: Self = Self(1 << 3);
+    /// A node's taints changed, or it is no longer cordoned.
+    pub const NODE_TAINT: Self = Self(1 << 4);
+    /// A pod's labels changed.
+    pub const POD_LABEL: Self = Self(1 << 8);
+    /// A pod asks for less.
+    pub const POD_SCALE_DOWN: Self = Self(1 << 9);
+    /// A pod has more tolerations.
+    pub const POD_TOLERATION: Self = Self(1 << 10);
+    /// A pod's last scheduling gate is gone.
+    pub const POD_GATES_ELIMINATED: Self = Self(1 << 11);
+    /// All bits of updates; bits 5 to 7 and 12 are node conditions, annotations, declared features and generated
+    /// claims, which no plugin here wants to hear of.
+    pub const UPDATE: Self = Self(0b1_1111_1111_1100);
+
+    /// Whether an event of these actions matches a registration: bits overlap, and none is beyond the registered ones.
+    pub fn match_registered(self, registered: Self) -> bool {
+        self.0 & registered.0 != 0 && self.0 <= registered.0
+    }
+}
+
+impl BitOr for Actions {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// What an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// A node.
+    Node,
+    /// A pod on a node.
+    AssignedPod,
+    /// A pod that waits.
+    WaitingPod,
+}
+
+/// A pod as an event shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PodView {
+    /// Its class.
+    pub class: ClassId,
+    /// Whether it is on a node.
+    pub bound: bool,
+    /// Whether it is nominated to one.
+    pub nominated: bool,
+}
+
+/// Old and new of the thing; the old is absent where it came, the new where it went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A node.
+    Node(Option<Rc<NodeFact>>, Option<Rc<NodeFact>>),
+    /// A pod.
+    Pod(Option<PodView>, Option<PodView>),
+}
+
+/// Something happened in the cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// To what kind of thing.
+    pub resource: Resource,
+    /// What.
+    pub actions: Actions,
+    /// To which one.
+    pub subject: Subject,
+}
+
+impl Event {
+    /// A node came.
+    pub fn node_added(node: Rc<NodeFact>) -> Self {
+        Self::node(Actions::ADD, None, Some(node))
+    }
+
+    /// A node went.
+    pub fn node_deleted(node: Rc<NodeFact>) -> Self {
+        Self::node(Actions::DELETE, Some(node), None)
+    }
+
+    fn node(actions: Actions, old: Option<Rc<NodeFact>>, new: Option<Rc<NodeFact>>) -> Self {
+        Self {
+            resource: Resource::Node,
+            actions,
+            subject: Subject::Node(old, new),
+        }
+    }
+
+    /// The events of a node that changed, one for each changed facet, in kube-scheduler's order.
+    pub fn of_node_update(old: &Rc<NodeFact>, new: &Rc<NodeFact>) -> SmallVec<[Self; 4]> {
+        let facets = [
+            (old.unschedulable && !new.unschedulable, Actions::NODE_TAINT),
+            (
+                old.allocatable != new.allocatable || old.pods_max != new.pods_max,
+                Actions::NODE_ALLOCATABLE,
+            ),
+            (old.labels != new.labels, Actions::NODE_LABEL),
+            (old.taints != new.taints, Actions::NODE_TAINT),
+        ];
+        let changed = facets.into_iter().filter(|(changed, _)| *changed);
+        changed
+            .map(|(_, actions)| Self::node(actions, Some(old.clone()), Some(new.clone())))
+            .collect()
+    }
+
+    /// A pod is on a node now.
+    pub fn pod_added(new: PodView) -> Self {
+        Self::pod(Resource::AssignedPod, Actions::ADD, None, Some(new))
+    }
+
+    /// A pod is on its node no more; or it is not nominated any more, which frees as much.
+    pub fn pod_deleted(old: PodView) -> Self {
+        Self::pod(Resource::AssignedPod, Actions::DELETE, Some(old), None)
+    }
+
+    fn pod(
+        resource: Resource,
+        actions: Actions,
+        old: Option<PodView>,
+        new: Option<PodView>,
+    ) -> Self {
+        Self {
+            resource,
+            actions,
+            subject: Subject::Pod(old, new),
+        }
+    }
+
+    /// The events of a pod that changed, one for each changed facet in kube-scheduler's order; with none of them
+    /// changed, a general update, which no plugin here wants to hear of.
+    pub fn of_pod_update(cluster: &Cluster, old: PodView, new: PodView) -> SmallVec<[Self; 4]> {
+        let resource = match new.bound {
+            true => Resource::AssignedPod,
+            false => Resource::WaitingPod,
+        };
+        let tables = cluster.tables();
+        let (before, after) = (&tables.class(old.class).key, &tables.class(new.class).key);
+        let (was, is) = (tables.spec(before.spec), tables.spec(after.spec));
+        let same_spec = before.spec == after.spec;
+        let facets = [
+            (before.labels != after.labels, Actions::POD_LABEL),
+            (
+                !same_spec && shrank(&was.used, &is.used),
+                Actions::POD_SCALE_DOWN,
+            ),
+            (
+                !was.gates.is_empty() && is.gates.is_empty(),
+                Actions::POD_GATES_ELIMINATED,
+            ),
+            (
+                was.tolerations.len() != is.tolerations.len(),
+                Actions::POD_TOLERATION,
+            ),
+        ];
+        let changed = facets.into_iter().filter(|(changed, _)| *changed);
+        let event = |actions| Self::pod(resource, actions, Some(old), Some(new));
+        let mut events: SmallVec<[Self; 4]> = changed.map(|(_, actions)| event(actions)).collect();
+        if events.is_empty() {
+            events.push(event(Actions::UPDATE));
+        }
+        events
+    }
+
+    /// The plugins that registered for such an event.
+    pub fn listeners(&self) -> PluginSet {
+        let is_node = self.resource == Resource::Node;
+        let listens = |&&(_, node, pod): &&(PluginId, Actions, Actions)| {
+            self.actions
+                .match_registered(if is_node { node } else { pod })
+        };
+        REGISTERED.iter().filter(listens).map(|r| r.0).collect()
+    }
+}
+
+/// Whether anything is asked for less.
+fn shrank(old: &strew_model::Resources, new: &strew_model::Resources) -> bool {
+    let scalars = old.scalars().iter();
+    old.cpu_milli > new.cpu_milli
+        || old.memory > new.memory
+        || old.ephemeral_storage > new.ephemeral_storage
+        || { scalars }.any(|&(name, amount)| amount > new.scalar(name))
+}
+
+const NONE: Actions = Actions(0);
+
+const fn either(a: Actions, b: Actions) -> Actions {
+    Actions(a.0 | b.0)
+}
+
+/// For each plugin, the actions on nodes and on pods that it registered for.
+///
+/// Plugins of needs that strew does not implement hear of nothing: such a pod is tried again by the flush only.
+const REGISTERED: [(PluginId, Actions, Actions); 9] = [
+    (
+        PluginId::SchedulingGates,
+        NONE,
+        Actions::POD_GATES_ELIMINATED,
+    ),
+    (
+        PluginId::NodeUnschedulable,
+        either(Actions::ADD, Actions::NODE_TAINT),
+        Actions::POD_TOLERATION,
+    ),
+    (PluginId::NodeName, Actions::ADD, NONE),
+    (
+        PluginId::TaintToleration,
+        either(Actions::ADD, Actions::NODE_TAINT),
+        Actions::POD_TOLERATION,
+    ),
+    (
+        PluginId::NodeAffinity,
+        either(Actions::ADD, Actions::NODE_LABEL),
+        NONE,
+    ),
+    (PluginId::NodePorts, Actions::ADD, Actions::DELETE),
+    (
+        PluginId::NodeResourcesFit,
+        either(Actions::ADD, Actions::NODE_ALLOCATABLE),
+        either(Actions::DELETE, Actions::POD_SCALE_DOWN),
+    ),
+    (
+        PluginId::PodTopologySpread,
+        either(
+            either(Actions::ADD, Actions::DELETE),
+            either(Actions::NODE_LABEL, Actions::NODE_TAINT),
+        ),
+        either(
+            either(Actions::ADD, Actions::DELETE),
+            either(Actions::POD_LABEL, Actions::POD_TOLERATION),
+        ),
+    ),
+    (
+        PluginId::InterPodAffinity,
+        either(Actions::ADD, Actions::NODE_LABEL),
+        either(either(Actions::ADD, Actions::DELETE), Actions::POD_LABEL),
+    ),
+];
+
+/// A set of plugins, a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct PluginSet(u32);
+
+impl PluginSet {
+    /// Whether there is none.
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The plugins of both sets.
+    pub fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Whether a plugin is in it.
+    pub fn contains(self, plugin: PluginId) -> bool {
+        self.0 & (1 << plugin as u32) != 0
+    }
+
+    /// Puts a plugin in.
+    pub fn insert(&mut self, plugin: PluginId) {
+        self.0 |= 1 << plugin as u32;
+    }
+
+    /// Those of the plugins that listen to anything, in the order of registration.
+    pub(crate) fn listening(self) -> impl Iterator<Item = PluginId> {
+        let plugins = REGISTERED.iter().map(|r| r.0);
+        plugins.filter(move |&plugin| self.contains(plugin))
+    }
+}
+
+impl FromIterator<PluginId> for PluginSet {
+    fn from_iter<I: IntoIterator<Item = PluginId>>(plugins: I) -> Self {
+        let mut set = Self::default();
+        plugins.into_iter().for_each(|plugin| set.insert(plugin));
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A general update reaches only those who registered for every kind of update.
+    #[test]
+    fn actions_match_by_bits_and_by_number() {
+        let labels = Actions::NODE_LABEL;
+        let labels_and_taints = either(labels, Actions::NODE_TAINT);
+        for (incoming, registered, expected) in [
+            (Actions::ADD, Actions::ADD, true),
+            (Actions::ADD, Actions::DELETE, false),
+            (labels, labels_and_taints, true),
+            (labels, either(Actions::ADD, labels), true),
+            (Actions::UPDATE, labels_and_taints, false),
+            (Actions::UPDATE, Actions::UPDATE, true),
+            (Actions::UPDATE, either(Actions::ADD, Actions::UPDATE), true),
+            (Actions::NODE_TAINT, labels, false),
+        ] {
+            assert_eq!(
+                incoming.match_registered(registered),
+                expected,
+                "{incoming:?} {registered:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Queueing hints: a plugin that refused a pod says whether an event makes it worth another try.
+//!
+//! A hint is asked once for a class, not for each pod of it: pods of one class differ in nothing that a hint looks at.
+
+use strew_cluster::{ClassId, Cluster, SpreadConstraint};
+
+use super::event::{Actions, Event, PluginSet, PodView, Resource, Subject};
+use crate::machine::Profiles;
+use crate::plugins::pod_topology_spread::{Effective, hint as spread};
+use crate::plugins::{
+    inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
+    taint_toleration,
+};
+use crate::profile::PluginId;
+
+/// What an event means for a waiting pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// Try again.
+    Queue,
+    /// Nothing that would help has changed.
+    Skip,
+}
+
+impl Hint {
+    pub(crate) fn queue_if(yes: bool) -> Self {
+        if yes { Self::Queue } else { Self::Skip }
+    }
+}
+
+/// What hints are answered from.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The cluster, the event already in it.
+    pub cluster: &'a Cluster,
+    /// The profiles.
+    pub profiles: &'a Profiles,
+}
+
+/// Asks hints, and keeps what answering takes time to find.
+#[derive(Debug, Default)]
+pub(crate) struct Hints {
+    /// The hard spread constraints by class, as of a version of services and controllers.
+    hard: Vec<Option<(u64, Box<[SpreadConstraint]>)>>,
+}
+
+impl Hints {
+    /// Whether any of these plugins, which refused pods of a class and listen to such events, wants them tried again.
+    /// `own`: the event is about the waiting pod itself.
+    pub(crate) fn worth_it(
+        &mut self,
+        cx: Context<'_>,
+        asked: PluginSet,
+        class: ClassId,
+        event: &Event,
+        own: bool,
+    ) -> bool {
+        let ask = |plugin| self.ask(cx, plugin, class, event, own) == Hint::Queue;
+        asked.listening().any(ask)
+    }
+
+    /// One plugin's answer.
+    pub(crate) fn ask(
+        &mut self,
+        cx: Context<'_>,
+        plugin: PluginId,
+        class: ClassId,
+        event: &Event,
+        own: bool,
+    ) -> Hint {
+        let tables = cx.cluster.tables();
+        let spec_id = tables.class(class).key.spec;
+        let spec = tables.spec(spec_id);
+        match &event.subject {
+            Subject::Node(old, new) => {
+                let (old, new) = (old.as_deref(), new.as_deref());
+                match plugin {
+                    PluginId::NodeUnschedulable => node_unschedulable::hint_after_node(new),
+                    PluginId::TaintToleration => {
+                        taint_toleration::hint_after_node(&spec.tolerations, old, new)
+                    }
+                    PluginId::NodeAffinity => match cx.profiles.of_class(cx.cluster, class) {
+                        Some(profile) => {
+                            let affinity = tables.parts(spec_id).node_affinity;
+                            let added = &profile.added_affinity;
+                            node_affinity::hint_after_node(cx.cluster, added, affinity, old, new)
+                        }
+                        None => Hint::Skip,
+                    },
+                    PluginId::NodeResourcesFit => {
+                        node_resources_fit::hint_after_node(&spec.requests, old, new)
+                    }
+                    PluginId::PodTopologySpread => {
+                        spread::after_node(self.hard(cx, class), old, new)
+                    }
+                    PluginId::InterPodAffinity => {
+                        inter_pod_affinity::hint::after_node(cx.cluster, class, old, new)
+                    }
+                    // NodePorts and NodeName registered without a hint: always worth it.
+                    _ => Hint::Queue,
+                }
+            }
+            Subject::Pod(old, new) => {
+                self.ask_about_pod(cx, plugin, class, event, (*old, *new), own)
+            }
+        }
+    }
+
+    fn ask_about_pod(
+        &mut self,
+        cx: Context<'_>,
+        plugin: PluginId,
+        class: ClassId,
+        event: &Event,
+        (old, new): (Option<PodView>, Option<PodView>),
+        own: bool,
+    ) -> Hint {
+        let tables = cx.cluster.tables();
+        let spec_of = |class: ClassId| tables.spec(tables.class(class).key.spec);
+        let spec = spec_of(class);
+        let elsewhere = event.resource != Resource::WaitingPod;
+        match plugin {
+            PluginId::SchedulingGates => Hint::queue_if(own && spec.gates.is_empty()),
+            PluginId::NodeUnschedulable if own => {
+                node_unschedulable::hint_after_own_tolerations(&spec.tolerations)
+            }
+            PluginId::TaintToleration => Hint::queue_if(own),
+            PluginId::NodePorts => match old {
+                Some(gone) if elsewhere => {
+                    let freed = &spec_of(gone.class).host_ports;
+                    node_ports::hint_after_pod_gone(&spec.host_ports, freed)
+                }
+                _ => Hint::Skip,
+            },
+            PluginId::NodeResourcesFit => match (old, new) {
+                _ if event.actions == Actions::DELETE => Hint::queue_if(elsewhere),
+                _ if own => Hint::Queue,
+                (Some(old), Some(new)) if elsewhere => {
+                    let (old, new) = (spec_of(old.class), spec_of(new.class));
+                    node_resources_fit::hint_after_scale_down(&spec.requests, &old.used, &new.used)
+                }
+                _ => Hint::Skip,
+            },
+            PluginId::PodTopologySpread => {
+                let hard = self.hard(cx, class);
+                // Hints tell the waiting pod from others by uid; here that is known already.
+                let waiting = spread::Waiting {
+                    uid: "waiting",
+                    namespace: tables.class(class).key.namespace,
+                    hard,
+                };
+                let shown = |pod: PodView| {
+                    let key = &tables.class(pod.class).key;
+                    spread::Other {
+                        uid: if own { waiting.uid } else { "" },
+                        namespace: key.namespace,
+                        labels: tables.labels(key.labels),
+                        tolerations: &tables.spec(key.spec).tolerations,
+                        placed: pod.bound || pod.nominated,
+                    }
+                };
+                spread::after_pod(waiting, old.map(shown), new.map(shown))
+            }
+            PluginId::InterPodAffinity if own => Hint::Queue,
+            PluginId::InterPodAffinity if elsewhere => {
+                let (old, new) = (old.map(|p| p.class), new.map(|p| p.class));
+                inter_pod_affinity::hint::after_pod(cx.cluster, class, old, new)
+            }
+            _ => Hint::Skip,
+        }
+    }
+
+    /// The hard spread constraints of a class.
+    fn hard(&mut self, cx: Context<'_>, class: ClassId) -> &[SpreadConstraint] {
+        let version = cx.cluster.owners().version();
+        if self.hard.len() <= class.index() {
+            self.hard.resize_with(class.index() + 1, || None);
+        }
+        let slot = &mut self.hard[class.index()];
+        if slot.as_ref().is_none_or(|(of, _)| *of != version) {
+            let profile = cx.profiles.of_class(cx.cluster, class);
+            let all = profile.map(|p| Effective::of(cx.cluster, p, class).constraints);
+            let hard = all.into_iter().flatten().filter(|c| c.hard).collect();
+            *slot = Some((version, hard));
+        }
+        slot.as_ref().map_or(&[], |(_, hard)| hard)
+    }
+}

@@ -1,0 +1,566 @@
+//! The queue: where a pod waits, and what moves it. Source: spec/scheduler §4.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use strew_cluster::{ClassId, PodIdx};
+use strew_model::{Instant, Span};
+
+use super::active::{Active, Turn};
+use super::backoff::{self, Backoff, BackoffLimits, Failures};
+use super::event::{Event, PluginSet, PodView};
+use super::hint::{Context, Hints};
+use super::in_flight::InFlight;
+use super::waiting::Waiting;
+
+/// How often pods are looked at that have waited for too long.
+const FLUSH_EVERY: Span = Span::from_secs(30);
+
+/// Settings of the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// How long pods wait after failing.
+    pub backoff: BackoffLimits,
+    /// After so long a pod is tried again without any event. `--pod-max-in-unschedulable-pods-duration`.
+    pub unschedulable_max: Span,
+}
+
+impl Default for QueueLimits {
+    /// As v1.36.3.
+    fn default() -> Self {
+        Self {
+            backoff: BackoffLimits::default(),
+            unschedulable_max: Span::from_secs(5 * 60),
+        }
+    }
+}
+
+/// What keeps a pod from being tried at all (PreEnqueue).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// `spec.schedulingGates`.
+    SchedulingGates,
+    /// Victims were asked to go for this pod, and it is not known yet what became of that.
+    Preemption,
+}
+
+impl Gate {
+    /// kube-scheduler's sentence, where it has no argument.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::SchedulingGates => "waiting for scheduling gates",
+            Self::Preemption => "waiting for the preemption for this pod to be finished",
+        }
+    }
+}
+
+/// Where a pod is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Active,
+    /// Rejected by plugins: it may be tried early when nothing else is there to try.
+    Backoff {
+        expiry_s: u64,
+    },
+    /// Failed otherwise.
+    ErrorBackoff {
+        expiry_s: u64,
+    },
+    Waiting {
+        slot: u32,
+    },
+    Gated(Gate),
+    InFlight,
+    /// Decided; kept for the case that the bind fails.
+    Binding,
+}
+
+/// A pod of the queue. Small: there may be a hundred thousand.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    queued_at: Instant,
+    serial: u64,
+    class: ClassId,
+    priority: i32,
+    attempts: u32,
+    failures: Failures,
+    rejected_by: PluginSet,
+    place: Place,
+}
+
+impl Entry {
+    fn turn(&self) -> Turn {
+        Turn {
+            priority: Reverse(self.priority),
+            queued_at: self.queued_at,
+            serial: self.serial,
+        }
+    }
+}
+
+/// How many pods are where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Ready to be tried.
+    pub active: usize,
+    /// Waiting a little, rejected by plugins.
+    pub backoff: usize,
+    /// Waiting a little after another failure.
+    pub error_backoff: usize,
+    /// Waiting for an event.
+    pub unschedulable: usize,
+    /// Not to be tried.
+    pub gated: usize,
+}
+
+/// The scheduling queue.
+#[derive(Debug)]
+pub struct Queue {
+    limits: QueueLimits,
+    entries: FxHashMap<PodIdx, Entry>,
+    active: Active,
+    backoff: Backoff,
+    error_backoff: Backoff,
+    waiting: Waiting,
+    /// The waiting pods by age.
+    by_age: BTreeSet<(Instant, PodIdx)>,
+    gated: usize,
+    /// Pods whose preemption is under way.
+    held: FxHashSet<PodIdx>,
+    in_flight: InFlight,
+    hints: Hints,
+    now: Instant,
+    started: Instant,
+    /// The last moment at which waiting pods were looked at for their age.
+    flushed: Instant,
+    serial: u64,
+}
+
+// === what the machine does with it ===
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(limits: QueueLimits, now: Instant) -> Self {
+        Self {
+            limits,
+            entries: FxHashMap::default(),
+            active: Active::default(),
+            backoff: Backoff::default(),
+            error_backoff: Backoff::default(),
+            waiting: Waiting::default(),
+            by_age: BTreeSet::new(),
+            gated: 0,
+            held: FxHashSet::default(),
+            in_flight: InFlight::default(),
+            hints: Hints::default(),
+            now,
+            started: now,
+            flushed: now,
+            serial: 0,
+        }
+    }
+
+    /// How many pods are where.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            active: self.active.len(),
+            backoff: self.backoff.len(),
+            error_backoff: self.error_backoff.len(),
+            unschedulable: self.waiting.len(),
+            gated: self.gated,
+        }
+    }
+
+    /// Whether a pod waits anywhere here; one that is being bound does not.
+    pub fn contains(&self, pod: PodIdx) -> bool {
+        let entry = self.entries.get(&pod);
+        entry.is_some_and(|e| e.place != Place::Binding)
+    }
+
+    /// What keeps a pod from being tried at all.
+    pub fn gate(&self, pod: PodIdx) -> Option<Gate> {
+        match self.entries.get(&pod)?.place {
+            Place::Gated(gate) => Some(gate),
+            _ => None,
+        }
+    }
+
+    /// How often a pod was tried.
+    pub fn attempts(&self, pod: PodIdx) -> u32 {
+        self.entries.get(&pod).map_or(0, |e| e.attempts)
+    }
+
+    /// A pod that is not here yet is to be tried.
+    pub fn add(&mut self, cx: Context<'_>, pod: PodIdx) {
+        self.remove(pod);
+        let class = cx.cluster.pod(pod).class;
+        self.serial += 1;
+        let entry = Entry {
+            queued_at: self.now,
+            serial: self.serial,
+            class,
+            priority: cx.cluster.spec_of(pod).priority,
+            attempts: 0,
+            failures: Failures::default(),
+            rejected_by: PluginSet::default(),
+            place: Place::Binding,
+        };
+        self.entries.insert(pod, entry);
+        self.make_ready(cx, pod);
+    }
+
+    /// A pod is to be tried no more: it is gone, or on a node.
+    pub fn remove(&mut self, pod: PodIdx) {
+        if self.entries.contains_key(&pod) {
+            self.lift(pod);
+            self.entries.remove(&pod);
+        }
+        self.held.remove(&pod);
+    }
+
+    /// The next pod to be tried; it is in flight until [`decided`](Self::decided) or a requeue.
+    pub fn pop(&mut self) -> Option<PodIdx> {
+        let pod = self.active.pop().or_else(|| self.backoff.pop())?;
+        let entry = self.entry_mut(pod);
+        entry.place = Place::InFlight;
+        entry.attempts = entry.attempts.saturating_add(1);
+        self.in_flight.start(pod);
+        Some(pod)
+    }
+
+    /// Whether [`pop`](Self::pop) would give a pod.
+    pub fn is_ready(&self) -> bool {
+        !self.active.is_empty() || !self.backoff.is_empty()
+    }
+
+    /// A node was found for a pod in flight. Its failures are remembered for the case that the bind fails.
+    pub fn decided(&mut self, pod: PodIdx) {
+        self.lift(pod);
+    }
+
+    /// No node was found for a pod in flight; these plugins rejected it.
+    ///
+    /// With none of them (an error) it waits a little. Else it waits for an event that makes it worth another try,
+    /// which may have come since it was popped. Source: spec/scheduler §4.2.
+    pub fn requeue(&mut self, cx: Context<'_>, pod: PodIdx, rejected_by: PluginSet) {
+        let meanwhile = self.in_flight.finish(pod);
+        self.lift(pod);
+        self.serial += 1;
+        let (now, serial) = (self.now, self.serial);
+        let class = cx.cluster.pod(pod).class;
+        let entry = self.entry_mut(pod);
+        entry.queued_at = now;
+        entry.serial = serial;
+        entry.class = class;
+        entry.rejected_by = rejected_by;
+        if rejected_by.is_empty() {
+            entry.failures.errors = entry.failures.errors.saturating_add(1);
+            self.make_ready(cx, pod);
+            return;
+        }
+        entry.failures.errors = 0;
+        entry.failures.rejections = entry.failures.rejections.saturating_add(1);
+        let hints = &mut self.hints;
+        let worth_it = meanwhile.iter().any(|logged| {
+            let own = logged.own == Some(pod);
+            // What happens to other waiting pods concerns only them.
+            (own || logged.own.is_none()) && {
+                let asked = rejected_by.and(logged.event.listeners());
+                hints.worth_it(cx, asked, class, &logged.event, own)
+            }
+        });
+        match worth_it {
+            true => self.make_ready(cx, pod),
+            false => self.wait(cx, pod),
+        }
+    }
+
+    /// A pod's own facts changed; `events` say how.
+    pub fn update(&mut self, cx: Context<'_>, pod: PodIdx, events: &[Event]) {
+        let class = cx.cluster.pod(pod).class;
+        let priority = cx.cluster.spec_of(pod).priority;
+        let Some(&entry) = self.entries.get(&pod) else {
+            return self.add(cx, pod);
+        };
+        match entry.place {
+            Place::Gated(_) => {
+                self.entry_mut(pod).class = class;
+                self.reconsider_gate(cx, pod);
+            }
+            Place::Waiting { .. } => {
+                let hints = &mut self.hints;
+                let worth_it = events.iter().any(|event| {
+                    let asked = entry.rejected_by.and(event.listeners());
+                    hints.worth_it(cx, asked, class, event, true)
+                });
+                if worth_it {
+                    self.lift(pod);
+                    self.set_class(pod, class, priority);
+                    self.make_ready(cx, pod);
+                } else if (class, priority) != (entry.class, entry.priority) {
+                    self.lift(pod);
+                    self.set_class(pod, class, priority);
+                    self.wait(cx, pod);
+                }
+            }
+            Place::Active | Place::Backoff { .. } | Place::ErrorBackoff { .. } => {
+                if priority != entry.priority {
+                    self.lift(pod);
+                    self.set_class(pod, class, priority);
+                    self.make_ready(cx, pod);
+                }
+                self.set_class(pod, class, priority);
+            }
+            Place::InFlight => {
+                for event in events {
+                    self.in_flight.note(event, Some(pod));
+                }
+                self.set_class(pod, class, priority);
+            }
+            Place::Binding => self.set_class(pod, class, priority),
+        }
+    }
+
+    /// Something happened: the waiting pods that it makes worth another try are tried again.
+    pub fn happened(&mut self, cx: Context<'_>, event: &Event) {
+        self.happened_for(cx, event, i32::MAX);
+    }
+
+    /// The same, for pods of at most this priority only.
+    pub fn happened_for(&mut self, cx: Context<'_>, event: &Event, priority_max: i32) {
+        self.in_flight.note(event, None);
+        let listeners = event.listeners();
+        if listeners.is_empty() || self.waiting.is_empty() {
+            return;
+        }
+        let (hints, tables) = (&mut self.hints, cx.cluster.tables());
+        let moved = self.waiting.drain(listeners, |rejected_by, class| {
+            tables.spec(tables.class(class).key.spec).priority <= priority_max
+                && hints.worth_it(cx, rejected_by.and(listeners), class, event, false)
+        });
+        for pod in moved {
+            let entry = self.entry_mut(pod);
+            entry.place = Place::Binding;
+            let queued_at = entry.queued_at;
+            self.by_age.remove(&(queued_at, pod));
+            self.make_ready(cx, pod);
+        }
+    }
+
+    /// Keeps a pod from being tried while its preemption is under way.
+    pub fn hold(&mut self, pod: PodIdx) {
+        self.held.insert(pod);
+    }
+
+    /// The pod's preemption is over; `retry`: it is worth another try at once.
+    pub fn release(&mut self, cx: Context<'_>, pod: PodIdx, retry: bool) {
+        if !self.held.remove(&pod) || self.gate(pod) != Some(Gate::Preemption) {
+            return;
+        }
+        self.lift(pod);
+        let rejected = !self.entry_mut(pod).rejected_by.is_empty();
+        match rejected && !retry {
+            true => self.wait(cx, pod),
+            false => self.make_ready(cx, pod),
+        }
+    }
+
+    /// Time has passed: waits that are over end, and pods that waited too long are tried again.
+    pub fn advance(&mut self, cx: Context<'_>, now: Instant) {
+        self.now = self.now.max(now);
+        let now = self.now;
+        while let Some(pod) = self
+            .backoff
+            .pop_due(now)
+            .or_else(|| self.error_backoff.pop_due(now))
+        {
+            self.entry_mut(pod).place = Place::Binding;
+            self.activate(cx, pod);
+        }
+        let tick = self.last_tick(now);
+        if tick <= self.flushed {
+            return;
+        }
+        self.flushed = tick;
+        while let Some(&(queued_at, pod)) = self.by_age.first() {
+            if tick.since(queued_at) <= self.limits.unschedulable_max {
+                break;
+            }
+            self.lift(pod);
+            self.make_ready(cx, pod);
+        }
+    }
+
+    /// When time alone will move a pod next.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let flush = self.by_age.first().map(|&(queued_at, _)| {
+            let due = queued_at + self.limits.unschedulable_max;
+            let ticks = due.since(self.started).0 / FLUSH_EVERY.0 + 1;
+            self.started + Span(ticks.saturating_mul(FLUSH_EVERY.0))
+        });
+        let due = [self.backoff.next_due(), self.error_backoff.next_due()];
+        due.into_iter().flatten().chain(flush).min()
+    }
+}
+
+// === the ways between places ===
+
+impl Queue {
+    fn entry_mut(&mut self, pod: PodIdx) -> &mut Entry {
+        self.entries
+            .get_mut(&pod)
+            .expect("a pod that is in a place has an entry")
+    }
+
+    fn set_class(&mut self, pod: PodIdx, class: ClassId, priority: i32) {
+        let entry = self.entry_mut(pod);
+        entry.class = class;
+        entry.priority = priority;
+    }
+
+    /// Takes a pod out of its place; it stands at `Binding` then, which is no place to be moved from.
+    fn lift(&mut self, pod: PodIdx) {
+        let entry = *self.entry_mut(pod);
+        match entry.place {
+            Place::Active => self.active.remove(entry.turn(), pod),
+            Place::Backoff { expiry_s } => self.backoff.remove(expiry_s, entry.turn(), pod),
+            Place::ErrorBackoff { expiry_s } => {
+                self.error_backoff.remove(expiry_s, entry.turn(), pod);
+            }
+            Place::Waiting { slot } => {
+                self.by_age.remove(&(entry.queued_at, pod));
+                let moved = self.waiting.remove(entry.rejected_by, entry.class, slot);
+                if let Some(moved) = moved {
+                    self.entry_mut(moved).place = Place::Waiting { slot };
+                }
+            }
+            Place::Gated(_) => self.gated -= 1,
+            Place::InFlight => {
+                self.in_flight.finish(pod);
+            }
+            Place::Binding => {}
+        }
+        self.entry_mut(pod).place = Place::Binding;
+    }
+
+    /// PreEnqueue: what keeps the pod from being tried.
+    fn pre_enqueue(&self, cx: Context<'_>, pod: PodIdx) -> Option<Gate> {
+        if self.held.contains(&pod) {
+            return Some(Gate::Preemption);
+        }
+        let gates = &cx.cluster.spec_of(pod).gates;
+        (!gates.is_empty()).then_some(Gate::SchedulingGates)
+    }
+
+    fn gate_off(&mut self, pod: PodIdx, gate: Gate) {
+        self.entry_mut(pod).place = Place::Gated(gate);
+        self.gated += 1;
+    }
+
+    /// To the active queue at once.
+    fn activate(&mut self, cx: Context<'_>, pod: PodIdx) {
+        if let Some(gate) = self.pre_enqueue(cx, pod) {
+            return self.gate_off(pod, gate);
+        }
+        let entry = self.entry_mut(pod);
+        entry.place = Place::Active;
+        let turn = entry.turn();
+        self.active.push(turn, pod);
+    }
+
+    /// To backoff while it must wait, else to the active queue.
+    fn make_ready(&mut self, cx: Context<'_>, pod: PodIdx) {
+        let now = self.now;
+        let limits = self.limits.backoff;
+        let entry = self.entry_mut(pod);
+        let expiry_s = limits.expiry_s(entry.failures, entry.queued_at);
+        if !backoff::is_on(expiry_s, now) {
+            return self.activate(cx, pod);
+        }
+        if let Some(gate) = self.pre_enqueue(cx, pod) {
+            return self.gate_off(pod, gate);
+        }
+        let entry = self.entry_mut(pod);
+        let turn = entry.turn();
+        if entry.rejected_by.is_empty() {
+            entry.place = Place::ErrorBackoff { expiry_s };
+            self.error_backoff.push(expiry_s, turn, pod);
+        } else {
+            entry.place = Place::Backoff { expiry_s };
+            self.backoff.push(expiry_s, turn, pod);
+        }
+    }
+
+    /// To the unschedulable pods, or to the gated ones.
+    fn wait(&mut self, cx: Context<'_>, pod: PodIdx) {
+        if let Some(gate) = self.pre_enqueue(cx, pod) {
+            return self.gate_off(pod, gate);
+        }
+        let entry = *self.entry_mut(pod);
+        let slot = self.waiting.push(entry.rejected_by, entry.class, pod);
+        self.by_age.insert((entry.queued_at, pod));
+        self.entry_mut(pod).place = Place::Waiting { slot };
+    }
+
+    /// A gated pod's gate may be open now.
+    fn reconsider_gate(&mut self, cx: Context<'_>, pod: PodIdx) {
+        let gate = self.pre_enqueue(cx, pod);
+        if gate == self.gate(pod) {
+            return;
+        }
+        self.lift(pod);
+        self.make_ready(cx, pod);
+    }
+
+    /// The last moment up to `now` at which waiting pods are looked at for their age.
+    fn last_tick(&self, now: Instant) -> Instant {
+        let ticks = now.since(self.started).0 / FLUSH_EVERY.0;
+        self.started + Span(ticks * FLUSH_EVERY.0)
+    }
+}
+
+// === what must hold ===
+
+impl Queue {
+    /// Recounts what is kept twice.
+    ///
+    /// # Errors
+    /// The first thing that is not as a recount has it, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        let mut counts = Counts::default();
+        let mut in_flight = 0;
+        #[allow(clippy::iter_over_hash_type, reason = "counts have no order")]
+        for entry in self.entries.values() {
+            match entry.place {
+                Place::Active => counts.active += 1,
+                Place::Backoff { .. } => counts.backoff += 1,
+                Place::ErrorBackoff { .. } => counts.error_backoff += 1,
+                Place::Waiting { .. } => counts.unschedulable += 1,
+                Place::Gated(_) => counts.gated += 1,
+                Place::InFlight => in_flight += 1,
+                Place::Binding => {}
+            }
+        }
+        if counts != self.counts() || self.by_age.len() != counts.unschedulable {
+            return Err(format!("counted {counts:?}, kept {:?}", self.counts()));
+        }
+        if in_flight == 0 && self.in_flight.len() > 0 {
+            return Err("events are kept for no pod".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// A pod of the cluster as events show it.
+pub fn view(cluster: &strew_cluster::Cluster, pod: PodIdx) -> PodView {
+    let row = cluster.pod(pod);
+    PodView {
+        class: row.class,
+        bound: row.node.is_some(),
+        nominated: row.history.nominated.is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

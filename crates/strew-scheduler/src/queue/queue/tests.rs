@@ -1,0 +1,116 @@
+use std::rc::Rc;
+use std::sync::Arc;
+
+use strew_cluster::{Cluster, NodeFact, PodFact, PodHistory, PodSpec};
+use strew_model::{Labels, Resources, well_known};
+
+use super::*;
+use crate::machine::Profiles;
+use crate::profile::{PluginId, Profile};
+
+fn pod(cluster: &mut Cluster, uid: &str) -> PodIdx {
+    let uid: Arc<str> = uid.into();
+    let requests = Resources::of(1_000, 0);
+    cluster.set_pod(PodFact {
+        uid: uid.clone(),
+        name: uid,
+        namespace: well_known::DEFAULT_NAMESPACE,
+        labels: Labels::default(),
+        owner: None,
+        terminating: false,
+        node: None,
+        spec: PodSpec {
+            used: requests.clone(),
+            requests,
+            ..PodSpec::default()
+        },
+        history: PodHistory::default(),
+    })
+}
+
+fn node(cluster: &mut Cluster, cpu_milli: i64) -> Rc<NodeFact> {
+    Rc::new(NodeFact {
+        name: cluster.names.intern("n1"),
+        labels: Labels::default(),
+        taints: Box::default(),
+        unschedulable: false,
+        allocatable: Resources::of(cpu_milli, 0),
+        pods_max: 10,
+        images: Box::default(),
+    })
+}
+
+/// Events count from the pop on, and only those that help; they are kept as long as a pod is in flight.
+#[test]
+fn what_happens_in_flight_is_not_missed() {
+    let now = Instant::from_secs(100);
+    let refused: PluginSet = [PluginId::NodeResourcesFit].into_iter().collect();
+    // What happens before the pop, and after it; whether the pod is tried again at once.
+    for (before, after, retried) in [
+        (None, None, false),
+        (Some(2_000), None, false),
+        (None, Some(2_000), true),
+        (None, Some(500), false),
+        (Some(500), Some(2_000), true),
+    ] {
+        let mut cluster = Cluster::new();
+        let profiles = Profiles::new(&mut cluster.names, vec![Profile::default()]);
+        let (first, second) = (pod(&mut cluster, "first"), pod(&mut cluster, "second"));
+        let mut large = |cpu_milli| Event::node_added(node(&mut cluster, cpu_milli));
+        let (before, after) = (before.map(&mut large), after.map(large));
+        let cx = Context {
+            cluster: &cluster,
+            profiles: &profiles,
+        };
+        let mut queue = Queue::new(QueueLimits::default(), now);
+        queue.add(cx, first);
+        queue.add(cx, second);
+        assert_eq!(queue.pop(), Some(first));
+        if let Some(event) = &before {
+            queue.happened(cx, event);
+        }
+        assert_eq!(queue.pop(), Some(second));
+        if let Some(event) = &after {
+            queue.happened(cx, event);
+        }
+        queue.requeue(cx, second, refused);
+        let counts = queue.counts();
+        let expected = (usize::from(retried), usize::from(!retried));
+        assert_eq!((counts.backoff, counts.unschedulable), expected);
+        // The other one has seen all of it.
+        queue.requeue(cx, first, refused);
+        let helped = [&before, &after].into_iter().flatten().any(|event| {
+            matches!(&event.subject, super::super::event::Subject::Node(_, Some(n)) if n.allocatable.cpu_milli > 1_000)
+        });
+        let waiting = usize::from(!retried) + usize::from(!helped);
+        assert_eq!(queue.counts().unschedulable, waiting);
+        assert_eq!(queue.in_flight.len(), 0);
+        assert_eq!(queue.audit(), Ok(()));
+    }
+}
+
+/// Groups give back the pods that were put in, whichever goes first.
+#[test]
+fn waiting_pods_are_found_in_their_groups() {
+    let now = Instant::from_secs(100);
+    let mut cluster = Cluster::new();
+    let profiles = Profiles::new(&mut cluster.names, vec![Profile::default()]);
+    let names = ["a", "b", "c", "d", "e"];
+    let pods: Vec<PodIdx> = names.iter().map(|uid| pod(&mut cluster, uid)).collect();
+    let cx = Context {
+        cluster: &cluster,
+        profiles: &profiles,
+    };
+    let mut queue = Queue::new(QueueLimits::default(), now);
+    let refused: PluginSet = [PluginId::NodeAffinity].into_iter().collect();
+    for &pod in &pods {
+        queue.add(cx, pod);
+        queue.pop();
+        queue.requeue(cx, pod, refused);
+    }
+    for (gone, left) in [(1, 4), (4, 3), (0, 2), (3, 1), (2, 0)] {
+        queue.remove(pods[gone]);
+        assert_eq!(queue.counts().unschedulable, left);
+        assert_eq!(queue.audit(), Ok(()));
+    }
+}

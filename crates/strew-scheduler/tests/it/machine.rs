@@ -1,0 +1,36 @@
+//! The scheduler as a machine: whatever the order of facts, decisions, outcomes and restarts.
+
+use crate::api::Api;
+
+/// Chaos, then calm; and then all is as if the scheduler had just been started.
+#[test]
+fn after_calm_all_is_as_built_afresh() {
+    let mut asked = [0; 5];
+    for seed in seeds() {
+        let mut api = Api::new(seed);
+        (0..10).for_each(|_| api.change());
+        let steps = 100 + seed % 400;
+        for step in 0..steps {
+            api.step();
+            if step % 50 == 0 {
+                let audit = api.scheduler.audit();
+                assert_eq!(audit, Ok(()), "seed {seed}, step {step}");
+            }
+        }
+        api.calm();
+        if let Err(problem) = api.check() {
+            panic!("seed {seed}: {problem}");
+        }
+        (0..5).for_each(|kind| asked[kind] += api.asked[kind]);
+    }
+    // A world in which nothing happens proves nothing.
+    assert!(asked.iter().all(|&n| n > 50), "{asked:?}");
+}
+
+/// More than the usual seeds: `STREW_SEEDS=0..100000`.
+fn seeds() -> std::ops::Range<u64> {
+    let given = std::env::var("STREW_SEEDS").unwrap_or_default();
+    let (from, to) = given.split_once("..").unwrap_or(("0", "200"));
+    let seed = |text: &str| text.parse().expect("STREW_SEEDS is two numbers: 0..200");
+    seed(from)..seed(to)
+}
