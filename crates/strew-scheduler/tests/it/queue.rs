@@ -301,3 +301,25 @@ fn conditions_are_patched_once() {
         bench.tick(at);
     }
 }
+
+/// A bind that fails gives room back: who was refused for the lack of it is tried again.
+#[test]
+fn a_failed_bind_helps_others() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1", "a");
+    bench.handle(Input::NodeSet(node));
+    for uid in ["first", "second"] {
+        let pod = bench.pod(uid, |spec| {
+            spec.used.cpu_milli = 3_000;
+            spec.requests.cpu_milli = 3_000;
+        });
+        bench.set(&pod);
+    }
+    let Some(Effect::Bind { id: effect, .. }) = bench.scheduler.poll_effect() else {
+        panic!("there is room for one");
+    };
+    assert_eq!(bench.poll(), (vec![], 1));
+    let outcome = Outcome::Conflict("no".into());
+    bench.handle(Input::Outcome { effect, outcome });
+    assert_eq!(bench.poll().0.join(" "), "second");
+}

@@ -66,13 +66,9 @@ fn what_happens_in_flight_is_not_missed() {
         queue.add(cx, first);
         queue.add(cx, second);
         assert_eq!(queue.pop(), Some(first));
-        if let Some(event) = &before {
-            queue.happened(cx, event);
-        }
+        before.iter().for_each(|event| queue.happened(cx, event));
         assert_eq!(queue.pop(), Some(second));
-        if let Some(event) = &after {
-            queue.happened(cx, event);
-        }
+        after.iter().for_each(|event| queue.happened(cx, event));
         queue.requeue(cx, second, refused);
         let counts = queue.counts();
         let expected = (usize::from(retried), usize::from(!retried));
