@@ -190,6 +190,45 @@ fn errors_wait_in_whole_seconds() {
     }
 }
 
+/// Where a decision does not come true, the room that it held is told to those who wait for it: after a bind that
+/// failed, and when a fact shows the pod on another node. No outcome is waited for any more.
+#[test]
+fn room_of_a_decision_undone_is_told() {
+    for elsewhere in [false, true] {
+        let mut bench = Bench::new();
+        let large = bench.node("n1", "a");
+        bench.handle(Input::NodeSet(large));
+        let mut small = bench.node("n2", "a");
+        small.allocatable.cpu_milli = 1_000;
+        bench.handle(Input::NodeSet(small));
+        let most = Resources::of(3_000, 1_000);
+        let [mut first, second] = ["first", "second"].map(|uid| {
+            bench.pod(uid, |spec| {
+                spec.requests = most.clone();
+                spec.used = most.clone();
+            })
+        });
+        bench.set(&first);
+        let Some(Effect::Bind { id: effect, .. }) = bench.scheduler.poll_effect() else {
+            panic!("the first pod has room");
+        };
+        bench.set(&second);
+        assert_eq!(bench.poll(), (vec![], 1));
+        assert_eq!(bench.counts().unschedulable, 1);
+        if elsewhere {
+            first.node = Some(bench.name("n2"));
+            bench.set(&first);
+        } else {
+            let outcome = Outcome::Conflict("no".into());
+            bench.handle(Input::Outcome { effect, outcome });
+        }
+        assert_eq!(bench.counts().backoff, 1, "{elsewhere}");
+        let (binds, _) = bench.poll();
+        assert_eq!(binds.join(" "), "second", "{elsewhere}");
+        assert_eq!(bench.scheduler.effects_pending(), 1, "{elsewhere}");
+    }
+}
+
 /// Without a node no plugin rejects: the pod is tried again and again, as upstream.
 #[test]
 fn no_node_is_an_error_of_the_queue() {

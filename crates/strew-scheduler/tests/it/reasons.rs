@@ -204,6 +204,42 @@ fn match_label_keys_of_defaults_hold_for_strew_only() {
     }
 }
 
+/// A pod's own match label keys hold, unless their gate is off: the API server of before v1.34 did not merge them.
+#[test]
+fn match_label_keys_of_pods_hold() {
+    for (gate, n_feasible) in [(true, 2), (false, 1)] {
+        let mut scene = Scene::new();
+        scene.node("a1", |_| {});
+        let b = scene.name("b");
+        scene.node("b1", |node| {
+            node.labels = node.labels.with([(well_known::ZONE, b)])
+        });
+        let (app, web, rev) = (scene.name("app"), scene.name("web"), scene.name("rev"));
+        let (old, new) = (scene.name("1"), scene.name("2"));
+        let of_web = Labels::new(vec![(app, web)]);
+        scene.profile.gates.match_label_keys = gate;
+        let mut before = scene.pod("web-1", PodSpec::default());
+        before.labels = of_web.with([(rev, old)]);
+        before.node = Some(scene.name("a1"));
+        scene.cluster.set_pod(before);
+        let by_zone = SpreadConstraint {
+            match_label_keys: [rev].into(),
+            selector: Selector::of_labels([(app, web)]),
+            ..scene.constraint(well_known::ZONE)
+        };
+        let spec = PodSpec {
+            spread: [by_zone].into(),
+            ..PodSpec::default()
+        };
+        let mut fact = scene.pod("web-2", spec);
+        fact.labels = of_web.with([(rev, new)]);
+        let pod = scene.cluster.set_pod(fact);
+        let mut engine = Engine::new(scene.profile);
+        let evaluation = engine.evaluate(&mut scene.cluster, pod);
+        assert_eq!(evaluation.feasible.len(), n_feasible, "gate on: {gate}");
+    }
+}
+
 fn cordoned(scene: &mut Scene) -> PodFact {
     scene.node("a1", |node| node.unschedulable = true);
     scene.pod("web", PodSpec::default())

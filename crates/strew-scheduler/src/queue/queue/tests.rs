@@ -9,8 +9,12 @@ use crate::machine::Profiles;
 use crate::profile::{PluginId, Profile};
 
 fn pod(cluster: &mut Cluster, uid: &str) -> PodIdx {
+    pod_of(cluster, uid, 1_000)
+}
+
+fn pod_of(cluster: &mut Cluster, uid: &str, cpu_milli: i64) -> PodIdx {
     let uid: Arc<str> = uid.into();
-    let requests = Resources::of(1_000, 0);
+    let requests = Resources::of(cpu_milli, 0);
     cluster.set_pod(PodFact {
         uid: uid.clone(),
         name: uid,
@@ -81,6 +85,38 @@ fn what_happens_in_flight_is_not_missed() {
         let waiting = usize::from(!retried) + usize::from(!helped);
         assert_eq!(queue.counts().unschedulable, waiting);
         assert_eq!(queue.in_flight.len(), 0);
+        assert_eq!(queue.audit(), Ok(()));
+    }
+}
+
+/// A pod that changes while it is in flight is worth another try for that, and no other pod is.
+#[test]
+fn its_own_change_in_flight_is_not_missed() {
+    let refused: PluginSet = [PluginId::NodeResourcesFit].into_iter().collect();
+    for (cpu_milli, retried) in [(500, true), (1_000, false), (2_000, false)] {
+        let mut cluster = Cluster::new();
+        let profiles = Profiles::new(&mut cluster.names, vec![Profile::default()]);
+        let (changes, stays) = (pod(&mut cluster, "changes"), pod(&mut cluster, "stays"));
+        let mut queue = Queue::new(QueueLimits::default(), Instant::from_secs(100));
+        let cx = Context {
+            cluster: &cluster,
+            profiles: &profiles,
+        };
+        queue.add(cx, changes);
+        queue.add(cx, stays);
+        assert_eq!((queue.pop(), queue.pop()), (Some(changes), Some(stays)));
+        let old = view(&cluster, changes);
+        pod_of(&mut cluster, "changes", cpu_milli);
+        let cx = Context {
+            cluster: &cluster,
+            profiles: &profiles,
+        };
+        let events = Event::of_pod_update(&cluster, old, view(&cluster, changes));
+        queue.update(cx, changes, &events);
+        queue.requeue(cx, stays, refused);
+        assert_eq!(queue.counts().unschedulable, 1, "{cpu_milli}");
+        queue.requeue(cx, changes, refused);
+        assert_eq!(queue.counts().backoff, usize::from(retried), "{cpu_milli}");
         assert_eq!(queue.audit(), Ok(()));
     }
 }
