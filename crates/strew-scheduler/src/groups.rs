@@ -20,6 +20,7 @@ use crate::plan::ClassPlan;
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::TieRule;
 use crate::scoring::{Sums, take};
+use crate::ties::heap_precedes;
 
 /// All numbers by which decisions of a class can tell nodes apart; empty for a node that no such pod can go to.
 type Signature = SmallVec<[u32; 8]>;
@@ -292,6 +293,28 @@ impl Speakers {
             })
     }
 
+    /// Of those nodes, the first in pre-order of the heap. The longest walk of a decision: a plain loop.
+    fn first_in_heap_order(
+        &self,
+        groups: &Groups,
+        order: &[NodeIdx],
+        start: usize,
+    ) -> Option<NodeIdx> {
+        let mut best: Option<(usize, NodeIdx)> = None;
+        let mut place = 0;
+        for positions in [start..order.len(), 0..start] {
+            let nodes = order[positions.clone()].iter();
+            for (&node, &group) in nodes.zip(&groups.group_of[positions]) {
+                let standing = self.standing[usize::from(group)];
+                if standing == 2 && best.is_none_or(|(first, _)| heap_precedes(place, first)) {
+                    best = Some((place, node));
+                }
+                place += usize::from(standing > 0);
+            }
+        }
+        best.map(|(_, node)| node)
+    }
+
     /// Whether the node at a position of the order is of a best group.
     fn is_best(&self, groups: &Groups, position: usize) -> bool {
         self.standing[usize::from(groups.group_of[position])] == 2
@@ -368,14 +391,22 @@ impl GroupsByClass {
             true => {
                 self.order_heap(order.len());
                 let groups = self.by_class[class.index()].as_ref()?;
-                let rotated = self
-                    .heap_order
-                    .iter()
-                    .map(|&p| (start + p as usize) % order.len());
+                let rotated = self.heap_order.iter().map(|&p| {
+                    let position = start + p as usize;
+                    // Cheaper than a remainder, which would be most of the walk.
+                    if position < order.len() {
+                        position
+                    } else {
+                        position - order.len()
+                    }
+                });
                 rotated
                     .filter(|&p| speakers.is_best(groups, p))
                     .map(|p| order[p])
                     .next()?
+            }
+            false if cx.profile.ties == TieRule::Upstream136 => {
+                speakers.first_in_heap_order(groups, order, start)?
             }
             false => take(cx, speakers.best_nodes(groups, order, start), dice)?.1,
         };
