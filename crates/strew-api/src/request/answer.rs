@@ -1,0 +1,135 @@
+//! What came back, and what it means.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use strew_model::time::Span;
+use strew_scheduler::machine::Outcome;
+
+use super::{Request, Verb};
+
+/// What came of sending a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// The API server answered.
+    Status {
+        /// The status code of HTTP.
+        code: u16,
+        /// The header `Retry-After`, if it is a number of seconds.
+        retry_after: Option<Span>,
+        /// An object, or a `Status`; null if it is no JSON.
+        body: Value,
+    },
+    /// Nothing was sent: the connection was refused, or not made.
+    Refused(Arc<str>),
+    /// Sent, but no answer came: nobody knows whether it was carried out.
+    Lost(Arc<str>),
+}
+
+impl Answer {
+    /// An answer of HTTP.
+    pub fn of(code: u16, retry_after: Option<&str>, body: &[u8]) -> Self {
+        let seconds = retry_after.and_then(|text| text.trim().parse().ok());
+        Self::Status {
+            code,
+            retry_after: seconds.map(Span::from_secs),
+            body: serde_json::from_slice(body).unwrap_or_default(),
+        }
+    }
+
+    /// The object that was answered, if the request was carried out.
+    pub fn object(&self) -> Option<&Value> {
+        match self {
+            Self::Status {
+                code: 200..=299,
+                body,
+                ..
+            } => Some(body),
+            _ => None,
+        }
+    }
+
+    /// The status code, if there was an answer.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Status { code, .. } => Some(*code),
+            Self::Refused(_) | Self::Lost(_) => None,
+        }
+    }
+
+    /// How long the server asks to wait: the header, or what its `Status` says. Only where it sends back because it is
+    /// busy, as client-go has it.
+    pub fn retry_after(&self) -> Option<Span> {
+        let Self::Status {
+            code: 429 | 500..=599,
+            retry_after,
+            body,
+        } = self
+        else {
+            return None;
+        };
+        let told = body["details"]["retryAfterSeconds"].as_u64();
+        let told = told.filter(|&secs| secs > 0).map(Span::from_secs);
+        (*retry_after).max(told)
+    }
+
+    /// Whether the object of this name is another one than the request meant.
+    ///
+    /// A uid that does not hold is a conflict where it is a precondition (delete, binding), and an invalid change of
+    /// `metadata.uid` where it is a part of a patch.
+    pub fn is_of_another_uid(&self) -> bool {
+        let Self::Status { code, body, .. } = self else {
+            return false;
+        };
+        match code {
+            409 => text(body).contains("Precondition failed: UID"),
+            422 => {
+                let causes = body["details"]["causes"].as_array();
+                causes.is_some_and(|all| all.iter().any(|c| c["field"] == "metadata.uid"))
+            }
+            _ => false,
+        }
+    }
+
+    /// The server's words, or ours.
+    fn words(&self) -> Arc<str> {
+        match self {
+            Self::Refused(text) | Self::Lost(text) => Arc::clone(text),
+            Self::Status { code, body, .. } => match text(body) {
+                "" => format!("the server answered with status {code}").into(),
+                text => text.into(),
+            },
+        }
+    }
+}
+
+fn text(body: &Value) -> &str {
+    body["message"].as_str().unwrap_or_default()
+}
+
+/// What the last answer to an effect's request says of the effect; `repeated`: the request may have been carried out
+/// before.
+///
+/// A repeated bind that finds the pod on the very node that it wanted was carried out; so was a repeated creation of
+/// something whose name nobody else gives.
+pub fn outcome_of(request: &Request, answer: &Answer, repeated: bool) -> Outcome {
+    let words = answer.words();
+    match answer.code() {
+        Some(200..=299) => Outcome::Ok,
+        Some(404) => Outcome::Gone,
+        Some(409 | 422) if answer.is_of_another_uid() => Outcome::Gone,
+        Some(409) if repeated && is_done(request, &words) => Outcome::Ok,
+        Some(409) => Outcome::Conflict(words),
+        _ => Outcome::Failed(words),
+    }
+}
+
+/// Whether a conflict tells that the request itself was carried out before.
+fn is_done(request: &Request, words: &str) -> bool {
+    if request.is_binding() {
+        // Source: spec/scheduler §3.15.
+        let node = request.body["target"]["name"].as_str().unwrap_or_default();
+        return words.contains(&format!("is already assigned to node {node:?}"));
+    }
+    request.verb == Verb::Create
+}

@@ -1,0 +1,193 @@
+//! Effects as requests to an API server, and its answers as outcomes: plain values.
+//!
+//! Whoever carries out a [`Request`] (a simulated store, or HTTP) adds nothing to it and decides nothing. Every request
+//! may be sent twice: it names what it means by uid, resourceVersion or a name of its own.
+//!
+//! Reading order: [`effect`] (what a scheduler's effect asks for), [`event`], [`answer`] (what came back).
+
+pub mod answer;
+pub mod effect;
+pub mod event;
+mod stamp;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+pub use answer::{Answer, outcome_of};
+pub use effect::{Context, requests_of};
+pub(crate) use stamp::{micro_time, time};
+
+/// What is asked of the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verb {
+    /// GET of one object.
+    Get,
+    /// POST
+    Create,
+    /// PUT
+    Update,
+    /// PATCH, strategic merge
+    Patch,
+    /// DELETE
+    Delete,
+}
+
+impl Verb {
+    /// The method of HTTP.
+    pub fn method(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Create => "POST",
+            Self::Update => "PUT",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+
+    /// The media type of the body.
+    pub fn content_type(self) -> &'static str {
+        match self {
+            Self::Patch => "application/strategic-merge-patch+json",
+            Self::Get | Self::Create | Self::Update | Self::Delete => "application/json",
+        }
+    }
+}
+
+/// A kind of objects, as a path names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Resource {
+    /// The API group; empty for the core.
+    pub group: &'static str,
+    /// The version in the group.
+    pub version: &'static str,
+    /// The plural name.
+    pub plural: &'static str,
+}
+
+impl Resource {
+    /// `v1` `pods`
+    pub const PODS: Self = Self {
+        group: "",
+        version: "v1",
+        plural: "pods",
+    };
+    /// `events.k8s.io/v1` `events`
+    pub const EVENTS: Self = Self {
+        group: "events.k8s.io",
+        version: "v1",
+        plural: "events",
+    };
+    /// `coordination.k8s.io/v1` `leases`
+    pub const LEASES: Self = Self {
+        group: "coordination.k8s.io",
+        version: "v1",
+        plural: "leases",
+    };
+}
+
+/// What must hold for a request to be carried out. The body says the same in the words of its verb.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Precondition {
+    /// The object's uid; another object of this name is another object.
+    pub uid: Option<String>,
+    /// The object's resourceVersion.
+    pub resource_version: Option<String>,
+}
+
+impl Precondition {
+    /// The object is the one with this uid.
+    pub fn uid(uid: &str) -> Self {
+        Self {
+            uid: Some(uid.to_owned()),
+            resource_version: None,
+        }
+    }
+
+    /// The object has not changed since.
+    pub fn resource_version(version: &str) -> Self {
+        Self {
+            uid: None,
+            resource_version: Some(version.to_owned()),
+        }
+    }
+}
+
+/// One request, whole.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// What is asked.
+    pub verb: Verb,
+    /// Of which kind of objects.
+    pub resource: Resource,
+    /// The object's namespace.
+    pub namespace: String,
+    /// The object's name; what is created has it in its body as well.
+    pub name: String,
+    /// `status`, `binding`; empty: the object itself.
+    pub subresource: &'static str,
+    /// What is sent; null: nothing.
+    pub body: Value,
+    /// What must hold.
+    pub precondition: Precondition,
+}
+
+impl Request {
+    /// The path of its URL, and the query: unknown fields are an error of ours, so they are to be refused.
+    pub fn path(&self) -> String {
+        let Resource {
+            group,
+            version,
+            plural,
+        } = self.resource;
+        let mut path = match group {
+            "" => format!("/api/{version}"),
+            _ => format!("/apis/{group}/{version}"),
+        };
+        let _ = write!(path, "/namespaces/{}/{plural}", escaped(&self.namespace));
+        // A subresource is created at its object; an object among its like.
+        if self.verb != Verb::Create || !self.subresource.is_empty() {
+            let _ = write!(path, "/{}", escaped(&self.name));
+        }
+        if !self.subresource.is_empty() {
+            let _ = write!(path, "/{}", self.subresource);
+        }
+        if matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch) {
+            path.push_str("?fieldValidation=Strict");
+        }
+        path
+    }
+
+    /// Whether carrying it out again, when nobody knows whether it was, comes to the same. An update is not: its own
+    /// success looks like somebody else's.
+    pub fn is_idempotent(&self) -> bool {
+        self.verb != Verb::Update
+    }
+
+    pub(crate) fn is_binding(&self) -> bool {
+        self.subresource == "binding"
+    }
+}
+
+/// A segment of a path. Names of valid objects need no escape; a name of somebody's file must not leave its segment.
+fn escaped(segment: &str) -> String {
+    let mut out = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    match out.as_str() {
+        // Dots alone would walk up the path.
+        "." => "%2E".to_owned(),
+        ".." => "%2E%2E".to_owned(),
+        _ => out,
+    }
+}
