@@ -59,7 +59,7 @@ pub(crate) fn load(
     let reading = read::read(sources);
     let mut loader = Loader {
         locator: Locator::new(sources),
-        diagnostics: reading.diagnostics.into_iter().map(tolerated).collect(),
+        diagnostics: reading.diagnostics,
         loaded: Loaded::default(),
         file_pods: Vec::new(),
         expandable: Vec::new(),
@@ -226,19 +226,5 @@ impl Loader<'_> {
             .nodes
             .extend(made.nodes.into_iter().map(|node| (node, None)));
         Ok(())
-    }
-}
-
-/// A PodDisruptionBudget of before Kubernetes 1.25 is no reason to refuse a file: nothing here asks for one, and
-/// kubectl, too, goes on with the other objects.
-fn tolerated(diagnostic: Diagnostic) -> Diagnostic {
-    let object = diagnostic.object.as_deref().unwrap_or_default();
-    match diagnostic.code == "unknown-version" && object.starts_with("PodDisruptionBudget") {
-        true => Diagnostic {
-            severity: Severity::Warning,
-            message: format!("{}: it was passed over", diagnostic.message),
-            ..diagnostic
-        },
-        false => diagnostic,
     }
 }
