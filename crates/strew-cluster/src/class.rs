@@ -228,12 +228,7 @@ impl ClassTables {
         node: &NodeFact,
         names: &Interner,
     ) -> bool {
-        let affinity = self.node_affinity(id);
-        node.labels.contains_all(&affinity.node_selector)
-            && affinity.terms.as_ref().is_none_or(|terms| {
-                terms
-                    .iter()
-                    .any(|t| t.matches(node.name, &node.labels, names))
-            })
+        self.node_affinity(id)
+            .matches(node.name, &node.labels, names)
     }
 }

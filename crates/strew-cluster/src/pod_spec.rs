@@ -1,6 +1,6 @@
 //! What a pod asks for, as far as decisions look at it.
 
-use strew_model::{Labels, NodeSelectorTerm, Resources, Selector, Symbol, Toleration};
+use strew_model::{Interner, Labels, NodeSelectorTerm, Resources, Selector, Symbol, Toleration};
 
 /// The part of a pod's spec that decides. Equal specs are kept once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -52,6 +52,12 @@ pub struct NodeAffinity {
 }
 
 impl NodeAffinity {
+    /// Whether a node of this name and these labels meets it. Source: spec/scheduler §0.
+    pub fn matches(&self, name: Symbol, labels: &Labels, names: &Interner) -> bool {
+        let any = |terms: &[NodeSelectorTerm]| terms.iter().any(|t| t.matches(name, labels, names));
+        labels.contains_all(&self.node_selector) && self.terms.as_deref().is_none_or(any)
+    }
+
     /// Whether nothing is required.
     pub fn is_none(&self) -> bool {
         self.node_selector.is_empty() && self.terms.is_none()

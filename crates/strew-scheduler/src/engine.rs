@@ -131,7 +131,7 @@ impl Engine {
 
     /// Decides where a pod goes. The cluster's facts do not change; what is counted of them may grow.
     ///
-    /// Cost: a few steps a node, none of which counts pods.
+    /// Cost: a few steps for each group of alike nodes, or for each node where they are all different; no pod is counted.
     #[inline]
     pub fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
         self.decide_with(cluster, pod, &Nominations::new())

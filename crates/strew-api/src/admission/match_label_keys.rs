@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{Affinity, Pod, PodAffinityTerm};
+use k8s_openapi::api::core::v1::{Affinity, Pod, PodAffinityTerm, WeightedPodAffinityTerm};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 type Labels = BTreeMap<String, String>;
@@ -46,24 +46,29 @@ pub fn merge(pod: &mut Pod, merge_spread: bool) {
 
 fn terms(affinity: &mut Affinity) -> impl Iterator<Item = &mut PodAffinityTerm> {
     let with = affinity.pod_affinity.iter_mut().flat_map(|affinity| {
-        let required = &mut affinity.required_during_scheduling_ignored_during_execution;
-        let preferred = &mut affinity.preferred_during_scheduling_ignored_during_execution;
-        let preferred = preferred
-            .iter_mut()
-            .flatten()
-            .map(|term| &mut term.pod_affinity_term);
-        required.iter_mut().flatten().chain(preferred)
+        required_and_preferred(
+            &mut affinity.required_during_scheduling_ignored_during_execution,
+            &mut affinity.preferred_during_scheduling_ignored_during_execution,
+        )
     });
     let against = affinity.pod_anti_affinity.iter_mut().flat_map(|affinity| {
-        let required = &mut affinity.required_during_scheduling_ignored_during_execution;
-        let preferred = &mut affinity.preferred_during_scheduling_ignored_during_execution;
-        let preferred = preferred
-            .iter_mut()
-            .flatten()
-            .map(|term| &mut term.pod_affinity_term);
-        required.iter_mut().flatten().chain(preferred)
+        required_and_preferred(
+            &mut affinity.required_during_scheduling_ignored_during_execution,
+            &mut affinity.preferred_during_scheduling_ignored_during_execution,
+        )
     });
     with.chain(against)
+}
+
+fn required_and_preferred<'a>(
+    required: &'a mut Option<Vec<PodAffinityTerm>>,
+    preferred: &'a mut Option<Vec<WeightedPodAffinityTerm>>,
+) -> impl Iterator<Item = &'a mut PodAffinityTerm> {
+    let preferred = preferred
+        .iter_mut()
+        .flatten()
+        .map(|term| &mut term.pod_affinity_term);
+    required.iter_mut().flatten().chain(preferred)
 }
 
 fn append(

@@ -23,7 +23,6 @@ pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<Fie
     let pods_max = pods
         .map_or(Ok(0), |q| quantity(q, &path.key("pods"), false))
         .map_err(|e| vec![e])?;
-    let taints = spec.and_then(|s| s.taints.as_ref()).into_iter().flatten();
     let images = status.and_then(|s| s.images.as_ref()).into_iter().flatten();
     let images = images.flat_map(|image| {
         let size = image.size_bytes.unwrap_or(0);
@@ -32,7 +31,7 @@ pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<Fie
     Ok(NodeFact {
         name: names.intern(node.metadata.name.as_deref().unwrap_or_default()),
         labels: labels(node.metadata.labels.as_ref(), names),
-        taints: taints.filter_map(|t| taint(t, names)).collect(),
+        taints: taints(node, names),
         unschedulable: spec.and_then(|s| s.unschedulable).unwrap_or(false),
         allocatable: amounts,
         pods_max,
@@ -40,6 +39,12 @@ pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<Fie
             .map(|(name, size)| (names.intern(name), size))
             .collect(),
     })
+}
+
+/// A node's taints; those with an unknown effect do nothing and are left out.
+pub(crate) fn taints(node: &core::Node, names: &mut Interner) -> Box<[Taint]> {
+    let wire = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
+    wire.filter_map(|t| taint(t, names)).collect()
 }
 
 fn taint(wire: &core::Taint, names: &mut Interner) -> Option<Taint> {

@@ -121,21 +121,7 @@ fn pod_spec(pod: &core::Pod, names: &mut Interner) -> Result<PodSpec, Vec<FieldE
         scored: amounts.scored,
         used: amounts.used,
         used_scored: amounts.used_scored,
-        node_affinity: NodeAffinity {
-            node_selector: labels(spec.node_selector.as_ref(), names),
-            terms: node_affinity
-                .and_then(|a| {
-                    a.required_during_scheduling_ignored_during_execution
-                        .as_ref()
-                })
-                .map(|required| {
-                    required
-                        .node_selector_terms
-                        .iter()
-                        .map(|t| node_selector_term(t, names))
-                        .collect()
-                }),
-        },
+        node_affinity: required_node_affinity(spec, names),
         preferred_nodes: node_affinity
             .and_then(|a| {
                 a.preferred_during_scheduling_ignored_during_execution
@@ -151,12 +137,7 @@ fn pod_spec(pod: &core::Pod, names: &mut Interner) -> Result<PodSpec, Vec<FieldE
                 )
             })
             .collect(),
-        tolerations: spec
-            .tolerations
-            .iter()
-            .flatten()
-            .map(|t| toleration(t, names))
-            .collect(),
+        tolerations: tolerations(spec, names),
         host_ports: host_ports(spec, names),
         images,
         containers: containers.count() as u32,
@@ -178,6 +159,34 @@ fn normalized(image: &str) -> String {
         (Some(colon), slash) if slash.is_none_or(|slash| colon > slash) => image.to_owned(),
         _ => format!("{image}:latest"),
     }
+}
+
+/// `spec.nodeSelector` and required node affinity.
+pub(crate) fn required_node_affinity(spec: &core::PodSpec, names: &mut Interner) -> NodeAffinity {
+    let affinity = spec
+        .affinity
+        .as_ref()
+        .and_then(|a| a.node_affinity.as_ref());
+    let required = affinity.and_then(|a| {
+        a.required_during_scheduling_ignored_during_execution
+            .as_ref()
+    });
+    let terms = required.map(|r| {
+        r.node_selector_terms
+            .iter()
+            .map(|t| node_selector_term(t, names))
+            .collect()
+    });
+    NodeAffinity {
+        terms,
+        node_selector: labels(spec.node_selector.as_ref(), names),
+    }
+}
+
+/// `spec.tolerations`.
+pub(crate) fn tolerations(spec: &core::PodSpec, names: &mut Interner) -> Box<[Toleration]> {
+    let wire = spec.tolerations.iter().flatten();
+    wire.map(|t| toleration(t, names)).collect()
 }
 
 fn toleration(wire: &core::Toleration, names: &mut Interner) -> Toleration {

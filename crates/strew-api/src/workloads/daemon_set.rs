@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
     Toleration,
 };
 
-use super::eligibility;
+use super::eligibility::Eligibility;
 use super::owners::Owners;
 use super::template::{Maker, PodMaker, PodName, set_label, template_hash};
 use super::{ExpandError, Workload, WorkloadKind, name_of};
@@ -45,9 +45,10 @@ pub(super) fn expand<'a>(
     let Some(pod_spec) = &template.spec else {
         return Ok(());
     };
+    let mut eligibility = Eligibility::of(pod_spec);
     let targets: Vec<&str> = nodes
         .iter()
-        .filter(|node| should_run(pod_spec, node))
+        .filter(|node| should_run(pod_spec, &mut eligibility, node))
         .map(|node| name_of(&node.metadata))
         .filter(|node| !served.contains(node))
         .collect();
@@ -64,11 +65,11 @@ pub(super) fn expand<'a>(
 }
 
 /// Source: `NodeShouldRunDaemonPod`. Room, ports, spread and other pods do not count.
-fn should_run(spec: &PodSpec, node: &Node) -> bool {
+fn should_run(spec: &PodSpec, eligibility: &mut Eligibility, node: &Node) -> bool {
     let named = spec.node_name.as_deref().unwrap_or_default();
     (named.is_empty() || named == name_of(&node.metadata))
-        && eligibility::required_affinity_matches(spec, node)
-        && eligibility::tolerates_forbidding_taints(spec, node)
+        && eligibility.affinity_matches(node)
+        && eligibility.tolerates(node)
 }
 
 /// The node a daemon pod is on, or is meant for.

@@ -1,102 +1,42 @@
-//! Whether a pod's node affinity and tolerations allow a node, on wire objects.
-//!
-//! Source: spec/scheduler.md §0; `k8s.io/component-helpers/scheduling/corev1`, v1.36.
+//! Whether a pod's node affinity and tolerations allow a node: the scheduler's own rules, asked about wire objects.
 
-use k8s_openapi::api::core::v1::{
-    Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
-};
+use k8s_openapi::api::core::v1::{Node, PodSpec};
+use strew_cluster::NodeAffinity;
+use strew_model::{Interner, Toleration, tolerates_all};
 
-/// nodeSelector and required node affinity.
-pub(super) fn required_affinity_matches(spec: &PodSpec, node: &Node) -> bool {
-    let label = |key: &str| {
-        node.metadata
-            .labels
-            .as_ref()
-            .and_then(|labels| labels.get(key))
-    };
-    let mut pairs = spec.node_selector.iter().flatten();
-    if !pairs.all(|(key, value)| label(key) == Some(value)) {
-        return false;
-    }
-    let affinity = spec
-        .affinity
-        .as_ref()
-        .and_then(|affinity| affinity.node_affinity.as_ref());
-    let required = affinity.and_then(|affinity| {
-        affinity
-            .required_during_scheduling_ignored_during_execution
-            .as_ref()
-    });
-    required.is_none_or(|required| {
-        let mut terms = required.node_selector_terms.iter();
-        terms.any(|term| term_matches(term, node))
-    })
+use super::name_of;
+use crate::facts;
+
+/// What a pod spec asks of nodes.
+pub(super) struct Eligibility {
+    names: Interner,
+    affinity: NodeAffinity,
+    tolerations: Box<[Toleration]>,
 }
 
-/// No taint with effect NoSchedule or NoExecute is left untolerated.
-pub(super) fn tolerates_forbidding_taints(spec: &PodSpec, node: &Node) -> bool {
-    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
-    let mut forbidding = taints
-        .into_iter()
-        .flatten()
-        .filter(|taint| matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute"));
-    let tolerations = spec.tolerations.as_deref().unwrap_or_default();
-    forbidding.all(|taint| {
-        tolerations
-            .iter()
-            .any(|toleration| tolerates(toleration, taint))
-    })
-}
-
-/// A term without expressions and fields matches nothing.
-fn term_matches(term: &NodeSelectorTerm, node: &Node) -> bool {
-    let expressions = term.match_expressions.as_deref().unwrap_or_default();
-    let fields = term.match_fields.as_deref().unwrap_or_default();
-    if expressions.is_empty() && fields.is_empty() {
-        return false;
-    }
-    let label = |key: &str| {
-        let labels = node.metadata.labels.as_ref()?;
-        labels.get(key).map(String::as_str)
-    };
-    let name = |_: &str| node.metadata.name.as_deref();
-    expressions
-        .iter()
-        .all(|wanted| holds(wanted, label(&wanted.key)))
-        && fields.iter().all(|wanted| holds(wanted, name(&wanted.key)))
-}
-
-fn holds(wanted: &NodeSelectorRequirement, actual: Option<&str>) -> bool {
-    let values = wanted.values.as_deref().unwrap_or_default();
-    let listed = |actual: &str| values.iter().any(|value| value == actual);
-    let numbers = || {
-        Some((
-            actual?.parse::<i64>().ok()?,
-            values.first()?.parse::<i64>().ok()?,
-        ))
-    };
-    match wanted.operator.as_str() {
-        "In" => actual.is_some_and(listed),
-        "NotIn" => !actual.is_some_and(listed),
-        "Exists" => actual.is_some(),
-        "DoesNotExist" => actual.is_none(),
-        "Gt" => numbers().is_some_and(|(actual, bound)| actual > bound),
-        "Lt" => numbers().is_some_and(|(actual, bound)| actual < bound),
-        _ => false,
-    }
-}
-
-fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let text = |field: &Option<String>| field.clone().unwrap_or_default();
-    let (key, effect) = (text(&toleration.key), text(&toleration.effect));
-    let fits = |given: &str, actual: &str| given.is_empty() || given == actual;
-    fits(&effect, &taint.effect)
-        && fits(&key, &taint.key)
-        && match text(&toleration.operator).as_str() {
-            "" | "Equal" => text(&toleration.value) == text(&taint.value),
-            "Exists" => true,
-            _ => false,
+impl Eligibility {
+    pub(super) fn of(spec: &PodSpec) -> Self {
+        let mut names = Interner::new();
+        let affinity = facts::required_node_affinity(spec, &mut names);
+        let tolerations = facts::tolerations(spec, &mut names);
+        Self {
+            names,
+            affinity,
+            tolerations,
         }
+    }
+
+    /// nodeSelector and required node affinity.
+    pub(super) fn affinity_matches(&mut self, node: &Node) -> bool {
+        let name = self.names.intern(name_of(&node.metadata));
+        let labels = facts::labels(node.metadata.labels.as_ref(), &mut self.names);
+        self.affinity.matches(name, &labels, &self.names)
+    }
+
+    /// No taint with effect NoSchedule or NoExecute is left untolerated.
+    pub(super) fn tolerates(&mut self, node: &Node) -> bool {
+        tolerates_all(&self.tolerations, &facts::taints(node, &mut self.names))
+    }
 }
 
 #[cfg(test)]
@@ -124,7 +64,7 @@ mod tests {
         let spec = spec(json!({"containers": [], "affinity": {"nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
         }}}));
-        assert_eq!(required_affinity_matches(&spec, &node()), expected);
+        assert_eq!(Eligibility::of(&spec).affinity_matches(&node()), expected);
     }
 
     #[test]
@@ -162,7 +102,7 @@ mod tests {
     fn node_selector_is_asked_too() {
         let matches = |labels: Value| {
             let spec = spec(json!({"containers": [], "nodeSelector": labels}));
-            required_affinity_matches(&spec, &node())
+            Eligibility::of(&spec).affinity_matches(&node())
         };
         assert!(matches(json!({"os": "linux"})));
         assert!(!matches(json!({"os": "linux", "zone": "a"})));
@@ -188,7 +128,7 @@ mod tests {
         for (tolerations, expected) in cases {
             let spec = spec(json!({"containers": [], "tolerations": tolerations}));
             assert_eq!(
-                tolerates_forbidding_taints(&spec, &node()),
+                Eligibility::of(&spec).tolerates(&node()),
                 expected,
                 "{tolerations}"
             );
