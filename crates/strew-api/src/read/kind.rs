@@ -77,6 +77,20 @@ macro_rules! kinds {
             }
         }
 
+        impl KubeObject {
+            /// The object as JSON, with `apiVersion` and `kind`; of a kind that strew does not know only its name.
+            pub fn to_json(&self) -> Value {
+                match self {
+                    $(Self::$kind(object) => serde_json::to_value(object).unwrap_or_default(),)*
+                    Self::Other(other) => serde_json::json!({
+                        "apiVersion": other.api_version,
+                        "kind": other.kind,
+                        "metadata": {"namespace": other.namespace, "name": other.name},
+                    }),
+                }
+            }
+        }
+
         $(impl From<$type> for KubeObject {
             fn from(object: $type) -> Self {
                 Self::$kind(Box::new(object))

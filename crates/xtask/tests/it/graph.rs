@@ -26,6 +26,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
         ],
     ),
+    // Objects of the wire, and how the API server admits them.
+    ("strew-controllers", &["strew-model", "strew-api"]),
     ("strew", EVERY_LIBRARY),
     ("xtask", EVERY_LIBRARY),
 ];
@@ -36,6 +38,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-cluster",
     "strew-scheduler",
     "strew-api",
+    "strew-controllers",
 ];
 
 /// What the deciding crates may use from the registry.

@@ -1,0 +1,319 @@
+//! The kinds of objects, declared once.
+
+use std::fmt;
+use std::sync::Arc;
+
+use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
+use serde_json::Value;
+use strew_api::read::KubeObject;
+
+use super::meta::{Meta, Name};
+use super::pod::Pod;
+use crate::tables::{Table, Tables};
+
+/// An object of metadata, spec and status.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resource<S, T> {
+    /// Metadata.
+    pub meta: Meta,
+    /// What is wanted.
+    pub spec: Arc<S>,
+    /// What is.
+    pub status: T,
+}
+
+/// `v1` Node
+pub type Node = Resource<core::v1::NodeSpec, core::v1::NodeStatus>;
+/// `apps/v1` Deployment
+pub type Deployment = Resource<apps::v1::DeploymentSpec, apps::v1::DeploymentStatus>;
+/// `apps/v1` ReplicaSet
+pub type ReplicaSet = Resource<apps::v1::ReplicaSetSpec, apps::v1::ReplicaSetStatus>;
+/// `v1` ReplicationController
+pub type ReplicationController =
+    Resource<core::v1::ReplicationControllerSpec, core::v1::ReplicationControllerStatus>;
+/// `apps/v1` StatefulSet
+pub type StatefulSet = Resource<apps::v1::StatefulSetSpec, apps::v1::StatefulSetStatus>;
+/// `apps/v1` DaemonSet
+pub type DaemonSet = Resource<apps::v1::DaemonSetSpec, apps::v1::DaemonSetStatus>;
+/// `apps/v1` ControllerRevision
+pub type ControllerRevision = Resource<RevisionData, ()>;
+/// `batch/v1` Job
+pub type Job = Resource<batch::v1::JobSpec, batch::v1::JobStatus>;
+/// `batch/v1` CronJob
+pub type CronJob = Resource<batch::v1::CronJobSpec, batch::v1::CronJobStatus>;
+/// `autoscaling/v2` HorizontalPodAutoscaler
+pub type Autoscaler = Resource<
+    autoscaling::v2::HorizontalPodAutoscalerSpec,
+    autoscaling::v2::HorizontalPodAutoscalerStatus,
+>;
+/// `policy/v1` PodDisruptionBudget
+pub type Budget =
+    Resource<policy::v1::PodDisruptionBudgetSpec, policy::v1::PodDisruptionBudgetStatus>;
+
+/// What a ControllerRevision holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RevisionData {
+    /// The template, as JSON.
+    pub data: Value,
+    /// Its number; larger is newer.
+    pub revision: i64,
+}
+
+/// An object that is kept as it was given: nothing in the simulation changes more of it than its metadata.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plain {
+    /// Metadata; that in `object` is not looked at.
+    pub meta: Meta,
+    /// Which kind it is.
+    pub kind: Kind,
+    /// The object.
+    pub object: KubeObject,
+}
+
+/// A kind of objects.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(
+    missing_docs,
+    reason = "each variant is the Kubernetes kind of its name"
+)]
+pub enum Kind {
+    Pod,
+    Node,
+    Deployment,
+    ReplicaSet,
+    ReplicationController,
+    StatefulSet,
+    DaemonSet,
+    ControllerRevision,
+    Job,
+    CronJob,
+    HorizontalPodAutoscaler,
+    PodDisruptionBudget,
+    /// Any other, by its name.
+    Other(Arc<str>),
+}
+
+impl Kind {
+    /// Its name: `Deployment`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Pod => "Pod",
+            Self::Node => "Node",
+            Self::Deployment => "Deployment",
+            Self::ReplicaSet => "ReplicaSet",
+            Self::ReplicationController => "ReplicationController",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+            Self::ControllerRevision => "ControllerRevision",
+            Self::Job => "Job",
+            Self::CronJob => "CronJob",
+            Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
+            Self::PodDisruptionBudget => "PodDisruptionBudget",
+            Self::Other(name) => name,
+        }
+    }
+
+    /// The kind of this name.
+    pub fn of(name: &str) -> Self {
+        const KNOWN: [Kind; 12] = [
+            Kind::Pod,
+            Kind::Node,
+            Kind::Deployment,
+            Kind::ReplicaSet,
+            Kind::ReplicationController,
+            Kind::StatefulSet,
+            Kind::DaemonSet,
+            Kind::ControllerRevision,
+            Kind::Job,
+            Kind::CronJob,
+            Kind::HorizontalPodAutoscaler,
+            Kind::PodDisruptionBudget,
+        ];
+        let known = KNOWN.into_iter().find(|kind| kind.name() == name);
+        known.unwrap_or_else(|| Self::Other(name.into()))
+    }
+
+    /// Group and version, where the simulation knows the kind; empty otherwise.
+    pub fn api_version(&self) -> &'static str {
+        match self {
+            Self::Pod | Self::Node | Self::ReplicationController => "v1",
+            Self::Deployment
+            | Self::ReplicaSet
+            | Self::StatefulSet
+            | Self::DaemonSet
+            | Self::ControllerRevision => "apps/v1",
+            Self::Job | Self::CronJob => "batch/v1",
+            Self::HorizontalPodAutoscaler => "autoscaling/v2",
+            Self::PodDisruptionBudget => "policy/v1",
+            Self::Other(_) => "",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A kind that has a table of its own.
+pub trait Stored: Clone + PartialEq + fmt::Debug + Sized + 'static {
+    /// Which kind it is.
+    const KIND: Kind;
+    /// Its metadata.
+    fn meta(&self) -> &Meta;
+    /// Its metadata, to change.
+    fn meta_mut(&mut self) -> &mut Meta;
+    /// Its table.
+    fn table(tables: &Tables) -> &Table<Self>;
+    /// As an object of any kind.
+    fn into_object(this: Arc<Self>) -> Object;
+    /// The object, if it is of this kind.
+    fn of_object(object: &Object) -> Option<&Arc<Self>>;
+}
+
+macro_rules! stored {
+    ($($variant:ident: $type:ty, $kind:ident, $table:ident;)*) => {
+        /// An object of any kind; a copy shares it.
+        #[derive(Debug, Clone, PartialEq)]
+        #[allow(missing_docs, reason = "each variant is the kind of its name")]
+        pub enum Object {
+            $($variant(Arc<$type>),)*
+            /// Kept as it was given.
+            Plain(Arc<Plain>),
+        }
+
+        impl Object {
+            /// Its metadata.
+            pub fn meta(&self) -> &Meta {
+                match self {
+                    $(Self::$variant(object) => &object.meta,)*
+                    Self::Plain(object) => &object.meta,
+                }
+            }
+
+            /// Its metadata, to change; the object is copied if it is shared.
+            pub fn meta_mut(&mut self) -> &mut Meta {
+                match self {
+                    $(Self::$variant(object) => &mut Arc::make_mut(object).meta,)*
+                    Self::Plain(object) => &mut Arc::make_mut(object).meta,
+                }
+            }
+
+            /// Puts it into its table; what was there comes back.
+            pub(crate) fn put(self, tables: &mut Tables) -> Option<Object> {
+                match self {
+                    $(Self::$variant(object) => {
+                        tables.$table.set(object).map(Self::$variant)
+                    })*
+                    Self::Plain(object) => tables.set_plain(object).map(Self::Plain),
+                }
+            }
+
+            /// Takes an object out of its table.
+            pub(crate) fn take(key: &Key, tables: &mut Tables) -> Option<Object> {
+                match &key.kind {
+                    $(Kind::$kind => tables.$table.remove(&key.name).map(Self::$variant),)*
+                    Kind::Other(_) => tables.remove_plain(key).map(Self::Plain),
+                }
+            }
+
+            /// The object in its table.
+            pub(crate) fn find(key: &Key, tables: &Tables) -> Option<Object> {
+                match &key.kind {
+                    $(Kind::$kind => tables.$table.get(&key.name).cloned().map(Self::$variant),)*
+                    Kind::Other(_) => tables.plain(key).cloned().map(Self::Plain),
+                }
+            }
+
+            /// Every object, kind by kind, in the order of names.
+            pub(crate) fn all(tables: &Tables) -> Vec<Object> {
+                let mut all = Vec::new();
+                $(all.extend(tables.$table.iter().cloned().map(Self::$variant));)*
+                all.extend(tables.all_plain().cloned().map(Self::Plain));
+                all
+            }
+
+            /// Its kind.
+            pub fn kind(&self) -> Kind {
+                match self {
+                    $(Self::$variant(_) => Kind::$kind,)*
+                    Self::Plain(object) => object.kind.clone(),
+                }
+            }
+        }
+
+        $(impl Stored for $type {
+            const KIND: Kind = Kind::$kind;
+
+            fn meta(&self) -> &Meta {
+                &self.meta
+            }
+
+            fn meta_mut(&mut self) -> &mut Meta {
+                &mut self.meta
+            }
+
+            fn table(tables: &Tables) -> &Table<Self> {
+                &tables.$table
+            }
+
+            fn into_object(this: Arc<Self>) -> Object {
+                Object::$variant(this)
+            }
+
+            fn of_object(object: &Object) -> Option<&Arc<Self>> {
+                match object {
+                    Object::$variant(object) => Some(object),
+                    _ => None,
+                }
+            }
+        }
+
+        impl From<$type> for Object {
+            fn from(object: $type) -> Self {
+                Self::$variant(Arc::new(object))
+            }
+        })*
+    };
+}
+
+stored! {
+    Pod: Pod, Pod, pods;
+    Node: Node, Node, nodes;
+    Deployment: Deployment, Deployment, deployments;
+    ReplicaSet: ReplicaSet, ReplicaSet, replica_sets;
+    ReplicationController: ReplicationController, ReplicationController, replication_controllers;
+    StatefulSet: StatefulSet, StatefulSet, stateful_sets;
+    DaemonSet: DaemonSet, DaemonSet, daemon_sets;
+    ControllerRevision: ControllerRevision, ControllerRevision, controller_revisions;
+    Job: Job, Job, jobs;
+    CronJob: CronJob, CronJob, cron_jobs;
+    Autoscaler: Autoscaler, HorizontalPodAutoscaler, autoscalers;
+    Budget: Budget, PodDisruptionBudget, budgets;
+}
+
+/// Which object: its kind, namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    /// The kind.
+    pub kind: Kind,
+    /// Namespace and name.
+    pub name: Name,
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.kind, self.name)
+    }
+}
+
+impl Object {
+    /// Which object it is.
+    pub fn key(&self) -> Key {
+        Key {
+            kind: self.kind(),
+            name: self.meta().name.clone(),
+        }
+    }
+}

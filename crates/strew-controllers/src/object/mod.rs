@@ -1,0 +1,19 @@
+//! Objects as the store keeps them, and the controllers see them.
+//!
+//! Every kind is metadata, a shared spec and a status, so that a change copies only what it changes. The wire's own
+//! types are made of them for patches, expectations and output.
+//!
+//! Reading order: [`meta`], [`pod`], [`kinds`] (all other kinds), [`moment`] (times).
+
+pub mod kinds;
+pub mod meta;
+pub mod moment;
+pub mod pod;
+mod wire;
+
+pub use kinds::{
+    Autoscaler, Budget, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Node,
+    Object, Plain, ReplicaSet, ReplicationController, Resource, RevisionData, StatefulSet, Stored,
+};
+pub use meta::{Deletion, Meta, Name, Owner, Pairs};
+pub use pod::{Condition, Phase, Pod, PodStatus, Truth};

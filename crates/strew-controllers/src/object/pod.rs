@@ -1,0 +1,287 @@
+//! Pods, small: a hundred thousand of them share their specs.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1 as core;
+use strew_model::time::Instant;
+
+use super::meta::Meta;
+use super::moment;
+
+/// A pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pod {
+    /// Metadata.
+    pub meta: Meta,
+    /// The spec, without `nodeName`; shared by the pods of a template.
+    pub spec: Arc<core::PodSpec>,
+    /// `spec.nodeName`.
+    pub node: Option<Arc<str>>,
+    /// What has become of it.
+    pub status: PodStatus,
+}
+
+/// A pod's status, as far as anybody in the simulation reads or writes it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PodStatus {
+    /// `phase`
+    pub phase: Phase,
+    /// In the order of their first appearance.
+    pub conditions: Vec<Condition>,
+    /// `nominatedNodeName`
+    pub nominated: Option<Arc<str>>,
+    /// `startTime`
+    pub started: Option<Instant>,
+    /// The most restarts of any of its containers.
+    pub restarts: u32,
+    /// `reason`
+    pub reason: Option<Arc<str>>,
+    /// `message`
+    pub message: Option<Arc<str>>,
+}
+
+/// A pod's phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[allow(missing_docs, reason = "each is the phase of its name")]
+pub enum Phase {
+    #[default]
+    Pending,
+    Unknown,
+    Running,
+    Succeeded,
+    Failed,
+}
+
+impl Phase {
+    /// As the wire has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Unknown => "Unknown",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+        }
+    }
+
+    /// The phase of this name; what nobody knows is Pending.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "Unknown" => Self::Unknown,
+            "Running" => Self::Running,
+            "Succeeded" => Self::Succeeded,
+            "Failed" => Self::Failed,
+            _ => Self::Pending,
+        }
+    }
+
+    /// Succeeded or Failed.
+    pub fn is_finished(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Failed)
+    }
+}
+
+/// A condition of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// `type`
+    pub kind: Arc<str>,
+    /// `status`
+    pub status: Truth,
+    /// `reason`; empty: none.
+    pub reason: Arc<str>,
+    /// `message`; empty: none.
+    pub message: Arc<str>,
+    /// `lastTransitionTime`, in whole seconds.
+    pub since: Instant,
+}
+
+/// The status of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs, reason = "each is the status of its name")]
+pub enum Truth {
+    True,
+    False,
+    #[default]
+    Unknown,
+}
+
+impl Truth {
+    /// As the wire has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// The status of this name.
+    pub fn of(name: &str) -> Self {
+        match name {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl From<bool> for Truth {
+    fn from(is_true: bool) -> Self {
+        if is_true { Self::True } else { Self::False }
+    }
+}
+
+/// `Ready`
+pub const READY: &str = "Ready";
+/// `PodScheduled`
+pub const POD_SCHEDULED: &str = "PodScheduled";
+/// `DisruptionTarget`
+pub const DISRUPTION_TARGET: &str = "DisruptionTarget";
+
+impl Pod {
+    /// Neither finished nor being deleted.
+    pub fn is_active(&self) -> bool {
+        !self.is_finished() && !self.meta.is_terminating()
+    }
+
+    /// Being deleted and not finished.
+    pub fn is_terminating(&self) -> bool {
+        !self.is_finished() && self.meta.is_terminating()
+    }
+
+    /// Succeeded or Failed.
+    pub fn is_finished(&self) -> bool {
+        self.status.phase.is_finished()
+    }
+
+    /// Whether the condition Ready is True; the phase is not looked at.
+    pub fn is_ready(&self) -> bool {
+        self.ready_since().is_some()
+    }
+
+    /// Since when the condition Ready has been True.
+    pub fn ready_since(&self) -> Option<Instant> {
+        let ready = self.status.condition(READY)?;
+        (ready.status == Truth::True).then_some(ready.since)
+    }
+
+    /// Reads the wire's pod.
+    pub fn of_wire(wire: core::Pod) -> Self {
+        let mut spec = wire.spec.unwrap_or_default();
+        let node = spec.node_name.take().filter(|n| !n.is_empty());
+        Self {
+            meta: Meta::of_wire(wire.metadata, true),
+            spec: Arc::new(spec),
+            node: node.map(Into::into),
+            status: PodStatus::of_wire(wire.status.unwrap_or_default()),
+        }
+    }
+
+    /// Writes the wire's pod.
+    pub fn to_wire(&self) -> core::Pod {
+        core::Pod {
+            metadata: self.meta.to_wire(),
+            spec: Some(core::PodSpec {
+                node_name: self.node.as_deref().map(str::to_owned),
+                ..core::PodSpec::clone(&self.spec)
+            }),
+            status: Some(self.status.to_wire()),
+        }
+    }
+}
+
+impl PodStatus {
+    /// The condition of a type.
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|c| &*c.kind == kind)
+    }
+
+    /// Sets a condition; its moment moves only if its status does. Whether anything changed.
+    pub fn set_condition(
+        &mut self,
+        kind: &str,
+        status: Truth,
+        reason: &str,
+        message: &str,
+        now: Instant,
+    ) -> bool {
+        let since = moment::whole_seconds(now);
+        let Some(old) = self.conditions.iter_mut().find(|c| &*c.kind == kind) else {
+            self.conditions.push(Condition {
+                kind: kind.into(),
+                status,
+                reason: reason.into(),
+                message: message.into(),
+                since,
+            });
+            return true;
+        };
+        if old.status == status && &*old.reason == reason && &*old.message == message {
+            return false;
+        }
+        if old.status != status {
+            old.since = since;
+        }
+        old.status = status;
+        old.reason = reason.into();
+        old.message = message.into();
+        true
+    }
+
+    fn of_wire(wire: core::PodStatus) -> Self {
+        let conditions = wire.conditions.into_iter().flatten();
+        let statuses = wire.container_statuses.iter().flatten();
+        let restarts = statuses.map(|s| s.restart_count).max().unwrap_or(0);
+        Self {
+            phase: Phase::of(wire.phase.as_deref().unwrap_or_default()),
+            conditions: conditions.map(Condition::of_wire).collect(),
+            nominated: wire
+                .nominated_node_name
+                .filter(|n| !n.is_empty())
+                .map(Into::into),
+            started: moment::of_wire(wire.start_time.as_ref()),
+            restarts: u32::try_from(restarts).unwrap_or(0),
+            reason: wire.reason.map(Into::into),
+            message: wire.message.map(Into::into),
+        }
+    }
+
+    fn to_wire(&self) -> core::PodStatus {
+        let conditions: Vec<_> = self.conditions.iter().map(Condition::to_wire).collect();
+        let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+        core::PodStatus {
+            phase: Some(self.phase.name().to_owned()),
+            conditions: (!conditions.is_empty()).then_some(conditions),
+            nominated_node_name: text(&self.nominated),
+            start_time: self.started.map(moment::to_wire),
+            reason: text(&self.reason),
+            message: text(&self.message),
+            ..core::PodStatus::default()
+        }
+    }
+}
+
+impl Condition {
+    fn of_wire(wire: core::PodCondition) -> Self {
+        Self {
+            since: moment::of_wire(wire.last_transition_time.as_ref()).unwrap_or_default(),
+            kind: wire.type_.into(),
+            status: Truth::of(&wire.status),
+            reason: wire.reason.unwrap_or_default().into(),
+            message: wire.message.unwrap_or_default().into(),
+        }
+    }
+
+    fn to_wire(&self) -> core::PodCondition {
+        let some = |text: &Arc<str>| (!text.is_empty()).then(|| text.to_string());
+        core::PodCondition {
+            type_: self.kind.to_string(),
+            status: self.status.name().to_owned(),
+            reason: some(&self.reason),
+            message: some(&self.message),
+            last_transition_time: Some(moment::to_wire(self.since)),
+            ..core::PodCondition::default()
+        }
+    }
+}

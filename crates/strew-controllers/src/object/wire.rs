@@ -1,0 +1,152 @@
+//! Objects of the wire into objects of the simulation, and back.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
+use serde_json::Value;
+use strew_api::read::KubeObject;
+
+use super::kinds::{Kind, Object, Plain, Resource, RevisionData};
+use super::meta::Meta;
+use super::pod::Pod;
+
+macro_rules! of_wire {
+    ($wire:expr, $variant:ident, $is_namespaced:expr) => {{
+        let wire = *$wire;
+        Object::$variant(Arc::new(Resource {
+            meta: Meta::of_wire(wire.metadata, $is_namespaced),
+            spec: Arc::new(wire.spec.unwrap_or_default()),
+            status: wire.status.unwrap_or_default(),
+        }))
+    }};
+}
+
+macro_rules! to_wire {
+    ($object:expr, $type:path) => {{
+        let object = $object;
+        $type {
+            metadata: object.meta.to_wire(),
+            spec: Some((*object.spec).clone()),
+            status: Some(object.status.clone()),
+        }
+    }};
+}
+
+impl Object {
+    /// Reads an object of the wire.
+    pub fn of_wire(wire: KubeObject) -> Self {
+        match wire {
+            KubeObject::Pod(pod) => Self::Pod(Arc::new(Pod::of_wire(*pod))),
+            KubeObject::Node(node) => of_wire!(node, Node, false),
+            KubeObject::Deployment(object) => of_wire!(object, Deployment, true),
+            KubeObject::ReplicaSet(object) => of_wire!(object, ReplicaSet, true),
+            KubeObject::ReplicationController(object) => {
+                of_wire!(object, ReplicationController, true)
+            }
+            KubeObject::StatefulSet(object) => of_wire!(object, StatefulSet, true),
+            KubeObject::DaemonSet(object) => of_wire!(object, DaemonSet, true),
+            KubeObject::Job(object) => of_wire!(object, Job, true),
+            KubeObject::CronJob(object) => {
+                let batch::v1::CronJob {
+                    metadata,
+                    spec,
+                    status,
+                } = *object;
+                Self::CronJob(Arc::new(Resource {
+                    meta: Meta::of_wire(metadata, true),
+                    spec: Arc::new(spec),
+                    status: status.unwrap_or_default(),
+                }))
+            }
+            KubeObject::PodDisruptionBudget(object) => of_wire!(object, Budget, true),
+            object => {
+                let is_namespaced = object.namespace().is_some();
+                let mut metadata = object.metadata().cloned().unwrap_or_default();
+                if let KubeObject::Other(other) = &object {
+                    metadata.namespace.clone_from(&other.namespace);
+                    metadata.name = Some(other.name.clone());
+                }
+                let kind = Kind::of(object.kind());
+                Self::Plain(Arc::new(Plain {
+                    meta: Meta::of_wire(metadata, is_namespaced),
+                    kind,
+                    object,
+                }))
+            }
+        }
+    }
+
+    /// The object as JSON of the wire, with `apiVersion` and `kind`.
+    pub fn to_json(&self) -> Value {
+        let json = |value: serde_json::Result<Value>| value.unwrap_or_default();
+        match self {
+            Self::Pod(pod) => json(serde_json::to_value(pod.to_wire())),
+            Self::Node(object) => json(serde_json::to_value(to_wire!(object, core::v1::Node))),
+            Self::Deployment(object) => {
+                json(serde_json::to_value(to_wire!(object, apps::v1::Deployment)))
+            }
+            Self::ReplicaSet(object) => {
+                json(serde_json::to_value(to_wire!(object, apps::v1::ReplicaSet)))
+            }
+            Self::ReplicationController(object) => json(serde_json::to_value(to_wire!(
+                object,
+                core::v1::ReplicationController
+            ))),
+            Self::StatefulSet(object) => json(serde_json::to_value(to_wire!(
+                object,
+                apps::v1::StatefulSet
+            ))),
+            Self::DaemonSet(object) => {
+                json(serde_json::to_value(to_wire!(object, apps::v1::DaemonSet)))
+            }
+            Self::ControllerRevision(object) => {
+                json(serde_json::to_value(apps::v1::ControllerRevision {
+                    metadata: object.meta.to_wire(),
+                    data: Some(RawExtension(object.spec.data.clone())),
+                    revision: object.spec.revision,
+                }))
+            }
+            Self::Job(object) => json(serde_json::to_value(to_wire!(object, batch::v1::Job))),
+            Self::CronJob(object) => json(serde_json::to_value(batch::v1::CronJob {
+                metadata: object.meta.to_wire(),
+                spec: (*object.spec).clone(),
+                status: Some(object.status.clone()),
+            })),
+            Self::Autoscaler(object) => json(serde_json::to_value(
+                autoscaling::v2::HorizontalPodAutoscaler {
+                    metadata: object.meta.to_wire(),
+                    spec: (*object.spec).clone(),
+                    status: Some(object.status.clone()),
+                },
+            )),
+            Self::Budget(object) => json(serde_json::to_value(to_wire!(
+                object,
+                policy::v1::PodDisruptionBudget
+            ))),
+            Self::Plain(object) => object.to_json(),
+        }
+    }
+
+    /// A ControllerRevision.
+    pub fn revision(meta: Meta, data: Value, revision: i64) -> Self {
+        Self::ControllerRevision(Arc::new(Resource {
+            meta,
+            spec: Arc::new(RevisionData { data, revision }),
+            status: (),
+        }))
+    }
+}
+
+impl Plain {
+    fn to_json(&self) -> Value {
+        let mut value = self.object.to_json();
+        if let (Some(fields), Ok(meta)) = (
+            value.as_object_mut(),
+            serde_json::to_value(self.meta.to_wire()),
+        ) {
+            fields.insert("metadata".to_owned(), meta);
+        }
+        value
+    }
+}

@@ -1,0 +1,146 @@
+//! Which objects a controller looks at, and when: each key once, later, or again after an error.
+//!
+//! Source: spec/controllers §0 ("One key, one worker"), §12.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use strew_model::time::{Instant, Span};
+
+use crate::object::Name;
+
+/// The wait after the first error; each further one doubles it.
+const FIRST_WAIT: Span = Span::from_millis(5);
+
+/// The longest wait after an error.
+const WAIT_MAX: Span = Span::from_secs(1000);
+
+/// A queue of names without duplicates.
+#[derive(Debug, Clone, Default)]
+pub struct Queue {
+    ready: VecDeque<Name>,
+    queued: BTreeSet<Name>,
+    /// The soonest moment of each name that waits.
+    due: BTreeMap<Name, Instant>,
+    later: BTreeSet<(Instant, Name)>,
+    failures: BTreeMap<Name, u32>,
+}
+
+impl Queue {
+    /// To be looked at now.
+    pub fn add(&mut self, name: &Name) {
+        if self.queued.insert(name.clone()) {
+            self.ready.push_back(name.clone());
+        }
+    }
+
+    /// To be looked at then, if it is not to be sooner anyway.
+    pub fn add_at(&mut self, name: &Name, at: Instant) {
+        if let Some(&due) = self.due.get(name) {
+            if due <= at {
+                return;
+            }
+            self.later.remove(&(due, name.clone()));
+        }
+        self.due.insert(name.clone(), at);
+        self.later.insert((at, name.clone()));
+    }
+
+    /// To be looked at again after an error: 5 ms, doubled each time.
+    pub fn add_after_error(&mut self, name: &Name, now: Instant) {
+        let failures = self.failures.entry(name.clone()).or_default();
+        let wait = FIRST_WAIT
+            .doubled(*failures)
+            .unwrap_or(WAIT_MAX)
+            .min(WAIT_MAX);
+        *failures += 1;
+        self.add_at(name, now + wait);
+    }
+
+    /// How often a name failed since it last succeeded.
+    pub fn n_failures(&self, name: &Name) -> u32 {
+        self.failures.get(name).copied().unwrap_or(0)
+    }
+
+    /// It was looked at without an error.
+    pub fn forget_errors(&mut self, name: &Name) {
+        self.failures.remove(name);
+    }
+
+    /// What is due becomes ready.
+    pub fn pass_time(&mut self, now: Instant) {
+        while let Some((at, name)) = self.later.first().cloned() {
+            if at > now {
+                break;
+            }
+            self.later.pop_first();
+            self.due.remove(&name);
+            self.add(&name);
+        }
+    }
+
+    /// The next name to look at.
+    pub fn take(&mut self) -> Option<Name> {
+        let name = self.ready.pop_front()?;
+        self.queued.remove(&name);
+        Some(name)
+    }
+
+    /// Whether a name is to be looked at now.
+    pub fn is_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// When the next name that waits is due.
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.later.first().map(|(at, _)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Instant = Instant::from_secs(100);
+
+    fn name(name: &str) -> Name {
+        Name::new("default", name)
+    }
+
+    #[test]
+    fn a_name_is_queued_once_and_the_soonest_moment_holds() {
+        let mut queue = Queue::default();
+        let (a, b) = (name("a"), name("b"));
+        queue.add(&a);
+        queue.add(&b);
+        queue.add(&a);
+        assert_eq!(
+            [queue.take(), queue.take(), queue.take()],
+            [Some(a.clone()), Some(b), None]
+        );
+        queue.add_at(&a, START + Span::from_secs(9));
+        queue.add_at(&a, START + Span::from_secs(5));
+        queue.add_at(&a, START + Span::from_secs(7));
+        assert_eq!(queue.next_wake(), Some(START + Span::from_secs(5)));
+        queue.pass_time(START + Span::from_secs(4));
+        assert!(!queue.is_ready());
+        queue.pass_time(START + Span::from_secs(60));
+        assert_eq!([queue.take(), queue.take()], [Some(a), None]);
+    }
+
+    #[test]
+    fn waits_after_errors_double_up_to_a_thousand_seconds() {
+        let mut queue = Queue::default();
+        let a = name("a");
+        let mut waits = Vec::new();
+        for _ in 0..20 {
+            queue.add_after_error(&a, START);
+            waits.push(queue.next_wake().unwrap().since(START).0 / 1_000_000);
+            queue.pass_time(Instant(u64::MAX));
+            queue.take();
+        }
+        assert_eq!(waits[..4], [5, 10, 20, 40]);
+        assert_eq!(waits[19], 1_000_000);
+        queue.forget_errors(&a);
+        assert_eq!(queue.n_failures(&a), 0);
+    }
+}

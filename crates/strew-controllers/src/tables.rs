@@ -1,0 +1,320 @@
+//! What is there, or what somebody has seen of it: a table for each kind, and indexes over pods.
+//!
+//! The store has one; each component that watches the store has one of its own, which lags behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::object::{
+    Autoscaler, Budget, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Name, Node,
+    Object, Plain, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored,
+};
+
+/// The objects of a kind, by namespace and name.
+#[derive(Debug, Clone)]
+pub struct Table<T>(BTreeMap<Name, Arc<T>>);
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T: Stored> Table<T> {
+    /// The object of this name.
+    pub fn get(&self, name: &Name) -> Option<&Arc<T>> {
+        self.0.get(name)
+    }
+
+    /// All, in the order of namespaces and names.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<T>> {
+        self.0.values()
+    }
+
+    /// Those of a namespace, in the order of names.
+    pub fn in_namespace<'a>(&'a self, namespace: &Arc<str>) -> impl Iterator<Item = &'a Arc<T>> {
+        let first = Name::new(Arc::clone(namespace), "");
+        let namespace = Arc::clone(namespace);
+        let range = self.0.range((Bound::Included(first), Bound::Unbounded));
+        range
+            .map(|(_, object)| object)
+            .take_while(move |object| object.meta().name.namespace == namespace)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn set(&mut self, object: Arc<T>) -> Option<Arc<T>> {
+        self.0.insert(object.meta().name.clone(), object)
+    }
+
+    pub(crate) fn remove(&mut self, name: &Name) -> Option<Arc<T>> {
+        self.0.remove(name)
+    }
+}
+
+/// Pods of one controller, and how many there are of which sort.
+#[derive(Debug, Clone, Default)]
+pub struct OwnedPods {
+    pods: BTreeMap<Arc<str>, Arc<Pod>>,
+    /// Neither finished nor being deleted.
+    pub n_active: usize,
+    /// Active and ready.
+    pub n_ready: usize,
+    /// Being deleted and not finished.
+    pub n_terminating: usize,
+}
+
+impl OwnedPods {
+    /// In the order of names.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Pod>> {
+        self.pods.values()
+    }
+
+    /// How many, in all.
+    pub fn len(&self) -> usize {
+        self.pods.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.pods.is_empty()
+    }
+
+    /// The pod of a name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Pod>> {
+        self.pods.get(name)
+    }
+
+    fn counters(&mut self, pod: &Pod) -> [(bool, &mut usize); 3] {
+        let is_active = pod.is_active();
+        [
+            (is_active, &mut self.n_active),
+            (is_active && pod.is_ready(), &mut self.n_ready),
+            (pod.is_terminating(), &mut self.n_terminating),
+        ]
+    }
+
+    fn add(&mut self, pod: &Arc<Pod>) {
+        for (counts, counter) in self.counters(pod) {
+            *counter += usize::from(counts);
+        }
+        self.pods
+            .insert(Arc::clone(&pod.meta.name.name), Arc::clone(pod));
+    }
+
+    fn remove(&mut self, pod: &Pod) {
+        for (counts, counter) in self.counters(pod) {
+            *counter -= usize::from(counts);
+        }
+        self.pods.remove(&pod.meta.name.name);
+    }
+}
+
+/// Objects of all kinds.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs, reason = "each table is that of the kind in its type")]
+pub struct Tables {
+    pub(crate) pods: Table<Pod>,
+    pub(crate) nodes: Table<Node>,
+    pub(crate) deployments: Table<Deployment>,
+    pub(crate) replica_sets: Table<ReplicaSet>,
+    pub(crate) replication_controllers: Table<ReplicationController>,
+    pub(crate) stateful_sets: Table<StatefulSet>,
+    pub(crate) daemon_sets: Table<DaemonSet>,
+    pub(crate) controller_revisions: Table<ControllerRevision>,
+    pub(crate) jobs: Table<Job>,
+    pub(crate) cron_jobs: Table<CronJob>,
+    pub(crate) autoscalers: Table<Autoscaler>,
+    pub(crate) budgets: Table<Budget>,
+    plain: BTreeMap<Key, Arc<Plain>>,
+    by_owner: FxHashMap<Arc<str>, OwnedPods>,
+    by_node: FxHashMap<Arc<str>, BTreeMap<Name, Arc<Pod>>>,
+    /// Pods without a controller.
+    orphans: BTreeMap<Name, Arc<Pod>>,
+    /// By uid of an owner what it owns, but for pods that it controls.
+    dependents: FxHashMap<Arc<str>, BTreeSet<Key>>,
+}
+
+impl Tables {
+    /// The table of a kind.
+    pub fn of<T: Stored>(&self) -> &Table<T> {
+        T::table(self)
+    }
+
+    /// The object of a kind and name.
+    pub fn get<T: Stored>(&self, name: &Name) -> Option<&Arc<T>> {
+        T::table(self).get(name)
+    }
+
+    /// An object of any kind.
+    pub fn find(&self, key: &Key) -> Option<Object> {
+        Object::find(key, self)
+    }
+
+    /// Every object, kind by kind, in the order of names.
+    pub fn all(&self) -> Vec<Object> {
+        Object::all(self)
+    }
+
+    /// Puts an object in; what was there comes back.
+    pub fn set(&mut self, object: Object) -> Option<Object> {
+        let new = object.clone();
+        let old = object.put(self);
+        if let Some(old) = &old {
+            self.forget(old);
+        }
+        self.index(&new);
+        old
+    }
+
+    /// Takes an object out.
+    pub fn remove(&mut self, key: &Key) -> Option<Object> {
+        let old = Object::take(key, self)?;
+        self.forget(&old);
+        Some(old)
+    }
+
+    /// The pods that an object with this uid controls.
+    pub fn pods_of(&self, uid: &str) -> Option<&OwnedPods> {
+        self.by_owner.get(uid)
+    }
+
+    /// The pods on a node, finished ones too, in the order of names.
+    pub fn pods_on(&self, node: &str) -> impl Iterator<Item = &Arc<Pod>> {
+        self.by_node
+            .get(node)
+            .into_iter()
+            .flat_map(BTreeMap::values)
+    }
+
+    /// Pods of a namespace that nobody controls.
+    pub fn orphans<'a>(&'a self, namespace: &'a Arc<str>) -> impl Iterator<Item = &'a Arc<Pod>> {
+        let first = Name::new(Arc::clone(namespace), "");
+        let range = self
+            .orphans
+            .range((Bound::Included(first), Bound::Unbounded));
+        range
+            .map(|(_, pod)| pod)
+            .take_while(move |pod| pod.meta.name.namespace == *namespace)
+    }
+
+    /// What an object with this uid owns, in the order of kinds and names, pods that it controls last.
+    pub fn dependents(&self, uid: &str) -> Vec<Object> {
+        let keys = self.dependents.get(uid).into_iter().flatten();
+        let mut all: Vec<Object> = keys.filter_map(|key| self.find(key)).collect();
+        let pods = self.pods_of(uid).into_iter().flat_map(OwnedPods::iter);
+        all.extend(pods.cloned().map(Object::Pod));
+        all
+    }
+
+    /// An object that is kept as it was given.
+    pub fn plain(&self, key: &Key) -> Option<&Arc<Plain>> {
+        self.plain.get(key)
+    }
+
+    /// All that are kept as they were given, in the order of kinds and names.
+    pub fn all_plain(&self) -> impl Iterator<Item = &Arc<Plain>> {
+        self.plain.values()
+    }
+
+    pub(crate) fn set_plain(&mut self, object: Arc<Plain>) -> Option<Arc<Plain>> {
+        let key = Key {
+            kind: object.kind.clone(),
+            name: object.meta.name.clone(),
+        };
+        self.plain.insert(key, object)
+    }
+
+    pub(crate) fn remove_plain(&mut self, key: &Key) -> Option<Arc<Plain>> {
+        self.plain.remove(key)
+    }
+
+    fn index(&mut self, object: &Object) {
+        let controls = match object {
+            Object::Pod(pod) => {
+                self.index_pod(pod);
+                true
+            }
+            _ => false,
+        };
+        for owner in object.meta().owners.iter() {
+            if !(controls && owner.is_controller) {
+                let of_owner = self.dependents.entry(Arc::clone(&owner.uid)).or_default();
+                of_owner.insert(object.key());
+            }
+        }
+    }
+
+    fn index_pod(&mut self, pod: &Arc<Pod>) {
+        match pod.meta.controller() {
+            Some(owner) => {
+                let uid = Arc::clone(&owner.uid);
+                self.by_owner.entry(uid).or_default().add(pod);
+            }
+            None => {
+                self.orphans.insert(pod.meta.name.clone(), Arc::clone(pod));
+            }
+        }
+        if let Some(node) = &pod.node {
+            let on_node = self.by_node.entry(Arc::clone(node)).or_default();
+            on_node.insert(pod.meta.name.clone(), Arc::clone(pod));
+        }
+    }
+
+    fn forget(&mut self, object: &Object) {
+        let controls = match object {
+            Object::Pod(pod) => {
+                self.forget_pod(pod);
+                true
+            }
+            _ => false,
+        };
+        for owner in object.meta().owners.iter() {
+            if controls && owner.is_controller {
+                continue;
+            }
+            if let Some(of_owner) = self.dependents.get_mut(&owner.uid) {
+                of_owner.remove(&object.key());
+                if of_owner.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                }
+            }
+        }
+    }
+
+    fn forget_pod(&mut self, pod: &Pod) {
+        match pod.meta.controller() {
+            Some(owner) => {
+                if let Some(owned) = self.by_owner.get_mut(&owner.uid) {
+                    owned.remove(pod);
+                    if owned.is_empty() {
+                        self.by_owner.remove(&owner.uid);
+                    }
+                }
+            }
+            None => {
+                self.orphans.remove(&pod.meta.name);
+            }
+        }
+        let Some(node) = &pod.node else {
+            return;
+        };
+        if let Some(on_node) = self.by_node.get_mut(node) {
+            on_node.remove(&pod.meta.name);
+            if on_node.is_empty() {
+                self.by_node.remove(node);
+            }
+        }
+    }
+}
