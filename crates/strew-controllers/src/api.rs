@@ -47,6 +47,12 @@ pub trait Api {
     /// When the Lease of a node was renewed last; `None`: it has none.
     fn heartbeat(&self, node: &str) -> Option<Instant>;
 
+    /// The nodes whose kubelets do not renew their Leases at present; `None`: nobody keeps count, ask for each node's
+    /// [`heartbeat`](Self::heartbeat). A pass over thousands of healthy nodes need not touch them.
+    fn silent_nodes(&self) -> Option<Vec<Arc<str>>> {
+        None
+    }
+
     /// Records an event. Nobody waits for what becomes of it.
     fn record(&mut self, event: Event);
 }

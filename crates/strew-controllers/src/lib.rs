@@ -16,6 +16,7 @@ pub mod object;
 pub mod queue;
 pub mod selection;
 pub mod tables;
+pub mod write;
 
 pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};
 pub use controller::{Change, Context, Controller};

@@ -211,11 +211,15 @@ impl Tables {
 
     /// What an object with this uid owns, in the order of kinds and names, pods that it controls last.
     pub fn dependents(&self, uid: &str) -> Vec<Object> {
+        self.iter_dependents(uid).collect()
+    }
+
+    /// The same, one after another: for those who stop at the first that they look for.
+    pub fn iter_dependents<'a>(&'a self, uid: &str) -> impl Iterator<Item = Object> + use<'a> {
         let keys = self.dependents.get(uid).into_iter().flatten();
-        let mut all: Vec<Object> = keys.filter_map(|key| self.find(key)).collect();
         let pods = self.pods_of(uid).into_iter().flat_map(OwnedPods::iter);
-        all.extend(pods.cloned().map(Object::Pod));
-        all
+        keys.filter_map(|key| self.find(key))
+            .chain(pods.cloned().map(Object::Pod))
     }
 
     /// An object that is kept as it was given.

@@ -20,9 +20,9 @@ use crate::read::KubeObject;
 
 pub use amounts::resources;
 pub use budget::{budget, set_budget};
-pub use node::node;
 pub(crate) use node::taints;
-pub use pod::{owner_ref, pod};
+pub use node::{node, taint};
+pub use pod::{owner_ref, pod, toleration};
 pub(crate) use pod::{required_node_affinity, tolerations};
 pub(crate) use selectors::node_selector_term;
 pub use selectors::{BadSelector, selector, spread_constraint};

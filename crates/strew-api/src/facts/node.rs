@@ -47,7 +47,8 @@ pub(crate) fn taints(node: &core::Node, names: &mut Interner) -> Box<[Taint]> {
     wire.filter_map(|t| taint(t, names)).collect()
 }
 
-fn taint(wire: &core::Taint, names: &mut Interner) -> Option<Taint> {
+/// A taint; `None` if its effect is unknown: it does nothing.
+pub fn taint(wire: &core::Taint, names: &mut Interner) -> Option<Taint> {
     Some(Taint {
         key: names.intern(&wire.key),
         value: names.intern(wire.value.as_deref().unwrap_or_default()),

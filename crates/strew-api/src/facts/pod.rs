@@ -189,7 +189,8 @@ pub(crate) fn tolerations(spec: &core::PodSpec, names: &mut Interner) -> Box<[To
     wire.map(|t| toleration(t, names)).collect()
 }
 
-fn toleration(wire: &core::Toleration, names: &mut Interner) -> Toleration {
+/// A toleration, without its time.
+pub fn toleration(wire: &core::Toleration, names: &mut Interner) -> Toleration {
     let given =
         |text: &Option<String>| text.as_deref().filter(|t| !t.is_empty()).map(str::to_owned);
     let named_effect = given(&wire.effect);
