@@ -12,9 +12,12 @@
 pub mod api;
 pub mod controller;
 pub mod manager;
+pub mod node_lifecycle;
 pub mod object;
 pub mod queue;
 pub mod selection;
+#[cfg(test)]
+mod small_world;
 pub mod tables;
 pub mod write;
 

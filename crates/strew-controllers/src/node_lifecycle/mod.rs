@@ -1,0 +1,283 @@
+//! Nodes: whose kubelet has fallen silent, and which taints say so.
+//!
+//! A pass every 5 s looks at the nodes that are, or may be, not well; those that are ready and renew their Leases cost
+//! nothing. The pass itself is in `pass`, zones and their rates in `zone`, the taints in `taint`.
+//!
+//! Source: spec/controllers §7.1–7.4; upstream `pkg/controller/nodelifecycle`, v1.36.
+
+mod condition;
+mod pass;
+mod settings;
+mod taint;
+#[cfg(test)]
+mod tests;
+mod zone;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use strew_model::Prng;
+use strew_model::time::{Instant, Span};
+
+pub(crate) use condition::ready;
+pub use settings::Settings;
+use zone::Zones;
+
+use crate::api::{Api, ApiError, Event};
+use crate::controller::{Change, Context, Controller};
+use crate::object::pod::READY;
+use crate::object::{Name, Node, Pod, Stored, Truth};
+use crate::queue::Queue;
+use crate::tables::Tables;
+use crate::write::{self, Part};
+
+/// How its events call it.
+const SOURCE: &str = "node-controller";
+
+/// How often the zones' queues are looked at.
+const TICK: Span = Span::from_millis(100);
+
+/// The node lifecycle controller.
+#[derive(Debug)]
+pub struct NodeLifecycle {
+    settings: Settings,
+    /// When the next pass is due.
+    next_pass: Instant,
+    /// A moment of the ticks; the others are whole multiples of 100 ms away.
+    tick: Instant,
+    nodes: BTreeMap<Arc<str>, Health>,
+    /// Nodes that no pass has seen yet.
+    new: BTreeSet<Arc<str>>,
+    /// Nodes that went since the last pass.
+    gone: Vec<Arc<Node>>,
+    /// Nodes that a pass must look at: not ready, tainted, or in a queue.
+    suspects: BTreeSet<Arc<str>>,
+    /// Nodes whose pods could not all be marked.
+    retries: BTreeSet<Arc<str>>,
+    zones: Zones,
+}
+
+/// What is remembered of a node beside what the cache has.
+#[derive(Debug, Clone, Copy)]
+struct Health {
+    /// When its kubelet was heard of last, apart from its Lease.
+    heard: Instant,
+}
+
+impl NodeLifecycle {
+    /// A controller that knows no nodes.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            next_pass: Instant::default(),
+            tick: Instant::default(),
+            nodes: BTreeMap::new(),
+            new: BTreeSet::new(),
+            gone: Vec::new(),
+            suspects: BTreeSet::new(),
+            retries: BTreeSet::new(),
+            zones: Zones::default(),
+        }
+    }
+
+    fn observe_node(
+        &mut self,
+        now: Instant,
+        old: Option<&Arc<Node>>,
+        new: Option<&Arc<Node>>,
+        queue: &mut Queue,
+    ) {
+        self.zones
+            .recount(&self.settings, old.map(|n| &**n), new.map(|n| &**n));
+        let Some(node) = new else {
+            self.forget_node(old);
+            return;
+        };
+        let name = &node.meta.name.name;
+        let is_same = old.is_some_and(|old| old.meta.uid == node.meta.uid);
+        if !is_same {
+            self.forget_node(old);
+            self.new.insert(Arc::clone(name));
+        }
+        let heard = |node: &Arc<Node>| condition::heartbeat(&node.status).cloned();
+        let had_ready = |node: &Arc<Node>| ready(&node.status).is_some();
+        let is_heard =
+            old.is_none_or(|old| heard(old) != heard(node) || had_ready(old) != had_ready(node));
+        if is_heard || !is_same {
+            self.nodes.insert(Arc::clone(name), Health { heard: now });
+        }
+        if ready(&node.status) != Some(Truth::True) || taint::has_any_execute(&node.spec) {
+            self.suspects.insert(Arc::clone(name));
+        }
+        if !taint::schedule_taints_are_right(&node.spec, &node.status) {
+            queue.add(&node.meta.name);
+        }
+    }
+
+    fn forget_node(&mut self, node: Option<&Arc<Node>>) {
+        let Some(node) = node else { return };
+        let name = &node.meta.name.name;
+        self.nodes.remove(name);
+        self.suspects.remove(name);
+        self.retries.remove(name);
+        if !self.new.remove(name) {
+            self.gone.push(Arc::clone(node));
+        }
+    }
+
+    /// NoSchedule taints by condition and cordon.
+    fn taint_by_condition(&self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        let Some(node) = cx.cache.get::<Node>(name) else {
+            return Ok(());
+        };
+        let now = cx.now;
+        write::change(cx.api, node, Part::Spec, |node| {
+            let is_right = taint::schedule_taints_are_right(&node.spec, &node.status);
+            if !is_right {
+                taint::set_schedule_taints(Arc::make_mut(&mut node.spec), &node.status, now);
+            }
+            !is_right
+        })?;
+        Ok(())
+    }
+
+    /// Every 100 ms each zone's queue hands out nodes, as long as it has a token.
+    fn hand_out(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        for (_, zone) in self.zones.iter_mut() {
+            while let Some(node) = zone.hand_out(cx.now) {
+                match taint_no_execute(&node, cx) {
+                    Ok(()) => {}
+                    Err(error) => {
+                        zone.take_back(node);
+                        if error == ApiError::Lost {
+                            return Err(error);
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next tick at which a queue has something to hand out.
+    fn wake_tick(&self, now: Instant, queue: &mut Queue) {
+        let waiting = self.zones.iter().filter(|(_, zone)| zone.has_queue());
+        if let Some(next) = waiting.filter_map(|(_, zone)| zone.bucket.next()).min() {
+            let soonest = next.max(now + Span(1));
+            let since = soonest.since(self.tick).0;
+            let at = self.tick + Span(since.div_ceil(TICK.0) * TICK.0);
+            queue.add_at(&tick(), at);
+        }
+    }
+}
+
+/// The key of the pass. No node or pod has an empty name.
+fn pass() -> Name {
+    Name::new("pass", "")
+}
+
+/// The key of the tick.
+fn tick() -> Name {
+    Name::new("tick", "")
+}
+
+impl Controller for NodeLifecycle {
+    fn name(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
+        self.next_pass =
+            now + Span(dice.between(0, self.settings.monitor_period.0.saturating_sub(1)));
+        self.tick = now + Span(dice.between(0, TICK.0 - 1));
+        queue.add_at(&pass(), self.next_pass);
+    }
+
+    fn observe(&mut self, now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
+        match change.object() {
+            Some(object) if Node::of_object(object).is_some() => {
+                let old = change.old.and_then(Node::of_object);
+                self.observe_node(now, old, change.new.and_then(Node::of_object), queue);
+            }
+            _ => {
+                if let Some((old, Some(pod))) = change.of::<Pod>()
+                    && let Some(node) = &pod.node
+                    && old.is_none_or(|old| old.node.is_none())
+                    && is_known_not_ready(node, cache)
+                {
+                    queue.add(&pod.meta.name);
+                }
+            }
+        }
+    }
+
+    fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        if name.name.is_empty() {
+            if *name == pass() {
+                self.pass(cx)?;
+            } else {
+                self.hand_out(cx)?;
+            }
+            self.wake_tick(cx.now, cx.queue);
+            return Ok(());
+        }
+        if name.namespace.is_empty() {
+            return self.taint_by_condition(name, cx);
+        }
+        match cx.cache.get::<Pod>(name) {
+            Some(pod)
+                if pod
+                    .node
+                    .as_ref()
+                    .is_some_and(|node| is_known_not_ready(node, cx.cache)) =>
+            {
+                mark_not_ready(pod, cx.api, cx.now)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_known_not_ready(node: &Arc<str>, cache: &Tables) -> bool {
+    let node = cache.get::<Node>(&Name::new("", Arc::clone(node)));
+    let ready = node.and_then(|node| ready(&node.status));
+    ready.is_some_and(|ready| ready != Truth::True)
+}
+
+/// The node is not ready, so its pod is not.
+fn mark_not_ready(pod: &Arc<Pod>, api: &mut dyn Api, now: Instant) -> Result<(), ApiError> {
+    let written = write::change(api, pod, Part::Status, |pod| {
+        let Some(known) = pod.status.condition(READY).cloned() else {
+            return false;
+        };
+        pod.status
+            .set_condition(READY, Truth::False, &known.reason, &known.message, now)
+    })?;
+    if let Some(pod) = written {
+        let pod = Pod::into_object(pod);
+        api.record(Event::warning(
+            SOURCE,
+            &pod,
+            "NodeNotReady",
+            "Node is not ready",
+        ));
+    }
+    Ok(())
+}
+
+/// Puts the NoExecute taint on a node that was handed out, unless it has recovered.
+fn taint_no_execute(node: &Arc<str>, cx: &mut Context<'_>) -> Result<(), ApiError> {
+    let Some(node) = cx.cache.get::<Node>(&Name::new("", Arc::clone(node))) else {
+        return Ok(());
+    };
+    let now = cx.now;
+    write::change(cx.api, node, Part::Spec, |node| match ready(&node.status) {
+        None | Some(Truth::True) => false,
+        Some(not_ready) => {
+            let (add, remove) = taint::execute_keys(not_ready);
+            taint::swap_execute(Arc::make_mut(&mut node.spec), add, remove, now)
+        }
+    })?;
+    Ok(())
+}

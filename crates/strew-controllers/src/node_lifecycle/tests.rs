@@ -1,0 +1,254 @@
+use std::sync::Arc;
+
+use serde_json::json;
+use strew_model::time::Span;
+
+use super::*;
+use crate::object::{Kind, Object};
+use crate::small_world::{START, World};
+
+fn world(seed: u64, zones: &[(&str, usize)]) -> World {
+    let controller = NodeLifecycle::new(Settings::KUBERNETES_1_36);
+    let mut world = World::new(seed, vec![Box::new(controller)]);
+    for (zone, n_nodes) in zones {
+        for i in 0..*n_nodes {
+            world.add_node(&format!("{zone}{i}"), zone);
+        }
+    }
+    world
+}
+
+/// `key:effect` of a node's taints, without the domain.
+fn taints(world: &World, node: &str) -> Vec<String> {
+    let node = world.get::<Node>(node).unwrap();
+    let all = node.spec.taints.iter().flatten();
+    let mut all: Vec<_> = all
+        .map(|t| format!("{}:{}", t.key.rsplit('/').next().unwrap(), t.effect))
+        .collect();
+    all.sort();
+    all
+}
+
+const LOST: [&str; 2] = ["unreachable:NoExecute", "unreachable:NoSchedule"];
+
+fn ready_of(world: &World, node: &str) -> Truth {
+    ready(&world.get::<Node>(node).unwrap().status).unwrap()
+}
+
+/// The seconds after which something holds, in tenths.
+#[track_caller]
+fn seconds_until(world: &mut World, mut holds: impl FnMut(&World) -> bool) -> f64 {
+    let start = world.server.now;
+    for _ in 0..4000 {
+        if holds(world) {
+            return world.server.now.since(start).0 as f64 / 1e9;
+        }
+        let next = world.server.now + Span::from_millis(100);
+        world.run_until_moment(next);
+    }
+    panic!("it never holds");
+}
+
+#[test]
+fn a_lost_node_is_marked_tainted_and_freed_in_time() {
+    for seed in 0..20 {
+        for counts_silence in [true, false] {
+            let mut world = world(seed, &[("a", 2), ("b", 1)]);
+            world.server.counts_silence = counts_silence;
+            world.add_pod("p", "a0", json!({}));
+            world.add_pod("unready", "a0", json!({"status": {"conditions": []}}));
+            world.run_until(100);
+            world.kill("a0");
+            let marked = seconds_until(&mut world, |w| ready_of(w, "a0") == Truth::Unknown);
+            assert!((45.0..=55.1).contains(&marked), "{marked}");
+            let pod = world.get::<Pod>("p").unwrap();
+            assert!(!pod.is_ready() && pod.status.phase == crate::object::Phase::Running);
+            assert_eq!(
+                world.events_of("NodeNotReady"),
+                [
+                    "Node a0 Normal NodeNotReady: Node a0 status is now: NodeNotReady",
+                    "Pod default/p Warning NodeNotReady: Node is not ready",
+                ]
+            );
+            assert_eq!(taints(&world, "a0"), ["unreachable:NoSchedule"]);
+            let tainted = seconds_until(&mut world, |w| taints(w, "a0") == LOST);
+            assert!(tainted <= 5.3, "{tainted}");
+            let message = world
+                .get::<Node>("a0")
+                .unwrap()
+                .status
+                .conditions
+                .clone()
+                .unwrap();
+            let texts: Vec<_> = message
+                .iter()
+                .map(|c| (c.type_.as_str(), c.message.as_deref().unwrap()))
+                .collect();
+            assert_eq!(texts[0], ("Ready", "Kubelet stopped posting node status."));
+            assert_eq!(
+                texts[3],
+                ("PIDPressure", "Kubelet never posted node status.")
+            );
+            world.revive("a0");
+            let no_schedule = seconds_until(&mut world, |w| taints(w, "a0") == LOST[..1]);
+            assert!(no_schedule <= 0.2);
+            let freed = seconds_until(&mut world, |w| taints(w, "a0").is_empty());
+            assert!(freed <= 5.1, "{freed}");
+            world.run_until(world.server.now.since(START).0 / 1_000_000_000 + 60);
+            assert_eq!(ready_of(&world, "a0"), Truth::True);
+            assert_eq!(ready_of(&world, "a1"), Truth::True);
+        }
+    }
+}
+
+#[test]
+fn the_nodes_of_a_lost_zone_are_tainted_ten_seconds_apart() {
+    let mut world = world(3, &[("a", 3), ("b", 2)]);
+    world.run_until(100);
+    for node in ["a0", "a1", "a2"] {
+        world.kill(node);
+    }
+    let lost = |w: &World| {
+        ["a0", "a1", "a2"]
+            .iter()
+            .filter(|n| taints(w, n) == LOST)
+            .count()
+    };
+    seconds_until(&mut world, |w| lost(w) == 1);
+    for n_lost in [2, 3] {
+        let next = seconds_until(&mut world, |w| lost(w) == n_lost);
+        assert!((9.9..=10.1).contains(&next), "{next}");
+    }
+}
+
+#[test]
+fn three_of_five_in_a_small_zone_stop_evictions() {
+    let mut slipped = Vec::new();
+    for seed in 0..40 {
+        let mut world = world(seed, &[("a", 5), ("b", 2)]);
+        world.run_until(100);
+        for node in ["a0", "a1", "a2"] {
+            world.kill(node);
+        }
+        world.run_until(400);
+        let n_lost = ["a0", "a1", "a2"]
+            .iter()
+            .filter(|n| taints(&world, n) == LOST)
+            .count();
+        assert!(n_lost <= 1);
+        assert_eq!(ready_of(&world, "a2"), Truth::Unknown);
+        slipped.push(n_lost);
+        // The fourth makes it no better, the recovery of one makes the zone normal again: the rest goes by the rate.
+        world.revive("a0");
+        world.run_until(440);
+        assert_eq!(
+            [
+                taints(&world, "a0").len(),
+                taints(&world, "a1").len(),
+                taints(&world, "a2").len()
+            ],
+            [0, 2, 2]
+        );
+    }
+    slipped.sort_unstable();
+    assert_eq!(slipped[0], 0);
+}
+
+#[test]
+fn when_all_nodes_are_lost_nothing_is_evicted() {
+    for seed in 0..40 {
+        let mut world = world(seed, &[("a", 3), ("b", 3)]);
+        world.run_until(100);
+        for node in ["a0", "a1", "a2", "b0", "b1", "b2"] {
+            world.kill(node);
+        }
+        world.run_until(600);
+        let all = ["a0", "a1", "a2", "b0", "b1", "b2"];
+        let n_lost = all.iter().filter(|n| taints(&world, n) == LOST).count();
+        assert!(n_lost <= 2, "{n_lost}");
+        assert!(all.iter().all(|n| ready_of(&world, n) == Truth::Unknown));
+        // One comes back: the others go at the rate of their zones, the first 10 s later.
+        world.revive("b0");
+        let more = seconds_until(&mut world, |w| {
+            all.iter().filter(|n| taints(w, n) == LOST).count() > n_lost
+        });
+        assert!((9.9..=15.2).contains(&more), "{more}");
+    }
+}
+
+#[test]
+fn a_new_node_without_status_has_a_minute() {
+    let mut world = world(1, &[("a", 1)]);
+    world.run_until(100);
+    let node: k8s_openapi::api::core::v1::Node =
+        serde_json::from_value(json!({"metadata": {"name": "n"}})).unwrap();
+    world
+        .server
+        .dead
+        .insert("n".into(), strew_model::time::Instant::default());
+    world.add(node);
+    let has_ready = |w: &World| ready(&w.get::<Node>("n").unwrap().status).is_some();
+    let marked = seconds_until(&mut world, has_ready);
+    assert!((59.9..=65.1).contains(&marked), "{marked}");
+    assert_eq!(
+        world.events_of("RegisteredNode"),
+        [
+            "Node a0 Normal RegisteredNode: Node a0 event: Registered Node a0 in Controller",
+            "Node n Normal RegisteredNode: Node n event: Registered Node n in Controller",
+        ]
+    );
+}
+
+#[test]
+fn a_pod_bound_later_to_a_lost_node_is_not_ready_either() {
+    let mut world = world(1, &[("a", 2)]);
+    world.kill("a0");
+    world.run_until(100);
+    world.add_pod("late", "a0", json!({}));
+    world.add_pod("well", "a1", json!({}));
+    world.run_until(101);
+    assert!(!world.get::<Pod>("late").unwrap().is_ready());
+    assert!(world.get::<Pod>("well").unwrap().is_ready());
+}
+
+#[test]
+fn a_cordon_and_conflicts() {
+    let mut world = world(1, &[("a", 1)]);
+    world.run_until(20);
+    world.server.n_conflicts = 3;
+    world.change(Kind::Node, "a0", |object| {
+        if let Object::Node(node) = object {
+            let node = Arc::make_mut(node);
+            Arc::make_mut(&mut node.spec).unschedulable = Some(true);
+        }
+    });
+    world.run_until(21);
+    assert_eq!(taints(&world, "a0"), ["unschedulable:NoSchedule"]);
+    assert_eq!(world.server.n_conflicts, 0);
+}
+
+#[test]
+fn a_pass_over_healthy_nodes_touches_none() {
+    let mut controller = NodeLifecycle::new(Settings::KUBERNETES_1_36);
+    let mut world = world(1, &[("a", 3)]);
+    world.run_until(30);
+    let mut queue = Queue::default();
+    for node in world.server.store.of::<Node>().iter() {
+        let object = Object::Node(Arc::clone(node));
+        let change = Change {
+            old: None,
+            new: Some(&object),
+        };
+        controller.observe(START, change, &world.server.store, &mut queue);
+    }
+    let store = world.server.store.clone();
+    let mut dice = Prng::new(1);
+    let cx = Context {
+        now: START,
+        cache: &store,
+        api: &mut world.server,
+        dice: &mut dice,
+        queue: &mut queue,
+    };
+    assert!(controller.candidates(&cx).is_empty());
+}
