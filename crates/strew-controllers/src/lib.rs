@@ -14,11 +14,13 @@ pub mod controller;
 pub mod manager;
 pub mod node_lifecycle;
 pub mod object;
+pub mod pod_gc;
 pub mod queue;
 pub mod selection;
 #[cfg(test)]
 mod small_world;
 pub mod tables;
+pub mod taint_eviction;
 pub mod write;
 
 pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};

@@ -40,9 +40,7 @@ impl Server {
         object.meta_mut().version = self.n_versions;
         self.changed.push(object.key());
         let meta = object.meta();
-        let is_done = meta
-            .deletion
-            .is_some_and(|d| d.grace == Span(0) || d.at < self.now);
+        let is_done = meta.deletion.is_some_and(|d| d.grace == Span(0));
         if is_done && meta.finalizers.is_empty() {
             self.store.remove(&object.key());
         } else {
@@ -112,7 +110,7 @@ impl Api for Server {
         };
         let now = self.now;
         let meta = object.meta_mut();
-        let at = moment::whole_seconds(now + grace);
+        let at = now + grace;
         let at = meta.deletion.map_or(at, |d| d.at.min(at));
         meta.deletion = Some(Deletion { at, grace });
         let finalizer = match options.propagation {

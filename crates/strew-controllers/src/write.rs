@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::api::{Api, ApiError};
-use crate::object::{Key, Stored};
+use crate::object::{Object, Stored};
 
 /// How often a change is made anew after a conflict.
 const TRIES: usize = 5;
@@ -28,30 +28,49 @@ pub fn change<T: Stored>(
     part: Part,
     mut change: impl FnMut(&mut T) -> bool,
 ) -> Result<Option<Arc<T>>, ApiError> {
+    let known = T::into_object(Arc::clone(known));
+    let written = change_any(api, known, part, |object| {
+        let Some(mut inner) = T::of_object(object).map(|known| T::clone(known)) else {
+            return false;
+        };
+        let is_changed = change(&mut inner);
+        if is_changed {
+            *object = T::into_object(Arc::new(inner));
+        }
+        is_changed
+    })?;
+    Ok(written.as_ref().and_then(T::of_object).cloned())
+}
+
+/// The same for an object of any kind.
+///
+/// # Errors
+/// As [`change`].
+pub fn change_any(
+    api: &mut dyn Api,
+    known: Object,
+    part: Part,
+    mut change: impl FnMut(&mut Object) -> bool,
+) -> Result<Option<Object>, ApiError> {
     let uid = Arc::clone(&known.meta().uid);
-    let key = Key {
-        kind: T::KIND,
-        name: known.meta().name.clone(),
-    };
-    let mut object = T::clone(known);
+    let key = known.key();
+    let mut object = known;
     for tried in 1.. {
         if !change(&mut object) {
             return Ok(None);
         }
-        let new = T::into_object(Arc::new(object));
         let written = match part {
-            Part::Spec => api.update(new),
-            Part::Status => api.update_status(new),
+            Part::Spec => api.update(object),
+            Part::Status => api.update_status(object),
         };
         match written {
-            Ok(stored) => return Ok(T::of_object(&stored).cloned()),
+            Ok(stored) => return Ok(Some(stored)),
             Err(ApiError::NotFound(_)) => return Ok(None),
             Err(ApiError::Conflict(_)) if tried < TRIES => {}
             Err(error) => return Err(error),
         }
-        let fresh = api.get(&key);
-        match fresh.as_ref().and_then(T::of_object) {
-            Some(fresh) if fresh.meta().uid == uid => object = T::clone(fresh),
+        match api.get(&key) {
+            Some(fresh) if fresh.meta().uid == uid => object = fresh,
             _ => return Ok(None),
         }
     }
