@@ -11,6 +11,7 @@
 
 pub mod api;
 pub mod controller;
+pub mod disruption;
 pub mod garbage_collector;
 pub mod manager;
 pub mod node_lifecycle;

@@ -1,0 +1,108 @@
+//! The pods of a budget, counted as they change and not anew each time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::object::{Budget, Name, Owner, Pod};
+use crate::selection::Selection;
+use crate::tables::Tables;
+
+/// The pods that a budget selects.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    /// `None`: nothing is selected.
+    selection: Option<Selection>,
+    /// All of them.
+    pub(super) n_pods: usize,
+    /// Ready, and not being deleted.
+    pub(super) n_healthy: usize,
+    /// Without a controller.
+    pub(super) n_unmanaged: usize,
+    /// By uid the controllers, and how many of the pods each has.
+    pub(super) controllers: BTreeMap<Arc<str>, (Owner, usize)>,
+}
+
+impl Members {
+    /// Counts the pods that a budget selects.
+    pub(super) fn of(budget: &Budget, cache: &Tables) -> Self {
+        let mut members = Self {
+            selection: budget.spec.selector.as_ref().and_then(Selection::of),
+            ..Self::default()
+        };
+        for pod in cache.of::<Pod>().in_namespace(&budget.meta.name.namespace) {
+            members.add(pod);
+        }
+        members
+    }
+
+    /// Whether the budget selects a pod.
+    pub(super) fn selects(&self, pod: &Pod) -> bool {
+        let selection = self.selection.as_ref();
+        selection.is_some_and(|selection| selection.matches(&pod.meta.labels))
+    }
+
+    /// A pod has changed. Whether that concerns the budget.
+    pub(super) fn change(&mut self, old: Option<&Pod>, new: Option<&Pod>) -> bool {
+        if let (Some(old), Some(new)) = (old, new)
+            && old.meta.labels == new.meta.labels
+            && old.meta.owners == new.meta.owners
+            && is_healthy(old) == is_healthy(new)
+        {
+            return false;
+        }
+        let was_in = old.is_some_and(|pod| self.remove(pod));
+        let is_in = new.is_some_and(|pod| self.add(pod));
+        was_in || is_in
+    }
+
+    fn add(&mut self, pod: &Pod) -> bool {
+        if !self.selects(pod) {
+            return false;
+        }
+        self.n_pods += 1;
+        self.n_healthy += usize::from(is_healthy(pod));
+        match pod.meta.controller() {
+            None => self.n_unmanaged += 1,
+            Some(owner) => {
+                let uid = Arc::clone(&owner.uid);
+                let (_, n_pods) = self
+                    .controllers
+                    .entry(uid)
+                    .or_insert_with(|| (owner.clone(), 0));
+                *n_pods += 1;
+            }
+        }
+        true
+    }
+
+    fn remove(&mut self, pod: &Pod) -> bool {
+        if !self.selects(pod) {
+            return false;
+        }
+        self.n_pods -= 1;
+        self.n_healthy -= usize::from(is_healthy(pod));
+        match pod.meta.controller() {
+            None => self.n_unmanaged -= 1,
+            Some(owner) => {
+                if let Some((_, n_pods)) = self.controllers.get_mut(&owner.uid) {
+                    *n_pods -= 1;
+                    if *n_pods == 0 {
+                        self.controllers.remove(&owner.uid);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Some pod of a controller, for a message.
+    pub(super) fn pod_of<'a>(&self, uid: &str, cache: &'a Tables) -> Option<&'a Name> {
+        let mut pods = cache.pods_of(uid)?.iter();
+        pods.find(|pod| self.selects(pod)).map(|pod| &pod.meta.name)
+    }
+}
+
+/// Ready, and not being deleted.
+pub(super) fn is_healthy(pod: &Pod) -> bool {
+    pod.is_ready() && !pod.meta.is_terminating()
+}

@@ -1,0 +1,330 @@
+//! PodDisruptionBudgets: how many pods may go, and the decision of the eviction API.
+//!
+//! Source: spec/controllers §8.1, §8.2; upstream `pkg/controller/disruption`, v1.36.
+
+pub mod eviction;
+mod members;
+mod scale;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use strew_model::time::{Instant, Span};
+
+use members::{Members, is_healthy};
+use scale::Wanted;
+
+use crate::api::{ApiError, Event};
+use crate::controller::{Change, Context, Controller};
+use crate::object::pod::DISRUPTION_TARGET;
+use crate::object::{
+    Budget, Condition, Deployment, Name, Object, Pod, ReplicaSet, ReplicationController,
+    StatefulSet, Stored, Truth, moment,
+};
+use crate::queue::Queue;
+use crate::tables::Tables;
+use crate::write::{self, Part};
+
+/// How its events call it.
+const SOURCE: &str = "controllermanager";
+
+/// How long a pod in `disruptedPods` is believed to be going.
+const DELETION_TIMEOUT: Span = Span::from_secs(120);
+
+/// How long a live pod keeps the condition DisruptionTarget.
+const STALE_TARGET: Span = Span::from_secs(120);
+
+/// The disruption controller.
+#[derive(Debug, Default)]
+pub struct Disruption {
+    budgets: BTreeMap<Name, Members>,
+}
+
+impl Disruption {
+    /// A controller that knows no budgets.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn observe_budget(
+        &mut self,
+        old: Option<&Budget>,
+        new: Option<&Budget>,
+        cache: &Tables,
+        queue: &mut Queue,
+    ) {
+        let Some(budget) = new else {
+            if let Some(old) = old {
+                self.budgets.remove(&old.meta.name);
+            }
+            return;
+        };
+        let name = &budget.meta.name;
+        if old.is_none_or(|old| old.spec.selector != budget.spec.selector) {
+            self.budgets
+                .insert(name.clone(), Members::of(budget, cache));
+        }
+        queue.add(name);
+    }
+
+    fn observe_pod(&mut self, old: Option<&Pod>, new: Option<&Pod>, queue: &mut Queue) {
+        let Some(namespace) = new.or(old).map(|pod| &pod.meta.name.namespace) else {
+            return;
+        };
+        for (name, members) in self.in_namespace(namespace) {
+            if members.change(old, new) {
+                queue.add(name);
+            }
+        }
+        if let Some(pod) = new
+            && let Some(target) = target(pod)
+        {
+            queue.add_at(&pod_key(&pod.meta.name), target.since + STALE_TARGET);
+        }
+    }
+
+    fn in_namespace(
+        &mut self,
+        namespace: &Arc<str>,
+    ) -> impl Iterator<Item = (&Name, &mut Members)> {
+        let first = Name::new(Arc::clone(namespace), "");
+        let namespace = Arc::clone(namespace);
+        let range = self
+            .budgets
+            .range_mut((Bound::Included(first), Bound::Unbounded));
+        range.take_while(move |(name, _)| name.namespace == namespace)
+    }
+
+    /// A controller of pods has another size, or is gone.
+    fn observe_scale(&mut self, object: &Object, queue: &mut Queue) {
+        for (name, _) in self.in_namespace(&object.meta().name.namespace) {
+            queue.add(name);
+        }
+    }
+
+    fn sync_budget(
+        &self,
+        budget: &Arc<Budget>,
+        members: &Members,
+        cx: &mut Context<'_>,
+    ) -> Result<(), ApiError> {
+        let object = Budget::into_object(Arc::clone(budget));
+        if members.n_pods == 0 {
+            cx.api.record(Event::normal(
+                SOURCE,
+                &object,
+                "NoPods",
+                "No matching pods found",
+            ));
+        }
+        let namespace = &budget.meta.name.namespace;
+        let mut is_scale_asked = false;
+        let wanted = scale::wanted(&budget.spec, members.n_pods, || {
+            is_scale_asked = true;
+            scale::scale(members, namespace, cx.cache)
+        });
+        match wanted {
+            Ok(wanted) => {
+                if is_scale_asked && members.n_unmanaged > 0 {
+                    cx.api.record(Event::warning(
+                        SOURCE,
+                        &object,
+                        "UnmanagedPods",
+                        unmanaged(budget),
+                    ));
+                }
+                self.write(budget, members, wanted, cx)
+            }
+            Err(message) => {
+                let note = format!("Failed to calculate the number of expected pods: {message}");
+                cx.api.record(Event::warning(
+                    SOURCE,
+                    &object,
+                    "CalculateExpectedPodCountFailed",
+                    note,
+                ));
+                let mut failed = Budget::clone(budget);
+                failed.status.disruptions_allowed = Some(0);
+                status::set_failed(&mut failed.status, &message, cx.now);
+                write_if_changed(budget, failed, cx)
+            }
+        }
+    }
+
+    fn write(
+        &self,
+        budget: &Arc<Budget>,
+        members: &Members,
+        wanted: Wanted,
+        cx: &mut Context<'_>,
+    ) -> Result<(), ApiError> {
+        let disrupted = disrupted(budget, members, cx);
+        let healthy = i32::try_from(members.n_healthy - disrupted.n_healthy).unwrap_or(i32::MAX);
+        let mut allowed = healthy.saturating_sub(wanted.healthy).max(0);
+        if wanted.expected <= 0 {
+            allowed = 0;
+        }
+        let mut new = Budget::clone(budget);
+        let status = &mut new.status;
+        status.current_healthy = Some(healthy);
+        status.desired_healthy = Some(wanted.healthy);
+        status.expected_pods = Some(wanted.expected);
+        status.disruptions_allowed = Some(allowed);
+        status.disrupted_pods = (!disrupted.kept.is_empty()).then_some(disrupted.kept);
+        status.observed_generation = Some(budget.meta.generation);
+        status::set_allowed(status, cx.now);
+        write_if_changed(budget, new, cx)?;
+        if let Some(at) = disrupted.recheck {
+            cx.queue.add_at(&budget.meta.name, at);
+        }
+        Ok(())
+    }
+}
+
+/// Pods that an eviction has counted as gone, and that are not yet.
+#[derive(Default)]
+struct Disrupted {
+    kept: BTreeMap<String, Time>,
+    /// How many of them still look healthy.
+    n_healthy: usize,
+    /// When to look again.
+    recheck: Option<Instant>,
+}
+
+fn disrupted(budget: &Budget, members: &Members, cx: &mut Context<'_>) -> Disrupted {
+    let mut found = Disrupted::default();
+    let namespace = &budget.meta.name.namespace;
+    for (pod, since) in budget.status.disrupted_pods.iter().flatten() {
+        let name = Name::new(Arc::clone(namespace), pod.as_str());
+        let Some(known) = cx.cache.get::<Pod>(&name) else {
+            continue;
+        };
+        if known.meta.is_terminating() || !members.selects(known) {
+            continue;
+        }
+        let end = moment::of_wire(Some(since)).unwrap_or_default() + DELETION_TIMEOUT;
+        if end < cx.now {
+            // The namespace twice: upstream's words.
+            let note = format!(
+                "Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't"
+            );
+            let pod = Pod::into_object(Arc::clone(known));
+            cx.api
+                .record(Event::warning(SOURCE, &pod, "NotDeleted", note));
+            continue;
+        }
+        found.kept.insert(pod.clone(), since.clone());
+        found.n_healthy += usize::from(is_healthy(known) && end > cx.now);
+        // Just past its end, since at its end it is not over.
+        let recheck = end + Span::from_millis(1);
+        found.recheck = Some(found.recheck.map_or(recheck, |at| at.min(recheck)));
+    }
+    found
+}
+
+/// A version that is no longer the store's is refused: the evictions in it must not be forgotten.
+fn write_if_changed(old: &Arc<Budget>, new: Budget, cx: &mut Context<'_>) -> Result<(), ApiError> {
+    if new.status == old.status {
+        return Ok(());
+    }
+    match cx.api.update_status(new.into()) {
+        Ok(_) | Err(ApiError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn unmanaged(budget: &Budget) -> String {
+    let selector = budget.spec.selector.as_ref();
+    let selector = selector.and_then(|selector| serde_json::to_string(selector).ok());
+    format!(
+        "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. As a result, the status \
+         of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for these pods \
+         please set \".spec.minAvailable\" field of the PDB to an integer value.",
+        selector.unwrap_or_default()
+    )
+}
+
+/// The condition of a live pod that says that it is about to go.
+fn target(pod: &Pod) -> Option<&Condition> {
+    let condition = pod.status.condition(DISRUPTION_TARGET)?;
+    let is_live = pod.is_active() && condition.status == Truth::True;
+    (is_live && &*condition.reason != "TerminationByKubelet").then_some(condition)
+}
+
+/// The key of a pod, beside those of budgets: no namespace has a slash.
+fn pod_key(pod: &Name) -> Name {
+    Name::new(format!("pod/{}", pod.namespace), Arc::clone(&pod.name))
+}
+
+fn reset_target(pod: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+    let Some(pod) = cx.cache.get::<Pod>(pod) else {
+        return Ok(());
+    };
+    let Some(target) = target(pod) else {
+        return Ok(());
+    };
+    let due = target.since + STALE_TARGET;
+    if due > cx.now {
+        cx.queue.add_at(&pod_key(&pod.meta.name), due);
+        return Ok(());
+    }
+    let now = cx.now;
+    write::change(cx.api, pod, Part::Status, |pod| {
+        target_is_stale(pod, now)
+            && pod
+                .status
+                .set_condition(DISRUPTION_TARGET, Truth::False, "", "", now)
+    })?;
+    Ok(())
+}
+
+fn target_is_stale(pod: &Pod, now: Instant) -> bool {
+    target(pod).is_some_and(|target| target.since + STALE_TARGET <= now)
+}
+
+/// Whether the size of an object of this kind has changed, or it has come or gone.
+fn is_rescaled<T: Stored>(change: &Change<'_>, replicas: fn(&T) -> Option<i32>) -> bool {
+    change.of::<T>().is_some_and(|(old, new)| match (old, new) {
+        (Some(old), Some(new)) => {
+            replicas(old) != replicas(new) || old.meta().owners != new.meta().owners
+        }
+        _ => true,
+    })
+}
+
+impl Controller for Disruption {
+    fn name(&self) -> &'static str {
+        "disruption-controller"
+    }
+
+    fn observe(&mut self, _: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
+        if let Some((old, new)) = change.of::<Pod>() {
+            return self.observe_pod(old, new, queue);
+        }
+        if let Some((old, new)) = change.of::<Budget>() {
+            return self.observe_budget(old, new, cache, queue);
+        }
+        let is_rescaled = is_rescaled::<Deployment>(&change, |d| d.spec.replicas)
+            || is_rescaled::<ReplicaSet>(&change, |r| r.spec.replicas)
+            || is_rescaled::<StatefulSet>(&change, |s| s.spec.replicas)
+            || is_rescaled::<ReplicationController>(&change, |r| r.spec.replicas);
+        if let Some(object) = change.object().filter(|_| is_rescaled) {
+            self.observe_scale(object, queue);
+        }
+    }
+
+    fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        if let Some(namespace) = name.namespace.strip_prefix("pod/") {
+            return reset_target(&Name::new(namespace, Arc::clone(&name.name)), cx);
+        }
+        match (cx.cache.get::<Budget>(name), self.budgets.get(name)) {
+            (Some(budget), Some(members)) => self.sync_budget(budget, members, cx),
+            _ => Ok(()),
+        }
+    }
+}
