@@ -12,6 +12,7 @@
 pub mod api;
 pub mod controller;
 pub mod disruption;
+pub mod drain;
 pub mod garbage_collector;
 pub mod manager;
 pub mod node_lifecycle;

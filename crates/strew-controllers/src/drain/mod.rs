@@ -1,0 +1,391 @@
+//! `kubectl drain`, as a machine: what it asks for next, what an answer means, when it wakes, what it prints.
+//!
+//! It cordons all nodes, then empties one after the other. Whoever drives it carries out each [`Step`] of
+//! [`Drain::poll`], answers requests with [`Drain::answer`], and polls again at [`Drain::next_wake`].
+//!
+//! Source: spec/controllers §8.3; upstream `k8s.io/kubectl/pkg/drain`, `pkg/cmd/drain`, v1.36.
+
+mod filter;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use strew_model::Prng;
+use strew_model::time::{Instant, Span};
+
+use crate::api::{ApiError, DeleteOptions};
+use crate::object::{Key, Kind, Name, Node, Pod};
+use crate::tables::Tables;
+
+/// The wait after a 429.
+const RETRY: Span = Span::from_secs(5);
+
+/// The time between two looks at a pod that was asked to go.
+const POLL: Span = Span::from_secs(1);
+
+/// The flags.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct DrainOptions {
+    /// `--ignore-daemonsets`
+    pub ignore_daemon_sets: bool,
+    /// `--delete-emptydir-data`
+    pub delete_empty_dir_data: bool,
+    /// `--force`
+    pub force: bool,
+    /// `--disable-eviction`
+    pub disable_eviction: bool,
+    /// `--timeout`, for each node; `None`: none.
+    pub timeout: Option<Span>,
+    /// `--grace-period`; `None`: each pod's own.
+    pub grace: Option<Span>,
+}
+
+/// What a drain wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Set `spec.unschedulable` of this node.
+    Cordon(Name),
+    /// Ask for the eviction of this pod, and [`answer`](Drain::answer).
+    Evict(Key, DeleteOptions),
+    /// Delete this pod, and [`answer`](Drain::answer).
+    Delete(Key, DeleteOptions),
+    /// A line on standard output.
+    Print(String),
+    /// A line on standard error.
+    Complain(String),
+}
+
+/// A drain under way.
+#[derive(Debug)]
+pub struct Drain {
+    options: DrainOptions,
+    waiting: VecDeque<Name>,
+    steps: VecDeque<Step>,
+    is_begun: bool,
+    node: Option<NodeDrain>,
+    /// Nodes that could not be drained, and why.
+    failed: Vec<(Name, String)>,
+    is_done: bool,
+}
+
+/// The node that is being emptied.
+#[derive(Debug)]
+struct NodeDrain {
+    node: Name,
+    /// When its time is over.
+    end: Option<Instant>,
+    pods: BTreeMap<Name, Leaving>,
+    errors: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Leaving {
+    uid: Arc<str>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// To be asked for at this moment.
+    Try(Instant),
+    /// Asked for; no answer yet.
+    Asked,
+    /// Granted; to be looked for at this moment.
+    Gone(Instant),
+}
+
+impl Drain {
+    /// A drain of these nodes, in this order.
+    pub fn new(options: DrainOptions, nodes: Vec<Name>) -> Self {
+        Self {
+            options,
+            waiting: nodes.into(),
+            steps: VecDeque::new(),
+            is_begun: false,
+            node: None,
+            failed: Vec::new(),
+            is_done: false,
+        }
+    }
+
+    /// The next step at this moment; `None`: an answer, time, or nothing at all is to come. The dice say which pods of
+    /// a node are asked for first.
+    pub fn poll(&mut self, now: Instant, tables: &Tables, dice: &mut Prng) -> Option<Step> {
+        if !self.is_begun {
+            self.is_begun = true;
+            self.cordon(tables);
+        }
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return Some(step);
+            }
+            if self.is_done {
+                return None;
+            }
+            match self.node.take() {
+                None => self.begin_node(now, tables, dice),
+                Some(mut node) => {
+                    node.advance(now, tables, &self.options, &mut self.steps);
+                    let is_waiting = self.steps.is_empty() && !node.pods.is_empty();
+                    if node.pods.is_empty() {
+                        self.end_node(node, tables);
+                    } else {
+                        self.node = Some(node);
+                    }
+                    if is_waiting {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// What an eviction or a deletion was answered.
+    pub fn answer(&mut self, now: Instant, pod: &Name, answer: Result<(), ApiError>) {
+        let Some(node) = &mut self.node else { return };
+        let Some(leaving) = node.pods.get_mut(pod) else {
+            return;
+        };
+        let verb = if self.options.disable_eviction {
+            "deleting"
+        } else {
+            "evicting"
+        };
+        let what = format!(
+            "error when {verb} pods/{:?} -n {:?}",
+            pod.name, pod.namespace
+        );
+        match answer {
+            Ok(()) => leaving.state = State::Gone(now),
+            // Gone already: nothing is said.
+            Err(ApiError::NotFound(_)) => {
+                node.pods.remove(pod);
+            }
+            Err(error @ ApiError::TooManyRequests { .. }) if !self.options.disable_eviction => {
+                leaving.state = State::Try(now + RETRY);
+                let line = format!("{what} (will retry after 5s): {error}");
+                self.steps.push_back(Step::Complain(line));
+            }
+            Err(error) => {
+                node.pods.remove(pod);
+                node.errors.push(format!("{what}: {error}"));
+            }
+        }
+    }
+
+    /// When time alone brings the next step.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let pods = self.node.as_ref()?.pods.values();
+        pods.filter_map(|pod| match pod.state {
+            State::Try(at) | State::Gone(at) => Some(at),
+            State::Asked => None,
+        })
+        .min()
+    }
+
+    /// Whether all is done, and whether kubectl would exit with 0.
+    pub fn outcome(&self) -> Option<bool> {
+        (self.is_done && self.steps.is_empty()).then_some(self.failed.is_empty())
+    }
+
+    fn cordon(&mut self, tables: &Tables) {
+        for name in &self.waiting {
+            let node = tables.get::<Node>(name);
+            let is_cordoned = node.is_some_and(|node| node.spec.unschedulable == Some(true));
+            if is_cordoned {
+                let line = format!("node/{} already cordoned", name.name);
+                self.steps.push_back(Step::Print(line));
+            } else {
+                self.steps.push_back(Step::Cordon(name.clone()));
+                self.steps
+                    .push_back(Step::Print(format!("node/{} cordoned", name.name)));
+            }
+        }
+    }
+
+    fn begin_node(&mut self, now: Instant, tables: &Tables, dice: &mut Prng) {
+        let Some(name) = self.waiting.pop_front() else {
+            self.finish();
+            return;
+        };
+        let sorted = filter::sort(&name.name, &self.options, tables);
+        let mut node = NodeDrain {
+            end: self.options.timeout.map(|timeout| now + timeout),
+            node: name,
+            pods: BTreeMap::new(),
+            errors: sorted.errors,
+        };
+        if !node.errors.is_empty() {
+            self.give_up(&node);
+            return;
+        }
+        if !sorted.warnings.is_empty() {
+            self.steps
+                .push_back(Step::Complain(format!("WARNING: {}", sorted.warnings)));
+        }
+        let mut pods = sorted.pods;
+        dice.shuffle(&mut pods);
+        for pod in pods {
+            let leaving = Leaving {
+                uid: Arc::clone(&pod.meta.uid),
+                state: State::Asked,
+            };
+            node.ask(&pod.meta.name, &leaving.uid, &self.options, &mut self.steps);
+            node.pods.insert(pod.meta.name.clone(), leaving);
+        }
+        self.node = Some(node);
+    }
+
+    fn end_node(&mut self, node: NodeDrain, tables: &Tables) {
+        if node.errors.is_empty() {
+            self.steps
+                .push_back(Step::Print(format!("node/{} drained", node.node.name)));
+            return;
+        }
+        let pending = filter::sort(&node.node.name, &self.options, tables).pods;
+        if !pending.is_empty() {
+            let line = format!(
+                "There are pending pods in node {:?} when an error occurred: {}",
+                node.node.name,
+                text::aggregate(&node.errors)
+            );
+            self.steps.push_back(Step::Complain(line));
+            for pod in pending {
+                self.steps
+                    .push_back(Step::Complain(format!("pod/{}", pod.meta.name.name)));
+            }
+        }
+        self.give_up(&node);
+    }
+
+    /// This node stays as it is, cordoned; the next is tried.
+    fn give_up(&mut self, node: &NodeDrain) {
+        let error = text::aggregate(&node.errors);
+        let name = &node.node.name;
+        let line = format!(
+            "error: unable to drain node {name:?} due to error: {error}, continuing command..."
+        );
+        self.steps.push_back(Step::Complain(line));
+        self.failed.push((node.node.clone(), error));
+    }
+
+    fn finish(&mut self) {
+        self.is_done = true;
+        if self.failed.is_empty() {
+            return;
+        }
+        let line = "There are pending nodes to be drained:".to_owned();
+        self.steps.push_back(Step::Complain(line));
+        for (node, _) in &self.failed {
+            self.steps
+                .push_back(Step::Complain(format!(" {}", node.name)));
+        }
+        for (_, error) in &self.failed {
+            self.steps
+                .push_back(Step::Complain(format!("error: {error}")));
+        }
+    }
+}
+
+impl NodeDrain {
+    /// Tries again, looks for those that were granted, gives up when the time is over.
+    fn advance(
+        &mut self,
+        now: Instant,
+        tables: &Tables,
+        options: &DrainOptions,
+        steps: &mut VecDeque<Step>,
+    ) {
+        let is_over = self.end.is_some_and(|end| now >= end);
+        let due: Vec<Name> = self
+            .pods
+            .iter()
+            .filter(|(_, pod)| matches!(pod.state, State::Try(at) | State::Gone(at) if at <= now))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in due {
+            let Some(pod) = self.pods.get_mut(&name) else {
+                continue;
+            };
+            match pod.state {
+                State::Try(_) if is_over => {
+                    self.pods.remove(&name);
+                    self.errors.push(timed_out("evicting", &name, options));
+                }
+                State::Try(_) => {
+                    pod.state = State::Asked;
+                    let uid = Arc::clone(&pod.uid);
+                    self.ask(&name, &uid, options, steps);
+                }
+                State::Gone(_) => self.look_for(&name, is_over, now, tables, options, steps),
+                State::Asked => {}
+            }
+        }
+    }
+
+    fn ask(&self, pod: &Name, uid: &Arc<str>, options: &DrainOptions, steps: &mut VecDeque<Step>) {
+        let key = Key {
+            kind: Kind::Pod,
+            name: pod.clone(),
+        };
+        let delete = DeleteOptions {
+            grace: options.grace,
+            ..DeleteOptions::of_uid(uid)
+        };
+        if options.disable_eviction {
+            steps.push_back(Step::Delete(key, delete));
+        } else {
+            steps.push_back(Step::Print(format!("evicting pod {pod}")));
+            steps.push_back(Step::Evict(key, delete));
+        }
+    }
+
+    /// A pod that was granted: gone, or another one of its name, or still there.
+    fn look_for(
+        &mut self,
+        name: &Name,
+        is_over: bool,
+        now: Instant,
+        tables: &Tables,
+        options: &DrainOptions,
+        steps: &mut VecDeque<Step>,
+    ) {
+        let Some(pod) = self.pods.get_mut(name) else {
+            return;
+        };
+        let is_there = tables
+            .get::<Pod>(name)
+            .is_some_and(|known| known.meta.uid == pod.uid);
+        if is_there && !is_over {
+            pod.state = State::Gone(now + POLL);
+            return;
+        }
+        self.pods.remove(name);
+        if is_there {
+            self.errors.push(timed_out("waiting for", name, options));
+            return;
+        }
+        let verb = if options.disable_eviction {
+            "deleted"
+        } else {
+            "evicted"
+        };
+        steps.push_back(Step::Print(format!("pod/{} {verb}", name.name)));
+    }
+}
+
+fn timed_out(verb: &str, pod: &Name, options: &DrainOptions) -> String {
+    let limit = text::duration(options.timeout.unwrap_or_default());
+    let (name, namespace) = (&pod.name, &pod.namespace);
+    if verb == "evicting" {
+        return format!(
+            "error when evicting pods/{name:?} -n {namespace:?}: global timeout reached: {limit}"
+        );
+    }
+    format!(
+        "error when waiting for pod {name:?} in namespace {namespace:?} to terminate: global timeout reached: {limit}"
+    )
+}
