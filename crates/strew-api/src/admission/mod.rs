@@ -7,11 +7,17 @@
 //! [priority] and [tolerations], then `PrepareForCreate` ([disabled_fields], [match_label_keys]), then
 //! [validation].
 
+mod autoscaler;
 pub mod binding;
 pub mod defaults;
 pub mod disabled_fields;
+pub mod limit_range;
 pub mod match_label_keys;
+pub mod node;
+mod pod_amounts;
 pub mod priority;
+pub mod quota;
+mod refusal;
 pub mod tolerations;
 
 use std::collections::BTreeSet;
@@ -23,6 +29,7 @@ use crate::validation::{self, Validate};
 pub use binding::bind_labels;
 pub use defaults::SetDefaults;
 pub use priority::PriorityClasses;
+pub use refusal::Refusal;
 
 /// What admission needs to know beside the object.
 #[derive(Debug, Clone, Copy)]

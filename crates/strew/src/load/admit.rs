@@ -41,6 +41,9 @@ pub(super) fn admit(
         KubeObject::CronJob(object) => plain(*object),
         KubeObject::PriorityClass(object) => plain(*object),
         KubeObject::PodDisruptionBudget(object) => plain(*object),
+        KubeObject::HorizontalPodAutoscaler(object) => plain(*object),
+        KubeObject::LimitRange(object) => plain(*object),
+        KubeObject::ResourceQuota(object) => plain(*object),
         object => Ok((object, Vec::new())),
     }
 }
