@@ -1,7 +1,7 @@
-//! What the API server does to an object that somebody creates: fill in defaults, let the
+//! What the API server does to an object that somebody creates or [updates](update): fill in defaults, let the
 //! admission plug-ins change it, then validate it.
 //!
-//! Everything here is for *created* objects. What stands in a dump has been through it already.
+//! Everything but [update] is for *created* objects. What stands in a dump has been through it already.
 //!
 //! Order for pods (`k8s.io/kubernetes/pkg/registry/core/pod`, v1.36): [defaults], the plug-ins
 //! [priority] and [tolerations], then `PrepareForCreate` ([disabled_fields], [match_label_keys]), then
@@ -19,6 +19,7 @@ pub mod priority;
 pub mod quota;
 mod refusal;
 pub mod tolerations;
+pub mod update;
 
 use std::collections::BTreeSet;
 

@@ -82,7 +82,7 @@ fn invalid_each(
 }
 
 /// A whole value as the API server prints it.
-fn json(value: &impl Serialize) -> String {
+pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_string())
 }
 
