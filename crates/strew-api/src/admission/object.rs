@@ -46,6 +46,9 @@ pub fn admit_object(
         KubeObject::CronJob(object) => plain(*object),
         KubeObject::PriorityClass(object) => plain(*object),
         KubeObject::PodDisruptionBudget(object) => plain(*object),
+        KubeObject::HorizontalPodAutoscaler(object) => plain(*object),
+        KubeObject::LimitRange(object) => plain(*object),
+        KubeObject::ResourceQuota(object) => plain(*object),
         object => Ok((object, Vec::new())),
     }
 }

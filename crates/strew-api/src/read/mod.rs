@@ -26,6 +26,7 @@ mod broken;
 mod check;
 mod diagnostic;
 mod document;
+mod earlier;
 mod head;
 mod json;
 mod kind;
