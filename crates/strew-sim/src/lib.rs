@@ -5,7 +5,7 @@
 //! one loop, and nothing reads a clock.
 //!
 //! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), [`client`](mod@client) (how
-//! controllers write), [`kubelet`], [`scheduler`], [`autoscaler`], [`fault`], [`timing`].
+//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`autoscaler`], [`fault`], [`timing`].
 //!
 //! Source: scenarios; spec/controllers §13.
 
@@ -14,6 +14,7 @@ mod client;
 mod controllers;
 pub mod fault;
 pub mod feed;
+pub mod kubectl;
 pub mod kubelet;
 pub mod scheduler;
 pub mod server;

@@ -13,8 +13,8 @@ pub mod defaults;
 pub mod disabled_fields;
 pub mod limit_range;
 pub mod match_label_keys;
-pub mod object;
 pub mod node;
+pub mod object;
 mod pod_amounts;
 pub mod priority;
 pub mod quota;
@@ -30,7 +30,7 @@ use crate::field::FieldError;
 use crate::validation::{self, Validate};
 pub use binding::bind_labels;
 pub use defaults::SetDefaults;
-pub use object::admit_object;
+pub use object::{admit_object, admit_object_update};
 pub use priority::PriorityClasses;
 pub use refusal::Refusal;
 

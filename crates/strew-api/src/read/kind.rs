@@ -108,6 +108,22 @@ macro_rules! kinds {
             }
         }
 
+        impl KubeObject {
+            /// An object of JSON that was read before: fields that its kind has not are passed over.
+            ///
+            /// # Errors
+            /// A kind that strew does not know, or a field of another type than the kind's.
+            pub fn of_json(value: Value) -> Result<Self, serde_json::Error> {
+                use serde::de::Error;
+                let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+                let (api_version, kind) = (text("apiVersion"), text("kind"));
+                match meaning(&api_version, &kind) {
+                    Meaning::Known(kind) => kind.decode(value),
+                    _ => Err(serde_json::Error::custom(format!("no kind {kind} in {api_version} is known"))),
+                }
+            }
+        }
+
         $(impl From<$type> for KubeObject {
             fn from(object: $type) -> Self {
                 Self::$kind(Box::new(object))

@@ -54,8 +54,7 @@ pub(super) fn generated(base: &str, dice: &mut Prng) -> String {
 /// Source: `rand.SafeEncodeString`.
 pub(super) fn safe_encode(number: u32) -> String {
     let digits = number.to_string();
-    let encode =
-        |digit: u8| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]);
+    let encode = |digit: u8| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]);
     digits.bytes().map(encode).collect()
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use strew_api::read::KubeObject;
 use strew_api::workloads::generated_name;
 use strew_controllers::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, moment};
 use strew_controllers::{ApiError, DeleteOptions, Propagation};
@@ -60,8 +61,20 @@ impl Server {
         meta.created = moment::whole_seconds(now);
         meta.generation = 1;
         meta.deletion = None;
+        if let Object::Pod(pod) = &object {
+            self.charge(now, pod)?;
+        }
         self.admission.observe(&key);
         Ok(self.put(object))
+    }
+
+    /// Writes metadata and spec of what somebody made of a stored object, if admission lets it pass.
+    ///
+    /// # Errors
+    /// What admission refuses; a conflict.
+    pub fn replace(&mut self, stored: &Object, new: KubeObject) -> Result<Object, ApiError> {
+        let admitted = self.admission.admit_update(new, stored)?;
+        self.update(Part::Main, admitted)
     }
 
     fn generate_name(&mut self, object: &Object) -> Name {
