@@ -39,6 +39,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-controllers",
         ],
     ),
+    // Slow to build, so nothing of ours is below it and only shells are above.
+    ("strew-cel", &[]),
     ("strew", EVERY_LIBRARY),
     ("xtask", EVERY_LIBRARY),
 ];
@@ -51,6 +53,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-api",
     "strew-controllers",
     "strew-sim",
+    "strew-cel",
 ];
 
 /// What the deciding crates may use from the registry.
