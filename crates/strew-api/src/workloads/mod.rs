@@ -40,7 +40,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodTemplateSpec, ReplicationControll
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::field::FieldPath;
-pub use names::NameSource;
+pub use names::{NameSource, SUFFIX_ALPHABET};
 pub use template::template_hash;
 
 use owners::Owners;
