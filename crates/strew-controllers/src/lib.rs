@@ -6,7 +6,8 @@
 //! follows in it: so the verbs of these machines are observe and sync, where the scheduler's are handle and poll.
 //!
 //! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
-//! [`expectations`] (what was ordered and not yet seen).
+//! [`expectations`] (what was ordered and not yet seen),
+//! [`pod_control`] (making and deleting pods); then a folder for each controller.
 //!
 //! Source: spec/controllers; Kubernetes v1.36.3.
 
@@ -15,7 +16,9 @@ pub mod controller;
 pub mod expectations;
 pub mod manager;
 pub mod object;
+pub mod pod_control;
 pub mod queue;
+pub mod replica_set;
 pub mod selection;
 pub mod tables;
 #[cfg(test)]
