@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod config;
+pub mod duration;
 pub mod explanation;
 pub mod facts;
 pub mod field;
@@ -15,5 +16,6 @@ pub mod quantity;
 pub mod read;
 pub mod request;
 pub mod retry;
+pub mod typename;
 pub mod validation;
 pub mod workloads;
