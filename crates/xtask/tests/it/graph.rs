@@ -26,6 +26,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
         ],
     ),
+    // The wire for the texts and objects of the stream, with their places; the model for time.
+    ("strew-scenario", &["strew-model", "strew-api"]),
     ("strew", EVERY_LIBRARY),
     ("xtask", EVERY_LIBRARY),
 ];
@@ -36,6 +38,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-cluster",
     "strew-scheduler",
     "strew-api",
+    "strew-scenario",
 ];
 
 /// What the deciding crates may use from the registry.
