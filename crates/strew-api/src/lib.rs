@@ -8,6 +8,7 @@
 
 pub mod admission;
 pub mod config;
+pub mod duration;
 pub mod explanation;
 pub mod facts;
 pub mod field;
@@ -17,5 +18,6 @@ pub mod quantity;
 pub mod read;
 pub mod request;
 pub mod retry;
+pub mod typename;
 pub mod validation;
 pub mod workloads;

@@ -41,6 +41,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Slow to build, so nothing of ours is below it and only shells are above.
     ("strew-cel", &[]),
+    // The wire for the texts and objects of the stream, with their places; the model for time.
+    (
+        "strew-scenario",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-scheduler",
+            "strew-api",
+            "strew-controllers",
+            "strew-sim",
+            "strew-cel",
+        ],
+    ),
     ("strew", EVERY_LIBRARY),
     ("xtask", EVERY_LIBRARY),
 ];
@@ -54,6 +67,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-controllers",
     "strew-sim",
     "strew-cel",
+    "strew-scenario",
 ];
 
 /// What the deciding crates may use from the registry.
