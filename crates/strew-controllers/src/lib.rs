@@ -5,7 +5,9 @@
 //! no clock or dice but those that it is handed. A sync is one atomic step, and what a write is answered decides what
 //! follows in it: so the verbs of these machines are observe and sync, where the scheduler's are handle and poll.
 //!
-//! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together).
+//! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
+//! [`expectations`] (what was ordered and not yet seen),
+//! [`pod_control`] (making and deleting pods), [`write`] (changes that do not insist on a version); then a folder for each controller.
 //!
 //! Source: spec/controllers; Kubernetes v1.36.3.
 
@@ -13,21 +15,28 @@ pub mod api;
 pub mod controller;
 pub mod disruption;
 pub mod drain;
+pub mod expectations;
 pub mod garbage_collector;
 pub mod manager;
 pub mod node_lifecycle;
 pub mod object;
+pub mod pod_control;
 pub mod pod_gc;
 pub mod queue;
+pub mod replica_set;
 pub mod selection;
 #[cfg(test)]
 mod small_world;
 pub mod tables;
 pub mod taint_eviction;
+#[cfg(test)]
+#[allow(dead_code, reason = "the tests of each controller use a part of it")]
+mod testing;
 pub mod write;
 
 pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};
 pub use controller::{Change, Context, Controller};
+pub use expectations::{Expectations, OwnWrites};
 pub use manager::Manager;
 pub use queue::Queue;
 pub use selection::Selection;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use strew_model::Prng;
+
 /// Letters and digits that spell no words. Source: `k8s.io/apimachinery/pkg/util/rand`.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const N_SUFFIX_CHARS: usize = 5;
@@ -40,6 +42,12 @@ impl NameSource {
         }
         name
     }
+}
+
+/// A name that dice make.
+pub(super) fn generated(base: &str, dice: &mut Prng) -> String {
+    let suffix = (0..N_SUFFIX_CHARS).map(|_| char::from(*dice.pick(ALPHABET)));
+    base.chars().take(N_BASE_CHARS_MAX).chain(suffix).collect()
 }
 
 /// A number as upstream writes hashes into names: in decimal, each digit moved into the alphabet.

@@ -34,6 +34,8 @@ pub struct PodStatus {
     pub started: Option<Instant>,
     /// The most restarts of any of its containers.
     pub restarts: u32,
+    /// The most restarts of any of its sidecars: init containers that are restarted.
+    pub sidecar_restarts: u32,
     /// `reason`
     pub reason: Option<Arc<str>>,
     /// `message`
@@ -170,11 +172,16 @@ impl Pod {
     pub fn of_wire(wire: core::Pod) -> Self {
         let mut spec = wire.spec.unwrap_or_default();
         let node = spec.node_name.take().filter(|n| !n.is_empty());
+        let wire_status = wire.status.unwrap_or_default();
+        let sidecar_restarts = sidecar_restarts(&spec, &wire_status);
         Self {
             meta: Meta::of_wire(wire.metadata, true),
             spec: Arc::new(spec),
             node: node.map(Into::into),
-            status: PodStatus::of_wire(wire.status.unwrap_or_default()),
+            status: PodStatus {
+                sidecar_restarts,
+                ..PodStatus::of_wire(wire_status)
+            },
         }
     }
 
@@ -189,6 +196,17 @@ impl Pod {
             status: Some(self.status.to_wire()),
         }
     }
+}
+
+fn sidecar_restarts(spec: &core::PodSpec, status: &core::PodStatus) -> u32 {
+    let is_sidecar = |name: &str| {
+        let mut containers = spec.init_containers.iter().flatten();
+        containers.any(|c| c.name == name && c.restart_policy.as_deref() == Some("Always"))
+    };
+    let statuses = status.init_container_statuses.iter().flatten();
+    let restarts = statuses.filter(|s| is_sidecar(&s.name));
+    let most = restarts.map(|s| s.restart_count).max().unwrap_or(0);
+    u32::try_from(most).unwrap_or(0)
 }
 
 impl PodStatus {
@@ -242,6 +260,7 @@ impl PodStatus {
                 .map(Into::into),
             started: moment::of_wire(wire.start_time.as_ref()),
             restarts: u32::try_from(restarts).unwrap_or(0),
+            sidecar_restarts: 0,
             reason: wire.reason.map(Into::into),
             message: wire.message.map(Into::into),
         }

@@ -28,6 +28,32 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Objects of the wire, and how the API server admits them.
     ("strew-controllers", &["strew-model", "strew-api"]),
+    // The world in virtual time: the scheduler's machine, its facts, and the store that controllers write to.
+    (
+        "strew-sim",
+        &[
+            "strew-model",
+            "strew-cluster",
+            "strew-scheduler",
+            "strew-api",
+            "strew-controllers",
+        ],
+    ),
+    // Slow to build, so nothing of ours is below it and only shells are above.
+    ("strew-cel", &[]),
+    // The wire for the texts and objects of the stream, with their places; the model for time.
+    (
+        "strew-scenario",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-scheduler",
+            "strew-api",
+            "strew-controllers",
+            "strew-sim",
+            "strew-cel",
+        ],
+    ),
     ("strew", EVERY_LIBRARY),
     ("xtask", EVERY_LIBRARY),
 ];
@@ -39,6 +65,9 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-scheduler",
     "strew-api",
     "strew-controllers",
+    "strew-sim",
+    "strew-cel",
+    "strew-scenario",
 ];
 
 /// What the deciding crates may use from the registry.

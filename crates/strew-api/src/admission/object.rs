@@ -1,0 +1,108 @@
+//! Objects of any kind, as the API server takes them in.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::update::{Update, admit_pod_update, admit_update};
+use super::{AdmissionContext, AdmissionOptions, Admitted, SetDefaults, admit, admit_pod};
+use crate::field::{FieldError, FieldPath};
+use crate::read::KubeObject;
+use crate::validation::Validate;
+use crate::workloads::NameSource;
+
+/// An object, and the API server's warnings.
+pub type AdmittedObject = (KubeObject, Vec<String>);
+
+/// What the API server makes of an object that somebody creates; `names` gives a name to a pod that has only the
+/// beginning of one.
+///
+/// # Errors
+/// All that is wrong, in the API server's order.
+pub fn admit_object(
+    object: KubeObject,
+    context: &AdmissionContext<'_>,
+    names: &mut NameSource,
+) -> Result<AdmittedObject, Vec<FieldError>> {
+    fn plain<T: SetDefaults + Validate>(object: T) -> Result<AdmittedObject, Vec<FieldError>>
+    where
+        KubeObject: From<T>,
+    {
+        let Admitted { object, warnings } = admit(object)?;
+        Ok((object.into(), warnings))
+    }
+    match object {
+        KubeObject::Pod(mut pod) => {
+            name_pod(&mut pod, names);
+            let Admitted { object, warnings } = admit_pod(*pod, context)?;
+            Ok((object.into(), warnings))
+        }
+        KubeObject::Node(object) => plain(*object),
+        KubeObject::Namespace(object) => plain(*object),
+        KubeObject::Service(object) => plain(*object),
+        KubeObject::ReplicationController(object) => plain(*object),
+        KubeObject::Deployment(object) => plain(*object),
+        KubeObject::ReplicaSet(object) => plain(*object),
+        KubeObject::StatefulSet(object) => plain(*object),
+        KubeObject::DaemonSet(object) => plain(*object),
+        KubeObject::Job(object) => plain(*object),
+        KubeObject::CronJob(object) => plain(*object),
+        KubeObject::PriorityClass(object) => plain(*object),
+        KubeObject::PodDisruptionBudget(object) => plain(*object),
+        KubeObject::HorizontalPodAutoscaler(object) => plain(*object),
+        KubeObject::LimitRange(object) => plain(*object),
+        KubeObject::ResourceQuota(object) => plain(*object),
+        object => Ok((object, Vec::new())),
+    }
+}
+
+/// What the API server makes of an object that somebody changes; `old` is the object as it is stored.
+///
+/// # Errors
+/// All that is wrong, in the API server's order. An object of another kind is wrong too.
+pub fn admit_object_update(
+    new: KubeObject,
+    old: KubeObject,
+    options: &AdmissionOptions,
+) -> Result<KubeObject, Vec<FieldError>> {
+    fn plain<T: Update>(new: T, old: &T) -> Result<KubeObject, Vec<FieldError>>
+    where
+        KubeObject: From<T>,
+    {
+        Ok(admit_update(new, old)?.object.into())
+    }
+    match (new, old) {
+        (KubeObject::Pod(new), KubeObject::Pod(old)) => {
+            Ok(admit_pod_update(*new, &old, options)?.object.into())
+        }
+        (KubeObject::Node(new), KubeObject::Node(old)) => plain(*new, &old),
+        (KubeObject::Deployment(new), KubeObject::Deployment(old)) => plain(*new, &old),
+        (KubeObject::ReplicaSet(new), KubeObject::ReplicaSet(old)) => plain(*new, &old),
+        (KubeObject::StatefulSet(new), KubeObject::StatefulSet(old)) => plain(*new, &old),
+        (KubeObject::DaemonSet(new), KubeObject::DaemonSet(old)) => plain(*new, &old),
+        (KubeObject::Job(new), KubeObject::Job(old)) => plain(*new, &old),
+        (KubeObject::PodDisruptionBudget(new), KubeObject::PodDisruptionBudget(old)) => {
+            plain(*new, &old)
+        }
+        (KubeObject::HorizontalPodAutoscaler(new), KubeObject::HorizontalPodAutoscaler(old)) => {
+            plain(*new, &old)
+        }
+        (KubeObject::ResourceQuota(new), KubeObject::ResourceQuota(old)) => plain(*new, &old),
+        (new, old) if new.kind() == old.kind() => Ok(new),
+        (new, _) => Err(vec![FieldError::invalid(
+            FieldPath::root().child("kind"),
+            new.kind(),
+            "field is immutable".to_owned(),
+        )]),
+    }
+}
+
+fn name_pod(pod: &mut Pod, names: &mut NameSource) {
+    let metadata = &mut pod.metadata;
+    if metadata.name.as_deref().unwrap_or_default().is_empty()
+        && let Some(base) = metadata
+            .generate_name
+            .as_deref()
+            .filter(|base| !base.is_empty())
+    {
+        metadata.name = Some(names.generate(base));
+    }
+}

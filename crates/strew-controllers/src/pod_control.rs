@@ -1,0 +1,195 @@
+//! How controllers make and delete their pods: prototypes, slow start, events.
+//!
+//! Source: spec/controllers §0 ("Slow start", "Names", "Events").
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+
+use crate::api::{ApiError, DeleteOptions, Event};
+use crate::controller::Context;
+use crate::object::{Key, Kind, Meta, Name, Object, Owner, Pod, PodStatus};
+use crate::tables::Tables;
+
+/// The reference to an object that manages what carries it.
+pub fn owner_reference(owner: &Object) -> Owner {
+    let kind = owner.kind();
+    Owner {
+        api_version: kind.api_version().into(),
+        kind: kind.name().into(),
+        name: Arc::clone(&owner.meta().name.name),
+        uid: Arc::clone(&owner.meta().uid),
+        is_controller: true,
+        blocks_deletion: true,
+    }
+}
+
+/// A pod of a template, to be copied for each pod to make: the copies share everything. Its name is `OWNER-` and what
+/// the store appends.
+pub fn prototype(template: &PodTemplateSpec, owner: &Object) -> Pod {
+    let namespace = Arc::clone(&owner.meta().name.namespace);
+    let mut meta = Meta::new(Name::new(namespace, ""));
+    meta.generate_name = Some(format!("{}-", owner.meta().name.name).into());
+    meta.owners = Arc::new([owner_reference(owner)]);
+    if let Some(given) = &template.metadata {
+        meta.labels = Arc::new(given.labels.clone().unwrap_or_default());
+        meta.annotations = Arc::new(given.annotations.clone().unwrap_or_default());
+        meta.finalizers = given.finalizers.clone().unwrap_or_default().into();
+    }
+    let mut spec = template.spec.clone().unwrap_or_default();
+    let node = spec.node_name.take().filter(|node| !node.is_empty());
+    Pod {
+        meta,
+        spec: Arc::new(spec),
+        node: node.map(Into::into),
+        status: PodStatus::default(),
+    }
+}
+
+/// Creates `n` things in batches of 1, 2, 4, …; a batch with a failure is finished, and those after it are not begun.
+///
+/// # Errors
+/// The first failure.
+pub fn slow_start(
+    n: usize,
+    mut create: impl FnMut() -> Result<(), ApiError>,
+) -> Result<(), ApiError> {
+    let (mut left, mut batch) = (n, 1);
+    while left > 0 {
+        let size = batch.min(left);
+        let mut outcome = Ok(());
+        for _ in 0..size {
+            match create() {
+                Err(ApiError::Lost) => return Err(ApiError::Lost),
+                answer => outcome = outcome.and(answer),
+            }
+        }
+        outcome?;
+        left -= size;
+        batch *= 2;
+    }
+    Ok(())
+}
+
+/// Creates a pod for its owner, and says so.
+///
+/// # Errors
+/// What the server refuses; a pod without labels.
+pub fn create_pod(
+    cx: &mut Context<'_>,
+    source: &'static str,
+    owner: &Object,
+    pod: Pod,
+) -> Result<Object, ApiError> {
+    if pod.meta.labels.is_empty() {
+        return Err(ApiError::Invalid("unable to create pods, no labels".into()));
+    }
+    let answer = cx.api.create(pod.into());
+    match &answer {
+        Ok(pod) => {
+            let note = format!("Created pod: {}", pod.meta().name.name);
+            let event = Event::normal(source, owner, "SuccessfulCreate", note);
+            cx.api.record(event);
+        }
+        Err(error) if *error != ApiError::Lost && !is_ending(cx.cache, owner) => {
+            let note = format!("Error creating: {error}");
+            let event = Event::warning(source, owner, "FailedCreate", note);
+            cx.api.record(event);
+        }
+        Err(_) => (),
+    }
+    answer
+}
+
+/// Deletes a pod for its owner, and says so.
+///
+/// # Errors
+/// What the server refuses, also that the pod is gone already.
+pub fn delete_pod(
+    cx: &mut Context<'_>,
+    source: &'static str,
+    owner: &Object,
+    pod: &Pod,
+) -> Result<(), ApiError> {
+    let key = Key {
+        kind: Kind::Pod,
+        name: pod.meta.name.clone(),
+    };
+    let answer = cx.api.delete(&key, &DeleteOptions::of_uid(&pod.meta.uid));
+    match &answer {
+        Ok(()) => {
+            let note = format!("Deleted pod: {}", pod.meta.name.name);
+            let event = Event::normal(source, owner, "SuccessfulDelete", note);
+            cx.api.record(event);
+        }
+        Err(ApiError::Lost | ApiError::NotFound(_)) => (),
+        Err(error) => {
+            let note = format!("Error deleting: {error}");
+            let event = Event::warning(source, owner, "FailedDelete", note);
+            cx.api.record(event);
+        }
+    }
+    answer
+}
+
+/// Whether the namespace of an object is being terminated: nothing can be made in it, and nobody needs to hear of it.
+pub fn is_ending(cache: &Tables, object: &Object) -> bool {
+    let name = Name::new("", Arc::clone(&object.meta().name.namespace));
+    let key = Key {
+        kind: Kind::Other("Namespace".into()),
+        name,
+    };
+    cache
+        .plain(&key)
+        .is_some_and(|namespace| namespace.meta.is_terminating())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slow_start_finishes_the_failing_batch_and_begins_no_other() {
+        // (wanted, room, how many were asked for, how many were made)
+        for (wanted, room, asked, made) in [
+            (0, 0, 0, 0),
+            (10, 0, 1, 0),
+            (10, 1, 3, 1),
+            (10, 2, 3, 2),
+            (10, 4, 7, 4),
+            (10, 7, 10, 7),
+            (10, 10, 10, 10),
+            (500, 300, 500, 300),
+            (500, 10, 15, 10),
+        ] {
+            let (mut n_asked, mut n_made) = (0, 0);
+            let outcome = slow_start(wanted, || {
+                n_asked += 1;
+                if n_made == room {
+                    return Err(ApiError::Forbidden("full".into()));
+                }
+                n_made += 1;
+                Ok(())
+            });
+            assert_eq!(
+                (n_asked, n_made),
+                (asked, made),
+                "{wanted} with room for {room}"
+            );
+            assert_eq!(outcome.is_ok(), made == wanted);
+        }
+    }
+
+    #[test]
+    fn without_an_answer_nothing_more_is_asked() {
+        let mut n_asked = 0;
+        let outcome = slow_start(100, || {
+            n_asked += 1;
+            match n_asked {
+                5 => Err(ApiError::Lost),
+                _ => Ok(()),
+            }
+        });
+        assert_eq!((n_asked, outcome), (5, Err(ApiError::Lost)));
+    }
+}

@@ -1,0 +1,3 @@
+//! ReplicaSets.
+
+pub mod ranking;

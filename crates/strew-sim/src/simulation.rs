@@ -1,0 +1,525 @@
+//! The loop: instant by instant, every component does what it can, in an order drawn from the seed.
+//!
+//! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when nobody can act any more).
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use strew_api::admission::AdmissionOptions;
+use strew_controllers::object::{Name, Object};
+use strew_controllers::{Controller, Manager, Tables};
+use strew_model::Prng;
+use strew_model::time::{Instant, Span};
+
+use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
+use crate::client::Client;
+use crate::fault::{Component, Crash, Fault, Faults};
+use crate::feed::Feed;
+use crate::kubelet::Kubelets;
+use crate::scheduler::{Blueprint, Replica, Surroundings};
+use crate::server::Server;
+use crate::timing::Timing;
+
+/// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
+pub const START: Instant = Instant::from_secs(1_767_225_600);
+
+/// Steps within one instant, for each object that is there, before the loop is taken for endless.
+const STEPS_PER_OBJECT: u64 = 1_000;
+
+/// Makes controllers: at the start, and again after a crash.
+pub type ControllerMaker = Arc<dyn Fn() -> Vec<Box<dyn Controller>> + Send + Sync>;
+
+/// What a simulation is made of.
+#[derive(Clone)]
+pub struct Settings {
+    /// Everything that is drawn is drawn from it.
+    pub seed: u64,
+    /// What is there at second 0, admitted.
+    pub objects: Vec<Object>,
+    /// The API server's flags and gates.
+    pub options: AdmissionOptions,
+    /// How the scheduler is built.
+    pub scheduler: Blueprint,
+    /// Whether the scheduler's replicas elect a leader; needed only where there may be two.
+    pub elects: bool,
+    /// Makes the controllers.
+    pub controllers: ControllerMaker,
+    /// How long things take.
+    pub timing: Timing,
+    /// Groups of nodes; those that are there at second 0 are among the objects.
+    pub groups: Vec<NodeGroup>,
+    /// How groups grow and shrink; `None`: they do not.
+    pub autoscaler: Option<AutoscalerSettings>,
+}
+
+/// The loop made no end of one instant.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the components never come to rest: {steps} steps at {after} after the start")]
+pub struct Stuck {
+    /// How many steps were made.
+    pub steps: u64,
+    /// When.
+    pub after: Span,
+}
+
+/// A component, alive or dead.
+struct Slot<T> {
+    alive: Option<T>,
+    /// When it is started anew.
+    restart: Option<Instant>,
+    /// How many more requests it lives to send, and how long it is dead then.
+    doomed: Option<(u32, Span)>,
+}
+
+impl<T> Slot<T> {
+    fn new(component: T) -> Self {
+        Self {
+            alive: Some(component),
+            restart: None,
+            doomed: None,
+        }
+    }
+
+    fn die(&mut self, restart: Instant) {
+        self.alive = None;
+        self.doomed = None;
+        self.restart = Some(restart);
+    }
+
+    /// Dies if it has sent its last request.
+    fn meet_doom(&mut self, now: Instant) {
+        if let Some((0, down)) = self.doomed {
+            self.die(now + down);
+        }
+    }
+}
+
+struct Controllers {
+    manager: Manager,
+    feed: Feed,
+}
+
+/// A cluster, and its life so far.
+pub struct Simulation {
+    now: Instant,
+    start: Instant,
+    pub(crate) server: Server,
+    pub(crate) kubelets: Kubelets,
+    kubelet_feed: Feed,
+    controllers: Slot<Controllers>,
+    make_controllers: ControllerMaker,
+    schedulers: Vec<Slot<Replica>>,
+    blueprint: Blueprint,
+    elects: bool,
+    n_replicas: u64,
+    autoscaler: Option<Autoscaler>,
+    utilisation: BTreeMap<Name, u32>,
+    faults: Faults,
+    pub(crate) dice: Dice,
+    n_steps: u64,
+}
+
+/// Dice for each who draws, so that one's draws do not change another's.
+pub(crate) struct Dice {
+    /// Who acts next.
+    order: Prng,
+    controllers: Prng,
+    pub(crate) kubelets: Prng,
+    autoscaler: Prng,
+    /// What faults hit.
+    faults: Prng,
+}
+
+/// Components that take turns beside the schedulers.
+const N_OTHERS: usize = 3;
+
+impl Simulation {
+    /// A cluster at second 0; nobody has acted.
+    pub fn new(settings: Settings) -> Self {
+        let mut seeds = Prng::new(settings.seed);
+        let mut dice = || Prng::new(seeds.next_u64());
+        let newest = Server::newest_moment(&settings.objects);
+        let start = START.max(newest);
+        let mut server = Server::new(settings.options, dice());
+        for object in settings.objects {
+            server.preload(start, object);
+        }
+        let mut dice = Dice {
+            order: dice(),
+            controllers: dice(),
+            kubelets: dice(),
+            autoscaler: dice(),
+            faults: dice(),
+        };
+        let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
+        let boot = settings.timing.node_boot;
+        let autoscaler = settings.autoscaler.map(|autoscaler| {
+            let blueprint = settings.scheduler.clone();
+            let dice = &mut dice.autoscaler;
+            Autoscaler::new(
+                autoscaler,
+                settings.groups,
+                boot,
+                blueprint,
+                &server,
+                start,
+                dice,
+            )
+        });
+        let mut simulation = Self {
+            now: start,
+            start,
+            kubelets: Kubelets::new(settings.timing),
+            kubelet_feed: Feed::new(&server),
+            controllers: Slot::new(Controllers {
+                manager,
+                feed: Feed::new(&server),
+            }),
+            make_controllers: settings.controllers,
+            schedulers: Vec::new(),
+            blueprint: settings.scheduler,
+            elects: settings.elects,
+            n_replicas: 0,
+            autoscaler,
+            utilisation: BTreeMap::new(),
+            faults: Faults::default(),
+            dice,
+            server,
+            n_steps: 0,
+        };
+        let replica = simulation.replica();
+        simulation.schedulers.push(Slot::new(replica));
+        simulation
+    }
+
+    /// A new replica; none ever had its name.
+    fn replica(&mut self) -> Replica {
+        let hostname = format!("scheduler-{}", self.n_replicas);
+        self.n_replicas += 1;
+        Replica::new(
+            &self.blueprint,
+            hostname,
+            self.elects,
+            &self.server,
+            self.now,
+        )
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The time since the start.
+    pub fn elapsed(&self) -> Span {
+        self.now.since(self.start)
+    }
+
+    /// The API server.
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The scheduler's replicas that are alive.
+    pub fn schedulers(&self) -> impl Iterator<Item = &Replica> {
+        self.schedulers
+            .iter()
+            .filter_map(|slot| slot.alive.as_ref())
+    }
+
+    /// How many steps were made.
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    /// Lives on until so long after the start; `watch` is called after every instant, when everybody has come to rest.
+    ///
+    /// # Errors
+    /// If some instant does not end.
+    pub fn run_until(
+        &mut self,
+        until: Span,
+        watch: &mut dyn FnMut(&mut Self) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>, Stuck> {
+        let end = self.start + until;
+        loop {
+            self.drain()?;
+            if watch(self).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+            match self.next_wake() {
+                Some(wake) if wake <= end => self.now = wake.max(self.now),
+                _ => break,
+            }
+        }
+        self.now = self.now.max(end);
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Everybody does what they can at this instant.
+    ///
+    /// # Errors
+    /// If that does not end.
+    pub fn drain(&mut self) -> Result<(), Stuck> {
+        self.pass_time();
+        let mut n_steps = 0_u64;
+        while self.step() {
+            n_steps += 1;
+            if n_steps.is_multiple_of(1_000_000) && n_steps > self.steps_max() {
+                return Err(Stuck {
+                    steps: n_steps,
+                    after: self.elapsed(),
+                });
+            }
+        }
+        self.n_steps += n_steps;
+        Ok(())
+    }
+
+    fn steps_max(&self) -> u64 {
+        let n_objects = self.server.tables().all().len() as u64;
+        (n_objects + 1).saturating_mul(STEPS_PER_OBJECT)
+    }
+
+    /// One component does one thing. Whether any had something to do.
+    fn step(&mut self) -> bool {
+        let n_components = N_OTHERS + self.schedulers.len();
+        let first = self.dice.order.index(n_components);
+        let acted = (0..n_components).any(|i| self.act((first + i) % n_components));
+        if acted {
+            self.trim();
+        }
+        acted
+    }
+
+    fn act(&mut self, component: usize) -> bool {
+        match component {
+            0 => self.step_kubelets(),
+            1 => self.step_controllers(),
+            2 => self.step_autoscaler(),
+            n => self.step_scheduler(n - N_OTHERS),
+        }
+    }
+
+    fn step_kubelets(&mut self) -> bool {
+        let mut told = false;
+        let (now, dice) = (self.now, &mut self.dice);
+        let nothing = Tables::default();
+        // Kubelets know their own pods: no fault befalls what they are told.
+        while let Some(change) =
+            self.kubelet_feed
+                .next(now, &self.server, &nothing, None, &mut dice.faults)
+        {
+            told = true;
+            let server = &mut self.server;
+            self.kubelets
+                .observe(now, &change, server, &mut dice.kubelets);
+        }
+        self.kubelets
+            .step(now, &mut self.server, &mut dice.kubelets)
+            || told
+    }
+
+    fn step_controllers(&mut self) -> bool {
+        let (now, dice) = (self.now, &mut self.dice);
+        let Some(Controllers { manager, feed }) = &mut self.controllers.alive else {
+            return false;
+        };
+        let mut told = false;
+        while let Some(change) = feed.next(
+            now,
+            &self.server,
+            manager.cache(),
+            self.faults.watch(),
+            &mut dice.faults,
+        ) {
+            told = true;
+            match change.object {
+                Some(object) => manager.set(now, object),
+                None => manager.gone(now, &change.key),
+            }
+        }
+        if !manager.is_ready(now) {
+            return told;
+        }
+        let doomed = self.controllers.doomed.as_mut();
+        let mut client = Client {
+            now,
+            server: &mut self.server,
+            kubelets: &self.kubelets,
+            utilisation: &self.utilisation,
+            fault: self.faults.write(),
+            dice: &mut dice.faults,
+            writes_left: doomed.map(|(writes_left, _)| writes_left),
+        };
+        manager.step(now, &mut client, &mut dice.controllers);
+        self.controllers.meet_doom(now);
+        true
+    }
+
+    fn step_autoscaler(&mut self) -> bool {
+        let dice = &mut self.dice.autoscaler;
+        let autoscaler = self.autoscaler.as_mut();
+        autoscaler.is_some_and(|autoscaler| autoscaler.step(self.now, &mut self.server, dice))
+    }
+
+    fn step_scheduler(&mut self, index: usize) -> bool {
+        let Some(slot) = self.schedulers.get_mut(index) else {
+            return false;
+        };
+        let Some(replica) = &mut slot.alive else {
+            return false;
+        };
+        let mut around = Surroundings {
+            now: self.now,
+            server: &mut self.server,
+            watch_fault: self.faults.watch(),
+            bind_fault: self.faults.bind(),
+            conflict_ppm: self.faults.write().map_or(0, |fault| fault.conflict_ppm),
+            dice: &mut self.dice.faults,
+            writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
+        };
+        let acted = replica.step(&mut around);
+        slot.meet_doom(self.now);
+        acted
+    }
+
+    fn trim(&mut self) {
+        let schedulers = self.schedulers().map(Replica::cursor);
+        let controllers = self.controllers.alive.iter().map(|c| c.feed.cursor());
+        let autoscaler = self.autoscaler.iter().map(Autoscaler::cursor);
+        let others = controllers.chain(autoscaler);
+        let seen = schedulers
+            .chain(others)
+            .chain([self.kubelet_feed.cursor()])
+            .min();
+        self.server.trim_log(seen.unwrap_or(0));
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let schedulers = self.schedulers.iter().flat_map(|slot| {
+            let own = slot
+                .alive
+                .as_ref()
+                .and_then(|replica| replica.next_wake(self.now));
+            [own, slot.restart]
+        });
+        let controllers = self.controllers.alive.as_ref();
+        let others = [
+            self.kubelets.next_wake(),
+            self.kubelet_feed.next_wake(),
+            controllers.and_then(|c| c.manager.next_wake()),
+            controllers.and_then(|c| c.feed.next_wake()),
+            self.controllers.restart,
+            self.autoscaler.as_ref().and_then(Autoscaler::next_wake),
+            self.faults.next_wake(),
+        ];
+        schedulers.chain(others).flatten().min()
+    }
+}
+
+// === faults ===
+
+impl Simulation {
+    /// Faults end, and what is to be started anew is.
+    fn pass_time(&mut self) {
+        let now = self.now;
+        if self.faults.pass_time(now) && !self.faults.has_second_scheduler() {
+            self.schedulers.truncate(1);
+        }
+        for index in 0..self.schedulers.len() {
+            if self.schedulers[index].restart.is_some_and(|at| at <= now) {
+                self.schedulers[index] = Slot::new(self.replica());
+            }
+        }
+        if self.controllers.restart.is_some_and(|at| at <= now) {
+            self.restart_controllers();
+        }
+    }
+
+    fn restart_controllers(&mut self) {
+        let dice = &mut self.dice.controllers;
+        let manager = Manager::new((self.make_controllers)(), self.now, dice);
+        let feed = Feed::new(&self.server);
+        self.controllers = Slot::new(Controllers { manager, feed });
+    }
+
+    /// A component dies.
+    pub fn crash(&mut self, crash: Crash) {
+        let Crash {
+            component,
+            after_writes,
+            down,
+        } = crash;
+        let restart = self.now + down;
+        let doom = (after_writes > 0).then_some((after_writes, down));
+        match component {
+            Component::Scheduler => {
+                for slot in &mut self.schedulers {
+                    match doom {
+                        Some(_) => slot.doomed = doom,
+                        None => slot.die(restart),
+                    }
+                }
+            }
+            Component::Controllers => match doom {
+                Some(_) => self.controllers.doomed = doom,
+                None => self.controllers.die(restart),
+            },
+        }
+    }
+
+    /// Something goes wrong for a while.
+    pub fn fault(&mut self, fault: Fault, lasts: Span) {
+        self.faults.begin(fault, self.now + lasts);
+        if fault == Fault::SecondScheduler && self.schedulers.len() == 1 {
+            let second = self.replica();
+            self.schedulers.push(Slot::new(second));
+        }
+    }
+
+    /// The schedulers' clocks jump ahead.
+    pub fn jump_clock(&mut self, by: Span) {
+        for replica in self
+            .schedulers
+            .iter_mut()
+            .filter_map(|slot| slot.alive.as_mut())
+        {
+            replica.ahead = Span(replica.ahead.0.saturating_add(by.0));
+        }
+    }
+
+    /// All faults are over, and everybody is alive.
+    pub fn calm(&mut self) {
+        self.faults.end();
+        self.schedulers.truncate(1);
+        for slot in &mut self.schedulers {
+            slot.doomed = None;
+            slot.restart = slot.restart.map(|_| self.now);
+        }
+        self.controllers.doomed = None;
+        self.controllers.restart = self.controllers.restart.map(|_| self.now);
+    }
+
+    /// All components are started anew with other flags.
+    pub fn restart_with(
+        &mut self,
+        options: AdmissionOptions,
+        scheduler: Blueprint,
+        controllers: ControllerMaker,
+    ) {
+        self.server.set_options(options);
+        self.blueprint = scheduler;
+        self.make_controllers = controllers;
+        for index in 0..self.schedulers.len() {
+            self.schedulers[index] = Slot::new(self.replica());
+        }
+        self.restart_controllers();
+    }
+
+    /// From now on the pods of an autoscaler's target report this utilisation, in percent of what they request.
+    pub fn set_utilisation(&mut self, autoscaler: Name, percent: u32) {
+        self.utilisation.insert(autoscaler, percent);
+    }
+}
