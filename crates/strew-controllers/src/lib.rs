@@ -23,6 +23,7 @@ pub mod object;
 pub mod pod_control;
 pub mod pod_gc;
 pub mod queue;
+pub mod quota;
 pub mod replica_set;
 pub mod selection;
 #[cfg(test)]
