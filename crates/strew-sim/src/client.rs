@@ -81,6 +81,10 @@ impl Api for Client<'_> {
         self.kubelets.heartbeat(node, self.now)
     }
 
+    fn silent_nodes(&self) -> Option<Vec<Arc<str>>> {
+        Some(self.kubelets.silent().cloned().collect())
+    }
+
     fn record(&mut self, event: Event) {
         let Event {
             regarding,

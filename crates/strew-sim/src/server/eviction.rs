@@ -1,5 +1,6 @@
 //! The eviction subresource. Source: spec/controllers §8.2.
 
+use strew_controllers::disruption::eviction::{self, Eviction};
 use strew_controllers::object::pod::DISRUPTION_TARGET;
 use strew_controllers::object::{Key, Object, Pod, Truth};
 use strew_controllers::{ApiError, DeleteOptions};
@@ -23,9 +24,21 @@ impl Server {
             return Err(ApiError::NotFound(key.clone()));
         };
         let mut pod = (**pod).clone();
-        let (reason, message) = ("EvictionByEvictionAPI", "Eviction API: evicting");
-        pod.status
-            .set_condition(DISRUPTION_TARGET, Truth::True, reason, message, now);
+        let budgets = eviction::budgets_of(&pod, &self.tables);
+        match eviction::decide(&pod, &budgets, now) {
+            Eviction::Delete => {}
+            Eviction::Use(budget) => {
+                self.update(Part::Status, Object::Budget(budget))?;
+            }
+            Eviction::Refuse(error) => return Err(error),
+        }
+        pod.status.set_condition(
+            DISRUPTION_TARGET,
+            Truth::True,
+            eviction::REASON,
+            eviction::MESSAGE,
+            now,
+        );
         self.update(Part::Status, Object::from(pod))?;
         self.delete(now, key, options)
     }
