@@ -40,7 +40,10 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodTemplateSpec, ReplicationControll
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::field::FieldPath;
+pub use daemon_set::{DaemonFit, DaemonTemplate, daemon_pod_node};
+pub use eligibility::NodeView;
 pub use names::NameSource;
+pub use stateful_set::set_stateful_identity;
 pub use template::template_hash;
 
 use owners::Owners;
