@@ -5,20 +5,26 @@
 //! no clock or dice but those that it is handed. A sync is one atomic step, and what a write is answered decides what
 //! follows in it: so the verbs of these machines are observe and sync, where the scheduler's are handle and poll.
 //!
-//! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together).
+//! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
+//! [`expectations`] (what was ordered and not yet seen).
 //!
 //! Source: spec/controllers; Kubernetes v1.36.3.
 
 pub mod api;
 pub mod controller;
+pub mod expectations;
 pub mod manager;
 pub mod object;
 pub mod queue;
 pub mod selection;
 pub mod tables;
+#[cfg(test)]
+#[allow(dead_code, reason = "the tests of each controller use a part of it")]
+mod testing;
 
 pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};
 pub use controller::{Change, Context, Controller};
+pub use expectations::{Expectations, OwnWrites};
 pub use manager::Manager;
 pub use queue::Queue;
 pub use selection::Selection;

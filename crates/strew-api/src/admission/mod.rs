@@ -11,6 +11,7 @@ pub mod binding;
 pub mod defaults;
 pub mod disabled_fields;
 pub mod match_label_keys;
+pub mod object;
 pub mod priority;
 pub mod tolerations;
 
@@ -22,6 +23,7 @@ use crate::field::FieldError;
 use crate::validation::{self, Validate};
 pub use binding::bind_labels;
 pub use defaults::SetDefaults;
+pub use object::admit_object;
 pub use priority::PriorityClasses;
 
 /// What admission needs to know beside the object.

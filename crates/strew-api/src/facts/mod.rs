@@ -5,24 +5,26 @@
 
 mod amounts;
 mod budget;
+mod input;
 mod node;
 mod pod;
 mod selectors;
 
 use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use std::collections::BTreeMap;
-use strew_cluster::Cluster;
-use strew_model::{Interner, Labels, Symbol, well_known};
+use strew_cluster::{Cluster, OwnerKind, OwnerRef};
+use strew_model::{Interner, Labels, Selector, Symbol, well_known};
 
 use crate::field::FieldError;
 use crate::read::KubeObject;
 
 pub use amounts::resources;
 pub use budget::{budget, set_budget};
+pub use input::{gone, inputs};
 pub use node::node;
 pub(crate) use node::taints;
-pub use pod::{owner_ref, pod};
+pub use pod::{owner_kind, owner_ref, pod, template_spec};
 pub(crate) use pod::{required_node_affinity, tolerations};
 pub(crate) use selectors::node_selector_term;
 pub use selectors::{BadSelector, selector, spread_constraint};
@@ -42,75 +44,67 @@ pub fn apply(object: &KubeObject, cluster: &mut Cluster) -> Result<(), Vec<Field
                 cluster.set_pod(fact);
             }
         }
-        KubeObject::Service(service) => set_service(service, cluster),
-        KubeObject::Namespace(namespace) => {
-            let name = text(cluster, namespace.metadata.name.as_deref());
-            let labels = labels(namespace.metadata.labels.as_ref(), &mut cluster.names);
+        KubeObject::Service(wire) => {
+            let (namespace, name, selector) = service(wire, &mut cluster.names);
+            cluster.set_service(namespace, name, selector);
+        }
+        KubeObject::Namespace(wire) => {
+            let (name, labels) = labelled(&wire.metadata, &mut cluster.names);
             cluster.set_namespace(name, Some(labels));
         }
-        KubeObject::ReplicationController(_)
-        | KubeObject::ReplicaSet(_)
-        | KubeObject::StatefulSet(_) => {
-            set_controller(object, cluster);
+        object => {
+            if let Some((namespace, owner, selector)) = controller(object, &mut cluster.names) {
+                cluster.set_controller(namespace, owner, selector);
+            }
         }
-        _ => {}
     }
     Ok(())
 }
 
-fn set_service(service: &core::Service, cluster: &mut Cluster) {
-    let (namespace, name) = namespaced(cluster, &service.metadata);
-    let pairs = service.spec.as_ref().and_then(|s| s.selector.as_ref());
-    let selector = pairs.map(|pairs| labels(Some(pairs), &mut cluster.names));
-    cluster.set_service(namespace, name, selector);
+/// A Service: its namespace, name and selector.
+fn service(wire: &core::Service, names: &mut Interner) -> (Symbol, Symbol, Option<Labels>) {
+    let (namespace, name) = namespaced(&wire.metadata, names);
+    let pairs = wire.spec.as_ref().and_then(|s| s.selector.as_ref());
+    let selector = pairs.map(|pairs| labels(Some(pairs), names));
+    (namespace, name, selector)
 }
 
-fn set_controller(object: &KubeObject, cluster: &mut Cluster) {
-    use strew_cluster::OwnerKind;
-    use strew_model::Selector;
+/// A controller whose selector is looked at: its namespace, which one it is, and the selector; `None` if the object is
+/// another kind.
+fn controller(
+    object: &KubeObject,
+    names: &mut Interner,
+) -> Option<(Symbol, OwnerRef, Option<Selector>)> {
+    let of_wire = |wire: Option<&LabelSelector>, names: &mut Interner| match wire {
+        Some(wire) => selector(Some(wire), names),
+        None => Ok(Selector::Nothing),
+    };
     let (kind, metadata, found) = match object {
         KubeObject::ReplicationController(rc) => {
             let pairs = rc.spec.as_ref().and_then(|s| s.selector.as_ref());
-            let labels = labels(pairs, &mut cluster.names);
-            (
-                OwnerKind::ReplicationController,
-                &rc.metadata,
-                Ok(Selector::of_labels(labels.iter())),
-            )
+            let labels = labels(pairs, names);
+            let selector = Selector::of_labels(labels.iter());
+            (OwnerKind::ReplicationController, &rc.metadata, Ok(selector))
         }
-        KubeObject::ReplicaSet(rs) => {
-            let found = rs
-                .spec
-                .as_ref()
-                .map(|s| selector(Some(&s.selector), &mut cluster.names));
-            (
-                OwnerKind::ReplicaSet,
-                &rs.metadata,
-                found.unwrap_or(Ok(Selector::Nothing)),
-            )
+        KubeObject::ReplicaSet(set) => {
+            let found = of_wire(set.spec.as_ref().map(|s| &s.selector), names);
+            (OwnerKind::ReplicaSet, &set.metadata, found)
         }
         KubeObject::StatefulSet(set) => {
-            let found = set
-                .spec
-                .as_ref()
-                .map(|s| selector(Some(&s.selector), &mut cluster.names));
-            (
-                OwnerKind::StatefulSet,
-                &set.metadata,
-                found.unwrap_or(Ok(Selector::Nothing)),
-            )
+            let found = of_wire(set.spec.as_ref().map(|s| &s.selector), names);
+            (OwnerKind::StatefulSet, &set.metadata, found)
         }
-        _ => return,
+        _ => return None,
     };
-    let (namespace, name) = namespaced(cluster, metadata);
-    let owner = strew_cluster::OwnerRef { kind, name };
+    let (namespace, name) = namespaced(metadata, names);
     // A selector that does not parse adds nothing to what is deduced (spec/scheduler §1.5).
-    cluster.set_controller(namespace, owner, found.ok());
+    Some((namespace, OwnerRef { kind, name }, found.ok()))
 }
 
-fn namespaced(cluster: &mut Cluster, metadata: &ObjectMeta) -> (Symbol, Symbol) {
-    let namespace = namespace(metadata, &mut cluster.names);
-    (namespace, text(cluster, metadata.name.as_deref()))
+fn namespaced(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Symbol) {
+    let namespace = namespace(metadata, names);
+    let name = names.intern(metadata.name.as_deref().unwrap_or_default());
+    (namespace, name)
 }
 
 fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
@@ -120,8 +114,10 @@ fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
     }
 }
 
-fn text(cluster: &mut Cluster, text: Option<&str>) -> Symbol {
-    cluster.names.intern(text.unwrap_or_default())
+/// The name and the labels of an object that is in no namespace.
+fn labelled(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Labels) {
+    let name = names.intern(metadata.name.as_deref().unwrap_or_default());
+    (name, labels(metadata.labels.as_ref(), names))
 }
 
 /// Labels, interned.

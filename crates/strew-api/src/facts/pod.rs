@@ -67,18 +67,37 @@ fn history(pod: &core::Pod, names: &mut Interner) -> PodHistory {
     }
 }
 
-/// The controller of an object.
-pub fn owner_ref(metadata: &ObjectMeta, names: &mut Interner) -> Option<OwnerRef> {
-    let mut references = metadata.owner_references.iter().flatten();
-    let controller = references.find(|r| r.controller == Some(true))?;
-    let kind = match (controller.api_version.as_str(), controller.kind.as_str()) {
+/// What the pods of a template ask for: all that a [`PodFact`] says of them before anything has become of them.
+///
+/// # Errors
+/// Each quantity that no decision could be made from.
+pub fn template_spec(
+    spec: &core::PodSpec,
+    names: &mut Interner,
+) -> Result<PodSpec, Vec<FieldError>> {
+    let pod = core::Pod {
+        spec: Some(spec.clone()),
+        ..core::Pod::default()
+    };
+    pod_spec(&pod, names)
+}
+
+/// The kind of a controller, as deducing a selector tells them apart.
+pub fn owner_kind(api_version: &str, kind: &str) -> OwnerKind {
+    match (api_version, kind) {
         ("v1", "ReplicationController") => OwnerKind::ReplicationController,
         ("apps/v1", "ReplicaSet") => OwnerKind::ReplicaSet,
         ("apps/v1", "StatefulSet") => OwnerKind::StatefulSet,
         _ => OwnerKind::Other,
-    };
+    }
+}
+
+/// The controller of an object.
+pub fn owner_ref(metadata: &ObjectMeta, names: &mut Interner) -> Option<OwnerRef> {
+    let mut references = metadata.owner_references.iter().flatten();
+    let controller = references.find(|r| r.controller == Some(true))?;
     Some(OwnerRef {
-        kind,
+        kind: owner_kind(&controller.api_version, &controller.kind),
         name: names.intern(&controller.name),
     })
 }

@@ -42,7 +42,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::field::FieldPath;
 pub use daemon_set::{DaemonFit, DaemonTemplate, daemon_pod_node};
 pub use eligibility::NodeView;
-pub use names::NameSource;
+pub use names::{NameSource, SUFFIX_ALPHABET};
 pub use stateful_set::set_stateful_identity;
 pub use template::template_hash;
 

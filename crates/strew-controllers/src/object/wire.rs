@@ -77,29 +77,35 @@ impl Object {
         }
     }
 
+    /// The object as the wire's type; `None` for kinds that nobody writes into files.
+    pub fn to_kube(&self) -> Option<KubeObject> {
+        Some(match self {
+            Self::Pod(pod) => pod.to_wire().into(),
+            Self::Node(object) => to_wire!(object, core::v1::Node).into(),
+            Self::Deployment(object) => to_wire!(object, apps::v1::Deployment).into(),
+            Self::ReplicaSet(object) => to_wire!(object, apps::v1::ReplicaSet).into(),
+            Self::ReplicationController(object) => {
+                to_wire!(object, core::v1::ReplicationController).into()
+            }
+            Self::StatefulSet(object) => to_wire!(object, apps::v1::StatefulSet).into(),
+            Self::DaemonSet(object) => to_wire!(object, apps::v1::DaemonSet).into(),
+            Self::Job(object) => to_wire!(object, batch::v1::Job).into(),
+            Self::CronJob(object) => batch::v1::CronJob {
+                metadata: object.meta.to_wire(),
+                spec: (*object.spec).clone(),
+                status: Some(object.status.clone()),
+            }
+            .into(),
+            Self::Budget(object) => to_wire!(object, policy::v1::PodDisruptionBudget).into(),
+            Self::Plain(object) => object.object.clone(),
+            Self::ControllerRevision(_) | Self::Autoscaler(_) => return None,
+        })
+    }
+
     /// The object as JSON of the wire, with `apiVersion` and `kind`.
     pub fn to_json(&self) -> Value {
         let json = |value: serde_json::Result<Value>| value.unwrap_or_default();
         match self {
-            Self::Pod(pod) => json(serde_json::to_value(pod.to_wire())),
-            Self::Node(object) => json(serde_json::to_value(to_wire!(object, core::v1::Node))),
-            Self::Deployment(object) => {
-                json(serde_json::to_value(to_wire!(object, apps::v1::Deployment)))
-            }
-            Self::ReplicaSet(object) => {
-                json(serde_json::to_value(to_wire!(object, apps::v1::ReplicaSet)))
-            }
-            Self::ReplicationController(object) => json(serde_json::to_value(to_wire!(
-                object,
-                core::v1::ReplicationController
-            ))),
-            Self::StatefulSet(object) => json(serde_json::to_value(to_wire!(
-                object,
-                apps::v1::StatefulSet
-            ))),
-            Self::DaemonSet(object) => {
-                json(serde_json::to_value(to_wire!(object, apps::v1::DaemonSet)))
-            }
             Self::ControllerRevision(object) => {
                 json(serde_json::to_value(apps::v1::ControllerRevision {
                     metadata: object.meta.to_wire(),
@@ -107,12 +113,6 @@ impl Object {
                     revision: object.spec.revision,
                 }))
             }
-            Self::Job(object) => json(serde_json::to_value(to_wire!(object, batch::v1::Job))),
-            Self::CronJob(object) => json(serde_json::to_value(batch::v1::CronJob {
-                metadata: object.meta.to_wire(),
-                spec: (*object.spec).clone(),
-                status: Some(object.status.clone()),
-            })),
             Self::Autoscaler(object) => json(serde_json::to_value(
                 autoscaling::v2::HorizontalPodAutoscaler {
                     metadata: object.meta.to_wire(),
@@ -120,11 +120,11 @@ impl Object {
                     status: Some(object.status.clone()),
                 },
             )),
-            Self::Budget(object) => json(serde_json::to_value(to_wire!(
-                object,
-                policy::v1::PodDisruptionBudget
-            ))),
             Self::Plain(object) => object.to_json(),
+            object => object
+                .to_kube()
+                .map(|kube| kube.to_json())
+                .unwrap_or_default(),
         }
     }
 

@@ -12,8 +12,8 @@ use strew_api::workloads::NameSource;
 use strew_model::Interner;
 
 use super::Loader;
-use super::admit::admit;
 use super::expand::expandable;
+use strew_api::admission::admit_object;
 
 impl Loader<'_> {
     /// Looks at every object again, those that cannot be used included, with all that is asked of an object at any
@@ -87,7 +87,7 @@ impl Judge<'_> {
     fn admission(&mut self, located: &Located) -> Vec<FieldError> {
         match located.from_dump {
             true => Vec::new(),
-            false => admit(located.object.clone(), self.context, &mut self.names)
+            false => admit_object(located.object.clone(), self.context, &mut self.names)
                 .err()
                 .unwrap_or_default(),
         }

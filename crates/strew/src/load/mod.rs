@@ -1,6 +1,5 @@
 //! Files into objects as an API server would hold them, and the pods that their workloads miss.
 
-mod admit;
 mod expand;
 mod judge;
 mod skipped;
@@ -8,7 +7,7 @@ mod skipped;
 use std::collections::{BTreeMap, HashMap};
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses};
+use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
 use strew_api::config::is_configuration;
 use strew_api::field::{FieldError, FieldPath};
 use strew_api::read::{self, Diagnostic, KubeObject, Locator, Origin, Severity, Sources};
@@ -17,7 +16,6 @@ use strew_api::workloads::NameSource;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::workload::Workloads;
-use admit::admit;
 use expand::expandable;
 
 /// Everything of the files, admitted, and what was made of it.
@@ -145,7 +143,7 @@ impl Loader<'_> {
         let admitted = match from_dump {
             // It has been through admission.
             true => Ok((object, Vec::new())),
-            false => admit(object, context, names),
+            false => admit_object(object, context, names),
         };
         let (object, warnings) = match admitted {
             Ok(admitted) => admitted,

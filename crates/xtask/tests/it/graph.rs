@@ -28,6 +28,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Objects of the wire, and how the API server admits them.
     ("strew-controllers", &["strew-model", "strew-api"]),
+    // The world in virtual time: the scheduler's machine, its facts, and the store that controllers write to.
+    (
+        "strew-sim",
+        &[
+            "strew-model",
+            "strew-cluster",
+            "strew-scheduler",
+            "strew-api",
+            "strew-controllers",
+        ],
+    ),
     ("strew", EVERY_LIBRARY),
     ("xtask", EVERY_LIBRARY),
 ];
@@ -39,6 +50,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-scheduler",
     "strew-api",
     "strew-controllers",
+    "strew-sim",
 ];
 
 /// What the deciding crates may use from the registry.

@@ -1,17 +1,22 @@
-//! What the API server makes of what somebody creates.
+//! Objects of any kind, as the API server takes them in.
 
 use k8s_openapi::api::core::v1::Pod;
-use strew_api::admission::{self, AdmissionContext, Admitted, SetDefaults};
-use strew_api::field::FieldError;
-use strew_api::read::KubeObject;
-use strew_api::validation::Validate;
-use strew_api::workloads::NameSource;
+
+use super::{AdmissionContext, Admitted, SetDefaults, admit, admit_pod};
+use crate::field::FieldError;
+use crate::read::KubeObject;
+use crate::validation::Validate;
+use crate::workloads::NameSource;
 
 /// An object, and the API server's warnings.
-pub(super) type AdmittedObject = (KubeObject, Vec<String>);
+pub type AdmittedObject = (KubeObject, Vec<String>);
 
-/// What the API server makes of an object that somebody creates.
-pub(super) fn admit(
+/// What the API server makes of an object that somebody creates; `names` gives a name to a pod that has only the
+/// beginning of one.
+///
+/// # Errors
+/// All that is wrong, in the API server's order.
+pub fn admit_object(
     object: KubeObject,
     context: &AdmissionContext<'_>,
     names: &mut NameSource,
@@ -20,13 +25,13 @@ pub(super) fn admit(
     where
         KubeObject: From<T>,
     {
-        let Admitted { object, warnings } = admission::admit(object)?;
+        let Admitted { object, warnings } = admit(object)?;
         Ok((object.into(), warnings))
     }
     match object {
         KubeObject::Pod(mut pod) => {
             name_pod(&mut pod, names);
-            let Admitted { object, warnings } = admission::admit_pod(*pod, context)?;
+            let Admitted { object, warnings } = admit_pod(*pod, context)?;
             Ok((object.into(), warnings))
         }
         KubeObject::Node(object) => plain(*object),

@@ -1,0 +1,89 @@
+//! Objects into a scheduler's inputs.
+
+use strew_model::Interner;
+use strew_scheduler::machine::Input;
+
+use super::{budget, controller, labelled, namespaced, node, pod, service};
+use crate::read::KubeObject;
+
+/// What a scheduler is told when an object is there, and like this. Kinds that no decision looks at tell nothing; nor
+/// does what no decision could be made from.
+pub fn inputs(object: &KubeObject, names: &mut Interner) -> Vec<Input> {
+    let input = match object {
+        KubeObject::Node(wire) => node(wire, names).ok().map(Input::NodeSet),
+        KubeObject::Pod(wire) => match pod(wire, names) {
+            Ok(Some(fact)) => Some(Input::PodSet {
+                fact: Box::new(fact),
+                condition: None,
+            }),
+            Ok(None) => wire
+                .metadata
+                .uid
+                .as_deref()
+                .map(|uid| Input::PodGone(uid.into())),
+            Err(_) => None,
+        },
+        KubeObject::Service(wire) => {
+            let (namespace, name, selector) = service(wire, names);
+            Some(Input::ServiceSet {
+                namespace,
+                name,
+                selector,
+            })
+        }
+        KubeObject::Namespace(wire) => {
+            let (name, labels) = labelled(&wire.metadata, names);
+            let labels = Some(labels);
+            Some(Input::NamespaceSet { name, labels })
+        }
+        KubeObject::PodDisruptionBudget(wire) => {
+            let (namespace, name) = namespaced(&wire.metadata, names);
+            let budget = budget(wire, names);
+            Some(Input::BudgetSet {
+                namespace,
+                name,
+                budget,
+            })
+        }
+        object => {
+            controller(object, names).map(|(namespace, owner, selector)| Input::ControllerSet {
+                namespace,
+                owner,
+                selector,
+            })
+        }
+    };
+    input.into_iter().collect()
+}
+
+/// What a scheduler is told when an object is gone.
+pub fn gone(object: &KubeObject, names: &mut Interner) -> Option<Input> {
+    let input = inputs(object, names).pop()?;
+    Some(match input {
+        Input::NodeSet(fact) => Input::NodeGone(fact.name),
+        Input::PodSet { fact, .. } => Input::PodGone(fact.uid),
+        Input::ServiceSet {
+            namespace, name, ..
+        } => Input::ServiceSet {
+            namespace,
+            name,
+            selector: None,
+        },
+        Input::NamespaceSet { name, .. } => Input::NamespaceSet { name, labels: None },
+        Input::BudgetSet {
+            namespace, name, ..
+        } => Input::BudgetSet {
+            namespace,
+            name,
+            budget: None,
+        },
+        Input::ControllerSet {
+            namespace, owner, ..
+        } => Input::ControllerSet {
+            namespace,
+            owner,
+            selector: None,
+        },
+        other => other,
+    })
+}

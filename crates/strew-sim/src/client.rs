@@ -1,0 +1,109 @@
+//! The API server as one component reaches it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use strew_controllers::object::{Key, Name, Object};
+use strew_controllers::{Api, ApiError, DeleteOptions, Event};
+use strew_model::Prng;
+use strew_model::time::Instant;
+
+use crate::kubelet::Kubelets;
+use crate::server::{Part, Recorded, Server};
+
+/// What befalls writes for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WriteFault {
+    /// Of a million writes so many are refused as stale.
+    pub conflict_ppm: u32,
+}
+
+/// One component's connection; every write goes through [`Client::allows`].
+pub(crate) struct Client<'a> {
+    pub(crate) now: Instant,
+    pub(crate) server: &'a mut Server,
+    pub(crate) kubelets: &'a Kubelets,
+    pub(crate) utilisation: &'a BTreeMap<Name, u32>,
+    pub(crate) fault: Option<&'a WriteFault>,
+    pub(crate) dice: &'a mut Prng,
+    /// How many more writes its component lives to send; then it is dead.
+    pub(crate) writes_left: Option<u32>,
+}
+
+impl Client<'_> {
+    /// Whether a write reaches the server.
+    fn allows(&mut self, key: &Key) -> Result<(), ApiError> {
+        if let Some(left) = &mut self.writes_left {
+            if *left == 0 {
+                return Err(ApiError::Lost);
+            }
+            *left -= 1;
+        }
+        let ppm = self.fault.map_or(0, |fault| fault.conflict_ppm);
+        match ppm > 0 && self.dice.chance(u64::from(ppm), 1_000_000) {
+            true => Err(ApiError::stale(key)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether its component has died.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.writes_left == Some(0)
+    }
+}
+
+impl Api for Client<'_> {
+    fn create(&mut self, object: Object) -> Result<Object, ApiError> {
+        self.allows(&object.key())?;
+        self.server.create(self.now, object)
+    }
+
+    fn update(&mut self, object: Object) -> Result<Object, ApiError> {
+        self.allows(&object.key())?;
+        self.server.update(Part::Main, object)
+    }
+
+    fn update_status(&mut self, object: Object) -> Result<Object, ApiError> {
+        self.allows(&object.key())?;
+        self.server.update(Part::Status, object)
+    }
+
+    fn delete(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        self.allows(key)?;
+        self.server.delete(self.now, key, options)
+    }
+
+    fn evict(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        self.allows(key)?;
+        self.server.evict(self.now, key, options)
+    }
+
+    fn get(&self, key: &Key) -> Option<Object> {
+        self.server.tables().find(key)
+    }
+
+    fn heartbeat(&self, node: &str) -> Option<Instant> {
+        self.kubelets.heartbeat(node, self.now)
+    }
+
+    fn record(&mut self, event: Event) {
+        let Event {
+            regarding,
+            uid,
+            is_warning,
+            reason,
+            note,
+            source,
+        } = event;
+        let (at, reason, source) = (self.now, Arc::from(reason), Arc::from(source));
+        self.server.events_mut().push(Recorded {
+            at,
+            regarding,
+            uid,
+            is_warning,
+            reason,
+            note,
+            source,
+        });
+    }
+}

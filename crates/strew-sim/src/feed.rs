@@ -1,0 +1,164 @@
+//! A watch: what one component is told of the store's writes, and when.
+//!
+//! Without faults everything is told in the instant in which it was written. A fault delays what is told, tells it
+//! twice, or cuts the watch: then the component lists everything anew, and finds out what it missed. Of one kind of
+//! objects everything is told in order, as one watch of the real server does.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use strew_controllers::Tables;
+use strew_controllers::object::{Key, Kind};
+use strew_model::Prng;
+use strew_model::time::{Instant, Span};
+
+use crate::server::{Change, Server};
+
+/// What befalls watches for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WatchFault {
+    /// At most so much later; each telling's delay is drawn.
+    pub delay: Span,
+    /// Of a million tellings so many come twice.
+    pub repeat_ppm: u32,
+    /// Of a million tellings so many cut the watch.
+    pub cut_ppm: u32,
+}
+
+const MILLION: u64 = 1_000_000;
+
+/// A component's watch.
+#[derive(Debug, Clone, Default)]
+pub struct Feed {
+    /// The number of the next write that it has not seen.
+    cursor: u64,
+    /// Tellings that a fault holds back, in order.
+    held: BTreeMap<(Instant, u64), Change>,
+    /// The moment of the last telling of each kind.
+    latest: BTreeMap<Kind, Instant>,
+    n_held: u64,
+    /// After a cut: what a list has found, to be told at once.
+    listed: VecDeque<Change>,
+}
+
+impl Feed {
+    /// A watch that begins by listing what there is.
+    pub fn new(server: &Server) -> Self {
+        let mut feed = Self::default();
+        feed.relist(server, &Tables::default());
+        feed
+    }
+
+    /// The number of the first write that it still needs.
+    pub(crate) fn cursor(&self) -> u64 {
+        self.cursor
+    }
+
+    /// Lists everything anew; `seen` is what the component knows.
+    pub fn relist(&mut self, server: &Server, seen: &Tables) {
+        self.cursor = server.log_end();
+        self.held.clear();
+        self.latest.clear();
+        self.listed.clear();
+        let now_there = server.tables();
+        for object in seen.all() {
+            let key = object.key();
+            let is_there = now_there
+                .find(&key)
+                .is_some_and(|found| found.meta().uid == object.meta().uid);
+            if !is_there {
+                self.listed.push_back(Change { key, object: None });
+            }
+        }
+        for object in now_there.all() {
+            let known = seen.find(&object.key());
+            if known.is_none_or(|known| known.meta().version != object.meta().version) {
+                self.listed.push_back(Change {
+                    key: object.key(),
+                    object: Some(object),
+                });
+            }
+        }
+    }
+
+    /// The next telling, if one is due.
+    pub fn next(
+        &mut self,
+        now: Instant,
+        server: &Server,
+        seen: &Tables,
+        fault: Option<&WatchFault>,
+        dice: &mut Prng,
+    ) -> Option<Change> {
+        if let Some(change) = self.listed.pop_front() {
+            return Some(change);
+        }
+        if let Some(fault) = fault {
+            self.hold(now, server, fault, dice);
+            if fault.cut_ppm > 0
+                && self.is_due(now)
+                && dice.chance(u64::from(fault.cut_ppm), MILLION)
+            {
+                self.relist(server, seen);
+                return self.listed.pop_front();
+            }
+        } else if self.held.is_empty() {
+            let change = server.logged(self.cursor)?.clone();
+            self.cursor += 1;
+            return Some(change);
+        } else {
+            // What was held back comes first; what was written since follows it in order.
+            self.hold(now, server, &WatchFault::default(), dice);
+        }
+        match self.is_due(now) {
+            true => self.held.pop_first().map(|(_, change)| change),
+            false => None,
+        }
+    }
+
+    /// Whether a telling is due.
+    pub fn is_due(&self, now: Instant) -> bool {
+        !self.listed.is_empty()
+            || self
+                .held
+                .first_key_value()
+                .is_some_and(|((at, _), _)| *at <= now)
+    }
+
+    /// Whether the server has written something that this watch has not looked at.
+    pub fn is_behind(&self, server: &Server) -> bool {
+        self.cursor < server.log_end()
+    }
+
+    /// When what is held back is due.
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.held.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    fn hold(&mut self, now: Instant, server: &Server, fault: &WatchFault, dice: &mut Prng) {
+        while let Some(change) = server.logged(self.cursor) {
+            self.cursor += 1;
+            let delay = Span(dice.between(0, fault.delay.0));
+            let latest = self.latest.entry(change.key.kind.clone()).or_default();
+            *latest = (*latest).max(now + delay);
+            let at = *latest;
+            let n_times = 1 + u64::from(dice.chance(u64::from(fault.repeat_ppm), MILLION));
+            for _ in 0..n_times {
+                self.held.insert((at, self.n_held), change.clone());
+                self.n_held += 1;
+            }
+        }
+    }
+}
+
+/// The key of a change's object.
+impl Change {
+    /// Whether it is about an object of this kind.
+    pub fn is_of(&self, kind: &Kind) -> bool {
+        self.key.kind == *kind
+    }
+
+    /// Which object.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+}

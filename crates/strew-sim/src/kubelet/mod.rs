@@ -1,0 +1,365 @@
+//! Kubelets: start, run and end pods after durations drawn from the seed, and tell that their nodes live.
+//!
+//! Source: spec/controllers §7.1, §7.8, §9.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use strew_controllers::object::pod::READY;
+use strew_controllers::object::{Kind, Name, Node, Object, Pairs, Phase, Pod, Truth};
+use strew_controllers::{DeleteOptions, Tables};
+use strew_model::Prng;
+use strew_model::time::{Instant, Span};
+
+use crate::server::{Change, Part, Server, pod_key};
+use crate::timing::Timing;
+
+/// How often a Lease is renewed. Source: spec/controllers §12.
+const RENEWAL: Span = Span::from_secs(10);
+
+/// All kubelets of the cluster.
+pub struct Kubelets {
+    timing: Timing,
+    nodes: BTreeMap<Arc<str>, Kubelet>,
+    timers: BTreeSet<(Instant, Name, Task)>,
+    /// What is under way for each pod, by uid: a pod is started once, and stopped once.
+    under_way: FxHashMap<Arc<str>, Task>,
+    /// What was said of the readiness of pods; the last word that matches holds.
+    readiness: Vec<(Which, bool)>,
+}
+
+/// One kubelet.
+#[derive(Debug, Clone, Copy)]
+struct Kubelet {
+    /// When in each period it renews its Lease.
+    phase: Span,
+    /// Since when it is silent.
+    lost: Option<Instant>,
+}
+
+/// What a kubelet does to a pod at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Task {
+    Start,
+    Finish,
+    Stop,
+}
+
+/// Which pods a word about readiness means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Which {
+    /// The pod of this name.
+    Named(Name),
+    /// Pods with all these labels, now and later.
+    Labelled(Pairs),
+}
+
+impl Which {
+    fn means(&self, pod: &Pod) -> bool {
+        match self {
+            Self::Named(name) => pod.meta.name == *name,
+            Self::Labelled(pairs) => pairs
+                .iter()
+                .all(|(key, value)| pod.meta.labels.get(key) == Some(value)),
+        }
+    }
+}
+
+impl Kubelets {
+    /// No kubelets yet.
+    pub fn new(timing: Timing) -> Self {
+        Self {
+            timing,
+            nodes: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            under_way: FxHashMap::default(),
+            readiness: Vec::new(),
+        }
+    }
+
+    /// When a node's Lease was renewed last.
+    pub fn heartbeat(&self, node: &str, now: Instant) -> Option<Instant> {
+        let kubelet = self.nodes.get(node)?;
+        let until = kubelet.lost.map_or(now, |lost| lost.min(now));
+        let into_period = until.0.wrapping_sub(kubelet.phase.0) % RENEWAL.0;
+        Some(Instant(until.0 - into_period))
+    }
+
+    /// The nodes whose kubelets are silent.
+    pub fn silent(&self) -> impl Iterator<Item = &Arc<str>> {
+        let silent = self
+            .nodes
+            .iter()
+            .filter(|(_, kubelet)| kubelet.lost.is_some());
+        silent.map(|(name, _)| name)
+    }
+
+    /// Whether a node's kubelet renews its Lease and does its work.
+    pub fn is_alive(&self, node: &str) -> bool {
+        self.nodes
+            .get(node)
+            .is_some_and(|kubelet| kubelet.lost.is_none())
+    }
+
+    /// When something is to be done.
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, ..)| *at)
+    }
+
+    /// A watch tells of a node or a pod.
+    pub fn observe(&mut self, now: Instant, change: &Change, server: &mut Server, dice: &mut Prng) {
+        match &change.object {
+            Some(Object::Node(node)) => self.node(now, node, server, dice),
+            Some(Object::Pod(pod)) => self.pod(now, pod, dice),
+            None if change.is_of(&Kind::Node) => {
+                self.nodes.remove(&change.key.name.name);
+            }
+            _ => {}
+        }
+    }
+
+    fn node(&mut self, now: Instant, node: &Node, server: &mut Server, dice: &mut Prng) {
+        let name = &node.meta.name.name;
+        if self.nodes.contains_key(name) {
+            return;
+        }
+        let phase = Span(dice.between(0, RENEWAL.0 - 1));
+        // A dump's node that is not ready has no kubelet that works.
+        let is_down = ready(node).is_some_and(|status| status != "True");
+        let lost = is_down.then_some(now);
+        self.nodes.insert(Arc::clone(name), Kubelet { phase, lost });
+        if !is_down {
+            report_ready(now, node, server);
+        }
+    }
+
+    fn pod(&mut self, now: Instant, pod: &Pod, dice: &mut Prng) {
+        let Some(node) = pod.node.as_ref().filter(|_| !pod.is_finished()) else {
+            return;
+        };
+        if !self.is_alive(node) {
+            return;
+        }
+        let under_way = self.under_way.get(&pod.meta.uid).copied();
+        if let Some(deletion) = pod.meta.deletion {
+            if under_way != Some(Task::Stop) {
+                let in_grace = self.timing.pod_stop.draw(dice).min(deletion.grace);
+                self.plan(now + in_grace, pod, Task::Stop);
+            }
+        } else if pod.status.phase == Phase::Pending && under_way.is_none() {
+            let at = now + self.timing.pod_start.draw(dice);
+            self.plan(at, pod, Task::Start);
+        }
+    }
+
+    fn plan(&mut self, at: Instant, pod: &Pod, task: Task) {
+        self.timers.insert((at, pod.meta.name.clone(), task));
+        self.under_way.insert(Arc::clone(&pod.meta.uid), task);
+    }
+
+    /// Does one thing that is due. Whether there was any.
+    pub fn step(&mut self, now: Instant, server: &mut Server, dice: &mut Prng) -> bool {
+        match self.timers.first() {
+            Some((at, ..)) if *at <= now => {}
+            _ => return false,
+        }
+        let Some((_, name, task)) = self.timers.pop_first() else {
+            return false;
+        };
+        let Some(pod) = server.tables().get::<Pod>(&name).cloned() else {
+            return true;
+        };
+        let is_ours = pod.node.as_ref().is_some_and(|node| self.is_alive(node));
+        if !is_ours || pod.is_finished() {
+            return true;
+        }
+        match task {
+            Task::Start if pod.status.phase == Phase::Pending && !pod.meta.is_terminating() => {
+                self.start(now, &pod, server, dice);
+            }
+            Task::Finish if pod.status.phase == Phase::Running && !pod.meta.is_terminating() => {
+                finish(now, &pod, Phase::Succeeded, server);
+            }
+            Task::Stop => stop(now, &pod, server),
+            Task::Start | Task::Finish => {}
+        }
+        true
+    }
+
+    fn start(&mut self, now: Instant, pod: &Pod, server: &mut Server, dice: &mut Prng) {
+        let mut pod = pod.clone();
+        pod.status.phase = Phase::Running;
+        pod.status.started = Some(strew_controllers::object::moment::whole_seconds(now));
+        let is_ready = self.wants_ready(&pod);
+        set_ready(now, &mut pod, is_ready);
+        if ends_by_itself(&pod) {
+            let at = now + self.timing.pod_run.draw(dice);
+            self.plan(at, &pod, Task::Finish);
+        }
+        write_status(pod, server);
+    }
+
+    fn wants_ready(&self, pod: &Pod) -> bool {
+        let mut words = self.readiness.iter().rev();
+        words
+            .find(|(which, _)| which.means(pod))
+            .is_none_or(|(_, ready)| *ready)
+    }
+
+    /// From now on these pods are ready, or are not.
+    pub fn set_readiness(&mut self, now: Instant, which: Which, ready: bool, server: &mut Server) {
+        self.readiness.push((which.clone(), ready));
+        let meant: Vec<Arc<Pod>> = running(server.tables())
+            .filter(|pod| which.means(pod) && pod.node.as_ref().is_some_and(|n| self.is_alive(n)))
+            .cloned()
+            .collect();
+        for pod in meant {
+            let mut pod = Pod::clone(&pod);
+            if set_ready(now, &mut pod, ready) {
+                write_status(pod, server);
+            }
+        }
+    }
+
+    /// A node's kubelet falls silent.
+    pub fn lose(&mut self, now: Instant, node: &str) {
+        if let Some(kubelet) = self.nodes.get_mut(node) {
+            kubelet.lost.get_or_insert(now);
+        }
+    }
+
+    /// A node's kubelet comes back: it tells how it and its pods are, and catches up.
+    pub fn restore(&mut self, now: Instant, node: &str, server: &mut Server, dice: &mut Prng) {
+        let Some(kubelet) = self.nodes.get_mut(node) else {
+            return;
+        };
+        if kubelet.lost.take().is_none() {
+            return;
+        }
+        if let Some(node) = server.tables().get::<Node>(&Name::new("", node)).cloned() {
+            report_ready(now, &node, server);
+        }
+        let pods: Vec<Arc<Pod>> = server.tables().pods_on(node).cloned().collect();
+        for pod in pods {
+            self.under_way.remove(&pod.meta.uid);
+            self.pod(now, &pod, dice);
+            if pod.status.phase == Phase::Running && !pod.meta.is_terminating() {
+                let mut pod = Pod::clone(&pod);
+                let is_ready = self.wants_ready(&pod);
+                if set_ready(now, &mut pod, is_ready) {
+                    write_status(pod, server);
+                }
+            }
+        }
+    }
+}
+
+fn running(tables: &Tables) -> impl Iterator<Item = &Arc<Pod>> {
+    let pods = tables.of::<Pod>().iter();
+    pods.filter(|pod| pod.status.phase == Phase::Running)
+}
+
+fn ends_by_itself(pod: &Pod) -> bool {
+    matches!(
+        pod.spec.restart_policy.as_deref(),
+        Some("Never" | "OnFailure")
+    )
+}
+
+fn set_ready(now: Instant, pod: &mut Pod, ready: bool) -> bool {
+    let (status, reason) = match ready {
+        true => (Truth::True, ""),
+        false => (Truth::False, "ReadinessGatesNotReady"),
+    };
+    pod.status.set_condition(READY, status, reason, "", now)
+}
+
+/// The pod's containers have ended.
+fn finish(now: Instant, pod: &Pod, phase: Phase, server: &mut Server) {
+    let mut pod = pod.clone();
+    pod.status.phase = phase;
+    pod.status
+        .set_condition(READY, Truth::False, "PodCompleted", "", now);
+    write_status(pod, server);
+}
+
+/// The pod's containers have been stopped, as somebody asked: it goes, unless finalizers hold it.
+fn stop(now: Instant, pod: &Pod, server: &mut Server) {
+    if !pod.meta.finalizers.is_empty() {
+        return finish(now, pod, Phase::Failed, server);
+    }
+    let options = DeleteOptions {
+        grace: Some(Span::default()),
+        ..DeleteOptions::of_uid(&pod.meta.uid)
+    };
+    // It may be gone already: then there is nothing to do.
+    let _ = server.delete(now, &pod_key(&pod.meta.name), &options);
+}
+
+fn write_status(mut pod: Pod, server: &mut Server) {
+    // Kubelets patch; they need not have seen the last version.
+    pod.meta.version = 0;
+    // It may be gone already: then there is nothing to tell.
+    let _ = server.update(Part::Status, Object::from(pod));
+}
+
+fn ready(node: &Node) -> Option<&str> {
+    let mut conditions = node.status.conditions.iter().flatten();
+    conditions
+        .find(|c| c.type_ == READY)
+        .map(|c| c.status.as_str())
+}
+
+/// The kubelet posts that its node is ready.
+fn report_ready(now: Instant, node: &Node, server: &mut Server) {
+    use k8s_openapi::api::core::v1::NodeCondition;
+    use strew_controllers::object::moment;
+    let mut node = node.clone();
+    let conditions = node.status.conditions.get_or_insert_default();
+    if conditions
+        .iter()
+        .any(|c| c.type_ == READY && c.status == "True")
+    {
+        return;
+    }
+    let pressures = ["MemoryPressure", "DiskPressure", "PIDPressure"];
+    conditions.retain(|c| c.type_ != READY && !pressures.contains(&c.type_.as_str()));
+    let mut post = |kind: &str, status: &str, reason: &str, message: &str| {
+        conditions.push(NodeCondition {
+            type_: kind.to_owned(),
+            status: status.to_owned(),
+            reason: Some(reason.to_owned()),
+            message: Some(message.to_owned()),
+            last_heartbeat_time: Some(moment::to_wire(now)),
+            last_transition_time: Some(moment::to_wire(now)),
+        });
+    };
+    post(
+        "MemoryPressure",
+        "False",
+        "KubeletHasSufficientMemory",
+        "kubelet has sufficient memory available",
+    );
+    post(
+        "DiskPressure",
+        "False",
+        "KubeletHasNoDiskPressure",
+        "kubelet has no disk pressure",
+    );
+    post(
+        "PIDPressure",
+        "False",
+        "KubeletHasSufficientPID",
+        "kubelet has sufficient PID available",
+    );
+    post(
+        READY,
+        "True",
+        "KubeletReady",
+        "kubelet is posting ready status",
+    );
+    node.meta.version = 0;
+    // It may be gone already: then there is nothing to tell.
+    let _ = server.update(Part::Status, Object::from(node));
+}

@@ -1,0 +1,26 @@
+//! A cluster in virtual time: an API server with its store, kubelets, controllers and the very scheduler that decides in
+//! a real cluster, played from one seed.
+//!
+//! Equal settings and seeds give equal lives, to the byte: there is one source of dice, every component is stepped by
+//! one loop, and nothing reads a clock.
+//!
+//! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), [`client`](mod@client) (how
+//! controllers write), [`kubelet`], [`scheduler`], [`timing`].
+//!
+//! Source: scenarios; spec/controllers §13.
+
+mod client;
+mod controllers;
+pub mod feed;
+pub mod kubelet;
+pub mod scheduler;
+pub mod server;
+pub mod simulation;
+pub mod timing;
+
+pub use controllers::controllers;
+pub use feed::WatchFault;
+pub use scheduler::{BindFault, Blueprint, Replica};
+pub use server::{Change, EventLog, Part, Recorded, Server};
+pub use simulation::{Settings, Simulation, Stuck};
+pub use timing::{Between, Timing};

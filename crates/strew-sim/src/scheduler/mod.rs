@@ -1,0 +1,275 @@
+//! A scheduler of the simulated cluster: the very machine that decides in a real one, and what carries its effects out.
+//!
+//! Reading order: this file (a replica's steps), [`facts`] (objects into facts), [`sending`] (requests that are sent
+//! again).
+
+mod facts;
+mod sending;
+
+use strew_api::config::LeaderElection;
+use strew_api::lease::{Election, Input as ElectionInput, Moment, Settings};
+use strew_api::request::{Context, Request, requests_of};
+use strew_controllers::Tables;
+use strew_controllers::object::pod::POD_SCHEDULED;
+use strew_controllers::object::{Name, Pod, Truth};
+use strew_model::time::{Instant, Span};
+use strew_model::{Interner, Prng};
+use strew_scheduler::Profile;
+use strew_scheduler::machine::{Effect, EffectId, Input, Limits, PodName, Scheduler};
+
+use crate::feed::{Feed, WatchFault};
+use crate::server::Server;
+use facts::Facts;
+use sending::{Done, Outbox};
+
+/// What befalls binds for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BindFault {
+    /// At most so much later; each bind's delay is drawn.
+    pub slow: Span,
+    /// Of a million binds so many fail.
+    pub fail_ppm: u32,
+}
+
+/// What a scheduler is made of.
+#[derive(Debug, Clone)]
+pub struct Blueprint {
+    /// The names that the profiles use.
+    pub names: Interner,
+    /// Never empty.
+    pub profiles: Vec<Profile>,
+    /// Of the queue.
+    pub limits: Limits,
+    /// How replicas elect their leader.
+    pub election: LeaderElection,
+}
+
+/// One replica of the scheduler.
+pub struct Replica {
+    machine: Scheduler,
+    feed: Feed,
+    seen: Tables,
+    facts: Facts,
+    outbox: Outbox,
+    /// `None`: it is the only one, and leads.
+    election: Option<Election>,
+    /// By so much its clock is ahead of the others'.
+    pub(crate) ahead: Span,
+    hostname: String,
+    pub(crate) stats: Stats,
+}
+
+/// What a replica has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Binds that were carried out.
+    pub n_bound: u64,
+    /// Requests that were answered with something else than success.
+    pub n_refused: u64,
+}
+
+/// What a replica may use in a step.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) now: Instant,
+    pub(crate) server: &'a mut Server,
+    pub(crate) watch_fault: Option<&'a WatchFault>,
+    pub(crate) bind_fault: Option<&'a BindFault>,
+    pub(crate) conflict_ppm: u32,
+    pub(crate) dice: &'a mut Prng,
+    /// How many more requests the replica lives to send.
+    pub(crate) writes_left: &'a mut Option<u32>,
+}
+
+impl Replica {
+    /// A replica that begins by listing what there is.
+    pub(crate) fn new(
+        blueprint: &Blueprint,
+        hostname: String,
+        elects: bool,
+        server: &Server,
+        now: Instant,
+    ) -> Self {
+        let election = elects.then(|| {
+            let settings = Settings::of(&blueprint.election, hostname.clone());
+            Election::new(settings, now)
+        });
+        let names = blueprint.names.clone();
+        Self {
+            machine: Scheduler::new(names, blueprint.profiles.clone(), blueprint.limits, now),
+            feed: Feed::new(server),
+            seen: Tables::default(),
+            facts: Facts::default(),
+            outbox: Outbox::default(),
+            election,
+            ahead: Span::default(),
+            hostname,
+            stats: Stats::default(),
+        }
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Scheduler {
+        &self.machine
+    }
+
+    /// What its watch has brought.
+    pub fn seen(&self) -> &Tables {
+        &self.seen
+    }
+
+    /// The number of the first write that its watch still needs.
+    pub(crate) fn cursor(&self) -> u64 {
+        self.feed.cursor()
+    }
+
+    fn clock(&self, now: Instant) -> Instant {
+        now + self.ahead
+    }
+
+    fn leads(&self, now: Instant) -> bool {
+        self.election
+            .as_ref()
+            .is_none_or(|election| election.leads(self.clock(now)))
+    }
+
+    /// When time alone gives it something to do.
+    pub(crate) fn next_wake(&self, now: Instant) -> Option<Instant> {
+        let own = |at: Instant| Instant(at.0.saturating_sub(self.ahead.0));
+        let election = self
+            .election
+            .as_ref()
+            .and_then(Election::next_wake)
+            .map(own);
+        let machine = self
+            .machine
+            .next_wake()
+            .filter(|_| self.leads(now))
+            .map(own);
+        let outbox = self.outbox.next_wake();
+        let wakes = [election, machine, outbox, self.feed.next_wake()];
+        wakes.into_iter().flatten().min()
+    }
+
+    /// Does one thing: takes in what its watch tells, sends one request, or decides. Whether there was anything.
+    pub(crate) fn step(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let told = self.listen(around);
+        if self.elect(around) || self.resend(around) {
+            return true;
+        }
+        if !self.leads(around.now) {
+            return told;
+        }
+        self.machine.handle(self.clock(around.now), Input::Tick);
+        let Some(effect) = self.machine.poll_effect() else {
+            return told;
+        };
+        self.carry_out(&effect, around);
+        true
+    }
+
+    fn listen(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let mut told = false;
+        let now = self.clock(around.now);
+        while let Some(change) = self.feed.next(
+            around.now,
+            around.server,
+            &self.seen,
+            around.watch_fault,
+            around.dice,
+        ) {
+            told = true;
+            self.facts
+                .take_in(&mut self.machine, &mut self.seen, now, change);
+        }
+        told
+    }
+
+    fn elect(&mut self, around: &mut Surroundings<'_>) -> bool {
+        let at = Moment {
+            now: self.clock(around.now),
+            wall: self.clock(around.now),
+            dice: 0,
+        };
+        let Some(election) = &mut self.election else {
+            return false;
+        };
+        if election.next_wake().is_some_and(|wake| wake <= at.now) {
+            let dice = around.dice.next_u64();
+            election.handle(Moment { dice, ..at }, ElectionInput::Tick);
+        }
+        let Some(ask) = election.poll_effect() else {
+            return false;
+        };
+        let answer = around.server.execute(around.now, &ask.request);
+        let dice = around.dice.next_u64();
+        election.handle(
+            Moment { dice, ..at },
+            ElectionInput::Answered(ask.ticket, answer),
+        );
+        true
+    }
+
+    fn carry_out(&mut self, effect: &Effect, around: &mut Surroundings<'_>) {
+        let clock = self.clock(around.now);
+        let pod = pod_of(effect).and_then(|pod| {
+            let namespace = self.machine.cluster().names.text(pod.namespace);
+            self.seen.get::<Pod>(&Name::new(namespace, &*pod.name))
+        });
+        let unscheduled_since = pod.and_then(|pod| {
+            let condition = pod.status.condition(POD_SCHEDULED)?;
+            (condition.status == Truth::False).then_some(condition.since)
+        });
+        let context = Context {
+            names: &self.machine.cluster().names,
+            now: clock,
+            hostname: &self.hostname,
+            generation: pod.map(|pod| pod.meta.generation),
+            unscheduled_since,
+        };
+        let requests: Vec<Request> = requests_of(effect, &context);
+        let done = self.outbox.send(effect.id(), requests, around);
+        self.tell(done, around.now);
+    }
+
+    fn resend(&mut self, around: &mut Surroundings<'_>) -> bool {
+        match self.outbox.resend(around) {
+            Some(done) => {
+                self.tell(done, around.now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn tell(&mut self, done: Option<Done>, now: Instant) {
+        let Some(Done {
+            effect,
+            outcome,
+            was_bind,
+        }) = done
+        else {
+            return;
+        };
+        match outcome == strew_scheduler::machine::Outcome::Ok {
+            true => self.stats.n_bound += u64::from(was_bind),
+            false => self.stats.n_refused += 1,
+        }
+        if let Some(effect) = effect {
+            let input = Input::Outcome { effect, outcome };
+            self.machine.handle(self.clock(now), input);
+        }
+    }
+}
+
+fn pod_of(effect: &Effect) -> Option<&PodName> {
+    match effect {
+        Effect::Bind { pod, .. }
+        | Effect::PodCondition { pod, .. }
+        | Effect::Nominate { pod, .. } => Some(pod),
+        Effect::DeleteVictim { victim, .. } => Some(victim),
+        Effect::Event(_) => None,
+    }
+}
+
+/// Names an effect, where its outcome is waited for.
+type Waiting = Option<EffectId>;

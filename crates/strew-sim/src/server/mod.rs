@@ -1,0 +1,154 @@
+//! The API server and its store: objects with resourceVersions, admission, graceful deletion, watches.
+//!
+//! Reading order: this file (the store and its log), [`admission`] (what it does to an object that is created),
+//! [`write`](mod@write) (create, update, delete), [`binding`], [`request`] (requests of the wire), [`events`].
+
+mod admission;
+mod binding;
+pub mod events;
+mod eviction;
+mod lease;
+mod request;
+mod write;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use strew_api::admission::AdmissionOptions;
+use strew_controllers::Tables;
+use strew_controllers::object::{Key, Object};
+use strew_model::Prng;
+use strew_model::time::Instant;
+
+use admission::Admission;
+pub use events::{EventLog, Recorded};
+use lease::Leases;
+pub use write::Part;
+pub(crate) use write::pod_key;
+
+/// Something that was written: watches tell of it.
+#[derive(Debug, Clone)]
+pub struct Change {
+    /// Which object.
+    pub key: Key,
+    /// As it is now; `None`: gone.
+    pub object: Option<Object>,
+}
+
+/// The API server.
+pub struct Server {
+    tables: Tables,
+    /// The resourceVersion of the last write.
+    version: u64,
+    /// Writes that some watch has not seen yet; the first has number `log_start`.
+    log: VecDeque<Change>,
+    log_start: u64,
+    admission: Admission,
+    events: EventLog,
+    leases: Leases,
+    /// Uids and names are drawn from it.
+    dice: Prng,
+}
+
+impl Server {
+    /// A server without any object.
+    pub fn new(options: AdmissionOptions, dice: Prng) -> Self {
+        Self {
+            tables: Tables::default(),
+            version: 0,
+            log: VecDeque::new(),
+            log_start: 0,
+            admission: Admission::new(options),
+            events: EventLog::default(),
+            leases: Leases::default(),
+            dice,
+        }
+    }
+
+    /// What is stored.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// What was recorded.
+    pub fn events(&self) -> &EventLog {
+        &self.events
+    }
+
+    pub(crate) fn events_mut(&mut self) -> &mut EventLog {
+        &mut self.events
+    }
+
+    /// The resourceVersion of the last write: as long as it stays, nothing has changed.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// From now on the API server runs with these gates.
+    pub fn set_options(&mut self, options: AdmissionOptions) {
+        self.admission.set_options(options);
+    }
+
+    /// The number of the next write.
+    pub(crate) fn log_end(&self) -> u64 {
+        self.log_start + self.log.len() as u64
+    }
+
+    /// The write of this number, if it has happened.
+    pub(crate) fn logged(&self, number: u64) -> Option<&Change> {
+        let index = number.checked_sub(self.log_start)?;
+        self.log.get(usize::try_from(index).ok()?)
+    }
+
+    /// Forgets writes that every watch has seen.
+    pub(crate) fn trim_log(&mut self, seen: u64) {
+        while self.log_start < seen && self.log.pop_front().is_some() {
+            self.log_start += 1;
+        }
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.version += 1;
+        self.version
+    }
+
+    /// Stores an object under a new version, and tells the watches.
+    fn put(&mut self, mut object: Object) -> Object {
+        object.meta_mut().version = self.next_version();
+        self.tables.set(object.clone());
+        self.log.push_back(Change {
+            key: object.key(),
+            object: Some(object.clone()),
+        });
+        object
+    }
+
+    fn take(&mut self, key: &Key) {
+        if self.tables.remove(key).is_some() {
+            self.next_version();
+            self.log.push_back(Change {
+                key: key.clone(),
+                object: None,
+            });
+        }
+    }
+
+    fn uid(&mut self) -> Arc<str> {
+        let (a, b) = (self.dice.next_u64(), self.dice.next_u64());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            a >> 32,
+            a >> 16 & 0xffff,
+            a & 0xfff,
+            0x8000 | (b >> 48 & 0x3fff),
+            b & 0xffff_ffff_ffff
+        )
+        .into()
+    }
+
+    /// The first moment that no time in the stored objects is later than.
+    pub(crate) fn newest_moment(objects: &[Object]) -> Instant {
+        let created = objects.iter().map(|object| object.meta().created);
+        created.max().unwrap_or_default()
+    }
+}

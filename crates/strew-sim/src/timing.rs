@@ -1,0 +1,55 @@
+//! How long things take, drawn from the seed.
+
+use strew_model::Prng;
+use strew_model::time::Span;
+
+/// A duration between two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Between {
+    /// At least.
+    pub min: Span,
+    /// At most.
+    pub max: Span,
+}
+
+impl Between {
+    /// So many seconds.
+    pub const fn secs(min: u64, max: u64) -> Self {
+        Self {
+            min: Span::from_secs(min),
+            max: Span::from_secs(max),
+        }
+    }
+
+    /// A duration, in whole milliseconds: so that not every pod has an instant of its own.
+    pub fn draw(self, dice: &mut Prng) -> Span {
+        const MILLI: u64 = 1_000_000;
+        let (low, high) = (self.min.0 / MILLI, self.max.0.max(self.min.0) / MILLI);
+        Span::from_millis(dice.between(low, high))
+    }
+}
+
+/// How long things take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timing {
+    /// From a pod's binding until it is ready: image, containers.
+    pub pod_start: Between,
+    /// From a pod's deletion until it is gone; its grace period at most.
+    pub pod_stop: Between,
+    /// How long a pod runs that is to end by itself.
+    pub pod_run: Between,
+    /// From the order of a node until it is there.
+    pub node_boot: Between,
+}
+
+impl Default for Timing {
+    /// An image that is there already, a server that stops when asked, a job of half a minute, a machine of the cloud.
+    fn default() -> Self {
+        Self {
+            pod_start: Between::secs(1, 3),
+            pod_stop: Between::secs(1, 2),
+            pod_run: Between::secs(30, 30),
+            node_boot: Between::secs(60, 120),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Pods without a controller.
+
+use crate::life::{Life, nodes};
+
+const PODS: &str = "
+apiVersion: v1
+kind: Pod
+metadata: {name: a, labels: {app: a}}
+spec:
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: '3'}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: b, labels: {app: a}}
+spec:
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: '3'}}}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: once}
+spec:
+  restartPolicy: Never
+  containers: [{name: c, image: nginx}]
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: huge}
+spec:
+  containers: [{name: c, image: nginx, resources: {requests: {cpu: '30'}}}]
+";
+
+#[test]
+fn pods_are_scheduled_started_and_some_end() {
+    let text = nodes(2, 2) + "---" + PODS;
+    let mut life = Life::of(&text, 1);
+    assert_eq!(
+        life.until(0).picture(),
+        "-: huge Pending\nn0: a Pending, once Pending\nn1: b Pending\n"
+    );
+    assert_eq!(
+        life.until(10).picture(),
+        "-: huge Pending\nn0: a Running ready, once Running ready\nn1: b Running ready\n"
+    );
+    assert_eq!(
+        life.until(60).picture(),
+        "-: huge Pending\nn0: a Running ready, once Succeeded\nn1: b Running ready\n"
+    );
+    let events: Vec<String> = life
+        .sim
+        .server()
+        .events()
+        .iter()
+        .map(|e| format!("{} {}", e.reason, e.note))
+        .collect();
+    assert!(
+        events.contains(&"Scheduled Successfully assigned default/a to n0".to_owned()),
+        "{events:?}"
+    );
+    assert!(
+        events.iter().any(|e| e.starts_with("FailedScheduling 0/2 nodes are available: 2 Insufficient cpu.")),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn equal_seeds_give_equal_lives() {
+    let text = nodes(3, 3) + "---" + PODS;
+    let life = |seed| {
+        format!(
+            "{:?}",
+            Life::of(&text, seed).until(600).sim.server().events()
+        )
+    };
+    assert_eq!(life(7), life(7));
+}

@@ -1,0 +1,4 @@
+//! Whole lives of workloads in the simulated cluster.
+
+mod life;
+mod life_of_pods;
