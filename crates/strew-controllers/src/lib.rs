@@ -6,17 +6,21 @@
 //! follows in it: so the verbs of these machines are observe and sync, where the scheduler's are handle and poll.
 //!
 //! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
-//! [`expectations`] (what was ordered and not yet seen).
+//! [`expectations`] (what was ordered and not yet seen); then the controllers, of which these are here:
+//! [`stateful_set`], [`daemon_set`].
 //!
 //! Source: spec/controllers; Kubernetes v1.36.3.
 
 pub mod api;
 pub mod controller;
+pub mod daemon_set;
 pub mod expectations;
 pub mod manager;
 pub mod object;
 pub mod queue;
 pub mod selection;
+mod sets;
+pub mod stateful_set;
 pub mod tables;
 #[cfg(test)]
 #[allow(dead_code, reason = "the tests of each controller use a part of it")]
