@@ -2,3 +2,4 @@
 
 mod life;
 mod life_of_pods;
+mod life_of_sets;
