@@ -80,12 +80,14 @@ impl<T: Stored> Keeper<'_, T> {
         })
     }
 
+    /// Not by the index of dependents: that has all the pods as well.
     fn owned(&self, cx: &Context<'_>) -> Vec<Arc<ControllerRevision>> {
-        let dependents = cx.cache.dependents(&self.set.meta().uid);
-        let revisions = dependents.iter().filter_map(ControllerRevision::of_object);
-        let controlled = revisions.filter(|r| {
+        let meta = self.set.meta();
+        let table = cx.cache.of::<ControllerRevision>();
+        let here = table.in_namespace(&meta.name.namespace);
+        let controlled = here.filter(|r| {
             let controller = r.meta.controller();
-            controller.is_some_and(|c| c.uid == self.set.meta().uid)
+            controller.is_some_and(|c| c.uid == meta.uid)
         });
         controlled.cloned().collect()
     }

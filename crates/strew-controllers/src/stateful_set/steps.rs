@@ -99,6 +99,8 @@ impl Sync<'_> {
         };
         if pod.is_finished() {
             self.replace_finished(&pod, cx)?;
+            // Parallel goes on, and must not delete it once more.
+            self.places.replicas[index].pod = None;
             return Ok(Stops);
         }
         if pod.status.phase == Phase::Pending {
