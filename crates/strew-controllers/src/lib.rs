@@ -6,13 +6,14 @@
 //! follows in it: so the verbs of these machines are observe and sync, where the scheduler's are handle and poll.
 //!
 //! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
-//! [`expectations`] (what was ordered and not yet seen),
-//! [`pod_control`] (making and deleting pods), [`write`] (changes that do not insist on a version); then a folder for each controller.
+//! [`expectations`] (what was ordered and not yet seen), [`pod_control`] (making and deleting pods), [`write`](mod@write)
+//! (changes that do not insist on a version); then a folder for each controller, and [`drain`].
 //!
 //! Source: spec/controllers; Kubernetes v1.36.3.
 
 pub mod api;
 pub mod controller;
+pub mod daemon_set;
 pub mod disruption;
 pub mod drain;
 pub mod expectations;
@@ -28,6 +29,8 @@ pub mod replica_set;
 pub mod selection;
 #[cfg(test)]
 mod small_world;
+mod sets;
+pub mod stateful_set;
 pub mod tables;
 pub mod taint_eviction;
 #[cfg(test)]

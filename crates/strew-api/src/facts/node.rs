@@ -31,7 +31,10 @@ pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<Fie
     Ok(NodeFact {
         name: names.intern(node.metadata.name.as_deref().unwrap_or_default()),
         labels: labels(node.metadata.labels.as_ref(), names),
-        taints: taints(node, names),
+        taints: taints(
+            spec.and_then(|s| s.taints.as_deref()).unwrap_or_default(),
+            names,
+        ),
         unschedulable: spec.and_then(|s| s.unschedulable).unwrap_or(false),
         allocatable: amounts,
         pods_max,
@@ -42,9 +45,8 @@ pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<Fie
 }
 
 /// A node's taints; those with an unknown effect do nothing and are left out.
-pub(crate) fn taints(node: &core::Node, names: &mut Interner) -> Box<[Taint]> {
-    let wire = node.spec.iter().flat_map(|s| s.taints.iter().flatten());
-    wire.filter_map(|t| taint(t, names)).collect()
+pub(crate) fn taints(wire: &[core::Taint], names: &mut Interner) -> Box<[Taint]> {
+    wire.iter().filter_map(|t| taint(t, names)).collect()
 }
 
 /// A taint; `None` if its effect is unknown: it does nothing.

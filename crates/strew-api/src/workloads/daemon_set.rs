@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{
-    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Pod, PodSpec, PodTemplateSpec,
+    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, PodTemplateSpec,
     Toleration,
 };
 
-use super::eligibility::Eligibility;
+use super::eligibility::{Eligibility, NodeView};
 use super::owners::Owners;
 use super::template::{Maker, PodMaker, PodName, set_label, template_hash};
 use super::{ExpandError, Workload, WorkloadKind, name_of};
@@ -33,22 +33,22 @@ pub(super) fn expand<'a>(
     owners: &Owners<'a>,
     pods: &mut PodMaker<'_>,
 ) -> Result<(), ExpandError> {
-    let Some(spec) = &set.spec else { return Ok(()) };
+    let Some(spec) = set.spec.as_ref().filter(|s| s.template.spec.is_some()) else {
+        return Ok(());
+    };
     let maker = Maker {
         kind: WorkloadKind::DaemonSet,
         metadata: &set.metadata,
         workload: &Workload::DaemonSet(set).reference(),
     };
     let present = owners.pods_of(maker.kind, &set.metadata);
-    let served: BTreeSet<&str> = present.filter_map(node_of).collect();
-    let template = with_tolerations(&spec.template);
-    let Some(pod_spec) = &template.spec else {
-        return Ok(());
-    };
-    let mut eligibility = Eligibility::of(pod_spec);
+    let served: BTreeSet<&str> = present
+        .filter_map(|pod| daemon_pod_node(pod.spec.as_ref()?))
+        .collect();
+    let mut template = DaemonTemplate::new(&spec.template);
     let targets: Vec<&str> = nodes
         .iter()
-        .filter(|node| should_run(pod_spec, &mut eligibility, node))
+        .filter(|node| template.fit(NodeView::of(node)).should_run)
         .map(|node| name_of(&node.metadata))
         .filter(|node| !served.contains(node))
         .collect();
@@ -56,25 +56,68 @@ pub(super) fn expand<'a>(
     let hash = template_hash(&spec.template);
     let base = format!("{}-", name_of(&set.metadata));
     for node in targets {
-        pods.pod(maker, &template, PodName::Generate(base.clone()), |pod| {
+        let name = PodName::Generate(base.clone());
+        pods.pod(maker, &template.template, name, |pod| {
             set_label(pod, "controller-revision-hash", &hash);
-            pin(pod, node);
+            pin(pod.spec.get_or_insert_default(), node);
         });
     }
     Ok(())
 }
 
-/// Source: `NodeShouldRunDaemonPod`. Room, ports, spread and other pods do not count.
-fn should_run(spec: &PodSpec, eligibility: &mut Eligibility, node: &Node) -> bool {
-    let named = spec.node_name.as_deref().unwrap_or_default();
-    (named.is_empty() || named == name_of(&node.metadata))
-        && eligibility.affinity_matches(node)
-        && eligibility.tolerates(node)
+/// What a DaemonSet's template asks of nodes, and the pods that it makes.
+#[derive(Debug)]
+pub struct DaemonTemplate {
+    /// With the added tolerations.
+    template: PodTemplateSpec,
+    eligibility: Eligibility,
 }
 
-/// The node a daemon pod is on, or is meant for.
-pub(super) fn node_of(pod: &Pod) -> Option<&str> {
-    let spec = pod.spec.as_ref()?;
+/// Whether a daemon pod belongs on a node. Source: `NodeShouldRunDaemonPod`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DaemonFit {
+    /// One is to be made there.
+    pub should_run: bool,
+    /// One that is there may stay.
+    pub should_continue: bool,
+}
+
+impl DaemonTemplate {
+    /// Of a template as it is stored.
+    pub fn new(template: &PodTemplateSpec) -> Self {
+        let template = with_tolerations(template);
+        let spec = template.spec.clone().unwrap_or_default();
+        Self {
+            eligibility: Eligibility::of(&spec),
+            template,
+        }
+    }
+
+    /// Whether its pod belongs on a node. Room, ports, spread and other pods do not count.
+    pub fn fit(&mut self, node: NodeView<'_>) -> DaemonFit {
+        let spec = self.template.spec.as_ref();
+        let named = spec.and_then(|spec| spec.node_name.as_deref());
+        if named.is_some_and(|named| !named.is_empty() && named != node.name)
+            || !self.eligibility.affinity_matches(node)
+        {
+            return DaemonFit::default();
+        }
+        DaemonFit {
+            should_run: self.eligibility.tolerates(node),
+            should_continue: self.eligibility.tolerates_staying(node),
+        }
+    }
+
+    /// The spec of its pod for a node.
+    pub fn pod_spec(&self, node: &str) -> PodSpec {
+        let mut spec = self.template.spec.clone().unwrap_or_default();
+        pin(&mut spec, node);
+        spec
+    }
+}
+
+/// The node that a daemon pod is on, or is meant for.
+pub fn daemon_pod_node(spec: &PodSpec) -> Option<&str> {
     if let Some(node) = spec.node_name.as_deref().filter(|node| !node.is_empty()) {
         return Some(node);
     }
@@ -88,7 +131,7 @@ pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     Some(field.values.as_ref()?.first()?.as_str())
 }
 
-pub(super) fn with_tolerations(template: &PodTemplateSpec) -> PodTemplateSpec {
+fn with_tolerations(template: &PodTemplateSpec) -> PodTemplateSpec {
     let mut template = template.clone();
     if let Some(spec) = &mut template.spec {
         let host_network = spec.host_network == Some(true);
@@ -127,8 +170,7 @@ fn add_or_update(tolerations: &mut Vec<Toleration>, added: Toleration) {
 
 /// Replaces all required node affinity by the node's name.
 /// Source: `ReplaceDaemonSetPodNodeNameNodeAffinity`.
-pub(super) fn pin(pod: &mut Pod, node: &str) {
-    let spec = pod.spec.get_or_insert_default();
+fn pin(spec: &mut PodSpec, node: &str) {
     spec.node_name = None;
     let affinity = spec.affinity.get_or_insert_default();
     let affinity = affinity.node_affinity.get_or_insert_default();

@@ -1,21 +1,50 @@
 //! Whether a pod's node affinity and tolerations allow a node: the scheduler's own rules, asked about wire objects.
 
-use k8s_openapi::api::core::v1::{Node, PodSpec};
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Node, PodSpec, Taint};
 use strew_cluster::NodeAffinity;
 use strew_model::{Effect, Interner, Toleration, tolerates_all};
 
 use super::name_of;
 use crate::facts;
 
+/// What eligibility looks at in a node.
+#[derive(Debug, Clone, Copy)]
+pub struct NodeView<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its labels.
+    pub labels: Option<&'a BTreeMap<String, String>>,
+    /// Its taints.
+    pub taints: &'a [Taint],
+}
+
+impl<'a> NodeView<'a> {
+    /// What the wire's node says.
+    pub fn of(node: &'a Node) -> Self {
+        let spec = node.spec.as_ref();
+        Self {
+            name: name_of(&node.metadata),
+            labels: node.metadata.labels.as_ref(),
+            taints: spec
+                .and_then(|spec| spec.taints.as_deref())
+                .unwrap_or_default(),
+        }
+    }
+}
+
 /// What a pod spec asks of nodes.
-pub(super) struct Eligibility {
+#[derive(Debug)]
+pub struct Eligibility {
     names: Interner,
     affinity: NodeAffinity,
     tolerations: Box<[Toleration]>,
 }
 
 impl Eligibility {
-    pub(super) fn of(spec: &PodSpec) -> Self {
+    /// Of a pod spec.
+    pub fn of(spec: &PodSpec) -> Self {
         let mut names = Interner::new();
         let affinity = facts::required_node_affinity(spec, &mut names);
         let tolerations = facts::tolerations(spec, &mut names);
@@ -27,22 +56,25 @@ impl Eligibility {
     }
 
     /// nodeSelector and required node affinity.
-    pub(super) fn affinity_matches(&mut self, node: &Node) -> bool {
-        let name = self.names.intern(name_of(&node.metadata));
-        let labels = facts::labels(node.metadata.labels.as_ref(), &mut self.names);
+    pub fn affinity_matches(&mut self, node: NodeView<'_>) -> bool {
+        let name = self.names.intern(node.name);
+        let labels = facts::labels(node.labels, &mut self.names);
         self.affinity.matches(name, &labels, &self.names)
     }
 
     /// No taint with effect NoSchedule or NoExecute is left untolerated.
-    pub(super) fn tolerates(&mut self, node: &Node) -> bool {
-        tolerates_all(&self.tolerations, &facts::taints(node, &mut self.names))
+    pub fn tolerates(&mut self, node: NodeView<'_>) -> bool {
+        tolerates_all(
+            &self.tolerations,
+            &facts::taints(node.taints, &mut self.names),
+        )
     }
 
     /// No taint with effect NoExecute is left untolerated.
-    pub(super) fn tolerates_running(&mut self, node: &Node) -> bool {
-        let taints = facts::taints(node, &mut self.names);
-        let mut evicting = taints.iter().filter(|t| t.effect == Effect::NoExecute);
-        evicting.all(|taint| self.tolerations.iter().any(|t| t.tolerates(taint)))
+    pub(super) fn tolerates_staying(&mut self, node: NodeView<'_>) -> bool {
+        let taints = facts::taints(node.taints, &mut self.names);
+        let mut expelling = taints.iter().filter(|t| t.effect == Effect::NoExecute);
+        expelling.all(|taint| self.tolerations.iter().any(|t| t.tolerates(taint)))
     }
 }
 
@@ -71,7 +103,10 @@ mod tests {
         let spec = spec(json!({"containers": [], "affinity": {"nodeAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms},
         }}}));
-        assert_eq!(Eligibility::of(&spec).affinity_matches(&node()), expected);
+        assert_eq!(
+            Eligibility::of(&spec).affinity_matches(NodeView::of(&node())),
+            expected
+        );
     }
 
     #[test]
@@ -109,7 +144,7 @@ mod tests {
     fn node_selector_is_asked_too() {
         let matches = |labels: Value| {
             let spec = spec(json!({"containers": [], "nodeSelector": labels}));
-            Eligibility::of(&spec).affinity_matches(&node())
+            Eligibility::of(&spec).affinity_matches(NodeView::of(&node()))
         };
         assert!(matches(json!({"os": "linux"})));
         assert!(!matches(json!({"os": "linux", "zone": "a"})));
@@ -135,7 +170,7 @@ mod tests {
         for (tolerations, expected) in cases {
             let spec = spec(json!({"containers": [], "tolerations": tolerations}));
             assert_eq!(
-                Eligibility::of(&spec).tolerates(&node()),
+                Eligibility::of(&spec).tolerates(NodeView::of(&node())),
                 expected,
                 "{tolerations}"
             );

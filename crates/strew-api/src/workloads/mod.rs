@@ -28,7 +28,6 @@ mod eligibility;
 mod job;
 mod names;
 mod owners;
-mod parts;
 mod replica_set;
 mod stateful_set;
 mod template;
@@ -41,11 +40,10 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodTemplateSpec, ReplicationControll
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::field::FieldPath;
-pub use names::NameSource;
-pub use parts::{
-    DaemonEligibility, DaemonWish, daemon_template, generated_name, job_pod, node_of_daemon_pod,
-    owner_reference, pin_to_node, pod_from_template, replica_set_of, same_template, stateful_pod,
-};
+pub use daemon_set::{DaemonFit, DaemonTemplate, daemon_pod_node};
+pub use eligibility::{Eligibility, NodeView};
+pub use names::{NameSource, generated_name};
+pub use stateful_set::set_stateful_identity;
 pub use template::template_hash;
 
 use owners::Owners;

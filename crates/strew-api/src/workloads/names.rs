@@ -45,7 +45,7 @@ impl NameSource {
 }
 
 /// A name that dice make.
-pub(super) fn generated(base: &str, dice: &mut Prng) -> String {
+pub fn generated_name(base: &str, dice: &mut Prng) -> String {
     let suffix = (0..N_SUFFIX_CHARS).map(|_| char::from(*dice.pick(ALPHABET)));
     base.chars().take(N_BASE_CHARS_MAX).chain(suffix).collect()
 }

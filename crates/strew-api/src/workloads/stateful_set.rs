@@ -1,7 +1,7 @@
 //! StatefulSets: every ordinal once.
 
 use k8s_openapi::api::apps::v1::{StatefulSet, StatefulSetSpec};
-use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, Pod, Volume};
+use k8s_openapi::api::core::v1::{PersistentVolumeClaimVolumeSource, PodSpec, Volume};
 
 use super::template::{Maker, PodMaker, PodName, set_label, template_hash};
 use super::{ExpandError, Workload, WorkloadKind, count, name_of, namespace_of};
@@ -28,32 +28,21 @@ pub(super) fn expand(set: &StatefulSet, pods: &mut PodMaker<'_>) -> Result<(), E
             maker,
             &spec.template,
             PodName::Exactly(pod_name.clone()),
-            |pod| complete(pod, set, &pod_name, ordinal, &revision),
+            |pod| {
+                set_label(pod, "statefulset.kubernetes.io/pod-name", &pod_name);
+                set_label(pod, "apps.kubernetes.io/pod-index", &ordinal.to_string());
+                set_label(pod, "controller-revision-hash", &revision);
+                set_stateful_identity(pod.spec.get_or_insert_default(), spec, &pod_name);
+            },
         );
     }
     Ok(())
 }
 
-/// Labels and identity.
-pub(super) fn complete(
-    pod: &mut Pod,
-    set: &StatefulSet,
-    pod_name: &str,
-    ordinal: usize,
-    revision: &str,
-) {
-    set_label(pod, "statefulset.kubernetes.io/pod-name", pod_name);
-    set_label(pod, "apps.kubernetes.io/pod-index", &ordinal.to_string());
-    set_label(pod, "controller-revision-hash", revision);
-    if let Some(spec) = &set.spec {
-        set_identity(pod, spec, pod_name);
-    }
-}
-
-/// Host name, subdomain, and the pod's own claims instead of the template's volumes of that name.
+/// Makes a template's spec that of the pod of a name: host name, subdomain, and the pod's own claims (`TEMPLATE-POD`)
+/// instead of the template's volumes of that name.
 /// Source: `initIdentity`, `updateStorage`.
-fn set_identity(pod: &mut Pod, set: &StatefulSetSpec, pod_name: &str) {
-    let spec = pod.spec.get_or_insert_default();
+pub fn set_stateful_identity(spec: &mut PodSpec, set: &StatefulSetSpec, pod_name: &str) {
     spec.hostname = Some(pod_name.to_string());
     spec.subdomain = set.service_name.clone();
     let claims = set.volume_claim_templates.iter().flatten();

@@ -6,3 +6,4 @@
 
 mod life;
 mod life_of_pods;
+mod life_of_sets;

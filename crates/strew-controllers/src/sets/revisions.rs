@@ -1,0 +1,243 @@
+//! ControllerRevisions: the templates that a StatefulSet or DaemonSet has had.
+//!
+//! Source: spec/controllers §3.1, §4; upstream `pkg/controller/history`.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use serde_json::{Value, json};
+use strew_api::workloads::template_hash;
+
+use super::unseen::Unseen;
+use super::{owner_of, still_wants, tolerate_gone};
+use crate::api::{ApiError, DeleteOptions};
+use crate::controller::Context;
+use crate::object::{ControllerRevision, Meta, Name, Object, Stored};
+use crate::selection::Selection;
+
+/// A set's revisions.
+#[derive(Debug, Clone)]
+pub(crate) struct History {
+    /// Of today's template.
+    pub(crate) update: Arc<ControllerRevision>,
+    /// All others, oldest first.
+    pub(crate) others: Vec<Arc<ControllerRevision>>,
+    /// `status.collisionCount`
+    pub(crate) collisions: Option<i32>,
+}
+
+/// Whose revisions, and of what.
+pub(crate) struct Keeper<'a, T> {
+    /// The set.
+    pub(crate) set: &'a T,
+    /// Its selector.
+    pub(crate) selection: &'a Selection,
+    /// Its template.
+    pub(crate) template: &'a PodTemplateSpec,
+    /// Its `status.collisionCount`.
+    pub(crate) collisions: Option<i32>,
+    /// The label of a revision that holds its hash.
+    pub(crate) hash_label: &'static str,
+}
+
+impl<T: Stored> Keeper<'_, T> {
+    /// Adopts, and finds or makes the revision of today's template; one of an old template that returns gets a new
+    /// number.
+    ///
+    /// # Errors
+    /// What a write was refused for.
+    pub(crate) fn history(
+        &self,
+        unseen: &mut Unseen,
+        cx: &mut Context<'_>,
+    ) -> Result<History, ApiError> {
+        let mut all = self.owned(cx);
+        all.extend(self.adopt(unseen, cx)?);
+        all.sort_by(|a, b| {
+            let key = |r: &ControllerRevision| (r.spec.revision, r.meta.created);
+            key(a)
+                .cmp(&key(b))
+                .then_with(|| a.meta.name.cmp(&b.meta.name))
+        });
+        let data = data_of(self.template);
+        let mut collisions = self.collisions;
+        let newest = all.last().map_or(0, |r| r.spec.revision);
+        let equal = all.iter().rposition(|r| r.spec.data == data);
+        let update = match equal {
+            Some(at) if at + 1 == all.len() => all.remove(at),
+            Some(at) => {
+                let mut renumbered = ControllerRevision::clone(&all.remove(at));
+                Arc::make_mut(&mut renumbered.spec).revision = newest + 1;
+                let stored = cx.api.update(renumbered.into())?;
+                self.stored(stored, unseen, cx)?
+            }
+            None => self.create(data, newest + 1, &mut collisions, unseen, cx)?,
+        };
+        Ok(History {
+            update,
+            others: all,
+            collisions,
+        })
+    }
+
+    /// Not by the index of dependents: that has all the pods as well.
+    fn owned(&self, cx: &Context<'_>) -> Vec<Arc<ControllerRevision>> {
+        let meta = self.set.meta();
+        let table = cx.cache.of::<ControllerRevision>();
+        let here = table.in_namespace(&meta.name.namespace);
+        let controlled = here.filter(|r| {
+            let controller = r.meta.controller();
+            controller.is_some_and(|c| c.uid == meta.uid)
+        });
+        controlled.cloned().collect()
+    }
+
+    fn adopt(
+        &self,
+        unseen: &mut Unseen,
+        cx: &mut Context<'_>,
+    ) -> Result<Vec<Arc<ControllerRevision>>, ApiError> {
+        let meta = self.set.meta();
+        let table = cx.cache.of::<ControllerRevision>();
+        let here = table.in_namespace(&meta.name.namespace);
+        let orphans: Vec<_> = here
+            .filter(|r| r.meta.controller().is_none() && !r.meta.is_terminating())
+            .filter(|r| self.selection.matches(&r.meta.labels))
+            .collect();
+        if orphans.is_empty() || meta.is_terminating() || !still_wants(self.set, cx.api) {
+            return Ok(Vec::new());
+        }
+        let mut mine = Vec::new();
+        for orphan in orphans {
+            let mut adopted = ControllerRevision::clone(orphan);
+            let mut owners = adopted.meta.owners.to_vec();
+            owners.push(owner_of(self.set));
+            adopted.meta.owners = owners.into();
+            if let Some(stored) = tolerate_gone(cx.api.update(adopted.into()))? {
+                mine.push(self.stored(stored, unseen, cx)?);
+            }
+        }
+        Ok(mine)
+    }
+
+    fn create(
+        &self,
+        data: Value,
+        number: i64,
+        collisions: &mut Option<i32>,
+        unseen: &mut Unseen,
+        cx: &mut Context<'_>,
+    ) -> Result<Arc<ControllerRevision>, ApiError> {
+        loop {
+            let hash = hash_of(self.template, *collisions);
+            let meta = self.meta_of_new(&hash);
+            let revision = Object::revision(meta, data.clone(), number);
+            let key = revision.key();
+            match cx.api.create(revision) {
+                Ok(stored) => return self.stored(stored, unseen, cx),
+                Err(ApiError::AlreadyExists(_)) => {}
+                Err(error) => return Err(error),
+            }
+            let present = cx.api.get(&key);
+            let present = present.as_ref().and_then(ControllerRevision::of_object);
+            match present {
+                // A write whose answer was lost, or that the cache does not show yet.
+                Some(present) if present.spec.data == data => return Ok(Arc::clone(present)),
+                _ => *collisions = Some(collisions.unwrap_or(0).saturating_add(1)),
+            }
+        }
+    }
+
+    fn meta_of_new(&self, hash: &str) -> Meta {
+        let set = self.set.meta();
+        let name = format!("{}-{hash}", set.name.name);
+        let mut meta = Meta::new(Name::new(Arc::clone(&set.name.namespace), name));
+        let of_template = self.template.metadata.as_ref();
+        let mut labels = of_template
+            .and_then(|metadata| metadata.labels.clone())
+            .unwrap_or_default();
+        labels.insert(self.hash_label.to_owned(), hash.to_owned());
+        meta.labels = Arc::new(labels);
+        meta.annotations = Arc::clone(&set.annotations);
+        meta.owners = Arc::new([owner_of(self.set)]);
+        meta
+    }
+
+    fn stored(
+        &self,
+        stored: Object,
+        unseen: &mut Unseen,
+        cx: &Context<'_>,
+    ) -> Result<Arc<ControllerRevision>, ApiError> {
+        unseen.wrote(&self.set.meta().name, &stored, cx.now);
+        let revision = ControllerRevision::of_object(&stored).cloned();
+        revision.ok_or_else(|| ApiError::Internal("a revision became another kind".into()))
+    }
+}
+
+/// Deletes the oldest of `others` that no pod is of, beyond `limit`. `counts_live`: those that are in use take up the
+/// limit as well.
+///
+/// # Errors
+/// What a deletion was refused for.
+pub(crate) fn clean_up(
+    others: &[Arc<ControllerRevision>],
+    is_live: impl Fn(&ControllerRevision) -> bool,
+    limit: Option<i32>,
+    counts_live: bool,
+    cx: &mut Context<'_>,
+) -> Result<(), ApiError> {
+    let limit = usize::try_from(limit.unwrap_or(10)).unwrap_or(0);
+    let idle: Vec<_> = others.iter().filter(|r| !is_live(r)).collect();
+    let n_counted = if counts_live {
+        others.len()
+    } else {
+        idle.len()
+    };
+    let n_excess = n_counted.saturating_sub(limit);
+    for revision in idle.into_iter().take(n_excess) {
+        let key = Object::ControllerRevision(Arc::clone(revision)).key();
+        match cx
+            .api
+            .delete(&key, &DeleteOptions::of_uid(&revision.meta.uid))
+        {
+            Ok(()) | Err(ApiError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// The hash of a template; one that collided is told apart by how often.
+fn hash_of(template: &PodTemplateSpec, collisions: Option<i32>) -> String {
+    let hash = template_hash(template);
+    match collisions {
+        None | Some(0) => hash,
+        Some(n) => format!("{hash}-{n}"),
+    }
+}
+
+/// A template as the patch that brings it back. Source: upstream `getPatch`.
+fn data_of(template: &PodTemplateSpec) -> Value {
+    let mut template = serde_json::to_value(template).unwrap_or_default();
+    template["$patch"] = "replace".into();
+    json!({"spec": {"template": template}})
+}
+
+/// The template that a revision holds.
+pub(crate) fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
+    let mut template = revision.spec.data.pointer("/spec/template")?.clone();
+    template.as_object_mut()?.remove("$patch");
+    serde_json::from_value(template).ok()
+}
+
+/// Whether a set has own writes to wait for; it is looked at again when that has taken too long.
+pub(crate) fn must_wait(unseen: &mut Unseen, name: &Name, cx: &mut Context<'_>) -> bool {
+    match unseen.wait_until(name, cx.now) {
+        Some(until) => {
+            cx.queue.add_at(name, until);
+            true
+        }
+        None => false,
+    }
+}

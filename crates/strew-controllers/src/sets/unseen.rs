@@ -1,0 +1,193 @@
+//! Writes of a controller that its watches have not shown yet: until they have, it decides nothing for that object.
+//!
+//! Source: spec/controllers §0, "Expectations" and "Own writes first".
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use strew_model::time::{Instant, Span};
+
+use crate::controller::Change;
+use crate::object::{Key, Name, Object};
+
+/// After so long nobody waits any more. Source: spec/controllers §12, "expectations expire".
+const WAIT_MAX: Span = Span::from_secs(300);
+
+/// What was written for each object and not seen since.
+#[derive(Debug, Default)]
+pub(crate) struct Unseen {
+    writes: FxHashMap<Key, Write>,
+    waiting: FxHashMap<Name, Waiting>,
+}
+
+#[derive(Debug)]
+struct Write {
+    owner: Name,
+    awaited: Awaited,
+}
+
+#[derive(Debug)]
+enum Awaited {
+    /// That version or a later one.
+    Version(u64),
+    /// That the object with this uid begins to terminate, or is gone.
+    Deletion(Arc<str>),
+}
+
+#[derive(Debug)]
+struct Waiting {
+    n_writes: usize,
+    /// The last write's moment.
+    since: Instant,
+}
+
+impl Unseen {
+    /// An object was written for `owner`, and this is what is stored now.
+    pub(crate) fn wrote(&mut self, owner: &Name, stored: &Object, now: Instant) {
+        let awaited = Awaited::Version(stored.meta().version);
+        self.await_write(owner, stored.key(), awaited, now);
+    }
+
+    /// The deletion of an object was ordered for `owner`.
+    pub(crate) fn deleted(&mut self, owner: &Name, key: Key, uid: &Arc<str>, now: Instant) {
+        self.await_write(owner, key, Awaited::Deletion(Arc::clone(uid)), now);
+    }
+
+    fn await_write(&mut self, owner: &Name, key: Key, awaited: Awaited, now: Instant) {
+        self.seen(&key);
+        let owner = owner.clone();
+        let waiting = self.waiting.entry(owner.clone()).or_insert(Waiting {
+            n_writes: 0,
+            since: now,
+        });
+        waiting.n_writes += 1;
+        waiting.since = now;
+        self.writes.insert(key, Write { owner, awaited });
+    }
+
+    /// A watch has told of a change.
+    pub(crate) fn observe(&mut self, change: &Change<'_>) {
+        let Some(object) = change.object() else {
+            return;
+        };
+        let key = object.key();
+        let Some(write) = self.writes.get(&key) else {
+            return;
+        };
+        let is_seen = match (&write.awaited, change.new) {
+            (_, None) => true,
+            (Awaited::Version(version), Some(new)) => new.meta().version >= *version,
+            (Awaited::Deletion(uid), Some(new)) => {
+                new.meta().is_terminating() || new.meta().uid != *uid
+            }
+        };
+        if is_seen {
+            self.seen(&key);
+        }
+    }
+
+    fn seen(&mut self, key: &Key) {
+        let Some(write) = self.writes.remove(key) else {
+            return;
+        };
+        if let Some(waiting) = self.waiting.get_mut(&write.owner) {
+            waiting.n_writes -= 1;
+            if waiting.n_writes == 0 {
+                self.waiting.remove(&write.owner);
+            }
+        }
+    }
+
+    /// Until when an object's writes are waited for; `None`: all were seen, or it has taken too long.
+    pub(crate) fn wait_until(&mut self, owner: &Name, now: Instant) -> Option<Instant> {
+        let until = self.waiting.get(owner)?.since + WAIT_MAX;
+        if now >= until {
+            self.forget(owner);
+            return None;
+        }
+        Some(until)
+    }
+
+    /// Nobody waits for this object's writes any more.
+    pub(crate) fn forget(&mut self, owner: &Name) {
+        if self.waiting.remove(owner).is_some() {
+            self.writes.retain(|_, write| write.owner != *owner);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{Deletion, Meta, PodStatus};
+
+    fn pod(uid: &str, version: u64) -> Object {
+        let mut meta = Meta::new(Name::new("default", "web-0"));
+        meta.uid = uid.into();
+        meta.version = version;
+        Object::Pod(Arc::new(crate::object::Pod {
+            meta,
+            spec: Arc::default(),
+            node: None,
+            status: PodStatus::default(),
+        }))
+    }
+
+    fn set() -> Name {
+        Name::new("default", "web")
+    }
+
+    const NOW: Instant = Instant::from_secs(50);
+
+    fn waits(unseen: &mut Unseen) -> bool {
+        unseen.wait_until(&set(), NOW).is_some()
+    }
+
+    #[test]
+    fn a_write_is_seen_with_its_version_or_with_the_end_of_the_object() {
+        for (new, expected) in [
+            (Some(pod("a", 6)), true),
+            (Some(pod("a", 7)), false),
+            (Some(pod("a", 8)), false),
+            (None, false),
+        ] {
+            let mut unseen = Unseen::default();
+            unseen.wrote(&set(), &pod("a", 7), NOW);
+            let old = pod("a", 5);
+            unseen.observe(&Change {
+                old: Some(&old),
+                new: new.as_ref(),
+            });
+            assert_eq!(waits(&mut unseen), expected, "{new:?}");
+        }
+    }
+
+    #[test]
+    fn a_deletion_is_seen_when_the_pod_terminates() {
+        let mut ending = pod("a", 8);
+        ending.meta_mut().deletion = Some(Deletion {
+            at: NOW,
+            grace: Span(0),
+        });
+        for (new, expected) in [(pod("a", 9), true), (ending, false), (pod("b", 10), false)] {
+            let mut unseen = Unseen::default();
+            let old = pod("a", 7);
+            unseen.deleted(&set(), old.key(), &"a".into(), NOW);
+            unseen.observe(&Change {
+                old: Some(&old),
+                new: Some(&new),
+            });
+            assert_eq!(waits(&mut unseen), expected);
+        }
+    }
+
+    #[test]
+    fn after_five_minutes_nobody_waits() {
+        let mut unseen = Unseen::default();
+        unseen.wrote(&set(), &pod("a", 7), NOW);
+        let end = NOW + WAIT_MAX;
+        assert_eq!(unseen.wait_until(&set(), NOW), Some(end));
+        assert_eq!(unseen.wait_until(&set(), end), None);
+        assert!(!waits(&mut unseen));
+    }
+}

@@ -1,0 +1,257 @@
+//! StatefulSets: pods with names of their own, one after the other.
+//!
+//! [`state`] is what is there, [`identity`] which pod is which, [`claims`] their volumes, [`steps`] what a sync does.
+//!
+//! Source: spec/controllers §3; upstream `pkg/controller/statefulset`.
+
+mod claims;
+mod identity;
+mod state;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{StatefulSetSpec, StatefulSetStatus};
+use strew_model::time::Instant;
+
+use crate::api::ApiError;
+use crate::controller::{Change, Context, Controller};
+use crate::object::{ControllerRevision, Name, Object, Pod, StatefulSet, Stored};
+use crate::queue::Queue;
+use crate::selection::Selection;
+use crate::sets::revisions::{self, History, Keeper, must_wait};
+use crate::sets::unseen::Unseen;
+use crate::sets::{REVISION_LABEL, claim_pods};
+use crate::tables::Tables;
+
+use state::Places;
+use steps::Sync;
+
+/// How events call it.
+const SOURCE: &str = "statefulset-controller";
+
+/// The label of a revision that holds its hash.
+const HASH_LABEL: &str = "controller.kubernetes.io/hash";
+
+/// What may be chosen about [`StatefulSetController`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StatefulSetSettings {
+    /// Gate MaxUnavailableStatefulSet (beta, off in 1.36).
+    pub max_unavailable: bool,
+}
+
+/// The StatefulSet controller.
+#[derive(Debug)]
+pub struct StatefulSetController {
+    settings: StatefulSetSettings,
+    unseen: Unseen,
+}
+
+impl StatefulSetController {
+    /// One that has seen nothing.
+    pub fn new(settings: StatefulSetSettings) -> Self {
+        Self {
+            settings,
+            unseen: Unseen::default(),
+        }
+    }
+
+    fn sync_set(&mut self, set: &Arc<StatefulSet>, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        let name = &set.meta.name;
+        let Some(selection) = Selection::of(&set.spec.selector) else {
+            return Ok(());
+        };
+        let is_member = |pod: &Pod| identity::ordinal_of(&name.name, &pod.meta.name.name).is_some();
+        let claimed = claim_pods(&**set, &selection, is_member, cx.cache, cx.api)?;
+        if !claimed.is_empty() {
+            for pod in &claimed {
+                self.unseen.wrote(name, pod, cx.now);
+            }
+            // They come back through the watch, and the set with them.
+            must_wait(&mut self.unseen, name, cx);
+            return Ok(());
+        }
+        let keeper = Keeper {
+            set: &**set,
+            selection: &selection,
+            template: &set.spec.template,
+            collisions: set.status.collision_count,
+            hash_label: HASH_LABEL,
+        };
+        let history = keeper.history(&mut self.unseen, cx)?;
+        let current = current_of(&history, &set.status);
+        let owned = cx.cache.pods_of(&set.meta.uid);
+        let pods = owned.into_iter().flat_map(|owned| owned.iter());
+        let places = Places::new(&name.name, &set.spec, pods, cx.now);
+        let next_available = places.next_available();
+        let status = status_of(set, &history, &current, &places);
+        let mut sync = Sync {
+            set,
+            current: &current,
+            update: &history.update,
+            places,
+            unseen: &mut self.unseen,
+            settings: self.settings,
+        };
+        let done = match set.meta.is_terminating() {
+            true => Ok(()),
+            false => sync.run(cx),
+        };
+        let places = sync.places;
+        if matches!(done, Err(ApiError::Lost)) {
+            return done;
+        }
+        let written = self.write_status(set, status, cx);
+        done.and(written)?;
+        if let Some(at) = next_available {
+            cx.queue.add_at(name, at);
+        }
+        clean_up(set, &history, &current, &places, cx)
+    }
+
+    fn write_status(
+        &mut self,
+        set: &StatefulSet,
+        status: StatefulSetStatus,
+        cx: &mut Context<'_>,
+    ) -> Result<(), ApiError> {
+        if status == set.status {
+            return Ok(());
+        }
+        let mut set = set.clone();
+        set.status = status;
+        let name = set.meta.name.clone();
+        let stored = cx.api.update_status(set.into())?;
+        self.unseen.wrote(&name, &stored, cx.now);
+        Ok(())
+    }
+}
+
+impl Controller for StatefulSetController {
+    fn name(&self) -> &'static str {
+        SOURCE
+    }
+
+    fn observe(&mut self, _now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
+        self.unseen.observe(&change);
+        match change.object() {
+            Some(Object::StatefulSet(set)) => queue.add(&set.meta.name),
+            Some(Object::Pod(_)) => observe_pod(&change, cache, queue),
+            Some(Object::ControllerRevision(revision)) => {
+                add_controller_of(&Object::ControllerRevision(Arc::clone(revision)), queue);
+            }
+            Some(Object::Plain(claim)) if claim.kind.name() == claims::CLAIM => {
+                let sets = cache.of::<StatefulSet>();
+                let here = sets.in_namespace(&claim.meta.name.namespace);
+                for set in here.filter(|set| claims::templates(&set.spec).next().is_some()) {
+                    queue.add(&set.meta.name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        let Some(set) = cx.cache.get::<StatefulSet>(name).map(Arc::clone) else {
+            self.unseen.forget(name);
+            return Ok(());
+        };
+        if must_wait(&mut self.unseen, name, cx) {
+            return Ok(());
+        }
+        self.sync_set(&set, cx)
+    }
+}
+
+/// The sets that a change of a pod concerns.
+fn observe_pod(change: &Change<'_>, cache: &Tables, queue: &mut Queue) {
+    for object in [change.old, change.new].into_iter().flatten() {
+        add_controller_of(object, queue);
+    }
+    let Some(Object::Pod(pod)) = change.new else {
+        return;
+    };
+    if pod.meta.controller().is_some() {
+        return;
+    }
+    let sets = cache.of::<StatefulSet>();
+    for set in sets.in_namespace(&pod.meta.name.namespace) {
+        let selection = Selection::of(&set.spec.selector);
+        if selection.is_some_and(|s| s.matches(&pod.meta.labels)) {
+            queue.add(&set.meta.name);
+        }
+    }
+}
+
+fn add_controller_of(object: &Object, queue: &mut Queue) {
+    let meta = object.meta();
+    if let Some(owner) = meta.controller()
+        && &*owner.kind == StatefulSet::KIND.name()
+    {
+        let namespace = Arc::clone(&meta.name.namespace);
+        queue.add(&Name::new(namespace, Arc::clone(&owner.name)));
+    }
+}
+
+/// The revision that the status names; else the update revision.
+fn current_of(history: &History, status: &StatefulSetStatus) -> Arc<ControllerRevision> {
+    let named = status.current_revision.as_deref().unwrap_or_default();
+    let mut others = history.others.iter();
+    let found = others.find(|r| &*r.meta.name.name == named);
+    Arc::clone(found.unwrap_or(&history.update))
+}
+
+/// What the status is to say. Source: spec/controllers §3.1, §3.2.
+fn status_of(
+    set: &StatefulSet,
+    history: &History,
+    current: &ControllerRevision,
+    places: &Places,
+) -> StatefulSetStatus {
+    let (current, update) = (&*current.meta.name.name, &*history.update.meta.name.name);
+    let mut status = set.status.clone();
+    status.observed_generation = Some(set.meta.generation);
+    status.collision_count = history.collisions;
+    status.current_revision = Some(current.to_owned());
+    status.update_revision = Some(update.to_owned());
+    places.count(current, update, &mut status);
+    let wanted = set.spec.replicas.unwrap_or(1);
+    let is_complete = is_rolling(&set.spec)
+        && status.replicas == wanted
+        && status.updated_replicas == Some(wanted)
+        && status.ready_replicas == Some(wanted);
+    if is_complete {
+        status.current_replicas = status.updated_replicas;
+        status.current_revision = Some(update.to_owned());
+    }
+    status
+}
+
+/// Whether the update strategy is RollingUpdate.
+fn is_rolling(spec: &StatefulSetSpec) -> bool {
+    let strategy = spec.update_strategy.as_ref();
+    let kind = strategy.and_then(|strategy| strategy.type_.as_deref());
+    matches!(kind, None | Some("" | "RollingUpdate"))
+}
+
+fn clean_up(
+    set: &StatefulSet,
+    history: &History,
+    current: &ControllerRevision,
+    places: &Places,
+    cx: &mut Context<'_>,
+) -> Result<(), ApiError> {
+    let is_live = |revision: &ControllerRevision| {
+        let name = &*revision.meta.name.name;
+        let mut pods = places.pods();
+        name == &*current.meta.name.name
+            || pods.any(|pod| pod.meta.label(REVISION_LABEL) == Some(name))
+    };
+    if set.meta.is_terminating() {
+        return Ok(());
+    }
+    let limit = set.spec.revision_history_limit;
+    revisions::clean_up(&history.others, is_live, limit, false, cx)
+}
