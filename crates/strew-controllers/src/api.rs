@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use strew_model::time::{Instant, Span};
 
-use crate::object::{Key, Object};
+use crate::object::{Key, Name, Object};
 
 /// The API server, as a component sees it.
 ///
@@ -46,6 +46,10 @@ pub trait Api {
 
     /// When the Lease of a node was renewed last; `None`: it has none.
     fn heartbeat(&self, node: &str) -> Option<Instant>;
+
+    /// What the metrics server shows for a HorizontalPodAutoscaler: how much of its request each running pod of the
+    /// target uses, in percent; `None`: it has no figures.
+    fn utilisation(&self, autoscaler: &Name) -> Option<u32>;
 
     /// Records an event. Nobody waits for what becomes of it.
     fn record(&mut self, event: Event);
