@@ -11,6 +11,8 @@
 
 pub mod api;
 pub mod controller;
+pub mod cron_job;
+pub mod job;
 pub mod manager;
 pub mod object;
 pub mod queue;
