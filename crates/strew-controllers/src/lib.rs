@@ -10,6 +10,7 @@
 //! Source: spec/controllers; Kubernetes v1.36.3.
 
 pub mod api;
+pub mod autoscaler;
 pub mod controller;
 pub mod cron_job;
 pub mod job;
@@ -20,7 +21,10 @@ pub mod selection;
 pub mod tables;
 
 pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};
+pub use autoscaler::AutoscalerController;
 pub use controller::{Change, Context, Controller};
+pub use cron_job::CronJobController;
+pub use job::{JobController, TtlController};
 pub use manager::Manager;
 pub use queue::Queue;
 pub use selection::Selection;
