@@ -394,8 +394,8 @@ mod tests {
             (1, 50),
             3,
             &[
-                (6, "3 ScaleUpStabilized"),
                 (7, "3 ScaleUpStabilized"),
+                (6, "3 ScaleUpStabilized"),
                 (7, "6 ScaleUpStabilized"),
                 (7, "7 ReadyForNewScale"),
             ],

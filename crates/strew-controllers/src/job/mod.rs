@@ -17,6 +17,8 @@ mod ttl;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) mod world;
 
 pub use ttl::TtlController;
 
