@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use strew_model::time::{Instant, Span};
 
-use crate::object::{Key, Object};
+use crate::object::{Key, Name, Object};
 
 /// The API server, as a component sees it.
 ///
@@ -52,6 +52,10 @@ pub trait Api {
     fn silent_nodes(&self) -> Option<Vec<Arc<str>>> {
         None
     }
+
+    /// What the metrics server shows for a HorizontalPodAutoscaler: how much of its request each running pod of the
+    /// target uses, in percent; `None`: it has no figures.
+    fn utilisation(&self, autoscaler: &Name) -> Option<u32>;
 
     /// Records an event. Nobody waits for what becomes of it.
     fn record(&mut self, event: Event);

@@ -12,12 +12,15 @@
 //! Source: spec/controllers; Kubernetes v1.36.3.
 
 pub mod api;
+pub mod autoscaler;
 pub mod controller;
 pub mod daemon_set;
 pub mod disruption;
 pub mod drain;
 pub mod expectations;
 pub mod garbage_collector;
+pub mod cron_job;
+pub mod job;
 pub mod manager;
 pub mod node_lifecycle;
 pub mod object;
@@ -39,8 +42,11 @@ mod testing;
 pub mod write;
 
 pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};
+pub use autoscaler::AutoscalerController;
 pub use controller::{Change, Context, Controller};
 pub use expectations::{Expectations, OwnWrites};
+pub use cron_job::CronJobController;
+pub use job::{JobController, TtlController};
 pub use manager::Manager;
 pub use queue::Queue;
 pub use selection::Selection;

@@ -135,6 +135,10 @@ impl Api for Server {
         self.store.find(key)
     }
 
+    fn utilisation(&self, _: &crate::object::Name) -> Option<u32> {
+        None
+    }
+
     fn heartbeat(&self, node: &str) -> Option<Instant> {
         match self.dead.get(node) {
             Some(last) => Some(*last),

@@ -194,6 +194,10 @@ impl Api for Server {
         self.tables.find(key)
     }
 
+    fn utilisation(&self, _: &crate::object::Name) -> Option<u32> {
+        None
+    }
+
     fn heartbeat(&self, node: &str) -> Option<Instant> {
         self.heartbeats.get(node).copied()
     }

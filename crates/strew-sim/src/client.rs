@@ -77,6 +77,10 @@ impl Api for Client<'_> {
         self.server.tables().find(key)
     }
 
+    fn utilisation(&self, autoscaler: &Name) -> Option<u32> {
+        self.utilisation.get(autoscaler).copied()
+    }
+
     fn heartbeat(&self, node: &str) -> Option<Instant> {
         self.kubelets.heartbeat(node, self.now)
     }

@@ -16,4 +16,4 @@ pub use kinds::{
     Object, Plain, ReplicaSet, ReplicationController, Resource, RevisionData, StatefulSet, Stored,
 };
 pub use meta::{Deletion, Meta, Name, Owner, Pairs};
-pub use pod::{Condition, Phase, Pod, PodStatus, Truth};
+pub use pod::{Condition, Exit, Phase, Pod, PodStatus, Truth};

@@ -40,6 +40,21 @@ pub struct PodStatus {
     pub reason: Option<Arc<str>>,
     /// `message`
     pub message: Option<Arc<str>>,
+    /// How its containers ended, once they have; init containers last.
+    pub exits: Arc<[Exit]>,
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// Its name.
+    pub container: Arc<str>,
+    /// `exitCode`
+    pub code: i32,
+    /// `finishedAt`, in whole seconds.
+    pub at: Instant,
+    /// Whether it is an init container.
+    pub is_init: bool,
 }
 
 /// A pod's phase.
@@ -251,6 +266,13 @@ impl PodStatus {
         let conditions = wire.conditions.into_iter().flatten();
         let statuses = wire.container_statuses.iter().flatten();
         let restarts = statuses.map(|s| s.restart_count).max().unwrap_or(0);
+        let ended = |statuses: Option<&Vec<core::ContainerStatus>>, is_init| {
+            let statuses = statuses.into_iter().flatten();
+            let exits = statuses.filter_map(move |status| Exit::of_wire(status, is_init));
+            exits.collect::<Vec<_>>()
+        };
+        let mut exits = ended(wire.container_statuses.as_ref(), false);
+        exits.extend(ended(wire.init_container_statuses.as_ref(), true));
         Self {
             phase: Phase::of(wire.phase.as_deref().unwrap_or_default()),
             conditions: conditions.map(Condition::of_wire).collect(),
@@ -263,6 +285,7 @@ impl PodStatus {
             sidecar_restarts: 0,
             reason: wire.reason.map(Into::into),
             message: wire.message.map(Into::into),
+            exits: exits.into(),
         }
     }
 
@@ -276,7 +299,43 @@ impl PodStatus {
             start_time: self.started.map(moment::to_wire),
             reason: text(&self.reason),
             message: text(&self.message),
+            container_statuses: self.statuses(false),
+            init_container_statuses: self.statuses(true),
             ..core::PodStatus::default()
+        }
+    }
+
+    fn statuses(&self, is_init: bool) -> Option<Vec<core::ContainerStatus>> {
+        let exits = self.exits.iter().filter(|exit| exit.is_init == is_init);
+        let statuses: Vec<_> = exits.map(Exit::to_wire).collect();
+        (!statuses.is_empty()).then_some(statuses)
+    }
+}
+
+impl Exit {
+    fn of_wire(status: &core::ContainerStatus, is_init: bool) -> Option<Self> {
+        let ended = status.state.as_ref()?.terminated.as_ref()?;
+        Some(Self {
+            container: status.name.as_str().into(),
+            code: ended.exit_code,
+            at: moment::of_wire(ended.finished_at.as_ref()).unwrap_or_default(),
+            is_init,
+        })
+    }
+
+    fn to_wire(&self) -> core::ContainerStatus {
+        let ended = core::ContainerStateTerminated {
+            exit_code: self.code,
+            finished_at: Some(moment::to_wire(self.at)),
+            ..core::ContainerStateTerminated::default()
+        };
+        core::ContainerStatus {
+            name: self.container.to_string(),
+            state: Some(core::ContainerState {
+                terminated: Some(ended),
+                ..core::ContainerState::default()
+            }),
+            ..core::ContainerStatus::default()
         }
     }
 }

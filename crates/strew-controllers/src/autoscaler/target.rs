@@ -1,0 +1,62 @@
+//! The scale of what an autoscaler scales.
+
+use std::sync::Arc;
+
+use crate::api::ApiError;
+use crate::controller::Context;
+use crate::object::{
+    Deployment, Key, Kind, Name, Object, ReplicaSet, ReplicationController, StatefulSet,
+};
+use crate::selection::Selection;
+
+/// `spec.replicas` and the selector of a target.
+#[derive(Debug, Clone)]
+pub(super) struct Scale {
+    pub(super) replicas: i32,
+    pub(super) selection: Selection,
+}
+
+/// The scale of an object; `None`: its kind has none.
+pub(super) fn scale(object: &Object) -> Option<Scale> {
+    let (replicas, selection) = match object {
+        Object::Deployment(o) => (o.spec.replicas, Selection::of(&o.spec.selector)),
+        Object::ReplicaSet(o) => (o.spec.replicas, Selection::of(&o.spec.selector)),
+        Object::StatefulSet(o) => (o.spec.replicas, Selection::of(&o.spec.selector)),
+        Object::ReplicationController(o) => {
+            let labels = o.spec.selector.as_ref();
+            (o.spec.replicas, labels.map(Selection::of_pairs))
+        }
+        _ => return None,
+    };
+    Some(Scale {
+        replicas: replicas.unwrap_or(1),
+        selection: selection.unwrap_or_default(),
+    })
+}
+
+/// Which object an autoscaler names.
+pub(super) fn key(namespace: &Arc<str>, kind: &str, name: &str) -> Key {
+    Key {
+        kind: Kind::of(kind),
+        name: Name::new(Arc::clone(namespace), name),
+    }
+}
+
+/// Writes the size of a target.
+pub(super) fn resize(cx: &mut Context<'_>, target: Object, replicas: i32) -> Result<(), ApiError> {
+    macro_rules! resized {
+        ($object:expr, $type:ty) => {{
+            let mut object = <$type>::clone(&$object);
+            Arc::make_mut(&mut object.spec).replicas = Some(replicas);
+            object.into()
+        }};
+    }
+    let object = match target {
+        Object::Deployment(o) => resized!(o, Deployment),
+        Object::ReplicaSet(o) => resized!(o, ReplicaSet),
+        Object::StatefulSet(o) => resized!(o, StatefulSet),
+        Object::ReplicationController(o) => resized!(o, ReplicationController),
+        _ => return Ok(()),
+    };
+    cx.api.update(object).map(|_| ())
+}

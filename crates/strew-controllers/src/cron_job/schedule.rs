@@ -1,0 +1,463 @@
+//! Cron expressions: five fields, or a word for them.
+//!
+//! Source: the dialect of robfig/cron v3 `ParseStandard`, which kube-controller-manager uses: minute, hour, day of the
+//! month, month, day of the week; `*`, `?`, `a-b`, `/n`, lists, names of months and days; `@hourly` and its kin;
+//! `@every 1h30m`.
+
+use jiff::civil::{DateTime, Time};
+use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::{SignedDuration, Timestamp, ToSpan};
+
+/// No match is looked for further ahead than so many years.
+const YEARS_MAX: i16 = 5;
+
+/// When something is to happen, again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schedule(Times);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Times {
+    Fields(Fields),
+    /// `@every`, in seconds.
+    Every(i64),
+}
+
+/// Which values of each field match: a bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fields {
+    minutes: u64,
+    hours: u64,
+    days: u64,
+    months: u64,
+    weekdays: u64,
+    /// Both fields of days restrict: then either will do.
+    either_day: bool,
+}
+
+/// Why an expression is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScheduleError {
+    /// Not five fields.
+    #[error("expected exactly 5 fields, found {found}: [{text}]")]
+    FieldCount {
+        /// How many there are.
+        found: usize,
+        /// The expression.
+        text: String,
+    },
+    /// `@` and a word that means nothing.
+    #[error("unrecognized descriptor: {0}")]
+    Descriptor(String),
+    /// Neither a number nor a name.
+    #[error("failed to parse int from {0}")]
+    Number(String),
+    /// Outside of what the field may be.
+    #[error("value {value} is not within {min} to {max}: {text}")]
+    OutOfRange {
+        /// The value.
+        value: u32,
+        /// The least that may be.
+        min: u32,
+        /// The most that may be.
+        max: u32,
+        /// The part of the expression.
+        text: String,
+    },
+    /// A range whose end is before its beginning.
+    #[error("beginning of range beyond end of range: {0}")]
+    Backwards(String),
+    /// A step of 0.
+    #[error("step of range should be a positive number: {0}")]
+    NoStep(String),
+    /// More than one hyphen or stroke.
+    #[error("too many hyphens or slashes: {0}")]
+    TooMany(String),
+}
+
+struct Bounds {
+    min: u32,
+    max: u32,
+    names: &'static [&'static str],
+}
+
+const MINUTES: Bounds = Bounds {
+    min: 0,
+    max: 59,
+    names: &[],
+};
+const HOURS: Bounds = Bounds {
+    min: 0,
+    max: 23,
+    names: &[],
+};
+const DAYS: Bounds = Bounds {
+    min: 1,
+    max: 31,
+    names: &[],
+};
+const MONTHS: Bounds = Bounds {
+    min: 1,
+    max: 12,
+    names: &[
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    ],
+};
+const WEEKDAYS: Bounds = Bounds {
+    min: 0,
+    max: 6,
+    names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"],
+};
+
+impl Schedule {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn parse(text: &str) -> Result<Self, ScheduleError> {
+        let text = text.trim();
+        let fields = match text {
+            "@yearly" | "@annually" => "0 0 1 1 *",
+            "@monthly" => "0 0 1 * *",
+            "@weekly" => "0 0 * * 0",
+            "@daily" | "@midnight" => "0 0 * * *",
+            "@hourly" => "0 * * * *",
+            _ => match text.strip_prefix("@every ") {
+                Some(span) => return every(span, text),
+                None if text.starts_with('@') => {
+                    return Err(ScheduleError::Descriptor(text.to_owned()));
+                }
+                None => text,
+            },
+        };
+        let words: Vec<&str> = fields.split_whitespace().collect();
+        let [minutes, hours, days, months, weekdays] = words[..] else {
+            return Err(ScheduleError::FieldCount {
+                found: words.len(),
+                text: text.to_owned(),
+            });
+        };
+        let restricts = |field: &str| !field.split(',').any(is_any);
+        Ok(Self(Times::Fields(Fields {
+            minutes: field(minutes, &MINUTES)?,
+            hours: field(hours, &HOURS)?,
+            days: field(days, &DAYS)?,
+            months: field(months, &MONTHS)?,
+            weekdays: field(weekdays, &WEEKDAYS)?,
+            either_day: restricts(days) && restricts(weekdays),
+        })))
+    }
+
+    /// The first time after this one; `None`: there is none within five years.
+    ///
+    /// A local time that a change of clocks leaves out is passed over, one that comes twice counts twice.
+    pub fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        match &self.0 {
+            Times::Every(seconds) => {
+                let next = after.as_second().checked_add(*seconds)?;
+                Timestamp::from_second(next).ok()
+            }
+            Times::Fields(fields) => fields.next_after(after, zone),
+        }
+    }
+}
+
+impl Fields {
+    fn next_after(&self, after: Timestamp, zone: &TimeZone) -> Option<Timestamp> {
+        let local = zone.to_datetime(after);
+        let last_year = local.year().checked_add(YEARS_MAX)?;
+        let mut date = local.date();
+        // The whole first day is tried: a local time may come again after the clocks went back.
+        while date.year() <= last_year {
+            if !has(self.months, date.month()) {
+                date = date.last_of_month().tomorrow().ok()?;
+                continue;
+            }
+            if self.has_day(date) {
+                let times = self.times().map(|time| date.to_datetime(time));
+                let found = times.flat_map(|local| moments(local, zone));
+                if let Some(found) = found.filter(|&moment| moment > after).min() {
+                    return Some(found);
+                }
+            }
+            date = date.checked_add(1.day()).ok()?;
+        }
+        None
+    }
+
+    fn has_day(&self, date: jiff::civil::Date) -> bool {
+        let day = has(self.days, date.day());
+        let weekday = has(self.weekdays, date.weekday().to_sunday_zero_offset());
+        match self.either_day {
+            true => day || weekday,
+            false => day && weekday,
+        }
+    }
+
+    fn times(&self) -> impl Iterator<Item = Time> + '_ {
+        let hours = (0..24).filter(|&hour| has(self.hours, hour));
+        let minutes = move || (0..60).filter(|&minute| has(self.minutes, minute));
+        hours.flat_map(move |hour| {
+            minutes().filter_map(move |minute| Time::new(hour, minute, 0, 0).ok())
+        })
+    }
+}
+
+/// When a local time is: never, once or twice.
+fn moments(local: DateTime, zone: &TimeZone) -> impl Iterator<Item = Timestamp> {
+    let ambiguous = zone.to_ambiguous_timestamp(local);
+    let offsets = match ambiguous.offset() {
+        AmbiguousOffset::Unambiguous { offset } => [Some(offset), None],
+        AmbiguousOffset::Gap { .. } => [None, None],
+        AmbiguousOffset::Fold { before, after } => [Some(before), Some(after)],
+    };
+    let offsets = offsets.into_iter().flatten();
+    offsets.filter_map(move |offset| offset.to_timestamp(local).ok())
+}
+
+fn has(bits: u64, value: i8) -> bool {
+    u32::try_from(value).is_ok_and(|value| bits >> value & 1 == 1)
+}
+
+fn every(span: &str, text: &str) -> Result<Schedule, ScheduleError> {
+    let refused = || ScheduleError::Descriptor(text.to_owned());
+    let span: SignedDuration = span.trim().parse().map_err(|_| refused())?;
+    if span.is_negative() {
+        return Err(refused());
+    }
+    Ok(Schedule(Times::Every(span.as_secs().max(1))))
+}
+
+fn is_any(part: &str) -> bool {
+    matches!(part.split('/').next(), Some("*" | "?")) && !part.contains('/')
+        || matches!(part, "*/1" | "?/1")
+}
+
+fn field(text: &str, bounds: &Bounds) -> Result<u64, ScheduleError> {
+    let parts = text.split(',').filter(|part| !part.is_empty());
+    parts
+        .map(|part| range(part, bounds))
+        .try_fold(0, |bits, more| Ok(bits | more?))
+}
+
+/// `a`, `a-b`, `*`, each with `/step`; `a/step` goes on to the end.
+fn range(text: &str, bounds: &Bounds) -> Result<u64, ScheduleError> {
+    let mut halves = text.split('/');
+    let (values, step) = (halves.next().unwrap_or_default(), halves.next());
+    let mut ends = values.split('-');
+    let (first, last) = (ends.next().unwrap_or_default(), ends.next());
+    if halves.next().is_some() || ends.next().is_some() {
+        return Err(ScheduleError::TooMany(text.to_owned()));
+    }
+    let (first, last) = match (first, last) {
+        ("*" | "?", None) => (bounds.min, bounds.max),
+        (first, Some(last)) => (value(first, bounds)?, value(last, bounds)?),
+        (first, None) if step.is_some() => (value(first, bounds)?, bounds.max),
+        (first, None) => (value(first, bounds)?, value(first, bounds)?),
+    };
+    for value in [first, last] {
+        if !(bounds.min..=bounds.max).contains(&value) {
+            return Err(ScheduleError::OutOfRange {
+                value,
+                min: bounds.min,
+                max: bounds.max,
+                text: text.to_owned(),
+            });
+        }
+    }
+    if first > last {
+        return Err(ScheduleError::Backwards(text.to_owned()));
+    }
+    let step = step.map_or(Ok(1), number)?;
+    let step = usize::try_from(step).unwrap_or(usize::MAX);
+    if step == 0 {
+        return Err(ScheduleError::NoStep(text.to_owned()));
+    }
+    Ok((first..=last)
+        .step_by(step)
+        .fold(0, |bits, value| bits | 1 << value))
+}
+
+fn value(text: &str, bounds: &Bounds) -> Result<u32, ScheduleError> {
+    let name = text.to_ascii_lowercase();
+    let mut names = (bounds.min..).zip(bounds.names);
+    match names.find(|(_, known)| **known == name) {
+        Some((value, _)) => Ok(value),
+        None => number(text),
+    }
+}
+
+fn number(text: &str) -> Result<u32, ScheduleError> {
+    let refused = |_| ScheduleError::Number(text.to_owned());
+    text.parse().map_err(refused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone(name: &str) -> TimeZone {
+        jiff::tz::TimeZoneDatabase::bundled().get(name).unwrap()
+    }
+
+    #[track_caller]
+    fn check(text: &str, zone_name: &str, after: &str, expected: &[&str]) {
+        let schedule = Schedule::parse(text).unwrap();
+        let zone = zone(zone_name);
+        let mut at: Timestamp = after.parse().unwrap();
+        for expected in expected {
+            at = schedule.next_after(at, &zone).unwrap();
+            assert_eq!(at.to_string(), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn five_fields() {
+        let start = "2026-11-21T20:30:30Z";
+        for (text, expected) in [
+            (
+                "* * * * *",
+                ["2026-11-21T20:31:00Z", "2026-11-21T20:32:00Z"],
+            ),
+            (
+                "*/15 * * * *",
+                ["2026-11-21T20:45:00Z", "2026-11-21T21:00:00Z"],
+            ),
+            (
+                "5/25 * * * *",
+                ["2026-11-21T20:55:00Z", "2026-11-21T21:05:00Z"],
+            ),
+            (
+                "10-50/20 * * * ?",
+                ["2026-11-21T20:50:00Z", "2026-11-21T21:10:00Z"],
+            ),
+            (
+                "0 3,9-11/2 * * *",
+                ["2026-11-22T03:00:00Z", "2026-11-22T09:00:00Z"],
+            ),
+            (
+                "30 20 * * *",
+                ["2026-11-22T20:30:00Z", "2026-11-23T20:30:00Z"],
+            ),
+            (
+                "0 0 31 * *",
+                ["2026-12-31T00:00:00Z", "2027-01-31T00:00:00Z"],
+            ),
+            (
+                "0 0 29 Feb *",
+                ["2028-02-29T00:00:00Z", "2032-02-29T00:00:00Z"],
+            ),
+            (
+                "0 0 1 jan-MAR *",
+                ["2027-01-01T00:00:00Z", "2027-02-01T00:00:00Z"],
+            ),
+            (
+                "0 0 * * mon,Wed",
+                ["2026-11-23T00:00:00Z", "2026-11-25T00:00:00Z"],
+            ),
+            ("@hourly", ["2026-11-21T21:00:00Z", "2026-11-21T22:00:00Z"]),
+            ("@daily", ["2026-11-22T00:00:00Z", "2026-11-23T00:00:00Z"]),
+            (
+                "@midnight",
+                ["2026-11-22T00:00:00Z", "2026-11-23T00:00:00Z"],
+            ),
+            ("@weekly", ["2026-11-22T00:00:00Z", "2026-11-29T00:00:00Z"]),
+            ("@monthly", ["2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"]),
+            ("@yearly", ["2027-01-01T00:00:00Z", "2028-01-01T00:00:00Z"]),
+            (
+                "@every 1h30m",
+                ["2026-11-21T22:00:30Z", "2026-11-21T23:30:30Z"],
+            ),
+        ] {
+            check(text, "UTC", start, &expected);
+        }
+    }
+
+    #[test]
+    fn of_two_restricted_days_either_will_do() {
+        let start = "2026-11-21T00:00:00Z";
+        for (text, expected) in [
+            // The 1st of December is a Tuesday.
+            (
+                "0 0 1 * fri",
+                ["2026-11-27T00:00:00Z", "2026-12-01T00:00:00Z"],
+            ),
+            (
+                "0 0 1 * *",
+                ["2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z"],
+            ),
+            (
+                "0 0 * * fri",
+                ["2026-11-27T00:00:00Z", "2026-12-04T00:00:00Z"],
+            ),
+            (
+                "0 0 */1 * fri",
+                ["2026-11-27T00:00:00Z", "2026-12-04T00:00:00Z"],
+            ),
+            (
+                "0 0 */30 * fri",
+                ["2026-11-27T00:00:00Z", "2026-12-01T00:00:00Z"],
+            ),
+        ] {
+            check(text, "UTC", start, &expected);
+        }
+    }
+
+    #[test]
+    fn a_time_zone_moves_the_hours() {
+        // 2026: New York's clocks go forward on 8 March at 2:00, back on 1 November at 2:00.
+        check(
+            "30 2 * * *",
+            "America/New_York",
+            "2026-03-07T00:00:00Z",
+            &["2026-03-07T07:30:00Z", "2026-03-09T06:30:00Z"],
+        );
+        check(
+            "30 1 * * *",
+            "America/New_York",
+            "2026-10-31T12:00:00Z",
+            &[
+                "2026-11-01T05:30:00Z",
+                "2026-11-01T06:30:00Z",
+                "2026-11-02T06:30:00Z",
+            ],
+        );
+        check(
+            "0 9 * * *",
+            "Asia/Kolkata",
+            "2026-06-01T00:00:00Z",
+            &["2026-06-01T03:30:00Z"],
+        );
+    }
+
+    #[test]
+    fn what_is_no_expression_says_why() {
+        for (text, expected) in [
+            ("", "expected exactly 5 fields, found 0: []"),
+            ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
+            ("60 * * * *", "value 60 is not within 0 to 59: 60"),
+            ("* * 0 * *", "value 0 is not within 1 to 31: 0"),
+            ("* * * * 7", "value 7 is not within 0 to 6: 7"),
+            ("9-5 * * * *", "beginning of range beyond end of range: 9-5"),
+            (
+                "*/0 * * * *",
+                "step of range should be a positive number: */0",
+            ),
+            ("1-2-3 * * * *", "too many hyphens or slashes: 1-2-3"),
+            ("x * * * *", "failed to parse int from x"),
+            ("*/-3 * * * *", "failed to parse int from -3"),
+            ("@never", "unrecognized descriptor: @never"),
+            ("@every -1h", "unrecognized descriptor: @every -1h"),
+        ] {
+            assert_eq!(Schedule::parse(text).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_day_that_never_comes_is_not_waited_for() {
+        let schedule = Schedule::parse("0 0 30 feb *").unwrap();
+        assert_eq!(
+            schedule.next_after(Timestamp::UNIX_EPOCH, &TimeZone::UTC),
+            None
+        );
+    }
+}
