@@ -13,6 +13,7 @@
 
 pub mod api;
 pub mod controller;
+pub mod deployment;
 pub mod expectations;
 pub mod manager;
 pub mod object;
@@ -27,8 +28,10 @@ mod testing;
 
 pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};
 pub use controller::{Change, Context, Controller};
+pub use deployment::DeploymentController;
 pub use expectations::{Expectations, OwnWrites};
 pub use manager::Manager;
 pub use queue::Queue;
+pub use replica_set::ReplicaSetController;
 pub use selection::Selection;
 pub use tables::{OwnedPods, Table, Tables};

@@ -41,7 +41,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::field::FieldPath;
 pub use names::{NameSource, SUFFIX_ALPHABET};
-pub use template::template_hash;
+pub use template::{template_hash, template_hash_after};
 
 use owners::Owners;
 use template::PodMaker;
