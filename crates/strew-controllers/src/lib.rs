@@ -20,6 +20,7 @@ pub mod object;
 pub mod pod_control;
 pub mod queue;
 pub mod replica_set;
+pub mod rollout;
 pub mod selection;
 pub mod tables;
 #[cfg(test)]
