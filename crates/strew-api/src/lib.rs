@@ -1,19 +1,23 @@
 //! The wire: reading, validating and admitting Kubernetes objects, and turning them into facts.
 //!
 //! An object's way: [`read`] (text into typed objects, every problem with its place), [`admission`] (what the API
-//! server does to a created object) and [`validation`] (what it refuses), [`workloads`] (the pods that controllers
-//! make), [`facts`] (what decisions look at). An [`explanation`] goes the other way, and so do effects: each is a
-//! [`request`] to the API server, sent again as [`retry`] says. Which replica sends them is told by its [`lease`]. How a scheduler is told to decide is in [`config`].
+//! server does to a created or updated object) and [`validation`] (what it refuses), [`workloads`] (the pods that
+//! controllers make), [`facts`] (what decisions look at). A stored object is changed by a [`mod@patch`]. An
+//! [`explanation`] goes the other way, and so do effects: each is a [`request`] to the API server, sent again as
+//! [`retry`] says. Which replica sends them is told by its [`lease`]. How a scheduler is told to decide is in [`config`].
 
 pub mod admission;
 pub mod config;
+pub mod duration;
 pub mod explanation;
 pub mod facts;
 pub mod field;
 pub mod lease;
+pub mod patch;
 pub mod quantity;
 pub mod read;
 pub mod request;
 pub mod retry;
+pub mod typename;
 pub mod validation;
 pub mod workloads;

@@ -318,6 +318,29 @@ impl Engine {
         cluster.node_order().iter().filter_map(of_node).collect()
     }
 
+    /// Why a pod may not go onto one node: PreFilter and Filter, no scores. `None`: it may. What a cluster autoscaler
+    /// asks. Source: spec/controllers §11.
+    pub fn refusal_on(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+        node: NodeIdx,
+    ) -> Option<Refusal> {
+        let class = cluster.pod(pod).class;
+        cluster.refresh_order();
+        let plan = self
+            .plans
+            .ensure(cluster, &mut self.columns, &self.profile, class);
+        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        match cx.pre_filter() {
+            Search::Refused(refusal) => Some(refusal),
+            Search::Nodes(narrowed) => {
+                let refusals = cx.all_refusals(narrowed.as_deref(), node);
+                refusals.into_iter().next()
+            }
+        }
+    }
+
     /// Every score plugin's scores for a list of nodes, in the profile's order.
     pub fn score_nodes(
         &mut self,

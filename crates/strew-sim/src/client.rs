@@ -27,28 +27,23 @@ pub(crate) struct Client<'a> {
     pub(crate) fault: Option<&'a WriteFault>,
     pub(crate) dice: &'a mut Prng,
     /// How many more writes its component lives to send; then it is dead.
-    pub(crate) writes_left: Option<u32>,
+    pub(crate) writes_left: Option<&'a mut u32>,
 }
 
 impl Client<'_> {
     /// Whether a write reaches the server.
     fn allows(&mut self, key: &Key) -> Result<(), ApiError> {
         if let Some(left) = &mut self.writes_left {
-            if *left == 0 {
+            if **left == 0 {
                 return Err(ApiError::Lost);
             }
-            *left -= 1;
+            **left -= 1;
         }
         let ppm = self.fault.map_or(0, |fault| fault.conflict_ppm);
         match ppm > 0 && self.dice.chance(u64::from(ppm), 1_000_000) {
             true => Err(ApiError::stale(key)),
             false => Ok(()),
         }
-    }
-
-    /// Whether its component has died.
-    pub(crate) fn is_dead(&self) -> bool {
-        self.writes_left == Some(0)
     }
 }
 

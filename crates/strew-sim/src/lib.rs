@@ -5,22 +5,28 @@
 //! one loop, and nothing reads a clock.
 //!
 //! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), [`client`](mod@client) (how
-//! controllers write), [`kubelet`], [`scheduler`], [`timing`].
+//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`autoscaler`], [`fault`], [`timing`].
 //!
 //! Source: scenarios; spec/controllers §13.
 
+pub mod autoscaler;
 mod client;
 mod controllers;
+pub mod fault;
 pub mod feed;
+pub mod kubectl;
 pub mod kubelet;
 pub mod scheduler;
 pub mod server;
 pub mod simulation;
 pub mod timing;
 
+pub use autoscaler::{Autoscaler, AutoscalerSettings, Expander, NodeGroup};
+pub use client::WriteFault;
 pub use controllers::controllers;
+pub use fault::{Component, Crash, Fault};
 pub use feed::WatchFault;
 pub use scheduler::{BindFault, Blueprint, Replica};
 pub use server::{Change, EventLog, Part, Recorded, Server};
-pub use simulation::{Settings, Simulation, Stuck};
+pub use simulation::{ControllerMaker, Settings, Simulation, Stuck};
 pub use timing::{Between, Timing};

@@ -4,17 +4,20 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use strew_api::admission::AdmissionOptions;
 use strew_controllers::object::{Name, Object};
-use strew_controllers::{Controller, Manager};
+use strew_controllers::{Controller, Manager, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::client::{Client, WriteFault};
-use crate::feed::{Feed, WatchFault};
+use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
+use crate::client::Client;
+use crate::fault::{Component, Crash, Fault, Faults};
+use crate::feed::Feed;
 use crate::kubelet::Kubelets;
-use crate::scheduler::{BindFault, Blueprint, Replica, Surroundings};
+use crate::scheduler::{Blueprint, Replica, Surroundings};
 use crate::server::Server;
 use crate::timing::Timing;
 
@@ -24,7 +27,11 @@ pub const START: Instant = Instant::from_secs(1_767_225_600);
 /// Steps within one instant, for each object that is there, before the loop is taken for endless.
 const STEPS_PER_OBJECT: u64 = 1_000;
 
+/// Makes controllers: at the start, and again after a crash.
+pub type ControllerMaker = Arc<dyn Fn() -> Vec<Box<dyn Controller>> + Send + Sync>;
+
 /// What a simulation is made of.
+#[derive(Clone)]
 pub struct Settings {
     /// Everything that is drawn is drawn from it.
     pub seed: u64,
@@ -34,10 +41,16 @@ pub struct Settings {
     pub options: AdmissionOptions,
     /// How the scheduler is built.
     pub scheduler: Blueprint,
-    /// Makes the controllers; again after a crash.
-    pub controllers: fn() -> Vec<Box<dyn Controller>>,
+    /// Whether the scheduler's replicas elect a leader; needed only where there may be two.
+    pub elects: bool,
+    /// Makes the controllers.
+    pub controllers: ControllerMaker,
     /// How long things take.
     pub timing: Timing,
+    /// Groups of nodes; those that are there at second 0 are among the objects.
+    pub groups: Vec<NodeGroup>,
+    /// How groups grow and shrink; `None`: they do not.
+    pub autoscaler: Option<AutoscalerSettings>,
 }
 
 /// The loop made no end of one instant.
@@ -50,41 +63,76 @@ pub struct Stuck {
     pub after: Span,
 }
 
-/// What befalls the cluster now.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Faults {
-    /// Watches.
-    pub watch: Option<WatchFault>,
-    /// The controllers' writes.
-    pub write: Option<WriteFault>,
-    /// The scheduler's binds.
-    pub bind: Option<BindFault>,
+/// A component, alive or dead.
+struct Slot<T> {
+    alive: Option<T>,
+    /// When it is started anew.
+    restart: Option<Instant>,
+    /// How many more requests it lives to send, and how long it is dead then.
+    doomed: Option<(u32, Span)>,
+}
+
+impl<T> Slot<T> {
+    fn new(component: T) -> Self {
+        Self {
+            alive: Some(component),
+            restart: None,
+            doomed: None,
+        }
+    }
+
+    fn die(&mut self, restart: Instant) {
+        self.alive = None;
+        self.doomed = None;
+        self.restart = Some(restart);
+    }
+
+    /// Dies if it has sent its last request.
+    fn meet_doom(&mut self, now: Instant) {
+        if let Some((0, down)) = self.doomed {
+            self.die(now + down);
+        }
+    }
+}
+
+struct Controllers {
+    manager: Manager,
+    feed: Feed,
 }
 
 /// A cluster, and its life so far.
 pub struct Simulation {
     now: Instant,
     start: Instant,
-    server: Server,
-    kubelets: Kubelets,
+    pub(crate) server: Server,
+    pub(crate) kubelets: Kubelets,
     kubelet_feed: Feed,
-    manager: Manager,
-    manager_feed: Feed,
-    schedulers: Vec<Replica>,
+    controllers: Slot<Controllers>,
+    make_controllers: ControllerMaker,
+    schedulers: Vec<Slot<Replica>>,
+    blueprint: Blueprint,
+    elects: bool,
+    n_replicas: u64,
+    autoscaler: Option<Autoscaler>,
     utilisation: BTreeMap<Name, u32>,
     faults: Faults,
-    /// Who acts next.
-    order: Prng,
-    /// The controllers' draws.
-    manager_dice: Prng,
-    kubelet_dice: Prng,
-    /// What faults hit.
-    fault_dice: Prng,
+    pub(crate) dice: Dice,
     n_steps: u64,
 }
 
-/// How many components take turns beside the schedulers.
-const N_OTHERS: usize = 2;
+/// Dice for each who draws, so that one's draws do not change another's.
+pub(crate) struct Dice {
+    /// Who acts next.
+    order: Prng,
+    controllers: Prng,
+    pub(crate) kubelets: Prng,
+    autoscaler: Prng,
+    /// What faults hit.
+    faults: Prng,
+}
+
+/// Components that take turns beside the schedulers.
+const N_OTHERS: usize = 3;
 
 impl Simulation {
     /// A cluster at second 0; nobody has acted.
@@ -97,32 +145,65 @@ impl Simulation {
         for object in settings.objects {
             server.preload(start, object);
         }
-        let mut manager_dice = dice();
-        let manager = Manager::new((settings.controllers)(), start, &mut manager_dice);
-        let scheduler = Replica::new(
-            &settings.scheduler,
-            "scheduler-0".to_owned(),
-            false,
-            &server,
-            start,
-        );
-        Self {
+        let mut dice = Dice {
+            order: dice(),
+            controllers: dice(),
+            kubelets: dice(),
+            autoscaler: dice(),
+            faults: dice(),
+        };
+        let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
+        let boot = settings.timing.node_boot;
+        let autoscaler = settings.autoscaler.map(|autoscaler| {
+            let blueprint = settings.scheduler.clone();
+            let dice = &mut dice.autoscaler;
+            Autoscaler::new(
+                autoscaler,
+                settings.groups,
+                boot,
+                blueprint,
+                &server,
+                start,
+                dice,
+            )
+        });
+        let mut simulation = Self {
             now: start,
             start,
             kubelets: Kubelets::new(settings.timing),
             kubelet_feed: Feed::new(&server),
-            manager,
-            manager_feed: Feed::new(&server),
-            schedulers: vec![scheduler],
+            controllers: Slot::new(Controllers {
+                manager,
+                feed: Feed::new(&server),
+            }),
+            make_controllers: settings.controllers,
+            schedulers: Vec::new(),
+            blueprint: settings.scheduler,
+            elects: settings.elects,
+            n_replicas: 0,
+            autoscaler,
             utilisation: BTreeMap::new(),
             faults: Faults::default(),
-            order: dice(),
-            manager_dice,
-            kubelet_dice: dice(),
-            fault_dice: dice(),
+            dice,
             server,
             n_steps: 0,
-        }
+        };
+        let replica = simulation.replica();
+        simulation.schedulers.push(Slot::new(replica));
+        simulation
+    }
+
+    /// A new replica; none ever had its name.
+    fn replica(&mut self) -> Replica {
+        let hostname = format!("scheduler-{}", self.n_replicas);
+        self.n_replicas += 1;
+        Replica::new(
+            &self.blueprint,
+            hostname,
+            self.elects,
+            &self.server,
+            self.now,
+        )
     }
 
     /// The time.
@@ -140,9 +221,11 @@ impl Simulation {
         &self.server
     }
 
-    /// The scheduler's replicas.
-    pub fn schedulers(&self) -> &[Replica] {
-        &self.schedulers
+    /// The scheduler's replicas that are alive.
+    pub fn schedulers(&self) -> impl Iterator<Item = &Replica> {
+        self.schedulers
+            .iter()
+            .filter_map(|slot| slot.alive.as_ref())
     }
 
     /// How many steps were made.
@@ -179,10 +262,11 @@ impl Simulation {
     /// # Errors
     /// If that does not end.
     pub fn drain(&mut self) -> Result<(), Stuck> {
+        self.pass_time();
         let mut n_steps = 0_u64;
         while self.step() {
             n_steps += 1;
-            if n_steps % 1_000_000 == 0 && n_steps > self.steps_max() {
+            if n_steps.is_multiple_of(1_000_000) && n_steps > self.steps_max() {
                 return Err(Stuck {
                     steps: n_steps,
                     after: self.elapsed(),
@@ -201,7 +285,7 @@ impl Simulation {
     /// One component does one thing. Whether any had something to do.
     fn step(&mut self) -> bool {
         let n_components = N_OTHERS + self.schedulers.len();
-        let first = self.order.index(n_components);
+        let first = self.dice.order.index(n_components);
         let acted = (0..n_components).any(|i| self.act((first + i) % n_components));
         if acted {
             self.trim();
@@ -212,95 +296,230 @@ impl Simulation {
     fn act(&mut self, component: usize) -> bool {
         match component {
             0 => self.step_kubelets(),
-            1 => self.step_manager(),
+            1 => self.step_controllers(),
+            2 => self.step_autoscaler(),
             n => self.step_scheduler(n - N_OTHERS),
         }
     }
 
     fn step_kubelets(&mut self) -> bool {
         let mut told = false;
+        let (now, dice) = (self.now, &mut self.dice);
+        let nothing = Tables::default();
         // Kubelets know their own pods: no fault befalls what they are told.
-        while let Some(change) = self.kubelet_feed.next(
-            self.now,
-            &self.server,
-            &strew_controllers::Tables::default(),
-            None,
-            &mut self.fault_dice,
-        ) {
+        while let Some(change) =
+            self.kubelet_feed
+                .next(now, &self.server, &nothing, None, &mut dice.faults)
+        {
             told = true;
-            let dice = &mut self.kubelet_dice;
+            let server = &mut self.server;
             self.kubelets
-                .observe(self.now, &change, &mut self.server, dice);
+                .observe(now, &change, server, &mut dice.kubelets);
         }
         self.kubelets
-            .step(self.now, &mut self.server, &mut self.kubelet_dice)
+            .step(now, &mut self.server, &mut dice.kubelets)
             || told
     }
 
-    fn step_manager(&mut self) -> bool {
+    fn step_controllers(&mut self) -> bool {
+        let (now, dice) = (self.now, &mut self.dice);
+        let Some(Controllers { manager, feed }) = &mut self.controllers.alive else {
+            return false;
+        };
         let mut told = false;
-        while let Some(change) = self.manager_feed.next(
-            self.now,
+        while let Some(change) = feed.next(
+            now,
             &self.server,
-            self.manager.cache(),
-            self.faults.watch.as_ref(),
-            &mut self.fault_dice,
+            manager.cache(),
+            self.faults.watch(),
+            &mut dice.faults,
         ) {
             told = true;
             match change.object {
-                Some(object) => self.manager.set(self.now, object),
-                None => self.manager.gone(self.now, &change.key),
+                Some(object) => manager.set(now, object),
+                None => manager.gone(now, &change.key),
             }
         }
-        if !self.manager.is_ready(self.now) {
+        if !manager.is_ready(now) {
             return told;
         }
+        let doomed = self.controllers.doomed.as_mut();
         let mut client = Client {
-            now: self.now,
+            now,
             server: &mut self.server,
             kubelets: &self.kubelets,
             utilisation: &self.utilisation,
-            fault: self.faults.write.as_ref(),
-            dice: &mut self.fault_dice,
-            writes_left: None,
+            fault: self.faults.write(),
+            dice: &mut dice.faults,
+            writes_left: doomed.map(|(writes_left, _)| writes_left),
         };
-        self.manager
-            .step(self.now, &mut client, &mut self.manager_dice)
-            || told
+        manager.step(now, &mut client, &mut dice.controllers);
+        self.controllers.meet_doom(now);
+        true
+    }
+
+    fn step_autoscaler(&mut self) -> bool {
+        let dice = &mut self.dice.autoscaler;
+        let autoscaler = self.autoscaler.as_mut();
+        autoscaler.is_some_and(|autoscaler| autoscaler.step(self.now, &mut self.server, dice))
     }
 
     fn step_scheduler(&mut self, index: usize) -> bool {
-        let Some(replica) = self.schedulers.get_mut(index) else {
+        let Some(slot) = self.schedulers.get_mut(index) else {
+            return false;
+        };
+        let Some(replica) = &mut slot.alive else {
             return false;
         };
         let mut around = Surroundings {
             now: self.now,
             server: &mut self.server,
-            watch_fault: self.faults.watch.as_ref(),
-            bind_fault: self.faults.bind.as_ref(),
-            conflict_ppm: self.faults.write.map_or(0, |fault| fault.conflict_ppm),
-            dice: &mut self.fault_dice,
-            writes_left: &mut None,
+            watch_fault: self.faults.watch(),
+            bind_fault: self.faults.bind(),
+            conflict_ppm: self.faults.write().map_or(0, |fault| fault.conflict_ppm),
+            dice: &mut self.dice.faults,
+            writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
         };
-        replica.step(&mut around)
+        let acted = replica.step(&mut around);
+        slot.meet_doom(self.now);
+        acted
     }
 
     fn trim(&mut self) {
-        let cursors = self.schedulers.iter().map(Replica::cursor);
-        let others = [self.kubelet_feed.cursor(), self.manager_feed.cursor()];
-        let seen = cursors.chain(others).min().unwrap_or(0);
-        self.server.trim_log(seen);
+        let schedulers = self.schedulers().map(Replica::cursor);
+        let controllers = self.controllers.alive.iter().map(|c| c.feed.cursor());
+        let autoscaler = self.autoscaler.iter().map(Autoscaler::cursor);
+        let others = controllers.chain(autoscaler);
+        let seen = schedulers
+            .chain(others)
+            .chain([self.kubelet_feed.cursor()])
+            .min();
+        self.server.trim_log(seen.unwrap_or(0));
     }
 
     fn next_wake(&self) -> Option<Instant> {
-        let schedulers = self.schedulers.iter();
-        let schedulers = schedulers.filter_map(|replica| replica.next_wake(self.now));
+        let schedulers = self.schedulers.iter().flat_map(|slot| {
+            let own = slot
+                .alive
+                .as_ref()
+                .and_then(|replica| replica.next_wake(self.now));
+            [own, slot.restart]
+        });
+        let controllers = self.controllers.alive.as_ref();
         let others = [
             self.kubelets.next_wake(),
             self.kubelet_feed.next_wake(),
-            self.manager.next_wake(),
-            self.manager_feed.next_wake(),
+            controllers.and_then(|c| c.manager.next_wake()),
+            controllers.and_then(|c| c.feed.next_wake()),
+            self.controllers.restart,
+            self.autoscaler.as_ref().and_then(Autoscaler::next_wake),
+            self.faults.next_wake(),
         ];
-        schedulers.chain(others.into_iter().flatten()).min()
+        schedulers.chain(others).flatten().min()
+    }
+}
+
+// === faults ===
+
+impl Simulation {
+    /// Faults end, and what is to be started anew is.
+    fn pass_time(&mut self) {
+        let now = self.now;
+        if self.faults.pass_time(now) && !self.faults.has_second_scheduler() {
+            self.schedulers.truncate(1);
+        }
+        for index in 0..self.schedulers.len() {
+            if self.schedulers[index].restart.is_some_and(|at| at <= now) {
+                self.schedulers[index] = Slot::new(self.replica());
+            }
+        }
+        if self.controllers.restart.is_some_and(|at| at <= now) {
+            self.restart_controllers();
+        }
+    }
+
+    fn restart_controllers(&mut self) {
+        let dice = &mut self.dice.controllers;
+        let manager = Manager::new((self.make_controllers)(), self.now, dice);
+        let feed = Feed::new(&self.server);
+        self.controllers = Slot::new(Controllers { manager, feed });
+    }
+
+    /// A component dies.
+    pub fn crash(&mut self, crash: Crash) {
+        let Crash {
+            component,
+            after_writes,
+            down,
+        } = crash;
+        let restart = self.now + down;
+        let doom = (after_writes > 0).then_some((after_writes, down));
+        match component {
+            Component::Scheduler => {
+                for slot in &mut self.schedulers {
+                    match doom {
+                        Some(_) => slot.doomed = doom,
+                        None => slot.die(restart),
+                    }
+                }
+            }
+            Component::Controllers => match doom {
+                Some(_) => self.controllers.doomed = doom,
+                None => self.controllers.die(restart),
+            },
+        }
+    }
+
+    /// Something goes wrong for a while.
+    pub fn fault(&mut self, fault: Fault, lasts: Span) {
+        self.faults.begin(fault, self.now + lasts);
+        if fault == Fault::SecondScheduler && self.schedulers.len() == 1 {
+            let second = self.replica();
+            self.schedulers.push(Slot::new(second));
+        }
+    }
+
+    /// The schedulers' clocks jump ahead.
+    pub fn jump_clock(&mut self, by: Span) {
+        for replica in self
+            .schedulers
+            .iter_mut()
+            .filter_map(|slot| slot.alive.as_mut())
+        {
+            replica.ahead = Span(replica.ahead.0.saturating_add(by.0));
+        }
+    }
+
+    /// All faults are over, and everybody is alive.
+    pub fn calm(&mut self) {
+        self.faults.end();
+        self.schedulers.truncate(1);
+        for slot in &mut self.schedulers {
+            slot.doomed = None;
+            slot.restart = slot.restart.map(|_| self.now);
+        }
+        self.controllers.doomed = None;
+        self.controllers.restart = self.controllers.restart.map(|_| self.now);
+    }
+
+    /// All components are started anew with other flags.
+    pub fn restart_with(
+        &mut self,
+        options: AdmissionOptions,
+        scheduler: Blueprint,
+        controllers: ControllerMaker,
+    ) {
+        self.server.set_options(options);
+        self.blueprint = scheduler;
+        self.make_controllers = controllers;
+        for index in 0..self.schedulers.len() {
+            self.schedulers[index] = Slot::new(self.replica());
+        }
+        self.restart_controllers();
+    }
+
+    /// From now on the pods of an autoscaler's target report this utilisation, in percent of what they request.
+    pub fn set_utilisation(&mut self, autoscaler: Name, percent: u32) {
+        self.utilisation.insert(autoscaler, percent);
     }
 }

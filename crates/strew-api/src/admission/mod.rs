@@ -1,19 +1,26 @@
-//! What the API server does to an object that somebody creates: fill in defaults, let the
+//! What the API server does to an object that somebody creates or [updates](update): fill in defaults, let the
 //! admission plug-ins change it, then validate it.
 //!
-//! Everything here is for *created* objects. What stands in a dump has been through it already.
+//! Everything but [update] is for *created* objects. What stands in a dump has been through it already.
 //!
 //! Order for pods (`k8s.io/kubernetes/pkg/registry/core/pod`, v1.36): [defaults], the plug-ins
 //! [priority] and [tolerations], then `PrepareForCreate` ([disabled_fields], [match_label_keys]), then
 //! [validation].
 
+mod autoscaler;
 pub mod binding;
 pub mod defaults;
 pub mod disabled_fields;
+pub mod limit_range;
 pub mod match_label_keys;
+pub mod node;
 pub mod object;
+mod pod_amounts;
 pub mod priority;
+pub mod quota;
+mod refusal;
 pub mod tolerations;
+pub mod update;
 
 use std::collections::BTreeSet;
 
@@ -23,8 +30,9 @@ use crate::field::FieldError;
 use crate::validation::{self, Validate};
 pub use binding::bind_labels;
 pub use defaults::SetDefaults;
-pub use object::admit_object;
+pub use object::{admit_object, admit_object_update};
 pub use priority::PriorityClasses;
+pub use refusal::Refusal;
 
 /// What admission needs to know beside the object.
 #[derive(Debug, Clone, Copy)]

@@ -2,8 +2,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::{AdmissionContext, Admitted, SetDefaults, admit, admit_pod};
-use crate::field::FieldError;
+use super::update::{Update, admit_pod_update, admit_update};
+use super::{AdmissionContext, AdmissionOptions, Admitted, SetDefaults, admit, admit_pod};
+use crate::field::{FieldError, FieldPath};
 use crate::read::KubeObject;
 use crate::validation::Validate;
 use crate::workloads::NameSource;
@@ -46,7 +47,51 @@ pub fn admit_object(
         KubeObject::CronJob(object) => plain(*object),
         KubeObject::PriorityClass(object) => plain(*object),
         KubeObject::PodDisruptionBudget(object) => plain(*object),
+        KubeObject::HorizontalPodAutoscaler(object) => plain(*object),
+        KubeObject::LimitRange(object) => plain(*object),
+        KubeObject::ResourceQuota(object) => plain(*object),
         object => Ok((object, Vec::new())),
+    }
+}
+
+/// What the API server makes of an object that somebody changes; `old` is the object as it is stored.
+///
+/// # Errors
+/// All that is wrong, in the API server's order. An object of another kind is wrong too.
+pub fn admit_object_update(
+    new: KubeObject,
+    old: KubeObject,
+    options: &AdmissionOptions,
+) -> Result<KubeObject, Vec<FieldError>> {
+    fn plain<T: Update>(new: T, old: &T) -> Result<KubeObject, Vec<FieldError>>
+    where
+        KubeObject: From<T>,
+    {
+        Ok(admit_update(new, old)?.object.into())
+    }
+    match (new, old) {
+        (KubeObject::Pod(new), KubeObject::Pod(old)) => {
+            Ok(admit_pod_update(*new, &old, options)?.object.into())
+        }
+        (KubeObject::Node(new), KubeObject::Node(old)) => plain(*new, &old),
+        (KubeObject::Deployment(new), KubeObject::Deployment(old)) => plain(*new, &old),
+        (KubeObject::ReplicaSet(new), KubeObject::ReplicaSet(old)) => plain(*new, &old),
+        (KubeObject::StatefulSet(new), KubeObject::StatefulSet(old)) => plain(*new, &old),
+        (KubeObject::DaemonSet(new), KubeObject::DaemonSet(old)) => plain(*new, &old),
+        (KubeObject::Job(new), KubeObject::Job(old)) => plain(*new, &old),
+        (KubeObject::PodDisruptionBudget(new), KubeObject::PodDisruptionBudget(old)) => {
+            plain(*new, &old)
+        }
+        (KubeObject::HorizontalPodAutoscaler(new), KubeObject::HorizontalPodAutoscaler(old)) => {
+            plain(*new, &old)
+        }
+        (KubeObject::ResourceQuota(new), KubeObject::ResourceQuota(old)) => plain(*new, &old),
+        (new, old) if new.kind() == old.kind() => Ok(new),
+        (new, _) => Err(vec![FieldError::invalid(
+            FieldPath::root().child("kind"),
+            new.kind(),
+            "field is immutable".to_owned(),
+        )]),
     }
 }
 

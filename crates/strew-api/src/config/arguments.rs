@@ -11,7 +11,6 @@ use serde_json::Value;
 use strew_model::Interner;
 use strew_scheduler::{AddedAffinity, PreemptionArgs, Profile};
 
-use super::duration::GoDuration;
 use super::merge::is_removed;
 use super::plugins;
 use super::problems::Problems;
@@ -19,6 +18,7 @@ use super::resource_arguments::{balanced, fit};
 use super::spread_arguments::spread;
 use super::versions::Version;
 use super::wire::PluginConfigWire;
+use crate::duration::GoDuration;
 use crate::facts::node_selector_term;
 use crate::field::{FieldError, FieldPath};
 use crate::read::{Diagnostic, nearest};

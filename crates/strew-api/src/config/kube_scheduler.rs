@@ -7,13 +7,13 @@ use serde_json::Value;
 use strew_model::Interner;
 
 use super::arguments::duration;
-use super::duration::GoDuration;
 use super::gates::FeatureGates;
 use super::problems::Problems;
 use super::profiles::{self, Common, DEFAULT_SCHEDULER};
 use super::versions::{self, Version};
 use super::wire::{ClientConnectionWire, ConfigurationWire, ExtenderWire, LeaderElectionWire};
 use super::{ClientConnection, Configuration, LeaderElection};
+use crate::duration::GoDuration;
 use crate::field::{FieldError, FieldPath};
 use crate::read::Diagnostic;
 use crate::validation::text;

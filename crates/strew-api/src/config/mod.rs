@@ -29,7 +29,6 @@
 //! nodes.
 
 mod arguments;
-mod duration;
 pub mod gates;
 mod kube_scheduler;
 mod merge;

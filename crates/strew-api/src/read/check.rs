@@ -260,7 +260,7 @@ fn expectation(shape: &Shape) -> &'static str {
 const SHOWN_MAX: usize = 40;
 
 /// `the string "3"`, `an object`.
-pub(super) fn describe(value: &Value) -> String {
+pub fn describe(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
         Value::Bool(value) => format!("the boolean {value}"),
@@ -272,7 +272,7 @@ pub(super) fn describe(value: &Value) -> String {
 }
 
 /// The text in quotes, cut where it gets long.
-pub(super) fn shortened(text: &str) -> String {
+pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_MAX) {
         Some((end, _)) => format!("{:?}…", &text[..end]),
         None => format!("{text:?}"),

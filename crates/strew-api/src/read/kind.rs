@@ -2,18 +2,23 @@
 
 use std::sync::OnceLock;
 
-use k8s_openapi::api::{apps, batch, core, node, policy, scheduling, storage};
+use k8s_openapi::api::{apps, autoscaling, batch, core, node, policy, scheduling, storage};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::{ClusterResourceScope, Metadata, NamespaceResourceScope, Resource};
 use serde_json::Value;
 
+use super::earlier;
 use super::nearest::nearest;
 use super::schema::Schema;
 use super::source::floor_char_boundary;
 
-/// Declares the modelled kinds once: their objects, and what must be known to read them.
+/// Declares the modelled kinds once: their objects, and what must be known to read them. Those of an earlier version that
+/// the API server still takes are read as objects of the present one.
 macro_rules! kinds {
-    ($($kind:ident: $type:ty,)*) => {
+    (
+        $($kind:ident: $type:ty,)*;
+        $($earlier:ident: $old:ty => $now:ident by $convert:path,)*
+    ) => {
         /// An object as its file gives it.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is the Kubernetes kind of its name")]
@@ -27,27 +32,31 @@ macro_rules! kinds {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub(super) enum Kind {
             $($kind,)*
+            $($earlier,)*
         }
 
         impl Kind {
             /// All of them.
-            pub(super) const ALL: &[Self] = &[$(Self::$kind,)*];
+            pub(super) const ALL: &[Self] = &[$(Self::$kind,)* $(Self::$earlier,)*];
 
             pub(super) fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => <$type as Resource>::KIND,)*
+                    $(Self::$earlier => <$old as Resource>::KIND,)*
                 }
             }
 
             pub(super) fn api_version(self) -> &'static str {
                 match self {
                     $(Self::$kind => <$type as Resource>::API_VERSION,)*
+                    $(Self::$earlier => <$old as Resource>::API_VERSION,)*
                 }
             }
 
             pub(super) fn is_namespaced(self) -> bool {
                 match self {
                     $(Self::$kind => <<$type as Resource>::Scope as Scope>::IS_NAMESPACED,)*
+                    $(Self::$earlier => <<$old as Resource>::Scope as Scope>::IS_NAMESPACED,)*
                 }
             }
 
@@ -58,12 +67,20 @@ macro_rules! kinds {
                         static SCHEMA: OnceLock<Schema> = OnceLock::new();
                         SCHEMA.get_or_init(Schema::of::<$type>)
                     })*
+                    $(Self::$earlier => {
+                        static SCHEMA: OnceLock<Schema> = OnceLock::new();
+                        SCHEMA.get_or_init(Schema::of::<$old>)
+                    })*
                 }
             }
 
             pub(super) fn decode(self, value: Value) -> Result<KubeObject, serde_json::Error> {
                 Ok(match self {
                     $(Self::$kind => KubeObject::$kind(serde_json::from_value(value)?),)*
+                    $(Self::$earlier => {
+                        let old: $old = serde_json::from_value(value)?;
+                        KubeObject::$now(Box::new($convert(old)))
+                    })*
                 })
             }
         }
@@ -91,6 +108,22 @@ macro_rules! kinds {
             }
         }
 
+        impl KubeObject {
+            /// An object of JSON that was read before: fields that its kind has not are passed over.
+            ///
+            /// # Errors
+            /// A kind that strew does not know, or a field of another type than the kind's.
+            pub fn of_json(value: Value) -> Result<Self, serde_json::Error> {
+                use serde::de::Error;
+                let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+                let (api_version, kind) = (text("apiVersion"), text("kind"));
+                match meaning(&api_version, &kind) {
+                    Meaning::Known(kind) => kind.decode(value),
+                    _ => Err(serde_json::Error::custom(format!("no kind {kind} in {api_version} is known"))),
+                }
+            }
+        }
+
         $(impl From<$type> for KubeObject {
             fn from(object: $type) -> Self {
                 Self::$kind(Box::new(object))
@@ -108,16 +141,21 @@ kinds! {
     PersistentVolumeClaim: core::v1::PersistentVolumeClaim,
     PersistentVolume: core::v1::PersistentVolume,
     LimitRange: core::v1::LimitRange,
+    ResourceQuota: core::v1::ResourceQuota,
     Deployment: apps::v1::Deployment,
     ReplicaSet: apps::v1::ReplicaSet,
     StatefulSet: apps::v1::StatefulSet,
     DaemonSet: apps::v1::DaemonSet,
     Job: batch::v1::Job,
     CronJob: batch::v1::CronJob,
+    HorizontalPodAutoscaler: autoscaling::v2::HorizontalPodAutoscaler,
     PriorityClass: scheduling::v1::PriorityClass,
     PodDisruptionBudget: policy::v1::PodDisruptionBudget,
     StorageClass: storage::v1::StorageClass,
     RuntimeClass: node::v1::RuntimeClass,
+    ;
+    HorizontalPodAutoscalerV1: autoscaling::v1::HorizontalPodAutoscaler
+        => HorizontalPodAutoscaler by earlier::autoscaler,
 }
 
 /// An object of a kind that strew does not know.
@@ -316,7 +354,23 @@ mod tests {
             ("v1", "Secret", Meaning::Other),
             ("v1", "Endpoints", Meaning::Other),
             ("v1", "Event", Meaning::Other),
-            ("v1", "ResourceQuota", Meaning::Other),
+            ("v1", "ResourceQuota", Meaning::Known(Kind::ResourceQuota)),
+            (
+                "autoscaling/v1",
+                "HorizontalPodAutoscaler",
+                Meaning::Known(Kind::HorizontalPodAutoscalerV1),
+            ),
+            (
+                "autoscaling/v2beta2",
+                "HorizontalPodAutoscaler",
+                Meaning::WrongVersion(Kind::HorizontalPodAutoscaler),
+            ),
+            ("autoscaling/v1", "Scale", Meaning::Other),
+            (
+                "autoscaling.k8s.io/v1",
+                "VerticalPodAutoscaler",
+                Meaning::Other,
+            ),
             ("v1", "Binding", Meaning::Other),
             ("v1", "ComponentStatus", Meaning::Other),
             ("apps/v1", "ControllerRevision", Meaning::Other),

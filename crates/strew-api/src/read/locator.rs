@@ -51,7 +51,7 @@ impl<'a> Locator<'a> {
     }
 
     /// The place of a field's key, where the field itself is the trouble.
-    pub(crate) fn key_place(&mut self, origin: &Origin, path: &FieldPath) -> Place {
+    pub fn key_place(&mut self, origin: &Origin, path: &FieldPath) -> Place {
         let span = self
             .find(origin, path.steps(), Occurrence::Last)
             .shown_key();

@@ -26,6 +26,7 @@ mod broken;
 mod check;
 mod diagnostic;
 mod document;
+mod earlier;
 mod head;
 mod json;
 mod kind;
@@ -43,13 +44,16 @@ mod tree;
 mod yaml;
 
 pub use broken::Broken;
+pub use check::{describe, shortened};
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, Format, Origin};
 pub use kind::{KubeObject, OtherObject};
 pub use locator::{Locator, locate};
 pub use nearest::nearest;
-pub(crate) use raw::{RawDocument, RawSchema, document_at};
+pub use raw::{
+    RawDocument, RawFault, RawSchema, check_partial, document_at, document_with_letters, embedded,
+};
 pub(crate) use reader::documents;
-pub use reader::{Located, Reading, read};
+pub use reader::{Located, Reading, read, read_edited};
 pub use render::render;
 pub use source::{FileId, Place, SourceFile, Sources, Span};

@@ -90,6 +90,32 @@ impl Node {
         }
     }
 
+    /// The same, with `y` and `n` as the texts that they are in YAML 1.2, as values and as keys.
+    pub(super) fn to_value_with_letters(&self, text: &str) -> Value {
+        let letter = |span: Span| {
+            let letter = text.get(span.start..span.end)?;
+            matches!(letter, "y" | "Y" | "n" | "N").then(|| letter.to_owned())
+        };
+        match &self.content {
+            Content::Scalar(value @ Value::Bool(_)) => {
+                letter(self.span).map_or_else(|| value.clone(), Value::String)
+            }
+            Content::Scalar(value) => value.clone(),
+            Content::Sequence(elements) => {
+                let elements = elements.iter();
+                elements.map(|e| e.to_value_with_letters(text)).collect()
+            }
+            Content::Mapping(entries) => {
+                let mut fields = Map::with_capacity(entries.len());
+                for entry in entries {
+                    let key = letter(entry.key_span).unwrap_or_else(|| entry.key.clone());
+                    fields.insert(key, entry.value.to_value_with_letters(text));
+                }
+                Value::Object(fields)
+            }
+        }
+    }
+
     /// Follows `steps` from here.
     pub(super) fn find(&self, steps: &[Step], which: Occurrence) -> Found {
         let mut node = self;
@@ -138,10 +164,17 @@ fn entry<'a>(
     name: &str,
     which: Occurrence,
 ) -> Option<(Option<Span>, &'a Node)> {
-    let mut matching = entries.iter().filter(|entry| entry.key == name);
+    let mut matching = entries
+        .iter()
+        .filter(|entry| entry.key == name || is_letter(name, &entry.key));
     let entry = match which {
         Occurrence::First => matching.next(),
         Occurrence::Last => matching.next_back(),
     }?;
     Some((Some(entry.key_span), &entry.value))
+}
+
+/// Whether a key that YAML 1.1 reads as `false` or `true` was meant as this letter.
+fn is_letter(name: &str, key: &str) -> bool {
+    matches!((name, key), ("n" | "N", "false") | ("y" | "Y", "true"))
 }

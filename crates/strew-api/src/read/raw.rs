@@ -4,29 +4,47 @@
 use schemars::JsonSchema;
 use serde_json::Value;
 
-use super::check::{FaultKind, check};
+use super::check::{FaultKind, check, describe, shortened};
 use super::diagnostic::Diagnostic;
 use super::document::{Format, Origin};
+use super::head::{Head, TypeFault};
 use super::json;
-use super::nearest::nearest;
-use super::schema::{Schema, Shape};
+use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
+use super::node::Node;
+use super::schema::Schema;
 use super::source::Sources;
 use super::yaml;
 use crate::field::FieldPath;
 
 /// A document as its text gives it.
 #[derive(Debug)]
-pub(crate) struct RawDocument {
-    pub(crate) value: Value,
-    pub(crate) origin: Origin,
+pub struct RawDocument {
+    /// Its content; keys keep their order.
+    pub value: Value,
+    /// Its place.
+    pub origin: Origin,
 }
 
 /// The document, or the item of a list, at `origin`; what is wrong with its text was said when it was first read.
-pub(crate) fn document_at(sources: &Sources, origin: &Origin) -> Option<RawDocument> {
+pub fn document_at(sources: &Sources, origin: &Origin) -> Option<RawDocument> {
+    document(sources, origin, |root, _| root.to_value())
+}
+
+/// The same for documents that Kubernetes never reads: `y` and `n` are texts in them, as in YAML 1.2, so that a thing
+/// may be called `n`.
+pub fn document_with_letters(sources: &Sources, origin: &Origin) -> Option<RawDocument> {
+    document(sources, origin, Node::to_value_with_letters)
+}
+
+fn document(
+    sources: &Sources,
+    origin: &Origin,
+    value_of: impl Fn(&Node, &str) -> Value,
+) -> Option<RawDocument> {
     let text = sources.file(origin.file).text();
     let span = origin.document.span;
     let mut value = match origin.document.format {
-        Format::Yaml => yaml::compose(text, span).ok()?.root.to_value(),
+        Format::Yaml => value_of(&yaml::compose(text, span).ok()?.root, text),
         Format::Json => json::documents(text, span).next()?.ok()?.value,
     };
     for item in &origin.items {
@@ -38,46 +56,137 @@ pub(crate) fn document_at(sources: &Sources, origin: &Origin) -> Option<RawDocum
 
 /// What a document of type `T` may hold.
 #[derive(Debug)]
-pub(crate) struct RawSchema(Schema);
+pub struct RawSchema(Schema);
 
 /// A field that can't be read.
 #[derive(Debug)]
-pub(crate) struct RawFault {
-    pub(crate) path: FieldPath,
+pub struct RawFault {
+    /// The field, from the top of the value that was checked.
+    pub path: FieldPath,
     /// No such field; else a value of another type.
-    pub(crate) is_unknown: bool,
+    pub is_unknown: bool,
     /// The field that was probably meant.
-    pub(crate) meant: Option<FieldPath>,
+    pub meant: Option<FieldPath>,
     /// What to say of it, without its place.
-    pub(crate) diagnostic: Diagnostic,
+    pub diagnostic: Diagnostic,
 }
 
 impl RawSchema {
-    pub(crate) fn of<T: JsonSchema>() -> Self {
+    /// Of the fields that serde and schemars see in `T`; costs a few milliseconds.
+    pub fn of<T: JsonSchema>() -> Self {
         Self(Schema::of::<T>())
     }
 
     /// Finds all faults of `value`; without faults it can be decoded.
-    pub(crate) fn check(&self, value: &mut Value) -> Vec<RawFault> {
-        let faults = check(&self.0, value).into_iter();
-        faults
-            .map(|fault| {
-                let diagnostic = fault.kind.diagnostic(&self.0);
-                let meant = match &fault.kind {
-                    FaultKind::Unknown { name, parent } => match self.0.shape(*parent) {
-                        Shape::Object(fields) => nearest(name, fields.names())
-                            .map(|meant| fault.path.parent().child_owned(meant.to_owned())),
-                        _ => None,
-                    },
-                    _ => None,
-                };
-                RawFault {
-                    is_unknown: matches!(fault.kind, FaultKind::Unknown { .. }),
-                    path: fault.path,
-                    meant,
-                    diagnostic,
-                }
-            })
-            .collect()
+    pub fn check(&self, value: &mut Value) -> Vec<RawFault> {
+        faults_of(&self.0, value)
+    }
+}
+
+fn faults_of(schema: &Schema, value: &mut Value) -> Vec<RawFault> {
+    let faults = check(schema, value).into_iter();
+    faults
+        .map(|fault| RawFault {
+            is_unknown: matches!(fault.kind, FaultKind::Unknown { .. }),
+            meant: fault
+                .kind
+                .meant(schema)
+                .map(|meant| fault.path.parent().child_owned(meant.to_owned())),
+            diagnostic: fault.kind.diagnostic(schema),
+            path: fault.path,
+        })
+        .collect()
+}
+
+/// An object that stands inside another document, such as one that a scenario applies later: checked by the schema of
+/// its kind and decoded. Kinds that strew does not know are taken as they are.
+///
+/// # Errors
+/// Everything wrong with it; paths begin at `value`.
+pub fn embedded(mut value: Value) -> Result<KubeObject, Vec<RawFault>> {
+    let Some(fields) = value.as_object() else {
+        let message = format!("expected a Kubernetes object, found {}", describe(&value));
+        return Err(vec![fault_at(
+            FieldPath::root(),
+            Diagnostic::error("no-object", message),
+        )]);
+    };
+    let head = match Head::of(fields, None) {
+        Ok(head) => head,
+        Err(faults) => return Err(faults.into_iter().map(type_fault).collect()),
+    };
+    let known = match kind::meaning(&head.api_version, &head.kind) {
+        Meaning::Known(known) => known,
+        Meaning::Other => {
+            return Ok(KubeObject::Other(Box::new(OtherObject {
+                api_version: head.api_version,
+                kind: head.kind,
+                namespace: head.namespace,
+                name: head.name,
+            })));
+        }
+        Meaning::WrongVersion(known) => {
+            let message = format!(
+                "Kubernetes 1.36 has no {} in {}",
+                known.name(),
+                shortened(&head.api_version)
+            );
+            let error = Diagnostic::error("unknown-version", message)
+                .with_help(format!("use apiVersion: {}", known.api_version()));
+            return Err(vec![fault_at(FieldPath::root().child("apiVersion"), error)]);
+        }
+        Meaning::Misspelt(known) => {
+            let message = format!(
+                "{} has no kind {}, did you mean {:?}?",
+                head.api_version,
+                shortened(&head.kind),
+                known.name()
+            );
+            let error = Diagnostic::error("unknown-kind", message);
+            return Err(vec![fault_at(FieldPath::root().child("kind"), error)]);
+        }
+    };
+    let faults = faults_of(known.schema(), &mut value);
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    known.decode(value).map_err(|error| {
+        let message = format!("can't be read as a {}: {error}", known.name());
+        let error = Diagnostic::error("undecodable", message);
+        vec![fault_at(FieldPath::root(), error)]
+    })
+}
+
+/// What is wrong with a part of an object, to which the rest is missing: nothing is said of kinds that strew does not
+/// know. Without an `apiVersion` the kind alone counts.
+pub fn check_partial(value: &Value) -> Vec<RawFault> {
+    let text = |name: &str| value[name].as_str().unwrap_or_default();
+    let known = Kind::ALL.iter().find(|known| {
+        let version = text("apiVersion");
+        known.name() == text("kind") && (version.is_empty() || version == known.api_version())
+    });
+    match known {
+        Some(known) => faults_of(known.schema(), &mut value.clone()),
+        None => Vec::new(),
+    }
+}
+
+fn type_fault(fault: TypeFault) -> RawFault {
+    let (name, diagnostic) = match fault {
+        TypeFault::Missing(name) => {
+            let message = format!("{name} is missing");
+            (name, Diagnostic::error("no-type", message))
+        }
+        TypeFault::Mistyped(name, message) => (name, Diagnostic::error("wrong-type", message)),
+    };
+    fault_at(FieldPath::root().child(name), diagnostic)
+}
+
+fn fault_at(path: FieldPath, diagnostic: Diagnostic) -> RawFault {
+    RawFault {
+        path,
+        is_unknown: false,
+        meant: None,
+        diagnostic,
     }
 }

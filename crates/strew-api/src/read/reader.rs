@@ -62,7 +62,21 @@ impl Located {
 /// An object with an error is set apart: who looks for what else is wrong in it asks [`Broken::follows`], since what
 /// would be said of a field that was only misspelt would mislead.
 pub fn read(sources: &Sources) -> Reading {
+    read_all(sources, None)
+}
+
+/// The same, with each object changed by `edit` before it is checked: numbers put in, patches applied. Items of lists
+/// come one by one. What `edit` adds has no place in the files: problems are shown at the nearest field that does.
+pub fn read_edited(sources: &Sources, edit: &dyn Fn(&mut Value)) -> Reading {
+    read_all(sources, Some(edit))
+}
+
+/// How objects are changed before they are checked.
+type Edit<'a> = Option<&'a dyn Fn(&mut Value)>;
+
+fn read_all(sources: &Sources, edit: Edit<'_>) -> Reading {
     let mut reader = Reader::new(sources, None);
+    reader.edit = edit;
     for (id, file) in sources.iter() {
         reader.file(id, file);
         reader.typeless(file);
@@ -100,6 +114,7 @@ struct Reader<'a> {
     known: HashMap<Identity, Origin>,
     /// Where documents gather that nobody takes for objects.
     raw: Option<Vec<RawDocument>>,
+    edit: Edit<'a>,
 }
 
 /// What can be there once only: group, kind, namespace, name.
@@ -116,6 +131,7 @@ impl<'a> Reader<'a> {
             n_meant: 0,
             known: HashMap::new(),
             raw,
+            edit: None,
         }
     }
 }
@@ -244,6 +260,7 @@ impl Reader<'_> {
         if head::is_list(&head.kind, &fields) {
             return self.list(fields, origin, &head);
         }
+        let fields = self.edited(fields);
         match kind::meaning(&head.api_version, &head.kind) {
             Meaning::Known(kind) => self.known_object(kind, fields, origin, head),
             Meaning::WrongVersion(kind) => self.report_version(kind, origin, &head),
@@ -263,6 +280,19 @@ impl Reader<'_> {
                     .add_in(origin, path, Diagnostic::error("unknown-kind", message));
             }
             Meaning::Other => self.other_object(origin, head),
+        }
+    }
+
+    /// The fields as the caller wants them.
+    fn edited(&self, fields: Map<String, Value>) -> Map<String, Value> {
+        let Some(edit) = self.edit else {
+            return fields;
+        };
+        let mut value = Value::Object(fields);
+        edit(&mut value);
+        match value {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! and with its text.
 //!
 //! Validation looks at *defaulted* objects ([`crate::admission::SetDefaults`]).
-//! Source: `k8s.io/kubernetes/pkg/apis/{core,apps,batch,policy,scheduling}/validation` and
+//! Source: `k8s.io/kubernetes/pkg/apis/{core,apps,autoscaling,batch,policy,scheduling}/validation` and
 //! `k8s.io/apimachinery/pkg/util/validation`, v1.36.
 //!
 //! # What is not checked
@@ -18,18 +18,20 @@
 //! - StatefulSets: claim templates and retention; Jobs: failure and success policies, selectors,
 //!   `managedBy`, limits per index; CronJobs: the schedule's and time zone's text;
 //! - Nodes: addresses, CIDRs, conditions, provider; Services: everything but name and selector;
-//! - updates: only creation is modelled;
+//! - updates, which are in [`crate::admission::update`];
 //! - gates: as in [`crate::admission::AdmissionOptions`], else 1.36's defaults.
 //!
 //! A selector that is absent cannot be told from `{}` in Deployments, ReplicaSets, StatefulSets
 //! and DaemonSets: both are reported as absent.
 
 pub mod affinity;
+pub mod autoscaler;
 pub mod cluster;
 pub mod container;
 pub mod job;
 pub mod metadata;
 pub mod pod;
+pub mod quota;
 pub mod resources;
 pub mod selector;
 pub mod spread;
@@ -80,7 +82,7 @@ fn invalid_each(
 }
 
 /// A whole value as the API server prints it.
-fn json(value: &impl Serialize) -> String {
+pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_string())
 }
 

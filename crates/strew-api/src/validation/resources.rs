@@ -83,6 +83,61 @@ pub fn amounts(resources: Option<&Resources>, path: &FieldPath, errors: &mut Vec
     }
 }
 
+/// Checks the amount of a quota's resource.
+pub(super) fn amount_of_quota(
+    name: &str,
+    wire: &WireQuantity,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    let counted = COUNTED_BY_QUOTAS.contains(&name) || name.starts_with("count/");
+    let n_before = errors.len();
+    let quantity = amount(name, wire, path, errors);
+    if let Some(quantity) = quantity
+        && counted
+        && errors.len() == n_before
+        && !quantity.round_up_to_milli().is_whole()
+    {
+        let printed = quantity.round_up_to_milli().to_string();
+        errors.push(FieldError::invalid(
+            path.clone(),
+            &printed,
+            "must be an integer",
+        ));
+    }
+}
+
+/// Whole numbers in a quota. Source: `integerResources`.
+const COUNTED_BY_QUOTAS: [&str; 9] = [
+    "pods",
+    "resourcequotas",
+    "services",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+/// Checks the name and the amount of a resource that a LimitRange bounds.
+pub(super) fn name_and_amount(
+    name: &str,
+    wire: &WireQuantity,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    invalid_each(text::qualified_name(name), name, path, errors);
+    if !name.contains('/') && !name.starts_with("hugepages-") && !STANDARD.contains(&name) {
+        let detail = "must be a standard resource type or fully qualified";
+        errors.push(FieldError::invalid(path.clone(), name, detail));
+    }
+    if let Err(error) = Quantity::try_from(wire) {
+        let detail = error.to_string();
+        errors.push(FieldError::invalid(path.clone(), &wire.0, detail));
+    }
+}
+
 fn each<'a>(
     limits: Option<&'a Resources>,
     path: &FieldPath,
@@ -165,12 +220,12 @@ fn container_resource_name(name: &str, path: &FieldPath, errors: &mut Vec<FieldE
 }
 
 /// Source: `IsNativeResource`.
-fn is_native(name: &str) -> bool {
+pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
 /// Source: `IsExtendedResourceName`.
-fn is_extended(name: &str) -> bool {
+pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && text::qualified_name(&format!("requests.{name}")).is_empty()

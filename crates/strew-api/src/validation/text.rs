@@ -131,6 +131,17 @@ pub fn label_value(text: &str) -> Vec<String> {
     sentences
 }
 
+/// One part of a request's path: whatever is referred to by name. Source: `IsValidPathSegmentName`.
+pub fn path_segment(text: &str) -> Vec<String> {
+    if let "." | ".." = text {
+        return vec![format!("may not be '{text}'")];
+    }
+    let broken = ["/", "%"].into_iter().filter(|part| text.contains(part));
+    broken
+        .map(|part| format!("may not contain '{part}'"))
+        .collect()
+}
+
 /// The name of a container's port.
 pub fn port_name(text: &str) -> Vec<String> {
     let mut sentences = Vec::new();

@@ -73,7 +73,7 @@ fn should_run(spec: &PodSpec, eligibility: &mut Eligibility, node: &Node) -> boo
 }
 
 /// The node a daemon pod is on, or is meant for.
-fn node_of(pod: &Pod) -> Option<&str> {
+pub(super) fn node_of(pod: &Pod) -> Option<&str> {
     let spec = pod.spec.as_ref()?;
     if let Some(node) = spec.node_name.as_deref().filter(|node| !node.is_empty()) {
         return Some(node);
@@ -88,7 +88,7 @@ fn node_of(pod: &Pod) -> Option<&str> {
     Some(field.values.as_ref()?.first()?.as_str())
 }
 
-fn with_tolerations(template: &PodTemplateSpec) -> PodTemplateSpec {
+pub(super) fn with_tolerations(template: &PodTemplateSpec) -> PodTemplateSpec {
     let mut template = template.clone();
     if let Some(spec) = &mut template.spec {
         let host_network = spec.host_network == Some(true);
@@ -127,7 +127,7 @@ fn add_or_update(tolerations: &mut Vec<Toleration>, added: Toleration) {
 
 /// Replaces all required node affinity by the node's name.
 /// Source: `ReplaceDaemonSetPodNodeNameNodeAffinity`.
-fn pin(pod: &mut Pod, node: &str) {
+pub(super) fn pin(pod: &mut Pod, node: &str) {
     let spec = pod.spec.get_or_insert_default();
     spec.node_name = None;
     let affinity = spec.affinity.get_or_insert_default();

@@ -112,7 +112,11 @@ fn hash_of(pod: &Pod) -> Option<String> {
 
 /// `NAME-HASH`, with the hash in its labels, its selector and its template.
 /// Source: `getNewReplicaSet`.
-fn replica_set(deployment: &Deployment, spec: &DeploymentSpec, hash: &str) -> ReplicaSet {
+pub(super) fn replica_set(
+    deployment: &Deployment,
+    spec: &DeploymentSpec,
+    hash: &str,
+) -> ReplicaSet {
     let mut template = spec.template.clone();
     let labels = template
         .metadata

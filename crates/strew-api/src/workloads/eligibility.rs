@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::{Node, PodSpec};
 use strew_cluster::NodeAffinity;
-use strew_model::{Interner, Toleration, tolerates_all};
+use strew_model::{Effect, Interner, Toleration, tolerates_all};
 
 use super::name_of;
 use crate::facts;
@@ -36,6 +36,13 @@ impl Eligibility {
     /// No taint with effect NoSchedule or NoExecute is left untolerated.
     pub(super) fn tolerates(&mut self, node: &Node) -> bool {
         tolerates_all(&self.tolerations, &facts::taints(node, &mut self.names))
+    }
+
+    /// No taint with effect NoExecute is left untolerated.
+    pub(super) fn tolerates_running(&mut self, node: &Node) -> bool {
+        let taints = facts::taints(node, &mut self.names);
+        let mut evicting = taints.iter().filter(|t| t.effect == Effect::NoExecute);
+        evicting.all(|taint| self.tolerations.iter().any(|t| t.tolerates(taint)))
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn expand<'a>(
 }
 
 /// Labels, the finalizer that keeps a finished pod until it is counted, and the index.
-fn complete(pod: &mut Pod, job_name: &str, job_uid: &str, index: Option<usize>) {
+pub(super) fn complete(pod: &mut Pod, job_name: &str, job_uid: &str, index: Option<usize>) {
     for prefix in ["", "batch.kubernetes.io/"] {
         set_label(pod, &format!("{prefix}job-name"), job_name);
         set_label(pod, &format!("{prefix}controller-uid"), job_uid);

@@ -28,6 +28,7 @@ mod eligibility;
 mod job;
 mod names;
 mod owners;
+mod parts;
 mod replica_set;
 mod stateful_set;
 mod template;
@@ -40,7 +41,11 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodTemplateSpec, ReplicationControll
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::field::FieldPath;
-pub use names::{NameSource, SUFFIX_ALPHABET};
+pub use names::NameSource;
+pub use parts::{
+    DaemonEligibility, DaemonWish, daemon_template, generated_name, job_pod, node_of_daemon_pod,
+    owner_reference, pin_to_node, pod_from_template, replica_set_of, same_template, stateful_pod,
+};
 pub use template::{template_hash, template_hash_after};
 
 use owners::Owners;

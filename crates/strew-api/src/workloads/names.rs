@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-/// What the generated parts of names are made of: letters and digits that spell no words. Source: `k8s.io/apimachinery/pkg/util/rand`.
-pub const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+use strew_model::Prng;
+
+/// Letters and digits that spell no words. Source: `k8s.io/apimachinery/pkg/util/rand`.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 const N_SUFFIX_CHARS: usize = 5;
 const N_SUFFIXES: u64 = 27u64.pow(N_SUFFIX_CHARS as u32);
 /// Prime to 27, so that counting in such steps meets every suffix once; and near the golden
@@ -35,19 +37,24 @@ impl NameSource {
         let mut rest = self.next;
         self.next = (self.next + STRIDE) % N_SUFFIXES;
         for _ in 0..N_SUFFIX_CHARS {
-            name.push(char::from(SUFFIX_ALPHABET[(rest % 27) as usize]));
+            name.push(char::from(ALPHABET[(rest % 27) as usize]));
             rest /= 27;
         }
         name
     }
 }
 
+/// A name that dice make.
+pub(super) fn generated(base: &str, dice: &mut Prng) -> String {
+    let suffix = (0..N_SUFFIX_CHARS).map(|_| char::from(*dice.pick(ALPHABET)));
+    base.chars().take(N_BASE_CHARS_MAX).chain(suffix).collect()
+}
+
 /// A number as upstream writes hashes into names: in decimal, each digit moved into the alphabet.
 /// Source: `rand.SafeEncodeString`.
 pub(super) fn safe_encode(number: u32) -> String {
     let digits = number.to_string();
-    let encode =
-        |digit: u8| char::from(SUFFIX_ALPHABET[usize::from(digit) % SUFFIX_ALPHABET.len()]);
+    let encode = |digit: u8| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()]);
     digits.bytes().map(encode).collect()
 }
 

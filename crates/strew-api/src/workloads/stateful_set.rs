@@ -28,15 +28,26 @@ pub(super) fn expand(set: &StatefulSet, pods: &mut PodMaker<'_>) -> Result<(), E
             maker,
             &spec.template,
             PodName::Exactly(pod_name.clone()),
-            |pod| {
-                set_label(pod, "statefulset.kubernetes.io/pod-name", &pod_name);
-                set_label(pod, "apps.kubernetes.io/pod-index", &ordinal.to_string());
-                set_label(pod, "controller-revision-hash", &revision);
-                set_identity(pod, spec, &pod_name);
-            },
+            |pod| complete(pod, set, &pod_name, ordinal, &revision),
         );
     }
     Ok(())
+}
+
+/// Labels and identity.
+pub(super) fn complete(
+    pod: &mut Pod,
+    set: &StatefulSet,
+    pod_name: &str,
+    ordinal: usize,
+    revision: &str,
+) {
+    set_label(pod, "statefulset.kubernetes.io/pod-name", pod_name);
+    set_label(pod, "apps.kubernetes.io/pod-index", &ordinal.to_string());
+    set_label(pod, "controller-revision-hash", revision);
+    if let Some(spec) = &set.spec {
+        set_identity(pod, spec, pod_name);
+    }
 }
 
 /// Host name, subdomain, and the pod's own claims instead of the template's volumes of that name.

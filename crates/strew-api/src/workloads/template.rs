@@ -122,23 +122,10 @@ impl<'a> PodMaker<'a> {
                 (Some(base), name)
             }
         };
-        let given = template.metadata.clone().unwrap_or_default();
-        let metadata = ObjectMeta {
-            uid: Some(names::uid("Pod", namespace, &name)),
-            name: Some(name),
-            generate_name,
-            namespace: Some(namespace.to_string()),
-            labels: given.labels,
-            annotations: given.annotations,
-            finalizers: given.finalizers,
-            owner_references: Some(vec![owner_reference(maker.kind, maker.metadata)]),
-            ..ObjectMeta::default()
-        };
-        let mut pod = Pod {
-            metadata,
-            spec: template.spec.clone(),
-            status: None,
-        };
+        let mut pod = pod_from_template(maker.kind, maker.metadata, template);
+        pod.metadata.uid = Some(names::uid("Pod", namespace, &name));
+        pod.metadata.name = Some(name);
+        pod.metadata.generate_name = generate_name;
         finish(&mut pod);
         self.made.pods.push(PodOf {
             pod,
@@ -154,6 +141,27 @@ impl<'a> PodMaker<'a> {
                 return name;
             }
         }
+    }
+}
+
+/// What all pods of a template have; no name yet.
+pub(super) fn pod_from_template(
+    kind: WorkloadKind,
+    owner: &ObjectMeta,
+    template: &PodTemplateSpec,
+) -> Pod {
+    let given = template.metadata.clone().unwrap_or_default();
+    Pod {
+        metadata: ObjectMeta {
+            namespace: Some(namespace_of(owner).to_string()),
+            labels: given.labels,
+            annotations: given.annotations,
+            finalizers: given.finalizers,
+            owner_references: Some(vec![owner_reference(kind, owner)]),
+            ..ObjectMeta::default()
+        },
+        spec: template.spec.clone(),
+        status: None,
     }
 }
 

@@ -535,3 +535,20 @@ fn whatever_dies_in_a_rollout_it_ends_the_same() {
         assert_eq!(counts(&world), [4, 4, 4, 4, 0, 0]);
     }
 }
+
+#[test]
+fn a_large_deployment_is_made_resized_and_counted_with_each_pod_a_change() {
+    let mut world = World::new(controllers());
+    world.create(manifest(20_000, &json!({})));
+    world.settle();
+    // 40 bursts, and nothing ordered twice.
+    assert_eq!(world.pods(|_| true).len(), 20_000);
+    world.start_pods(usize::MAX, |_| true);
+    while world.deliver(1) {
+        world.sync();
+    }
+    world.settle();
+    assert_eq!(counts(&world), [20_000, 20_000, 20_000, 20_000, 0, 0]);
+    edit(&mut world, |spec| spec.replicas = Some(19_000));
+    assert_eq!(counts(&world), [19_000, 19_000, 19_000, 19_000, 0, 1000]);
+}

@@ -60,6 +60,18 @@ impl Object {
                 }))
             }
             KubeObject::PodDisruptionBudget(object) => of_wire!(object, Budget, true),
+            KubeObject::HorizontalPodAutoscaler(object) => {
+                let autoscaling::v2::HorizontalPodAutoscaler {
+                    metadata,
+                    spec,
+                    status,
+                } = *object;
+                Self::Autoscaler(Arc::new(Resource {
+                    meta: Meta::of_wire(metadata, true),
+                    spec: Arc::new(spec),
+                    status: status.unwrap_or_default(),
+                }))
+            }
             object => {
                 let is_namespaced = object.namespace().is_some();
                 let mut metadata = object.metadata().cloned().unwrap_or_default();
@@ -97,8 +109,14 @@ impl Object {
             }
             .into(),
             Self::Budget(object) => to_wire!(object, policy::v1::PodDisruptionBudget).into(),
+            Self::Autoscaler(object) => autoscaling::v2::HorizontalPodAutoscaler {
+                metadata: object.meta.to_wire(),
+                spec: (*object.spec).clone(),
+                status: Some(object.status.clone()),
+            }
+            .into(),
             Self::Plain(object) => object.object.clone(),
-            Self::ControllerRevision(_) | Self::Autoscaler(_) => return None,
+            Self::ControllerRevision(_) => return None,
         })
     }
 
@@ -113,13 +131,6 @@ impl Object {
                     revision: object.spec.revision,
                 }))
             }
-            Self::Autoscaler(object) => json(serde_json::to_value(
-                autoscaling::v2::HorizontalPodAutoscaler {
-                    metadata: object.meta.to_wire(),
-                    spec: (*object.spec).clone(),
-                    status: Some(object.status.clone()),
-                },
-            )),
             Self::Plain(object) => object.to_json(),
             object => object
                 .to_kube()

@@ -19,7 +19,7 @@ use strew_scheduler::machine::{Effect, EffectId, Input, Limits, PodName, Schedul
 
 use crate::feed::{Feed, WatchFault};
 use crate::server::Server;
-use facts::Facts;
+pub(crate) use facts::Facts;
 use sending::{Done, Outbox};
 
 /// What befalls binds for a while.
@@ -77,7 +77,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) conflict_ppm: u32,
     pub(crate) dice: &'a mut Prng,
     /// How many more requests the replica lives to send.
-    pub(crate) writes_left: &'a mut Option<u32>,
+    pub(crate) writes_left: Option<&'a mut u32>,
 }
 
 impl Replica {

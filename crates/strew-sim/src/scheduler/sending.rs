@@ -112,11 +112,11 @@ fn is_binding(request: &Request) -> bool {
 /// Brings a request to the server, through the faults of the moment.
 fn deliver(request: &Request, around: &mut Surroundings<'_>) -> Answer {
     const MILLION: u64 = 1_000_000;
-    if let Some(left) = around.writes_left {
-        if *left == 0 {
+    if let Some(left) = &mut around.writes_left {
+        if **left == 0 {
             return Answer::Refused("the scheduler has died".into());
         }
-        *left -= 1;
+        **left -= 1;
     }
     let fail = around
         .bind_fault

@@ -1,14 +1,18 @@
-//! What the API server does to an object that is created.
+//! What the API server does to an object that is created or changed.
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{PodSpec, Taint};
+use k8s_openapi::api::core::v1::{LimitRange, PodSpec};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use rustc_hash::FxHashMap;
-use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_pod};
+use strew_api::admission::{
+    AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, admit_object_update,
+    admit_pod, limit_range, node,
+};
 use strew_api::field::FieldError;
 use strew_api::read::KubeObject;
-use strew_controllers::object::{Key, Kind, Node, Object, Pairs, Pod};
+use strew_api::workloads::NameSource;
+use strew_controllers::object::{Key, Kind, Meta, Object, Pairs, Pod};
 use strew_controllers::{ApiError, Tables};
 
 /// Pods of one template are admitted once.
@@ -43,9 +47,10 @@ impl Admission {
         self.known.clear();
     }
 
-    /// Something was written: priority classes may have changed.
+    /// Something was written: what admission looks at may have changed.
     pub(super) fn observe(&mut self, key: &Key) {
-        if matches!(&key.kind, Kind::Other(kind) if &**kind == "PriorityClass") {
+        if matches!(&key.kind, Kind::Other(kind) if matches!(&**kind, "PriorityClass" | "LimitRange"))
+        {
             self.classes = None;
             self.known.clear();
         }
@@ -53,11 +58,36 @@ impl Admission {
 
     /// Defaults, plug-ins, validation.
     pub(super) fn admit(&mut self, object: Object, tables: &Tables) -> Result<Object, ApiError> {
-        match object {
-            Object::Pod(pod) => self.pod(&pod, tables).map(Into::into),
-            Object::Node(node) => Ok(not_ready(&node).into()),
-            object => Ok(object),
+        let kube = match &object {
+            Object::Pod(pod) => return self.pod(pod, tables).map(Into::into),
+            other => other.to_kube(),
+        };
+        let Some(kube) = kube else {
+            return Ok(object);
+        };
+        let classes = self.classes.get_or_insert_with(|| classes(tables));
+        let context = AdmissionContext {
+            priority_classes: classes,
+            options: &self.options,
+        };
+        let admitted = admit_object(kube, &context, &mut NameSource::new(0));
+        let (mut kube, _) = admitted.map_err(|errors| refusal(&object, &errors))?;
+        if let KubeObject::Node(new) = &mut kube {
+            node::taint_new(new);
         }
+        Ok(with_meta(kube, object.meta()))
+    }
+
+    /// Defaults, plug-ins, validation of a change.
+    pub(super) fn admit_update(&self, new: KubeObject, old: &Object) -> Result<Object, ApiError> {
+        let Some(stored) = old.to_kube() else {
+            return Err(ApiError::Invalid(
+                "nobody writes objects of this kind".into(),
+            ));
+        };
+        let admitted = admit_object_update(new, stored, &self.options);
+        let admitted = admitted.map_err(|errors| refusal(old, &errors))?;
+        Ok(Object::of_wire(admitted))
     }
 
     fn pod(&mut self, pod: &Pod, tables: &Tables) -> Result<Pod, ApiError> {
@@ -76,8 +106,15 @@ impl Admission {
             priority_classes: classes,
             options: &self.options,
         };
-        let admitted = admit_pod(pod.to_wire(), &context);
-        let admitted = admitted.map_err(|errors| refusal(pod, &errors))?.object;
+        let ranges = limit_ranges(tables, &pod.meta.name.namespace);
+        let mut wire = pod.to_wire();
+        limit_range::apply_defaults(&mut wire, &ranges);
+        let invalid = |errors: Vec<FieldError>| refusal(&Object::from(pod.clone()), &errors);
+        let admitted = admit_pod(wire, &context).map_err(invalid)?.object;
+        let forbidden = |refusal: strew_api::admission::Refusal| {
+            ApiError::Forbidden(refusal.to_string().into())
+        };
+        limit_range::check(&admitted, &ranges).map_err(forbidden)?;
         let admitted = Pod::of_wire(admitted);
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
@@ -94,8 +131,19 @@ impl Admission {
         let mut pod = pod.clone();
         pod.spec = admitted.spec;
         pod.meta.labels = admitted.meta.labels;
+        pod.meta.annotations = admitted.meta.annotations;
         Ok(pod)
     }
+}
+
+/// The admitted object with what the wire does not tell: `generate_name` and owners are there already.
+fn with_meta(kube: KubeObject, meta: &Meta) -> Object {
+    let mut object = Object::of_wire(kube);
+    object
+        .meta_mut()
+        .generate_name
+        .clone_from(&meta.generate_name);
+    object
 }
 
 fn classes(tables: &Tables) -> PriorityClasses {
@@ -109,31 +157,24 @@ fn classes(tables: &Tables) -> PriorityClasses {
     PriorityClasses::new(all)
 }
 
-fn refusal(pod: &Pod, errors: &[FieldError]) -> ApiError {
+fn limit_ranges(tables: &Tables, namespace: &Arc<str>) -> Vec<LimitRange> {
+    let in_namespace = tables
+        .all_plain()
+        .filter(|plain| plain.meta.name.namespace == *namespace);
+    in_namespace
+        .filter_map(|plain| match &plain.object {
+            KubeObject::LimitRange(range) => Some((**range).clone()),
+            _ => None,
+        })
+        .collect()
+}
+
+fn refusal(object: &Object, errors: &[FieldError]) -> ApiError {
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     let text = match texts.as_slice() {
         [one] => one.clone(),
         all => format!("[{}]", all.join(", ")),
     };
-    let name = &pod.meta.name.name;
-    ApiError::Invalid(format!("Pod {name:?} is invalid: {text}").into())
-}
-
-/// Source: spec/controllers §7.2: admission taints a new node, until it is ready.
-fn not_ready(node: &Node) -> Node {
-    const KEY: &str = "node.kubernetes.io/not-ready";
-    let mut node = node.clone();
-    let spec = Arc::make_mut(&mut node.spec);
-    let taints = spec.taints.get_or_insert_default();
-    if !taints
-        .iter()
-        .any(|t| t.key == KEY && t.effect == "NoSchedule")
-    {
-        taints.push(Taint {
-            key: KEY.to_owned(),
-            effect: "NoSchedule".to_owned(),
-            ..Taint::default()
-        });
-    }
-    node
+    let (kind, name) = (object.kind(), &object.meta().name.name);
+    ApiError::Invalid(format!("{kind} {name:?} is invalid: {text}").into())
 }

@@ -8,6 +8,7 @@ mod binding;
 pub mod events;
 mod eviction;
 mod lease;
+mod quota;
 mod request;
 mod write;
 
@@ -46,6 +47,8 @@ pub struct Server {
     admission: Admission,
     events: EventLog,
     leases: Leases,
+    /// Whether there ever was a ResourceQuota.
+    has_quotas: bool,
     /// Uids and names are drawn from it.
     dice: Prng,
 }
@@ -61,6 +64,7 @@ impl Server {
             admission: Admission::new(options),
             events: EventLog::default(),
             leases: Leases::default(),
+            has_quotas: false,
             dice,
         }
     }
@@ -115,6 +119,8 @@ impl Server {
     /// Stores an object under a new version, and tells the watches.
     fn put(&mut self, mut object: Object) -> Object {
         object.meta_mut().version = self.next_version();
+        self.has_quotas |=
+            matches!(&object, Object::Plain(plain) if plain.kind.name() == "ResourceQuota");
         self.tables.set(object.clone());
         self.log.push_back(Change {
             key: object.key(),

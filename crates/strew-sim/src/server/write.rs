@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use strew_api::workloads::SUFFIX_ALPHABET;
+use strew_api::read::KubeObject;
+use strew_api::workloads::generated_name;
 use strew_controllers::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, moment};
 use strew_controllers::{ApiError, DeleteOptions, Propagation};
 use strew_model::time::{Instant, Span};
 
 use super::Server;
-
-/// How long the part of a generated name is that its owner gives.
-const BASE_MAX: usize = 58;
 
 /// Finalizer of an owner that waits for what it owns.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -63,25 +61,30 @@ impl Server {
         meta.created = moment::whole_seconds(now);
         meta.generation = 1;
         meta.deletion = None;
+        if let Object::Pod(pod) = &object {
+            self.charge(now, pod)?;
+        }
         self.admission.observe(&key);
         Ok(self.put(object))
+    }
+
+    /// Writes metadata and spec of what somebody made of a stored object, if admission lets it pass.
+    ///
+    /// # Errors
+    /// What admission refuses; a conflict.
+    pub fn replace(&mut self, stored: &Object, new: KubeObject) -> Result<Object, ApiError> {
+        let admitted = self.admission.admit_update(new, stored)?;
+        self.update(Part::Main, admitted)
     }
 
     fn generate_name(&mut self, object: &Object) -> Name {
         let meta = object.meta();
         let base = meta.generate_name.as_deref().unwrap_or_default();
-        let base = &base[..base.floor_char_boundary(BASE_MAX.min(base.len()))];
-        let kind = object.kind();
         loop {
-            let mut name = String::with_capacity(base.len() + 5);
-            name.push_str(base);
-            for _ in 0..5 {
-                name.push(char::from(*self.dice.pick(SUFFIX_ALPHABET)));
-            }
-            let name = Name::new(Arc::clone(&meta.name.namespace), name);
+            let name = generated_name(base, &mut self.dice);
             let key = Key {
-                kind: kind.clone(),
-                name,
+                kind: object.kind(),
+                name: Name::new(Arc::clone(&meta.name.namespace), name),
             };
             if self.tables.find(&key).is_none() {
                 return key.name;

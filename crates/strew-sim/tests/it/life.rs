@@ -80,7 +80,10 @@ impl Life {
                 limits: Limits::default(),
                 election: configuration.leader_election,
             },
-            controllers: strew_sim::controllers,
+            controllers: std::sync::Arc::new(strew_sim::controllers),
+            elects: false,
+            groups: Vec::new(),
+            autoscaler: None,
             timing,
         });
         Self { sim }

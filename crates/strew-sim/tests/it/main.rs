@@ -1,4 +1,8 @@
 //! Whole lives of workloads in the simulated cluster.
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot be set up has failed"
+)]
 
 mod life;
 mod life_of_pods;

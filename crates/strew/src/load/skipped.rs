@@ -11,7 +11,12 @@ const NOT_READ_YET: [(&str, &str); 1] = [(
 )];
 
 /// Kinds that are read and change nothing yet, though they do in a cluster.
-const WITHOUT_EFFECT: [&str; 2] = ["LimitRange", "RuntimeClass"];
+const WITHOUT_EFFECT: [&str; 4] = [
+    "HorizontalPodAutoscaler",
+    "LimitRange",
+    "ResourceQuota",
+    "RuntimeClass",
+];
 
 impl Loader<'_> {
     pub(super) fn count_without_effect(&mut self, object: &KubeObject) {

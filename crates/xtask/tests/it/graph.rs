@@ -39,6 +39,21 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-controllers",
         ],
     ),
+    // Slow to build, so nothing of ours is below it and only shells are above.
+    ("strew-cel", &[]),
+    // The wire for the texts and objects of the stream, with their places; the model for time.
+    (
+        "strew-scenario",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-scheduler",
+            "strew-api",
+            "strew-controllers",
+            "strew-sim",
+            "strew-cel",
+        ],
+    ),
     ("strew", EVERY_LIBRARY),
     ("xtask", EVERY_LIBRARY),
 ];
@@ -51,6 +66,8 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-api",
     "strew-controllers",
     "strew-sim",
+    "strew-cel",
+    "strew-scenario",
 ];
 
 /// What the deciding crates may use from the registry.

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// A length of time in nanoseconds, which may be negative until it is validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct GoDuration(i64);
+pub struct GoDuration(i64);
 
 const SECOND: i64 = 1_000_000_000;
 const UNITS: [(&str, i64); 8] = [
@@ -21,14 +21,16 @@ const UNITS: [(&str, i64); 8] = [
 ];
 
 impl GoDuration {
-    pub(super) const ZERO: Self = Self(0);
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
 
-    pub(super) const fn from_secs(seconds: i64) -> Self {
-        Self(seconds * SECOND)
+    /// So many seconds; what 64 bits cannot hold is cut.
+    pub const fn from_secs(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(SECOND))
     }
 
     /// Reads it; `None` if Go would not.
-    pub(super) fn parse(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         let (sign, mut rest) = match text.strip_prefix('-') {
             Some(rest) => (-1, rest),
             None => (1, text.strip_prefix('+').unwrap_or(text)),
@@ -54,9 +56,19 @@ impl GoDuration {
         i64::try_from(sign * total).ok().map(Self)
     }
 
+    /// So many nanoseconds; what 64 bits cannot hold is cut.
+    pub fn from_nanos(nanos: u64) -> Self {
+        Self(i64::try_from(nanos).unwrap_or(i64::MAX))
+    }
+
+    /// The nanoseconds; negative ones are none.
+    pub fn nanos(self) -> u64 {
+        u64::try_from(self.0).unwrap_or(0)
+    }
+
     /// The same for the standard library; negative ones are none.
-    pub(super) fn to_std(self) -> std::time::Duration {
-        std::time::Duration::from_nanos(u64::try_from(self.0).unwrap_or(0))
+    pub fn to_std(self) -> std::time::Duration {
+        std::time::Duration::from_nanos(self.nanos())
     }
 }
 

@@ -1,0 +1,163 @@
+//! The words of expectations.
+
+use super::vocabulary::Form::{self, Boolean, Choice, Count, Either, List, Map, Object, Text};
+use super::vocabulary::{Shape, may, must, shape};
+
+const COUNTS: Form = Either(&[List(&Count), Map(&Count)]);
+const RANGE: Form = Either(&[Count, Form::Shape(&COUNT_RANGE)]);
+const LABELS: Form = Map(&Text);
+
+pub(super) const PHASES: &[&str] = &["Pending", "Running", "Succeeded", "Failed", "Unknown"];
+pub(super) const REVISIONS: &[&str] = &["latest", "all"];
+
+pub(super) static COUNT_RANGE: Shape = shape(
+    "CountRange",
+    "A number between two.",
+    &[
+        may("min", &Count, "No less; 0."),
+        may("max", &Count, "No more; any number otherwise."),
+    ],
+);
+
+pub(super) static EXPECTATION: Shape = Shape {
+    name: "Expectation",
+    noun: "kind of expectation",
+    doc: "One claim, and when it must hold.",
+    fields: &[
+        may(
+            "spread",
+            &Form::Shape(&SPREAD),
+            "Counts and skew by domain.",
+        ),
+        may("pods", &Form::Shape(&PODS), "Pods by phase and number."),
+        may(
+            "object",
+            &Object,
+            "A part of an object; without a name, of some object of that kind and labels.",
+        ),
+        may("events", &Form::Shape(&EVENTS), "Events of an object."),
+        may(
+            "removed",
+            &Form::Shape(&REMOVED),
+            "Pods gone since the last step.",
+        ),
+        may(
+            "placement",
+            &Form::Shape(&PLACEMENT),
+            "Clusters chosen by a Placement.",
+        ),
+        may(
+            "cel",
+            &Text,
+            "A CEL expression over pods, nodes, objects and now.",
+        ),
+        may("within", &Form::Span, "It must come true by then."),
+        may("for", &Form::Span, "It must hold so long."),
+        may("not", &Boolean, "The opposite must be true."),
+    ],
+};
+
+pub(super) static SPREAD: Shape = shape(
+    "Spread",
+    "Counts and skew by domain.",
+    &[
+        may("of", &Text, "The workload, as TYPE/NAME; or `selector`."),
+        may(
+            "selector",
+            &Object,
+            "A label selector of pods, with matchLabels or matchExpressions.",
+        ),
+        may(
+            "namespace",
+            &Text,
+            "The namespace for `selector`; the scenario's otherwise.",
+        ),
+        must("by", &Text, "The topology key."),
+        may(
+            "counts",
+            &COUNTS,
+            "Pods per domain: a list in any order, or a map by domain.",
+        ),
+        may("skew", &Count, "The skew, exactly."),
+        may("max", &Count, "The skew at most."),
+        may(
+            "revision",
+            &Choice(REVISIONS),
+            "Pods of the latest revision only, or all; all otherwise.",
+        ),
+    ],
+);
+
+pub(super) static PODS: Shape = shape(
+    "Pods",
+    "Pods by phase and number.",
+    &[
+        may(
+            "of",
+            &Text,
+            "The pod, or the workload, as TYPE/NAME; or `select`.",
+        ),
+        may("select", &LABELS, "Labels of pods, in all namespaces."),
+        may("phase", &Choice(PHASES), "Only pods in this phase count."),
+        may("count", &RANGE, "How many; at least one otherwise."),
+        may(
+            "blockedBy",
+            &Text,
+            "Only pods that this plugin keeps Pending count.",
+        ),
+        may(
+            "message",
+            &Text,
+            "Only pods whose message holds this text count.",
+        ),
+    ],
+);
+
+pub(super) static EVENTS: Shape = shape(
+    "Events",
+    "Events of an object.",
+    &[
+        may("of", &Text, "The object, as TYPE/NAME; all otherwise."),
+        may("reason", &Text, "Only events with this reason count."),
+        may("contains", &Text, "Only events with this text count."),
+        may("count", &RANGE, "How many; at least one otherwise."),
+    ],
+);
+
+pub(super) static REMOVED: Shape = shape(
+    "Removed",
+    "Pods gone since the last step.",
+    &[
+        must("of", &Text, "The workload, as TYPE/NAME."),
+        must("by", &Text, "The topology key."),
+        must(
+            "counts",
+            &COUNTS,
+            "Pods per domain: a list in any order, or a map by domain.",
+        ),
+    ],
+);
+
+pub(super) static PLACEMENT: Shape = shape(
+    "PlacementClaim",
+    "Clusters chosen by a Placement.",
+    &[
+        must("of", &Text, "The placement, as placement/NAME."),
+        may(
+            "clusters",
+            &Either(&[RANGE, List(&Text)]),
+            "How many, or exactly which.",
+        ),
+        may(
+            "counts",
+            &Map(&COUNTS),
+            "Clusters per domain, by topology key.",
+        ),
+        may("skew", &Map(&Count), "The skew, by topology key."),
+        may(
+            "moved",
+            &Count,
+            "Clusters exchanged since the last step, at most.",
+        ),
+    ],
+);

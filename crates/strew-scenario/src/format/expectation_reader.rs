@@ -1,0 +1,499 @@
+//! Expectations from their fields.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use serde_json::Value;
+use strew_api::field::FieldPath;
+use strew_api::read::{RawSchema, check_partial};
+use strew_api::validation::selector;
+
+use super::claim_vocabulary::{
+    COUNT_RANGE, EVENTS, EXPECTATION, PHASES, PLACEMENT, PODS, REMOVED, REVISIONS, SPREAD,
+};
+use super::diagnostics;
+use super::expectation::{
+    Claim, Clusters, CountRange, Counts, EventsClaim, Expectation, Phase, PlacementClaim,
+    PodSubject, PodsClaim, RemovedClaim, Revision, SpreadClaim, Subject,
+};
+use super::flow;
+use super::problems::Problems;
+use super::target::{ObjectTarget, Targets, Wanted};
+use super::value::{At, Fields};
+use super::verb_reader::workloads;
+
+/// Reads a list of expectations.
+pub(super) fn read_all(
+    at: &At<'_>,
+    targets: Targets<'_>,
+    problems: &mut Problems,
+) -> Vec<Expectation> {
+    let expectations = at.list(problems);
+    let expectations = expectations.iter();
+    expectations
+        .filter_map(|at| read(at, targets, problems))
+        .collect()
+}
+
+/// Source: the plugins with a Filter or PreEnqueue in `pkg/scheduler/framework/plugins`, v1.36.
+const PLUGINS: &[&str] = &[
+    "DynamicResources",
+    "GangScheduling",
+    "InterPodAffinity",
+    "NodeAffinity",
+    "NodeDeclaredFeatures",
+    "NodeName",
+    "NodePorts",
+    "NodeResourcesFit",
+    "NodeUnschedulable",
+    "NodeVolumeLimits",
+    "PodTopologySpread",
+    "SchedulingGates",
+    "TaintToleration",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
+];
+
+/// What stands around a claim.
+const AROUND: [&str; 3] = ["within", "for", "not"];
+
+fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Expectation> {
+    let fields = at.fields(&EXPECTATION, problems)?;
+    let within = fields.get("within").and_then(|at| at.span(problems));
+    let lasts = fields.get("for").and_then(|at| at.span(problems));
+    let is_negated = fields.get("not").and_then(|at| at.boolean(problems));
+    let claims: Vec<_> = fields
+        .present()
+        .filter(|(name, _)| !AROUND.contains(name))
+        .collect();
+    let Some(((name, claim), others)) = claims.split_first() else {
+        // A misspelt one was reported.
+        let names = at.value.as_object().into_iter().flatten();
+        if names
+            .into_iter()
+            .all(|(name, _)| EXPECTATION.field(name).is_some())
+        {
+            problems.add(&at.path, diagnostics::no_claim());
+        }
+        return None;
+    };
+    for (_, other) in others {
+        problems.add_pair(
+            &other.path,
+            diagnostics::second_claim(),
+            &claim.path,
+            "first here",
+        );
+    }
+    let claim = Reader { targets }.claim(name, claim, problems)?;
+    Some(Expectation {
+        claim,
+        within,
+        lasts,
+        is_negated: is_negated.unwrap_or(false),
+        text: flow::fields(at.value),
+        path: at.path.clone(),
+    })
+}
+
+struct Reader<'a> {
+    targets: Targets<'a>,
+}
+
+impl Reader<'_> {
+    fn claim(&self, name: &str, at: &At<'_>, problems: &mut Problems) -> Option<Claim> {
+        Some(match name {
+            "spread" => Claim::Spread(self.spread(at, problems)?),
+            "pods" => Claim::Pods(self.pods(at, problems)?),
+            "object" => Claim::Object(object(at, problems)?),
+            "events" => Claim::Events(self.events(at, problems)?),
+            "removed" => Claim::Removed(self.removed(at, problems)?),
+            "placement" => Claim::Placement(self.placement(at, problems)?),
+            _ => Claim::Cel(at.name(problems)?.to_owned()),
+        })
+    }
+
+    fn target(&self, at: &At<'_>, wanted: Wanted, problems: &mut Problems) -> Option<ObjectTarget> {
+        let text = at.text(problems)?;
+        self.targets.object(text, wanted, at, problems)
+    }
+
+    fn spread(&self, at: &At<'_>, problems: &mut Problems) -> Option<SpreadClaim> {
+        let fields = at.fields(&SPREAD, problems)?;
+        let by = fields.required("by", problems);
+        let by = by.and_then(|by| by.name(problems));
+        let counts = fields.get("counts").and_then(|at| counts(&at, problems));
+        let number = |name, problems: &mut Problems| {
+            let at = fields.get(name)?;
+            at.count(problems)
+        };
+        let skew = number("skew", problems);
+        let skew_max = number("max", problems);
+        let revision = fields.get("revision");
+        let revision = revision.and_then(|at| at.choice(REVISIONS, problems));
+        if ["counts", "skew", "max"]
+            .iter()
+            .all(|name| fields.get(name).is_none())
+        {
+            problems.add(
+                &at.path,
+                diagnostics::claims_nothing(&["counts", "skew", "max"]),
+            );
+        }
+        check_possible(&fields, counts.as_ref(), skew, skew_max, problems);
+        let of = self.subject(&fields, at, problems)?;
+        Some(SpreadClaim {
+            of,
+            by: by?.to_owned(),
+            counts,
+            skew,
+            skew_max,
+            revision: match revision {
+                Some(0) => Revision::Latest,
+                _ => Revision::All,
+            },
+        })
+    }
+
+    fn subject(
+        &self,
+        fields: &Fields<'_>,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<Subject> {
+        let namespace = fields.get("namespace");
+        match (fields.get("of"), fields.get("selector")) {
+            (Some(of), Some(selector)) => {
+                problems.add_pair(
+                    &selector.path,
+                    diagnostics::two_subjects(),
+                    &of.path,
+                    "first here",
+                );
+                None
+            }
+            (None, None) => {
+                problems.add(&at.path, diagnostics::no_subject());
+                None
+            }
+            (Some(of), None) => {
+                if let Some(namespace) = namespace {
+                    problems.add_key(&namespace.path, diagnostics::namespace_of_target());
+                }
+                let wanted = workloads("spread");
+                self.target(&of, wanted, problems).map(Subject::Workload)
+            }
+            (None, Some(at)) => {
+                let selector = label_selector(&at, problems);
+                let namespace = match namespace {
+                    Some(at) => at.name(problems)?,
+                    None => self.targets.namespace,
+                };
+                Some(Subject::Selector {
+                    selector: selector?,
+                    namespace: namespace.to_owned(),
+                })
+            }
+        }
+    }
+
+    fn pods(&self, at: &At<'_>, problems: &mut Problems) -> Option<PodsClaim> {
+        let fields = at.fields(&PODS, problems)?;
+        let phase = fields.get("phase");
+        let phase = phase.and_then(|at| at.choice(PHASES, problems));
+        let blocked_by = fields.get("blockedBy");
+        let blocked_by = blocked_by.and_then(|at| {
+            let text = at.text(problems)?;
+            let known = PLUGINS.iter().find(|known| **known == text);
+            if known.is_none() {
+                problems.add(&at.path, diagnostics::no_choice(text, PLUGINS));
+            }
+            known.copied()
+        });
+        let message = fields.get("message").and_then(|at| at.name(problems));
+        let count = count_range(&fields, problems);
+        let of = match (fields.get("of"), fields.get("select")) {
+            (Some(of), Some(select)) => {
+                problems.add_pair(
+                    &select.path,
+                    diagnostics::two_subjects(),
+                    &of.path,
+                    "first here",
+                );
+                return None;
+            }
+            (Some(of), None) => {
+                let kinds = PODS_OF;
+                let wanted = Wanted { kinds, by: "pods" };
+                PodSubject::Object(self.target(&of, wanted, problems)?)
+            }
+            (None, Some(select)) => PodSubject::Labels(texts(&select, problems)),
+            (None, None) => PodSubject::All,
+        };
+        Some(PodsClaim {
+            of,
+            phase: phase.map(|index| PHASE_OF[index]),
+            count: count?,
+            blocked_by,
+            message: message.map(str::to_owned),
+        })
+    }
+
+    fn events(&self, at: &At<'_>, problems: &mut Problems) -> Option<EventsClaim> {
+        let fields = at.fields(&EVENTS, problems)?;
+        let kinds = &[];
+        let wanted = Wanted {
+            kinds,
+            by: "events",
+        };
+        let of = match fields.get("of") {
+            Some(of) => Some(self.target(&of, wanted, problems)?),
+            None => None,
+        };
+        let text = |name, problems: &mut Problems| {
+            let at = fields.get(name)?;
+            at.name(problems).map(str::to_owned)
+        };
+        let reason = text("reason", problems);
+        let contains = text("contains", problems);
+        let count = count_range(&fields, problems)?;
+        Some(EventsClaim {
+            of,
+            reason,
+            contains,
+            count,
+        })
+    }
+
+    fn removed(&self, at: &At<'_>, problems: &mut Problems) -> Option<RemovedClaim> {
+        let fields = at.fields(&REMOVED, problems)?;
+        let by = fields.required("by", problems);
+        let by = by.and_then(|by| by.name(problems));
+        let counts_at = fields.required("counts", problems);
+        let counts = counts_at.and_then(|at| counts(&at, problems));
+        let of = fields.required("of", problems)?;
+        let of = self.target(&of, workloads("removed"), problems)?;
+        Some(RemovedClaim {
+            of,
+            by: by?.to_owned(),
+            counts: counts?,
+        })
+    }
+
+    fn placement(&self, at: &At<'_>, problems: &mut Problems) -> Option<PlacementClaim> {
+        let fields = at.fields(&PLACEMENT, problems)?;
+        let mut counts_by_key = BTreeMap::new();
+        for (key, at) in entries(&fields, "counts", problems) {
+            if let Some(counts) = counts(&at, problems) {
+                counts_by_key.insert(key.to_owned(), counts);
+            }
+        }
+        let mut skew = BTreeMap::new();
+        for (key, at) in entries(&fields, "skew", problems) {
+            if let Some(value) = at.count(problems) {
+                skew.insert(key.to_owned(), value);
+            }
+        }
+        let moved_max = fields.get("moved").and_then(|at| at.count(problems));
+        let claims = ["clusters", "counts", "skew", "moved"];
+        if claims.iter().all(|name| fields.get(name).is_none()) {
+            problems.add(&at.path, diagnostics::claims_nothing(&claims));
+        }
+        let clusters = match fields.get("clusters") {
+            Some(at) => Some(clusters(&at, problems)?),
+            None => None,
+        };
+        let kinds = &["Placement"];
+        let by = "placement";
+        let of = fields.required("of", problems)?;
+        let of = self.target(&of, Wanted { kinds, by }, problems)?;
+        Some(PlacementClaim {
+            of,
+            clusters,
+            counts: counts_by_key,
+            skew,
+            moved_max,
+        })
+    }
+}
+
+const PODS_OF: &[&str] = &[
+    "Pod",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicationController",
+    "Job",
+    "CronJob",
+];
+
+/// In the order of [`PHASES`].
+const PHASE_OF: [Phase; 5] = [
+    Phase::Pending,
+    Phase::Running,
+    Phase::Succeeded,
+    Phase::Failed,
+    Phase::Unknown,
+];
+
+fn entries<'v>(
+    fields: &Fields<'v>,
+    name: &'static str,
+    problems: &mut Problems,
+) -> Vec<(&'v str, At<'v>)> {
+    let at = fields.get(name);
+    at.map(|at| at.entries(problems)).unwrap_or_default()
+}
+
+/// Claims that no cluster can meet together.
+fn check_possible(
+    fields: &Fields<'_>,
+    counts: Option<&Counts>,
+    skew: Option<u32>,
+    skew_max: Option<u32>,
+    problems: &mut Problems,
+) {
+    let path = |name: &'static str| fields.path().child(name);
+    if let (Some(skew), Some(max)) = (skew, skew_max)
+        && max < skew
+    {
+        let error = diagnostics::skew_over_max(skew, max);
+        problems.add_pair(&path("skew"), error, &path("max"), "no more than this");
+    }
+    let Some(counts) = counts else { return };
+    // With minDomains unmet the emptiest domain counts as 0.
+    if let Some(skew) = skew
+        && skew != counts.skew()
+        && skew != counts.max()
+    {
+        let error = diagnostics::skew_of_counts(skew, counts.skew());
+        problems.add_pair(&path("skew"), error, &path("counts"), "these counts");
+    }
+    if let Some(max) = skew_max
+        && counts.skew() > max
+    {
+        let error = diagnostics::skew_over_max(counts.skew(), max);
+        problems.add_pair(&path("counts"), error, &path("max"), "no more than this");
+    }
+}
+
+/// A list is a multiset, an object says which domain has which.
+fn counts(at: &At<'_>, problems: &mut Problems) -> Option<Counts> {
+    match at.value {
+        Value::Object(_) => {
+            let entries = at.entries(problems);
+            let n_entries = entries.len();
+            let numbers = entries
+                .into_iter()
+                .filter_map(|(domain, at)| Some((domain.to_owned(), at.count(problems)?)));
+            let numbers: BTreeMap<String, u32> = numbers.collect();
+            (numbers.len() == n_entries).then_some(Counts::Exact(numbers))
+        }
+        Value::Array(_) => {
+            let elements = at.list(problems);
+            let numbers = elements.iter().filter_map(|at| at.count(problems));
+            let mut numbers: Vec<u32> = numbers.collect();
+            numbers.sort_unstable();
+            (numbers.len() == elements.len()).then_some(Counts::Multiset(numbers))
+        }
+        other => {
+            problems.add(&at.path, diagnostics::no_counts(other));
+            None
+        }
+    }
+}
+
+fn count_range(fields: &Fields<'_>, problems: &mut Problems) -> Option<CountRange> {
+    match fields.get("count") {
+        Some(at) => range(&at, problems),
+        None => Some(CountRange::AT_LEAST_ONE),
+    }
+}
+
+fn range(at: &At<'_>, problems: &mut Problems) -> Option<CountRange> {
+    if !at.value.is_object() {
+        let count = at.count(problems)?;
+        return Some(CountRange {
+            min: count,
+            max: count,
+        });
+    }
+    let fields = at.fields(&COUNT_RANGE, problems)?;
+    let bound = |name, default, problems: &mut Problems| match fields.get(name) {
+        Some(at) => at.count(problems),
+        None => Some(default),
+    };
+    let min = bound("min", 0, problems);
+    let max = bound("max", u32::MAX, problems);
+    let (min, max) = (min?, max?);
+    if min > max {
+        let error = diagnostics::reversed(&min, &max);
+        problems.add_pair(
+            &at.path.child("min"),
+            error,
+            &at.path.child("max"),
+            "no more than this",
+        );
+        return None;
+    }
+    Some(CountRange { min, max })
+}
+
+fn clusters(at: &At<'_>, problems: &mut Problems) -> Option<Clusters> {
+    if !at.value.is_array() {
+        return range(at, problems).map(Clusters::Count);
+    }
+    let elements = at.list(problems);
+    let names = elements.iter().filter_map(|at| at.name(problems));
+    let mut names: Vec<String> = names.map(str::to_owned).collect();
+    names.sort();
+    Some(Clusters::Exact(names))
+}
+
+pub(super) fn texts(at: &At<'_>, problems: &mut Problems) -> BTreeMap<String, String> {
+    let entries = at.entries(problems).into_iter();
+    let texts = entries.filter_map(|(key, at)| {
+        let text = at.text(problems)?;
+        Some((key.to_owned(), text.to_owned()))
+    });
+    texts.collect()
+}
+
+fn label_selector(at: &At<'_>, problems: &mut Problems) -> Option<LabelSelector> {
+    let mut value = at.value.clone();
+    let faults = RawSchema::of::<LabelSelector>().check(&mut value);
+    if !faults.is_empty() {
+        let is_bare = faults.iter().all(|fault| fault.is_unknown);
+        problems.add_faults(&at.path, faults);
+        if is_bare {
+            problems.add(&at.path, diagnostics::bare_selector());
+        }
+        return None;
+    }
+    let wire: LabelSelector = serde_json::from_value(value).ok()?;
+    let mut errors = Vec::new();
+    selector::validate(Some(&wire), &FieldPath::root(), &mut errors);
+    for error in &errors {
+        problems.add(
+            &at.path.join(&error.path),
+            diagnostics::invalid_field(error),
+        );
+    }
+    errors.is_empty().then_some(wire)
+}
+
+fn object(at: &At<'_>, problems: &mut Problems) -> Option<Value> {
+    if !at.value.is_object() {
+        let error = diagnostics::wrong_type("a part of an object", at.value);
+        problems.add(&at.path, error);
+        return None;
+    }
+    if at.value["kind"].as_str().is_none_or(str::is_empty) {
+        problems.add(&at.path, diagnostics::missing("kind"));
+        return None;
+    }
+    problems.add_faults(&at.path, check_partial(at.value));
+    Some(at.value.clone())
+}

@@ -1,0 +1,277 @@
+//! A stream of manifests with a scenario among them.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use strew_api::field::FieldPath;
+use strew_api::read::{
+    Diagnostic, KubeObject, Locator, Origin, Reading, Severity, Sources, document_at,
+    document_with_letters, read, read_edited,
+};
+
+use super::diagnostics;
+use super::existence::{ObjectKey, check_targets};
+use super::params::put_into_object;
+use super::problems::{Problem, Problems};
+use super::variant::{Draft, ObjectPatch, Variant, expand};
+use super::{API_VERSION, GROUP, KIND};
+
+/// What the files hold.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// The stream without the scenario, parameters put in; its diagnostics are below.
+    pub reading: Reading,
+    /// The base first; none without a scenario, or with a wrong one.
+    pub variants: Vec<Variant>,
+    /// All that is wrong with the stream, the scenario and its variants, in the order of places.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+impl Loaded {
+    /// Whether something must be put right first.
+    pub fn has_errors(&self) -> bool {
+        let mut diagnostics = self.diagnostics.iter();
+        diagnostics.any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+}
+
+/// Reads all files, and the scenario if there is one, with all its variants.
+pub fn load(sources: &Sources) -> Loaded {
+    let mut reading = read(sources);
+    let origins = take_scenarios(&mut reading);
+    let Some((first, version_error)) = origins.first().cloned() else {
+        let diagnostics = std::mem::take(&mut reading.diagnostics);
+        return Loaded {
+            reading,
+            diagnostics,
+            ..Loaded::default()
+        };
+    };
+    let mut placing = Placing {
+        locator: Locator::new(sources),
+        origin: &first,
+        found: Vec::new(),
+        label: KIND.to_owned(),
+    };
+    for (other, _) in &origins[1..] {
+        placing.surplus(other);
+    }
+    let document = document_with_letters(sources, &first).map(|document| document.value);
+    let mut drafts = match (&document, version_error) {
+        (Some(_), Some(error)) => {
+            let mut problems = Problems::default();
+            problems.add(&FieldPath::root().child(error.0), error.1);
+            placing.problems(problems, None);
+            Vec::new()
+        }
+        (Some(document), None) => expand(document),
+        (None, _) => Vec::new(),
+    };
+    if let Some(base) = drafts.first_mut() {
+        if !base.scenario.name.is_empty() {
+            placing.label = format!("{KIND} {}", base.scenario.name);
+        }
+        if !base.scenario.params.is_empty() {
+            reading = read_edited(sources, &|value| edit(base, value));
+            take_scenarios(&mut reading);
+        }
+    }
+    let mut diagnostics = std::mem::take(&mut reading.diagnostics);
+    let variants = finish(drafts, sources, &reading, &mut diagnostics, &mut placing);
+    diagnostics.append(&mut placing.found);
+    diagnostics.sort_by_key(|diagnostic| (diagnostic.place.is_none(), diagnostic.place));
+    Loaded {
+        reading,
+        variants,
+        diagnostics,
+    }
+}
+
+/// Why a document of this group is none that can be read: the field, and the error.
+type HeadError = Option<(&'static str, Diagnostic)>;
+
+/// Takes what is or means to be a scenario out of the objects.
+fn take_scenarios(reading: &mut Reading) -> Vec<(Origin, HeadError)> {
+    let mut found = Vec::new();
+    reading.objects.retain(|located| {
+        let KubeObject::Other(other) = &located.object else {
+            return true;
+        };
+        let (group, _) = other.api_version.split_once('/').unwrap_or_default();
+        if group != GROUP {
+            return true;
+        }
+        let error = match (other.api_version.as_str(), other.kind.as_str()) {
+            (API_VERSION, KIND) => None,
+            (_, KIND) => Some((
+                "apiVersion",
+                diagnostics::unknown_version(&other.api_version),
+            )),
+            (_, kind) => Some(("kind", diagnostics::unknown_kind(kind))),
+        };
+        found.push((located.origin.clone(), error));
+        false
+    });
+    found
+}
+
+/// Changes an object of the stream as the variant wants it.
+fn edit(draft: &Draft, value: &mut Value) {
+    put_into_object(value, &draft.scenario.params);
+    for patch in patches_of(draft, value) {
+        // What can't be done was noted.
+        let _ = patch.patch.apply(value);
+    }
+}
+
+fn patches_of<'d>(draft: &'d Draft, value: &Value) -> Vec<&'d ObjectPatch> {
+    if draft.patches.is_empty() {
+        return Vec::new();
+    }
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let key = ObjectKey {
+        kind: text(&value["kind"]).unwrap_or_default(),
+        namespace: text(&value["metadata"]["namespace"]),
+        name: text(&value["metadata"]["name"]).unwrap_or_default(),
+    };
+    let patches = draft.patches.iter();
+    patches.filter(|patch| key.is(&patch.target)).collect()
+}
+
+/// Checks every variant against the stream; the variants, if all is well with them.
+fn finish(
+    drafts: Vec<Draft>,
+    sources: &Sources,
+    reading: &Reading,
+    diagnostics: &mut Vec<Diagnostic>,
+    placing: &mut Placing<'_>,
+) -> Vec<Variant> {
+    let base: Arc<[_]> = reading.objects.clone().into();
+    let base_params = drafts.first().map(|base| base.scenario.params.clone());
+    let mut variants = Vec::new();
+    let mut is_good = true;
+    for mut draft in drafts {
+        check_patches(&mut draft, sources, reading);
+        let mut objects = Arc::clone(&base);
+        let is_own =
+            !draft.patches.is_empty() || Some(&draft.scenario.params) != base_params.as_ref();
+        if draft.path.is_some() && is_own && draft.problems.found.is_empty() {
+            let mut own = read_edited(sources, &|value| edit(&draft, value));
+            take_scenarios(&mut own);
+            for mut diagnostic in own.diagnostics {
+                if !diagnostics.iter().any(|known| is_same(known, &diagnostic)) {
+                    diagnostic.help = Some(diagnostics::in_variant(&draft.name));
+                    diagnostics.push(diagnostic);
+                }
+            }
+            objects = own.objects.into();
+        }
+        let broken = reading.broken.iter().map(|broken| &broken.located);
+        let keys = objects.iter().chain(broken);
+        let keys: Vec<ObjectKey> = keys.map(|located| ObjectKey::of(&located.object)).collect();
+        for (path, error) in check_targets(&draft.scenario, &keys) {
+            draft.problems.add_target(&path, error);
+        }
+        is_good &= draft.problems.found.is_empty();
+        let is_variant = draft.path.is_some();
+        placing.problems(draft.problems, is_variant.then_some(draft.name.as_str()));
+        variants.push(Variant {
+            name: draft.name,
+            scenario: draft.scenario,
+            patches: draft.patches,
+            verdict: draft.verdict,
+            objects,
+        });
+    }
+    if !is_good {
+        variants.clear();
+    }
+    variants
+}
+
+/// Notes patches of objects that are not there, and steps that can't be done.
+fn check_patches(draft: &mut Draft, sources: &Sources, reading: &Reading) {
+    let broken = reading.broken.iter().map(|broken| &broken.located);
+    for patch in &draft.patches {
+        let mut objects = reading.objects.iter().chain(broken.clone());
+        let object = objects.find(|located| ObjectKey::of(&located.object).is(&patch.target));
+        let Some(located) = object else {
+            let same_kind = reading.objects.iter();
+            let same_kind = same_kind.filter(|o| o.object.kind() == patch.target.type_name.kind);
+            let names: Vec<&str> = same_kind.map(|o| o.object.name()).collect();
+            let error = diagnostics::not_there(&patch.target, &names);
+            draft.problems.add_target(&patch.path, error);
+            continue;
+        };
+        let Some(document) = document_at(sources, &located.origin) else {
+            continue;
+        };
+        let mut value = document.value;
+        put_into_object(&mut value, &draft.scenario.params);
+        if let Err(error) = patch.patch.apply(&mut value) {
+            let path = patch.path.index(error.step);
+            draft.problems.add(
+                &path,
+                diagnostics::not_patched(&patch.target, &error.message),
+            );
+        }
+    }
+}
+
+fn is_same(a: &Diagnostic, b: &Diagnostic) -> bool {
+    (a.place, a.code, &a.message) == (b.place, b.code, &b.message)
+}
+
+/// Gives problems their places in the document.
+struct Placing<'a> {
+    locator: Locator<'a>,
+    origin: &'a Origin,
+    found: Vec<Diagnostic>,
+    label: String,
+}
+
+impl Placing<'_> {
+    fn problems(&mut self, problems: Problems, variant: Option<&str>) {
+        for problem in problems.found {
+            self.problem(problem, variant);
+        }
+        if problems.n_left_out > 0 {
+            self.found.push(diagnostics::too_many(problems.n_left_out));
+        }
+    }
+
+    /// What is said of the base needs no second word for each variant.
+    fn problem(&mut self, problem: Problem, variant: Option<&str>) {
+        let Problem {
+            path,
+            is_key,
+            diagnostic,
+            related,
+        } = problem;
+        let place = match is_key {
+            true => self.locator.key_place(self.origin, &path),
+            false => self.locator.place(self.origin, &path),
+        };
+        let mut diagnostic = diagnostic.at(place).in_field(path);
+        if let Some((path, label)) = related {
+            let place = self.locator.key_place(self.origin, &path);
+            diagnostic = diagnostic.with_related(place, label);
+        }
+        if self.found.iter().any(|known| is_same(known, &diagnostic)) {
+            return;
+        }
+        let label = match variant {
+            Some(variant) => format!("{} (variant {variant})", self.label),
+            None => self.label.clone(),
+        };
+        self.found.push(diagnostic.about(label));
+    }
+
+    fn surplus(&mut self, origin: &Origin) {
+        let root = FieldPath::root().child("kind");
+        let first = self.locator.place(self.origin, &root);
+        let place = self.locator.place(origin, &root);
+        let error = diagnostics::second_scenario().with_related(first, "first here");
+        self.found.push(error.at(place));
+    }
+}

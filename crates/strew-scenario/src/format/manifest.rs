@@ -1,0 +1,38 @@
+//! Objects inside a scenario.
+
+use serde_json::Value;
+use strew_api::field::FieldPath;
+use strew_api::read::{KubeObject, embedded};
+
+use super::diagnostics;
+use super::problems::Problems;
+use super::value::At;
+
+/// An object that `apply` or `create` brings.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// As it will be decided on.
+    pub object: KubeObject,
+    /// As it is written; `apply` sends no more than that.
+    pub value: Value,
+    /// Its place in the scenario.
+    pub path: FieldPath,
+}
+
+pub(super) fn read(at: &At<'_>, problems: &mut Problems) -> Option<Manifest> {
+    match embedded(at.value.clone()) {
+        Ok(object) if object.name().is_empty() => {
+            problems.add(&at.path, diagnostics::missing("metadata.name"));
+            None
+        }
+        Ok(object) => Some(Manifest {
+            object,
+            value: at.value.clone(),
+            path: at.path.clone(),
+        }),
+        Err(faults) => {
+            problems.add_faults(&at.path, faults);
+            None
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! The format of scenarios: ordinary manifests, and at most one document of kind `Scenario` among them.
+//!
+//! [`load`] reads files into [`Variant`]s, the scenario as it is written first; everything wrong is told at once, each
+//! with its place, that of the variants included. [`schema`] is the JSON schema of the document, [`starter`] a
+//! scenario to begin with.
+//!
+//! Rules that the words do not tell:
+//! - A *target* is `TYPE/NAME` by kubectl's names, with the namespace of the scenario's metadata, or
+//!   `NAMESPACE/TYPE/NAME`; where nodes are meant also a bare name, or `KEY=VALUE` for all nodes with that label.
+//! - `${name}` stands for a number of `params` (in text values of the scenario and of the other documents).
+//! - A variant's `set` is merged into the spec, so `null` takes a field away and lists are set whole; `replace` gives
+//!   the step of a time other expectations.
+//!
+//! ```
+//! use strew_api::read::Sources;
+//! use strew_scenario::format::{Verb, load};
+//!
+//! let mut sources = Sources::new();
+//! sources.add("web.yaml", "
+//! apiVersion: sim.strew.dev/v1alpha1
+//! kind: Scenario
+//! metadata: {name: calm}
+//! spec:
+//!   nodeGroups: [{name: n, size: 3, template: {}}]
+//!   timeline: [{at: 90s, cordon: n-1}]
+//! ");
+//! let loaded = load(&sources);
+//! assert!(!loaded.has_errors());
+//! let step = &loaded.variants[0].scenario.timeline[0];
+//! assert!(matches!(&step.verbs[0].verb, Verb::Cordon(nodes) if nodes.len() == 1));
+//! ```
+
+#![allow(
+    clippy::result_large_err,
+    reason = "a refusal is made once for each mistake of a person"
+)]
+
+mod claim_vocabulary;
+mod diagnostics;
+mod edits;
+mod existence;
+mod expectation;
+mod expectation_reader;
+mod fault;
+mod flow;
+mod load;
+mod manifest;
+mod node_group;
+mod params;
+mod patch;
+mod problems;
+mod ratio;
+mod scenario;
+mod scenario_reader;
+mod schema;
+mod starter;
+mod target;
+mod timing;
+mod value;
+mod variant;
+mod verb;
+mod verb_reader;
+mod vocabulary;
+
+pub use edits::{ImageEdit, MetadataEdit, TaintEdit};
+pub use existence::{ObjectKey, check_targets};
+pub use expectation::{
+    Claim, Clusters, CountRange, Counts, EventsClaim, Expectation, Phase, PlacementClaim,
+    PodSubject, PodsClaim, RemovedClaim, Revision, SpreadClaim, Subject,
+};
+pub use fault::{Component, Crash, Fault};
+pub use load::{Loaded, load};
+pub use manifest::Manifest;
+pub use node_group::NodeGroup;
+pub use patch::{Operation, Patch, PatchError, Pointer, merge};
+pub use ratio::Ratio;
+pub use scenario::{Scenario, Step};
+pub use schema::schema;
+pub use starter::starter;
+pub use target::{NodeTarget, ObjectTarget, PodTarget, Target};
+pub use timing::{Autoscaler, Expander, SpanRange, Timing};
+pub use variant::{BASE, ObjectPatch, Variant, Verdict};
+pub use verb::{LocatedVerb, RolloutAction, Verb};
+
+/// The group of strew's simulation.
+pub const GROUP: &str = "sim.strew.dev";
+
+/// The version of the format.
+pub const API_VERSION: &str = "sim.strew.dev/v1alpha1";
+
+/// The kind of the document.
+pub const KIND: &str = "Scenario";

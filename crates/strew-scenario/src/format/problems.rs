@@ -1,0 +1,81 @@
+//! What is wrong with a scenario, gathered before the places are looked up.
+
+use strew_api::field::{FieldPath, Step};
+use strew_api::read::{Diagnostic, RawFault};
+
+/// A mistake at a field of the document.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Problem {
+    pub(super) path: FieldPath,
+    /// The field itself is the mistake, not its value.
+    pub(super) is_key: bool,
+    pub(super) diagnostic: Diagnostic,
+    /// Another field that belongs to it.
+    pub(super) related: Option<(FieldPath, &'static str)>,
+}
+
+/// Problems kept of one document; what is beyond is counted.
+const PROBLEMS_MAX: usize = 1000;
+
+/// The problems so far, in the order found.
+#[derive(Debug, Default)]
+pub(super) struct Problems {
+    pub(super) found: Vec<Problem>,
+    pub(super) n_left_out: usize,
+}
+
+impl Problems {
+    /// A mistake in the value at `path`.
+    pub(super) fn add(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
+        self.push(path, false, diagnostic, None);
+    }
+
+    /// A field that should not be there, or not so.
+    pub(super) fn add_key(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
+        self.push(path, true, diagnostic, None);
+    }
+
+    /// A target: a key of an object by target, or a value.
+    pub(super) fn add_target(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
+        let is_key = matches!(path.steps().last(), Some(Step::Key(_)));
+        self.push(path, is_key, diagnostic, None);
+    }
+
+    /// A field that quarrels with another.
+    pub(super) fn add_pair(
+        &mut self,
+        path: &FieldPath,
+        diagnostic: Diagnostic,
+        other: &FieldPath,
+        label: &'static str,
+    ) {
+        self.push(path, true, diagnostic, Some((other.clone(), label)));
+    }
+
+    /// What the schema of a Kubernetes object says of the object at `path`.
+    pub(super) fn add_faults(&mut self, path: &FieldPath, faults: Vec<RawFault>) {
+        for fault in faults {
+            let path = path.join(&fault.path);
+            self.push(&path, fault.is_unknown, fault.diagnostic, None);
+        }
+    }
+
+    fn push(
+        &mut self,
+        path: &FieldPath,
+        is_key: bool,
+        diagnostic: Diagnostic,
+        related: Option<(FieldPath, &'static str)>,
+    ) {
+        if self.found.len() >= PROBLEMS_MAX {
+            self.n_left_out += 1;
+            return;
+        }
+        self.found.push(Problem {
+            path: path.clone(),
+            is_key,
+            diagnostic,
+            related,
+        });
+    }
+}

@@ -1,0 +1,242 @@
+//! A scenario from its document, every mistake noted.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
+use serde_json::Value;
+use strew_api::config::FeatureGates;
+use strew_model::Span;
+
+use super::diagnostics;
+use super::expectation::Expectation;
+use super::expectation_reader;
+use super::node_group::{self, NodeGroup};
+use super::problems::Problems;
+use super::scenario::{Scenario, Step};
+use super::target::{DEFAULT_NAMESPACE, Targets};
+use super::timing;
+use super::value::{At, Fields};
+use super::verb::{LocatedVerb, Verb};
+use super::verb_reader;
+use super::vocabulary::{DOCUMENT, METADATA, SPEC, STEP};
+
+/// The only version of Kubernetes that strew can be.
+const KUBERNETES: &str = "1.36";
+
+/// Runs of one variant at most.
+const SEEDS_MAX: u32 = 1_000_000;
+
+/// Reads the document, parameters put in; variants are left alone. What can't be read is noted and left out.
+pub(super) fn read(document: &Value, problems: &mut Problems) -> Scenario {
+    let mut scenario = Scenario {
+        name: String::new(),
+        namespace: DEFAULT_NAMESPACE.to_owned(),
+        annotations: BTreeMap::new(),
+        seeds: NonZeroU32::MIN,
+        feature_gates: FeatureGates::default(),
+        node_groups: Vec::new(),
+        autoscaler: None,
+        timing: timing::Timing::default(),
+        params: BTreeMap::new(),
+        until: None,
+        always: Vec::new(),
+        timeline: Vec::new(),
+        timeline_mentions: Vec::new(),
+        always_mentions: Vec::new(),
+    };
+    let Some(fields) = At::root(document).fields(&DOCUMENT, problems) else {
+        return scenario;
+    };
+    if let Some(at) = fields.required("metadata", problems) {
+        metadata(&at, &mut scenario, problems);
+    }
+    let Some(fields) = fields.get("spec").and_then(|at| at.fields(&SPEC, problems)) else {
+        return scenario;
+    };
+    spec(&fields, &mut scenario, problems);
+    scenario
+}
+
+fn metadata(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
+    let Some(fields) = at.fields(&METADATA, problems) else {
+        return;
+    };
+    let name = fields.required("name", problems);
+    if let Some(name) = name.and_then(|at| at.name(problems)) {
+        scenario.name = name.to_owned();
+    }
+    let namespace = fields.get("namespace");
+    if let Some(namespace) = namespace.and_then(|at| at.name(problems)) {
+        scenario.namespace = namespace.to_owned();
+    }
+    if let Some(at) = fields.get("annotations") {
+        scenario.annotations = expectation_reader::texts(&at, problems);
+    }
+    if let Some(at) = fields.get("labels") {
+        expectation_reader::texts(&at, problems);
+    }
+}
+
+fn spec(fields: &Fields<'_>, scenario: &mut Scenario, problems: &mut Problems) {
+    if let Some(at) = fields.get("kubernetes") {
+        kubernetes(&at, problems);
+    }
+    if let Some(seeds) = fields.get("seeds").and_then(|at| seeds(&at, problems)) {
+        scenario.seeds = seeds;
+    }
+    if let Some(at) = fields.get("featureGates") {
+        let given = verb_reader::gates(&at, problems);
+        let given = given.iter().map(|(name, value)| (name.as_str(), *value));
+        scenario.feature_gates = FeatureGates::of(given).unwrap_or_default();
+    }
+    if let Some(at) = fields.get("nodeGroups") {
+        scenario.node_groups = node_groups(&at, problems);
+    }
+    if let Some(at) = fields.get("autoscaler") {
+        scenario.autoscaler = Some(timing::autoscaler(&at, problems));
+        if fields.get("nodeGroups").is_none() {
+            problems.add_key(&at.path, diagnostics::nothing_to_scale());
+        }
+    }
+    if let Some(at) = fields.get("timing") {
+        scenario.timing = timing::timing(&at, problems);
+    }
+    if let Some(params) = fields.get("params").and_then(|at| at.value.as_object()) {
+        let numbers = params.iter();
+        let numbers = numbers.filter_map(|(k, v)| Some((k.clone(), v.as_number()?.clone())));
+        scenario.params = numbers.collect();
+    }
+    let namespace = scenario.namespace.clone();
+    let mentions = RefCell::default();
+    let targets = Targets {
+        namespace: &namespace,
+        mentions: &mentions,
+    };
+    if let Some(at) = fields.get("always") {
+        scenario.always = always(&at, targets, problems);
+        scenario.always_mentions = mentions.take();
+    }
+    if let Some(at) = fields.get("timeline") {
+        scenario.timeline = timeline(&at, targets, problems);
+        scenario.timeline_mentions = mentions.take();
+    }
+    if let Some(at) = fields.get("until") {
+        scenario.until = at.span(problems);
+        let last = scenario.timeline.last();
+        if let (Some(until), Some(last)) = (scenario.until, last)
+            && until < last.at
+        {
+            let error = diagnostics::ends_early(until, last.at);
+            problems.add_pair(&at.path, error, &last.path.child("at"), "the last step");
+        }
+    }
+}
+
+fn kubernetes(at: &At<'_>, problems: &mut Problems) {
+    if at.value.as_str() != Some(KUBERNETES) {
+        problems.add(&at.path, diagnostics::unsupported_kubernetes(at.value));
+    }
+}
+
+fn seeds(at: &At<'_>, problems: &mut Problems) -> Option<NonZeroU32> {
+    let seeds = at.count(problems)?;
+    if seeds > SEEDS_MAX {
+        problems.add(&at.path, diagnostics::too_many_seeds(SEEDS_MAX));
+        return None;
+    }
+    let seeds = NonZeroU32::new(seeds);
+    if seeds.is_none() {
+        problems.add(&at.path, diagnostics::no_seeds());
+    }
+    seeds
+}
+
+fn node_groups(at: &At<'_>, problems: &mut Problems) -> Vec<NodeGroup> {
+    let mut groups: Vec<NodeGroup> = Vec::new();
+    let mut names = BTreeMap::new();
+    for at in at.list(problems) {
+        let Some(group) = node_group::read(&at, problems) else {
+            continue;
+        };
+        let path = at.path.child("name");
+        if let Some(first) = names.insert(group.name.clone(), path.clone()) {
+            let error = diagnostics::same_name("nodeGroup", &group.name);
+            problems.add_pair(&path, error, &first, "first here");
+        }
+        groups.push(group);
+    }
+    groups
+}
+
+fn always(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Vec<Expectation> {
+    let always = expectation_reader::read_all(at, targets, problems);
+    for expectation in &always {
+        let given = [
+            ("within", expectation.within.is_some()),
+            ("for", expectation.lasts.is_some()),
+        ];
+        for (name, _) in given.into_iter().filter(|(_, is_given)| *is_given) {
+            let path = expectation.path.child(name);
+            problems.add_key(&path, diagnostics::always_is_always(name));
+        }
+    }
+    always
+}
+
+fn timeline(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    for at in at.list(problems) {
+        let Some(step) = step(&at, targets, problems) else {
+            continue;
+        };
+        if let Some(last) = steps.last().filter(|last| last.at > step.at) {
+            let error = diagnostics::out_of_order(step.at, last.at);
+            let (here, there) = (step.path.child("at"), last.path.child("at"));
+            problems.add_pair(&here, error, &there, "later than the step after it");
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+fn step(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Step> {
+    let fields = at.fields(&STEP, problems)?;
+    let moment = fields.required("at", problems);
+    let moment = moment.and_then(|at| at.span(problems));
+    let mut verbs = Vec::new();
+    let is_verb = |(name, _): &(&str, At<'_>)| !matches!(*name, "at" | "expect");
+    for (name, at) in fields.present().filter(is_verb) {
+        verbs.extend(verb_reader::read(name, &at, targets, problems));
+    }
+    // Wherever it is written: it is read after everything was done.
+    let expect = fields.get("expect");
+    let expect = expect.map(|at| expectation_reader::read_all(&at, targets, problems));
+    check_made_once(&verbs, problems);
+    Some(Step {
+        at: moment.unwrap_or(Span(0)),
+        verbs,
+        expect: expect.unwrap_or_default(),
+        path: at.path.clone(),
+    })
+    .filter(|_| moment.is_some())
+}
+
+/// `apply` and `create` of one step must not mean the same object.
+fn check_made_once(verbs: &[LocatedVerb], problems: &mut Problems) {
+    let of = |wanted: fn(&Verb) -> bool| verbs.iter().filter(move |v| wanted(&v.verb));
+    let manifests = |located: &LocatedVerb| match &located.verb {
+        Verb::Apply(manifests) | Verb::Create(manifests) => manifests.clone(),
+        _ => Vec::new(),
+    };
+    let applied: Vec<_> = of(|v| matches!(v, Verb::Apply(_)))
+        .flat_map(manifests)
+        .collect();
+    for created in of(|v| matches!(v, Verb::Create(_))).flat_map(manifests) {
+        let label = created.object.label();
+        if let Some(other) = applied.iter().find(|other| other.object.label() == label) {
+            let error = diagnostics::made_twice(&label);
+            problems.add_pair(&created.path, error, &other.path, "applied here");
+        }
+    }
+}

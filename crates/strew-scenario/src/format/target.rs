@@ -1,0 +1,233 @@
+//! What a verb or an expectation is about: `deployment/web`, `n1`, `zone=a`.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use strew_api::typename::{self, TypeName};
+
+use super::diagnostics;
+use super::existence::Mention;
+use super::problems::Problems;
+use super::value::At;
+
+/// An object, by type and name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectTarget {
+    /// Its type.
+    pub type_name: &'static TypeName,
+    /// Its namespace; none for types that have none.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+/// Nodes: one by name, or all that carry a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NodeTarget {
+    /// `n1`, `node/n1`
+    Name(String),
+    /// `zone=a`
+    Label(String, String),
+}
+
+/// Pods: one by name, or all that carry labels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PodTarget {
+    /// `pod/web-0`
+    Pod(ObjectTarget),
+    /// `app=web,tier=front`, in all namespaces.
+    Labels(Vec<(String, String)>),
+}
+
+/// An object, or all nodes that carry a label.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// `deployment/web`; a bare name is a node's.
+    Object(ObjectTarget),
+    /// `zone=a`
+    NodeLabel(String, String),
+}
+
+impl fmt::Display for ObjectTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.namespace.as_deref() {
+            None | Some(DEFAULT_NAMESPACE) => {}
+            Some(namespace) => write!(f, "{namespace}/")?,
+        }
+        write!(f, "{}/{}", self.type_name.kind.to_lowercase(), self.name)
+    }
+}
+
+pub(super) const DEFAULT_NAMESPACE: &str = "default";
+pub(super) const NODE: &str = "Node";
+
+/// What a text may name.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    /// Kinds; none for any.
+    pub(super) kinds: &'static [&'static str],
+    /// The verb or expectation, for messages.
+    pub(super) by: &'static str,
+}
+
+/// What pods are made by.
+pub(super) const WORKLOADS: &[&str] = &[
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicationController",
+    "Job",
+    "CronJob",
+];
+
+/// Reads targets: knows the namespace of those that name none.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Targets<'a> {
+    pub(super) namespace: &'a str,
+    /// Everything named so far.
+    pub(super) mentions: &'a RefCell<Vec<Mention>>,
+}
+
+impl Targets<'_> {
+    /// `TYPE/NAME`, or `NAMESPACE/TYPE/NAME`.
+    pub(super) fn object(
+        &self,
+        text: &str,
+        wanted: Wanted,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<ObjectTarget> {
+        let object = self.parse_object(text);
+        let object = object.and_then(|object| {
+            let kind = object.type_name.kind;
+            match wanted.kinds.is_empty() || wanted.kinds.contains(&kind) {
+                true => Ok(object),
+                false => Err(diagnostics::wrong_kind(wanted.by, wanted.kinds, kind)),
+            }
+        });
+        let object = object
+            .map_err(|error| problems.add_target(&at.path, error))
+            .ok()?;
+        let mention = Mention::Named(object.clone(), at.path.clone());
+        self.mentions.borrow_mut().push(mention);
+        Some(object)
+    }
+
+    fn parse_object(&self, text: &str) -> Result<ObjectTarget, strew_api::read::Diagnostic> {
+        let parts: Vec<&str> = text.split('/').collect();
+        let (namespace, type_text, name) = match parts.as_slice() {
+            [type_text, name] => (None, *type_text, *name),
+            [namespace, type_text, name] => (Some(*namespace), *type_text, *name),
+            _ => return Err(diagnostics::no_target(text)),
+        };
+        if name.is_empty() || namespace.is_some_and(str::is_empty) {
+            return Err(diagnostics::no_target(text));
+        }
+        let Some(type_name) = typename::find(type_text) else {
+            return Err(diagnostics::unknown_type(type_text));
+        };
+        if namespace.is_some() && !type_name.is_namespaced {
+            return Err(diagnostics::no_namespace(type_name.kind));
+        }
+        let namespace = namespace.unwrap_or(self.namespace).to_owned();
+        Ok(ObjectTarget {
+            type_name,
+            namespace: type_name.is_namespaced.then_some(namespace),
+            name: name.to_owned(),
+        })
+    }
+
+    /// An object, a bare node name, or a node label.
+    pub(super) fn any(
+        &self,
+        text: &str,
+        wanted: Wanted,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<Target> {
+        if let Some(pair) = label_pair(text) {
+            if wanted.kinds.is_empty() || wanted.kinds.contains(&NODE) {
+                return Some(Target::NodeLabel(pair.0, pair.1));
+            }
+            problems.add_target(
+                &at.path,
+                diagnostics::wrong_kind(wanted.by, wanted.kinds, NODE),
+            );
+            return None;
+        }
+        let bare;
+        let text = match text.contains('/') || text.is_empty() {
+            true => text,
+            // A bare name is a node's.
+            false if wanted.kinds.is_empty() || wanted.kinds.contains(&NODE) => {
+                bare = format!("node/{text}");
+                &bare
+            }
+            false => text,
+        };
+        self.object(text, wanted, at, problems).map(Target::Object)
+    }
+
+    /// Nodes.
+    pub(super) fn nodes(
+        &self,
+        text: &str,
+        by: &'static str,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<NodeTarget> {
+        let wanted = Wanted { kinds: &[NODE], by };
+        Some(match self.any(text, wanted, at, problems)? {
+            Target::Object(object) => NodeTarget::Name(object.name),
+            Target::NodeLabel(key, value) => NodeTarget::Label(key, value),
+        })
+    }
+
+    /// Pods.
+    pub(super) fn pods(
+        &self,
+        text: &str,
+        by: &'static str,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<PodTarget> {
+        if !text.contains('=') {
+            let wanted = Wanted {
+                kinds: &["Pod"],
+                by,
+            };
+            return self.object(text, wanted, at, problems).map(PodTarget::Pod);
+        }
+        let pairs: Option<Vec<_>> = text.split(',').map(label_pair).collect();
+        if pairs.is_none() {
+            problems.add_target(&at.path, diagnostics::no_target(text));
+        }
+        pairs.map(PodTarget::Labels)
+    }
+
+    /// One text, or a list of them.
+    pub(super) fn each<T>(
+        &self,
+        at: &At<'_>,
+        problems: &mut Problems,
+        read: impl Fn(&Self, &str, &At<'_>, &mut Problems) -> Option<T>,
+    ) -> Vec<(T, strew_api::field::FieldPath)> {
+        let mut found = Vec::new();
+        for at in at.one_or_many(problems) {
+            let Some(text) = at.text(problems) else {
+                continue;
+            };
+            if let Some(target) = read(self, text, &at, problems) {
+                found.push((target, at.path));
+            }
+        }
+        found
+    }
+}
+
+fn label_pair(text: &str) -> Option<(String, String)> {
+    let (key, value) = text.split_once('=')?;
+    let is_whole = !key.is_empty() && !value.contains(['=', ',']);
+    is_whole.then(|| (key.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,294 @@
+//! Verbs from their fields.
+
+use std::collections::BTreeMap;
+
+use strew_api::config::FeatureGates;
+use strew_api::field::FieldPath;
+use strew_model::Span;
+
+use super::diagnostics;
+use super::edits::{self, ImageEdit, MetadataEdit, TaintEdit};
+use super::existence::{Mention, ObjectKey};
+use super::fault;
+use super::flow;
+use super::manifest::{self, Manifest};
+use super::patch::{self, Patch};
+use super::problems::Problems;
+use super::target::{NodeTarget, ObjectTarget, Target, Targets, WORKLOADS, Wanted};
+use super::value::At;
+use super::verb::{LocatedVerb, RolloutAction, Verb};
+use super::vocabulary::DRAIN;
+
+const SCALABLE: &[&str] = &[
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "ReplicationController",
+];
+const WITH_IMAGES: &[&str] = &[
+    "Pod",
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicationController",
+    "Job",
+    "CronJob",
+];
+const ROLLED_OUT: &[&str] = &["Deployment", "StatefulSet", "DaemonSet"];
+const PAUSABLE: &[&str] = &["Deployment"];
+const METERED: &[&str] = &["HorizontalPodAutoscaler"];
+const ANY: &[&str] = &[];
+
+/// Reads one field of a step, which is no `at` and no `expect`.
+pub(super) fn read(
+    name: &'static str,
+    at: &At<'_>,
+    targets: Targets<'_>,
+    problems: &mut Problems,
+) -> Option<LocatedVerb> {
+    let reader = Reader { name, targets };
+    let verb = reader.verb(at, problems)?;
+    Some(LocatedVerb {
+        verb,
+        path: at.path.clone(),
+        text: format!("{name}: {}", flow::line(at.value)),
+    })
+}
+
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    name: &'static str,
+    targets: Targets<'a>,
+}
+
+impl Reader<'_> {
+    fn verb(&self, at: &At<'_>, problems: &mut Problems) -> Option<Verb> {
+        let rollout = |action, kinds, problems: &mut Problems| {
+            Verb::Rollout(action, self.objects(at, kinds, problems))
+        };
+        Some(match self.name {
+            "apply" => Verb::Apply(self.manifests(at, problems)),
+            "create" => Verb::Create(self.manifests(at, problems)),
+            "delete" => Verb::Delete(self.any(at, problems)),
+            "patch" => Verb::Patch(self.patches(at, problems)),
+            "scale" => Verb::Scale(self.numbers(at, SCALABLE, problems)),
+            "set-image" => Verb::SetImage(self.images(at, problems)),
+            "rollout-restart" => rollout(RolloutAction::Restart, ROLLED_OUT, problems),
+            "rollout-undo" => rollout(RolloutAction::Undo, ROLLED_OUT, problems),
+            "rollout-pause" => rollout(RolloutAction::Pause, PAUSABLE, problems),
+            "rollout-resume" => rollout(RolloutAction::Resume, PAUSABLE, problems),
+            "cordon" => Verb::Cordon(self.nodes(at, problems)),
+            "uncordon" => Verb::Uncordon(self.nodes(at, problems)),
+            "drain" => self.drain(at, problems)?,
+            "ready" => self.ready(at, problems),
+            "taint" => self.taint(at, problems),
+            "label" => Verb::Label(self.metadata(at, problems)),
+            "annotate" => Verb::Annotate(self.metadata(at, problems)),
+            "lose" => Verb::Lose(self.nodes(at, problems)),
+            "restore" => Verb::Restore(self.nodes(at, problems)),
+            "gates" => Verb::Gates(gates(at, problems)),
+            "metric" => Verb::Metric(self.numbers(at, METERED, problems)),
+            "crash" => Verb::Crash(fault::crashes(at, problems)),
+            "fault" => Verb::Fault(fault::faults(at, problems)),
+            _ => return None,
+        })
+    }
+
+    fn wanted(&self, kinds: &'static [&'static str]) -> Wanted {
+        Wanted {
+            kinds,
+            by: self.name,
+        }
+    }
+
+    fn manifests(&self, at: &At<'_>, problems: &mut Problems) -> Vec<Manifest> {
+        let manifests = at.one_or_many(problems);
+        let manifests = manifests.iter();
+        let manifests: Vec<Manifest> = manifests
+            .filter_map(|at| manifest::read(at, problems))
+            .collect();
+        let mut known = Once::default();
+        for manifest in &manifests {
+            let made = Mention::Made(ObjectKey::of(&manifest.object));
+            self.targets.mentions.borrow_mut().push(made);
+            known.admit(&manifest.object.label(), &manifest.path, problems);
+        }
+        manifests
+    }
+
+    fn any(&self, at: &At<'_>, problems: &mut Problems) -> Vec<Target> {
+        let found = self
+            .targets
+            .each(at, problems, |targets, text, at, problems| {
+                targets.any(text, self.wanted(ANY), at, problems)
+            });
+        only_once(found, problems)
+    }
+
+    fn objects(
+        &self,
+        at: &At<'_>,
+        kinds: &'static [&'static str],
+        problems: &mut Problems,
+    ) -> Vec<ObjectTarget> {
+        let found = self
+            .targets
+            .each(at, problems, |targets, text, at, problems| {
+                targets.object(text, self.wanted(kinds), at, problems)
+            });
+        only_once(found, problems)
+    }
+
+    fn nodes(&self, at: &At<'_>, problems: &mut Problems) -> Vec<NodeTarget> {
+        let found = self
+            .targets
+            .each(at, problems, |targets, text, at, problems| {
+                targets.nodes(text, self.name, at, problems)
+            });
+        only_once(found, problems)
+    }
+
+    /// The entries of an object by target, each target once.
+    fn by_target<T: std::fmt::Debug, V>(
+        &self,
+        at: &At<'_>,
+        problems: &mut Problems,
+        target: impl Fn(&str, &At<'_>, &mut Problems) -> Option<T>,
+        value: impl Fn(&At<'_>, &mut Problems) -> Option<V>,
+    ) -> Vec<(T, V)> {
+        let mut found = Vec::new();
+        let mut known = Once::default();
+        let entries = at.entries(problems);
+        if entries.is_empty() && at.value.is_object() {
+            problems.add(&at.path, diagnostics::empty_list());
+        }
+        for (text, at) in entries {
+            let target = target(text, &at, problems);
+            let value = value(&at, problems);
+            if let (Some(target), Some(value)) = (target, value) {
+                known.admit(&format!("{target:?}"), &at.path, problems);
+                found.push((target, value));
+            }
+        }
+        found
+    }
+
+    fn patches(&self, at: &At<'_>, problems: &mut Problems) -> Vec<(Target, Patch)> {
+        let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
+            self.targets.any(text, self.wanted(ANY), at, problems)
+        };
+        self.by_target(at, problems, target, patch::read)
+    }
+
+    fn numbers(
+        &self,
+        at: &At<'_>,
+        kinds: &'static [&'static str],
+        problems: &mut Problems,
+    ) -> Vec<(ObjectTarget, u32)> {
+        let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
+            self.targets.object(text, self.wanted(kinds), at, problems)
+        };
+        self.by_target(at, problems, target, |at, problems| at.count(problems))
+    }
+
+    fn images(&self, at: &At<'_>, problems: &mut Problems) -> Vec<(ObjectTarget, Vec<ImageEdit>)> {
+        let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
+            let wanted = self.wanted(WITH_IMAGES);
+            self.targets.object(text, wanted, at, problems)
+        };
+        self.by_target(at, problems, target, |at, problems| {
+            Some(edits::each(at, problems, ImageEdit::parse))
+        })
+    }
+
+    fn drain(&self, at: &At<'_>, problems: &mut Problems) -> Option<Verb> {
+        if !at.value.is_object() {
+            let nodes = self.nodes(at, problems);
+            let timeout: Option<Span> = None;
+            return Some(Verb::Drain { nodes, timeout });
+        }
+        let fields = at.fields(&DRAIN, problems)?;
+        let timeout = fields.get("timeout").and_then(|at| at.span(problems));
+        let nodes = fields.required("nodes", problems)?;
+        let nodes = self.nodes(&nodes, problems);
+        Some(Verb::Drain { nodes, timeout })
+    }
+
+    fn ready(&self, at: &At<'_>, problems: &mut Problems) -> Verb {
+        let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
+            self.targets.pods(text, self.name, at, problems)
+        };
+        Verb::Ready(self.by_target(at, problems, target, |at, problems| at.boolean(problems)))
+    }
+
+    fn taint(&self, at: &At<'_>, problems: &mut Problems) -> Verb {
+        let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
+            self.targets.nodes(text, self.name, at, problems)
+        };
+        Verb::Taint(self.by_target(at, problems, target, |at, problems| {
+            Some(edits::each(at, problems, TaintEdit::parse))
+        }))
+    }
+
+    fn metadata(&self, at: &At<'_>, problems: &mut Problems) -> Vec<(Target, Vec<MetadataEdit>)> {
+        let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
+            self.targets.any(text, self.wanted(ANY), at, problems)
+        };
+        self.by_target(at, problems, target, |at, problems| {
+            Some(edits::each(at, problems, MetadataEdit::parse))
+        })
+    }
+}
+
+/// Reads gates by name; each must be one that strew can switch.
+pub(super) fn gates(at: &At<'_>, problems: &mut Problems) -> Vec<(String, bool)> {
+    let mut found = Vec::new();
+    for (name, at) in at.entries(problems) {
+        let Some(value) = at.boolean(problems) else {
+            continue;
+        };
+        match FeatureGates::of(std::iter::once((name, value))) {
+            Ok(_) => found.push((name.to_owned(), value)),
+            Err(errors) => {
+                for error in errors {
+                    problems.add_key(&at.path, diagnostics::gate(&error));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// What was named already.
+#[derive(Default)]
+struct Once(BTreeMap<String, FieldPath>);
+
+impl Once {
+    fn admit(&mut self, name: &str, path: &FieldPath, problems: &mut Problems) {
+        match self.0.get(name) {
+            Some(first) => {
+                problems.add_pair(path, diagnostics::named_twice(), first, "first here");
+            }
+            None => {
+                self.0.insert(name.to_owned(), path.clone());
+            }
+        }
+    }
+}
+
+fn only_once<T: std::fmt::Debug>(found: Vec<(T, FieldPath)>, problems: &mut Problems) -> Vec<T> {
+    let mut known = Once::default();
+    let each = found.into_iter().map(|(target, path)| {
+        known.admit(&format!("{target:?}"), &path, problems);
+        target
+    });
+    each.collect()
+}
+
+/// Workloads as targets of `by`.
+pub(super) fn workloads(by: &'static str) -> Wanted {
+    let kinds = WORKLOADS;
+    Wanted { kinds, by }
+}

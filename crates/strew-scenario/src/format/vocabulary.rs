@@ -1,0 +1,535 @@
+//! The words of the format: every object with its fields, once, for the reader and for the JSON schema alike.
+//!
+//! The reader refuses what is not here; the schema is made of nothing else.
+
+/// An object with a fixed set of fields.
+#[derive(Debug)]
+pub(super) struct Shape {
+    /// Its name in the schema.
+    pub(super) name: &'static str,
+    /// What an unknown field in it is called: `verb`, or just `field`.
+    pub(super) noun: &'static str,
+    pub(super) doc: &'static str,
+    pub(super) fields: &'static [Field],
+}
+
+/// A field of a [`Shape`].
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    pub(super) form: &'static Form,
+    pub(super) is_required: bool,
+    pub(super) doc: &'static str,
+}
+
+/// What a value may be.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// Anything, or an object of Kubernetes.
+    Object,
+    Text,
+    Boolean,
+    /// A whole number, not negative.
+    Count,
+    Number,
+    /// `90s`
+    Span,
+    /// 0 to 1.
+    Ratio,
+    Choice(&'static [&'static str]),
+    List(&'static Form),
+    /// One, or a list of them.
+    OneOrMany(&'static Form),
+    /// Keys are the user's.
+    Map(&'static Form),
+    Shape(&'static Shape),
+    Either(&'static [Form]),
+}
+
+impl Shape {
+    /// The field of this name.
+    pub(super) fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.fields.iter().map(|field| field.name)
+    }
+}
+
+pub(super) const fn may(name: &'static str, form: &'static Form, doc: &'static str) -> Field {
+    Field {
+        name,
+        form,
+        is_required: false,
+        doc,
+    }
+}
+
+pub(super) const fn must(name: &'static str, form: &'static Form, doc: &'static str) -> Field {
+    Field {
+        is_required: true,
+        ..may(name, form, doc)
+    }
+}
+
+pub(super) const fn shape(
+    name: &'static str,
+    doc: &'static str,
+    fields: &'static [Field],
+) -> Shape {
+    Shape {
+        name,
+        noun: "field",
+        doc,
+        fields,
+    }
+}
+
+use super::claim_vocabulary::EXPECTATION;
+use Form::{Boolean, Choice, Count, Either, List, Map, Number, Object, OneOrMany, Text};
+
+const TARGETS: Form = OneOrMany(&Text);
+const TEXTS_BY_TARGET: Form = Map(&OneOrMany(&Text));
+const COUNTS_BY_TARGET: Form = Map(&Count);
+const EXPECTATIONS: Form = List(&Form::Shape(&EXPECTATION));
+const LABELS: Form = Map(&Text);
+const SPAN_RANGE_FORM: Form = Form::Shape(&SPAN_RANGE);
+
+pub(super) const COMPONENTS: &[&str] = &["scheduler", "webhook", "controller", "controllers"];
+pub(super) const EXPANDERS: &[&str] = &["least-waste", "most-pods", "random"];
+pub(super) const OPERATIONS: &[&str] = &["add", "remove", "replace", "move", "copy", "test"];
+
+pub(super) static DOCUMENT: Shape = shape(
+    "Scenario",
+    "What happens to a cluster in virtual time, and what must be true of it.",
+    &[
+        must(
+            "apiVersion",
+            &Choice(&[super::API_VERSION]),
+            "The version of the format.",
+        ),
+        must("kind", &Choice(&[super::KIND]), "Scenario."),
+        must(
+            "metadata",
+            &Form::Shape(&METADATA),
+            "Its name, and notes for people.",
+        ),
+        may("spec", &Form::Shape(&SPEC), "The scenario."),
+    ],
+);
+
+pub(super) static METADATA: Shape = shape(
+    "Metadata",
+    "What the scenario is called.",
+    &[
+        must("name", &Text, "Its name."),
+        may(
+            "namespace",
+            &Text,
+            "The namespace of targets that name none; default otherwise.",
+        ),
+        may("labels", &LABELS, "For people and tools."),
+        may(
+            "annotations",
+            &LABELS,
+            "For people; `story` is what the scenario tells.",
+        ),
+    ],
+);
+
+pub(super) static SPEC: Shape = shape(
+    "ScenarioSpec",
+    "The scenario.",
+    &[
+        may(
+            "kubernetes",
+            &Text,
+            "The version of Kubernetes to be: \"1.36\".",
+        ),
+        may(
+            "seeds",
+            &Count,
+            "Each variant runs with so many seeds; an expectation holds if it holds in all. 1 otherwise.",
+        ),
+        may("featureGates", &Map(&Boolean), "Gates by name."),
+        may(
+            "nodeGroups",
+            &List(&Form::Shape(&NODE_GROUP)),
+            "Nodes made from a template, called NAME-0, NAME-1, …",
+        ),
+        may(
+            "autoscaler",
+            &Form::Shape(&AUTOSCALER),
+            "A cluster autoscaler over the node groups; none otherwise.",
+        ),
+        may(
+            "timing",
+            &Form::Shape(&TIMING),
+            "How long things take; drawn from the seed.",
+        ),
+        may(
+            "params",
+            &Map(&Number),
+            "Numbers for ${name} in texts of this document and in the values of the others.",
+        ),
+        may(
+            "until",
+            &Form::Span,
+            "When the run ends; after the last step otherwise.",
+        ),
+        may(
+            "always",
+            &EXPECTATIONS,
+            "What must be true after every instant.",
+        ),
+        may(
+            "timeline",
+            &List(&Form::Shape(&STEP)),
+            "What happens, in order of time.",
+        ),
+        may(
+            "variants",
+            &List(&Form::Shape(&VARIANT)),
+            "Changes under which all is run again.",
+        ),
+    ],
+);
+
+pub(super) static NODE_GROUP: Shape = shape(
+    "NodeGroup",
+    "Equal nodes.",
+    &[
+        must(
+            "name",
+            &Text,
+            "Its name; nodes are called NAME-0, NAME-1, …",
+        ),
+        may(
+            "min",
+            &Count,
+            "The autoscaler leaves so many; as `size` otherwise.",
+        ),
+        may(
+            "max",
+            &Count,
+            "The autoscaler makes no more; as `size` otherwise.",
+        ),
+        may("size", &Count, "Nodes at second 0; as `min` otherwise."),
+        may(
+            "boot",
+            &Form::Span,
+            "From a new node's order to its readiness; `timing.nodeBoot` otherwise.",
+        ),
+        must("template", &Object, "A Node: labels, taints, allocatable."),
+    ],
+);
+
+pub(super) static AUTOSCALER: Shape = shape(
+    "Autoscaler",
+    "The cluster autoscaler.",
+    &[
+        may("scanEvery", &Form::Span, "Between two looks; 10s."),
+        may(
+            "expander",
+            &Choice(EXPANDERS),
+            "Which group grows; least-waste.",
+        ),
+        may(
+            "unneeded",
+            &Form::Span,
+            "How long a node must be unneeded before it goes; 10m.",
+        ),
+        may(
+            "delayAfterAdd",
+            &Form::Span,
+            "No removal so soon after a node was added; 10m.",
+        ),
+        may(
+            "delayAfterFailure",
+            &Form::Span,
+            "No removal so soon after one failed; 3m.",
+        ),
+        may(
+            "provision",
+            &Form::Span,
+            "A node that takes longer is given up; 15m.",
+        ),
+        may(
+            "unready",
+            &Form::Span,
+            "How long a node must be unready before it goes; 20m.",
+        ),
+    ],
+);
+
+pub(super) static TIMING: Shape = shape(
+    "Timing",
+    "How long things take.",
+    &[
+        may("podStart", &SPAN_RANGE_FORM, "From bound to running."),
+        may(
+            "podStop",
+            &SPAN_RANGE_FORM,
+            "From deleted to gone, within the grace period.",
+        ),
+        may("podRun", &SPAN_RANGE_FORM, "How long the pods of Jobs run."),
+        may(
+            "nodeBoot",
+            &SPAN_RANGE_FORM,
+            "From a new node's order to its readiness.",
+        ),
+    ],
+);
+
+pub(super) static SPAN_RANGE: Shape = shape(
+    "SpanRange",
+    "A time between two.",
+    &[
+        must("min", &Form::Span, "No less."),
+        must("max", &Form::Span, "No more."),
+    ],
+);
+
+pub(super) static STEP: Shape = Shape {
+    name: "Step",
+    noun: "verb",
+    doc: "What is done at a time, in the order written, and what must then be true.",
+    fields: &[
+        must("at", &Form::Span, "When, from the start."),
+        may(
+            "apply",
+            &OneOrMany(&Object),
+            "Makes objects, or changes them.",
+        ),
+        may(
+            "create",
+            &OneOrMany(&Object),
+            "Makes objects that must be new.",
+        ),
+        may("delete", &TARGETS, "Deletes objects."),
+        may(
+            "patch",
+            &Map(&Either(&[List(&Form::Shape(&OPERATION)), Object])),
+            "Per target a JSON patch (a list) or a merge patch (an object).",
+        ),
+        may("scale", &COUNTS_BY_TARGET, "Per workload its replicas."),
+        may(
+            "set-image",
+            &TEXTS_BY_TARGET,
+            "Per workload CONTAINER=IMAGE, or *=IMAGE.",
+        ),
+        may(
+            "rollout-restart",
+            &TARGETS,
+            "Replaces all pods of workloads.",
+        ),
+        may("rollout-undo", &TARGETS, "Back to the revision before."),
+        may("rollout-pause", &TARGETS, "Pauses deployments."),
+        may("rollout-resume", &TARGETS, "Resumes deployments."),
+        may("cordon", &TARGETS, "No new pods on these nodes."),
+        may("uncordon", &TARGETS, "New pods again."),
+        may(
+            "drain",
+            &Either(&[TARGETS, Form::Shape(&DRAIN)]),
+            "Cordons nodes and evicts their pods, as kubectl does.",
+        ),
+        may(
+            "ready",
+            &Map(&Boolean),
+            "Per pod, or labels of pods: whether its readiness gate holds.",
+        ),
+        may(
+            "taint",
+            &TEXTS_BY_TARGET,
+            "Per node KEY=VALUE:EFFECT; KEY:EFFECT- or KEY- removes.",
+        ),
+        may(
+            "label",
+            &TEXTS_BY_TARGET,
+            "Per target KEY=VALUE; KEY- removes.",
+        ),
+        may(
+            "annotate",
+            &TEXTS_BY_TARGET,
+            "Per target KEY=VALUE; KEY- removes.",
+        ),
+        may("lose", &TARGETS, "Nodes stop their heartbeats."),
+        may("restore", &TARGETS, "Lost nodes are back."),
+        may("gates", &Map(&Boolean), "Feature gates from now on."),
+        may(
+            "metric",
+            &COUNTS_BY_TARGET,
+            "Per HorizontalPodAutoscaler the observed utilisation in percent.",
+        ),
+        may(
+            "crash",
+            &Either(&[OneOrMany(&Choice(COMPONENTS)), Form::Shape(&CRASH)]),
+            "Components stop, and start again empty.",
+        ),
+        may(
+            "fault",
+            &Form::Shape(&FAULT),
+            "What goes wrong for a while.",
+        ),
+        may("expect", &EXPECTATIONS, "What must be true."),
+    ],
+};
+
+pub(super) static OPERATION: Shape = shape(
+    "PatchOperation",
+    "A step of a JSON patch (RFC 6902).",
+    &[
+        must("op", &Choice(OPERATIONS), "What to do."),
+        must("path", &Text, "Where: /spec/replicas."),
+        may("from", &Text, "From where, for move and copy."),
+        may("value", &Object, "What, for add, replace and test."),
+    ],
+);
+
+pub(super) static DRAIN: Shape = shape(
+    "Drain",
+    "Which nodes, and how long.",
+    &[
+        must("nodes", &TARGETS, "The nodes."),
+        may(
+            "timeout",
+            &Form::Span,
+            "Evictions are tried again until then; without an end otherwise.",
+        ),
+    ],
+);
+
+pub(super) static CRASH: Shape = Shape {
+    name: "Crash",
+    noun: "component",
+    doc: "Components that stop.",
+    fields: &[
+        may("scheduler", &Form::Shape(&OUTAGE), "The scheduler."),
+        may("webhook", &Form::Shape(&OUTAGE), "The admission webhook."),
+        may("controller", &Form::Shape(&OUTAGE), "strew's controller."),
+        may(
+            "controllers",
+            &Form::Shape(&OUTAGE),
+            "Kubernetes' controllers.",
+        ),
+    ],
+};
+
+pub(super) static OUTAGE: Shape = shape(
+    "Outage",
+    "How long it is away.",
+    &[may("for", &Form::Span, "How long; 1s.")],
+);
+
+pub(super) static FAULT: Shape = Shape {
+    name: "Fault",
+    noun: "kind of fault",
+    doc: "What goes wrong for a while.",
+    fields: &[
+        may(
+            "watch",
+            &Form::Shape(&WATCH_FAULT),
+            "Watches are late, repeat events or break.",
+        ),
+        may(
+            "conflict",
+            &Form::Shape(&CONFLICT_FAULT),
+            "Writes meet conflicts.",
+        ),
+        may("bind", &Form::Shape(&BIND_FAULT), "Binds are slow or fail."),
+        may(
+            "clock",
+            &Form::Shape(&CLOCK_FAULT),
+            "The clock jumps forward.",
+        ),
+        may(
+            "secondScheduler",
+            &Form::Shape(&SECOND_SCHEDULER_FAULT),
+            "Another scheduler decides beside the first.",
+        ),
+    ],
+};
+
+pub(super) static WATCH_FAULT: Shape = shape(
+    "WatchFault",
+    "Watches misbehave.",
+    &[
+        may("delay", &Form::Span, "Events come so late."),
+        may(
+            "repeat",
+            &Form::Ratio,
+            "The share of events that come twice.",
+        ),
+        may(
+            "cut",
+            &Form::Ratio,
+            "The share of events after which the watch breaks.",
+        ),
+        must("for", &Form::Span, "How long."),
+    ],
+);
+
+pub(super) static CONFLICT_FAULT: Shape = shape(
+    "ConflictFault",
+    "Writes meet conflicts.",
+    &[
+        must("rate", &Form::Ratio, "The share of writes refused."),
+        must("for", &Form::Span, "How long."),
+    ],
+);
+
+pub(super) static BIND_FAULT: Shape = shape(
+    "BindFault",
+    "Binds misbehave.",
+    &[
+        may("slow", &Form::Span, "Each takes so long."),
+        may("fail", &Form::Ratio, "The share that fails."),
+        must("for", &Form::Span, "How long."),
+    ],
+);
+
+pub(super) static CLOCK_FAULT: Shape = shape(
+    "ClockFault",
+    "The clock jumps.",
+    &[must("jump", &Form::Span, "So far forward.")],
+);
+
+pub(super) static SECOND_SCHEDULER_FAULT: Shape = shape(
+    "SecondSchedulerFault",
+    "Two schedulers at once.",
+    &[must("for", &Form::Span, "How long.")],
+);
+
+pub(super) static VARIANT: Shape = shape(
+    "Variant",
+    "A change under which all is run again.",
+    &[
+        must(
+            "name",
+            &Text,
+            "Its name; not `base`, which is the scenario itself.",
+        ),
+        may(
+            "set",
+            &Object,
+            "Merged into the spec; null takes a field away.",
+        ),
+        may(
+            "patch",
+            &Map(&Either(&[List(&Form::Shape(&OPERATION)), Object])),
+            "Per object of the stream a JSON patch or a merge patch.",
+        ),
+        may(
+            "replace",
+            &Map(&EXPECTATIONS),
+            "Per time of a step the expectations it has instead.",
+        ),
+        may(
+            "mustFail",
+            &Boolean,
+            "It shows a defect: the run is red if it breaks in no seed.",
+        ),
+        may("mayFail", &Boolean, "A breach is told and is not red."),
+    ],
+);

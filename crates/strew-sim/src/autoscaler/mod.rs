@@ -1,0 +1,252 @@
+//! The cluster autoscaler: node groups that grow for pods that fit nowhere, and shrink where nodes are not needed.
+//!
+//! It asks strew's own filters, as the real one asks kube-scheduler's. Reading order: this file (groups, the scan),
+//! [`view`] (what it decides on), [`scale_up`], [`scale_down`].
+//!
+//! Source: spec/controllers §11.
+
+mod scale_down;
+mod scale_up;
+mod view;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1 as core;
+use strew_controllers::Tables;
+use strew_controllers::object::{Name, Node, Object};
+use strew_model::Prng;
+use strew_model::time::{Instant, Span};
+
+use crate::feed::Feed;
+use crate::scheduler::Blueprint;
+use crate::server::Server;
+use crate::timing::Between;
+use scale_down::Removing;
+use view::View;
+
+/// A group of equal nodes, `NAME-0`, `NAME-1`, ….
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeGroup {
+    /// What its nodes' names begin with.
+    pub name: Arc<str>,
+    /// It never shrinks below.
+    pub min: u32,
+    /// It never grows beyond.
+    pub max: u32,
+    /// How long a new node takes; `None`: as all nodes.
+    pub boot: Option<Between>,
+    /// What its nodes are like.
+    pub template: core::Node,
+}
+
+impl NodeGroup {
+    /// The node of a number.
+    pub fn node(&self, number: u32) -> core::Node {
+        let name = format!("{}-{number}", self.name);
+        let mut node = self.template.clone();
+        let labels = node.metadata.labels.get_or_insert_default();
+        labels.insert("kubernetes.io/hostname".to_owned(), name.clone());
+        node.metadata.name = Some(name);
+        node
+    }
+
+    /// The number of a node of this group.
+    fn number_of(&self, node: &str) -> Option<u32> {
+        let rest = node.strip_prefix(&*self.name)?.strip_prefix('-')?;
+        rest.parse().ok()
+    }
+}
+
+/// How groups grow and shrink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AutoscalerSettings {
+    /// `--scan-interval`
+    pub scan_every: Span,
+    /// `--scale-down-unneeded-time`
+    pub unneeded: Span,
+    /// `--scale-down-delay-after-add`
+    pub delay_after_add: Span,
+    /// `--scale-down-delay-after-failure`
+    pub delay_after_failure: Span,
+    /// `--expander`
+    pub expander: Expander,
+    /// Whether groups shrink at all.
+    pub scales_down: bool,
+}
+
+/// Which of several groups grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Expander {
+    /// The one that leaves the least CPU and memory idle.
+    #[default]
+    LeastWaste,
+    /// The one that takes the most pods.
+    MostPods,
+    /// Any.
+    Random,
+}
+
+impl Default for AutoscalerSettings {
+    /// Source: spec/controllers §12.
+    fn default() -> Self {
+        Self {
+            scan_every: Span::from_secs(10),
+            unneeded: Span::from_secs(600),
+            delay_after_add: Span::from_secs(600),
+            delay_after_failure: Span::from_secs(180),
+            expander: Expander::LeastWaste,
+            scales_down: true,
+        }
+    }
+}
+
+/// A node that was ordered and is not there yet.
+#[derive(Debug, Clone)]
+struct Ordered {
+    group: usize,
+    number: u32,
+    ready_at: Instant,
+}
+
+/// The autoscaler.
+pub struct Autoscaler {
+    settings: AutoscalerSettings,
+    groups: Vec<NodeGroup>,
+    boot: Between,
+    blueprint: Blueprint,
+    feed: Feed,
+    seen: Tables,
+    next_scan: Instant,
+    ordered: Vec<Ordered>,
+    last_growth: Option<Instant>,
+    last_failure: Option<Instant>,
+    /// Since when each node has not been needed.
+    unneeded: BTreeMap<Arc<str>, Instant>,
+    removing: Vec<Removing>,
+}
+
+impl Autoscaler {
+    /// An autoscaler that begins by listing what there is; its first scan is at a moment drawn from the dice.
+    pub fn new(
+        settings: AutoscalerSettings,
+        groups: Vec<NodeGroup>,
+        boot: Between,
+        blueprint: Blueprint,
+        server: &Server,
+        now: Instant,
+        dice: &mut Prng,
+    ) -> Self {
+        let phase = dice.between(0, settings.scan_every.0.saturating_sub(1));
+        Self {
+            next_scan: now + Span(phase),
+            settings,
+            groups,
+            boot,
+            blueprint,
+            feed: Feed::new(server),
+            seen: Tables::default(),
+            ordered: Vec::new(),
+            last_growth: None,
+            last_failure: None,
+            unneeded: BTreeMap::new(),
+            removing: Vec::new(),
+        }
+    }
+
+    pub(crate) fn cursor(&self) -> u64 {
+        self.feed.cursor()
+    }
+
+    /// When it scans next, or an ordered node arrives.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let arrivals = self.ordered.iter().map(|ordered| ordered.ready_at);
+        arrivals.chain([self.next_scan]).min()
+    }
+
+    /// Does what is due. Whether there was anything.
+    pub(crate) fn step(&mut self, now: Instant, server: &mut Server, dice: &mut Prng) -> bool {
+        let mut told = false;
+        while let Some(change) = self.feed.next(now, server, &self.seen, None, dice) {
+            told = true;
+            match change.object {
+                Some(object) => self.seen.set(object),
+                None => self.seen.remove(&change.key),
+            };
+        }
+        if let Some(place) = self
+            .ordered
+            .iter()
+            .position(|ordered| ordered.ready_at <= now)
+        {
+            let ordered = self.ordered.remove(place);
+            self.arrive(now, &ordered, server);
+            return true;
+        }
+        if now < self.next_scan {
+            return told;
+        }
+        self.next_scan = now + self.settings.scan_every;
+        self.scan(now, server, dice);
+        true
+    }
+
+    /// An ordered node is there.
+    fn arrive(&mut self, now: Instant, ordered: &Ordered, server: &mut Server) {
+        let node = self.groups[ordered.group].node(ordered.number);
+        let created = server.create(now, Object::of_wire(node.into()));
+        if created.is_err() {
+            // Somebody else made a node of this name: the order has failed.
+            self.last_failure = Some(now);
+        }
+    }
+
+    fn scan(&mut self, now: Instant, server: &mut Server, dice: &mut Prng) {
+        let waiting = view::waiting(&self.seen);
+        if !waiting.is_empty() {
+            let view = View::new(&self.seen, &self.blueprint);
+            self.scale_up(now, view, &waiting, dice);
+        }
+        if self.settings.scales_down {
+            self.go_on_removing(now, server);
+            let recently = |at: Option<Instant>, span: Span| at.is_some_and(|at| now < at + span);
+            let rests = recently(self.last_growth, self.settings.delay_after_add)
+                || recently(self.last_failure, self.settings.delay_after_failure)
+                || !self.ordered.is_empty();
+            self.look_for_unneeded(now);
+            if !rests && self.removing.is_empty() {
+                self.begin_removing(now, server);
+            }
+        }
+    }
+
+    /// The nodes of a group that are there.
+    fn members(&self, group: usize) -> Vec<&Arc<Node>> {
+        let group = &self.groups[group];
+        let nodes = self.seen.of::<Node>().iter();
+        nodes
+            .filter(|node| group.number_of(&node.meta.name.name).is_some())
+            .collect()
+    }
+
+    /// How many nodes a group has or has ordered.
+    fn size(&self, group: usize) -> u32 {
+        let n_ordered = self
+            .ordered
+            .iter()
+            .filter(|ordered| ordered.group == group)
+            .count();
+        u32::try_from(self.members(group).len() + n_ordered).unwrap_or(u32::MAX)
+    }
+
+    /// The next numbers of a group's nodes that nobody has.
+    fn free_numbers(&self, group: usize, n: u32) -> Vec<u32> {
+        let ordered = self.ordered.iter().filter(|ordered| ordered.group == group);
+        let ordered: Vec<u32> = ordered.map(|ordered| ordered.number).collect();
+        let name = |number: u32| Name::new("", format!("{}-{number}", self.groups[group].name));
+        let is_free = |number: &u32| {
+            !ordered.contains(number) && self.seen.get::<Node>(&name(*number)).is_none()
+        };
+        (0..u32::MAX).filter(is_free).take(n as usize).collect()
+    }
+}

@@ -1,0 +1,133 @@
+//! What the autoscaler decides on: the cluster as it has seen it, as the scheduler's engine reads it.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use strew_api::facts;
+use strew_api::read::KubeObject;
+use strew_cluster::{Cluster, NodeIdx, PodIdx};
+use strew_controllers::Tables;
+use strew_controllers::object::pod::POD_SCHEDULED;
+use strew_controllers::object::{Node, Object, Pod, Truth};
+use strew_scheduler::{Engine, Profile};
+
+use crate::scheduler::{Blueprint, Facts};
+
+/// Pods of less priority may wait without anybody buying a node for them. Source: `--expendable-pods-priority-cutoff`.
+const PRIORITY_MIN: i32 = -10;
+
+/// The pods that are known to fit nowhere, in the order of names.
+pub(super) fn waiting(seen: &Tables) -> Vec<Arc<Pod>> {
+    let waits = |pod: &&Arc<Pod>| {
+        let condition = pod.status.condition(POD_SCHEDULED);
+        pod.node.is_none()
+            && pod.is_active()
+            && pod.spec.priority.unwrap_or(0) >= PRIORITY_MIN
+            && condition.is_some_and(|c| c.status == Truth::False && &*c.reason == "Unschedulable")
+    };
+    seen.of::<Pod>().iter().filter(waits).cloned().collect()
+}
+
+/// A copy of the cluster to try things out on.
+pub(super) struct View {
+    pub(super) cluster: Cluster,
+    engines: Vec<(String, Engine)>,
+    pods: FxHashMap<Arc<str>, PodIdx>,
+}
+
+impl View {
+    pub(super) fn new(seen: &Tables, blueprint: &Blueprint) -> Self {
+        let mut cluster = Cluster::new();
+        cluster.names = blueprint.names.clone();
+        let mut known = Facts::default();
+        let mut pods = FxHashMap::default();
+        for node in seen.of::<Node>().iter() {
+            if let Some(wire) = Object::Node(Arc::clone(node)).to_kube() {
+                // What no decision could be made from, no pod goes to.
+                let _ = facts::apply(&wire, &mut cluster);
+            }
+        }
+        for object in seen.all_plain().cloned().map(Object::Plain) {
+            if let Some(wire) = object.to_kube() {
+                let _ = facts::apply(&wire, &mut cluster);
+            }
+        }
+        for pod in seen.of::<Pod>().iter().filter(|pod| !pod.is_finished()) {
+            if let Some(fact) = known.pod(pod, &mut cluster.names) {
+                pods.insert(Arc::clone(&pod.meta.uid), cluster.set_pod(fact));
+            }
+        }
+        let engine =
+            |profile: &Profile| (profile.scheduler_name.clone(), Engine::new(profile.clone()));
+        Self {
+            engines: blueprint.profiles.iter().map(engine).collect(),
+            cluster,
+            pods,
+        }
+    }
+
+    /// The same cluster again, to try something else out on.
+    pub(super) fn fork(&self) -> Self {
+        let engine = |(name, engine): &(String, Engine)| {
+            (name.clone(), Engine::new(engine.profile().clone()))
+        };
+        Self {
+            cluster: self.cluster.clone(),
+            engines: self.engines.iter().map(engine).collect(),
+            pods: self.pods.clone(),
+        }
+    }
+
+    pub(super) fn pod(&self, pod: &Pod) -> Option<PodIdx> {
+        self.pods.get(&pod.meta.uid).copied()
+    }
+
+    /// Adds a node of a template; it counts as ready.
+    pub(super) fn add_node(&mut self, node: k8s_openapi::api::core::v1::Node) -> Option<NodeIdx> {
+        let name = node.metadata.name.clone().unwrap_or_default();
+        facts::apply(&KubeObject::from(node), &mut self.cluster).ok()?;
+        let name = self.cluster.names.intern(&name);
+        self.cluster.find_node(name)
+    }
+
+    /// Takes a node out, and what was on it off it; those pods come back.
+    pub(super) fn remove_node(&mut self, node: &str) {
+        let name = self.cluster.names.intern(node);
+        self.cluster.remove_node(name);
+    }
+
+    fn engine_of(&mut self, pod: PodIdx) -> usize {
+        let scheduler = self.cluster.spec_of(pod).scheduler_name;
+        let scheduler = self.cluster.names.text(scheduler);
+        let mut engines = self.engines.iter();
+        engines.position(|(name, _)| name == scheduler).unwrap_or(0)
+    }
+
+    /// Puts a pod where the filters allow it; whether anywhere.
+    pub(super) fn place(&mut self, pod: PodIdx) -> bool {
+        let engine = self.engine_of(pod);
+        let Some((_, engine)) = self.engines.get_mut(engine) else {
+            return false;
+        };
+        match engine.decide(&mut self.cluster, pod) {
+            strew_scheduler::Decision::Place { node, .. } => {
+                self.cluster.bind(pod, node);
+                true
+            }
+            strew_scheduler::Decision::Unfit(_) => false,
+        }
+    }
+
+    /// Puts a pod onto one node, if the filters allow it; whether they do.
+    pub(super) fn place_on(&mut self, pod: PodIdx, node: NodeIdx) -> bool {
+        let engine = self.engine_of(pod);
+        let Some((_, engine)) = self.engines.get_mut(engine) else {
+            return false;
+        };
+        let fits = engine.refusal_on(&mut self.cluster, pod, node).is_none();
+        if fits {
+            self.cluster.bind(pod, node);
+        }
+        fits
+    }
+}

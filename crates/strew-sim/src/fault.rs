@@ -1,0 +1,95 @@
+//! What befalls the cluster, and for how long.
+
+use strew_model::time::{Instant, Span};
+
+use crate::client::WriteFault;
+use crate::feed::WatchFault;
+use crate::scheduler::BindFault;
+
+/// A part of the cluster that can die and be started anew, without memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Component {
+    /// Every replica of the scheduler.
+    Scheduler,
+    /// kube-controller-manager.
+    Controllers,
+}
+
+/// Something that goes wrong for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// Watches of the scheduler and of the controllers.
+    Watch(WatchFault),
+    /// Writes of the controllers, and patches of the scheduler.
+    Write(WriteFault),
+    /// Binds.
+    Bind(BindFault),
+    /// A second replica of the scheduler is alive.
+    SecondScheduler,
+}
+
+/// The faults of the moment: of each kind the one that came last.
+#[derive(Debug, Clone, Default)]
+pub struct Faults(Vec<(Fault, Instant)>);
+
+impl Faults {
+    /// From now on, and until then.
+    pub(crate) fn begin(&mut self, fault: Fault, until: Instant) {
+        self.0.push((fault, until));
+    }
+
+    /// Forgets those that are over; whether there were any.
+    pub(crate) fn pass_time(&mut self, now: Instant) -> bool {
+        let n_before = self.0.len();
+        self.0.retain(|(_, until)| *until > now);
+        self.0.len() < n_before
+    }
+
+    /// When the next one is over.
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        self.0.iter().map(|(_, until)| *until).min()
+    }
+
+    /// All are over.
+    pub(crate) fn end(&mut self) {
+        self.0.clear();
+    }
+
+    pub(crate) fn watch(&self) -> Option<&WatchFault> {
+        self.0.iter().rev().find_map(|(fault, _)| match fault {
+            Fault::Watch(fault) => Some(fault),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn write(&self) -> Option<&WriteFault> {
+        self.0.iter().rev().find_map(|(fault, _)| match fault {
+            Fault::Write(fault) => Some(fault),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn bind(&self) -> Option<&BindFault> {
+        self.0.iter().rev().find_map(|(fault, _)| match fault {
+            Fault::Bind(fault) => Some(fault),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn has_second_scheduler(&self) -> bool {
+        self.0
+            .iter()
+            .any(|(fault, _)| *fault == Fault::SecondScheduler)
+    }
+}
+
+/// How a component dies: now, or with a request that it is about to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crash {
+    /// Who.
+    pub component: Component,
+    /// So many more requests are sent before; 0: it dies at once.
+    pub after_writes: u32,
+    /// How long it stays dead.
+    pub down: Span,
+}
