@@ -29,8 +29,8 @@ pub(crate) struct Server {
     pub(crate) events: Vec<Event>,
     /// At most so many pods may exist in it, as by a quota.
     pub(crate) n_pods_max: usize,
-    /// What the next writes are answered, instead of being carried out.
-    pub(crate) refusals: VecDeque<ApiError>,
+    /// What the next writes are answered instead of being carried out; `None`: that one is carried out.
+    pub(crate) answers: VecDeque<Option<ApiError>>,
     pub(crate) heartbeats: BTreeMap<String, Instant>,
     /// How many writes there were, refused ones too.
     pub(crate) n_writes: usize,
@@ -66,7 +66,7 @@ impl Server {
     /// The stored object that a write is to replace.
     fn current(&mut self, object: &Object) -> Result<Object, ApiError> {
         self.n_writes += 1;
-        if let Some(refusal) = self.refusals.pop_front() {
+        if let Some(Some(refusal)) = self.answers.pop_front() {
             return Err(refusal);
         }
         let key = object.key();
@@ -118,7 +118,7 @@ fn same_spec(one: &Object, other: &Object) -> bool {
 impl Api for Server {
     fn create(&mut self, mut object: Object) -> Result<Object, ApiError> {
         self.n_writes += 1;
-        if let Some(refusal) = self.refusals.pop_front() {
+        if let Some(Some(refusal)) = self.answers.pop_front() {
             return Err(refusal);
         }
         self.n_objects += 1;
@@ -162,7 +162,7 @@ impl Api for Server {
 
     fn delete(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
         self.n_writes += 1;
-        if let Some(refusal) = self.refusals.pop_front() {
+        if let Some(Some(refusal)) = self.answers.pop_front() {
             return Err(refusal);
         }
         let found = self.tables.find(key);
@@ -227,7 +227,7 @@ impl World {
                 now: START,
                 events: Vec::new(),
                 n_pods_max: usize::MAX,
-                refusals: VecDeque::new(),
+                answers: VecDeque::new(),
                 heartbeats: BTreeMap::new(),
                 n_writes: 0,
                 changes: VecDeque::new(),
@@ -314,15 +314,20 @@ impl World {
 
     /// The controllers look at what they have to look at, while the watches are silent.
     pub(crate) fn sync(&mut self) {
-        let now = self.server.now;
         for _ in 0..N_STEPS_MAX {
-            self.manager.is_ready(now);
-            let (server, dice) = (&mut self.server, &mut self.dice);
-            if !self.manager.step(now, server, dice) {
+            if !self.sync_once() {
                 return;
             }
         }
         panic!("the controllers do not come to rest");
+    }
+
+    /// One controller looks at one object.
+    pub(crate) fn sync_once(&mut self) -> bool {
+        let now = self.server.now;
+        self.manager.is_ready(now);
+        let (server, dice) = (&mut self.server, &mut self.dice);
+        self.manager.step(now, server, dice)
     }
 
     /// Watches and controllers, until nothing happens at this instant any more.

@@ -44,7 +44,7 @@ pub use daemon_set::{DaemonFit, DaemonTemplate, daemon_pod_node};
 pub use eligibility::{Eligibility, NodeView};
 pub use names::{NameSource, generated_name};
 pub use stateful_set::set_stateful_identity;
-pub use template::template_hash;
+pub use template::{template_hash, template_hash_after};
 
 use owners::Owners;
 use template::PodMaker;

@@ -17,7 +17,14 @@ use super::{
 /// differ from a real cluster's while everything that depends on equality is the same.
 /// The template's own label `pod-template-hash` is left out, as upstream does when it compares.
 pub fn template_hash(template: &PodTemplateSpec) -> String {
-    names::safe_encode(names::fnv_1a_32(canonical(template).as_bytes()))
+    template_hash_after(template, None)
+}
+
+/// The hash of a template where others with its name have been met; `None`: no other was.
+pub fn template_hash_after(template: &PodTemplateSpec, collision_count: Option<i32>) -> String {
+    let mut bytes = canonical(template).into_bytes();
+    bytes.extend(collision_count.into_iter().flat_map(i32::to_le_bytes));
+    names::safe_encode(names::fnv_1a_32(&bytes))
 }
 
 /// Field order is that of the types and maps are sorted: equal templates, equal text.

@@ -1,3 +1,433 @@
-//! ReplicaSets.
+//! ReplicaSets and ReplicationControllers: so many pods of a template.
+//!
+//! A sync after one pod's change does not look at the others: what it needs to know of them is kept up to date as
+//! changes come in. Pods are walked over only to choose which of them go.
+//!
+//! Where this differs from upstream: a sync that adopts or releases pods ends there, and goes on when the watch has
+//! shown them.
+//!
+//! Reading order: [`ReplicaSetController`], [`kind`], [`ranking`], [`status`].
+//!
+//! Source: spec/controllers §1.
 
+pub mod kind;
 pub mod ranking;
+pub mod status;
+#[cfg(test)]
+mod tests;
+mod watched;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use strew_model::time::Instant;
+
+use self::kind::Replicating;
+use self::ranking::{Candidate, first_to_go};
+use self::status::next_status;
+use self::watched::Watched;
+use crate::api::ApiError;
+use crate::controller::{Change, Context, Controller};
+use crate::expectations::{Expectations, OwnWrites};
+use crate::object::{Key, Name, Object, Pod, ReplicaSet, ReplicationController};
+use crate::pod_control::{self, create_pod, delete_pod, slow_start};
+use crate::queue::Queue;
+use crate::tables::Tables;
+
+/// At most so many pods are made or deleted in a sync.
+const BURST: usize = 500;
+
+/// Keeps as many pods as each ReplicaSet, or each ReplicationController, wants.
+pub struct ReplicaSetController<R = ReplicaSet> {
+    watched: FxHashMap<Arc<str>, Watched<R>>,
+    expectations: Expectations,
+    own_writes: OwnWrites,
+}
+
+impl ReplicaSetController<ReplicaSet> {
+    /// For ReplicaSets.
+    pub fn new() -> Self {
+        Self::of_kind()
+    }
+}
+
+impl Default for ReplicaSetController<ReplicaSet> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReplicaSetController<ReplicationController> {
+    /// For ReplicationControllers.
+    pub fn for_replication_controllers() -> Self {
+        Self::of_kind()
+    }
+}
+
+/// What became of the attempt to have as many pods as wanted.
+type Managed = Result<(), (&'static str, ApiError)>;
+
+impl<R: Replicating> ReplicaSetController<R> {
+    fn of_kind() -> Self {
+        Self {
+            watched: FxHashMap::default(),
+            expectations: Expectations::default(),
+            own_writes: OwnWrites::default(),
+        }
+    }
+
+    fn observe_set(&mut self, old: Option<&Arc<R>>, new: Option<&Arc<R>>, cache: &Tables) {
+        if let Some(old) = old {
+            let uid = &old.meta().uid;
+            if new.is_none_or(|new| new.meta().uid != *uid) {
+                self.watched.remove(uid);
+                self.expectations.forget(uid);
+                self.own_writes.forget(uid);
+            }
+        }
+        let Some(new) = new else {
+            return;
+        };
+        let uid = &new.meta().uid;
+        let known = self.watched.get_mut(uid);
+        if known.is_some_and(|known| known.keeps(new)) {
+            return;
+        }
+        let watched = Watched::new(new, self.watched.get(uid), cache);
+        self.watched.insert(Arc::clone(uid), watched);
+    }
+
+    fn observe_pod(
+        &mut self,
+        old: Option<&Pod>,
+        new: Option<&Pod>,
+        cache: &Tables,
+        queue: &mut Queue,
+    ) {
+        let owner = |pod: Option<&Pod>| {
+            pod.and_then(|pod| pod.meta.controller())
+                .map(|o| Arc::clone(&o.uid))
+        };
+        let (was, is) = (owner(old), owner(new));
+        if was != is
+            && let Some(watched) = was.as_ref().and_then(|uid| self.watched.get_mut(uid))
+        {
+            watched.change(old, None);
+            queue.add(&watched.set.meta().name);
+        }
+        if let Some(uid) = &is {
+            if let Some(watched) = self.watched.get_mut(uid) {
+                let old = old.filter(|_| was == is);
+                watched.change(old, new);
+                queue.add(&watched.set.meta().name);
+            }
+            return;
+        }
+        let Some(new) = new else {
+            return;
+        };
+        let is_unchanged = |old: &Pod| was == is && old.meta.labels == new.meta.labels;
+        if old.is_some_and(is_unchanged) {
+            return;
+        }
+        for set in cache.of::<R>().in_namespace(&new.meta.name.namespace) {
+            if let Some(watched) = self.watched.get_mut(&set.meta().uid)
+                && watched.orphan(new)
+            {
+                queue.add(&set.meta().name);
+            }
+        }
+    }
+
+    /// Releases pods that are not selected any more and adopts those that nobody has. Whether any was written.
+    ///
+    /// Source: spec/controllers §0 ("Claiming").
+    fn claim(&mut self, set: &Arc<R>, cx: &mut Context<'_>) -> Result<bool, ApiError> {
+        let meta = set.meta();
+        let Some(watched) = self.watched.get(&meta.uid) else {
+            return Ok(false);
+        };
+        if meta.is_terminating() || (watched.strangers.is_empty() && watched.candidates.is_empty())
+        {
+            return Ok(false);
+        }
+        let mut to_write = Vec::new();
+        for pod in watched
+            .strangers
+            .iter()
+            .filter_map(|name| cx.cache.get::<Pod>(name))
+        {
+            if pod.is_active() {
+                let mut pod = Pod::clone(pod);
+                let others = pod.meta.owners.iter().filter(|owner| owner.uid != meta.uid);
+                pod.meta.owners = others.cloned().collect();
+                to_write.push(pod);
+            }
+        }
+        let n_released = to_write.len();
+        for pod in watched
+            .candidates
+            .iter()
+            .filter_map(|name| cx.cache.get::<Pod>(name))
+        {
+            let is_free = pod.is_active() && pod.meta.controller().is_none();
+            if is_free && watched.selection.matches(&pod.meta.labels) {
+                let owner = pod_control::owner_reference(&R::into_object(Arc::clone(set)));
+                let mut pod = Pod::clone(pod);
+                let owners = pod.meta.owners.iter().cloned();
+                pod.meta.owners = owners.chain([owner]).collect();
+                to_write.push(pod);
+            }
+        }
+        if to_write.len() > n_released && !lives(set, cx) {
+            to_write.truncate(n_released);
+        }
+        let (mut has_written, mut outcome) = (false, Ok(()));
+        for pod in to_write {
+            match cx.api.update(pod.into()) {
+                Ok(pod) => {
+                    self.own_writes.wrote(&meta.uid, &pod);
+                    has_written = true;
+                }
+                Err(ApiError::Lost) => return Err(ApiError::Lost),
+                // Gone, or not to be written at all: nothing that another try would better.
+                Err(ApiError::NotFound(_) | ApiError::Invalid(_)) => (),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+        }
+        outcome.map(|()| has_written)
+    }
+
+    fn manage(&mut self, set: &Arc<R>, n_active: usize, cx: &mut Context<'_>) -> Managed {
+        let size = set.size();
+        if n_active < size {
+            let made = self.create(set, (size - n_active).min(BURST), cx);
+            made.map_err(|error| ("FailedCreate", error))
+        } else if n_active > size {
+            let gone = self.delete(set, n_active, (n_active - size).min(BURST), cx);
+            gone.map_err(|error| ("FailedDelete", error))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn create(&mut self, set: &Arc<R>, n: usize, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        let uid = &set.meta().uid;
+        let watched = self.watched.get(uid);
+        let Some(prototype) = watched.and_then(|watched| watched.prototype.as_ref()) else {
+            return Err(ApiError::Invalid("unable to create pods, no labels".into()));
+        };
+        let owner = R::into_object(Arc::clone(set));
+        let is_ending = pod_control::is_ending(cx.cache, &owner);
+        let mut names = Vec::with_capacity(n);
+        let outcome = slow_start(n, || {
+            match create_pod(cx, R::SOURCE, &owner, prototype.clone()) {
+                Ok(pod) => {
+                    names.push(Arc::clone(&pod.meta().name.name));
+                    Ok(())
+                }
+                // Nothing can be made there any more, and that is nobody's failure.
+                Err(ApiError::Forbidden(_)) if is_ending => Ok(()),
+                Err(error) => Err(error),
+            }
+        });
+        if !names.is_empty() {
+            self.expectations.expect_creation(uid, names, cx.now);
+        }
+        outcome
+    }
+
+    fn delete(
+        &mut self,
+        set: &Arc<R>,
+        n_active: usize,
+        n: usize,
+        cx: &mut Context<'_>,
+    ) -> Result<(), ApiError> {
+        let uid = &set.meta().uid;
+        let Some(watched) = self.watched.get(uid) else {
+            return Ok(());
+        };
+        let cache = cx.cache;
+        let victims: Vec<&Arc<Pod>> = match n == n_active {
+            true => watched.active(cache).collect(),
+            false => {
+                let candidates = self.ranked(watched, cache);
+                first_to_go(candidates, n, cx.now, cx.dice)
+            }
+        };
+        let owner = R::into_object(Arc::clone(set));
+        let (mut uids, mut outcome) = (Vec::with_capacity(n), Ok(()));
+        for pod in victims {
+            match delete_pod(cx, R::SOURCE, &owner, pod) {
+                Ok(()) => uids.push(Arc::clone(&pod.meta.uid)),
+                Err(ApiError::Lost) => return Err(ApiError::Lost),
+                // The watch is going to tell.
+                Err(ApiError::NotFound(_)) => (),
+                Err(error) => outcome = outcome.and(Err(unable_to_delete(&error))),
+            }
+        }
+        if !uids.is_empty() {
+            self.expectations.expect_deletion(uid, uids, cx.now);
+        }
+        outcome
+    }
+
+    /// The active pods, with how many related pods are on the node of each.
+    ///
+    /// Source: spec/controllers §1.3, rule 5: related are the active pods that the selector of any ReplicaSet with the
+    /// same controller matches; without a controller there are none.
+    fn ranked<'a>(&'a self, watched: &'a Watched<R>, cache: &'a Tables) -> Vec<Candidate<'a>> {
+        let meta = watched.set.meta();
+        let Some(owner) = meta.controller() else {
+            let active = watched.active(cache);
+            return active.map(|pod| Candidate::new(pod, 0)).collect();
+        };
+        let siblings: Vec<&Watched<R>> = self.siblings(&owner.uid, cache);
+        let mut n_related: FxHashMap<&str, usize> = FxHashMap::default();
+        let mut rank = |node: &'a Arc<str>| {
+            *n_related.entry(node).or_insert_with(|| {
+                let pods = cache.pods_on(node).filter(|pod| {
+                    pod.is_active()
+                        && pod.meta.name.namespace == meta.name.namespace
+                        && siblings.iter().any(|s| s.selects(pod))
+                });
+                pods.count()
+            })
+        };
+        let candidate =
+            |pod: &'a Arc<Pod>| Candidate::new(pod, pod.node.as_ref().map_or(0, &mut rank));
+        watched.active(cache).map(candidate).collect()
+    }
+
+    fn siblings(&self, owner_uid: &str, cache: &Tables) -> Vec<&Watched<R>> {
+        let owned = cache.dependents(owner_uid);
+        let sets = owned.iter().filter(|owned| {
+            let controller = owned.meta().controller();
+            controller.is_some_and(|controller| *controller.uid == *owner_uid)
+        });
+        sets.filter_map(|set| self.watched.get(&set.meta().uid))
+            .collect()
+    }
+
+    fn write_status(
+        &mut self,
+        set: &Arc<R>,
+        failure: Option<(&'static str, &ApiError)>,
+        cx: &mut Context<'_>,
+    ) -> Result<(), ApiError> {
+        let Some(watched) = self.watched.get(&set.meta().uid) else {
+            return Ok(());
+        };
+        let old = set.status();
+        let counts = watched.counts(cx.cache);
+        let next = next_status(&old, counts, set.meta().generation, failure, cx.now);
+        let mut changed = R::clone(set);
+        changed.set_status(next.clone());
+        if changed.status() == old {
+            return Ok(());
+        }
+        let mut answer = cx.api.update_status(changed.into());
+        if let Err(ApiError::Conflict(_)) = answer {
+            // Somebody wrote in between: once more, on what is there now.
+            let current = cx.api.get(&key_of(set));
+            let current = current.as_ref().and_then(R::of_object);
+            if let Some(current) = current.filter(|c| c.meta().uid == set.meta().uid) {
+                let mut changed = R::clone(current);
+                changed.set_status(next);
+                answer = cx.api.update_status(changed.into());
+            }
+        }
+        self.own_writes.wrote(&set.meta().uid, &answer?);
+        Ok(())
+    }
+}
+
+impl<R: Replicating> Watched<R> {
+    /// Whether the selector matches the pod.
+    fn selects(&self, pod: &Pod) -> bool {
+        let is_own = pod
+            .meta
+            .controller()
+            .is_some_and(|c| c.uid == self.set.meta().uid);
+        match is_own {
+            true => !self.strangers.contains(&pod.meta.name),
+            false => self.selection.matches(&pod.meta.labels),
+        }
+    }
+}
+
+/// Whether the server, too, has the set, and does not delete it.
+fn lives<R: Replicating>(set: &Arc<R>, cx: &Context<'_>) -> bool {
+    let current = cx.api.get(&key_of(set));
+    current.is_some_and(|current| {
+        current.meta().uid == set.meta().uid && !current.meta().is_terminating()
+    })
+}
+
+fn key_of<R: Replicating>(set: &Arc<R>) -> Key {
+    Key {
+        kind: R::KIND,
+        name: set.meta().name.clone(),
+    }
+}
+
+fn unable_to_delete(error: &ApiError) -> ApiError {
+    ApiError::Internal(format!("unable to delete pods: {error}").into())
+}
+
+impl<R: Replicating> Controller for ReplicaSetController<R> {
+    fn name(&self) -> &'static str {
+        R::SOURCE
+    }
+
+    fn observe(&mut self, _now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
+        self.expectations.observe(&change);
+        if let Some((old, new)) = change.of::<Pod>() {
+            self.observe_pod(old, new, cache, queue);
+            return;
+        }
+        let read = |object: Option<&Object>| object.and_then(R::of_object).cloned();
+        let (old, new) = (read(change.old), read(change.new));
+        if let Some(set) = new.as_ref().or(old.as_ref()) {
+            self.observe_set(old.as_ref(), new.as_ref(), cache);
+            queue.add(&set.meta().name);
+        }
+    }
+
+    fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        let Some(set) = cx.cache.get::<R>(name) else {
+            return Ok(());
+        };
+        let uid = &set.meta().uid;
+        if !self.own_writes.are_seen(uid, cx.cache) || self.claim(set, cx)? {
+            // What is still to be seen brings the set here again.
+            return Ok(());
+        }
+        let Some(watched) = self.watched.get_mut(uid) else {
+            return Ok(());
+        };
+        let next_available = watched.settle(cx.now);
+        let n_active = watched.counts(cx.cache).n_active;
+        let mut managed = Ok(());
+        if self.expectations.are_met(uid, cx.now) {
+            if !set.meta().is_terminating() {
+                managed = self.manage(set, n_active, cx);
+            }
+        } else if let Some(until) = self.expectations.waits_until(uid) {
+            cx.queue.add_at(name, until);
+        }
+        if let Err((_, ApiError::Lost)) = managed {
+            return Err(ApiError::Lost);
+        }
+        let failure = managed
+            .as_ref()
+            .err()
+            .map(|(reason, error)| (*reason, error));
+        self.write_status(set, failure, cx)?;
+        if let Some(due) = next_available {
+            cx.queue.add_at(name, due);
+        }
+        managed.map_err(|(_, error)| error)
+    }
+}

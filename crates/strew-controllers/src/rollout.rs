@@ -1,0 +1,324 @@
+//! `kubectl rollout undo` and `kubectl rollout restart`, as far as they decide: which template, and what is said.
+//!
+//! Source: spec/controllers §2.6; kubectl v1.36.3, `pkg/polymorphichelpers` (rollback.go, objectrestarter.go).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use k8s_openapi::api::apps::v1::{DaemonSetSpec, DeploymentSpec, StatefulSetSpec};
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use strew_model::time::Instant;
+
+use crate::deployment::revision::{NOT_COPIED, revision};
+use crate::deployment::template::{equals, without_hash};
+use crate::object::{ControllerRevision, Deployment, Pairs, ReplicaSet};
+
+/// The annotation of a template whose pods were to be made anew.
+pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+
+/// What an undo comes to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Undo<T> {
+    /// This is to be written; `kubectl` says `rolled back`.
+    To(T),
+    /// Nothing is to be written; the sentence says why.
+    Skipped(String),
+}
+
+/// What an undo writes into a Deployment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Target {
+    /// The template of the revision.
+    pub template: PodTemplateSpec,
+    /// All annotations that the Deployment has afterwards.
+    pub annotations: Pairs,
+}
+
+/// Why there is no undo or restart.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RolloutError {
+    /// No such revision.
+    #[error("unable to find specified revision {0} in history")]
+    NoRevision(i64),
+    /// There was one template only.
+    #[error("no rollout history found for deployment \"{0}\"")]
+    NoHistory(Arc<str>),
+    /// There was one revision only.
+    #[error("no last revision to roll back to")]
+    NoLastRevision,
+    /// A paused Deployment is not undone.
+    #[error(
+        "you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' and try again"
+    )]
+    PausedUndo,
+    /// A paused Deployment is not restarted.
+    #[error("can't restart paused deployment (run rollout resume first)")]
+    PausedRestart,
+}
+
+/// Back to a revision of a Deployment's ReplicaSets; `to` 0: the one before the newest.
+///
+/// # Errors
+/// No such revision; the Deployment is paused.
+pub fn undo_deployment(
+    deployment: &Deployment,
+    sets: &[Arc<ReplicaSet>],
+    to: i64,
+) -> Result<Undo<Target>, RolloutError> {
+    let set = match to {
+        0 => second_newest(sets)
+            .ok_or_else(|| RolloutError::NoHistory(Arc::clone(&deployment.meta.name.name)))?,
+        to => {
+            let mut sets = sets.iter();
+            let found = sets.find(|set| revision(set) == to);
+            found.ok_or(RolloutError::NoRevision(to))?
+        }
+    };
+    if deployment.spec.paused == Some(true) {
+        return Err(RolloutError::PausedUndo);
+    }
+    let template = set.spec.template.clone().unwrap_or_default();
+    if equals(&template, &deployment.spec.template) {
+        return Ok(Undo::Skipped(skipped(revision(set))));
+    }
+    let stays = |key: &String| NOT_COPIED.contains(&key.as_str());
+    let own = deployment
+        .meta
+        .annotations
+        .iter()
+        .filter(|(key, _)| stays(key));
+    let of_set = set.meta.annotations.iter().filter(|(key, _)| !stays(key));
+    let annotations = own.chain(of_set).map(|(k, v)| (k.clone(), v.clone()));
+    Ok(Undo::To(Target {
+        template: without_hash(template),
+        annotations: annotations.collect(),
+    }))
+}
+
+fn second_newest(sets: &[Arc<ReplicaSet>]) -> Option<&Arc<ReplicaSet>> {
+    let mut sets: Vec<&Arc<ReplicaSet>> = sets.iter().collect();
+    sets.sort_by_key(|set| std::cmp::Reverse(revision(set)));
+    sets.get(1).copied()
+}
+
+/// Back to a revision of a StatefulSet or a DaemonSet; `to` 0: the one before the newest. `is_current` tells whether a
+/// revision holds the template that the object has.
+///
+/// # Errors
+/// No such revision.
+pub fn undo_revision(
+    revisions: &[Arc<ControllerRevision>],
+    to: i64,
+    is_current: impl FnOnce(&ControllerRevision) -> bool,
+) -> Result<Undo<Arc<ControllerRevision>>, RolloutError> {
+    let mut sorted: Vec<&Arc<ControllerRevision>> = revisions.iter().collect();
+    sorted.sort_by_key(|revision| revision.spec.revision);
+    let target = match to {
+        0 if sorted.len() < 2 => return Err(RolloutError::NoLastRevision),
+        0 => sorted[sorted.len() - 2],
+        to => {
+            let mut sorted = sorted.into_iter();
+            let found = sorted.find(|revision| revision.spec.revision == to);
+            found.ok_or(RolloutError::NoRevision(to))?
+        }
+    };
+    if is_current(target) {
+        return Ok(Undo::Skipped(skipped(target.spec.revision)));
+    }
+    Ok(Undo::To(Arc::clone(target)))
+}
+
+fn skipped(revision: i64) -> String {
+    format!("skipped rollback (current template already matches revision {revision})")
+}
+
+/// Asks for new pods of a Deployment. Twice in one second is once.
+///
+/// # Errors
+/// The Deployment is paused.
+pub fn restart_deployment(spec: &mut DeploymentSpec, now: Instant) -> Result<(), RolloutError> {
+    if spec.paused == Some(true) {
+        return Err(RolloutError::PausedRestart);
+    }
+    restart(&mut spec.template, now);
+    Ok(())
+}
+
+/// Asks for new pods of a StatefulSet.
+pub fn restart_stateful_set(spec: &mut StatefulSetSpec, now: Instant) {
+    restart(&mut spec.template, now);
+}
+
+/// Asks for new pods of a DaemonSet.
+pub fn restart_daemon_set(spec: &mut DaemonSetSpec, now: Instant) {
+    restart(&mut spec.template, now);
+}
+
+fn restart(template: &mut PodTemplateSpec, now: Instant) {
+    let seconds = i64::try_from(now.secs()).unwrap_or(i64::MAX);
+    let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+    let metadata = template.metadata.get_or_insert_default();
+    let annotations = metadata.annotations.get_or_insert_default();
+    annotations.insert(RESTARTED_AT.to_owned(), time.to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::deployment::revision::REVISION;
+    use crate::object::{Meta, Name, Object, Resource};
+    use k8s_openapi::api::apps::v1::ReplicaSetSpec;
+    use serde_json::json;
+    use strew_model::time::Span;
+
+    fn template(image: &str) -> PodTemplateSpec {
+        let template = json!({
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "c", "image": image}]}
+        });
+        serde_json::from_value(template).unwrap()
+    }
+
+    fn meta(annotations: &[(&str, &str)]) -> Meta {
+        let mut meta = Meta::new(Name::new("default", "web"));
+        for (key, value) in annotations {
+            meta.annotate(key, *value);
+        }
+        meta
+    }
+
+    fn set(image: &str, number: &str) -> Arc<ReplicaSet> {
+        let mut template = template(image);
+        let labels = template.metadata.as_mut().unwrap().labels.as_mut().unwrap();
+        labels.insert("pod-template-hash".to_owned(), "x".to_owned());
+        Arc::new(Resource {
+            meta: meta(&[(REVISION, number), ("cause", image)]),
+            spec: Arc::new(ReplicaSetSpec {
+                template: Some(template),
+                ..ReplicaSetSpec::default()
+            }),
+            status: Default::default(),
+        })
+    }
+
+    fn deployment(image: &str) -> Deployment {
+        Resource {
+            meta: meta(&[(REVISION, "3"), ("cause", image), ("lost", "x")]),
+            spec: Arc::new(DeploymentSpec {
+                template: template(image),
+                ..DeploymentSpec::default()
+            }),
+            status: Default::default(),
+        }
+    }
+
+    #[test]
+    fn an_undo_takes_template_and_annotations_of_the_revision() {
+        let sets = [set("v3", "3"), set("v1", "1"), set("v2", "2")];
+        let web = deployment("v3");
+        for (to, image) in [(0, "v2"), (1, "v1"), (2, "v2")] {
+            let Ok(Undo::To(target)) = undo_deployment(&web, &sets, to) else {
+                panic!("revision {to} was not found");
+            };
+            assert_eq!(target.template, template(image));
+            let expected = [("cause", image), (REVISION, "3")];
+            let expected = expected.map(|(k, v)| (k.to_owned(), v.to_owned()));
+            assert_eq!(target.annotations, expected.into());
+        }
+    }
+
+    #[test]
+    fn an_undo_that_cannot_be_or_need_not_be_says_why() {
+        let sets = [set("v3", "3"), set("v2", "2")];
+        let web = deployment("v3");
+        let mut paused = web.clone();
+        Arc::make_mut(&mut paused.spec).paused = Some(true);
+        let says =
+            |web: &Deployment, sets: &[Arc<ReplicaSet>], to| match undo_deployment(web, sets, to) {
+                Ok(Undo::Skipped(text)) => text,
+                Ok(Undo::To(_)) => "rolled back".to_owned(),
+                Err(error) => error.to_string(),
+            };
+        for (text, web, sets, to) in [
+            (
+                "skipped rollback (current template already matches revision 3)",
+                &web,
+                &sets[..],
+                3,
+            ),
+            (
+                "unable to find specified revision 9 in history",
+                &web,
+                &sets[..],
+                9,
+            ),
+            (
+                "no rollout history found for deployment \"web\"",
+                &web,
+                &sets[..1],
+                0,
+            ),
+            (
+                "you cannot rollback a paused deployment; resume it first with 'kubectl rollout resume' and try again",
+                &paused,
+                &sets[..],
+                2,
+            ),
+            ("rolled back", &web, &sets[..], 0),
+        ] {
+            assert_eq!(says(web, sets, to), text);
+        }
+    }
+
+    #[test]
+    fn revisions_of_sets_and_daemons_are_found_by_number() {
+        let made = |number: i64| match Object::revision(meta(&[]), json!({"n": number}), number) {
+            Object::ControllerRevision(revision) => revision,
+            _ => unreachable!("it is made as one"),
+        };
+        let all = [made(4), made(2), made(3)];
+        let find = |all: &[Arc<ControllerRevision>], to| match undo_revision(all, to, |revision| {
+            revision.spec.revision == 4
+        }) {
+            Ok(Undo::To(revision)) => revision.spec.revision.to_string(),
+            Ok(Undo::Skipped(text)) => text,
+            Err(error) => error.to_string(),
+        };
+        for (n, to, expected) in [
+            (3, 0, "3"),
+            (3, 2, "2"),
+            (
+                3,
+                4,
+                "skipped rollback (current template already matches revision 4)",
+            ),
+            (3, 1, "unable to find specified revision 1 in history"),
+            (1, 0, "no last revision to roll back to"),
+        ] {
+            assert_eq!(find(&all[..n], to), expected);
+        }
+    }
+
+    #[test]
+    fn a_restart_marks_the_template_with_the_second() {
+        let mut spec = DeploymentSpec::clone(&deployment("v1").spec);
+        let now = Instant::from_secs(1_767_225_600);
+        restart_deployment(&mut spec, now).unwrap();
+        let annotation = |spec: &DeploymentSpec| {
+            let meta = spec.template.metadata.clone().unwrap();
+            meta.annotations.unwrap()[RESTARTED_AT].clone()
+        };
+        assert_eq!(annotation(&spec), "2026-01-01T00:00:00Z");
+        let before = spec.clone();
+        restart_deployment(&mut spec, now + Span::from_millis(999)).unwrap();
+        assert_eq!(spec, before);
+        restart_deployment(&mut spec, now + Span::from_secs(1)).unwrap();
+        assert_ne!(spec, before);
+        spec.paused = Some(true);
+        let error = restart_deployment(&mut spec, now).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "can't restart paused deployment (run rollout resume first)"
+        );
+    }
+}
