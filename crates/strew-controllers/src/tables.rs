@@ -167,6 +167,11 @@ impl Tables {
         Object::all(self)
     }
 
+    /// Every object of a kind, in the order of names.
+    pub fn all_of(&self, kind: &crate::object::Kind) -> Vec<Object> {
+        Object::all_of(kind, self)
+    }
+
     /// Puts an object in; what was there comes back.
     pub fn set(&mut self, object: Object) -> Option<Object> {
         let new = object.clone();

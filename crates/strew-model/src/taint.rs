@@ -16,6 +16,17 @@ pub enum Effect {
     NoExecute,
 }
 
+impl Effect {
+    /// Kubernetes' name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::PreferNoSchedule => "PreferNoSchedule",
+            Self::NoExecute => "NoExecute",
+        }
+    }
+}
+
 /// A taint of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Taint {

@@ -1,5 +1,8 @@
 //! Scenarios: what happens to a cluster in virtual time, and what must be true of it.
 //!
-//! [`format`] reads the files that people write.
+//! [`format`](mod@format) reads the files that people write, [`run`] plays them in the simulated cluster, [`expect`]
+//! judges what came of it.
 
+pub mod expect;
 pub mod format;
+pub mod run;

@@ -51,6 +51,29 @@ pub enum PluginId {
 }
 
 impl PluginId {
+    /// All of them, in the order in which they are asked.
+    pub const ALL: [Self; 19] = [
+        Self::SchedulingGates,
+        Self::NodeUnschedulable,
+        Self::NodeName,
+        Self::TaintToleration,
+        Self::NodeAffinity,
+        Self::NodePorts,
+        Self::NodeResourcesFit,
+        Self::VolumeRestrictions,
+        Self::NodeVolumeLimits,
+        Self::VolumeBinding,
+        Self::VolumeZone,
+        Self::PodTopologySpread,
+        Self::InterPodAffinity,
+        Self::DynamicResources,
+        Self::NodeDeclaredFeatures,
+        Self::GangScheduling,
+        Self::NodeResourcesBalancedAllocation,
+        Self::ImageLocality,
+        Self::SelectorSpread,
+    ];
+
     /// kube-scheduler's name of the plugin.
     pub fn name(self) -> &'static str {
         match self {

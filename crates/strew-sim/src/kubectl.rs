@@ -68,6 +68,31 @@ impl Simulation {
         self.server.delete(now, key, options)
     }
 
+    /// Asks that a pod goes, if its budgets allow it.
+    ///
+    /// # Errors
+    /// They do not; no such pod.
+    pub fn evict(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        let now = self.now();
+        self.server.evict(now, key, options)
+    }
+
+    /// No new pods on a node; or new pods again.
+    ///
+    /// # Errors
+    /// No such node.
+    pub fn cordon(&mut self, node: &str, unschedulable: bool) -> Result<(), ApiError> {
+        let key = Key {
+            kind: Kind::Node,
+            name: Name::new("", node),
+        };
+        let edited = self.edit(&key, &mut |value| {
+            value["spec"]["unschedulable"] = unschedulable.into();
+            Ok(())
+        });
+        edited.map(drop)
+    }
+
     /// From now on these pods are ready, or are not.
     pub fn set_readiness(&mut self, which: Which, ready: bool) {
         let now = self.now();

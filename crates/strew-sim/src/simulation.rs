@@ -211,6 +211,11 @@ impl Simulation {
         self.now
     }
 
+    /// When it began.
+    pub fn start(&self) -> Instant {
+        self.start
+    }
+
     /// The time since the start.
     pub fn elapsed(&self) -> Span {
         self.now.since(self.start)

@@ -85,7 +85,11 @@ impl FeatureGates {
         }
     }
 
-    fn set(&mut self, name: &str, value: bool) -> Result<(), GateError> {
+    /// Sets one gate and leaves the others as they are.
+    ///
+    /// # Errors
+    /// The gate is not known, or strew cannot switch it.
+    pub fn set(&mut self, name: &str, value: bool) -> Result<(), GateError> {
         let gate = match name {
             DEFAULT_SPREAD => &mut self.default_pod_topology_spread,
             MIN_DOMAINS => &mut self.min_domains,

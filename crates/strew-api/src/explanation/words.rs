@@ -4,7 +4,6 @@ use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_model::{
     Interner, NodeExpression, NodeOperator, Operator, Selector, Symbol, Taint, well_known,
 };
-use strew_scheduler::explain::change::effect_name;
 use strew_scheduler::plugins::node_resources_fit::Lacking;
 
 use crate::quantity::Quantity;
@@ -21,7 +20,7 @@ pub(crate) fn pod(cluster: &Cluster, pod: PodIdx) -> String {
 
 /// `key=value:effect`, as `kubectl taint` writes it.
 pub(crate) fn taint(taint: &Taint, names: &Interner) -> String {
-    let (key, effect) = (names.text(taint.key), effect_name(taint.effect));
+    let (key, effect) = (names.text(taint.key), taint.effect.name());
     match taint.value {
         well_known::EMPTY => format!("{key}:{effect}"),
         value => format!("{key}={}:{effect}", names.text(value)),

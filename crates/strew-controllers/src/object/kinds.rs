@@ -234,6 +234,17 @@ macro_rules! stored {
                 all
             }
 
+            /// Every object of a kind, in the order of names.
+            pub(crate) fn all_of(kind: &Kind, tables: &Tables) -> Vec<Object> {
+                match kind {
+                    $(Kind::$kind => tables.$table.iter().cloned().map(Self::$variant).collect(),)*
+                    Kind::Other(_) => {
+                        let plain = tables.all_plain().filter(|plain| plain.kind == *kind);
+                        plain.cloned().map(Self::Plain).collect()
+                    }
+                }
+            }
+
             /// Its kind.
             pub fn kind(&self) -> Kind {
                 match self {

@@ -5,6 +5,7 @@
 mod bad;
 mod examples;
 mod mutated;
+mod played;
 mod schema;
 mod variants;
 

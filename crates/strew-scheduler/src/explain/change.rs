@@ -4,7 +4,7 @@ use strew_cluster::{
     Cluster, NodeFact, NodeIdx, PodFact, PodIdx, PodSpec, Policy, SpreadConstraint,
 };
 use strew_model::{
-    Effect, Labels, NodeExpression, NodeSelectorTerm, Resources, Symbol, Taint, Toleration,
+    Labels, NodeExpression, NodeSelectorTerm, Resources, Symbol, Taint, Toleration,
     TolerationOperator, well_known,
 };
 
@@ -577,13 +577,4 @@ fn remove<T>(list: &mut Box<[T]>, place: usize) {
         items.remove(place);
     }
     *list = items.into();
-}
-
-/// Kubernetes' name of an effect.
-pub fn effect_name(effect: Effect) -> &'static str {
-    match effect {
-        Effect::NoSchedule => "NoSchedule",
-        Effect::PreferNoSchedule => "PreferNoSchedule",
-        Effect::NoExecute => "NoExecute",
-    }
 }

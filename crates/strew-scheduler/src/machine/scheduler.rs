@@ -14,8 +14,8 @@ use super::effect::{Condition, Effect, EffectId, Event, EventKind, PodName, cut_
 use super::input::{Input, Outcome};
 use super::preempting::Making;
 use super::profiles::Profiles;
-use crate::profile::Profile;
-use crate::queue::{Context, Counts, Gate, Queue, QueueLimits};
+use crate::profile::{PluginId, Profile};
+use crate::queue::{Context, Counts, Gate, PluginSet, Queue, QueueLimits};
 
 /// Settings of a scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,6 +222,18 @@ impl Scheduler {
     /// What keeps a pod from being tried at all.
     pub fn gate(&self, uid: &str) -> Option<Gate> {
         self.queue.gate(self.cluster.find_pod(uid)?)
+    }
+
+    /// The plugins that keep a pod in the queue: those that rejected it when it was tried last, or hold it back.
+    pub fn rejected_by(&self, uid: &str) -> PluginSet {
+        let Some(pod) = self.cluster.find_pod(uid) else {
+            return PluginSet::default();
+        };
+        let mut plugins = self.queue.rejected_by(pod);
+        if self.queue.gate(pod) == Some(Gate::SchedulingGates) {
+            plugins.insert(PluginId::SchedulingGates);
+        }
+        plugins
     }
 
     /// The nodes that were set aside, and why.

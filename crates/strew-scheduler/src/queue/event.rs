@@ -287,6 +287,13 @@ impl PluginSet {
         self.0 |= 1 << plugin as u32;
     }
 
+    /// The plugins, those that are asked first first.
+    pub fn iter(self) -> impl Iterator<Item = PluginId> {
+        PluginId::ALL
+            .into_iter()
+            .filter(move |&plugin| self.contains(plugin))
+    }
+
     /// Those of the plugins that listen to anything, in the order of registration.
     pub(crate) fn listening(self) -> impl Iterator<Item = PluginId> {
         let plugins = REGISTERED.iter().map(|r| r.0);

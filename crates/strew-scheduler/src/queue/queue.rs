@@ -186,6 +186,14 @@ impl Queue {
         }
     }
 
+    /// The plugins that rejected a pod when it was tried last.
+    pub fn rejected_by(&self, pod: PodIdx) -> PluginSet {
+        self.entries
+            .get(&pod)
+            .map(|e| e.rejected_by)
+            .unwrap_or_default()
+    }
+
     /// How often a pod was tried.
     pub fn attempts(&self, pod: PodIdx) -> u32 {
         self.entries.get(&pod).map_or(0, |e| e.attempts)

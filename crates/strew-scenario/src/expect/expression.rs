@@ -1,0 +1,85 @@
+//! CEL over `pods`, `nodes`, `objects` and `now`.
+
+use serde_json::{Value as Json, json};
+use strew_cel::{Program, Value, Variables};
+use strew_controllers::Tables;
+use strew_controllers::object::{Name, Node, Pod, moment};
+use strew_sim::Simulation;
+
+use super::Verdict;
+
+/// What expressions look at, made once for all that ask in one state of the store.
+#[derive(Default)]
+pub struct Views {
+    /// The resourceVersion that they are of.
+    made: Option<(u64, Variables)>,
+}
+
+impl Views {
+    /// Judges an expression.
+    pub fn judge(&mut self, simulation: &Simulation, program: &Program) -> Verdict {
+        let version = simulation.server().version();
+        let is_current = self.made.as_ref().is_some_and(|(of, _)| *of == version);
+        if !is_current {
+            self.made = None;
+        }
+        let (_, variables) = self
+            .made
+            .get_or_insert_with(|| (version, variables(simulation)));
+        match program.holds(variables) {
+            Ok(true) => Verdict::new(true, String::new()),
+            Ok(false) => Verdict::new(false, "the expression is false"),
+            Err(error) => Verdict::new(false, error.message),
+        }
+    }
+}
+
+fn variables(simulation: &Simulation) -> Variables {
+    let tables = simulation.server().tables();
+    let list = |values: Vec<Json>| Value::list(values.iter().map(Value::from_json));
+    let pods = tables.of::<Pod>().iter().map(|pod| self::pod(tables, pod));
+    let nodes = tables
+        .of::<Node>()
+        .iter()
+        .map(|node| self::node(tables, node));
+    let objects = tables.all().into_iter();
+    let objects = objects.filter(|object| {
+        use strew_controllers::object::Object;
+        !matches!(object, Object::Pod(_) | Object::Node(_))
+    });
+    let now = moment::to_wire(simulation.now()).0.to_string();
+    let now = Value::timestamp(&now).unwrap_or_else(|| Value::from_json(&Json::Null));
+    let pods = list(pods.collect());
+    let nodes = list(nodes.collect());
+    let objects = list(objects.map(|object| object.to_json()).collect());
+    Variables::scenario(pods, nodes, objects, now)
+}
+
+/// A pod as expressions see it; `domains` are the labels of its node.
+fn pod(tables: &Tables, pod: &Pod) -> Json {
+    let node = pod.node.as_deref().unwrap_or_default();
+    let found = tables.get::<Node>(&Name::new("", node));
+    json!({
+        "name": &*pod.meta.name.name,
+        "namespace": &*pod.meta.name.namespace,
+        "labels": *pod.meta.labels,
+        "annotations": *pod.meta.annotations,
+        "phase": pod.status.phase.name(),
+        "node": node,
+        "ready": pod.is_ready(),
+        "terminating": pod.meta.is_terminating(),
+        "domains": found.map(|node| (*node.meta.labels).clone()).unwrap_or_default(),
+    })
+}
+
+fn node(tables: &Tables, node: &Node) -> Json {
+    let name = &*node.meta.name.name;
+    let mut conditions = node.status.conditions.iter().flatten();
+    json!({
+        "name": name,
+        "labels": *node.meta.labels,
+        "ready": conditions.any(|c| c.type_ == "Ready" && c.status == "True"),
+        "unschedulable": node.spec.unschedulable.unwrap_or(false),
+        "pods": tables.pods_on(name).filter(|pod| pod.is_active()).count(),
+    })
+}

@@ -1,0 +1,97 @@
+//! Whether what a scenario expects is so.
+//!
+//! Reading order: this file (a claim and its verdict), [`subject`] (which pods are meant), [`spread`], [`pods`],
+//! [`object`], [`events`], [`removed`], [`expression`].
+
+pub mod events;
+pub mod expression;
+pub mod object;
+pub mod pods;
+pub mod removed;
+pub mod spread;
+pub mod subject;
+
+use std::sync::Arc;
+
+use strew_cel::Program;
+use strew_controllers::Tables;
+use strew_sim::Simulation;
+
+use crate::format::{Claim, Expectation};
+use crate::run::Plan;
+use expression::Views;
+
+/// Whether a claim is true, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Whether it is as expected.
+    pub holds: bool,
+    /// What was found, where that is worth saying.
+    pub why: String,
+}
+
+impl Verdict {
+    pub(crate) fn new(holds: bool, why: impl Into<String>) -> Self {
+        Self {
+            holds,
+            why: why.into(),
+        }
+    }
+}
+
+/// Judges the claims of one life.
+pub struct Judge {
+    programs: Vec<Option<Arc<Program>>>,
+    views: Views,
+    /// What was there at the end of the last step, if some claim compares with it.
+    before: Option<Tables>,
+    compares: bool,
+}
+
+impl Judge {
+    /// A judge of a plan's claims.
+    pub fn new(plan: &Plan) -> Self {
+        let mut expectations = crate::run::plan::expectations(&plan.scenario);
+        let compares = expectations.any(|e| matches!(e.claim, Claim::Removed(_)));
+        Self {
+            programs: plan.programs.clone(),
+            views: Views::default(),
+            before: None,
+            compares,
+        }
+    }
+
+    /// A step is over: later claims compare with it.
+    pub fn end_step(&mut self, simulation: &Simulation) {
+        if self.compares {
+            self.before = Some(simulation.server().tables().clone());
+        }
+    }
+
+    /// Judges a claim as things are; `program` is its place among all claims.
+    pub fn judge(
+        &mut self,
+        simulation: &Simulation,
+        expectation: &Expectation,
+        program: usize,
+    ) -> Verdict {
+        let verdict = match &expectation.claim {
+            Claim::Spread(claim) => spread::judge(simulation, claim),
+            Claim::Pods(claim) => pods::judge(simulation, claim),
+            Claim::Object(partial) => object::judge(simulation, partial),
+            Claim::Events(claim) => events::judge(simulation, claim),
+            Claim::Removed(claim) => removed::judge(simulation, claim, self.before.as_ref()),
+            Claim::Placement(_) => {
+                Verdict::new(false, "strew does not yet run Placements in a scenario")
+            }
+            Claim::Cel(_) => match self.programs.get(program).and_then(Option::as_deref) {
+                Some(program) => self.views.judge(simulation, program),
+                None => Verdict::new(false, "the expression was not compiled"),
+            },
+        };
+        match expectation.is_negated {
+            true => Verdict::new(!verdict.holds, verdict.why),
+            false => verdict,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! A part of an object, as kuttl has it: what is written must be there, the rest does not matter.
+
+use serde_json::Value;
+use strew_controllers::object::{Kind, Object};
+use strew_sim::Simulation;
+
+use super::Verdict;
+
+/// Judges a claim: the object of that name is so, or without a name some object of that kind and labels.
+pub fn judge(simulation: &Simulation, partial: &Value) -> Verdict {
+    let kind = Kind::of(partial["kind"].as_str().unwrap_or_default());
+    let name = partial["metadata"]["name"].as_str();
+    let namespace = partial["metadata"]["namespace"].as_str();
+    let is_meant = |object: &Object| {
+        let own = &object.meta().name;
+        let namespace = match &*own.namespace {
+            "" => true,
+            own => own == namespace.unwrap_or("default") || (name.is_none() && namespace.is_none()),
+        };
+        object.kind() == kind && namespace && name.is_none_or(|name| *own.name == *name)
+    };
+    let tables = simulation.server().tables();
+    let all = tables.all_of(&kind);
+    let mut nearest: Option<String> = None;
+    for object in all.iter().filter(|object| is_meant(object)) {
+        match difference(partial, &object.to_json(), "") {
+            None => return Verdict::new(true, String::new()),
+            Some(text) => {
+                nearest.get_or_insert(format!("{}: {text}", object.key()));
+            }
+        }
+    }
+    Verdict::new(
+        false,
+        nearest.unwrap_or_else(|| format!("there is no such {kind}")),
+    )
+}
+
+/// Where a value is not as the partial one has it; `None`: it is.
+fn difference(partial: &Value, found: &Value, path: &str) -> Option<String> {
+    match (partial, found) {
+        (Value::Object(partial), Value::Object(found)) => {
+            partial.iter().find_map(|(key, wanted)| {
+                let path = match path {
+                    "" => key.clone(),
+                    path => format!("{path}.{key}"),
+                };
+                // Null and absent are one.
+                difference(wanted, found.get(key).unwrap_or(&Value::Null), &path)
+            })
+        }
+        (Value::Array(partial), Value::Array(found)) => {
+            if partial.len() != found.len() {
+                let (wanted, found) = (partial.len(), found.len());
+                return Some(format!("{path} has {found} elements, not {wanted}"));
+            }
+            let pairs = partial.iter().zip(found).enumerate();
+            pairs
+                .map(|(i, (wanted, found))| difference(wanted, found, &format!("{path}[{i}]")))
+                .find_map(|difference| difference)
+        }
+        (wanted, found) if equal(wanted, found) => None,
+        // What is nought is often left out.
+        (Value::Number(wanted), Value::Null) if wanted.as_i64() == Some(0) => None,
+        (Value::Object(wanted), Value::Null) if wanted.is_empty() => None,
+        (wanted, Value::Null) => Some(format!("{path} is missing, not {wanted}")),
+        (wanted, found) => Some(format!("{path} is {found}, not {wanted}")),
+    }
+}
+
+fn equal(wanted: &Value, found: &Value) -> bool {
+    match (wanted, found) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (a, b) => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_written_must_be_there() {
+        let found = json!({"status": {"replicas": 3, "conditions": [{"type": "Available", "status": "True"}]}});
+        for (partial, expected) in [
+            (json!({"status": {"replicas": 3}}), None),
+            (
+                json!({"status": {"replicas": 4}}),
+                Some("status.replicas is 3, not 4"),
+            ),
+            (json!({"status": {"updatedReplicas": 0}}), None),
+            (
+                json!({"status": {"readyReplicas": 3}}),
+                Some("status.readyReplicas is missing, not 3"),
+            ),
+            (
+                json!({"status": {"conditions": [{"status": "True"}]}}),
+                None,
+            ),
+            (
+                json!({"status": {"conditions": []}}),
+                Some("status.conditions has 1 elements, not 0"),
+            ),
+            (json!({"status": {"paused": null}}), None),
+        ] {
+            let difference = difference(&partial, &found, "");
+            assert_eq!(difference.as_deref(), expected, "{partial}");
+        }
+    }
+}

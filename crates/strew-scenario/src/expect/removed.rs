@@ -1,0 +1,36 @@
+//! Pods that are gone, or are going, since the last step.
+
+use strew_controllers::Tables;
+use strew_controllers::object::Pod;
+use strew_sim::Simulation;
+
+use super::spread::{ByDomain, agree, domain_of, text};
+use super::{Verdict, subject};
+use crate::format::RemovedClaim;
+
+/// Judges a claim; `before` is what was there at the end of the last step.
+pub fn judge(simulation: &Simulation, claim: &RemovedClaim, before: Option<&Tables>) -> Verdict {
+    let Some(before) = before else {
+        return Verdict::new(false, "there is no step before this one");
+    };
+    let now = simulation.server().tables();
+    let stays = |pod: &Pod| {
+        let found = now.get::<Pod>(&pod.meta.name);
+        found.is_some_and(|found| found.meta.uid == pod.meta.uid && found.is_active())
+    };
+    let mut counts = ByDomain::new();
+    for pod in subject::of_target(before, &claim.of) {
+        if pod.is_active()
+            && !stays(pod)
+            && let Some(domain) = domain_of(before, pod, &claim.by)
+        {
+            *counts.entry(domain.to_owned()).or_default() += 1;
+        }
+    }
+    let n: u32 = counts.values().sum();
+    let found = match n {
+        0 => "none was removed".to_owned(),
+        _ => format!("removed {}", text(&counts, super::spread::skew(&counts))),
+    };
+    Verdict::new(agree(&claim.counts, &counts), found)
+}

@@ -1,0 +1,134 @@
+//! Which pods a claim means.
+
+use std::sync::Arc;
+
+use strew_controllers::object::{
+    CronJob, DaemonSet, Deployment, Job, Kind, Name, Pod, ReplicaSet, ReplicationController,
+    StatefulSet, Stored,
+};
+use strew_controllers::{Selection, Tables};
+
+use crate::format::{ObjectTarget, Revision, Subject};
+
+/// The pods of a subject that have not finished, terminating ones too, in the order of their names.
+pub fn pods<'a>(tables: &'a Tables, subject: &Subject) -> Vec<&'a Arc<Pod>> {
+    let mut pods = match subject {
+        Subject::Workload(target) => of_target(tables, target),
+        Subject::Selector {
+            selector,
+            namespace,
+        } => {
+            let Some(selection) = Selection::of(selector) else {
+                return Vec::new();
+            };
+            let namespace = Arc::from(namespace.as_str());
+            let pods = tables.of::<Pod>().in_namespace(&namespace);
+            pods.filter(|pod| selection.matches(&pod.meta.labels))
+                .collect()
+        }
+    };
+    pods.retain(|pod| !pod.is_finished());
+    pods
+}
+
+/// The pods of an object, finished ones too: itself, or those that it controls, through ReplicaSets and Jobs as well.
+pub fn of_target<'a>(tables: &'a Tables, target: &ObjectTarget) -> Vec<&'a Arc<Pod>> {
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    let name = Name::new(namespace, target.name.as_str());
+    let mut pods = Vec::new();
+    match target.type_name.kind {
+        "Pod" => pods.extend(tables.get::<Pod>(&name)),
+        "Deployment" => below::<Deployment, ReplicaSet>(tables, &name, &mut pods),
+        "CronJob" => below::<CronJob, Job>(tables, &name, &mut pods),
+        "ReplicaSet" => own::<ReplicaSet>(tables, &name, &mut pods),
+        "ReplicationController" => own::<ReplicationController>(tables, &name, &mut pods),
+        "StatefulSet" => own::<StatefulSet>(tables, &name, &mut pods),
+        "DaemonSet" => own::<DaemonSet>(tables, &name, &mut pods),
+        "Job" => own::<Job>(tables, &name, &mut pods),
+        _ => {}
+    }
+    pods
+}
+
+fn own<'a, T: Stored>(tables: &'a Tables, name: &Name, pods: &mut Vec<&'a Arc<Pod>>) {
+    if let Some(owner) = tables.get::<T>(name) {
+        pods.extend(
+            tables
+                .pods_of(&owner.meta().uid)
+                .into_iter()
+                .flat_map(|o| o.iter()),
+        );
+    }
+}
+
+fn below<'a, T: Stored, U: Stored>(tables: &'a Tables, name: &Name, pods: &mut Vec<&'a Arc<Pod>>) {
+    let Some(owner) = tables.get::<T>(name) else {
+        return;
+    };
+    let uid = &owner.meta().uid;
+    for middle in tables.of::<U>().in_namespace(&name.namespace) {
+        let meta = middle.meta();
+        if meta.controller().is_some_and(|owner| owner.uid == *uid) {
+            pods.extend(tables.pods_of(&meta.uid).into_iter().flat_map(|o| o.iter()));
+        }
+    }
+}
+
+/// What tells a revision's pods from others: a label and its value.
+pub fn latest_revision(tables: &Tables, target: &ObjectTarget) -> Option<(&'static str, String)> {
+    const HASH: &str = "pod-template-hash";
+    const REVISION: &str = "controller-revision-hash";
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    let name = Name::new(namespace, target.name.as_str());
+    match Kind::of(target.type_name.kind) {
+        Kind::Deployment => {
+            let owner = tables.get::<Deployment>(&name)?;
+            let sets = tables.of::<ReplicaSet>().in_namespace(&name.namespace);
+            let own = sets.filter(|set| {
+                set.meta
+                    .controller()
+                    .is_some_and(|o| o.uid == owner.meta.uid)
+            });
+            let number = |set: &&Arc<ReplicaSet>| {
+                let text = set.meta.annotation("deployment.kubernetes.io/revision");
+                text.and_then(|text| text.parse::<i64>().ok()).unwrap_or(0)
+            };
+            let newest = own.max_by_key(number)?;
+            Some((HASH, newest.meta.label(HASH)?.to_owned()))
+        }
+        Kind::StatefulSet => {
+            let set = tables.get::<StatefulSet>(&name)?;
+            Some((REVISION, set.status.update_revision.clone()?))
+        }
+        Kind::DaemonSet => {
+            let set = tables.get::<DaemonSet>(&name)?;
+            let revisions = tables
+                .of::<strew_controllers::object::ControllerRevision>()
+                .in_namespace(&name.namespace);
+            let own = revisions.filter(|revision| {
+                revision
+                    .meta
+                    .controller()
+                    .is_some_and(|o| o.uid == set.meta.uid)
+            });
+            let newest = own.max_by_key(|revision| revision.spec.revision)?;
+            Some((REVISION, newest.meta.label(REVISION)?.to_owned()))
+        }
+        _ => None,
+    }
+}
+
+/// Keeps the pods of the revisions that a claim counts.
+pub fn keep_revision(
+    tables: &Tables,
+    subject: &Subject,
+    revision: Revision,
+    pods: &mut Vec<&Arc<Pod>>,
+) {
+    let (Revision::Latest, Subject::Workload(target)) = (revision, subject) else {
+        return;
+    };
+    if let Some((key, value)) = latest_revision(tables, target) {
+        pods.retain(|pod| pod.meta.label(key) == Some(value.as_str()));
+    }
+}

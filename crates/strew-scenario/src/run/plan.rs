@@ -1,0 +1,231 @@
+//! A variant made ready to be played: everything that does not depend on the seed, done once.
+
+use std::sync::Arc;
+
+use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
+use strew_api::config::FeatureGates;
+use strew_api::field::FieldError;
+use strew_api::read::{KubeObject, Located};
+use strew_api::workloads::NameSource;
+use strew_cel::{Environment, Program};
+use strew_controllers::object::Object;
+use strew_model::time::Span;
+use strew_sim::{
+    AutoscalerSettings, Between, Blueprint, Expander, NodeGroup, Settings, Simulation, Timing,
+};
+
+use crate::format::{self, Claim, Expectation, Scenario, SpanRange, Verb};
+
+/// Builds the scheduler for the gates of the moment.
+pub type Configure = Arc<dyn Fn(&FeatureGates) -> Option<Blueprint> + Send + Sync>;
+
+/// A variant, ready to be played with any seed.
+#[derive(Clone)]
+pub struct Plan {
+    pub(crate) scenario: Scenario,
+    objects: Vec<Object>,
+    pub(crate) configure: Configure,
+    blueprint: Blueprint,
+    elects: bool,
+    /// Per expectation of `always`, then of each step: the compiled expression, if it is one.
+    pub(crate) programs: Vec<Option<Arc<Program>>>,
+}
+
+/// What keeps a variant from being played.
+#[derive(Debug, Clone)]
+pub enum Unplayable {
+    /// The API server refuses an object of the stream: its number there, and why.
+    Refused(usize, Vec<FieldError>),
+    /// An expression of an expectation is none: the expectation, and why.
+    Expression(Box<Expectation>, strew_cel::CompileError),
+    /// The scheduler's configuration does not go with the gates.
+    Configuration,
+}
+
+impl Plan {
+    /// Admits the objects, and compiles the expressions.
+    ///
+    /// # Errors
+    /// Everything that keeps it from being played.
+    pub fn new(
+        scenario: &Scenario,
+        stream: &[Located],
+        configure: Configure,
+    ) -> Result<Self, Vec<Unplayable>> {
+        let mut problems = Vec::new();
+        let gates = &scenario.feature_gates;
+        let objects = admit_all(stream, gates, &mut problems);
+        let programs = programs(scenario, &mut problems);
+        let blueprint = configure(gates);
+        if blueprint.is_none() {
+            problems.push(Unplayable::Configuration);
+        }
+        match (problems.is_empty(), blueprint) {
+            (true, Some(blueprint)) => Ok(Self {
+                objects: with_groups(objects, scenario),
+                configure,
+                blueprint,
+                elects: has_second_scheduler(scenario),
+                programs,
+                scenario: scenario.clone(),
+            }),
+            _ => Err(problems),
+        }
+    }
+
+    /// The scenario.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// What is there at second 0.
+    pub fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    /// The cluster at second 0.
+    pub fn simulation(&self, seed: u64) -> Simulation {
+        let scenario = &self.scenario;
+        let timing = timing(scenario);
+        let groups = scenario.node_groups.iter().map(group).collect();
+        let autoscaler = scenario.autoscaler.as_ref().map(autoscaler);
+        Simulation::new(Settings {
+            seed,
+            objects: self.objects.clone(),
+            options: options(&scenario.feature_gates),
+            scheduler: self.blueprint.clone(),
+            elects: self.elects,
+            controllers: Arc::new(strew_sim::controllers),
+            timing,
+            groups,
+            autoscaler,
+        })
+    }
+}
+
+/// The API server's flags with these gates.
+pub(crate) fn options(gates: &FeatureGates) -> AdmissionOptions {
+    gates.admission(AdmissionOptions::KUBERNETES_1_36)
+}
+
+fn admit_all(
+    stream: &[Located],
+    gates: &FeatureGates,
+    problems: &mut Vec<Unplayable>,
+) -> Vec<Object> {
+    let classes = stream.iter().filter_map(|located| match &located.object {
+        KubeObject::PriorityClass(class) => Some(&**class),
+        _ => None,
+    });
+    let classes = PriorityClasses::new(classes);
+    let context = AdmissionContext {
+        priority_classes: &classes,
+        options: &options(gates),
+    };
+    let mut names = NameSource::new(0);
+    let mut objects = Vec::new();
+    for (number, located) in stream.iter().enumerate() {
+        let object = located.object.clone();
+        if located.from_dump {
+            // It has been through admission.
+            objects.push(Object::of_wire(object));
+            continue;
+        }
+        match admit_object(object, &context, &mut names) {
+            Ok((object, _)) => objects.push(Object::of_wire(object)),
+            Err(errors) => problems.push(Unplayable::Refused(number, errors)),
+        }
+    }
+    objects
+}
+
+fn with_groups(mut objects: Vec<Object>, scenario: &Scenario) -> Vec<Object> {
+    for wanted in &scenario.node_groups {
+        let group = group(wanted);
+        let nodes = (0..wanted.size).map(|number| group.node(number));
+        objects.extend(nodes.map(|node| Object::of_wire(node.into())));
+    }
+    objects
+}
+
+fn group(wanted: &format::NodeGroup) -> NodeGroup {
+    NodeGroup {
+        name: wanted.name.as_str().into(),
+        min: wanted.min,
+        max: wanted.max,
+        boot: wanted.boot.map(|boot| Between {
+            min: boot,
+            max: boot,
+        }),
+        template: wanted.template.clone(),
+    }
+}
+
+fn timing(scenario: &Scenario) -> Timing {
+    let given = &scenario.timing;
+    let usual = Timing::default();
+    let between = |given: Option<SpanRange>, usual: Between| match given {
+        Some(SpanRange { min, max }) => Between { min, max },
+        None => usual,
+    };
+    Timing {
+        pod_start: between(given.pod_start, usual.pod_start),
+        pod_stop: between(given.pod_stop, usual.pod_stop),
+        pod_run: between(given.pod_run, usual.pod_run),
+        node_boot: between(given.node_boot, usual.node_boot),
+    }
+}
+
+fn autoscaler(given: &format::Autoscaler) -> AutoscalerSettings {
+    AutoscalerSettings {
+        scan_every: given.scan_every,
+        unneeded: given.unneeded,
+        delay_after_add: given.delay_after_add,
+        delay_after_failure: given.delay_after_failure,
+        expander: match given.expander {
+            format::Expander::LeastWaste => Expander::LeastWaste,
+            format::Expander::MostPods => Expander::MostPods,
+            format::Expander::Random => Expander::Random,
+        },
+        scales_down: true,
+    }
+}
+
+fn has_second_scheduler(scenario: &Scenario) -> bool {
+    let verbs = scenario.timeline.iter().flat_map(|step| &step.verbs);
+    let mut faults = verbs.filter_map(|located| match &located.verb {
+        Verb::Fault(faults) => Some(faults),
+        _ => None,
+    });
+    faults.any(|faults| {
+        let is_second =
+            |fault: &format::Fault| matches!(fault, format::Fault::SecondScheduler { .. });
+        faults.iter().any(is_second)
+    })
+}
+
+/// All expectations, those of `always` first, then step by step.
+pub(crate) fn expectations(scenario: &Scenario) -> impl Iterator<Item = &Expectation> {
+    let steps = scenario.timeline.iter().flat_map(|step| &step.expect);
+    scenario.always.iter().chain(steps)
+}
+
+fn programs(scenario: &Scenario, problems: &mut Vec<Unplayable>) -> Vec<Option<Arc<Program>>> {
+    let program = |expectation: &Expectation| match &expectation.claim {
+        Claim::Cel(text) => match Program::compile(text, Environment::Scenario) {
+            Ok(program) => Some(Arc::new(program)),
+            Err(error) => {
+                let expectation = Box::new(expectation.clone());
+                problems.push(Unplayable::Expression(expectation, error));
+                None
+            }
+        },
+        _ => None,
+    };
+    expectations(scenario).map(program).collect()
+}
+
+/// The end of a scenario, or an earlier one.
+pub(crate) fn end(scenario: &Scenario, until: Option<Span>) -> Span {
+    until.map_or(scenario.end(), |until| until.min(scenario.end()))
+}

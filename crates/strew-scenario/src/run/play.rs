@@ -1,0 +1,361 @@
+//! One life of a cluster, from a plan and a seed.
+
+use std::ops::ControlFlow;
+
+use strew_model::time::Span;
+use strew_sim::{Simulation, Stuck};
+
+use super::errands::Errands;
+use super::plan::{Plan, end};
+use super::verbs;
+use crate::expect::{Judge, Verdict};
+use crate::format::{Expectation, Step};
+
+/// Told of each step when it is over, and of each verb that was done.
+pub trait Watcher {
+    /// A step was done, and what it expects at once was judged.
+    fn step(&mut self, number: usize, step: &Step, simulation: &Simulation) -> ControlFlow<()> {
+        let _ = (number, step, simulation);
+        ControlFlow::Continue(())
+    }
+
+    /// An instant is over; everybody has come to rest.
+    fn instant(&mut self, simulation: &Simulation) -> ControlFlow<()> {
+        let _ = simulation;
+        ControlFlow::Continue(())
+    }
+
+    /// A verb was done, or refused.
+    fn verb(&mut self, at: Span, text: &str, refused: Option<&str>) {
+        let _ = (at, text, refused);
+    }
+}
+
+impl Watcher for () {}
+
+/// What came of one expectation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its text.
+    pub text: String,
+    /// Whether it held.
+    pub held: bool,
+    /// Why not, or what was found; empty if there is nothing to add.
+    pub why: String,
+    /// When that was decided.
+    pub at: Span,
+    /// What happened at that instant, as far as it concerns the claim; for claims that must always hold.
+    pub cause: Option<String>,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepResult {
+    /// When it was.
+    pub at: Span,
+    /// What it expects, in the order of the file.
+    pub expectations: Vec<Outcome>,
+    /// Verbs that the API server refused, and why; or that gave up, as a drain does.
+    pub refused: Vec<Refused>,
+}
+
+/// A verb that was not done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// Its text.
+    pub text: String,
+    /// Why.
+    pub why: String,
+    /// Whether that is a breach: a drain that gives up is told, and no more.
+    pub is_breach: bool,
+}
+
+/// One life.
+#[derive(Debug)]
+pub struct Played {
+    /// Per step that was reached.
+    pub steps: Vec<StepResult>,
+    /// What must always hold.
+    pub always: Vec<Outcome>,
+    /// When it ended.
+    pub ended: Span,
+    /// Whether somebody ended it before its time.
+    pub is_partial: bool,
+}
+
+impl Played {
+    /// Whether every expectation held.
+    pub fn held(&self) -> bool {
+        let mut steps = self.steps.iter();
+        self.always.iter().all(|outcome| outcome.held)
+            && steps.all(|step| {
+                step.expectations.iter().all(|outcome| outcome.held)
+                    && !step.refused.iter().any(|refused| refused.is_breach)
+            })
+    }
+
+    /// The first breach in the order of time: of which step, unless of `always`.
+    pub fn first_breach(&self) -> Option<(Option<usize>, &Outcome)> {
+        let always = self.always.iter().map(|outcome| (None, outcome));
+        let steps = self.steps.iter().enumerate();
+        let steps = steps.flat_map(|(i, step)| step.expectations.iter().map(move |o| (Some(i), o)));
+        let broken = always.chain(steps).filter(|(_, outcome)| !outcome.held);
+        broken.min_by_key(|(step, outcome)| (outcome.at, *step))
+    }
+}
+
+/// A life that came to no end.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// Some instant never ended: a defect of strew.
+    #[error(transparent)]
+    Stuck(#[from] Stuck),
+}
+
+/// An expectation that is still open.
+struct Open<'a> {
+    step: usize,
+    place: usize,
+    expectation: &'a Expectation,
+    program: usize,
+    /// It must come true by then.
+    deadline: Span,
+    /// Since when it has been true; it must stay so until `holds_until`.
+    holds_until: Option<Span>,
+    last_why: String,
+}
+
+/// Plays a plan with a seed, until its end or an earlier one.
+///
+/// # Errors
+/// [`RunError`].
+pub fn play(
+    plan: &Plan,
+    seed: u64,
+    until: Option<Span>,
+    watcher: &mut dyn Watcher,
+) -> Result<Played, RunError> {
+    let mut simulation = plan.simulation(seed);
+    let mut life = Life {
+        plan,
+        judge: Judge::new(plan),
+        errands: Errands::new(plan, seed),
+        open: Vec::new(),
+        always: plan.scenario.always.iter().map(|_| None).collect(),
+        seen_version: None,
+        played: Played {
+            steps: Vec::new(),
+            always: Vec::new(),
+            ended: Span::default(),
+            is_partial: false,
+        },
+        n_events: 0,
+    };
+    let end = end(&plan.scenario, until);
+    let mut first_program = plan.scenario.always.len();
+    for (number, step) in plan.scenario.timeline.iter().enumerate() {
+        if step.at > end || life.live(&mut simulation, step.at, watcher)?.is_break() {
+            return Ok(life.finish(&simulation, step.at <= end));
+        }
+        if life
+            .step(&mut simulation, number, step, first_program, watcher)?
+            .is_break()
+        {
+            return Ok(life.finish(&simulation, true));
+        }
+        first_program += step.expect.len();
+    }
+    let ended = life.live(&mut simulation, end, watcher)?;
+    Ok(life.finish(&simulation, ended.is_break()))
+}
+
+struct Life<'a> {
+    plan: &'a Plan,
+    judge: Judge,
+    errands: Errands,
+    open: Vec<Open<'a>>,
+    /// Of each claim that must always hold: its breach, once there is one.
+    always: Vec<Option<Outcome>>,
+    seen_version: Option<u64>,
+    played: Played,
+    n_events: usize,
+}
+
+impl<'a> Life<'a> {
+    /// Lives on until a moment, doing errands that come up on the way.
+    fn live(
+        &mut self,
+        simulation: &mut Simulation,
+        until: Span,
+        watcher: &mut dyn Watcher,
+    ) -> Result<ControlFlow<()>, RunError> {
+        loop {
+            let wake = self.errands.next_wake();
+            let wake = wake.map(|wake| wake.since(simulation.start()));
+            let stop = wake.map_or(until, |wake| wake.min(until));
+            let flow = simulation.run_until(stop, &mut |simulation| {
+                self.instant(simulation);
+                watcher.instant(simulation)
+            })?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            let done = self.errands.act(simulation);
+            for refused in done {
+                watcher.verb(simulation.elapsed(), &refused.text, Some(&refused.why));
+                if let Some(step) = self.played.steps.last_mut() {
+                    step.refused.push(refused);
+                }
+            }
+            if stop >= until {
+                simulation.drain()?;
+                self.instant(simulation);
+                return Ok(ControlFlow::Continue(()));
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        simulation: &mut Simulation,
+        number: usize,
+        step: &'a Step,
+        first_program: usize,
+        watcher: &mut dyn Watcher,
+    ) -> Result<ControlFlow<()>, RunError> {
+        let mut result = StepResult {
+            at: step.at,
+            expectations: Vec::new(),
+            refused: Vec::new(),
+        };
+        for located in &step.verbs {
+            let done = verbs::act(&located.verb, &located.text, simulation, &mut self.errands);
+            let why = done.as_ref().err().map(|refused| refused.why.clone());
+            watcher.verb(step.at, &located.text, why.as_deref());
+            result.refused.extend(done.err());
+        }
+        simulation.drain()?;
+        self.instant(simulation);
+        for (place, expectation) in step.expect.iter().enumerate() {
+            let program = first_program + place;
+            let outcome = self.begin(simulation, number, place, expectation, program);
+            result.expectations.push(outcome);
+        }
+        self.judge.end_step(simulation);
+        self.played.steps.push(result);
+        Ok(watcher.step(number, step, simulation))
+    }
+
+    /// Judges an expectation at its own moment; if it may still come true, or must stay so, it stays open.
+    fn begin(
+        &mut self,
+        simulation: &Simulation,
+        step: usize,
+        place: usize,
+        expectation: &'a Expectation,
+        program: usize,
+    ) -> Outcome {
+        let now = simulation.elapsed();
+        let verdict = self.judge.judge(simulation, expectation, program);
+        let within = expectation.within.unwrap_or_default();
+        let lasts = expectation.lasts.unwrap_or_default();
+        let holds = verdict.holds;
+        if within > Span::default() && !holds || lasts > Span::default() && holds {
+            self.open.push(Open {
+                step,
+                place,
+                expectation,
+                program,
+                deadline: Span(now.0.saturating_add(within.0)),
+                holds_until: holds.then(|| Span(now.0.saturating_add(lasts.0))),
+                last_why: verdict.why.clone(),
+            });
+        }
+        outcome(expectation, verdict, now)
+    }
+
+    /// Judges what is open, and what must always hold. Where nothing was written nothing has changed.
+    fn instant(&mut self, simulation: &Simulation) {
+        let now = simulation.elapsed();
+        let version = simulation.server().version();
+        let is_changed = self.seen_version.replace(version) != Some(version);
+        self.judge_open(simulation, now);
+        if is_changed {
+            self.judge_always(simulation, now);
+        }
+        self.n_events = simulation.server().events().len();
+    }
+
+    fn judge_open(&mut self, simulation: &Simulation, now: Span) {
+        let mut still_open = Vec::new();
+        for mut open in std::mem::take(&mut self.open) {
+            let verdict = self.judge.judge(simulation, open.expectation, open.program);
+            let Verdict { holds, why } = verdict.clone();
+            let decided = match (open.holds_until, holds) {
+                (Some(until), true) => now >= until,
+                (Some(_), false) => true,
+                (None, true) => {
+                    let lasts = open.expectation.lasts.unwrap_or_default();
+                    open.holds_until = Some(Span(now.0.saturating_add(lasts.0)));
+                    lasts == Span::default()
+                }
+                (None, false) => now >= open.deadline,
+            };
+            if let Some(step) = self.played.steps.get_mut(open.step)
+                && let Some(place) = step.expectations.get_mut(open.place)
+            {
+                *place = outcome(open.expectation, verdict, now);
+            }
+            if !decided {
+                open.last_why = why;
+                still_open.push(open);
+            }
+        }
+        self.open = still_open;
+    }
+
+    fn judge_always(&mut self, simulation: &Simulation, now: Span) {
+        for (number, expectation) in self.plan.scenario.always.iter().enumerate() {
+            if self.always[number].is_some() {
+                continue;
+            }
+            let verdict = self.judge.judge(simulation, expectation, number);
+            if !verdict.holds {
+                let mut broken = outcome(expectation, verdict, now);
+                let recorded = simulation.server().events().from(self.n_events);
+                let last = recorded.last();
+                broken.cause = last.map(|e| format!("{} {}: {}", e.regarding, e.reason, e.note));
+                self.always[number] = Some(broken);
+            }
+        }
+    }
+
+    fn finish(mut self, simulation: &Simulation, is_partial: bool) -> Played {
+        let now = simulation.elapsed();
+        let always = self.plan.scenario.always.iter().zip(self.always);
+        self.played.always = always
+            .map(|(expectation, broken)| {
+                broken.unwrap_or_else(|| Outcome {
+                    text: expectation.text.clone(),
+                    held: true,
+                    why: String::new(),
+                    at: now,
+                    cause: None,
+                })
+            })
+            .collect();
+        self.played.ended = now;
+        self.played.is_partial = is_partial;
+        self.played
+    }
+}
+
+fn outcome(expectation: &Expectation, verdict: Verdict, at: Span) -> Outcome {
+    Outcome {
+        text: expectation.text.clone(),
+        held: verdict.holds,
+        why: verdict.why,
+        at,
+        cause: None,
+    }
+}

@@ -1,0 +1,137 @@
+//! `kubectl rollout …`
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use strew_controllers::Tables;
+use strew_controllers::object::{
+    ControllerRevision, DaemonSet, Deployment, Key, Kind, Meta, ReplicaSet, StatefulSet, Stored,
+    moment,
+};
+use strew_controllers::rollout::{
+    RESTARTED_AT, RolloutError, Undo, undo_deployment, undo_revision,
+};
+use strew_sim::Simulation;
+
+use super::verbs::edit;
+use crate::format::RolloutAction;
+
+/// Does one to a workload.
+///
+/// # Errors
+/// kubectl's or the API server's sentence.
+pub(super) fn act(
+    simulation: &mut Simulation,
+    action: RolloutAction,
+    key: &Key,
+) -> Result<(), String> {
+    match action {
+        RolloutAction::Pause => edit(simulation, key, |value| {
+            value["spec"]["paused"] = true.into();
+            Ok(())
+        }),
+        RolloutAction::Resume => edit(simulation, key, |value| {
+            if let Some(spec) = value["spec"].as_object_mut() {
+                spec.shift_remove("paused");
+            }
+            Ok(())
+        }),
+        RolloutAction::Restart => restart(simulation, key),
+        RolloutAction::Undo => undo(simulation, key),
+    }
+}
+
+fn restart(simulation: &mut Simulation, key: &Key) -> Result<(), String> {
+    let now = moment::to_wire(simulation.now()).0.to_string();
+    edit(simulation, key, |value| {
+        if value["spec"]["paused"] == true {
+            return Err(RolloutError::PausedRestart.to_string());
+        }
+        value["spec"]["template"]["metadata"]["annotations"][RESTARTED_AT] = now.as_str().into();
+        Ok(())
+    })
+}
+
+/// What an undo writes.
+enum Target {
+    /// A template, and all annotations of a Deployment.
+    Template(Value, Option<Value>),
+    /// Nothing.
+    Nothing,
+}
+
+fn undo(simulation: &mut Simulation, key: &Key) -> Result<(), String> {
+    let tables = simulation.server().tables();
+    let target = match key.kind {
+        Kind::Deployment => deployment_target(tables, key),
+        Kind::StatefulSet => {
+            let set = tables.get::<StatefulSet>(&key.name);
+            set.map(|set| revision_target(tables, &set.meta, json!(set.spec.template)))
+        }
+        Kind::DaemonSet => {
+            let set = tables.get::<DaemonSet>(&key.name);
+            set.map(|set| revision_target(tables, &set.meta, json!(set.spec.template)))
+        }
+        _ => {
+            return Err(format!(
+                "no rollbacker has been implemented for {:?}",
+                key.kind.name()
+            ));
+        }
+    };
+    let target = target.ok_or_else(|| format!("{key} not found"))?;
+    let (template, annotations) = match target.map_err(|error| error.to_string())? {
+        Target::Nothing => return Ok(()),
+        Target::Template(template, annotations) => (template, annotations),
+    };
+    edit(simulation, key, |value| {
+        value["spec"]["template"] = template.clone();
+        if let Some(annotations) = &annotations {
+            value["metadata"]["annotations"] = annotations.clone();
+        }
+        Ok(())
+    })
+}
+
+fn owned<'a, T: Stored>(tables: &'a Tables, owner: &'a Meta) -> impl Iterator<Item = &'a Arc<T>> {
+    let all = tables.of::<T>().in_namespace(&owner.name.namespace);
+    all.filter(|object| {
+        object
+            .meta()
+            .controller()
+            .is_some_and(|o| o.uid == owner.uid)
+    })
+}
+
+fn deployment_target(tables: &Tables, key: &Key) -> Option<Result<Target, RolloutError>> {
+    let deployment = tables.get::<Deployment>(&key.name)?;
+    let sets: Vec<Arc<ReplicaSet>> = owned(tables, &deployment.meta).cloned().collect();
+    let undone = undo_deployment(deployment, &sets, 0);
+    Some(undone.map(|undo| match undo {
+        Undo::Skipped(_) => Target::Nothing,
+        Undo::To(to) => Target::Template(json!(to.template), Some(json!(to.annotations))),
+    }))
+}
+
+fn revision_target(tables: &Tables, owner: &Meta, template: Value) -> Result<Target, RolloutError> {
+    let revisions: Vec<Arc<ControllerRevision>> = owned(tables, owner).cloned().collect();
+    let template_of =
+        |revision: &ControllerRevision| revision.spec.data["spec"]["template"].clone();
+    let undone = undo_revision(&revisions, 0, |revision| {
+        let mut kept = template_of(revision);
+        if let Some(fields) = kept.as_object_mut() {
+            fields.shift_remove("$patch");
+        }
+        kept == template
+    })?;
+    Ok(match undone {
+        Undo::Skipped(_) => Target::Nothing,
+        Undo::To(revision) => {
+            let mut template = template_of(&revision);
+            if let Some(fields) = template.as_object_mut() {
+                fields.shift_remove("$patch");
+            }
+            Target::Template(template, None)
+        }
+    })
+}

@@ -1,0 +1,349 @@
+//! What a step does to the cluster.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use strew_controllers::object::{Key, Kind, Name, Node};
+use strew_controllers::{ApiError, DeleteOptions};
+use strew_sim::kubelet::Which;
+use strew_sim::{BindFault, Component, Crash, Fault, Simulation, WatchFault, WriteFault};
+
+use super::errands::Errands;
+use super::play::Refused;
+use super::{plan, rollout};
+use crate::format::{
+    self, ImageEdit, MetadataEdit, NodeTarget, ObjectTarget, PodTarget, TaintEdit, Target, Verb,
+};
+
+/// Does a verb.
+///
+/// # Errors
+/// The first refusal; what was done before it stays done.
+pub fn act(
+    verb: &Verb,
+    text: &str,
+    simulation: &mut Simulation,
+    errands: &mut Errands,
+) -> Result<(), Refused> {
+    done(verb, text, simulation, errands).map_err(|why| Refused {
+        text: text.to_owned(),
+        why,
+        is_breach: true,
+    })
+}
+
+fn done(
+    verb: &Verb,
+    text: &str,
+    sim: &mut Simulation,
+    errands: &mut Errands,
+) -> Result<(), String> {
+    match verb {
+        Verb::Apply(manifests) => each(manifests, |m| sim.apply(&m.value).map(drop)),
+        Verb::Create(manifests) => each(manifests, |m| sim.create(m.object.clone()).map(drop)),
+        Verb::Delete(targets) => each(&objects(targets, sim), |key| {
+            sim.delete(key, &DeleteOptions::default())
+        }),
+        Verb::Patch(patches) => {
+            for (target, patch) in patches {
+                for key in objects(std::slice::from_ref(target), sim) {
+                    let change =
+                        |value: &mut Value| patch.apply(value).map_err(|error| error.message);
+                    edit(sim, &key, change)?;
+                }
+            }
+            Ok(())
+        }
+        Verb::Scale(targets) => {
+            for (target, replicas) in targets {
+                edit(sim, &key_of(target), |value| {
+                    value["spec"]["replicas"] = json!(replicas);
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        }
+        Verb::SetImage(targets) => {
+            for (target, images) in targets {
+                edit(sim, &key_of(target), |value| set_images(value, images))?;
+            }
+            Ok(())
+        }
+        Verb::Rollout(action, targets) => {
+            for target in targets {
+                rollout::act(sim, *action, &key_of(target))?;
+            }
+            Ok(())
+        }
+        Verb::Cordon(targets) => cordon(sim, targets, true),
+        Verb::Uncordon(targets) => cordon(sim, targets, false),
+        Verb::Drain { nodes, timeout } => {
+            let nodes = self::nodes(nodes, sim).into_iter();
+            let nodes = nodes.map(|node| Name::new("", node)).collect();
+            errands.drain(sim, nodes, *timeout, text);
+            Ok(())
+        }
+        Verb::Ready(targets) => {
+            for (target, ready) in targets {
+                sim.set_readiness(which(target), *ready);
+            }
+            Ok(())
+        }
+        Verb::Taint(targets) => {
+            for (target, edits) in targets {
+                for node in nodes(std::slice::from_ref(target), sim) {
+                    edit(sim, &node_key(&node), |value| taint(value, edits))?;
+                }
+            }
+            Ok(())
+        }
+        Verb::Label(targets) => set_pairs(sim, targets, "labels"),
+        Verb::Annotate(targets) => set_pairs(sim, targets, "annotations"),
+        Verb::Lose(targets) => each(&nodes(targets, sim), |node| sim.lose(node)),
+        Verb::Restore(targets) => each(&nodes(targets, sim), |node| sim.restore(node)),
+        Verb::Gates(gates) => set_gates(sim, errands, gates),
+        Verb::Metric(targets) => {
+            for (target, percent) in targets {
+                sim.set_utilisation(key_of(target).name, *percent);
+            }
+            Ok(())
+        }
+        Verb::Crash(crashes) => {
+            crashes.iter().for_each(|crash| self::crash(sim, crash));
+            Ok(())
+        }
+        Verb::Fault(faults) => {
+            faults.iter().for_each(|fault| self::fault(sim, fault));
+            Ok(())
+        }
+    }
+}
+
+fn each<T>(items: &[T], mut act: impl FnMut(&T) -> Result<(), ApiError>) -> Result<(), String> {
+    items
+        .iter()
+        .try_for_each(|item| act(item).map_err(|error| error.to_string()))
+}
+
+pub(super) fn edit(
+    simulation: &mut Simulation,
+    key: &Key,
+    mut change: impl FnMut(&mut Value) -> Result<(), String>,
+) -> Result<(), String> {
+    let edited = simulation.edit(key, &mut change);
+    edited.map(drop).map_err(|error| error.to_string())
+}
+
+// === targets ===
+
+fn key_of(target: &ObjectTarget) -> Key {
+    let namespace = target.namespace.as_deref().unwrap_or_default();
+    Key {
+        kind: Kind::of(target.type_name.kind),
+        name: Name::new(namespace, target.name.as_str()),
+    }
+}
+
+fn node_key(name: &str) -> Key {
+    Key {
+        kind: Kind::Node,
+        name: Name::new("", name),
+    }
+}
+
+fn labelled_nodes(simulation: &Simulation, key: &str, value: &str) -> Vec<Arc<str>> {
+    let nodes = simulation.server().tables().of::<Node>().iter();
+    let has = nodes.filter(|node| node.meta.label(key) == Some(value));
+    has.map(|node| Arc::clone(&node.meta.name.name)).collect()
+}
+
+fn objects(targets: &[Target], simulation: &Simulation) -> Vec<Key> {
+    let keys = targets.iter().flat_map(|target| match target {
+        Target::Object(target) => vec![key_of(target)],
+        Target::NodeLabel(key, value) => {
+            let nodes = labelled_nodes(simulation, key, value);
+            nodes.iter().map(|node| node_key(node)).collect()
+        }
+    });
+    keys.collect()
+}
+
+fn nodes(targets: &[NodeTarget], simulation: &Simulation) -> Vec<Arc<str>> {
+    let names = targets.iter().flat_map(|target| match target {
+        NodeTarget::Name(name) => vec![Arc::from(name.as_str())],
+        NodeTarget::Label(key, value) => labelled_nodes(simulation, key, value),
+    });
+    names.collect()
+}
+
+fn which(target: &PodTarget) -> Which {
+    match target {
+        PodTarget::Pod(target) => Which::Named(key_of(target).name),
+        PodTarget::Labels(pairs) => Which::Labelled(pairs.iter().cloned().collect()),
+    }
+}
+
+// === edits ===
+
+fn set_images(value: &mut Value, images: &[ImageEdit]) -> Result<(), String> {
+    let template = match value["kind"].as_str() {
+        Some("CronJob") => "/spec/jobTemplate/spec/template/spec",
+        Some("Pod") => "/spec",
+        _ => "/spec/template/spec",
+    };
+    for edit in images {
+        let mut n_found = 0;
+        for list in ["containers", "initContainers"] {
+            let containers = value.pointer_mut(&format!("{template}/{list}"));
+            for container in containers
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten()
+            {
+                let is_meant = match &edit.container {
+                    Some(name) => container["name"] == **name,
+                    None => list == "containers",
+                };
+                if is_meant {
+                    container["image"] = edit.image.as_str().into();
+                    n_found += 1;
+                }
+            }
+        }
+        if n_found == 0 {
+            let name = edit.container.as_deref().unwrap_or("*");
+            return Err(format!("unable to find container named {name:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn cordon(
+    simulation: &mut Simulation,
+    targets: &[NodeTarget],
+    unschedulable: bool,
+) -> Result<(), String> {
+    each(&nodes(targets, simulation), |node| {
+        simulation.cordon(node, unschedulable)
+    })
+}
+
+fn taint(value: &mut Value, edits: &[TaintEdit]) -> Result<(), String> {
+    let Some(spec) = value["spec"].as_object_mut() else {
+        return Err("the node has no spec".to_owned());
+    };
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    let Some(taints) = taints.as_array_mut() else {
+        return Err("the node's taints are no list".to_owned());
+    };
+    for edit in edits {
+        match edit {
+            TaintEdit::Add { key, value, effect } => {
+                let effect = effect.name();
+                taints.retain(|taint| taint["key"] != **key || taint["effect"] != effect);
+                taints.push(json!({"key": key, "value": value, "effect": effect}));
+            }
+            TaintEdit::Remove { key, effect } => {
+                let n_before = taints.len();
+                taints.retain(|taint| {
+                    taint["key"] != **key
+                        || effect.is_some_and(|effect| taint["effect"] != effect.name())
+                });
+                if taints.len() == n_before {
+                    return Err(format!("taint {key:?} not found"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn set_pairs(
+    simulation: &mut Simulation,
+    targets: &[(Target, Vec<MetadataEdit>)],
+    field: &str,
+) -> Result<(), String> {
+    for (target, edits) in targets {
+        for key in objects(std::slice::from_ref(target), simulation) {
+            edit(simulation, &key, |value| {
+                for edit in edits {
+                    match edit {
+                        MetadataEdit::Set(key, text) => {
+                            value["metadata"][field][key] = text.as_str().into();
+                        }
+                        MetadataEdit::Remove(key) => {
+                            if let Some(pairs) = value["metadata"][field].as_object_mut() {
+                                pairs.shift_remove(key);
+                            }
+                        }
+                    }
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
+
+// === the cluster ===
+
+fn set_gates(
+    simulation: &mut Simulation,
+    errands: &mut Errands,
+    gates: &[(String, bool)],
+) -> Result<(), String> {
+    for (name, value) in gates {
+        errands
+            .gates
+            .set(name, *value)
+            .map_err(|error| error.to_string())?;
+    }
+    let blueprint = (errands.configure)(&errands.gates);
+    let blueprint =
+        blueprint.ok_or("the scheduler's configuration does not go with these gates")?;
+    let options = plan::options(&errands.gates);
+    simulation.restart_with(options, blueprint, Arc::new(strew_sim::controllers));
+    Ok(())
+}
+
+fn crash(simulation: &mut Simulation, crash: &format::Crash) {
+    let component = match crash.component {
+        format::Component::Scheduler => Component::Scheduler,
+        format::Component::Controllers => Component::Controllers,
+        // strew's own webhook and controller come with WorkloadSpread and Placement: nothing of theirs can die yet.
+        format::Component::Webhook | format::Component::Controller => return,
+    };
+    simulation.crash(Crash {
+        component,
+        after_writes: 0,
+        down: crash.lasts,
+    });
+}
+
+fn fault(simulation: &mut Simulation, fault: &format::Fault) {
+    match *fault {
+        format::Fault::Watch {
+            delay,
+            repeat,
+            cut,
+            lasts,
+        } => {
+            let fault = WatchFault {
+                delay,
+                repeat_ppm: repeat.millionths(),
+                cut_ppm: cut.millionths(),
+            };
+            simulation.fault(Fault::Watch(fault), lasts);
+        }
+        format::Fault::Conflict { rate, lasts } => {
+            let conflict_ppm = rate.millionths();
+            simulation.fault(Fault::Write(WriteFault { conflict_ppm }), lasts);
+        }
+        format::Fault::Bind { slow, fail, lasts } => {
+            let fail_ppm = fail.millionths();
+            simulation.fault(Fault::Bind(BindFault { slow, fail_ppm }), lasts);
+        }
+        format::Fault::Clock { jump } => simulation.jump_clock(jump),
+        format::Fault::SecondScheduler { lasts } => simulation.fault(Fault::SecondScheduler, lasts),
+    }
+}
