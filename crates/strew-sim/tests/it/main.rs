@@ -5,4 +5,5 @@
 )]
 
 mod life;
+mod life_of_deployments;
 mod life_of_pods;
