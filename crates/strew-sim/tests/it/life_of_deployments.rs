@@ -1,6 +1,8 @@
 //! Deployments and their ReplicaSets, from the manifest to the last pod.
 
-use strew_controllers::object::{Deployment, Name, ReplicaSet};
+use strew_controllers::object::{Deployment, Key, Kind, Name, ReplicaSet};
+use strew_model::time::Span;
+use strew_sim::{Component, Crash};
 
 use crate::life::{Life, nodes};
 
@@ -86,4 +88,34 @@ fn what_has_no_room_is_called_stuck_after_ten_minutes() {
         state(&life),
         (vec![15, 12, 12, 3], "ProgressDeadlineExceeded".to_owned())
     );
+}
+
+#[test]
+fn a_rollout_ends_the_same_wherever_the_controllers_die() {
+    for after_writes in (1..40).step_by(3) {
+        let mut life = Life::of(&(nodes(6, 3) + &deployment(9)), 3);
+        life.until(60);
+        let key = Key {
+            kind: Kind::Deployment,
+            name: Name::new("default", "web"),
+        };
+        let image = "/spec/template/spec/containers/0/image";
+        let edited = life.sim.edit(&key, &mut |web| {
+            *web.pointer_mut(image).ok_or("no image")? = "nginx:2".into();
+            Ok(())
+        });
+        edited.unwrap();
+        life.sim.crash(Crash {
+            component: Component::Controllers,
+            after_writes,
+            down: Span::from_secs(5),
+        });
+        life.until(400);
+        let expected = (vec![9, 9, 9, 0], "NewReplicaSetAvailable".to_owned());
+        assert_eq!(state(&life), expected, "after {after_writes} writes");
+        let sets = life.sim.server().tables().of::<ReplicaSet>().iter();
+        let mut sizes: Vec<i32> = sets.filter_map(|set| set.spec.replicas).collect();
+        sizes.sort_unstable();
+        assert_eq!(sizes, [0, 9]);
+    }
 }
