@@ -101,17 +101,14 @@ pub fn first_to_go<'a>(
     now: Instant,
     dice: &mut Prng,
 ) -> Vec<&'a Arc<Pod>> {
-    let keyed = candidates.into_iter().map(|c| (c.foremost(now), c));
-    let mut open: Vec<(Foremost, Candidate<'a>)> = keyed.collect();
-    let mut chosen: Vec<&'a Arc<Pod>> = Vec::with_capacity(n.min(open.len()));
-    let mut border = None;
-    if n < open.len() {
+    let keys: Vec<Foremost> = candidates.iter().map(|c| c.foremost(now)).collect();
+    let mut chosen: Vec<&'a Arc<Pod>> = Vec::with_capacity(n.min(keys.len()));
+    let border = (n < keys.len()).then(|| {
         // A true order, so the standard library's selection may be used for it.
-        let (_, (at_border, _), _) = open.select_nth_unstable_by_key(n, |(key, _)| *key);
-        border = Some(*at_border);
-    }
+        *keys.clone().select_nth_unstable(n).1
+    });
     let mut tied = Vec::new();
-    for (key, candidate) in open {
+    for (key, candidate) in keys.into_iter().zip(candidates) {
         match border.map_or(Ordering::Less, |border| key.cmp(&border)) {
             Ordering::Less => chosen.push(candidate.pod),
             Ordering::Equal => tied.push(candidate),
@@ -119,8 +116,6 @@ pub fn first_to_go<'a>(
         }
     }
     let n_left = n.saturating_sub(chosen.len());
-    // Selection does not keep the order of equal ones; names do not depend on how it is done.
-    tied.sort_unstable_by(|a, b| a.pod.meta.name.cmp(&b.pod.meta.name));
     settle_ties(tied, n_left, now, dice, &mut chosen);
     chosen
 }

@@ -5,5 +5,6 @@
 )]
 
 mod life;
+mod life_of_deployments;
 mod life_of_pods;
 mod life_of_sets;
