@@ -126,6 +126,8 @@ fn count_pods(workload: &mut Workload, snapshot: &Snapshot, pods: &[&Value]) {
     for pod in pods {
         if is_terminating(pod) {
             workload.terminating += 1;
+        } else if pod["status"]["phase"] == "Succeeded" {
+            workload.succeeded += 1;
         } else if lives(pod) {
             living.push(*pod);
             if node_of(pod).is_none() {
@@ -190,4 +192,109 @@ fn is_ready(object: &Value) -> bool {
 fn lives(pod: &Value) -> bool {
     let phase = &pod["status"]["phase"];
     !is_terminating(pod) && phase != "Succeeded" && phase != "Failed"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn node(name: &str, zone: &str) -> Value {
+        json!({
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone},
+            },
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        })
+    }
+
+    fn owned_by(owner: &str) -> Value {
+        json!([{"controller": true, "uid": owner}])
+    }
+
+    fn set(name: &str, made: &str, replicas: u64) -> Value {
+        json!({
+            "kind": "ReplicaSet",
+            "metadata": {
+                "name": name, "uid": name, "creationTimestamp": made, "namespace": "default",
+                "ownerReferences": owned_by("web"),
+            },
+            "spec": {"replicas": replicas},
+        })
+    }
+
+    fn pod(name: &str, owner: &str, node: Option<&str>) -> Value {
+        let ready = if node.is_some() { "True" } else { "False" };
+        json!({
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default", "ownerReferences": owned_by(owner)},
+            "spec": {"nodeName": node},
+            "status": {"conditions": [
+                {"type": "Ready", "status": ready},
+                {"type": "PodScheduled", "status": ready, "message": "0/2 nodes are available"},
+            ]},
+        })
+    }
+
+    #[test]
+    fn pods_are_counted_for_who_owns_them_in_the_end() {
+        let deployment = json!({
+            "kind": "Deployment",
+            "metadata": {"name": "web", "uid": "web", "namespace": "default"},
+            "spec": {"replicas": 3}, "status": {"readyReplicas": 2},
+        });
+        let mut going = pod("p4", "old", Some("b-0"));
+        going["metadata"]["deletionTimestamp"] = json!("t");
+        let snapshot = Snapshot::of(vec![
+            node("a-0", "a"),
+            node("b-0", "b"),
+            deployment,
+            set("new", "2", 2),
+            set("old", "1", 1),
+            pod("p1", "old", Some("a-0")),
+            pod("p2", "new", Some("b-0")),
+            pod("p3", "new", None),
+            going,
+        ]);
+        let outcome = outcome(&snapshot, Vec::new());
+        let web = &outcome.workloads["deployment/web"];
+        assert_eq!(outcome.workloads.len(), 1, "{outcome:?}");
+        assert_eq!(
+            (web.replicas, web.ready, web.pending, web.terminating),
+            (3, 2, 1, 1)
+        );
+        assert_eq!(
+            web.messages.iter().collect::<Vec<_>>(),
+            ["0/2 nodes are available"]
+        );
+        let zones = |counts: &Counts| -> Vec<u64> {
+            counts["topology.kubernetes.io/zone"]
+                .values()
+                .copied()
+                .collect()
+        };
+        assert_eq!(zones(&web.bound), [1, 1]);
+        let revisions: Vec<_> = web.revisions.iter().collect();
+        let sizes: Vec<_> = revisions.iter().map(|r| r.replicas).collect();
+        assert_eq!(sizes, [Some(1), Some(2)], "the oldest first");
+        assert_eq!(
+            (zones(&revisions[0].bound), zones(&revisions[1].bound)),
+            (vec![1, 0], vec![0, 1])
+        );
+    }
+
+    #[test]
+    fn a_pod_on_its_own_is_a_workload() {
+        let mut alone = pod("p", "", None);
+        alone["metadata"]["ownerReferences"] = json!(null);
+        alone["metadata"]["namespace"] = json!("shop");
+        let outcome = outcome(&Snapshot::of(vec![alone]), Vec::new());
+        let workload = &outcome.workloads["pod/p.shop"];
+        assert_eq!(
+            (workload.replicas, workload.ready, workload.pending),
+            (1, 0, 1)
+        );
+    }
 }

@@ -36,6 +36,9 @@ pub(crate) struct Workload {
     /// What the scheduler says of those.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) messages: BTreeSet<String>,
+    /// Pods that are done.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) succeeded: u64,
     /// Pods that are told to go and cannot.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) terminating: u64,
@@ -91,6 +94,7 @@ impl Outcome {
             tell(format!("{name} pending"), workload.pending.to_string());
             let messages: Vec<&str> = workload.messages.iter().map(String::as_str).collect();
             tell(format!("{name} messages"), messages.join(" | "));
+            tell(format!("{name} succeeded"), workload.succeeded.to_string());
             tell(
                 format!("{name} terminating"),
                 workload.terminating.to_string(),

@@ -54,7 +54,10 @@ fn play_in(lab: &mut Lab, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {
         let mut refused = Vec::new();
         for (verb, argument) in &step.verbs {
             if let Err(error) = verb::perform(lab.kubectl(), verb, argument) {
-                eprintln!("  {}: {verb}: {error:#}", step.text);
+                // kubectl's drain repeats itself at length.
+                let why = error.to_string();
+                let why = why.lines().next().unwrap_or_default();
+                eprintln!("  {}: {verb} was refused: {why}", step.text);
                 refused.push(verb.clone());
             }
         }

@@ -78,7 +78,13 @@ impl Snapshot {
         if is_terminating(pod) {
             return Some(format!("{name} is terminating"));
         }
-        (pod["status"]["phase"] == "Pending").then(|| format!("{name} is starting"))
+        let owners = pod["metadata"]["ownerReferences"].as_array();
+        let is_work = owners.is_some_and(|owners| owners.iter().any(|o| o["kind"] == "Job"));
+        match pod["status"]["phase"].as_str() {
+            Some("Pending") => Some(format!("{name} is starting")),
+            Some("Running") if is_work => Some(format!("{name} is at work")),
+            _ => None,
+        }
     }
 }
 
@@ -137,4 +143,132 @@ pub(crate) fn condition<'a>(object: &'a Value, of: &str) -> Option<&'a Value> {
 
 fn has_kubelet(node: &Value) -> bool {
     !node["metadata"]["labels"][KUBELET_LABEL].is_null()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn node(ready: bool, kubelet: bool, spec: Value) -> Value {
+        let labels = if kubelet {
+            json!({KUBELET_LABEL: "runs"})
+        } else {
+            json!({})
+        };
+        let status = if ready { "True" } else { "Unknown" };
+        json!({
+            "kind": "Node", "metadata": {"name": "n", "labels": labels}, "spec": spec,
+            "status": {"conditions": [{"type": "Ready", "status": status}]},
+        })
+    }
+
+    fn pod(fields: Value) -> Value {
+        let mut pod = json!({"kind": "Pod", "metadata": {"name": "p"}, "spec": {}, "status": {}});
+        for (path, value) in fields.as_object().unwrap() {
+            pod[path.as_str()] = value.clone();
+        }
+        pod
+    }
+
+    #[test]
+    fn a_cluster_is_restless_while_somebody_can_act() {
+        let calm = || node(true, true, json!({}));
+        let unreachable = json!({"taints": [{"key": "node.kubernetes.io/unreachable"}]});
+        let lost = node(false, false, unreachable.clone());
+        let bound = json!({"nodeName": "n"});
+        let going = json!({"name": "p", "deletionTimestamp": "t"});
+        let work = json!({"name": "p", "ownerReferences": [{"kind": "Job"}]});
+        let looked_at = json!({"conditions": [{"type": "PodScheduled", "status": "False"}]});
+        for (what, objects, expected) in [
+            ("a node", vec![calm()], None),
+            (
+                "a new node",
+                vec![node(false, true, json!({}))],
+                Some("n is not ready yet"),
+            ),
+            (
+                "a returning node",
+                vec![node(true, true, unreachable)],
+                Some("n is not ready yet"),
+            ),
+            (
+                "a node just lost",
+                vec![node(true, false, json!({}))],
+                Some("n is not lost yet"),
+            ),
+            ("a lost node", vec![lost.clone()], None),
+            (
+                "a node just cordoned",
+                vec![node(true, true, json!({"unschedulable": true}))],
+                Some("n is being cordoned or uncordoned"),
+            ),
+            (
+                "a new pod",
+                vec![pod(json!({}))],
+                Some("p was not scheduled yet"),
+            ),
+            (
+                "a pending pod",
+                vec![pod(json!({"status": looked_at}))],
+                None,
+            ),
+            (
+                "a starting pod",
+                vec![
+                    calm(),
+                    pod(json!({"spec": bound, "status": {"phase": "Pending"}})),
+                ],
+                Some("p is starting"),
+            ),
+            (
+                "a running pod",
+                vec![
+                    calm(),
+                    pod(json!({"spec": bound, "status": {"phase": "Running"}})),
+                ],
+                None,
+            ),
+            (
+                "a job's pod",
+                vec![
+                    calm(),
+                    pod(json!({"metadata": work, "spec": bound, "status": {"phase": "Running"}})),
+                ],
+                Some("p is at work"),
+            ),
+            (
+                "a stopping pod",
+                vec![calm(), pod(json!({"spec": bound, "metadata": going}))],
+                Some("p is terminating"),
+            ),
+            (
+                "a stopping pod on a lost node",
+                vec![lost, pod(json!({"spec": bound, "metadata": going}))],
+                None,
+            ),
+            (
+                "a deployment just changed",
+                vec![json!({
+                    "kind": "Deployment", "metadata": {"name": "d", "generation": 2},
+                    "status": {"observedGeneration": 1},
+                })],
+                Some("d was not looked at by its controller"),
+            ),
+        ] {
+            let snapshot = Snapshot::of(objects);
+            assert_eq!(snapshot.unrest().as_deref(), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn heartbeats_are_no_change() {
+        let print = |node: &Value| Snapshot::of(vec![node.clone()]).fingerprint();
+        let mut node = node(true, true, json!({}));
+        let before = print(&node);
+        node["metadata"]["resourceVersion"] = json!("7");
+        assert_eq!(print(&node), before);
+        node["spec"] = json!({"unschedulable": true});
+        assert_ne!(print(&node), before);
+    }
 }
