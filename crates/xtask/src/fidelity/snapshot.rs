@@ -71,9 +71,11 @@ impl Snapshot {
             return (!looked_at && !is_gated).then(|| format!("{name} was not scheduled yet"));
         };
         let mut nodes = self.all("Node").iter();
-        let has_kubelet = nodes.any(|n| self::name(n) == node && has_kubelet(n));
-        if !has_kubelet {
-            return None;
+        match nodes.find(|n| self::name(n) == node) {
+            // The collector of such pods gives a node a minute to come back.
+            None => return Some(format!("{name} is on a node that is gone")),
+            Some(node) if !has_kubelet(node) => return None,
+            Some(_) => {}
         }
         if is_terminating(pod) {
             return Some(format!("{name} is terminating"));
@@ -212,6 +214,11 @@ mod tests {
                 "a pending pod",
                 vec![pod(json!({"status": looked_at}))],
                 None,
+            ),
+            (
+                "a pod without its node",
+                vec![pod(json!({"spec": bound}))],
+                Some("p is on a node that is gone"),
             ),
             (
                 "a starting pod",
