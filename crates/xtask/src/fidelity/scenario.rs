@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use serde_json::{Map, Value, json};
 use xtask::lab::{KUBELET_LABEL, Timing};
+
+use super::verb;
 
 /// What a file holds, in the order in which it is played.
 #[derive(Debug)]
@@ -163,13 +165,18 @@ fn timing(value: &Value) -> anyhow::Result<Timing> {
 
 fn step(value: &Value) -> anyhow::Result<Step> {
     let text = value["at"].as_str().context("a step needs `at`")?;
-    let verbs = entries(value)?
-        .iter()
-        .filter(|(key, _)| !NOT_VERBS.contains(&key.as_str()));
+    let mut verbs = entries(value)?.clone();
+    verbs.retain(|key, _| !NOT_VERBS.contains(&key.as_str()));
+    for verb in verbs.keys() {
+        ensure!(
+            verb::is_known(verb),
+            "{text}: {verb} cannot be done on a real control plane"
+        );
+    }
     Ok(Step {
         text: text.to_owned(),
         at: duration(text)?,
-        verbs: verbs.map(|(k, v)| (k.clone(), v.clone())).collect(),
+        verbs: verbs.into_iter().collect(),
     })
 }
 
@@ -267,8 +274,17 @@ spec:
 
     #[test]
     fn what_cannot_be_played_is_refused() {
-        let autoscaler = "kind: Scenario\nspec: {autoscaler: {scanEvery: 10s}}";
-        let error = parse("x", autoscaler.to_owned()).unwrap_err();
-        assert!(error.to_string().contains("spec.autoscaler"), "{error}");
+        for (spec, expected) in [
+            ("autoscaler: {scanEvery: 10s}", "spec.autoscaler cannot be"),
+            (
+                "timeline: [{at: 1s, metric: {hpa/web: 80}}]",
+                "1s: metric cannot be",
+            ),
+            ("timeline: [{cordon: n}]", "a step needs `at`"),
+        ] {
+            let text = format!("kind: Scenario\nspec: {{{spec}}}");
+            let error = parse("x", text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
     }
 }

@@ -6,6 +6,33 @@ use xtask::lab::{KUBELET_LABEL, Kubectl};
 
 use super::scenario::{entries, list, node};
 
+/// Whether [`perform`] can do it: what only a simulation can do (gates, metrics, faults) is none of them.
+pub(crate) fn is_known(verb: &str) -> bool {
+    VERBS.contains(&verb)
+}
+
+const VERBS: [&str; 19] = [
+    "apply",
+    "create",
+    "delete",
+    "patch",
+    "scale",
+    "set-image",
+    "rollout-restart",
+    "rollout-undo",
+    "rollout-pause",
+    "rollout-resume",
+    "cordon",
+    "uncordon",
+    "drain",
+    "ready",
+    "taint",
+    "label",
+    "annotate",
+    "lose",
+    "restore",
+];
+
 /// Does what a step says.
 ///
 /// # Errors
@@ -77,7 +104,7 @@ pub(crate) fn perform(kubectl: &Kubectl, verb: &str, argument: &Value) -> anyhow
                 ["label", "node", node, &format!("{KUBELET_LABEL}=runs")],
             )
         }),
-        other => bail!("{other} cannot be done on a real control plane"),
+        other => bail!("{other} is not known"),
     }
 }
 

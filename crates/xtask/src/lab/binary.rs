@@ -118,6 +118,22 @@ impl std::fmt::Display for Fnv {
 }
 
 #[test]
+fn the_module_is_of_the_release_that_the_binary_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../e2e/controlplane/go.mod");
+    let module = fs::read_to_string(path).unwrap();
+    let staging = VERSION.replacen("v1.", "v0.", 1);
+    for line in [
+        format!("\tk8s.io/kubernetes {VERSION}\n"),
+        format!("\tk8s.io/kubectl {staging}\n"),
+    ] {
+        assert!(module.contains(&line), "go.mod lacks {line:?}");
+    }
+    let replaced = module.lines().filter(|line| line.contains(" => "));
+    let other: Vec<&str> = replaced.filter(|line| !line.ends_with(&staging)).collect();
+    assert_eq!(other, [""; 0]);
+}
+
+#[test]
 fn the_binary_says_which_release_it_is() {
     let flags = linker_flags();
     for part in ["gitVersion=v1.36.3", "gitMajor=1", "gitMinor=36"] {
