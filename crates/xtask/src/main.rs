@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod conform;
+mod fidelity;
 mod fuzz;
 
 use clap::{Parser, Subcommand};
@@ -39,6 +40,8 @@ enum Command {
     },
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
+    /// Play scenario files on a real control plane and compare with what was recorded (needs Go)
+    Fidelity(fidelity::Fidelity),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -47,5 +50,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Conform { files, show } => conform::run(files, show),
         Command::Bench { names } => bench::run(&names),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Fidelity(options) => fidelity::run(&options),
     }
 }

@@ -28,6 +28,24 @@ pub(super) fn waiting(seen: &Tables) -> Vec<Arc<Pod>> {
     seen.of::<Pod>().iter().filter(waits).cloned().collect()
 }
 
+/// A node that has never been ready is on its way: its taints will go. Source: `--max-node-provision-time`.
+fn is_starting(node: &Node) -> bool {
+    let mut conditions = node.status.conditions.iter().flatten();
+    !conditions.any(|condition| condition.type_ == "Ready")
+        || node.spec.taints.iter().flatten().any(is_of_start)
+            && node
+                .status
+                .conditions
+                .iter()
+                .flatten()
+                .any(|c| c.type_ == "Ready" && c.status == "True")
+}
+
+/// The taint of a node that the node lifecycle has not looked at yet.
+fn is_of_start(taint: &k8s_openapi::api::core::v1::Taint) -> bool {
+    taint.key == "node.kubernetes.io/not-ready"
+}
+
 /// A copy of the cluster to try things out on.
 pub(super) struct View {
     pub(super) cluster: Cluster,
@@ -42,7 +60,14 @@ impl View {
         let mut known = Facts::default();
         let mut pods = FxHashMap::default();
         for node in seen.of::<Node>().iter() {
-            if let Some(wire) = Object::Node(Arc::clone(node)).to_kube() {
+            let mut node = (**node).clone();
+            if is_starting(&node) {
+                let taints = &mut Arc::make_mut(&mut node.spec).taints;
+                taints
+                    .iter_mut()
+                    .for_each(|taints| taints.retain(|taint| !is_of_start(taint)));
+            }
+            if let Some(wire) = Object::from(node).to_kube() {
                 // What no decision could be made from, no pod goes to.
                 let _ = facts::apply(&wire, &mut cluster);
             }

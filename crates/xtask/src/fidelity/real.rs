@@ -1,0 +1,109 @@
+//! A scenario on a real control plane.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use xtask::lab::{Kubectl, Lab, Options, now, until};
+
+use super::observe;
+use super::outcome::Outcome;
+use super::scenario::Scenario;
+use super::snapshot::Snapshot;
+use super::verb;
+
+/// How long nothing must have changed: longer than any controller pauses by itself.
+const CALM: Duration = Duration::from_millis(2500);
+
+/// The same while pods wait for a node: kube-scheduler's longest back-off is ten seconds.
+const CALM_WHILE_PENDING: Duration = Duration::from_secs(11);
+
+/// Until when a step must have come to rest.
+const SETTLED_WITHIN: Duration = Duration::from_secs(240);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(400);
+
+/// Plays it on a control plane of its own: the outcome of second 0 and of every step.
+///
+/// Real time is real here, so a step's moment is the earliest one: it begins when `at` has passed and the step before
+/// has come to rest, and its outcome is taken when nothing changes any more.
+pub(crate) fn play(top: &Path, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {
+    let options = Options {
+        timing: scenario.timing.clone(),
+        scheduler: scenario.scheduler.clone(),
+        feature_gates: scenario.feature_gates.clone(),
+    };
+    let mut lab = Lab::start(top, &options)?;
+    let result = play_in(&mut lab, scenario);
+    // What a component said before it ended is the cause of all that failed after.
+    lab.expect_running()?;
+    result
+}
+
+fn play_in(lab: &mut Lab, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
+    make_nodes(lab.kubectl(), &scenario.nodes)?;
+    if !scenario.objects.is_empty() {
+        verb::apply(lab.kubectl(), "apply", &scenario.objects)?;
+    }
+    let begin = now();
+    outcomes.push(observe::outcome(&settled(lab.kubectl())?, Vec::new()));
+    for step in &scenario.steps {
+        wait_for_moment(begin, step.at)?;
+        let mut refused = Vec::new();
+        for (verb, argument) in &step.verbs {
+            if let Err(error) = verb::perform(lab.kubectl(), verb, argument) {
+                // kubectl's drain repeats itself at length.
+                let why = error.to_string();
+                let why = why.lines().next().unwrap_or_default();
+                eprintln!("  {}: {verb} was refused: {why}", step.text);
+                refused.push(verb.clone());
+            }
+        }
+        lab.expect_running()?;
+        outcomes.push(observe::outcome(&settled(lab.kubectl())?, refused));
+    }
+    Ok(outcomes)
+}
+
+/// All nodes are there and Ready before the first pod: as if they had always been.
+pub(crate) fn make_nodes(kubectl: &Kubectl, nodes: &[Value]) -> anyhow::Result<()> {
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    verb::apply(kubectl, "apply", nodes)?;
+    until("nodes are not ready", SETTLED_WITHIN, PAUSE, || {
+        Ok(Snapshot::take(kubectl)?.unrest().is_none().then_some(()))
+    })
+}
+
+fn wait_for_moment(begin: Instant, at: Duration) -> anyhow::Result<()> {
+    let passed = || Ok((begin.elapsed() >= at).then_some(()));
+    until("the moment", at + SETTLED_WITHIN, PAUSE, passed)
+}
+
+/// The cluster when nobody can act any more and nothing has changed for a while.
+pub(crate) fn settled(kubectl: &Kubectl) -> anyhow::Result<Snapshot> {
+    let mut last_change = now();
+    let mut last = String::new();
+    let mut unrest = None;
+    let settled = until("the cluster does not settle", SETTLED_WITHIN, PAUSE, || {
+        let snapshot = Snapshot::take(kubectl)?;
+        let fingerprint = snapshot.fingerprint();
+        unrest = snapshot.unrest();
+        if fingerprint != last || unrest.is_some() {
+            last_change = now();
+            last = fingerprint;
+        }
+        let calm = match snapshot.has_pending() {
+            true => CALM_WHILE_PENDING,
+            false => CALM,
+        };
+        Ok((last_change.elapsed() >= calm).then_some(snapshot))
+    });
+    settled.map_err(|error| match unrest {
+        Some(why) => error.context(why),
+        None => error,
+    })
+}

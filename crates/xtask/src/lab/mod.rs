@@ -1,0 +1,298 @@
+//! A real control plane on this machine, without containers: etcd, kube-apiserver, kube-controller-manager,
+//! kube-scheduler, and kwok in the place of all kubelets.
+//!
+//! [`Lab::start`] does everything, [`Lab::kubectl`] talks to it, and it ends with its value.
+//! No containers run and there is no Service network: Running is what kwok says.
+
+mod binary;
+mod component;
+mod kubectl;
+mod stages;
+mod wait;
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+pub use binary::{Fnv, binary};
+pub use component::Component;
+pub use kubectl::Kubectl;
+pub use stages::{Timing, with_timing};
+pub use wait::{now, until};
+
+/// A node with this label has a kubelet; without it its heartbeats stop, and nothing happens to its pods.
+pub const KUBELET_LABEL: &str = "sim.strew.dev/kubelet";
+
+/// Until when the API server must serve: a cold start on a busy machine.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// Between two questions.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What a lab is started with.
+pub struct Options {
+    /// How long pods take to start, stop and run; kwok's stages keep their own delays for what is not named.
+    pub timing: Timing,
+    /// A `KubeSchedulerConfiguration`, if not kube-scheduler's default; connection and election are filled in.
+    pub scheduler: Option<Value>,
+    /// Feature gates by name, for all components that know them.
+    pub feature_gates: Vec<(String, bool)>,
+}
+
+/// A running control plane. All of its processes end when it is dropped.
+pub struct Lab {
+    kubectl: Kubectl,
+    /// In the order in which they were started.
+    components: Vec<Component>,
+    folder: PathBuf,
+}
+
+/// The ports of a run, on the loopback device.
+struct Ports {
+    etcd: u16,
+    etcd_peer: u16,
+    apiserver: u16,
+    kwok: u16,
+}
+
+impl Lab {
+    /// Builds what is missing, starts all components, and returns when pods can be made.
+    ///
+    /// `top` is the project's folder; the run's own folder is made under its `target/`.
+    ///
+    /// # Errors
+    /// If Go is missing, the build fails, a component ends (with the end of its output), or nothing is ready in time.
+    pub fn start(top: &Path, options: &Options) -> anyhow::Result<Self> {
+        let binary = binary(top)?;
+        let folder = new_folder(top)?;
+        let ports = free_ports()?;
+        let server = format!("https://127.0.0.1:{}", ports.apiserver);
+        let keys = Command::new(&binary)
+            .arg("keys")
+            .arg(&folder)
+            .arg(&server)
+            .status()?;
+        anyhow::ensure!(keys.success(), "keys could not be made");
+        let stages = fs::read_to_string(top.join("e2e/stages.yaml"))?;
+        let stages = with_timing(&stages, &options.timing);
+        fs::write(folder.join("stages.yaml"), stages)?;
+        let mut lab = Self {
+            kubectl: Kubectl {
+                binary,
+                folder: folder.clone(),
+            },
+            components: Vec::new(),
+            folder,
+        };
+        lab.start_server(&ports, options)?;
+        lab.start_controllers(&ports, options)?;
+        lab.wait_for_accounts()?;
+        Ok(lab)
+    }
+
+    /// kubectl with all rights here.
+    #[must_use]
+    pub fn kubectl(&self) -> &Kubectl {
+        &self.kubectl
+    }
+
+    /// The folder of this run: kubeconfig, keys, and a log for each component. It stays when the lab has ended.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// An error if a component has ended.
+    ///
+    /// # Errors
+    /// With the component's name and the end of its output.
+    pub fn expect_running(&mut self) -> anyhow::Result<()> {
+        self.components
+            .iter_mut()
+            .try_for_each(Component::expect_running)
+    }
+
+    fn start_server(&mut self, ports: &Ports, options: &Options) -> anyhow::Result<()> {
+        let local = |port: u16| format!("http://127.0.0.1:{port}");
+        let (etcd, peer) = (local(ports.etcd), local(ports.etcd_peer));
+        let mut command = self.program("etcd");
+        command
+            .arg("--data-dir=etcd")
+            .arg(format!("--listen-client-urls={etcd}"))
+            .arg(format!("--advertise-client-urls={etcd}"))
+            .arg(format!("--listen-peer-urls={peer}"))
+            .arg(format!("--initial-advertise-peer-urls={peer}"))
+            .arg(format!("--initial-cluster=default={peer}"))
+            .arg("--unsafe-no-fsync");
+        self.add("etcd", command)?;
+
+        let mut command = self.program("apiserver");
+        command
+            .arg(format!("--etcd-servers={etcd}"))
+            .arg(format!("--secure-port={}", ports.apiserver))
+            .args([
+                "--bind-address=127.0.0.1",
+                "--cert-dir=certs",
+                "--service-account-key-file=sa.key",
+                "--service-account-signing-key-file=sa.key",
+                "--service-account-issuer=https://localhost",
+                "--token-auth-file=tokens.csv",
+                "--authorization-mode=RBAC",
+                "--service-cluster-ip-range=10.0.0.0/16",
+                "--max-requests-inflight=4000",
+                "--max-mutating-requests-inflight=2000",
+            ])
+            .args(gates(&options.feature_gates));
+        self.add("apiserver", command)?;
+        let deadline = READY_WITHIN;
+        until("the API server is not ready", deadline, PAUSE, || {
+            self.expect_running()?;
+            Ok(self.kubectl.run(&["get", "--raw", "/readyz"]).ok())
+        })?;
+        Ok(())
+    }
+
+    /// What acts through the API server. The limits of requests are far above the defaults, with which a
+    /// controller manager needs minutes for a rollout of 2,000 pods.
+    fn start_controllers(&mut self, ports: &Ports, options: &Options) -> anyhow::Result<()> {
+        let gates = gates(&options.feature_gates);
+        let mut command = self.program("controller-manager");
+        command
+            .args([
+                "--kubeconfig=kubeconfig",
+                "--service-account-private-key-file=sa.key",
+                "--use-service-account-credentials=false",
+                "--leader-elect=false",
+                "--secure-port=0",
+                "--controllers=*,-nodeipam,-route,-service-lb-controller",
+                "--kube-api-qps=1000",
+                "--kube-api-burst=2000",
+            ])
+            .args(&gates);
+        self.add("controller-manager", command)?;
+
+        let configuration = scheduler_configuration(options.scheduler.as_ref());
+        fs::write(
+            self.folder.join("scheduler.json"),
+            configuration.to_string(),
+        )?;
+        let mut command = self.program("scheduler");
+        command
+            .args(["--config=scheduler.json", "--secure-port=0"])
+            .args(&gates);
+        self.add("scheduler", command)?;
+
+        let mut command = self.program("kwok");
+        command
+            .args(["--kubeconfig=kubeconfig", "--config=stages.yaml"])
+            .arg(format!(
+                "--manage-nodes-with-label-selector={KUBELET_LABEL}"
+            ))
+            .arg("--node-lease-duration-seconds=40")
+            .arg(format!("--server-address=127.0.0.1:{}", ports.kwok));
+        self.add("kwok", command)
+    }
+
+    /// A pod needs its namespace's service account, which a controller makes.
+    fn wait_for_accounts(&mut self) -> anyhow::Result<()> {
+        let deadline = READY_WITHIN;
+        until("no service account", deadline, PAUSE, || {
+            self.expect_running()?;
+            Ok(self.kubectl.run(&["get", "serviceaccount", "default"]).ok())
+        })?;
+        Ok(())
+    }
+
+    /// The program of a component: ours, or a person's own where KUBEBUILDER_ASSETS has it.
+    fn program(&self, name: &str) -> Command {
+        let file = match name {
+            "apiserver" => "kube-apiserver",
+            other => other,
+        };
+        let assets = std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from);
+        let own = assets
+            .map(|folder| folder.join(file))
+            .filter(|f| f.is_file());
+        let mut command = match own {
+            Some(own) => Command::new(own),
+            None => {
+                let mut command = Command::new(&self.kubectl.binary);
+                command.args(["attached", name]);
+                command
+            }
+        };
+        command.current_dir(&self.folder);
+        command
+    }
+
+    fn add(&mut self, name: &'static str, command: Command) -> anyhow::Result<()> {
+        let component = Component::start(name, command, &self.folder)?;
+        self.components.push(component);
+        Ok(())
+    }
+}
+
+impl Drop for Lab {
+    /// What writes ends before what it writes to.
+    fn drop(&mut self) {
+        while let Some(component) = self.components.pop() {
+            drop(component);
+        }
+        // Its logs are laid out ahead, with 64 MB each; what is worth reading lies beside it.
+        drop(fs::remove_dir_all(self.folder.join("etcd")));
+    }
+}
+
+/// `--feature-gates`, if there are any.
+fn gates(gates: &[(String, bool)]) -> Option<String> {
+    let gates: Vec<String> = gates.iter().map(|(g, on)| format!("{g}={on}")).collect();
+    (!gates.is_empty()).then(|| format!("--feature-gates={}", gates.join(",")))
+}
+
+/// The given configuration, or the default one, as this run's scheduler needs it.
+fn scheduler_configuration(given: Option<&Value>) -> Value {
+    let mut configuration = given.cloned().unwrap_or_else(|| {
+        json!({
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+        })
+    });
+    configuration["leaderElection"] = json!({"leaderElect": false});
+    configuration["clientConnection"] =
+        json!({"kubeconfig": "kubeconfig", "qps": 5000, "burst": 5000});
+    configuration
+}
+
+/// A folder that no other run has.
+fn new_folder(top: &Path) -> anyhow::Result<PathBuf> {
+    let base = top.join("target/lab");
+    fs::create_dir_all(&base).with_context(|| format!("making {}", base.display()))?;
+    for number in 0..u32::MAX {
+        let folder = base.join(format!("{}-{number}", std::process::id()));
+        match fs::create_dir(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e).with_context(|| format!("making {}", folder.display())),
+        }
+    }
+    anyhow::bail!("{} is full", base.display())
+}
+
+/// Ports that were free a moment ago: all are held at once, so that they differ.
+fn free_ports() -> anyhow::Result<Ports> {
+    let held: Vec<TcpListener> = (0..4)
+        .map(|_| TcpListener::bind("127.0.0.1:0"))
+        .collect::<Result<_, _>>()?;
+    let port = |i: usize| held[i].local_addr().map(|address| address.port());
+    Ok(Ports {
+        etcd: port(0)?,
+        etcd_peer: port(1)?,
+        apiserver: port(2)?,
+        kwok: port(3)?,
+    })
+}

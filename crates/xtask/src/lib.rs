@@ -1,0 +1,3 @@
+//! What tests and the command `cargo xtask` share: a real control plane on this machine ([`lab`]).
+
+pub mod lab;
