@@ -39,12 +39,15 @@ impl Verdict {
     }
 }
 
+/// What was there at the end of a step.
+pub type Before = Option<Arc<Tables>>;
+
 /// Judges the claims of one life.
 pub struct Judge {
     programs: Vec<Option<Arc<Program>>>,
     views: Views,
     /// What was there at the end of the last step, if some claim compares with it.
-    before: Option<Tables>,
+    before: Before,
     compares: bool,
 }
 
@@ -64,23 +67,29 @@ impl Judge {
     /// A step is over: later claims compare with it.
     pub fn end_step(&mut self, simulation: &Simulation) {
         if self.compares {
-            self.before = Some(simulation.server().tables().clone());
+            self.before = Some(Arc::new(simulation.server().tables().clone()));
         }
     }
 
-    /// Judges a claim as things are; `program` is its place among all claims.
+    /// What claims compare with now.
+    pub fn before(&self) -> Before {
+        self.before.clone()
+    }
+
+    /// Judges a claim as things are, compared with what was `before`; `program` is its place among all claims.
     pub fn judge(
         &mut self,
         simulation: &Simulation,
         expectation: &Expectation,
         program: usize,
+        before: &Before,
     ) -> Verdict {
         let verdict = match &expectation.claim {
             Claim::Spread(claim) => spread::judge(simulation, claim),
             Claim::Pods(claim) => pods::judge(simulation, claim),
             Claim::Object(partial) => object::judge(simulation, partial),
             Claim::Events(claim) => events::judge(simulation, claim),
-            Claim::Removed(claim) => removed::judge(simulation, claim, self.before.as_ref()),
+            Claim::Removed(claim) => removed::judge(simulation, claim, before.as_deref()),
             Claim::Placement(_) => {
                 Verdict::new(false, "strew does not yet run Placements in a scenario")
             }

@@ -14,6 +14,7 @@ use strew_sim::{
     AutoscalerSettings, Between, Blueprint, Expander, NodeGroup, Settings, Simulation, Timing,
 };
 
+use super::configuration::is_scheduler_configuration;
 use crate::format::{self, Claim, Expectation, Scenario, SpanRange, Verb};
 
 /// Builds the scheduler for the gates of the moment.
@@ -126,6 +127,9 @@ fn admit_all(
     let mut objects = Vec::new();
     for (number, located) in stream.iter().enumerate() {
         let object = located.object.clone();
+        if is_scheduler_configuration(&object) {
+            continue;
+        }
         if located.from_dump {
             // It has been through admission.
             objects.push(Object::of_wire(object));

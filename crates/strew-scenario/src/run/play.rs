@@ -8,7 +8,7 @@ use strew_sim::{Simulation, Stuck};
 use super::errands::Errands;
 use super::plan::{Plan, end};
 use super::verbs;
-use crate::expect::{Judge, Verdict};
+use crate::expect::{Before, Judge, Verdict};
 use crate::format::{Expectation, Step};
 
 /// Told of each step when it is over, and of each verb that was done.
@@ -118,6 +118,8 @@ struct Open<'a> {
     place: usize,
     expectation: &'a Expectation,
     program: usize,
+    /// What was there before its step: it compares with that, also when later steps have been.
+    before: Before,
     /// It must come true by then.
     deadline: Span,
     /// Since when it has been true; it must stay so until `holds_until`.
@@ -256,7 +258,8 @@ impl<'a> Life<'a> {
         program: usize,
     ) -> Outcome {
         let now = simulation.elapsed();
-        let verdict = self.judge.judge(simulation, expectation, program);
+        let before = self.judge.before();
+        let verdict = self.judge.judge(simulation, expectation, program, &before);
         let within = expectation.within.unwrap_or_default();
         let lasts = expectation.lasts.unwrap_or_default();
         let holds = verdict.holds;
@@ -266,6 +269,7 @@ impl<'a> Life<'a> {
                 place,
                 expectation,
                 program,
+                before,
                 deadline: Span(now.0.saturating_add(within.0)),
                 holds_until: holds.then(|| Span(now.0.saturating_add(lasts.0))),
                 last_why: verdict.why.clone(),
@@ -289,7 +293,10 @@ impl<'a> Life<'a> {
     fn judge_open(&mut self, simulation: &Simulation, now: Span) {
         let mut still_open = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
-            let verdict = self.judge.judge(simulation, open.expectation, open.program);
+            let (expectation, program) = (open.expectation, open.program);
+            let verdict = self
+                .judge
+                .judge(simulation, expectation, program, &open.before);
             let Verdict { holds, why } = verdict.clone();
             let decided = match (open.holds_until, holds) {
                 (Some(until), true) => now >= until,
@@ -304,7 +311,7 @@ impl<'a> Life<'a> {
             if let Some(step) = self.played.steps.get_mut(open.step)
                 && let Some(place) = step.expectations.get_mut(open.place)
             {
-                *place = outcome(open.expectation, verdict, now);
+                *place = outcome(expectation, verdict, now);
             }
             if !decided {
                 open.last_why = why;
@@ -315,11 +322,12 @@ impl<'a> Life<'a> {
     }
 
     fn judge_always(&mut self, simulation: &Simulation, now: Span) {
+        let before = self.judge.before();
         for (number, expectation) in self.plan.scenario.always.iter().enumerate() {
             if self.always[number].is_some() {
                 continue;
             }
-            let verdict = self.judge.judge(simulation, expectation, number);
+            let verdict = self.judge.judge(simulation, expectation, number, &before);
             if !verdict.holds {
                 let mut broken = outcome(expectation, verdict, now);
                 let recorded = simulation.server().events().from(self.n_events);

@@ -1,27 +1,8 @@
 //! The examples of the format, played.
 
-use std::sync::Arc;
-
-use strew_api::config::{FeatureGates, Given, configure};
 use strew_api::read::Sources;
-use strew_model::Interner;
 use strew_scenario::format::{Variant, Verdict, load};
-use strew_scenario::run::{Configure, Plan, Played, play};
-use strew_scheduler::machine::Limits;
-use strew_sim::Blueprint;
-
-fn default_scheduler() -> Configure {
-    Arc::new(|gates: &FeatureGates| {
-        let mut names = Interner::new();
-        let configuration = configure(Given::Nothing, gates, &mut names).ok()?;
-        Some(Blueprint {
-            names,
-            profiles: configuration.profiles,
-            limits: Limits::default(),
-            election: configuration.leader_election,
-        })
-    })
-}
+use strew_scenario::run::{Plan, Played, play, scheduler_of};
 
 fn variants(file: &str) -> Vec<Variant> {
     let path = format!("{}/tests/cases/{file}", env!("CARGO_MANIFEST_DIR"));
@@ -33,7 +14,9 @@ fn variants(file: &str) -> Vec<Variant> {
 }
 
 fn plan(variant: &Variant) -> Plan {
-    Plan::new(&variant.scenario, &variant.objects, default_scheduler()).unwrap()
+    let gates = &variant.scenario.feature_gates;
+    let scheduler = scheduler_of(&Sources::new(), &variant.objects, gates).unwrap();
+    Plan::new(&variant.scenario, &variant.objects, scheduler).unwrap()
 }
 
 fn breach(played: &Played) -> Option<String> {

@@ -1,0 +1,64 @@
+//! How the scheduler is configured: by a document of the stream, or as kube-scheduler is by default.
+
+use std::sync::Arc;
+
+use strew_api::config::{FeatureGates, Given, configure, is_configuration};
+use strew_api::field::FieldPath;
+use strew_api::read::{Diagnostic, KubeObject, Located, Origin, Sources, locate};
+use strew_model::Interner;
+use strew_scheduler::machine::Limits;
+use strew_sim::Blueprint;
+
+use super::plan::Configure;
+
+/// Whether an object of the stream is no object of the cluster, but the scheduler's configuration.
+pub(super) fn is_scheduler_configuration(object: &KubeObject) -> bool {
+    matches!(object, KubeObject::Other(other) if is_configuration(&other.api_version, &other.kind))
+}
+
+/// The scheduler that a stream wants: its `KubeSchedulerConfiguration` (or legacy `Policy`), else the default one.
+///
+/// # Errors
+/// The document is wrong with these gates, or there are several.
+pub fn scheduler_of(
+    sources: &Sources,
+    stream: &[Located],
+    gates: &FeatureGates,
+) -> Result<Configure, Vec<Diagnostic>> {
+    let mut documents = stream
+        .iter()
+        .filter(|located| is_scheduler_configuration(&located.object))
+        .map(|located| located.origin.clone());
+    let document = documents.next();
+    let surplus: Vec<Diagnostic> = documents.map(|origin| surplus(sources, &origin)).collect();
+    if !surplus.is_empty() {
+        return Err(surplus);
+    }
+    let sources = sources.clone();
+    let make = move |gates: &FeatureGates| {
+        let given = match &document {
+            Some(origin) => Given::Document(&sources, origin),
+            None => Given::Nothing,
+        };
+        let mut names = Interner::new();
+        let configuration = configure(given, gates, &mut names)?;
+        Ok(Blueprint {
+            names,
+            profiles: configuration.profiles,
+            limits: Limits::default(),
+            election: configuration.leader_election,
+        })
+    };
+    make(gates)?;
+    Ok(Arc::new(move |gates: &FeatureGates| {
+        let made: Result<Blueprint, Vec<Diagnostic>> = make(gates);
+        made.ok()
+    }))
+}
+
+fn surplus(sources: &Sources, origin: &Origin) -> Diagnostic {
+    let message = "a second configuration of the scheduler";
+    let place = locate(sources, origin, &FieldPath::root());
+    let error = Diagnostic::error("surplus-document", message).at(place);
+    error.with_help("leave one of them out")
+}

@@ -1,0 +1,127 @@
+//! The scenarios that users read: each file of `scenarios/` is played, every variant over its seeds, and holds.
+
+use std::path::PathBuf;
+
+use strew_api::read::{Sources, render};
+use strew_scenario::format::{Variant, Verdict, load};
+use strew_scenario::run::{Plan, Played, play, scheduler_of};
+
+fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"))
+}
+
+/// What went wrong in a life, if anything.
+fn breach(played: &Played) -> Option<String> {
+    let steps = played.steps.iter();
+    let refused = steps.flat_map(|step| step.refused.iter().map(move |refused| (step.at, refused)));
+    let refused = refused
+        .filter(|(_, refused)| refused.is_breach)
+        .map(|(at, refused)| format!("{at:?}: {}: {}", refused.text, refused.why));
+    let broken = played.steps.iter().flat_map(|step| {
+        let broken = step.expectations.iter().filter(|outcome| !outcome.held);
+        broken.map(move |o| format!("step {:?}, at {:?}: {}: {}", step.at, o.at, o.text, o.why))
+    });
+    let always = played.always.iter().filter(|outcome| !outcome.held);
+    let always = always.map(|o| {
+        let cause = o.cause.as_deref().unwrap_or("?");
+        format!("always, at {:?}: {}: {} ({cause})", o.at, o.text, o.why)
+    });
+    let all: Vec<String> = refused.chain(broken).chain(always).collect();
+    (!all.is_empty()).then(|| all.join("\n    "))
+}
+
+fn judge(variant: &Variant, sources: &Sources) {
+    let gates = &variant.scenario.feature_gates;
+    let configure = match scheduler_of(sources, &variant.objects, gates) {
+        Ok(configure) => configure,
+        Err(errors) => panic!("{}", render(&errors, sources, false)),
+    };
+    let plan = Plan::new(&variant.scenario, &variant.objects, configure);
+    let plan = plan.unwrap_or_else(|problems| panic!("{}: {problems:#?}", variant.name));
+    let n_seeds = u64::from(variant.scenario.seeds.get());
+    let broken: Vec<String> = (1..=n_seeds)
+        .filter_map(|seed| {
+            let played = play(&plan, seed, None, &mut ()).unwrap();
+            breach(&played).map(|breach| format!("  seed {seed}:\n    {breach}"))
+        })
+        .collect();
+    let (name, n) = (&variant.name, broken.len());
+    match variant.verdict {
+        Verdict::MustHold => {
+            let told: Vec<String> = broken.into_iter().take(3).collect();
+            let told = told.join("\n");
+            assert_eq!(n, 0, "{name}: broke in {n} of {n_seeds} seeds\n{told}");
+        }
+        Verdict::MustFail => assert_ne!(n, 0, "{name}: broke in none of {n_seeds} seeds"),
+        Verdict::MayFail => {}
+    }
+}
+
+#[track_caller]
+fn check(file: &str) {
+    let mut sources = Sources::new();
+    let text = std::fs::read_to_string(folder().join(file)).unwrap();
+    assert!(
+        text.starts_with("# "),
+        "{file} does not say what it shows in a comment at its top"
+    );
+    sources.add(file, text);
+    let loaded = load(&sources);
+    assert!(
+        loaded.diagnostics.is_empty(),
+        "{}",
+        render(&loaded.diagnostics, &sources, false)
+    );
+    assert!(!loaded.variants.is_empty(), "{file} holds no scenario");
+    for variant in &loaded.variants {
+        judge(variant, &sources);
+    }
+}
+
+/// A test for each file, and one that no file is forgotten.
+macro_rules! library {
+    ($($name:ident: $file:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            check($file);
+        })*
+
+        #[test]
+        fn no_scenario_is_without_a_test() {
+            let mut found: Vec<String> = std::fs::read_dir(folder())
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .filter(|name| name.ends_with(".yaml"))
+                .collect();
+            found.sort();
+            let mut known = vec![$($file),*];
+            known.sort_unstable();
+            assert_eq!(found, known);
+        }
+    };
+}
+
+library! {
+    a_horizontal_autoscaler_follows_the_day: "autoscaled-day.yaml",
+    an_empty_group_grows_and_shrinks_again: "autoscaler-from-zero.yaml",
+    a_cron_job_runs_every_five_minutes: "cron-job.yaml",
+    a_daemon_set_is_updated_node_by_node: "daemon-set-update.yaml",
+    the_operator_knows_hosts_and_racks: "default-constraints-racks.yaml",
+    the_system_spreads_what_says_nothing: "default-constraints-system.yaml",
+    a_drain_waits_for_a_budget: "drain-with-budget.yaml",
+    match_label_keys_go_with_their_gate: "match-label-keys-upgrade.yaml",
+    an_autoscaler_brings_the_missing_domains: "min-domains-autoscaler.yaml",
+    min_domains_goes_with_its_gate: "min-domains-upgrade.yaml",
+    zones_are_even_in_5000_nodes: "multi-az-5000-nodes.yaml",
+    zones_are_even_without_a_word: "multi-az.yaml",
+    a_tainted_zone_is_a_domain_or_none: "node-taints-policies.yaml",
+    room_is_made_for_the_important: "preemption.yaml",
+    a_rollout_stays_even: "rollout-match-label-keys.yaml",
+    a_bad_release_is_undone: "rollout-paused-undone.yaml",
+    rollouts_converge_in_bad_weather: "rollout-under-faults.yaml",
+    the_cheapest_pods_go_first: "scale-down-deletion-cost.yaml",
+    two_deployments_share_a_selector: "shared-selector.yaml",
+    a_stateful_set_is_updated_from_the_top: "stateful-set-update.yaml",
+    a_zone_is_lost_and_restored: "zone-lost-and-restored.yaml",
+    a_zone_without_room_holds_back: "zone-without-capacity.yaml",
+}
