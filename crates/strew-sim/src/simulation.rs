@@ -233,6 +233,11 @@ impl Simulation {
             .filter_map(|slot| slot.alive.as_ref())
     }
 
+    /// Whether a node's kubelet is alive.
+    pub fn has_kubelet(&self, node: &str) -> bool {
+        self.kubelets.is_alive(node)
+    }
+
     /// How many steps were made.
     pub fn n_steps(&self) -> u64 {
         self.n_steps

@@ -211,11 +211,11 @@ impl Kubelets {
         write_status(pod, server);
     }
 
+    /// As was said last; else when every readiness gate is open.
     fn wants_ready(&self, pod: &Pod) -> bool {
         let mut words = self.readiness.iter().rev();
-        words
-            .find(|(which, _)| which.means(pod))
-            .is_none_or(|(_, ready)| *ready)
+        let word = words.find(|(which, _)| which.means(pod));
+        word.map_or_else(|| has_open_gates(pod), |(_, ready)| *ready)
     }
 
     /// From now on these pods are ready, or are not.
@@ -269,6 +269,15 @@ impl Kubelets {
 fn running(tables: &Tables) -> impl Iterator<Item = &Arc<Pod>> {
     let pods = tables.of::<Pod>().iter();
     pods.filter(|pod| pod.status.phase == Phase::Running)
+}
+
+/// A gate is shut until its owner says otherwise.
+fn has_open_gates(pod: &Pod) -> bool {
+    let mut gates = pod.spec.readiness_gates.iter().flatten();
+    gates.all(|gate| {
+        let condition = pod.status.condition(&gate.condition_type);
+        condition.is_some_and(|condition| condition.status == Truth::True)
+    })
 }
 
 fn ends_by_itself(pod: &Pod) -> bool {
