@@ -99,6 +99,11 @@ impl Kubelets {
         silent.map(|(name, _)| name)
     }
 
+    /// Whether a node has a kubelet, silent or not.
+    pub fn is_known(&self, node: &str) -> bool {
+        self.nodes.contains_key(node)
+    }
+
     /// Whether a node's kubelet renews its Lease and does its work.
     pub fn is_alive(&self, node: &str) -> bool {
         self.nodes

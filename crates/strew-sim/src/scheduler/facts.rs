@@ -204,7 +204,7 @@ fn gone_input(object: &Object, names: &mut Interner) -> Option<Input> {
 }
 
 /// The wire's form of the kinds that a scheduler looks at.
-fn wire_of(object: &Object) -> Option<KubeObject> {
+pub(crate) fn wire_of(object: &Object) -> Option<KubeObject> {
     match object.kind() {
         Kind::Node
         | Kind::ReplicaSet
