@@ -21,7 +21,7 @@ use strew_scheduler::machine::{Effect, EffectId, Input, Limits, PodName, Schedul
 use crate::auditor::{Rule, Witness, verdict};
 use crate::feed::{Feed, WatchFault};
 use crate::server::Server;
-pub(crate) use facts::{Facts, wire_of};
+pub use facts::{Facts, wire_of};
 use sending::{Done, Outbox, Sender};
 
 /// What befalls binds for a while.
