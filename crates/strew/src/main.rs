@@ -3,12 +3,13 @@
 //! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
 //! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`world`] (the
 //! cluster of them), [`deploy`] (pods onto nodes), [`simulation`], [`spread`] and [`usage`] (the result as values, in
-//! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`] and [`explain`] (the commands),
+//! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and [`diff`] (the commands), [`scenario`] (files with a Scenario),
 //! [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
 mod configuration;
 mod deploy;
+mod diff;
 mod explain;
 mod explain_output;
 mod explain_text;
@@ -20,6 +21,7 @@ mod natural_order;
 mod nodes;
 mod progress;
 mod report;
+mod scenario;
 mod schedulers;
 mod simulate;
 mod simulation;
