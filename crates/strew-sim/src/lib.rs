@@ -26,7 +26,7 @@ pub use client::WriteFault;
 pub use controllers::controllers;
 pub use fault::{Component, Crash, Fault};
 pub use feed::WatchFault;
-pub use scheduler::{BindFault, Blueprint, Replica};
+pub use scheduler::{BindFault, Blueprint, Facts, Replica, wire_of};
 pub use server::{Change, EventLog, Part, Recorded, Server};
 pub use simulation::{ControllerMaker, Settings, Simulation, Stuck};
 pub use timing::{Between, Timing};

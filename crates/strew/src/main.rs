@@ -2,8 +2,10 @@
 //!
 //! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
 //! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`world`] (the
-//! cluster of them), [`deploy`] (pods onto nodes), [`simulation`], [`spread`] and [`usage`] (the result as values, in
-//! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and [`diff`] (the commands), [`scenario`] (files with a Scenario),
+//! cluster of them), [`deploy`] (pods onto nodes), [`live`] (a moment of the simulated
+//! cluster as a world), [`view`], [`spread`] and [`usage`] (the result as values, in
+//! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and [`diff`] (the
+//! commands), [`scenario`] (files with a Scenario),
 //! [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
@@ -16,6 +18,8 @@ mod explain_text;
 mod failure;
 mod inputs;
 mod label_query;
+#[allow(dead_code, reason = "scenarios will be the first to play")]
+mod live;
 mod load;
 mod natural_order;
 mod nodes;
@@ -24,13 +28,15 @@ mod report;
 mod scenario;
 mod schedulers;
 mod simulate;
-mod simulation;
 mod spread;
 mod terminal;
 mod text;
 mod typename;
 mod usage;
 mod version;
+#[allow(dead_code, reason = "scenarios will be the first to play")]
+mod view;
+#[allow(dead_code, reason = "scenarios will be the first to play")]
 mod workload;
 mod world;
 

@@ -19,7 +19,7 @@ use strew_scheduler::machine::{Effect, EffectId, Input, Limits, PodName, Schedul
 
 use crate::feed::{Feed, WatchFault};
 use crate::server::Server;
-pub(crate) use facts::Facts;
+pub use facts::{Facts, wire_of};
 use sending::{Done, Outbox};
 
 /// What befalls binds for a while.

@@ -1,7 +1,7 @@
 //! `strew simulate` where the files hold a Scenario.
 //!
 //! Reading order: [`arguments`], [`suite`] (files into plans), [`work`] (runs on all cores, in order), [`recorder`] (what
-//! is kept of one run), [`workloads`] and [`log`] (every change as a line), [`standing`] (what is right and what is not), [`text`] (for
+//! is kept of one run), [`max_skew`] and [`log`] (every change as a line), [`standing`] (what is right and what is not), [`text`] (for
 //! people), [`report`] and [`junit`] (for programs), [`clock`].
 
 mod arguments;
@@ -9,6 +9,7 @@ mod clock;
 mod interrupt;
 mod junit;
 mod log;
+mod max_skew;
 mod recorder;
 mod replay;
 mod report;
@@ -16,7 +17,6 @@ mod standing;
 mod suite;
 mod text;
 mod work;
-mod workloads;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

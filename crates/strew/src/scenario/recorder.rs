@@ -9,12 +9,15 @@ use strew_scenario::run::Watcher;
 use strew_sim::Simulation;
 
 use super::log::Log;
-use super::workloads::{Skews, Workload, workloads};
+use super::max_skew::Skews;
+use crate::live::Frame;
+use crate::report::{self, WorkloadReport};
+use crate::view::View;
 
 /// Workloads by step, and their largest skews.
-#[derive(Default)]
 pub(super) struct Ledger {
-    pub(super) steps: Vec<Vec<Workload>>,
+    pub(super) frame: Frame,
+    pub(super) steps: Vec<Vec<WorkloadReport>>,
     pub(super) skews: Skews,
 }
 
@@ -51,7 +54,8 @@ impl Watcher for Recorder<'_> {
 
     fn step(&mut self, _number: usize, _step: &Step, simulation: &Simulation) -> ControlFlow<()> {
         if let Some(ledger) = &mut self.ledger {
-            ledger.steps.push(workloads(simulation));
+            let view = View::of(simulation, &mut ledger.frame, None);
+            ledger.steps.push(report::workloads(&view));
         }
         self.listen(simulation)
     }

@@ -9,22 +9,22 @@ use strew_scenario::run::{Outcome, Refused};
 
 use super::Question;
 use super::clock::clock;
+use super::max_skew::MaxSkew;
 use super::standing::{Answer, Judged, Result, Standing, State, state};
 use super::suite::{Cast, Suite};
-use super::workloads::{MaxSkew, Workload};
-use crate::report::API_VERSION;
+use crate::report::{API_VERSION, WorkloadReport};
 use crate::version;
 
 /// `SimulationReport` of scenarios.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Report {
+pub(super) struct Report<'a> {
     api_version: &'static str,
     kind: &'static str,
     kubernetes: &'static str,
     compat: &'static str,
     summary: Summary,
-    scenarios: Vec<ScenarioReport>,
+    scenarios: Vec<ScenarioReport<'a>>,
 }
 
 #[derive(Serialize)]
@@ -41,45 +41,45 @@ struct Summary {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ScenarioReport {
+struct ScenarioReport<'a> {
     file: String,
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     story: Option<String>,
-    variants: Vec<VariantReport>,
+    variants: Vec<VariantReport<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct VariantReport {
+struct VariantReport<'a> {
     name: String,
     /// `hold`, `fail` or `mayFail`.
     must: &'static str,
     result: &'static str,
     seeds: Vec<u64>,
     broken: usize,
-    runs: Vec<RunReport>,
+    runs: Vec<RunReport<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct RunReport {
+struct RunReport<'a> {
     seed: u64,
     held: bool,
     ended: String,
     always: Vec<ExpectationReport>,
-    steps: Vec<StepReport>,
-    max_skew: Vec<MaxSkew>,
+    steps: Vec<StepReport<'a>>,
+    max_skew: &'a [MaxSkew],
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct StepReport {
+struct StepReport<'a> {
     at: String,
     verbs: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused: Vec<RefusedReport>,
-    workloads: Vec<Workload>,
+    workloads: &'a [WorkloadReport],
     expectations: Vec<ExpectationReport>,
 }
 
@@ -116,7 +116,11 @@ struct SpreadReport {
 }
 
 /// The report on all scenarios.
-pub(super) fn report(question: &Question<'_>, suites: &[Suite], answer: &Answer<'_>) -> Report {
+pub(super) fn report<'a>(
+    question: &Question<'_>,
+    suites: &[Suite],
+    answer: &'a Answer<'_>,
+) -> Report<'a> {
     let standings = || answer.casts.iter().flatten();
     let runs = standings().map(|s| s.runs.len()).sum();
     let broken = standings().map(|s| s.n_broken).sum();
@@ -137,7 +141,7 @@ pub(super) fn report(question: &Question<'_>, suites: &[Suite], answer: &Answer<
     }
 }
 
-fn scenario(suite: &Suite, standings: &[Standing<'_>]) -> ScenarioReport {
+fn scenario<'a>(suite: &Suite, standings: &'a [Standing<'_>]) -> ScenarioReport<'a> {
     let each = suite.variants.iter().zip(standings);
     ScenarioReport {
         file: suite.file.clone(),
@@ -147,7 +151,7 @@ fn scenario(suite: &Suite, standings: &[Standing<'_>]) -> ScenarioReport {
     }
 }
 
-fn variant(cast: &Cast, standing: &Standing<'_>) -> VariantReport {
+fn variant<'a>(cast: &Cast, standing: &'a Standing<'_>) -> VariantReport<'a> {
     VariantReport {
         name: cast.variant.name.clone(),
         must: match cast.variant.verdict {
@@ -166,7 +170,7 @@ fn variant(cast: &Cast, standing: &Standing<'_>) -> VariantReport {
     }
 }
 
-fn run(cast: &Cast, judged: &Judged) -> RunReport {
+fn run<'a>(cast: &Cast, judged: &'a Judged) -> RunReport<'a> {
     let scenario = &cast.variant.scenario;
     let played = &judged.run.played;
     let steps = scenario.timeline.iter().zip(&played.steps);
@@ -180,12 +184,7 @@ fn run(cast: &Cast, judged: &Judged) -> RunReport {
             at: clock(step.at),
             verbs: step.verbs.iter().map(|verb| verb.text.clone()).collect(),
             refused: result.refused.iter().map(refused).collect(),
-            workloads: judged
-                .run
-                .workloads
-                .get(number)
-                .cloned()
-                .unwrap_or_default(),
+            workloads: judged.run.workloads.get(number).map_or(&[], Vec::as_slice),
             expectations: each.map(of).collect(),
         }
     });
@@ -202,7 +201,7 @@ fn run(cast: &Cast, judged: &Judged) -> RunReport {
         ended: clock(played.ended),
         always: always.collect(),
         steps: steps.collect(),
-        max_skew: judged.run.max_skew.clone(),
+        max_skew: &judged.run.max_skew,
     }
 }
 

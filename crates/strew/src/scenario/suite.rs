@@ -33,6 +33,8 @@ pub(super) struct Suite {
 pub(super) struct Cast {
     pub(super) variant: Variant,
     pub(super) plan: Plan,
+    /// How its scheduler begins.
+    pub(super) blueprint: Blueprint,
     pub(super) seeds: Vec<u64>,
 }
 
@@ -195,6 +197,7 @@ impl Stage<'_> {
             variant.objects.iter().cloned().partition(is_config);
         let documents: Vec<Origin> = configurations.into_iter().map(|c| c.origin).collect();
         let configure = self.configure(documents.clone());
+        let blueprint = configure(&variant.scenario.feature_gates);
         let plan = Plan::new(&variant.scenario, &objects, configure);
         let args = self.question.args;
         match plan {
@@ -205,9 +208,11 @@ impl Stage<'_> {
                     Some(seed) => vec![seed],
                     None => (1..=u64::from(n)).collect(),
                 };
-                is_asked.then_some(Cast {
+                let blueprint = blueprint.filter(|_| is_asked)?;
+                Some(Cast {
                     variant,
                     plan,
+                    blueprint,
                     seeds,
                 })
             }

@@ -93,10 +93,14 @@ impl Paper<'_> {
         );
         let times = standing.rows.iter().map(|row| when(row).chars().count());
         let width = times.max().unwrap_or(0);
+        let is_verbose = self.context.global.verbose > 0;
+        let mut is_told = false;
         for row in &standing.rows {
             self.row(out, row, width, standing.runs.len());
-            if let Some(breach) = &row.breach {
+            if let Some(breach) = row.breach.as_ref().filter(|_| !is_told) {
                 self.breach(out, suite, cast, row, breach);
+                // Where it is right that something breaks, one example will do.
+                is_told |= row.n_broken > 0 && !standing.result.is_red() && !is_verbose;
             }
         }
     }
@@ -141,7 +145,7 @@ impl Paper<'_> {
             "",
             breach.seed,
             clock(breach.at),
-            breach.why
+            arithmetic(breach)
         );
         if let Some(counts) = &breach.counts {
             bars(out, counts, INDENT, &self.context.terminal);
@@ -162,6 +166,14 @@ impl Paper<'_> {
         );
         let hint = self.context.terminal.styles.hint;
         let _ = writeln!(out, "{:INDENT$}{hint}again{hint:#}: {again}", "");
+    }
+}
+
+/// What was found; of counts, which are drawn below, only the sum.
+fn arithmetic(breach: &Breach) -> &str {
+    match (&breach.counts, breach.why.rfind("skew ")) {
+        (Some(_), Some(at)) => &breach.why[at..],
+        _ => &breach.why,
     }
 }
 

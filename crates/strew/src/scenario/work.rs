@@ -10,22 +10,24 @@ use strew_model::Span;
 use strew_scenario::run::{Played, play};
 
 use super::log::Log;
+use super::max_skew::{MaxSkew, Skews};
 use super::recorder::{Ledger, Recorder};
 use super::replay::replay;
 use super::suite::{Cast, Suite};
-use super::workloads::{MaxSkew, Workload};
 use super::{Question, stuck};
 use crate::failure::Failure;
+use crate::live::Frame;
 use crate::progress::Progress;
-use crate::report::API_VERSION;
+use crate::report::{API_VERSION, WorkloadReport};
 use crate::simulate::Format;
+use crate::workload::Workloads;
 
 /// One life, played.
 pub(super) struct Run {
     pub(super) seed: u64,
     pub(super) played: Played,
     /// By step; empty if no report tells it.
-    pub(super) workloads: Vec<Vec<Workload>>,
+    pub(super) workloads: Vec<Vec<WorkloadReport>>,
     pub(super) max_skew: Vec<MaxSkew>,
 }
 
@@ -188,12 +190,21 @@ impl<'a> Work<'a> {
                 "replay": again,
             }))
         };
+        let ledger = || Ledger {
+            frame: Frame {
+                blueprint: cast.blueprint.clone(),
+                compat: self.question.world.scheduling.compat,
+                workloads: Workloads::of_objects(cast.plan.objects()),
+            },
+            steps: Vec::new(),
+            skews: Skews::default(),
+        };
         let output = self.question.output;
         let keeps = output.is_some_and(Format::is_for_programs);
         let mut recorder = Recorder {
             interrupt,
             log: logs.then(header),
-            ledger: keeps.then(Ledger::default),
+            ledger: keeps.then(ledger),
         };
         let played = play(&cast.plan, seed, self.until, &mut recorder).map_err(|error| {
             let name = &cast.variant.name;
@@ -203,13 +214,16 @@ impl<'a> Work<'a> {
             )
         })?;
         let Recorder { log, ledger, .. } = recorder;
-        let ledger = ledger.unwrap_or_default();
+        let (workloads, max_skew) = match ledger {
+            Some(ledger) => (ledger.steps, ledger.skews.finish()),
+            None => Default::default(),
+        };
         let text = log.map(|log| log.finish(played.ended, played.is_partial));
         let run = Run {
             seed,
             played,
-            workloads: ledger.steps,
-            max_skew: ledger.skews.finish(),
+            workloads,
+            max_skew,
         };
         Ok((run, text.unwrap_or_default()))
     }

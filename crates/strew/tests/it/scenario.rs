@@ -86,11 +86,17 @@ fn a_variant_that_must_break_and_does_not_is_red() {
 ";
     let run = strew("simulate -").stdin(scenario(spec)).assert().code(1);
     let text = stdout(&run);
-    assert!(text.contains("nothing broke where it must (calm)"), "{text}");
+    assert!(
+        text.contains("nothing broke where it must (calm)"),
+        "{text}"
+    );
     let run = strew("simulate - --variant base --variant wild -q");
     let run = run.stdin(scenario(spec)).assert().code(0);
     let text = stdout(&run);
-    assert!(text.starts_with("2 runs (2 variants × 1 seed): 2 held; "), "{text}");
+    assert!(
+        text.starts_with("2 runs (2 variants × 1 seed): 2 held; "),
+        "{text}"
+    );
     assert_eq!(text.lines().count(), 1);
 }
 
@@ -108,7 +114,8 @@ fn a_verb_that_the_server_refuses_is_a_breach() {
 
 #[test]
 fn a_run_that_is_ended_early_leaves_open_what_may_still_come() {
-    let spec = "  timeline: [{at: 1m, expect: [{pods: {of: deployment/web, count: 7}, within: 1h}]}]
+    let spec =
+        "  timeline: [{at: 1m, expect: [{pods: {of: deployment/web, count: 7}, within: 1h}]}]
 ";
     let run = strew("simulate - --until 2m").stdin(scenario(spec));
     let text = stdout(&run.assert().code(0));
@@ -128,7 +135,11 @@ fn equal_runs_give_equal_bytes() {
         };
         let events = format!("--events {}", log.display());
         let report = of("json", &events);
-        (report, of("junit", ""), std::fs::read_to_string(&log).unwrap())
+        (
+            report,
+            of("junit", ""),
+            std::fs::read_to_string(&log).unwrap(),
+        )
     });
     assert_eq!(outputs[0], outputs[1]);
     assert_eq!(outputs[1], outputs[2]);
@@ -147,7 +158,10 @@ fn every_line_of_the_log_tells_one_thing() {
     let lines = text.lines().map(serde_json::from_str::<serde_json::Value>);
     let lines: Vec<_> = lines.map(Result::unwrap).collect();
     assert_eq!(lines[0]["type"], "run");
-    assert_eq!(lines[0]["replay"], "strew simulate - --variant base --seed 1");
+    assert_eq!(
+        lines[0]["replay"],
+        "strew simulate - --variant base --seed 1"
+    );
     assert_eq!(lines[lines.len() - 1]["type"], "end");
     let n = |kind: &str, key: &str| {
         let found = lines.iter().filter(|line| line["type"] == kind);
@@ -160,7 +174,9 @@ fn every_line_of_the_log_tells_one_thing() {
     assert_eq!(n("created", "Node n-"), 3);
     assert_eq!(n("verb", ""), 1);
     assert!(n("event", "") > 6);
-    let bound = lines.iter().filter(|line| !line["changed"]["node"].is_null());
+    let bound = lines
+        .iter()
+        .filter(|line| !line["changed"]["node"].is_null());
     assert_eq!(bound.filter(|line| line["type"] == "updated").count(), 6);
 }
 
@@ -184,9 +200,18 @@ fn junit_has_a_case_for_each_expectation() {
 ";
     let run = strew("simulate - -o junit").stdin(scenario(spec));
     let text = stdout(&run.assert().code(1));
-    assert!(text.contains("<testsuites name=\"strew simulate\" tests=\"2\" failures=\"1\">"), "{text}");
-    assert!(text.contains("<failure message=\"broke in 1 of 1 seeds\">seed 1 at 1m: "), "{text}");
-    assert!(text.contains("&apos;a&apos; &lt;") || text.contains("'a' &lt;"), "{text}");
+    assert!(
+        text.contains("<testsuites name=\"strew simulate\" tests=\"2\" failures=\"1\">"),
+        "{text}"
+    );
+    assert!(
+        text.contains("<failure message=\"broke in 1 of 1 seeds\">seed 1 at 1m: "),
+        "{text}"
+    );
+    assert!(
+        text.contains("&apos;a&apos; &lt;") || text.contains("'a' &lt;"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -197,7 +222,9 @@ fn a_folder_of_scenarios_is_played_file_by_file() {
     let files: Vec<_> = files.map(|s| s["file"].as_str().unwrap()).collect();
     let expected = ["min-domains.yaml", "rollout.yaml"];
     assert_eq!(files, expected.map(|f| format!("examples/scenarios/{f}")));
-    let run = strew("simulate examples/scenarios/ -o name").assert().code(0);
+    let run = strew("simulate examples/scenarios/ -o name")
+        .assert()
+        .code(0);
     assert!(stdout(&run).contains("scenario/min-domains gate-off\n"));
 }
 
@@ -211,13 +238,20 @@ fn diff_tells_what_moved() {
         path.display().to_string()
     };
     let a = report("a.json", "  timeline: [{at: 1m}]\n");
-    let b = report("b.json", "  timeline: [{at: 1m, scale: {deployment/web: 9}}]\n");
+    let b = report(
+        "b.json",
+        "  timeline: [{at: 1m, scale: {deployment/web: 9}}]\n",
+    );
     let run = strew(&format!("diff {a} {a}")).assert().code(0);
     assert_eq!(stdout(&run), "nothing moved\n");
     let run = strew(&format!("diff {a} {b}")).assert().code(1);
     let text = stdout(&run);
     assert!(text.starts_with("small/base seed 1 at 1m\n"), "{text}");
-    assert!(text.contains("  deployment/web: Pending 0 → 3 (+3)") || text.contains("replicas 6 → 9 (+3)"), "{text}");
+    assert!(
+        text.contains("  deployment/web: Pending 0 → 3 (+3)")
+            || text.contains("replicas 6 → 9 (+3)"),
+        "{text}"
+    );
     strew("diff Cargo.toml Cargo.toml").assert().code(2);
     strew(&format!("diff {a} nowhere.json")).assert().code(3);
     let run = strew(&format!("diff {a} {b} -o json")).assert().code(1);
@@ -267,7 +301,10 @@ fn words_for_scenarios_are_refused_elsewhere_and_the_other_way_round() {
 #[test]
 fn the_starter_runs_and_the_schema_is_one() {
     let starter = stdout(&strew("simulate --new").assert().code(0));
-    strew("simulate - --seeds 1").stdin(starter).assert().code(0);
+    strew("simulate - --seeds 1")
+        .stdin(starter)
+        .assert()
+        .code(0);
     let schema = json(&strew("simulate --schema").assert().code(0));
     assert!(schema["properties"].is_object());
 }
@@ -279,7 +316,16 @@ fn an_interrupted_simulation_tells_what_it_knows() {
     let child = Process::new(snapbox::cmd::cargo_bin!("strew"))
         .current_dir(root())
         .args(ROLLOUT.split(' '))
-        .args(["--seeds", "100000", "--variant", "base", "--jobs", "1", "--color", "never"])
+        .args([
+            "--seeds",
+            "100000",
+            "--variant",
+            "base",
+            "--jobs",
+            "1",
+            "--color",
+            "never",
+        ])
         .arg("--events")
         .arg(&log)
         .stdout(Stdio::piped())
