@@ -4,6 +4,7 @@
 
 mod judge;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::fault::{Component, Crash, Fault, Faults};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
 use crate::scheduler::{Blueprint, Replica, Surroundings};
-use crate::server::Server;
+use crate::server::{Change, Server};
 use crate::timing::Timing;
 
 /// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
@@ -122,6 +123,8 @@ pub struct Simulation {
     pub(crate) dice: Dice,
     n_steps: u64,
     witness: Option<Box<Witness>>,
+    /// The number of the next write that somebody outside wants to hear of.
+    tap: Option<Cell<u64>>,
 }
 
 /// Dice for each who draws, so that one's draws do not change another's.
@@ -192,6 +195,7 @@ impl Simulation {
             server,
             n_steps: 0,
             witness: None,
+            tap: None,
         };
         let replica = simulation.replica();
         simulation.schedulers.push(Slot::new(replica));
@@ -246,6 +250,22 @@ impl Simulation {
     /// How many steps were made.
     pub fn n_steps(&self) -> u64 {
         self.n_steps
+    }
+
+    /// From now on writes are kept until [`tapped`](Self::tapped) has told them; what is there already comes first.
+    pub fn open_tap(&mut self) {
+        self.tap = Some(Cell::new(0));
+    }
+
+    /// What was written since the last such question, oldest first; nothing without a tap.
+    pub fn tapped(&self) -> Vec<Change> {
+        let Some(tap) = &self.tap else {
+            return Vec::new();
+        };
+        let end = self.server.log_end();
+        let first = tap.replace(end);
+        let changes = (first..end).filter_map(|number| self.server.logged(number));
+        changes.cloned().collect()
     }
 
     /// Lives on until so long after the start; `watch` is called after every instant, when everybody has come to rest.
@@ -413,6 +433,7 @@ impl Simulation {
         let seen = schedulers
             .chain(others)
             .chain([self.kubelet_feed.cursor()])
+            .chain(self.tap.as_ref().map(Cell::get))
             .min();
         self.server.trim_log(seen.unwrap_or(0));
     }

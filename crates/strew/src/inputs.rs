@@ -15,9 +15,42 @@ const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 /// Folders inside folders; more is a loop of links.
 const DEPTH_MAX: usize = 64;
 
+/// A file that was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Input {
+    pub(crate) name: String,
+    pub(crate) bytes: Vec<u8>,
+    /// It was found in a folder; nobody named it.
+    pub(crate) is_found: bool,
+}
+
+impl Input {
+    /// Puts it among the sources.
+    pub(crate) fn add_to(self, sources: &mut Sources) {
+        match self.is_found {
+            true => sources.add_found(self.name, self.bytes),
+            false => sources.add(self.name, self.bytes),
+        };
+    }
+}
+
 /// Reads every file, in the order given; those of a directory by name.
 pub(crate) fn read(names: &[String], recursive: bool) -> Result<Sources, Failure> {
+    Ok(sources(read_each(names, recursive)?))
+}
+
+/// The files as sources.
+pub(crate) fn sources(inputs: Vec<Input>) -> Sources {
     let mut sources = Sources::new();
+    inputs
+        .into_iter()
+        .for_each(|input| input.add_to(&mut sources));
+    sources
+}
+
+/// The same, each by itself.
+pub(crate) fn read_each(names: &[String], recursive: bool) -> Result<Vec<Input>, Failure> {
+    let mut inputs = Vec::new();
     let mut failed = Vec::new();
     let mut stdin_is_read = false;
     for name in names {
@@ -27,31 +60,34 @@ pub(crate) fn read(names: &[String], recursive: bool) -> Result<Sources, Failure
                 let read = std::io::stdin().lock().read_to_end(&mut bytes);
                 read.context("cannot read standard input")
                     .map_err(Failure::outside)?;
-                sources.add("<stdin>", bytes);
+                inputs.push(Input {
+                    name: "<stdin>".to_owned(),
+                    bytes,
+                    is_found: false,
+                });
             }
             continue;
         }
         refuse_url(name)?;
         let path = Path::new(name);
-        let is_folder = path.is_dir();
-        let files = match is_folder {
+        let is_found = path.is_dir();
+        let files = match is_found {
             true => files_of(path, recursive)?,
             false => vec![path.to_owned()],
         };
         for file in files {
             match std::fs::read(&file) {
-                Ok(bytes) if is_folder => {
-                    sources.add_found(file.display().to_string(), bytes);
-                }
-                Ok(bytes) => {
-                    sources.add(file.display().to_string(), bytes);
-                }
+                Ok(bytes) => inputs.push(Input {
+                    name: file.display().to_string(),
+                    bytes,
+                    is_found,
+                }),
                 Err(error) => failed.push((file, error)),
             }
         }
     }
     match failed.len() {
-        0 => Ok(sources),
+        0 => Ok(inputs),
         1 => {
             let (file, error) = failed.swap_remove(0);
             let error =

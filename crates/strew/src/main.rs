@@ -4,12 +4,14 @@
 //! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`world`] (the
 //! cluster of them), [`deploy`] (pods onto nodes), [`live`] (a moment of the simulated
 //! cluster as a world), [`view`], [`spread`] and [`usage`] (the result as values, in
-//! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`] and [`explain`] (the commands),
+//! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and [`diff`] (the
+//! commands), [`scenario`] (files with a Scenario),
 //! [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
 mod configuration;
 mod deploy;
+mod diff;
 mod explain;
 mod explain_output;
 mod explain_text;
@@ -23,7 +25,7 @@ mod natural_order;
 mod nodes;
 mod progress;
 mod report;
-#[allow(dead_code, reason = "scenarios will be the first to play")]
+mod scenario;
 mod schedulers;
 mod simulate;
 mod spread;

@@ -54,9 +54,10 @@ struct Step {
     workloads: Vec<WorkloadReport>,
 }
 
+/// A workload at the end of a step.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct WorkloadReport {
+pub(crate) struct WorkloadReport {
     of: String,
     namespace: String,
     replicas: usize,
@@ -239,6 +240,12 @@ impl Report {
             placements: placements(view, workloads),
         }
     }
+}
+
+/// What there is to tell of every workload.
+pub(crate) fn workloads(view: &View) -> Vec<WorkloadReport> {
+    let each = 0..view.world.workloads.len();
+    each.map(|index| workload(view, index)).collect()
 }
 
 fn totals(view: &View) -> Totals {

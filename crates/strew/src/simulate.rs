@@ -14,6 +14,7 @@ use crate::label_query::LabelQuery;
 use crate::load;
 use crate::progress::Progress;
 use crate::report::{self, Report};
+use crate::scenario::{self, ScenarioArgs};
 use crate::schedulers::Schedulers;
 use crate::terminal;
 use crate::text::{self, Look};
@@ -28,13 +29,22 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml --config scheduler-config.yaml
   PROGRAM simulate shop.yaml --feature-gates MinDomainsInPodTopologySpread=false
   PROGRAM simulate shop.yaml --tie random --seed 7    another of the equally good results
-  PROGRAM simulate dump.json -n shop -o json | jq .steps[0].workloads";
+  PROGRAM simulate dump.json -n shop -o json | jq .steps[0].workloads
+  PROGRAM simulate --new > scenario.yaml              a Scenario to begin with: steps and expectations
+  PROGRAM simulate scenarios/                         each file with a Scenario, all variants and seeds
+  PROGRAM simulate scenarios/ -o junit > report.xml
+  PROGRAM simulate rollout.yaml --variant base --seed 7 --until 42s --events log.jsonl
+                                                      one run again, with all that happened
+
+A folder with one Scenario is one stream; of a folder with several, each file is a scenario of its own, with the
+manifests in it and in the other files named. Exit codes with a Scenario: 0 all held, 1 broken, 2 wrong input,
+3 could not run, 130 interrupted.";
 
 /// Arguments of `strew simulate`.
 #[derive(Args, Debug)]
 pub(crate) struct SimulateArgs {
     /// Manifests or dumps: files, folders, or - for standard input
-    #[arg(value_name = "FILE", required_unless_present = "filename")]
+    #[arg(value_name = "FILE", required_unless_present_any = ["filename", "schema", "starter"])]
     files: Vec<String>,
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
@@ -58,6 +68,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     no_headers: bool,
     #[command(flatten)]
+    scenario: ScenarioArgs,
+    #[command(flatten)]
     world: WorldArgs,
 }
 
@@ -70,8 +82,10 @@ pub(crate) enum Format {
     Json,
     /// The same as YAML
     Yaml,
-    /// Names of workloads only
+    /// Names only: of workloads, of a scenario's variants
     Name,
+    /// Of scenarios: a test case for each expectation, as CI systems read them
+    Junit,
 }
 
 impl Format {
@@ -86,7 +100,30 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .as_deref()
         .map(LabelQuery::parse)
         .transpose()?;
-    let Some(world) = load_world(&args.files, &args.world, args.output, context)? else {
+    if let Some(document) = scenario::document(&args.scenario) {
+        terminal::print(&document)?;
+        return Ok(0);
+    }
+    let names: Vec<String> = args
+        .files
+        .iter()
+        .chain(&args.world.filename)
+        .cloned()
+        .collect();
+    args.world.scheduling.check_files(&names)?;
+    let inputs = inputs::read_each(&names, args.world.recursive)?;
+    if scenario::is_meant(&inputs) {
+        let question = scenario::Question {
+            args: &args.scenario,
+            world: &args.world,
+            files: &names,
+            output: args.output,
+        };
+        return scenario::run(&question, inputs, context);
+    }
+    check_no_scenario(args)?;
+    let sources = inputs::sources(inputs);
+    let Some(world) = build_world(&sources, &args.world, args.output, context)? else {
         return Ok(2);
     };
     let progress = Progress::new(context.global.quiet);
@@ -138,19 +175,42 @@ pub(crate) fn load_world(
     context: &Context,
 ) -> Result<Option<World>, Failure> {
     let names: Vec<String> = files.iter().chain(&args.filename).cloned().collect();
-    let scheduling = &args.scheduling;
-    scheduling.check(&names)?;
+    args.scheduling.check_files(&names)?;
     let sources = inputs::read(&names, args.recursive)?;
+    build_world(&sources, args, output, context)
+}
+
+/// Words that mean a Scenario, where there is none.
+fn check_no_scenario(args: &SimulateArgs) -> Result<(), Failure> {
+    let output = (args.output == Some(Format::Junit)).then_some("-o junit");
+    match args.scenario.given().or(output) {
+        None => Ok(()),
+        Some(word) => {
+            let error = anyhow::anyhow!("{word} is for a Scenario, and no file holds one");
+            let hint = "strew simulate --new writes one to begin with";
+            Err(Failure::input(error).with_hint(hint))
+        }
+    }
+}
+
+fn build_world(
+    sources: &Sources,
+    args: &WorldArgs,
+    output: Option<Format>,
+    context: &Context,
+) -> Result<Option<World>, Failure> {
+    let scheduling = &args.scheduling;
+    scheduling.check()?;
     let config_file = scheduling.read()?;
     let (gates, mut elsewhere) = scheduling.gates();
     let gates_are_right = elsewhere.is_empty();
     let options = gates.admission(AdmissionOptions::KUBERNETES_1_36);
-    let load = load::load(&sources, &args.nodes, &options)?;
+    let load = load::load(sources, &args.nodes, &options)?;
     let mut diagnostics = load.diagnostics;
     let mut cluster = Cluster::new();
     let configured = scheduling.configure(
         config_file.as_ref(),
-        &sources,
+        sources,
         &load.configurations,
         &gates,
         &mut cluster.names,
@@ -166,29 +226,37 @@ pub(crate) fn load_world(
         let schedulers = Schedulers::new(&configuration, is_given, &mut cluster.names);
         notes.extend(configuration.notes);
         let compat = scheduling.compat;
-        let built = world::build(loaded, cluster, schedulers, compat, &sources);
+        let built = world::build(loaded, cluster, schedulers, compat, sources);
         built.map_err(|errors| diagnostics.extend(errors)).ok()
     });
     let said = [
-        (elsewhere, config_file.as_ref().unwrap_or(&sources)),
-        (diagnostics, &sources),
+        (elsewhere, config_file.as_ref().unwrap_or(sources)),
+        (diagnostics, sources),
     ];
     say_diagnostics(&said, context);
     if built.is_none() {
-        if let Some(format) = output.filter(|format| format.is_for_programs()) {
-            let each = said.iter();
-            let items = each.flat_map(|(all, sources)| all.iter().map(|d| d.to_json(sources)));
-            let items: Vec<_> = items.collect();
-            let list =
-                json!({"apiVersion": report::API_VERSION, "kind": "Diagnostics", "items": items});
-            terminal::print(&serialized(&list, format)?)?;
-        }
+        print_diagnostics(&said, output)?;
         return Ok(None);
     }
     for note in notes {
         say_note(&note, context);
     }
     Ok(built)
+}
+
+/// Tells programs what is wrong.
+pub(crate) fn print_diagnostics(
+    said: &[(Vec<Diagnostic>, &Sources)],
+    output: Option<Format>,
+) -> Result<(), Failure> {
+    let Some(format) = output.filter(|format| format.is_for_programs()) else {
+        return Ok(());
+    };
+    let each = said.iter();
+    let items = each.flat_map(|(all, sources)| all.iter().map(|d| d.to_json(sources)));
+    let items: Vec<_> = items.collect();
+    let list = json!({"apiVersion": report::API_VERSION, "kind": "Diagnostics", "items": items});
+    terminal::print(&serialized(&list, format)?)
 }
 
 /// Text for programs.
@@ -205,8 +273,8 @@ pub(crate) fn serialized(value: &impl Serialize, format: Format) -> Result<Strin
     })
 }
 
-/// Tells what is wrong; each list is about places in its own files.
-fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) {
+/// Tells what is wrong; each list is about places in its own files. Whether there is an error.
+pub(crate) fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) -> bool {
     let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
     let mut n_errors = 0;
     let mut texts = Vec::new();
@@ -219,7 +287,7 @@ fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) {
         }
     }
     if texts.is_empty() {
-        return;
+        return false;
     }
     terminal::say(&texts.join("\n"));
     if n_errors > 0 {
@@ -229,6 +297,7 @@ fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) {
             "\n{error}error{error:#}: nothing was simulated: {errors} in the input\n"
         ));
     }
+    n_errors > 0
 }
 
 /// Tells a thing that a reader should know.

@@ -28,6 +28,8 @@ pub struct Verdict {
     pub holds: bool,
     /// What was found, where that is worth saying.
     pub why: String,
+    /// Pods by domain, where those were counted.
+    pub counts: Option<spread::ByDomain>,
 }
 
 impl Verdict {
@@ -35,6 +37,15 @@ impl Verdict {
         Self {
             holds,
             why: why.into(),
+            counts: None,
+        }
+    }
+
+    /// The same, found in these counts.
+    pub(crate) fn counted(self, counts: spread::ByDomain) -> Self {
+        Self {
+            counts: Some(counts),
+            ..self
         }
     }
 }
@@ -99,7 +110,10 @@ impl Judge {
             },
         };
         match expectation.is_negated {
-            true => Verdict::new(!verdict.holds, verdict.why),
+            true => Verdict {
+                holds: !verdict.holds,
+                ..verdict
+            },
             false => verdict,
         }
     }

@@ -41,7 +41,7 @@ pub fn judge(simulation: &Simulation, claim: &SpreadClaim) -> Verdict {
     {
         wrong.push("skew");
     }
-    Verdict::new(wrong.is_empty(), text(&counts, skew))
+    Verdict::new(wrong.is_empty(), text(&counts, skew)).counted(counts)
 }
 
 /// `a: 4, b: 4, c: 4, skew 4-4 = 0`, at most [`DOMAINS_TOLD`] by name.

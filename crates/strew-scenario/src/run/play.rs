@@ -8,11 +8,17 @@ use strew_sim::{Simulation, Stuck};
 use super::errands::Errands;
 use super::plan::{Plan, end};
 use super::verbs;
+use crate::expect::spread::ByDomain;
 use crate::expect::{Before, Judge, Verdict};
 use crate::format::{Expectation, Step};
 
 /// Told of each step when it is over, and of each verb that was done.
 pub trait Watcher {
+    /// A life begins; nobody has acted.
+    fn begin(&mut self, simulation: &mut Simulation) {
+        let _ = simulation;
+    }
+
     /// A step was done, and what it expects at once was judged.
     fn step(&mut self, number: usize, step: &Step, simulation: &Simulation) -> ControlFlow<()> {
         let _ = (number, step, simulation);
@@ -46,6 +52,8 @@ pub struct Outcome {
     pub at: Span,
     /// What happened at that instant, as far as it concerns the claim; for claims that must always hold.
     pub cause: Option<String>,
+    /// Pods by domain, as they were counted for it.
+    pub counts: Option<ByDomain>,
 }
 
 /// What came of a step.
@@ -138,6 +146,7 @@ pub fn play(
     watcher: &mut dyn Watcher,
 ) -> Result<Played, RunError> {
     let mut simulation = plan.simulation(seed);
+    watcher.begin(&mut simulation);
     let mut life = Life {
         plan,
         judge: Judge::new(plan),
@@ -212,7 +221,7 @@ impl<'a> Life<'a> {
             if stop >= until {
                 simulation.drain()?;
                 self.instant(simulation);
-                return Ok(ControlFlow::Continue(()));
+                return Ok(watcher.instant(simulation));
             }
         }
     }
@@ -297,7 +306,7 @@ impl<'a> Life<'a> {
             let verdict = self
                 .judge
                 .judge(simulation, expectation, program, &open.before);
-            let Verdict { holds, why } = verdict.clone();
+            let Verdict { holds, why, .. } = verdict.clone();
             let decided = match (open.holds_until, holds) {
                 (Some(until), true) => now >= until,
                 (Some(_), false) => true,
@@ -349,6 +358,7 @@ impl<'a> Life<'a> {
                     why: String::new(),
                     at: now,
                     cause: None,
+                    counts: None,
                 })
             })
             .collect();
@@ -365,5 +375,6 @@ fn outcome(expectation: &Expectation, verdict: Verdict, at: Span) -> Outcome {
         why: verdict.why,
         at,
         cause: None,
+        counts: verdict.counts,
     }
 }

@@ -7,7 +7,7 @@ use super::Loader;
 /// Kinds that strew is made for, and does not read yet; and what happens instead.
 const NOT_READ_YET: [(&str, &str); 1] = [(
     "Scenario",
-    "only its objects are there, and only the step `deploy` runs",
+    "only the other objects are there, and only the step `deploy` runs",
 )];
 
 /// Kinds that are read and change nothing yet, though they do in a cluster.

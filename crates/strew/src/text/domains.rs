@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::{Look, count};
 use crate::report::when_unsatisfiable;
-use crate::spread::{Constraint, Spread};
+use crate::spread::{Constraint, Domain, Spread};
+use crate::terminal::Terminal;
 use crate::world::World;
 
 /// Domains that get a bar each; of more, a line says how many hold how much.
@@ -77,7 +78,7 @@ fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
 }
 
 /// The names that people say.
-fn short_key(key: &str) -> &str {
+pub(crate) fn short_key(key: &str) -> &str {
     match key {
         "kubernetes.io/hostname" => "hostname",
         "topology.kubernetes.io/zone" => "zone",
@@ -87,29 +88,42 @@ fn short_key(key: &str) -> &str {
 }
 
 fn bars(out: &mut String, world: &World, spread: &Spread, look: &Look<'_>) {
-    let name = |value| match world.cluster.names.text(value) {
-        "" => "<no label>",
-        text => text,
+    let bar = |domain: &Domain| Bar {
+        name: world.cluster.names.text(domain.value),
+        count: domain.count,
+        more: domain.count - domain.before.unwrap_or(domain.count),
     };
-    let names = spread.domains.iter().map(|d| name(d.value).chars().count());
+    let bars: Vec<Bar<'_>> = spread.domains.iter().map(bar).collect();
+    draw(out, &bars, 4, look.terminal);
+}
+
+/// A domain, and what it holds.
+pub(crate) struct Bar<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) count: i32,
+    /// Than before.
+    pub(crate) more: i32,
+}
+
+/// Draws a line a domain, so many spaces from the edge.
+pub(crate) fn draw(out: &mut String, bars: &[Bar<'_>], indent: usize, terminal: &Terminal) {
+    let name = |bar: &Bar<'_>| match bar.name {
+        "" => "<no label>".to_owned(),
+        text => text.to_owned(),
+    };
+    let names = bars.iter().map(|bar| name(bar).chars().count());
     let name_width = names.max().unwrap_or(0);
-    let highest = spread
-        .domains
-        .iter()
-        .map(|d| d.count)
-        .max()
-        .unwrap_or(0)
-        .max(0) as usize;
+    let highest = bars.iter().map(|bar| bar.count).max();
+    let highest = highest.unwrap_or(0).max(0) as usize;
     // Two spaces, the name, two spaces, the bar, the number.
-    let room = look
-        .terminal
+    let room = terminal
         .width
-        .saturating_sub(name_width + 20)
+        .saturating_sub(name_width + 16 + indent)
         .clamp(8, 48);
-    let style = look.terminal.styles.bar;
-    let cell = if look.terminal.unicode { "█" } else { "#" };
-    for domain in &spread.domains {
-        let count = domain.count.max(0) as usize;
+    let style = terminal.styles.bar;
+    let cell = if terminal.unicode { "█" } else { "#" };
+    for one in bars {
+        let count = one.count.max(0) as usize;
         let length = match highest {
             0 => 0,
             _ if highest * 2 <= room => count * 2,
@@ -119,13 +133,13 @@ fn bars(out: &mut String, world: &World, spread: &Spread, look: &Look<'_>) {
         let gap = if length == 0 { "" } else { " " };
         let _ = write!(
             out,
-            "    {:name_width$}  {style}{bar}{style:#}{gap}{}",
-            name(domain.value),
-            domain.count
+            "{:indent$}{:name_width$}  {style}{bar}{style:#}{gap}{}",
+            "",
+            name(one),
+            one.count
         );
-        let more = domain.count - domain.before.unwrap_or(domain.count);
-        if more != 0 {
-            let _ = write!(out, " ({more:+})");
+        if one.more != 0 {
+            let _ = write!(out, " ({:+})", one.more);
         }
         out.push('\n');
     }

@@ -10,6 +10,7 @@ use crate::deploy::Outcome;
 use crate::terminal::{self, Terminal};
 use crate::view::{Shown, Summary, View};
 use domains::spread_block;
+pub(crate) use domains::{Bar, draw, short_key};
 use nodes::nodes;
 
 /// How to write it.

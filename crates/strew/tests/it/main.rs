@@ -9,6 +9,7 @@ mod data;
 mod explain;
 mod input;
 mod look;
+mod scenario;
 mod simulate;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,72 @@
+//! The arguments that are for scenarios only.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+
+use anyhow::anyhow;
+use clap::Args;
+use strew_api::duration::GoDuration;
+use strew_model::Span;
+
+use crate::failure::Failure;
+
+/// What to play of a scenario.
+#[derive(Args, Debug, Clone, Default)]
+#[command(next_help_heading = "Files with a Scenario")]
+pub(crate) struct ScenarioArgs {
+    /// Play this variant only, or these; the scenario as written is called base
+    #[arg(long, value_name = "NAME")]
+    pub(crate) variant: Vec<String>,
+    /// Play each variant with so many seeds, whatever the scenario says; --seed plays one
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<NonZeroU32>,
+    /// End each run then, for example 90s or 1h30m
+    #[arg(long, value_name = "DURATION")]
+    pub(crate) until: Option<String>,
+    /// Write every change, event, verb and fault of all runs as JSON lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) events: Option<String>,
+    /// Runs at the same time [default: as many as there are cores]
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
+    /// Print the JSON schema of kind Scenario
+    #[arg(long, exclusive = true)]
+    pub(crate) schema: bool,
+    /// Print a commented scenario to begin with
+    #[arg(long = "new", exclusive = true)]
+    pub(crate) starter: bool,
+}
+
+impl ScenarioArgs {
+    /// When to end.
+    ///
+    /// # Errors
+    /// It is no duration.
+    pub(crate) fn until(&self) -> Result<Option<Span>, Failure> {
+        let Some(text) = &self.until else {
+            return Ok(None);
+        };
+        match GoDuration::parse(text).map(|duration| u64::try_from(duration.nanos())) {
+            Some(Ok(nanos)) => Ok(Some(Span(nanos))),
+            _ => Err(Failure::input(anyhow!("--until {text}: no duration"))
+                .with_hint("90s, 15m and 1h30m are")),
+        }
+    }
+
+    /// How many runs at the same time.
+    pub(crate) fn jobs(&self) -> usize {
+        let cores = || std::thread::available_parallelism().ok();
+        self.jobs.or_else(cores).map_or(1, NonZeroUsize::get)
+    }
+
+    /// The first argument that means a Scenario, as it is written.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let all = [
+            (!self.variant.is_empty(), "--variant"),
+            (self.seeds.is_some(), "--seeds"),
+            (self.until.is_some(), "--until"),
+            (self.events.is_some(), "--events"),
+        ];
+        let mut given = all.iter().filter(|(is_given, _)| *is_given);
+        given.next().map(|(_, name)| *name)
+    }
+}

@@ -1,0 +1,176 @@
+//! `--events`: everything that happened in a run, a JSON object a line.
+//!
+//! A line of type `run` says what plays the run again; then come changes of stored objects (`created`, `updated`,
+//! `deleted`), recorded events (`event`), verbs and faults (`verb`), and the `end`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use strew_controllers::object::{Key, Object, Pod};
+use strew_model::Span;
+use strew_sim::Simulation;
+use strew_sim::server::Change;
+
+use super::clock::clock;
+
+/// The lines so far.
+#[derive(Default)]
+pub(super) struct Log {
+    text: String,
+    /// What was last told of each object.
+    known: BTreeMap<Key, Known>,
+    n_events: usize,
+}
+
+struct Known {
+    version: u64,
+    fields: Map<String, Value>,
+}
+
+/// What is told of an object that is no pod: each field, and where it stands.
+const FIELDS: [(&str, &str); 9] = [
+    ("replicas", "/spec/replicas"),
+    ("unschedulable", "/spec/unschedulable"),
+    ("taints", "/spec/taints"),
+    ("found", "/status/replicas"),
+    ("updated", "/status/updatedReplicas"),
+    ("readyReplicas", "/status/readyReplicas"),
+    ("available", "/status/availableReplicas"),
+    ("active", "/status/active"),
+    ("succeeded", "/status/succeeded"),
+];
+
+impl Log {
+    /// Begins with what plays the run again.
+    pub(super) fn new(header: &Value) -> Self {
+        let mut log = Self::default();
+        log.line(header);
+        log
+    }
+
+    /// What was written and recorded since the last time.
+    pub(super) fn listen(&mut self, simulation: &Simulation) {
+        let at = clock(simulation.elapsed());
+        for change in simulation.tapped() {
+            self.change(&at, &change);
+        }
+        let events = simulation.server().events();
+        for event in events.from(self.n_events) {
+            let line = json!({
+                "at": clock(event.at.since(simulation.start())),
+                "type": "event",
+                "regarding": event.regarding.to_string(),
+                "warning": event.is_warning,
+                "reason": &*event.reason,
+                "note": &*event.note,
+                "source": &*event.source,
+            });
+            self.line(&line);
+        }
+        self.n_events = events.len();
+    }
+
+    /// A verb or a fault.
+    pub(super) fn verb(&mut self, at: Span, text: &str, refused: Option<&str>) {
+        let mut line = json!({"at": clock(at), "type": "verb", "verb": text});
+        if let Some(why) = refused {
+            line["refused"] = why.into();
+        }
+        self.line(&line);
+    }
+
+    /// All lines, and the last one.
+    pub(super) fn finish(mut self, ended: Span, is_partial: bool) -> String {
+        self.line(&json!({"at": clock(ended), "type": "end", "interrupted": is_partial}));
+        self.text
+    }
+
+    fn change(&mut self, at: &str, change: &Change) {
+        let key = change.key.to_string();
+        let Some(object) = &change.object else {
+            let version = self.known.remove(&change.key).map(|known| known.version);
+            let line = json!({"at": at, "type": "deleted", "key": key, "resourceVersion": version});
+            return self.line(&line);
+        };
+        let version = object.meta().version;
+        let fields = fields(object);
+        let known = Known {
+            version,
+            fields: fields.clone(),
+        };
+        let (kind, changed) = match self.known.insert(change.key.clone(), known) {
+            None => ("created", fields),
+            Some(before) => ("updated", difference(&before.fields, &fields)),
+        };
+        let mut line = json!({"at": at, "type": kind, "key": key, "resourceVersion": version});
+        if !changed.is_empty() {
+            line["changed"] = Value::Object(changed);
+        }
+        self.line(&line);
+    }
+
+    fn line(&mut self, line: &Value) {
+        self.text.push_str(&line.to_string());
+        self.text.push('\n');
+    }
+}
+
+/// Each field that differs: what it was, what it is.
+fn difference(before: &Map<String, Value>, after: &Map<String, Value>) -> Map<String, Value> {
+    let mut changed = Map::new();
+    for (name, value) in after {
+        let was = before.get(name).unwrap_or(&Value::Null);
+        if was != value {
+            changed.insert(name.clone(), json!([was, value]));
+        }
+    }
+    for (name, was) in before {
+        if !after.contains_key(name) {
+            changed.insert(name.clone(), json!([was, null]));
+        }
+    }
+    changed
+}
+
+/// What is worth telling of an object.
+fn fields(object: &Object) -> Map<String, Value> {
+    let mut fields = match object {
+        Object::Pod(pod) => of_pod(pod),
+        Object::Plain(_) => Map::new(),
+        other => {
+            let whole = other.to_json();
+            let mut fields = Map::new();
+            for (name, place) in FIELDS {
+                if let Some(value) = whole.pointer(place) {
+                    fields.insert(name.to_owned(), value.clone());
+                }
+            }
+            if let Object::Node(_) = other
+                && let Some(conditions) = whole["status"]["conditions"].as_array()
+            {
+                let ready = conditions.iter().find(|c| c["type"] == "Ready");
+                let status = ready.map_or(Value::Null, |ready| ready["status"].clone());
+                fields.insert("ready".to_owned(), status);
+            }
+            fields
+        }
+    };
+    fields.insert("generation".to_owned(), object.meta().generation.into());
+    if object.meta().is_terminating() {
+        fields.insert("terminating".to_owned(), true.into());
+    }
+    fields
+}
+
+fn of_pod(pod: &Pod) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("phase".to_owned(), pod.status.phase.name().into());
+    fields.insert("ready".to_owned(), pod.is_ready().into());
+    if let Some(node) = &pod.node {
+        fields.insert("node".to_owned(), (**node).into());
+    }
+    if let Some(node) = &pod.status.nominated {
+        fields.insert("nominatedNode".to_owned(), (**node).into());
+    }
+    fields
+}

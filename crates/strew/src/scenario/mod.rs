@@ -1,0 +1,132 @@
+//! `strew simulate` where the files hold a Scenario.
+//!
+//! Reading order: [`arguments`], [`suite`] (files into plans), [`work`] (runs on all cores, in order), [`recorder`] (what
+//! is kept of one run), [`max_skew`] and [`log`] (every change as a line), [`standing`] (what is right and what is not), [`text`] (for
+//! people), [`report`] and [`junit`] (for programs), [`clock`].
+
+mod arguments;
+mod clock;
+mod interrupt;
+mod junit;
+mod log;
+mod max_skew;
+mod recorder;
+mod replay;
+mod report;
+mod standing;
+mod suite;
+mod text;
+mod work;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::time::Instant;
+
+use anyhow::{Context as _, anyhow};
+
+use crate::arguments::{Context, WorldArgs};
+use crate::failure::{EXIT_NO, Failure};
+use crate::inputs::Input;
+use crate::progress::Progress;
+use crate::simulate::{self, Format};
+use crate::terminal;
+pub(crate) use arguments::ScenarioArgs;
+use suite::Suite;
+use work::Work;
+
+/// Somebody ended it.
+const EXIT_INTERRUPTED: u8 = 130;
+
+/// What was asked.
+pub(crate) struct Question<'a> {
+    pub(crate) args: &'a ScenarioArgs,
+    pub(crate) world: &'a WorldArgs,
+    /// The files, as they were named.
+    pub(crate) files: &'a [String],
+    pub(crate) output: Option<Format>,
+}
+
+/// Whether some file holds a Scenario.
+pub(crate) fn is_meant(inputs: &[Input]) -> bool {
+    inputs.iter().any(suite::holds_scenario)
+}
+
+/// Prints what needs no files: the schema, or a starter.
+pub(crate) fn document(args: &ScenarioArgs) -> Option<String> {
+    if args.schema {
+        let schema = strew_scenario::format::schema();
+        return Some(format!("{schema:#}\n"));
+    }
+    args.starter
+        .then(|| strew_scenario::format::starter().to_owned())
+}
+
+/// Plays every variant with every seed, and tells what came of it.
+pub(crate) fn run(
+    question: &Question<'_>,
+    inputs: Vec<Input>,
+    context: &Context,
+) -> Result<u8, Failure> {
+    let until = question.args.until()?;
+    let staged = suite::stage(question, inputs)?;
+    for note in &staged.notes {
+        simulate::say_note(note, context);
+    }
+    let said: Vec<_> = staged
+        .suites
+        .iter()
+        .map(|staged| (staged.diagnostics.clone(), &*staged.sources))
+        .collect();
+    let is_wrong = simulate::say_diagnostics(&said, context);
+    if is_wrong {
+        simulate::print_diagnostics(&said, question.output)?;
+        return Ok(2);
+    }
+    let suites: Vec<Suite> = staged
+        .suites
+        .into_iter()
+        .filter_map(|staged| staged.suite)
+        .collect();
+    let began = Instant::now();
+    let work = Work::new(&suites, question, context.program, until);
+    let mut log = question.args.events.as_deref().map(open_log).transpose()?;
+    let interrupt = interrupt::flag()?;
+    let progress = Progress::new(context.global.quiet);
+    progress.start("playing", work.len());
+    let runs = work.run(question.args.jobs(), &interrupt, &progress, log.as_mut())?;
+    progress.finish();
+    if let Some(log) = &mut log {
+        log.flush().map_err(Failure::outside)?;
+    }
+    let is_cut = until.is_some();
+    let answer = standing::judge(&suites, runs, is_cut);
+    let text = match question.output {
+        Some(Format::Json | Format::Yaml) => simulate::serialized(
+            &report::report(question, &suites, &answer),
+            question.output.unwrap_or(Format::Json),
+        )?,
+        Some(Format::Junit) => junit::write(&suites, &answer),
+        Some(Format::Name) => text::names(&suites),
+        _ => text::write(question, &suites, &answer, began.elapsed(), context),
+    };
+    terminal::print(&text)?;
+    Ok(match (&answer.is_interrupted, answer.is_red) {
+        (true, _) => EXIT_INTERRUPTED,
+        (false, true) => EXIT_NO,
+        (false, false) => 0,
+    })
+}
+
+pub(crate) type LogFile = BufWriter<File>;
+
+fn open_log(path: &str) -> Result<LogFile, Failure> {
+    let file = File::create(path)
+        .with_context(|| format!("cannot write {path}"))
+        .map_err(Failure::outside)?;
+    Ok(BufWriter::new(file))
+}
+
+/// A run that came to no end.
+fn stuck(name: &str, error: strew_scenario::run::RunError) -> Failure {
+    Failure::outside(anyhow!(error).context(format!("{name} could not be played")))
+}

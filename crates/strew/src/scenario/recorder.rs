@@ -1,0 +1,72 @@
+//! What is kept of one run.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use strew_model::Span;
+use strew_scenario::format::Step;
+use strew_scenario::run::Watcher;
+use strew_sim::Simulation;
+
+use super::log::Log;
+use super::max_skew::Skews;
+use crate::live::Frame;
+use crate::report::{self, WorkloadReport};
+use crate::view::View;
+
+/// Workloads by step, and their largest skews.
+pub(super) struct Ledger {
+    pub(super) frame: Frame,
+    pub(super) steps: Vec<Vec<WorkloadReport>>,
+    pub(super) skews: Skews,
+}
+
+/// Listens to a run, and ends it when somebody wants that.
+pub(super) struct Recorder<'a> {
+    pub(super) interrupt: &'a AtomicBool,
+    /// All that happens, if somebody wants to read it.
+    pub(super) log: Option<Log>,
+    /// What workloads come to, if the report tells it.
+    pub(super) ledger: Option<Ledger>,
+}
+
+impl Recorder<'_> {
+    fn listen(&mut self, simulation: &Simulation) -> ControlFlow<()> {
+        if let Some(log) = &mut self.log {
+            log.listen(simulation);
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.skews.look(simulation);
+        }
+        match self.interrupt.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Watcher for Recorder<'_> {
+    fn begin(&mut self, simulation: &mut Simulation) {
+        if self.log.is_some() {
+            simulation.open_tap();
+        }
+    }
+
+    fn step(&mut self, _number: usize, _step: &Step, simulation: &Simulation) -> ControlFlow<()> {
+        if let Some(ledger) = &mut self.ledger {
+            let view = View::of(simulation, &mut ledger.frame, None);
+            ledger.steps.push(report::workloads(&view));
+        }
+        self.listen(simulation)
+    }
+
+    fn instant(&mut self, simulation: &Simulation) -> ControlFlow<()> {
+        self.listen(simulation)
+    }
+
+    fn verb(&mut self, at: Span, text: &str, refused: Option<&str>) {
+        if let Some(log) = &mut self.log {
+            log.verb(at, text, refused);
+        }
+    }
+}

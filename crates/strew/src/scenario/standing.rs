@@ -1,0 +1,264 @@
+//! What is right, and what is not: expectations over all seeds of a variant, variants, all of them.
+
+use std::collections::BTreeMap;
+
+use strew_model::Span;
+use strew_scenario::expect::spread::ByDomain;
+use strew_scenario::format::{Expectation, Verdict};
+use strew_scenario::run::Outcome;
+
+use super::suite::{Cast, Suite};
+use super::work::{Run, Runs};
+
+/// What came of everything.
+pub(super) struct Answer<'a> {
+    /// By scenario and variant.
+    pub(super) casts: Vec<Vec<Standing<'a>>>,
+    pub(super) is_red: bool,
+    pub(super) is_interrupted: bool,
+    /// Runs that were to be played.
+    pub(super) n_wanted: usize,
+}
+
+/// What came of a variant.
+pub(super) struct Standing<'a> {
+    pub(super) runs: Vec<Judged>,
+    pub(super) result: Result,
+    /// What must always hold first, then step by step.
+    pub(super) rows: Vec<Row<'a>>,
+    pub(super) n_broken: usize,
+}
+
+/// A run that was played to its end.
+pub(super) struct Judged {
+    pub(super) run: Run,
+    pub(super) is_broken: bool,
+}
+
+/// A variant's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Result {
+    Held,
+    Broken,
+    BrokeAsItMust,
+    /// It must break, and did in no seed.
+    BrokeNowhere,
+    /// It may break, and did.
+    BrokeAsItMay,
+    /// It must break, and was not played to the end of all its seeds.
+    Unknown,
+}
+
+impl Result {
+    pub(super) fn is_red(self) -> bool {
+        matches!(self, Self::Broken | Self::BrokeNowhere)
+    }
+
+    /// For programs.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Broken => "broken",
+            Self::BrokeAsItMust => "brokeAsItMust",
+            Self::BrokeNowhere => "brokeNowhere",
+            Self::BrokeAsItMay => "brokeAsItMay",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// An expectation, or a verb that was refused, over all seeds.
+pub(super) struct Row<'a> {
+    /// None: it must always hold.
+    pub(super) at: Option<Span>,
+    pub(super) text: String,
+    /// None: a verb.
+    pub(super) expectation: Option<&'a Expectation>,
+    pub(super) n_held: usize,
+    /// Seeds whose run was ended before it was decided.
+    pub(super) n_open: usize,
+    pub(super) n_broken: usize,
+    /// Counts, largest first, by how many seeds had them, with their skew.
+    pub(super) shapes: BTreeMap<(Vec<u32>, u32), usize>,
+    pub(super) breach: Option<Breach>,
+}
+
+/// The first breach, by seed.
+pub(super) struct Breach {
+    pub(super) seed: u64,
+    pub(super) at: Span,
+    pub(super) why: String,
+    pub(super) cause: Option<String>,
+    pub(super) counts: Option<ByDomain>,
+}
+
+/// Whether an expectation held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Held,
+    Broken,
+    /// The run was ended before its deadline.
+    Open,
+}
+
+/// Judges all runs; `is_cut`: they were ended early, as was asked.
+pub(super) fn judge<'a>(suites: &'a [Suite], runs: Runs, is_cut: bool) -> Answer<'a> {
+    let mut answer = Answer {
+        casts: Vec::new(),
+        is_red: false,
+        is_interrupted: false,
+        n_wanted: 0,
+    };
+    for (suite, runs) in suites.iter().zip(runs) {
+        let mut standings = Vec::new();
+        for (cast, runs) in suite.variants.iter().zip(runs) {
+            answer.n_wanted += runs.len();
+            let is_whole = !is_cut && runs.iter().all(Option::is_some);
+            answer.is_interrupted |= runs.iter().any(Option::is_none);
+            let standing = standing(cast, runs.into_iter().flatten(), is_whole);
+            answer.is_red |= standing.result.is_red();
+            standings.push(standing);
+        }
+        answer.casts.push(standings);
+    }
+    answer
+}
+
+fn standing(cast: &Cast, runs: impl Iterator<Item = Run>, is_whole: bool) -> Standing<'_> {
+    let mut rows = rows(cast);
+    let mut judged = Vec::new();
+    let mut n_broken = 0;
+    for run in runs {
+        let is_broken = add(cast, &mut rows, &run);
+        n_broken += usize::from(is_broken);
+        judged.push(Judged { run, is_broken });
+    }
+    let result = match (cast.variant.verdict, n_broken) {
+        (Verdict::MustHold | Verdict::MayFail, 0) => Result::Held,
+        (Verdict::MustHold, _) => Result::Broken,
+        (Verdict::MayFail, _) => Result::BrokeAsItMay,
+        (Verdict::MustFail, 0) if is_whole => Result::BrokeNowhere,
+        (Verdict::MustFail, 0) => Result::Unknown,
+        (Verdict::MustFail, _) => Result::BrokeAsItMust,
+    };
+    Standing {
+        runs: judged,
+        result,
+        rows,
+        n_broken,
+    }
+}
+
+fn rows(cast: &Cast) -> Vec<Row<'_>> {
+    let scenario = &cast.variant.scenario;
+    let row = |at, text: &str, expectation| Row {
+        at,
+        text: text.to_owned(),
+        expectation,
+        n_held: 0,
+        n_open: 0,
+        n_broken: 0,
+        shapes: BTreeMap::new(),
+        breach: None,
+    };
+    let always = scenario.always.iter();
+    let mut rows: Vec<Row<'_>> = always.map(|e| row(None, &e.text, Some(e))).collect();
+    for step in &scenario.timeline {
+        rows.extend(step.verbs.iter().map(|v| row(Some(step.at), &v.text, None)));
+        let expect = step.expect.iter();
+        rows.extend(expect.map(|e| row(Some(step.at), &e.text, Some(e))));
+    }
+    rows
+}
+
+/// Adds what came of a run; whether it is broken.
+fn add(cast: &Cast, rows: &mut [Row<'_>], run: &Run) -> bool {
+    let scenario = &cast.variant.scenario;
+    let mut is_broken = false;
+    let mut place = 0;
+    let ended = run.played.ended;
+    for outcome in &run.played.always {
+        is_broken |= add_outcome(
+            &mut rows[place],
+            outcome,
+            run.seed,
+            state_of_always(outcome),
+        );
+        place += 1;
+    }
+    for (step, result) in scenario.timeline.iter().zip(&run.played.steps) {
+        for verb in &step.verbs {
+            let refused = result.refused.iter().find(|r| r.text == verb.text);
+            let row = &mut rows[place];
+            place += 1;
+            match refused {
+                None => row.n_held += 1,
+                Some(refused) => {
+                    row.n_broken += usize::from(refused.is_breach);
+                    is_broken |= refused.is_breach;
+                    row.breach.get_or_insert_with(|| Breach {
+                        seed: run.seed,
+                        at: step.at,
+                        why: refused.why.clone(),
+                        cause: None,
+                        counts: None,
+                    });
+                }
+            }
+        }
+        for (expectation, outcome) in step.expect.iter().zip(&result.expectations) {
+            let state = state(expectation, outcome, step.at, ended, scenario.end());
+            is_broken |= add_outcome(&mut rows[place], outcome, run.seed, state);
+            place += 1;
+        }
+    }
+    is_broken
+}
+
+fn state_of_always(outcome: &Outcome) -> State {
+    match outcome.held {
+        true => State::Held,
+        false => State::Broken,
+    }
+}
+
+/// Whether an expectation of a step held; of a run that was ended early, it may still be open.
+pub(super) fn state(
+    expectation: &Expectation,
+    outcome: &Outcome,
+    at: Span,
+    ended: Span,
+    end: Span,
+) -> State {
+    let deadline =
+        at.0.saturating_add(expectation.within.unwrap_or_default().0);
+    match outcome.held {
+        true => State::Held,
+        false if ended < end && deadline > ended.0 => State::Open,
+        false => State::Broken,
+    }
+}
+
+fn add_outcome(row: &mut Row<'_>, outcome: &Outcome, seed: u64, state: State) -> bool {
+    if let Some(counts) = &outcome.counts {
+        let mut shape: Vec<u32> = counts.values().copied().collect();
+        shape.sort_unstable_by(|a, b| b.cmp(a));
+        let skew = strew_scenario::expect::spread::skew(counts);
+        *row.shapes.entry((shape, skew)).or_default() += 1;
+    }
+    match state {
+        State::Held => row.n_held += 1,
+        State::Open => row.n_open += 1,
+        State::Broken => {
+            row.n_broken += 1;
+            row.breach.get_or_insert_with(|| Breach {
+                seed,
+                at: outcome.at,
+                why: outcome.why.clone(),
+                cause: outcome.cause.clone(),
+                counts: outcome.counts.clone(),
+            });
+        }
+    }
+    state == State::Broken
+}

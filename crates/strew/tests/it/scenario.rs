@@ -1,0 +1,350 @@
+//! `strew simulate` on files with a Scenario, and `strew diff` of its reports.
+
+use std::path::PathBuf;
+use std::process::{Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use snapbox::file;
+
+use crate::{json, root, stderr, stdout, strew};
+
+const ROLLOUT: &str = "simulate examples/scenarios/rollout.yaml";
+const MIN_DOMAINS: &str = "simulate examples/scenarios/min-domains.yaml";
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("scenario-{name}"));
+    let _ = std::fs::remove_dir_all(&path);
+    std::fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// A workload of six pods, three nodes, and these fields of the spec.
+fn scenario(spec: &str) -> String {
+    format!(
+        "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: 6
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec: {{containers: [{{name: web, image: i, resources: {{requests: {{cpu: 100m}}}}}}]}}
+---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {{name: small}}
+spec:
+  nodeGroups: [{{name: n, size: 3, template: {{status: {{allocatable: {{cpu: \"4\", memory: 8Gi, pods: \"110\"}}}}}}}}]
+{spec}"
+    )
+}
+
+#[test]
+fn variants_hold_and_break_as_they_must() {
+    let run = strew(&format!("{MIN_DOMAINS} --seeds 2")).assert().code(0);
+    run.stdout_eq(file!["snapshots/min-domains.txt"]);
+}
+
+#[test]
+fn a_breach_is_told_with_counts_cause_and_what_plays_it_again() {
+    let spec = "  timeline:
+  - {at: 1m, expect: [{spread: {of: deployment/web, by: kubernetes.io/hostname, counts: [2, 2, 3]}}]}
+  - {at: 2m, scale: {deployment/web: 9}}
+";
+    let run = strew("simulate - --seed 3").stdin(scenario(spec));
+    let run = run.assert().code(1);
+    let text = stdout(&run);
+    for part in [
+        "✗ 1m  web by hostname 2/2/2 skew 0",
+        "n-0  ████ 2",
+        "skew 2 - 2 = 0",
+        "strew simulate - --variant base --seed 3 --until 1m",
+        "1 run (1 variant × 1 seed): 0 held, 1 broke (base)",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+}
+
+#[test]
+fn what_must_always_hold_names_its_cause() {
+    let spec = "  always: [{pods: {of: deployment/web, count: {max: 6}}}]
+  timeline: [{at: 1m, scale: {deployment/web: 7}}]
+";
+    let run = strew("simulate -").stdin(scenario(spec)).assert().code(1);
+    let text = stdout(&run);
+    assert!(text.contains("✗ always"), "{text}");
+    assert!(text.contains("seed 1 at 1m"), "{text}");
+    assert!(text.contains("just before: "), "{text}");
+}
+
+#[test]
+fn a_variant_that_must_break_and_does_not_is_red() {
+    let spec = "  timeline: [{at: 1m, expect: [{pods: {of: deployment/web, phase: Running, count: 6}, within: 5m}]}]
+  variants: [{name: calm, mustFail: true}, {name: wild, mayFail: true}]
+";
+    let run = strew("simulate -").stdin(scenario(spec)).assert().code(1);
+    let text = stdout(&run);
+    assert!(
+        text.contains("nothing broke where it must (calm)"),
+        "{text}"
+    );
+    let run = strew("simulate - --variant base --variant wild -q");
+    let run = run.stdin(scenario(spec)).assert().code(0);
+    let text = stdout(&run);
+    assert!(
+        text.starts_with("2 runs (2 variants × 1 seed): 2 held; "),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 1);
+}
+
+#[test]
+fn a_verb_that_the_server_refuses_is_a_breach() {
+    let spec = "  timeline: [{at: 1m, apply: {apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {priorityClassName: vip, containers: [{name: c, image: i}]}}}]
+";
+    let run = strew("simulate - -o json").stdin(scenario(spec));
+    let run = run.assert().code(1);
+    let step = json(&run)["scenarios"][0]["variants"][0]["runs"][0]["steps"][0].clone();
+    assert_eq!(step["refused"][0]["breach"], true);
+    let why = step["refused"][0]["why"].as_str().unwrap();
+    assert!(why.contains("vip"), "{why}");
+}
+
+#[test]
+fn a_run_that_is_ended_early_leaves_open_what_may_still_come() {
+    let spec =
+        "  timeline: [{at: 1m, expect: [{pods: {of: deployment/web, count: 7}, within: 1h}]}]
+";
+    let run = strew("simulate - --until 2m").stdin(scenario(spec));
+    let text = stdout(&run.assert().code(0));
+    assert!(text.contains("1 not decided"), "{text}");
+    strew("simulate -").stdin(scenario(spec)).assert().code(1);
+}
+
+/// Equal input gives equal bytes, whatever the number of threads.
+#[test]
+fn equal_runs_give_equal_bytes() {
+    let folder = folder("equal");
+    let outputs = [1, 2, 2].map(|jobs| {
+        let log = folder.join("log.jsonl");
+        let of = |output: &str, more: &str| {
+            let args = format!("{ROLLOUT} --seeds 3 -o {output} --jobs {jobs} {more}");
+            stdout(&strew(&args).assert().code(0))
+        };
+        let events = format!("--events {}", log.display());
+        let report = of("json", &events);
+        (
+            report,
+            of("junit", ""),
+            std::fs::read_to_string(&log).unwrap(),
+        )
+    });
+    assert_eq!(outputs[0], outputs[1]);
+    assert_eq!(outputs[1], outputs[2]);
+}
+
+#[test]
+fn every_line_of_the_log_tells_one_thing() {
+    let log = folder("log").join("log.jsonl");
+    let spec = "  timeline: [{at: 1m, scale: {deployment/web: 3}}, {at: 2m}]
+";
+    strew(&format!("simulate - --events {}", log.display()))
+        .stdin(scenario(spec))
+        .assert()
+        .code(0);
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines = text.lines().map(serde_json::from_str::<serde_json::Value>);
+    let lines: Vec<_> = lines.map(Result::unwrap).collect();
+    assert_eq!(lines[0]["type"], "run");
+    assert_eq!(
+        lines[0]["replay"],
+        "strew simulate - --variant base --seed 1"
+    );
+    assert_eq!(lines[lines.len() - 1]["type"], "end");
+    let n = |kind: &str, key: &str| {
+        let found = lines.iter().filter(|line| line["type"] == kind);
+        found
+            .filter(|line| line["key"].as_str().unwrap_or(key).starts_with(key))
+            .count()
+    };
+    assert_eq!(n("created", "Pod default/web-"), 6);
+    assert_eq!(n("deleted", "Pod default/web-"), 3);
+    assert_eq!(n("created", "Node n-"), 3);
+    assert_eq!(n("verb", ""), 1);
+    assert!(n("event", "") > 6);
+    let bound = lines
+        .iter()
+        .filter(|line| !line["changed"]["node"].is_null());
+    assert_eq!(bound.filter(|line| line["type"] == "updated").count(), 6);
+}
+
+#[test]
+fn reports_tell_each_step() {
+    let run = strew(&format!("{ROLLOUT} --seeds 1 --variant base -o json"));
+    let report = json(&run.assert().code(0));
+    let run = &report["scenarios"][0]["variants"][0]["runs"][0];
+    let workload = &run["steps"][0]["workloads"][0];
+    assert_eq!(workload["of"], "deployment/web");
+    assert_eq!(workload["replicas"], 12);
+    assert_eq!(workload["spread"][0]["counts"]["n-0"], 4);
+    assert_eq!(workload["spread"][0]["constraint"]["maxSkew"], 1);
+    assert_eq!(run["maxSkew"][0]["by"], "kubernetes.io/hostname");
+    assert_eq!(report["summary"]["held"], 1);
+}
+
+#[test]
+fn junit_has_a_case_for_each_expectation() {
+    let spec = "  timeline: [{at: 1m, expect: [{pods: {of: deployment/web, count: 7}}, {cel: \"size(nodes) == 3 && 'a' < 'b'\"}]}]
+";
+    let run = strew("simulate - -o junit").stdin(scenario(spec));
+    let text = stdout(&run.assert().code(1));
+    assert!(
+        text.contains("<testsuites name=\"strew simulate\" tests=\"2\" failures=\"1\">"),
+        "{text}"
+    );
+    assert!(
+        text.contains("<failure message=\"broke in 1 of 1 seeds\">seed 1 at 1m: "),
+        "{text}"
+    );
+    assert!(
+        text.contains("&apos;a&apos; &lt;") || text.contains("'a' &lt;"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_folder_of_scenarios_is_played_file_by_file() {
+    let run = strew("simulate examples/scenarios/ --seeds 1 --variant base -o json");
+    let report = json(&run.assert().code(0));
+    let files = report["scenarios"].as_array().unwrap().iter();
+    let files: Vec<_> = files.map(|s| s["file"].as_str().unwrap()).collect();
+    let expected = ["min-domains.yaml", "rollout.yaml"];
+    assert_eq!(files, expected.map(|f| format!("examples/scenarios/{f}")));
+    let run = strew("simulate examples/scenarios/ -o name")
+        .assert()
+        .code(0);
+    assert!(stdout(&run).contains("scenario/min-domains gate-off\n"));
+}
+
+#[test]
+fn diff_tells_what_moved() {
+    let folder = folder("diff");
+    let report = |name: &str, spec: &str| {
+        let path = folder.join(name);
+        let run = strew("simulate - -o json").stdin(scenario(spec));
+        std::fs::write(&path, stdout(&run.assert().code(0))).unwrap();
+        path.display().to_string()
+    };
+    let a = report("a.json", "  timeline: [{at: 1m}]\n");
+    let b = report(
+        "b.json",
+        "  timeline: [{at: 1m, scale: {deployment/web: 9}}]\n",
+    );
+    let run = strew(&format!("diff {a} {a}")).assert().code(0);
+    assert_eq!(stdout(&run), "nothing moved\n");
+    let run = strew(&format!("diff {a} {b}")).assert().code(1);
+    let text = stdout(&run);
+    assert!(text.starts_with("small/base seed 1 at 1m\n"), "{text}");
+    assert!(
+        text.contains("  deployment/web: Pending 0 → 3 (+3)")
+            || text.contains("replicas 6 → 9 (+3)"),
+        "{text}"
+    );
+    strew("diff Cargo.toml Cargo.toml").assert().code(2);
+    strew(&format!("diff {a} nowhere.json")).assert().code(3);
+    let run = strew(&format!("diff {a} {b} -o json")).assert().code(1);
+    assert_eq!(json(&run)["kind"], "SimulationDiff");
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let spec = "  seeds: 0
+  sedes: 3
+  until: 999999999h
+  timeline:
+  - {at: 2m, scael: {deployment/web: 3}}
+  - {at: 1m, scale: {deployment/wbe: 3}}
+  - {at: 3m, expect: [{spread: {of: deployment/web, by: kubernetes.io/hostname, counts: [1, 9], skew: 0}}]}
+";
+    let run = strew("simulate -").stdin(scenario(spec)).assert().code(2);
+    run.stdout_eq("")
+        .stderr_eq(file!["snapshots/scenario-bad.stderr.txt"]);
+}
+
+#[test]
+fn what_only_a_plan_finds_has_its_place_too() {
+    let spec = "  timeline: [{at: 1m, expect: [{cel: \"size(nodes) == = 3\"}]}]
+";
+    let bad = scenario(spec).replace("cpu: 100m", "cpu: -1");
+    let run = strew("simulate -").stdin(bad).assert().code(2);
+    let text = stderr(&run);
+    assert!(text.contains("<stdin>:9:"), "{text}");
+    assert!(text.contains("<stdin>:16:"), "{text}");
+}
+
+#[test]
+fn words_for_scenarios_are_refused_elsewhere_and_the_other_way_round() {
+    for (args, word) in [
+        ("simulate examples/shop.yaml --variant base", "--variant"),
+        ("simulate examples/shop.yaml -o junit", "-o junit"),
+        ("simulate examples/scenarios --nodes 3", "nodeGroups"),
+        ("simulate examples/scenarios --until soon", "--until soon"),
+        ("simulate examples/scenarios --variant nobody", "nobody"),
+    ] {
+        let run = strew(args).assert().code(2);
+        assert!(stderr(&run).contains(word), "{args}");
+    }
+}
+
+#[test]
+fn the_starter_runs_and_the_schema_is_one() {
+    let starter = stdout(&strew("simulate --new").assert().code(0));
+    strew("simulate - --seeds 1")
+        .stdin(starter)
+        .assert()
+        .code(0);
+    let schema = json(&strew("simulate --schema").assert().code(0));
+    assert!(schema["properties"].is_object());
+}
+
+/// Ctrl-C ends the runs, and what is known is told.
+#[test]
+fn an_interrupted_simulation_tells_what_it_knows() {
+    let log = folder("interrupt").join("log.jsonl");
+    let child = Process::new(snapbox::cmd::cargo_bin!("strew"))
+        .current_dir(root())
+        .args(ROLLOUT.split(' '))
+        .args([
+            "--seeds",
+            "100000",
+            "--variant",
+            "base",
+            "--jobs",
+            "1",
+            "--color",
+            "never",
+        ])
+        .arg("--events")
+        .arg(&log)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    // Once something is written, runs are under way and Ctrl-C is listened to.
+    let is_written = || std::fs::metadata(&log).is_ok_and(|file| file.len() > 0);
+    while !is_written() {
+        assert!(began.elapsed() < Duration::from_secs(120), "no run ended");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let kill = Process::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("interrupted: "), "{text}");
+    assert!(text.contains("not played to the end"), "{text}");
+}
