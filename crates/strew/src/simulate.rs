@@ -31,14 +31,16 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml --tie random --seed 7    another of the equally good results
   PROGRAM simulate dump.json -n shop -o json | jq .steps[0].workloads
   PROGRAM simulate --new > scenario.yaml              a Scenario to begin with: steps and expectations
-  PROGRAM simulate scenarios/                         each file with a Scenario, all variants and seeds
+  PROGRAM simulate scenarios/                         each Scenario, all variants and seeds
   PROGRAM simulate scenarios/ -o junit > report.xml
   PROGRAM simulate rollout.yaml --variant base --seed 7 --until 42s --events log.jsonl
                                                       one run again, with all that happened
 
-A folder with one Scenario is one stream; of a folder with several, each file is a scenario of its own, with the
-manifests in it and in the other files named. Exit codes with a Scenario: 0 all held, 1 broken, 2 wrong input,
-3 could not run, 130 interrupted.";
+A folder with one Scenario is one stream; of a folder with several, each file is a scenario of
+its own, with the manifests in it and in the other files named.
+
+Exit codes with a Scenario: 0 all held; 1 something broke, or nothing where it must; 2 wrong
+input; 3 could not run; 130 interrupted.";
 
 /// Arguments of `strew simulate`.
 #[derive(Args, Debug)]
@@ -68,9 +70,9 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     no_headers: bool,
     #[command(flatten)]
-    scenario: ScenarioArgs,
-    #[command(flatten)]
     world: WorldArgs,
+    #[command(flatten)]
+    scenario: ScenarioArgs,
 }
 
 /// The values of `-o`.

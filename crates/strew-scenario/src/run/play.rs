@@ -165,8 +165,11 @@ pub fn play(
     let end = end(&plan.scenario, until);
     let mut first_program = plan.scenario.always.len();
     for (number, step) in plan.scenario.timeline.iter().enumerate() {
-        if step.at > end || life.live(&mut simulation, step.at, watcher)?.is_break() {
-            return Ok(life.finish(&simulation, step.at <= end));
+        if step.at > end {
+            break;
+        }
+        if life.live(&mut simulation, step.at, watcher)?.is_break() {
+            return Ok(life.finish(&simulation, true));
         }
         if life
             .step(&mut simulation, number, step, first_program, watcher)?
