@@ -2,6 +2,8 @@
 //!
 //! The store has one; each component that watches the store has one of its own, which lags behind.
 
+mod audit;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;

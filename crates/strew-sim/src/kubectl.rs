@@ -1,9 +1,11 @@
 //! What a person does to the cluster: kubectl's verbs, through the same server as everybody.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 use strew_api::patch::{self, Schema};
 use strew_api::read::KubeObject;
-use strew_controllers::object::{Key, Kind, Name, Object};
+use strew_controllers::object::{Key, Kind, Meta, Name, Object};
 use strew_controllers::{ApiError, DeleteOptions};
 
 use crate::kubelet::Which;
@@ -19,6 +21,9 @@ impl Simulation {
         let mut object = Object::of_wire(object);
         if let Some(namespace) = namespace {
             object.meta_mut().name.namespace = namespace.into();
+        }
+        if matches!(object, Object::Node(_)) {
+            label_as_kubelet(object.meta_mut());
         }
         self.server.create(self.now(), object)
     }
@@ -134,6 +139,15 @@ impl Simulation {
         }
     }
 }
+
+/// A node joins with its kubelet, which registers it under its own hostname.
+fn label_as_kubelet(node: &mut Meta) {
+    let name = node.name.name.to_string();
+    let labels = Arc::make_mut(&mut node.labels);
+    labels.entry(HOSTNAME.to_owned()).or_insert(name);
+}
+
+const HOSTNAME: &str = "kubernetes.io/hostname";
 
 fn decode(value: Value) -> Result<KubeObject, ApiError> {
     KubeObject::of_json(value).map_err(|error| ApiError::Invalid(error.to_string().into()))

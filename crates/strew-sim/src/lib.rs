@@ -5,11 +5,14 @@
 //! one loop, and nothing reads a clock.
 //!
 //! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), [`client`](mod@client) (how
-//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`autoscaler`], [`fault`], [`timing`].
+//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`autoscaler`], [`fault`], [`timing`]; and the judge: [`auditor`], with the
+//! worlds that it is shown: [`chaos`].
 //!
 //! Source: scenarios; spec/controllers §13.
 
+pub mod auditor;
 pub mod autoscaler;
+pub mod chaos;
 mod client;
 mod controllers;
 pub mod fault;
@@ -26,7 +29,7 @@ pub use client::WriteFault;
 pub use controllers::controllers;
 pub use fault::{Component, Crash, Fault};
 pub use feed::WatchFault;
-pub use scheduler::{BindFault, Blueprint, Replica};
+pub use scheduler::{BindFault, Blueprint, Facts, Replica, wire_of};
 pub use server::{Change, EventLog, Part, Recorded, Server};
 pub use simulation::{ControllerMaker, Settings, Simulation, Stuck};
 pub use timing::{Between, Timing};

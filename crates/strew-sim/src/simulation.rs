@@ -2,6 +2,8 @@
 //!
 //! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when nobody can act any more).
 
+mod judge;
+
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,6 +14,7 @@ use strew_controllers::{Controller, Manager, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
+use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
 use crate::client::Client;
 use crate::fault::{Component, Crash, Fault, Faults};
@@ -118,6 +121,7 @@ pub struct Simulation {
     faults: Faults,
     pub(crate) dice: Dice,
     n_steps: u64,
+    witness: Option<Box<Witness>>,
 }
 
 /// Dice for each who draws, so that one's draws do not change another's.
@@ -187,6 +191,7 @@ impl Simulation {
             dice,
             server,
             n_steps: 0,
+            witness: None,
         };
         let replica = simulation.replica();
         simulation.schedulers.push(Slot::new(replica));
@@ -233,6 +238,11 @@ impl Simulation {
             .filter_map(|slot| slot.alive.as_ref())
     }
 
+    /// Whether a node's kubelet is alive.
+    pub fn has_kubelet(&self, node: &str) -> bool {
+        self.kubelets.is_alive(node)
+    }
+
     /// How many steps were made.
     pub fn n_steps(&self) -> u64 {
         self.n_steps
@@ -268,6 +278,9 @@ impl Simulation {
     /// If that does not end.
     pub fn drain(&mut self) -> Result<(), Stuck> {
         self.pass_time();
+        if let Some(witness) = &mut self.witness {
+            witness.pass_time(self.now);
+        }
         let mut n_steps = 0_u64;
         while self.step() {
             n_steps += 1;
@@ -279,6 +292,7 @@ impl Simulation {
             }
         }
         self.n_steps += n_steps;
+        self.testify();
         Ok(())
     }
 
@@ -384,6 +398,7 @@ impl Simulation {
             conflict_ppm: self.faults.write().map_or(0, |fault| fault.conflict_ppm),
             dice: &mut self.dice.faults,
             writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
+            witness: self.witness.as_deref_mut(),
         };
         let acted = replica.step(&mut around);
         slot.meet_doom(self.now);

@@ -56,7 +56,7 @@ pub(crate) struct Eviction {
 }
 
 /// The API server's sentence about a pod with gates.
-const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
+pub(crate) const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 /// Told of every pod before it is decided on; `Break` ends the step there.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(usize) -> ControlFlow<()>;

@@ -2,7 +2,8 @@
 //!
 //! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
 //! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`world`] (the
-//! cluster of them), [`deploy`] (pods onto nodes), [`simulation`], [`spread`] and [`usage`] (the result as values, in
+//! cluster of them), [`deploy`] (pods onto nodes), [`live`] (a moment of the simulated
+//! cluster as a world), [`view`], [`spread`] and [`usage`] (the result as values, in
 //! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`] and [`explain`] (the commands),
 //! [`explain_output`], [`terminal`], [`failure`].
 
@@ -15,20 +16,25 @@ mod explain_text;
 mod failure;
 mod inputs;
 mod label_query;
+#[allow(dead_code, reason = "scenarios will be the first to play")]
+mod live;
 mod load;
 mod natural_order;
 mod nodes;
 mod progress;
 mod report;
+#[allow(dead_code, reason = "scenarios will be the first to play")]
 mod schedulers;
 mod simulate;
-mod simulation;
 mod spread;
 mod terminal;
 mod text;
 mod typename;
 mod usage;
 mod version;
+#[allow(dead_code, reason = "scenarios will be the first to play")]
+mod view;
+#[allow(dead_code, reason = "scenarios will be the first to play")]
 mod workload;
 mod world;
 

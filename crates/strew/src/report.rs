@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::deploy::{Eviction, Outcome};
-use crate::simulation::{Simulation, Summary};
 use crate::spread::{Domain, Spread};
 use crate::usage::{Usage, bytes_text, cpu_text};
 use crate::version;
+use crate::view::{Summary, View};
 use crate::world::World;
 
 /// The version of everything that strew writes for programs.
@@ -216,52 +216,49 @@ fn is_false(flag: &bool) -> bool {
 
 impl Report {
     /// The report on these workloads.
-    pub(crate) fn of(simulation: &Simulation, workloads: &[usize]) -> Self {
+    pub(crate) fn of(view: &View, workloads: &[usize]) -> Self {
         let each = workloads.iter();
         let step = Step {
             at: "0s",
             step: "deploy",
-            workloads: each.clone().map(|&w| workload(simulation, w)).collect(),
+            workloads: each.clone().map(|&w| workload(view, w)).collect(),
         };
         Self {
             api_version: API_VERSION,
             kind: "SimulationReport",
             kubernetes: version::KUBERNETES,
-            compat: simulation.world.compat.name(),
-            summary: totals(simulation),
+            compat: view.world.compat.name(),
+            summary: totals(view),
             steps: vec![step],
-            max_skew: each
-                .clone()
-                .flat_map(|&w| max_skews(simulation, w))
-                .collect(),
-            nodes: simulation
+            max_skew: each.clone().flat_map(|&w| max_skews(view, w)).collect(),
+            nodes: view
                 .nodes
                 .iter()
-                .map(|usage| node(&simulation.world, usage))
+                .map(|usage| node(&view.world, usage))
                 .collect(),
-            placements: placements(simulation, workloads),
+            placements: placements(view, workloads),
         }
     }
 }
 
-fn totals(simulation: &Simulation) -> Totals {
-    let sum = |of: fn(&Summary) -> usize| simulation.summaries.iter().map(of).sum();
+fn totals(view: &View) -> Totals {
+    let sum = |of: fn(&Summary) -> usize| view.summaries.iter().map(of).sum();
     Totals {
-        workloads: simulation.world.workloads.len(),
-        nodes: simulation.nodes.len(),
-        pods: simulation.world.pods.len(),
+        workloads: view.world.workloads.len(),
+        nodes: view.nodes.len(),
+        pods: view.world.pods.len(),
         bound_before: sum(|s| s.before),
         placed: sum(|s| s.placed),
-        pending: simulation.n_pending(),
+        pending: view.n_pending(),
         left_alone: sum(|s| s.left_alone),
-        finished: simulation.world.finished.len(),
+        finished: view.world.finished.len(),
     }
 }
 
-fn workload(simulation: &Simulation, index: usize) -> WorkloadReport {
-    let world = &simulation.world;
+fn workload(view: &View, index: usize) -> WorkloadReport {
+    let world = &view.world;
     let name = &world.workloads[index].name;
-    let summary = &simulation.summaries[index];
+    let summary = &view.summaries[index];
     let pending = summary.pending.iter().map(|group| PendingReport {
         count: group.entries.len(),
         blocked_by: group
@@ -283,7 +280,7 @@ fn workload(simulation: &Simulation, index: usize) -> WorkloadReport {
         placed: summary.placed,
         left_alone: summary.left_alone,
         pending: pending.collect(),
-        spread: simulation.spreads[index]
+        spread: view.spreads[index]
             .iter()
             .map(|s| spread(world, s))
             .collect(),
@@ -336,10 +333,10 @@ pub(crate) fn when_unsatisfiable(hard: bool) -> &'static str {
     }
 }
 
-fn max_skews(simulation: &Simulation, index: usize) -> Vec<MaxSkew> {
-    let world = &simulation.world;
+fn max_skews(view: &View, index: usize) -> Vec<MaxSkew> {
+    let world = &view.world;
     let name = &world.workloads[index].name;
-    let each = simulation.spreads[index].iter().map(|spread| MaxSkew {
+    let each = view.spreads[index].iter().map(|spread| MaxSkew {
         of: name.of(),
         namespace: name.namespace.clone(),
         by: world.cluster.names.text(spread.key).to_owned(),
@@ -385,11 +382,11 @@ fn node(world: &World, usage: &Usage) -> NodeReport {
     }
 }
 
-fn placements(simulation: &Simulation, workloads: &[usize]) -> Vec<Placement> {
-    let world = &simulation.world;
+fn placements(view: &View, workloads: &[usize]) -> Vec<Placement> {
+    let world = &view.world;
     let mut shown = vec![false; world.workloads.len()];
     workloads.iter().for_each(|&index| shown[index] = true);
-    let outcomes = simulation.deployed.outcomes.iter().zip(&world.pods);
+    let outcomes = view.deployed.outcomes.iter().zip(&world.pods);
     outcomes
         .filter_map(|(outcome, pod)| match outcome {
             Outcome::Placed(node) if shown[pod.workload] => Some(Placement {

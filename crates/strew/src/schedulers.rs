@@ -5,6 +5,7 @@ use strew_cluster::{ClassId, Cluster, PodIdx};
 use strew_model::{Interner, Symbol};
 use strew_scheduler::preemption::{Budgets, Nominations, preempt};
 use strew_scheduler::{Decision, Engine, Preemption, Profile, Unfit};
+use strew_sim::Blueprint;
 
 /// What a pod without `schedulerName` is decided by.
 const DEFAULT_NAME: &str = "default-scheduler";
@@ -47,6 +48,25 @@ impl Schedulers {
         };
         Self {
             list: configuration.profiles.iter().map(&mut scheduler).collect(),
+            budgets: Budgets::default(),
+            nominations: Nominations::new(),
+        }
+    }
+
+    /// Those of the scheduler of a simulated cluster.
+    pub(crate) fn of(blueprint: &Blueprint, names: &mut Interner) -> Self {
+        let mut scheduler = |profile: &Profile| {
+            let mut answers_to = vec![names.intern(&profile.scheduler_name)];
+            if profile.scheduler_name == DEFAULT_NAME {
+                answers_to.push(names.intern(""));
+            }
+            Scheduler {
+                names: answers_to,
+                engine: Engine::new(profile.clone()),
+            }
+        };
+        Self {
+            list: blueprint.profiles.iter().map(&mut scheduler).collect(),
             budgets: Budgets::default(),
             nominations: Nominations::new(),
         }

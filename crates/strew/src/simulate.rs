@@ -15,9 +15,9 @@ use crate::load;
 use crate::progress::Progress;
 use crate::report::{self, Report};
 use crate::schedulers::Schedulers;
-use crate::simulation::{self, Simulation};
 use crate::terminal;
 use crate::text::{self, Look};
+use crate::view::{self, View};
 use crate::world::{self, Standing, World};
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -90,27 +90,27 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         return Ok(2);
     };
     let progress = Progress::new(context.global.quiet);
-    let simulation = Simulation::run(world, &progress);
-    say_left_alone(&simulation.world, context);
+    let view = View::run(world, &progress);
+    say_left_alone(&view.world, context);
     if context.global.verbose > 0 {
-        let decisions = text::count(simulation.deployed.n_decisions, "decision");
+        let decisions = text::count(view.deployed.n_decisions, "decision");
         say_note(&format!("{decisions} were made"), context);
     }
     // Programs get everything.
     let is_cut = args.output.is_none_or(|format| format == Format::Wide) && !args.all;
     let top = if is_cut { args.top } else { usize::MAX };
-    let shown = simulation::select(&simulation, args.namespace.as_deref(), query.as_ref(), top);
+    let shown = view::select(&view, args.namespace.as_deref(), query.as_ref(), top);
     let text = match args.output {
         Some(format) if format.is_for_programs() => {
-            serialized(&Report::of(&simulation, &shown.workloads), format)?
+            serialized(&Report::of(&view, &shown.workloads), format)?
         }
         Some(Format::Name) => {
             let names = shown.workloads.iter();
             names
-                .map(|&w| simulation.world.workloads[w].name.resource() + "\n")
+                .map(|&w| view.world.workloads[w].name.resource() + "\n")
                 .collect()
         }
-        _ if context.global.quiet => text::summary_line(&simulation, &context.terminal),
+        _ if context.global.quiet => text::summary_line(&view, &context.terminal),
         _ => {
             let explain =
                 |pod: &str, namespace: &str| suggest_explain(args, context, pod, namespace);
@@ -123,15 +123,11 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
                 is_explained: std::cell::Cell::new(false),
                 in_namespace: args.namespace.is_some(),
             };
-            text::write(&simulation, &shown, &look)
+            text::write(&view, &shown, &look)
         }
     };
     terminal::print(&text)?;
-    Ok(if simulation.n_pending() > 0 {
-        EXIT_NO
-    } else {
-        0
-    })
+    Ok(if view.n_pending() > 0 { EXIT_NO } else { 0 })
 }
 
 /// Reads, loads and builds; `None` if the input is wrong, which has been told.

@@ -93,19 +93,33 @@ pub(crate) fn classes(world: &World) -> Vec<Option<ClassId>> {
     world.members.iter().map(of).collect()
 }
 
-/// Notes in each spread what it was before.
-pub(crate) fn compare(now: &mut [Vec<Spread>], before: &[Vec<Spread>]) {
+/// Notes in each spread what it was before; each list goes with its world.
+pub(crate) fn compare(
+    now: &mut [Vec<Spread>],
+    world: &World,
+    before: &[Vec<Spread>],
+    world_before: &World,
+) {
     for (now, before) in now.iter_mut().zip(before) {
-        // The same classes give the same constraints.
-        for (now, before) in now.iter_mut().zip(before) {
-            if before.domains.iter().all(|domain| domain.count == 0) {
+        for now in now {
+            let is_same = |before: &&Spread| {
+                before.constraint.as_ref().map(|c| c.index)
+                    == now.constraint.as_ref().map(|c| c.index)
+                    && world_before.cluster.names.text(before.key)
+                        == world.cluster.names.text(now.key)
+            };
+            let before = before.iter().find(is_same);
+            let Some(before) = before.filter(|b| b.domains.iter().any(|d| d.count != 0)) else {
                 continue;
-            }
-            let counts: HashMap<Symbol, i32> =
-                before.domains.iter().map(|d| (d.value, d.count)).collect();
+            };
+            let domains = before.domains.iter();
+            let counts: HashMap<&str, i32> = domains
+                .map(|d| (world_before.cluster.names.text(d.value), d.count))
+                .collect();
             now.skew_before = Some(before.skew);
             for domain in &mut now.domains {
-                domain.before = Some(counts.get(&domain.value).copied().unwrap_or(0));
+                let value = world.cluster.names.text(domain.value);
+                domain.before = Some(counts.get(value).copied().unwrap_or(0));
             }
         }
     }
@@ -178,7 +192,7 @@ fn of_constraint(
     let members = &world.members[workload];
     let own = members
         .iter()
-        .filter(|&&entry| world.node_of(entry).is_some())
+        .filter(|&&entry| !world.pods[entry].is_leaving && world.node_of(entry).is_some())
         .count() as i64;
     let counted: i64 = tally.existing().map(|d| i64::from(tally.count(d))).sum();
     let is_default = plan.effective.origin != Origin::Pod;
@@ -244,7 +258,8 @@ fn unconstrained(
             tally.add_place(domain);
         }
     }
-    for &entry in &world.members[workload] {
+    let members = world.members[workload].iter();
+    for &entry in members.filter(|&&entry| !world.pods[entry].is_leaving) {
         let domain = world
             .node_of(entry)
             .and_then(|node| cluster.column(column).domain(node));

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
+use strew_controllers::Tables;
+use strew_controllers::object::{self, Job, Kind, Meta, Name, Object, ReplicaSet, Stored};
+
 use crate::typename;
 
 /// Kind, namespace, name.
@@ -72,8 +75,29 @@ impl Workloads {
                 return None;
             }
         }
+        if kind == "Job" && controller(metadata).is_some_and(|o| o.kind == "CronJob") {
+            return None;
+        }
         let name = WorkloadName::new(kind, metadata, own_name);
         Some(self.ensure(name, metadata))
+    }
+
+    /// Those of objects, in their order.
+    pub(crate) fn of_objects(objects: &[Object]) -> Self {
+        let mut all = Self::default();
+        for object in objects.iter().filter(|object| makes_pods(object)) {
+            all.add(object.kind().name(), &object.meta().to_wire());
+        }
+        all
+    }
+
+    /// What a pod of the simulated cluster belongs to.
+    pub(crate) fn of_live(&mut self, tables: &Tables, pod: &object::Pod) -> usize {
+        let name = live_name(tables, &pod.meta);
+        match self.find(&name) {
+            Some(known) => known,
+            None => self.ensure(name, &pod.meta.to_wire()),
+        }
     }
 
     /// A workload by name.
@@ -120,6 +144,49 @@ impl Workloads {
     }
 }
 
+/// The kinds that make pods.
+fn makes_pods(object: &Object) -> bool {
+    matches!(
+        object.kind(),
+        Kind::Deployment
+            | Kind::ReplicaSet
+            | Kind::ReplicationController
+            | Kind::StatefulSet
+            | Kind::DaemonSet
+            | Kind::Job
+            | Kind::CronJob
+    )
+}
+
+/// The controller of a pod, or that controller's own.
+fn live_name(tables: &Tables, pod: &Meta) -> WorkloadName {
+    let namespace = &pod.name.namespace;
+    let named = |kind: &str, name: &str| WorkloadName {
+        kind: kind.to_owned(),
+        namespace: namespace.to_string(),
+        name: name.to_owned(),
+    };
+    let Some(owner) = pod.controller() else {
+        return named("Pod", &pod.name.name);
+    };
+    let key = Name::new(namespace.clone(), owner.name.clone());
+    let above = match &*owner.kind {
+        "ReplicaSet" => controller_of::<ReplicaSet>(tables, &key, "Deployment"),
+        "Job" => controller_of::<Job>(tables, &key, "CronJob"),
+        _ => None,
+    };
+    above.unwrap_or_else(|| named(&owner.kind, &owner.name))
+}
+
+fn controller_of<T: Stored>(tables: &Tables, key: &Name, kind: &str) -> Option<WorkloadName> {
+    let above = tables.get::<T>(key)?.meta().controller()?;
+    (*above.kind == *kind).then(|| WorkloadName {
+        kind: kind.to_owned(),
+        namespace: key.namespace.to_string(),
+        name: above.name.to_string(),
+    })
+}
+
 fn hash_of(metadata: &ObjectMeta) -> Option<&str> {
     metadata
         .labels
@@ -128,16 +195,11 @@ fn hash_of(metadata: &ObjectMeta) -> Option<&str> {
         .map(String::as_str)
 }
 
-/// The revision that a pod was made from.
-pub(crate) fn revision_of(metadata: &ObjectMeta) -> Option<&str> {
-    let of_set = || {
-        metadata
-            .labels
-            .as_ref()?
-            .get("controller-revision-hash")
-            .map(String::as_str)
-    };
-    hash_of(metadata).or_else(of_set)
+/// The revision that a pod with these labels was made from.
+pub(crate) fn revision_of_labels(labels: &BTreeMap<String, String>) -> Option<&str> {
+    let hash = labels.get(POD_TEMPLATE_HASH);
+    let hash = hash.or_else(|| labels.get("controller-revision-hash"));
+    hash.map(String::as_str)
 }
 
 fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {

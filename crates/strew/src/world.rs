@@ -15,7 +15,7 @@ use strew_scheduler::preemption::Nominations;
 use crate::configuration::CompatArg;
 use crate::load::{Loaded, LoadedPod};
 use crate::schedulers::Schedulers;
-use crate::workload::{Workload, namespace_of, revision_of};
+use crate::workload::{Workload, namespace_of, revision_of_labels};
 
 /// The step that later ones go on from.
 pub(crate) struct World {
@@ -43,6 +43,8 @@ pub(crate) struct PodEntry {
     pub(crate) standing: Standing,
     /// Its containers are up, or will be as soon as it is on a node.
     pub(crate) can_be_ready: bool,
+    /// It is being deleted: it counts for no spread.
+    pub(crate) is_leaving: bool,
     pub(crate) revision: Option<Arc<str>>,
 }
 
@@ -109,7 +111,7 @@ pub(crate) fn build(
 }
 
 impl World {
-    fn empty(cluster: Cluster, schedulers: Schedulers, compat: CompatArg) -> Self {
+    pub(crate) fn empty(cluster: Cluster, schedulers: Schedulers, compat: CompatArg) -> Self {
         Self {
             cluster,
             schedulers,
@@ -238,8 +240,14 @@ impl Builder<'_> {
             namespace: namespace_of(&pod.metadata).into(),
             workload: *workload,
             can_be_ready: !fact.terminating && !is_unready(pod),
-            revision: revision_of(&pod.metadata).map(Into::into),
+            revision: pod
+                .metadata
+                .labels
+                .as_ref()
+                .and_then(revision_of_labels)
+                .map(Into::into),
             standing,
+            is_leaving: fact.terminating,
             pod: world.cluster.set_pod(fact),
         };
         world.members[*workload].push(world.pods.len());

@@ -22,10 +22,7 @@ use scale::Wanted;
 use crate::api::{ApiError, Event};
 use crate::controller::{Change, Context, Controller};
 use crate::object::pod::DISRUPTION_TARGET;
-use crate::object::{
-    Budget, Condition, Deployment, Name, Object, Pod, ReplicaSet, ReplicationController,
-    StatefulSet, Stored, Truth, moment,
-};
+use crate::object::{Budget, Condition, Name, Pod, Stored, Truth, moment};
 use crate::queue::Queue;
 use crate::tables::Tables;
 use crate::write::{self, Part};
@@ -98,13 +95,6 @@ impl Disruption {
             .budgets
             .range_mut((Bound::Included(first), Bound::Unbounded));
         range.take_while(move |(name, _)| name.namespace == namespace)
-    }
-
-    /// A controller of pods has another size, or is gone.
-    fn observe_scale(&mut self, object: &Object, queue: &mut Queue) {
-        for (name, _) in self.in_namespace(&object.meta().name.namespace) {
-            queue.add(name);
-        }
     }
 
     fn sync_budget(
@@ -287,34 +277,18 @@ fn target_is_stale(pod: &Pod, now: Instant) -> bool {
     target(pod).is_some_and(|target| target.since + STALE_TARGET <= now)
 }
 
-/// Whether the size of an object of this kind has changed, or it has come or gone.
-fn is_rescaled<T: Stored>(change: &Change<'_>, replicas: fn(&T) -> Option<i32>) -> bool {
-    change.of::<T>().is_some_and(|(old, new)| match (old, new) {
-        (Some(old), Some(new)) => {
-            replicas(old) != replicas(new) || old.meta().owners != new.meta().owners
-        }
-        _ => true,
-    })
-}
-
 impl Controller for Disruption {
     fn name(&self) -> &'static str {
         "disruption-controller"
     }
 
+    /// Pods and budgets only: the size of a pod's controller is read, and a change of it alone wakes nobody.
     fn observe(&mut self, _: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
         if let Some((old, new)) = change.of::<Pod>() {
             return self.observe_pod(old, new, queue);
         }
         if let Some((old, new)) = change.of::<Budget>() {
-            return self.observe_budget(old, new, cache, queue);
-        }
-        let is_rescaled = is_rescaled::<Deployment>(&change, |d| d.spec.replicas)
-            || is_rescaled::<ReplicaSet>(&change, |r| r.spec.replicas)
-            || is_rescaled::<StatefulSet>(&change, |s| s.spec.replicas)
-            || is_rescaled::<ReplicationController>(&change, |r| r.spec.replicas);
-        if let Some(object) = change.object().filter(|_| is_rescaled) {
-            self.observe_scale(object, queue);
+            self.observe_budget(old, new, cache, queue);
         }
     }
 

@@ -103,9 +103,14 @@ fn the_scale_is_that_of_the_distinct_controllers() {
         }
     });
     world.run_until(4);
+    let stale = "4/4 of 6, 0 InsufficientPods";
+    assert_eq!(status(&world), stale, "until one of its pods changes");
+    set_ready(&mut world, "p2", true);
+    set_ready(&mut world, "p3", false);
+    world.run_until(5);
     assert_eq!(status(&world), "4/3 of 4, 1 SufficientPods");
     world.add_pod("bare", "n", json!({}));
-    world.run_until(5);
+    world.run_until(6);
     assert_eq!(status(&world), "5/3 of 4, 2 SufficientPods");
     let unmanaged = world.events_of("UnmanagedPods");
     assert!(

@@ -5,15 +5,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Container;
 use rustc_hash::FxHashMap;
-use strew_controllers::object::pod::READY;
-use strew_controllers::object::{Kind, Name, Node, Object, Pairs, Phase, Pod, Truth};
+use strew_controllers::object::pod::{Exit, READY};
+use strew_controllers::object::{Kind, Name, Node, Object, Pairs, Phase, Pod, Truth, moment};
 use strew_controllers::{DeleteOptions, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
 use crate::server::{Change, Part, Server, pod_key};
 use crate::timing::Timing;
+
+/// The exit code of a container that SIGTERM ended.
+const TERMINATED: i32 = 143;
 
 /// How often a Lease is renewed. Source: spec/controllers §12.
 const RENEWAL: Span = Span::from_secs(10);
@@ -95,6 +99,11 @@ impl Kubelets {
         silent.map(|(name, _)| name)
     }
 
+    /// Whether a node has a kubelet, silent or not.
+    pub fn is_known(&self, node: &str) -> bool {
+        self.nodes.contains_key(node)
+    }
+
     /// Whether a node's kubelet renews its Lease and does its work.
     pub fn is_alive(&self, node: &str) -> bool {
         self.nodes
@@ -150,6 +159,10 @@ impl Kubelets {
         } else if pod.status.phase == Phase::Pending && under_way.is_none() {
             let at = now + self.timing.pod_start.draw(dice);
             self.plan(at, pod, Task::Start);
+        } else if pod.status.phase == Phase::Running && ends_by_itself(pod) && under_way.is_none() {
+            // It ran before anybody looked.
+            let at = now + self.timing.pod_run.draw(dice);
+            self.plan(at, pod, Task::Finish);
         }
     }
 
@@ -181,7 +194,10 @@ impl Kubelets {
             Task::Finish if pod.status.phase == Phase::Running && !pod.meta.is_terminating() => {
                 finish(now, &pod, Phase::Succeeded, server);
             }
-            Task::Stop => stop(now, &pod, server),
+            Task::Stop => {
+                self.under_way.remove(&pod.meta.uid);
+                stop(now, &pod, server);
+            }
             Task::Start | Task::Finish => {}
         }
         true
@@ -190,7 +206,7 @@ impl Kubelets {
     fn start(&mut self, now: Instant, pod: &Pod, server: &mut Server, dice: &mut Prng) {
         let mut pod = pod.clone();
         pod.status.phase = Phase::Running;
-        pod.status.started = Some(strew_controllers::object::moment::whole_seconds(now));
+        pod.status.started = Some(moment::whole_seconds(now));
         let is_ready = self.wants_ready(&pod);
         set_ready(now, &mut pod, is_ready);
         if ends_by_itself(&pod) {
@@ -200,11 +216,11 @@ impl Kubelets {
         write_status(pod, server);
     }
 
+    /// As was said last; else when every readiness gate is open.
     fn wants_ready(&self, pod: &Pod) -> bool {
         let mut words = self.readiness.iter().rev();
-        words
-            .find(|(which, _)| which.means(pod))
-            .is_none_or(|(_, ready)| *ready)
+        let word = words.find(|(which, _)| which.means(pod));
+        word.map_or_else(|| has_open_gates(pod), |(_, ready)| *ready)
     }
 
     /// From now on these pods are ready, or are not.
@@ -260,6 +276,15 @@ fn running(tables: &Tables) -> impl Iterator<Item = &Arc<Pod>> {
     pods.filter(|pod| pod.status.phase == Phase::Running)
 }
 
+/// A gate is shut until its owner says otherwise.
+fn has_open_gates(pod: &Pod) -> bool {
+    let mut gates = pod.spec.readiness_gates.iter().flatten();
+    gates.all(|gate| {
+        let condition = pod.status.condition(&gate.condition_type);
+        condition.is_some_and(|condition| condition.status == Truth::True)
+    })
+}
+
 fn ends_by_itself(pod: &Pod) -> bool {
     matches!(
         pod.spec.restart_policy.as_deref(),
@@ -279,6 +304,19 @@ fn set_ready(now: Instant, pod: &mut Pod, ready: bool) -> bool {
 fn finish(now: Instant, pod: &Pod, phase: Phase, server: &mut Server) {
     let mut pod = pod.clone();
     pod.status.phase = phase;
+    let code = if phase == Phase::Succeeded {
+        0
+    } else {
+        TERMINATED
+    };
+    let at = moment::whole_seconds(now);
+    let exit = |container: &Container| Exit {
+        container: container.name.as_str().into(),
+        code,
+        at,
+        is_init: false,
+    };
+    pod.status.exits = pod.spec.containers.iter().map(exit).collect();
     pod.status
         .set_condition(READY, Truth::False, "PodCompleted", "", now);
     write_status(pod, server);
@@ -314,7 +352,6 @@ fn ready(node: &Node) -> Option<&str> {
 /// The kubelet posts that its node is ready.
 fn report_ready(now: Instant, node: &Node, server: &mut Server) {
     use k8s_openapi::api::core::v1::NodeCondition;
-    use strew_controllers::object::moment;
     let mut node = node.clone();
     let conditions = node.status.conditions.get_or_insert_default();
     if conditions

@@ -19,9 +19,10 @@ use crate::server::Change;
 /// Beyond so many templates all are forgotten.
 const KNOWN_MAX: usize = 10_000;
 
-/// What was converted before. The originals are held, so that their addresses stay theirs.
+/// What was converted before, with the symbols of one interner. The originals are held, so that their addresses stay
+/// theirs.
 #[derive(Default)]
-pub(crate) struct Facts {
+pub struct Facts {
     specs: FxHashMap<usize, (Arc<core::PodSpec>, PodSpec)>,
     labels: FxHashMap<usize, (Arc<Pairs>, Labels)>,
 }
@@ -90,7 +91,7 @@ impl Facts {
     }
 
     /// A pod as decisions see it; `None`: no decision could be made from it, which validation would have refused.
-    pub(crate) fn pod(&mut self, pod: &Pod, names: &mut Interner) -> Option<PodFact> {
+    pub fn pod(&mut self, pod: &Pod, names: &mut Interner) -> Option<PodFact> {
         let history = PodHistory {
             nominated: pod
                 .status
@@ -203,8 +204,8 @@ fn gone_input(object: &Object, names: &mut Interner) -> Option<Input> {
     facts::gone(&wire_of(object)?, names)
 }
 
-/// The wire's form of the kinds that a scheduler looks at.
-fn wire_of(object: &Object) -> Option<KubeObject> {
+/// The wire's form of an object of the kinds that a scheduler looks at, but for pods.
+pub fn wire_of(object: &Object) -> Option<KubeObject> {
     match object.kind() {
         Kind::Node
         | Kind::ReplicaSet

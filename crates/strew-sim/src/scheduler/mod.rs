@@ -4,6 +4,7 @@
 //! again).
 
 mod facts;
+mod fresh;
 mod sending;
 
 use strew_api::config::LeaderElection;
@@ -17,10 +18,11 @@ use strew_model::{Interner, Prng};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{Effect, EffectId, Input, Limits, PodName, Scheduler};
 
+use crate::auditor::{Rule, Witness, verdict};
 use crate::feed::{Feed, WatchFault};
 use crate::server::Server;
-pub(crate) use facts::Facts;
-use sending::{Done, Outbox};
+pub use facts::{Facts, wire_of};
+use sending::{Done, Outbox, Sender};
 
 /// What befalls binds for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,6 +58,9 @@ pub struct Replica {
     /// By so much its clock is ahead of the others'.
     pub(crate) ahead: Span,
     hostname: String,
+    /// For the witness, who judges decisions once more.
+    profiles: Vec<Profile>,
+    renew_deadline: Span,
     pub(crate) stats: Stats,
 }
 
@@ -78,6 +83,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) dice: &'a mut Prng,
     /// How many more requests the replica lives to send.
     pub(crate) writes_left: Option<&'a mut u32>,
+    /// Who sees what is decided and sent.
+    pub(crate) witness: Option<&'a mut Witness>,
 }
 
 impl Replica {
@@ -103,8 +110,15 @@ impl Replica {
             election,
             ahead: Span::default(),
             hostname,
+            profiles: blueprint.profiles.clone(),
+            renew_deadline: Span::from_secs(blueprint.election.renew_deadline.as_secs()),
             stats: Stats::default(),
         }
+    }
+
+    /// Its name; no other replica ever has it.
+    pub fn name(&self) -> &str {
+        &self.hostname
     }
 
     /// The machine.
@@ -126,7 +140,7 @@ impl Replica {
         now + self.ahead
     }
 
-    fn leads(&self, now: Instant) -> bool {
+    pub(crate) fn leads(&self, now: Instant) -> bool {
         self.election
             .as_ref()
             .is_none_or(|election| election.leads(self.clock(now)))
@@ -163,6 +177,7 @@ impl Replica {
         let Some(effect) = self.machine.poll_effect() else {
             return told;
         };
+        self.bear_witness(&effect, around);
         self.carry_out(&effect, around);
         true
     }
@@ -201,12 +216,42 @@ impl Replica {
             return false;
         };
         let answer = around.server.execute(around.now, &ask.request);
+        if let Some(witness) = around.witness.as_deref_mut()
+            && answer.object().is_some()
+            && ask.request.body["spec"]["holderIdentity"] == self.hostname.as_str()
+        {
+            witness.renewed(&self.hostname, at.now, self.renew_deadline);
+        }
         let dice = around.dice.next_u64();
         election.handle(
             Moment { dice, ..at },
             ElectionInput::Answered(ask.ticket, answer),
         );
         true
+    }
+
+    /// Lets the witness judge a bind, as the facts are on which it was decided.
+    fn bear_witness(&mut self, effect: &Effect, around: &mut Surroundings<'_>) {
+        let (Some(witness), Effect::Bind { pod, node, .. }) =
+            (around.witness.as_deref_mut(), effect)
+        else {
+            return;
+        };
+        witness.n_judged += 1;
+        let cluster = verdict::recount(&self.seen, &self.machine);
+        if let Err(text) = verdict::judge(cluster, &self.profiles, &pod.uid, *node) {
+            let node = self.machine.cluster().names.text(*node);
+            let text = format!("binds {} to {node}: {text}", pod.name);
+            witness.blame(Rule::Bind, self.hostname.as_str(), text);
+        }
+    }
+
+    fn sender(&self, now: Instant) -> Sender {
+        Sender {
+            replica: self.hostname.clone(),
+            clock: self.clock(now),
+            elects: self.election.is_some(),
+        }
     }
 
     fn carry_out(&mut self, effect: &Effect, around: &mut Surroundings<'_>) {
@@ -227,12 +272,14 @@ impl Replica {
             unscheduled_since,
         };
         let requests: Vec<Request> = requests_of(effect, &context);
-        let done = self.outbox.send(effect.id(), requests, around);
+        let sender = self.sender(around.now);
+        let done = self.outbox.send(effect.id(), requests, &sender, around);
         self.tell(done, around.now);
     }
 
     fn resend(&mut self, around: &mut Surroundings<'_>) -> bool {
-        match self.outbox.resend(around) {
+        let sender = self.sender(around.now);
+        match self.outbox.resend(&sender, around) {
             Some(done) => {
                 self.tell(done, around.now);
                 true

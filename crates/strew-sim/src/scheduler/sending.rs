@@ -8,6 +8,7 @@ use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Outcome;
 
 use super::{Surroundings, Waiting};
+use crate::auditor::Sent;
 
 /// No request is sent again after so long.
 const PATIENCE: Span = Span::from_secs(60);
@@ -18,6 +19,14 @@ pub(super) struct Done {
     pub(super) effect: Waiting,
     pub(super) outcome: Outcome,
     pub(super) was_bind: bool,
+}
+
+/// Who sends.
+pub(super) struct Sender {
+    pub(super) replica: String,
+    /// Its own.
+    pub(super) clock: Instant,
+    pub(super) elects: bool,
 }
 
 /// The requests of an effect that are not done.
@@ -45,6 +54,7 @@ impl Outbox {
         &mut self,
         effect: Waiting,
         requests: Vec<Request>,
+        sender: &Sender,
         around: &mut Surroundings<'_>,
     ) -> Option<Done> {
         let batch = Batch {
@@ -63,17 +73,21 @@ impl Outbox {
                 self.wait(at, batch);
                 None
             }
-            None => self.go_on(batch, around),
+            None => self.go_on(batch, sender, around),
         }
     }
 
     /// Sends one batch whose moment has come; `None`: there is none.
-    pub(super) fn resend(&mut self, around: &mut Surroundings<'_>) -> Option<Option<Done>> {
+    pub(super) fn resend(
+        &mut self,
+        sender: &Sender,
+        around: &mut Surroundings<'_>,
+    ) -> Option<Option<Done>> {
         if self.next_wake()? > around.now {
             return None;
         }
         let (_, batch) = self.waiting.pop_first()?;
-        Some(self.go_on(batch, around))
+        Some(self.go_on(batch, sender, around))
     }
 
     fn wait(&mut self, at: Instant, batch: Batch) {
@@ -81,10 +95,15 @@ impl Outbox {
         self.waiting.insert((at, self.n_sent), batch);
     }
 
-    fn go_on(&mut self, mut batch: Batch, around: &mut Surroundings<'_>) -> Option<Done> {
+    fn go_on(
+        &mut self,
+        mut batch: Batch,
+        sender: &Sender,
+        around: &mut Surroundings<'_>,
+    ) -> Option<Done> {
         loop {
             let request = batch.requests.front()?;
-            let answer = deliver(request, around);
+            let answer = deliver(request, sender, around);
             let dice = around.dice.next_u64();
             if let Retry::After(wait) = batch.retrying.next(request, &answer, around.now, dice) {
                 self.wait(around.now + wait, batch);
@@ -110,13 +129,23 @@ fn is_binding(request: &Request) -> bool {
 }
 
 /// Brings a request to the server, through the faults of the moment.
-fn deliver(request: &Request, around: &mut Surroundings<'_>) -> Answer {
+fn deliver(request: &Request, sender: &Sender, around: &mut Surroundings<'_>) -> Answer {
     const MILLION: u64 = 1_000_000;
     if let Some(left) = &mut around.writes_left {
         if **left == 0 {
             return Answer::Refused("the scheduler has died".into());
         }
         **left -= 1;
+    }
+    if let Some(witness) = around.witness.as_deref_mut()
+        && is_binding(request)
+    {
+        witness.sent(Sent {
+            replica: &sender.replica,
+            clock: sender.clock,
+            elects: sender.elects,
+            pod: &request.name,
+        });
     }
     let fail = around
         .bind_fault

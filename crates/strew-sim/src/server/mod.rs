@@ -21,6 +21,7 @@ use strew_controllers::object::{Key, Object};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
+use crate::auditor::Written;
 use admission::Admission;
 pub use events::{EventLog, Recorded};
 use lease::Leases;
@@ -51,6 +52,8 @@ pub struct Server {
     has_quotas: bool,
     /// Uids and names are drawn from it.
     dice: Prng,
+    /// Writes that a witness has not seen yet; `None`: there is no witness.
+    journal: Option<Vec<Written>>,
 }
 
 impl Server {
@@ -66,6 +69,7 @@ impl Server {
             leases: Leases::default(),
             has_quotas: false,
             dice,
+            journal: None,
         }
     }
 
@@ -111,6 +115,19 @@ impl Server {
         }
     }
 
+    /// From now on every write is kept for a witness.
+    pub(crate) fn keep_journal(&mut self) {
+        self.journal = Some(Vec::new());
+    }
+
+    /// The writes since the last call.
+    pub(crate) fn take_journal(&mut self) -> Vec<Written> {
+        self.journal
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
+    }
+
     fn next_version(&mut self) -> u64 {
         self.version += 1;
         self.version
@@ -121,7 +138,14 @@ impl Server {
         object.meta_mut().version = self.next_version();
         self.has_quotas |=
             matches!(&object, Object::Plain(plain) if plain.kind.name() == "ResourceQuota");
-        self.tables.set(object.clone());
+        let old = self.tables.set(object.clone());
+        if let Some(journal) = &mut self.journal {
+            journal.push(Written {
+                key: object.key(),
+                old,
+                new: Some(object.clone()),
+            });
+        }
         self.log.push_back(Change {
             key: object.key(),
             object: Some(object.clone()),
@@ -130,8 +154,15 @@ impl Server {
     }
 
     fn take(&mut self, key: &Key) {
-        if self.tables.remove(key).is_some() {
+        if let Some(old) = self.tables.remove(key) {
             self.next_version();
+            if let Some(journal) = &mut self.journal {
+                journal.push(Written {
+                    key: key.clone(),
+                    old: Some(old),
+                    new: None,
+                });
+            }
             self.log.push_back(Change {
                 key: key.clone(),
                 object: None,

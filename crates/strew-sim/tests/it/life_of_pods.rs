@@ -1,5 +1,7 @@
 //! Pods without a controller.
 
+use strew_sim::kubelet::Which;
+
 use crate::life::{Life, nodes};
 
 const PODS: &str = "
@@ -72,4 +74,21 @@ fn equal_seeds_give_equal_lives() {
         )
     };
     assert_eq!(life(7), life(7));
+}
+
+#[test]
+fn a_pod_whose_gates_nobody_opens_runs_and_is_not_ready() {
+    let gated = "
+apiVersion: v1
+kind: Pod
+metadata: {name: gated, labels: {app: gated}}
+spec:
+  readinessGates: [{conditionType: example.com/open}]
+  containers: [{name: c, image: nginx}]
+";
+    let mut life = Life::of(&(nodes(1, 1) + "---" + gated), 1);
+    assert_eq!(life.until(10).picture(), "n0: gated Running\n");
+    let labels = [("app".into(), "gated".into())].into_iter().collect();
+    life.sim.set_readiness(Which::Labelled(labels), true);
+    assert_eq!(life.until(11).picture(), "n0: gated Running ready\n");
 }

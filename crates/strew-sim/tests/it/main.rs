@@ -4,6 +4,8 @@
     reason = "a test that cannot be set up has failed"
 )]
 
+mod chaos;
+mod judge;
 mod life;
 mod life_of_deployments;
 mod life_of_pods;

@@ -7,8 +7,8 @@ use std::cell::Cell;
 use std::fmt::Write;
 
 use crate::deploy::Outcome;
-use crate::simulation::{Shown, Simulation, Summary};
 use crate::terminal::{self, Terminal};
+use crate::view::{Shown, Summary, View};
 use domains::spread_block;
 use nodes::nodes;
 
@@ -29,11 +29,11 @@ pub(crate) struct Look<'a> {
 }
 
 /// The whole result.
-pub(crate) fn write(simulation: &Simulation, shown: &Shown, look: &Look<'_>) -> String {
+pub(crate) fn write(view: &View, shown: &Shown, look: &Look<'_>) -> String {
     let mut out = String::new();
     let mut last_is_tall = false;
     for (place, &index) in shown.workloads.iter().enumerate() {
-        let block = workload(simulation, index, look);
+        let block = workload(view, index, look);
         let is_tall = block.lines().count() > 1;
         if place > 0 && (is_tall || last_is_tall) {
             out.push('\n');
@@ -52,9 +52,9 @@ pub(crate) fn write(simulation: &Simulation, shown: &Shown, look: &Look<'_>) -> 
             "{dim}… and {n}, less Pending and less skewed (--all shows them, -n and -l choose){dim:#}\n"
         );
     }
-    nodes(&mut out, simulation, look);
+    nodes(&mut out, view, look);
     out.push('\n');
-    out.push_str(&summary_line(simulation, look.terminal));
+    out.push_str(&summary_line(view, look.terminal));
     match look.terminal.unicode {
         true => out,
         false => terminal::ascii(&out),
@@ -62,21 +62,21 @@ pub(crate) fn write(simulation: &Simulation, shown: &Shown, look: &Look<'_>) -> 
 }
 
 /// The last line.
-pub(crate) fn summary_line(simulation: &Simulation, terminal: &Terminal) -> String {
-    let sum = |of: fn(&Summary) -> usize| simulation.summaries.iter().map(of).sum::<usize>();
+pub(crate) fn summary_line(view: &View, terminal: &Terminal) -> String {
+    let sum = |of: fn(&Summary) -> usize| view.summaries.iter().map(of).sum::<usize>();
     let (before, placed, alone) = (sum(|s| s.before), sum(|s| s.placed), sum(|s| s.left_alone));
-    let pending = simulation.n_pending();
+    let pending = view.n_pending();
     let style = if pending == 0 {
         terminal.styles.good
     } else {
         terminal.styles.bad
     };
-    let mut text = count(simulation.world.pods.len(), "pod");
+    let mut text = count(view.world.pods.len(), "pod");
     let _ = write!(
         text,
         " of {} on {}: ",
-        count(simulation.world.workloads.len(), "workload"),
-        count(simulation.nodes.len(), "node")
+        count(view.world.workloads.len(), "workload"),
+        count(view.nodes.len(), "node")
     );
     if before > 0 {
         let _ = write!(text, "{before} were there, ");
@@ -85,12 +85,8 @@ pub(crate) fn summary_line(simulation: &Simulation, terminal: &Terminal) -> Stri
     if alone > 0 {
         let _ = write!(text, ", {alone} left alone");
     }
-    if !simulation.world.finished.is_empty() {
-        let _ = write!(
-            text,
-            " ({} more have finished)",
-            simulation.world.finished.len()
-        );
+    if !view.world.finished.is_empty() {
+        let _ = write!(text, " ({} more have finished)", view.world.finished.len());
     }
     text.push('\n');
     text
@@ -117,30 +113,30 @@ fn grouped(n: usize) -> String {
     text
 }
 
-fn workload(simulation: &Simulation, index: usize, look: &Look<'_>) -> String {
+fn workload(view: &View, index: usize, look: &Look<'_>) -> String {
     let mut out = String::new();
-    let world = &simulation.world;
+    let world = &view.world;
     let name = &world.workloads[index].name;
-    let summary = &simulation.summaries[index];
+    let summary = &view.summaries[index];
     let title = look.terminal.styles.title;
     let _ = write!(out, "{title}{}{title:#}", name.of());
     if name.namespace != "default" && !look.in_namespace {
         let _ = write!(out, " -n {}", name.namespace);
     }
     let is_one = name.kind == "Pod" || summary.replicas == 1;
-    let place = is_one.then(|| own_place(simulation, index)).flatten();
+    let place = is_one.then(|| own_place(view, index)).flatten();
     let state = place.unwrap_or_else(|| replicas(summary, look));
     let _ = writeln!(out, "  {}: {state}", count(summary.replicas, "replica"));
-    for spread in &simulation.spreads[index] {
+    for spread in &view.spreads[index] {
         // Of a single pod only what was asked for is worth a line.
         let is_asked = spread.constraint.as_ref().is_some_and(|c| !c.is_default);
         if !is_one && summary.replicas > 0 || is_asked || look.wide {
             spread_block(&mut out, world, spread, look);
         }
     }
-    pending(&mut out, simulation, index, look);
+    pending(&mut out, view, index, look);
     if look.pods {
-        pods(&mut out, simulation, index);
+        pods(&mut out, view, index);
     }
     out
 }
@@ -168,14 +164,14 @@ fn replicas(summary: &Summary, look: &Look<'_>) -> String {
 }
 
 /// Where a workload's only pod is.
-fn own_place(simulation: &Simulation, index: usize) -> Option<String> {
-    let world = &simulation.world;
+fn own_place(view: &View, index: usize) -> Option<String> {
+    let world = &view.world;
     let entry = *world.members[index].first()?;
     let name = world.node_name(world.node_of(entry)?);
-    let usage = simulation.nodes.iter().find(|usage| usage.name == name);
+    let usage = view.nodes.iter().find(|usage| usage.name == name);
     let zone = usage.and_then(|usage| usage.zone.as_deref());
     let zone = zone.map_or(String::new(), |zone| format!(" in {zone}"));
-    let was = match simulation.deployed.outcomes[entry] {
+    let was = match view.deployed.outcomes[entry] {
         Outcome::WasBound => "there before, ",
         _ => "",
     };
@@ -185,10 +181,10 @@ fn own_place(simulation: &Simulation, index: usize) -> Option<String> {
 /// Different reasons shown of a workload.
 const REASONS_MAX: usize = 3;
 
-fn pending(out: &mut String, simulation: &Simulation, index: usize, look: &Look<'_>) {
-    let world = &simulation.world;
+fn pending(out: &mut String, view: &View, index: usize, look: &Look<'_>) {
+    let world = &view.world;
     let bad = look.terminal.styles.bad;
-    let groups = &simulation.summaries[index].pending;
+    let groups = &view.summaries[index].pending;
     let max = if look.wide { groups.len() } else { REASONS_MAX };
     for group in groups.iter().take(max) {
         let n = group.entries.len();
@@ -216,10 +212,10 @@ fn pending(out: &mut String, simulation: &Simulation, index: usize, look: &Look<
     }
 }
 
-fn pods(out: &mut String, simulation: &Simulation, index: usize) {
-    let world = &simulation.world;
+fn pods(out: &mut String, view: &View, index: usize) {
+    let world = &view.world;
     for &entry in &world.members[index] {
-        let was = match &simulation.deployed.outcomes[entry] {
+        let was = match &view.deployed.outcomes[entry] {
             Outcome::WasBound => " (there before)",
             Outcome::Pending(_) => " (Pending)",
             Outcome::LeftAlone => " (left alone)",

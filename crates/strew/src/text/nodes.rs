@@ -3,20 +3,20 @@
 use std::fmt::Write;
 
 use super::Look;
-use crate::simulation::Simulation;
 use crate::usage::{self, Usage, bytes_short, cpu_short, percent};
+use crate::view::View;
 use crate::world::World;
 
 /// A line a zone, or a node.
-pub(super) fn nodes(out: &mut String, simulation: &Simulation, look: &Look<'_>) {
-    if simulation.nodes.is_empty() {
+pub(super) fn nodes(out: &mut String, view: &View, look: &Look<'_>) {
+    if view.nodes.is_empty() {
         return;
     }
     let zones;
     let (usages, first) = match look.wide {
-        true => (&simulation.nodes, "NODE"),
+        true => (&view.nodes, "NODE"),
         false => {
-            zones = usage::of_zones(&simulation.nodes);
+            zones = usage::of_zones(&view.nodes);
             (&zones, "ZONE")
         }
     };
@@ -29,7 +29,7 @@ pub(super) fn nodes(out: &mut String, simulation: &Simulation, look: &Look<'_>) 
     rows.extend(
         usages
             .iter()
-            .map(|usage| row(&simulation.world, usage, look.wide)),
+            .map(|usage| row(&view.world, usage, look.wide)),
     );
     // Other resources are rare.
     let has_other = rows

@@ -24,17 +24,18 @@ impl fmt::Display for Disagreement {
         };
         write!(
             f,
-            "{}: {}, not {}",
+            "{} {} instead of {}",
             self.about,
-            list(&self.real),
-            list(&self.here)
+            list(&self.here),
+            list(&self.real)
         )
     }
 }
 
 /// What `here` shows and `real` never did; both are outcomes of the same step, from several runs.
 ///
-/// A fact that is the same in all real runs must be that one here; one that varies must stay within what was seen.
+/// A fact that is the same in all real runs must be that one here; one that varies must stay within what was seen, and
+/// each number of it between the least and the most that were seen in its place.
 /// Facts that name domains are compared only if they never vary: a few runs do not show all ways in which equal
 /// domains can be filled, and the sorted counts say the rest.
 pub(crate) fn disagreements(real: &[Outcome], here: &[Outcome]) -> Vec<Disagreement> {
@@ -47,7 +48,9 @@ pub(crate) fn disagreements(real: &[Outcome], here: &[Outcome]) -> Vec<Disagreem
     }
     for (about, real) in real {
         let here = here.get(&about).unwrap_or(&none);
-        let new: BTreeSet<String> = here.difference(&real).cloned().collect();
+        let range = Range::of(&real);
+        let is_new = |value: &&String| !range.as_ref().is_some_and(|range| range.holds(value));
+        let new: BTreeSet<String> = here.difference(&real).filter(is_new).cloned().collect();
         let is_symmetric = about.contains(BY_NAME) && real.len() > 1;
         if !new.is_empty() && !is_symmetric {
             found.push(Disagreement {
@@ -58,6 +61,39 @@ pub(crate) fn disagreements(real: &[Outcome], here: &[Outcome]) -> Vec<Disagreem
         }
     }
     found
+}
+
+/// Between which numbers the values of a fact are, place by place: a number is one place, `5/4/3` has three.
+struct Range(Vec<(u64, u64)>);
+
+impl Range {
+    /// Of values that are all such numbers, as many in each.
+    fn of(values: &BTreeSet<String>) -> Option<Self> {
+        let mut places: Option<Vec<(u64, u64)>> = None;
+        for value in values {
+            let value = numbers(value)?;
+            let known = places.get_or_insert_with(|| value.iter().map(|&n| (n, n)).collect());
+            if known.len() != value.len() {
+                return None;
+            }
+            for (place, number) in known.iter_mut().zip(value) {
+                *place = (place.0.min(number), place.1.max(number));
+            }
+        }
+        places.map(Self)
+    }
+
+    fn holds(&self, value: &str) -> bool {
+        let Some(value) = numbers(value) else {
+            return false;
+        };
+        let mut places = self.0.iter().zip(&value);
+        self.0.len() == value.len() && places.all(|(&(min, max), n)| (min..=max).contains(n))
+    }
+}
+
+fn numbers(value: &str) -> Option<Vec<u64>> {
+    value.split('/').map(|number| number.parse().ok()).collect()
 }
 
 /// The facts that are not the same in all outcomes, with all that was seen.
@@ -122,9 +158,27 @@ mod tests {
         check(&real, &[outcome(4, &[1, 2, 1])], &[]);
         check(
             &real,
+            &[outcome(5, &[4, 1, 0])],
+            &["deployment/web by host", "deployment/web ready"],
+        );
+        check(
+            &real,
             &[outcome(4, &[2, 2, 0])],
             &["deployment/web by host"],
         );
+    }
+
+    #[test]
+    fn numbers_stay_between_the_least_and_the_most() {
+        let real = [outcome(2, &[5, 4, 3]), outcome(6, &[7, 4, 1])];
+        check(&real, &[outcome(4, &[6, 4, 2])], &[]);
+        check(&real, &[outcome(7, &[7, 4, 1])], &["deployment/web ready"]);
+        check(
+            &real,
+            &[outcome(6, &[6, 5, 1])],
+            &["deployment/web by host"],
+        );
+        check(&real, &[outcome(6, &[7, 5])], &["deployment/web by host"]);
     }
 
     #[test]

@@ -1,15 +1,17 @@
-//! Scenarios on a real control plane: `cargo xtask fidelity`.
+//! Scenarios on a real control plane and in the simulated cluster: `cargo xtask fidelity`.
 //!
-//! [`scenario`] reads a file, [`real`] plays it with kubectl ([`verb`]) and waits until the cluster has come to rest
-//! ([`snapshot`]), [`observe`] makes an [`outcome`] of what is there; [`recorded`] keeps outcomes as facts, and
-//! [`agreement`] compares others with them.
+//! [`scenario`] reads a file. [`real`] plays it with kubectl ([`verb`]), [`simulated`] with strew and many seeds; both
+//! wait until the cluster has come to rest ([`snapshot`]), and [`observe`] makes an [`outcome`] of what is there.
+//! [`recorded`] keeps real outcomes as facts, [`agreement`] compares others with them, and [`document`] tells people.
 
 mod agreement;
+mod document;
 mod observe;
 mod outcome;
 mod real;
 mod recorded;
 mod scenario;
+mod simulated;
 mod smoke;
 mod snapshot;
 mod verb;
@@ -18,29 +20,43 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use strew_scenario::run::Plan;
 use xtask::lab::now;
 
 use crate::ci::top;
+use document::Row;
 use recorded::Recorded;
 use scenario::Scenario;
+
+/// How many seeds show what varies.
+const SEEDS: u64 = 30;
 
 /// What the command line says.
 #[derive(clap::Args)]
 pub(crate) struct Fidelity {
     /// Scenario files; all of scenarios/fidelity without any
     files: Vec<PathBuf>,
-    /// How often each is played
+    /// How often each is played on a real control plane
     #[arg(long, default_value_t = 1)]
     repeat: u32,
-    /// Add what is seen to e2e/recorded instead of comparing with it
+    /// How many seeds each is simulated with
+    #[arg(long, default_value_t = SEEDS)]
+    seeds: u64,
+    /// Compare the simulation with e2e/recorded alone (needs no Go)
     #[arg(long)]
+    recorded: bool,
+    /// Write the table of docs/fidelity.md
+    #[arg(long, requires = "recorded", conflicts_with_all = ["files", "seeds"])]
+    document: bool,
+    /// Add what is seen on a real control plane to e2e/recorded, and compare nothing
+    #[arg(long, conflicts_with = "recorded")]
     record: bool,
     /// Only start the control plane, run a Deployment on a node, and end it all
-    #[arg(long, conflicts_with_all = ["files", "repeat", "record"])]
+    #[arg(long, conflicts_with_all = ["files", "repeat", "record", "recorded", "seeds"])]
     check_lab: bool,
 }
 
-/// Plays the files; exit code 1 if an outcome is none that earlier runs have shown.
+/// Plays the files; exit code 1 if strew and a real control plane disagree.
 pub(crate) fn run(options: &Fidelity) -> anyhow::Result<ExitCode> {
     if options.check_lab {
         return smoke::run(top()).map(|()| ExitCode::SUCCESS);
@@ -53,45 +69,52 @@ pub(crate) fn run(options: &Fidelity) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|file| scenario::read(file))
         .collect::<Result<_, _>>()?;
-    let mut agree = true;
-    for scenario in &scenarios {
-        agree &= play(scenario, options).with_context(|| scenario.name.clone())?;
+    if options.record {
+        for scenario in &scenarios {
+            record(scenario, options.repeat).with_context(|| scenario.name.clone())?;
+        }
+        return Ok(ExitCode::SUCCESS);
     }
-    Ok(match agree {
+    let mut rows = Vec::new();
+    for scenario in &scenarios {
+        rows.push(compare(scenario, options).with_context(|| scenario.name.clone())?);
+    }
+    let n_agree = rows.iter().filter(|row| row.agrees).count();
+    println!(
+        "scenarios: {n_agree} agree, {} differ",
+        rows.len() - n_agree
+    );
+    let is_documented = is_documented(options, &rows)?;
+    Ok(match n_agree == rows.len() && is_documented {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })
 }
 
-/// Whether all that is seen was seen before, or is recorded now.
-fn play(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<bool> {
-    let earlier = Recorded::read(top(), scenario)?;
-    if earlier.is_none() && !options.record {
-        bail!("nothing is recorded of this text: run with --record");
-    }
-    let mut seen = Recorded::new(scenario);
-    let mut record = earlier.unwrap_or_else(|| Recorded::new(scenario));
-    for _ in 0..options.repeat {
-        let begin = now();
-        let outcomes = real::play(top(), scenario)?;
-        let took = begin.elapsed().as_secs_f64();
-        println!("{}: {} steps in {took:.1} s", scenario.name, outcomes.len());
-        match options.record {
-            true => {
-                record.add(outcomes)?;
-                record.write(top(), scenario)?;
-            }
-            false => seen.add(outcomes)?,
-        }
-    }
-    if options.record {
-        print_varying(&record);
+/// Whether the document says so too, where all of it was asked for; writes it if told to.
+fn is_documented(options: &Fidelity, rows: &[Row]) -> anyhow::Result<bool> {
+    let is_all = options.files.is_empty() && options.seeds == SEEDS;
+    if !options.recorded || !is_all {
         return Ok(true);
     }
-    Ok(print_disagreements(scenario, &record, &seen))
+    if options.document {
+        document::write(top(), rows)?;
+    }
+    let is_current = document::is_current(top(), rows)?;
+    if !is_current {
+        println!("docs/fidelity.md says something else: run with --document");
+    }
+    Ok(is_current)
 }
 
-fn print_varying(record: &Recorded) {
+/// Adds real runs to the record.
+fn record(scenario: &Scenario, n_runs: u32) -> anyhow::Result<()> {
+    let earlier = Recorded::read(top(), scenario)?;
+    let mut record = earlier.unwrap_or_else(|| Recorded::new(scenario));
+    for _ in 0..n_runs {
+        record.add(play_real(scenario)?)?;
+        record.write(top(), scenario)?;
+    }
     println!("  {} runs recorded", record.runs);
     for step in &record.steps {
         for (about, values) in agreement::varying(&step.outcomes()) {
@@ -99,13 +122,75 @@ fn print_varying(record: &Recorded) {
             println!("  {}: {about} varies: {}", step.at, values.join(", "));
         }
     }
+    Ok(())
 }
 
-fn print_disagreements(scenario: &Scenario, record: &Recorded, seen: &Recorded) -> bool {
+/// Whether strew shows nothing that no real control plane did, and a real one now nothing that neither strew nor
+/// earlier runs did.
+fn compare(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<Row> {
+    let earlier = Recorded::read(top(), scenario)?;
+    if earlier.is_none() && options.recorded {
+        bail!("nothing is recorded of this text: run with --record");
+    }
+    let plan = simulated::plan(scenario)?;
+    let simulated = simulate(scenario, &plan, options.seeds)?;
+    let mut known = earlier.unwrap_or_else(|| Recorded::new(scenario));
     let mut agree = true;
-    for (real, here) in record.steps.iter().zip(&seen.steps) {
-        for found in agreement::disagreements(&real.outcomes(), &here.outcomes()) {
-            println!("  {} {}: {found}", scenario.name, real.at);
+    if !options.recorded {
+        let mut fresh = Recorded::new(scenario);
+        for _ in 0..options.repeat {
+            fresh.add(play_real(scenario)?)?;
+        }
+        let mut expected = known.clone();
+        expected.extend(&simulated)?;
+        agree &= print_differences(scenario, "a real one shows", &expected, &fresh);
+        known.extend(&fresh)?;
+    }
+    agree &= print_differences(scenario, "strew shows", &known, &simulated);
+    let word = if agree { "agrees" } else { "DIFFERS" };
+    println!(
+        "{}: {word}, {} seeds, {} real runs",
+        scenario.name, simulated.runs, known.runs
+    );
+    Ok(Row {
+        name: scenario.name.clone(),
+        story: plan.scenario().story().unwrap_or_default().to_owned(),
+        n_runs: known.runs,
+        varies: document::varies(&known),
+        n_seeds: simulated.runs,
+        agrees: agree,
+    })
+}
+
+fn play_real(scenario: &Scenario) -> anyhow::Result<Vec<outcome::Outcome>> {
+    let begin = now();
+    let outcomes = real::play(top(), scenario)?;
+    let took = begin.elapsed().as_secs_f64();
+    println!("{}: {} steps in {took:.1} s", scenario.name, outcomes.len());
+    Ok(outcomes)
+}
+
+/// The outcomes of so many seeds, from 1 on.
+fn simulate(scenario: &Scenario, plan: &Plan, n_seeds: u64) -> anyhow::Result<Recorded> {
+    let mut seen = Recorded::new(scenario);
+    for seed in 1..=n_seeds {
+        let outcomes = simulated::play(plan, seed).with_context(|| format!("seed {seed}"))?;
+        seen.add(outcomes)?;
+    }
+    Ok(seen)
+}
+
+/// Tells what `seen` has and `known` has not; whether there was nothing.
+fn print_differences(scenario: &Scenario, who: &str, known: &Recorded, seen: &Recorded) -> bool {
+    let mut agree = true;
+    let n_all = seen.runs;
+    for (known, seen) in known.steps.iter().zip(&seen.steps) {
+        for found in agreement::disagreements(&known.outcomes(), &seen.outcomes()) {
+            let n_runs = seen.runs_with(&found.about, &found.here);
+            println!(
+                "  {} after {}, {who} {found} ({n_runs} of {n_all} runs)",
+                scenario.name, known.at
+            );
             agree = false;
         }
     }

@@ -9,17 +9,8 @@ use xtask::lab::{Kubectl, Lab, Options, now, until};
 use super::observe;
 use super::outcome::Outcome;
 use super::scenario::Scenario;
-use super::snapshot::Snapshot;
+use super::snapshot::{SETTLED_WITHIN, Snapshot};
 use super::verb;
-
-/// How long nothing must have changed: longer than any controller pauses by itself.
-const CALM: Duration = Duration::from_millis(2500);
-
-/// The same while pods wait for a node: kube-scheduler's longest back-off is ten seconds.
-const CALM_WHILE_PENDING: Duration = Duration::from_secs(11);
-
-/// Until when a step must have come to rest.
-const SETTLED_WITHIN: Duration = Duration::from_secs(240);
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(400);
@@ -96,11 +87,8 @@ pub(crate) fn settled(kubectl: &Kubectl) -> anyhow::Result<Snapshot> {
             last_change = now();
             last = fingerprint;
         }
-        let calm = match snapshot.has_pending() {
-            true => CALM_WHILE_PENDING,
-            false => CALM,
-        };
-        Ok((last_change.elapsed() >= calm).then_some(snapshot))
+        let is_calm = last_change.elapsed() >= snapshot.calm();
+        Ok(is_calm.then_some(snapshot))
     });
     settled.map_err(|error| match unrest {
         Some(why) => error.context(why),

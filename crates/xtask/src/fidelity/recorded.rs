@@ -1,5 +1,6 @@
 //! Outcomes of real runs, kept as files: `e2e/recorded/NAME.json`.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use super::outcome::Outcome;
 use super::scenario::Scenario;
 
 /// All that was seen of one scenario.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Recorded {
     /// Names the scenario's text: another text makes the record void.
@@ -24,7 +25,7 @@ pub(crate) struct Recorded {
 }
 
 /// What was seen after a step.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Step {
     /// The step's `at`, as the scenario writes it.
@@ -34,7 +35,7 @@ pub(crate) struct Step {
 }
 
 /// An outcome, and in how many runs it was met.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Seen {
     /// In how many runs.
@@ -79,11 +80,22 @@ impl Recorded {
         );
         self.runs += 1;
         for (step, outcome) in self.steps.iter_mut().zip(outcomes) {
-            match step.outcomes.iter_mut().find(|s| s.outcome == outcome) {
-                Some(seen) => seen.seen += 1,
-                None => step.outcomes.push(Seen { seen: 1, outcome }),
+            step.add(Seen { seen: 1, outcome });
+        }
+        Ok(())
+    }
+
+    /// Adds the runs of another record of this scenario.
+    pub(crate) fn extend(&mut self, other: &Self) -> anyhow::Result<()> {
+        ensure!(
+            other.steps.len() == self.steps.len(),
+            "the records have different steps"
+        );
+        self.runs += other.runs;
+        for (step, other) in self.steps.iter_mut().zip(&other.steps) {
+            for seen in &other.outcomes {
+                step.add(seen.clone());
             }
-            step.outcomes.sort_by(|a, b| a.outcome.cmp(&b.outcome));
         }
         Ok(())
     }
@@ -120,6 +132,23 @@ impl Recorded {
 }
 
 impl Step {
+    fn add(&mut self, new: Seen) {
+        match self.outcomes.iter_mut().find(|s| s.outcome == new.outcome) {
+            Some(known) => known.seen += new.seen,
+            None => self.outcomes.push(new),
+        }
+        self.outcomes.sort_by(|a, b| a.outcome.cmp(&b.outcome));
+    }
+
+    /// In how many runs the fact was one of these.
+    pub(crate) fn runs_with(&self, about: &str, values: &BTreeSet<String>) -> u64 {
+        let is_one = |seen: &&Seen| {
+            let facts = seen.outcome.facts();
+            facts.get(about).is_some_and(|fact| values.contains(fact))
+        };
+        self.outcomes.iter().filter(is_one).map(|s| s.seen).sum()
+    }
+
     /// The outcomes without how often.
     pub(crate) fn outcomes(&self) -> Vec<Outcome> {
         self.outcomes.iter().map(|s| s.outcome.clone()).collect()

@@ -1,9 +1,19 @@
 //! All objects of a moment, and whether the cluster has settled.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::Value;
 use xtask::lab::{KUBELET_LABEL, Kubectl};
+
+/// How long nothing must have changed: longer than any controller pauses by itself.
+pub(crate) const CALM: Duration = Duration::from_millis(2500);
+
+/// The same while pods wait for a node: kube-scheduler's longest back-off is ten seconds.
+const CALM_WHILE_PENDING: Duration = Duration::from_secs(11);
+
+/// Until when a step must have come to rest.
+pub(crate) const SETTLED_WITHIN: Duration = Duration::from_secs(240);
 
 /// What is asked for: all that outcomes are made of.
 const KINDS: &str = "nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,controllerrevisions,\
@@ -58,9 +68,12 @@ impl Snapshot {
         nodes.chain(pods).chain(workloads).next()
     }
 
-    /// Whether a pod waits for a node: kube-scheduler looks at it again within its longest back-off.
-    pub(crate) fn has_pending(&self) -> bool {
-        self.all("Pod").iter().any(|pod| node_of(pod).is_none())
+    /// How long nothing must have changed until this state is taken for the last.
+    pub(crate) fn calm(&self) -> Duration {
+        match self.all("Pod").iter().any(|pod| node_of(pod).is_none()) {
+            true => CALM_WHILE_PENDING,
+            false => CALM,
+        }
     }
 
     fn pod_unrest(&self, pod: &Value) -> Option<String> {

@@ -1,18 +1,21 @@
-//! A simulation that has run: the world after it, and what to tell of each workload.
+//! A moment of a cluster as a reader sees it: its world, and what to tell of each workload.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use strew_sim::Simulation;
+
 use crate::deploy::{self, Blocked, Deployed, Outcome};
 use crate::label_query::LabelQuery;
+use crate::live::{self, Frame};
 use crate::progress::Progress;
 use crate::spread::{self, Spread};
 use crate::usage::{self, Usage};
 use crate::world::{Standing, World};
 
 /// The world after the step `deploy`.
-pub(crate) struct Simulation {
+pub(crate) struct View {
     pub(crate) world: World,
     pub(crate) deployed: Deployed,
     /// Per workload of the world.
@@ -56,7 +59,7 @@ impl Summary {
     }
 }
 
-impl Simulation {
+impl View {
     /// Runs the step `deploy`.
     pub(crate) fn run(mut world: World, progress: &Progress) -> Self {
         let classes = spread::classes(&world);
@@ -75,7 +78,7 @@ impl Simulation {
         progress.finish();
         let mut spreads = spread::of_all(&mut world, &classes);
         if let Some(before) = before {
-            spread::compare(&mut spreads, &before);
+            spread::compare(&mut spreads, &world, &before, &world);
         }
         Self {
             summaries: summaries(&world, &deployed),
@@ -84,6 +87,44 @@ impl Simulation {
             deployed,
             world,
         }
+    }
+
+    /// The cluster as it is now. Pods that were on no node in an earlier view are placed since; without one, all that
+    /// are on a node.
+    pub(crate) fn of(simulation: &Simulation, frame: &mut Frame, before: Option<&Self>) -> Self {
+        let (mut world, mut outcomes) = live::world(simulation, frame);
+        let classes = spread::classes(&world);
+        let mut spreads = spread::of_all(&mut world, &classes);
+        if let Some(before) = before {
+            let was_bound = before.bound_uids();
+            for (entry, outcome) in world.pods.iter().zip(&mut outcomes) {
+                if matches!(outcome, Outcome::Placed(_))
+                    && was_bound.contains(&*world.cluster.pod(entry.pod).uid)
+                {
+                    *outcome = Outcome::WasBound;
+                }
+            }
+            spread::compare(&mut spreads, &world, &before.spreads, &before.world);
+        }
+        let deployed = Deployed {
+            outcomes,
+            n_decisions: 0,
+        };
+        Self {
+            summaries: summaries(&world, &deployed),
+            nodes: usage::of_nodes(&world),
+            spreads,
+            deployed,
+            world,
+        }
+    }
+
+    /// The uids of all pods that are on a node.
+    fn bound_uids(&self) -> HashSet<&str> {
+        let cluster = &self.world.cluster;
+        let rows = self.world.pods.iter().map(|entry| cluster.pod(entry.pod));
+        let bound = rows.filter(|row| row.node.is_some());
+        bound.map(|row| &*row.uid).collect()
     }
 
     /// How many pods stay Pending, in all.
@@ -149,12 +190,12 @@ pub(crate) struct Shown {
 
 /// Those of a namespace and with these labels: in the order of the files; the worst first if only the top is shown.
 pub(crate) fn select(
-    simulation: &Simulation,
+    view: &View,
     namespace: Option<&str>,
     query: Option<&LabelQuery>,
     top: usize,
 ) -> Shown {
-    let all = simulation.world.workloads.iter().enumerate();
+    let all = view.world.workloads.iter().enumerate();
     let meant = all.filter(|(_, workload)| {
         namespace.is_none_or(|n| n == workload.name.namespace)
             && query.is_none_or(|q| q.matches(&workload.labels))
@@ -163,11 +204,8 @@ pub(crate) fn select(
     let n_left_out = workloads.len().saturating_sub(top);
     if n_left_out > 0 {
         let badness = |&index: &usize| {
-            let skews = simulation.spreads[index].iter().map(|spread| spread.skew);
-            let key = (
-                simulation.summaries[index].n_pending(),
-                skews.max().unwrap_or(0),
-            );
+            let skews = view.spreads[index].iter().map(|spread| spread.skew);
+            let key = (view.summaries[index].n_pending(), skews.max().unwrap_or(0));
             std::cmp::Reverse(key)
         };
         workloads.sort_by_key(badness);

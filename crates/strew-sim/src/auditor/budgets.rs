@@ -1,0 +1,123 @@
+//! Budgets at rest, recounted from their pods. Source: spec/controllers §8.1.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use strew_controllers::object::{
+    Budget, DaemonSet, Deployment, Name, Owner, Pod, ReplicaSet, StatefulSet,
+};
+use strew_controllers::{Selection, Tables};
+
+use super::rest::Resting;
+use super::{Rule, Witness};
+
+/// Every budget says what a recount says.
+pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
+    let tables = world.server.tables();
+    for budget in tables.of::<Budget>().iter() {
+        let Some(wanted) = recount(budget, tables) else {
+            continue;
+        };
+        let status = &budget.status;
+        let found = [
+            i64::from(status.expected_pods.unwrap_or(-1)),
+            i64::from(status.current_healthy.unwrap_or(-1)),
+            i64::from(status.desired_healthy.unwrap_or(-1)),
+            i64::from(status.disruptions_allowed.unwrap_or(-1)),
+            status.observed_generation.unwrap_or(-1),
+            status.disrupted_pods.as_ref().map_or(0, |d| d.len() as i64),
+        ];
+        if found != wanted {
+            let text = format!(
+                "(expected, healthy, desired, allowed, generation, disrupted) is {found:?}, recounted {wanted:?}"
+            );
+            witness.blame(Rule::Budget, budget.meta.name.to_string(), text);
+        }
+    }
+}
+
+/// `None`: a controller has no size, and so the budget has none.
+fn recount(budget: &Budget, tables: &Tables) -> Option<[i64; 6]> {
+    let selection = budget.spec.selector.as_ref().and_then(Selection::of)?;
+    let in_namespace = tables.of::<Pod>().in_namespace(&budget.meta.name.namespace);
+    let pods: Vec<&Arc<Pod>> = in_namespace
+        .filter(|pod| selection.matches(&pod.meta.labels))
+        .collect();
+    let healthy = pods
+        .iter()
+        .filter(|p| p.is_ready() && !p.meta.is_terminating());
+    let healthy = healthy.count() as i64;
+    let spec = &budget.spec;
+    let (expected, desired) = match (&spec.max_unavailable, &spec.min_available) {
+        (Some(share), _) => {
+            let size = size(&pods, tables)?;
+            (size, (size - portion(share, size)?).max(0))
+        }
+        (None, Some(IntOrString::Int(number))) => (pods.len() as i64, i64::from(*number)),
+        (None, Some(share)) => {
+            let size = size(&pods, tables)?;
+            (size, portion(share, size)?)
+        }
+        (None, None) => (0, 0),
+    };
+    let allowed = match expected {
+        1.. => (healthy - desired).max(0),
+        _ => 0,
+    };
+    Some([
+        expected,
+        healthy,
+        desired,
+        allowed,
+        budget.meta.generation,
+        0,
+    ])
+}
+
+fn portion(share: &IntOrString, of: i64) -> Option<i64> {
+    match share {
+        IntOrString::Int(number) => Some(i64::from(*number)),
+        IntOrString::String(text) => {
+            let percent: i64 = text.strip_suffix('%')?.parse().ok()?;
+            Some((percent * of + 99) / 100)
+        }
+    }
+}
+
+/// The sizes of the pods' controllers, each once.
+fn size(pods: &[&Arc<Pod>], tables: &Tables) -> Option<i64> {
+    let mut sizes: BTreeMap<Arc<str>, i64> = BTreeMap::new();
+    for pod in pods {
+        let Some(owner) = pod.meta.controller() else {
+            continue;
+        };
+        let (uid, size) = of_owner(owner, &pod.meta.name.namespace, tables)?;
+        sizes.insert(uid, size);
+    }
+    Some(sizes.values().sum())
+}
+
+fn of_owner(owner: &Owner, namespace: &Arc<str>, tables: &Tables) -> Option<(Arc<str>, i64)> {
+    let name = Name::new(Arc::clone(namespace), Arc::clone(&owner.name));
+    let replicas = |replicas: Option<i32>| i64::from(replicas.unwrap_or(1));
+    match &*owner.kind {
+        "ReplicaSet" => {
+            let set = tables.get::<ReplicaSet>(&name)?;
+            match set.meta.controller() {
+                Some(above) => of_owner(above, namespace, tables),
+                None => Some((Arc::clone(&set.meta.uid), replicas(set.spec.replicas))),
+            }
+        }
+        "Deployment" => {
+            let found = tables.get::<Deployment>(&name)?;
+            Some((Arc::clone(&found.meta.uid), replicas(found.spec.replicas)))
+        }
+        "StatefulSet" => {
+            let found = tables.get::<StatefulSet>(&name)?;
+            Some((Arc::clone(&found.meta.uid), replicas(found.spec.replicas)))
+        }
+        "DaemonSet" => tables.get::<DaemonSet>(&name).and(None),
+        _ => None,
+    }
+}

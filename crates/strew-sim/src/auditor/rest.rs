@@ -1,0 +1,82 @@
+//! Everybody has come to rest: what may not be so any more.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use strew_controllers::object::{Object, Phase, Pod};
+use strew_model::time::Instant;
+
+use super::{Rule, Witness};
+use crate::kubelet::Kubelets;
+use crate::scheduler::{Blueprint, Replica};
+use crate::server::Server;
+
+/// The world at rest.
+#[derive(Clone, Copy)]
+pub(crate) struct Resting<'a> {
+    pub(crate) now: Instant,
+    pub(crate) server: &'a Server,
+    pub(crate) kubelets: &'a Kubelets,
+    pub(crate) blueprint: &'a Blueprint,
+}
+
+/// Judges all that must hold at rest.
+pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
+    nothing_fits(world, witness);
+    pods_move(world, witness);
+    nothing_is_orphaned(world, witness);
+    super::workloads::judge(world, witness);
+    super::budgets::judge(world, witness);
+}
+
+/// A scheduler that begins now finds nothing to do.
+fn nothing_fits(world: Resting<'_>, witness: &mut Witness) {
+    for text in Replica::would_do(world.blueprint, world.server, world.now) {
+        witness.blame(Rule::PendingThoughItFits, "a fresh scheduler", text);
+    }
+}
+
+/// Pods on nodes that are alive run, or are gone.
+fn pods_move(world: Resting<'_>, witness: &mut Witness) {
+    for pod in world.server.tables().of::<Pod>().iter() {
+        let Some(node) = &pod.node else {
+            if pod.meta.is_terminating() {
+                blame_pod(pod, "is being deleted, on no node", witness);
+            }
+            continue;
+        };
+        if !world.kubelets.is_known(node) {
+            blame_pod(pod, "is on a node that is gone", witness);
+        } else if world.kubelets.is_alive(node) {
+            if pod.meta.is_terminating() {
+                blame_pod(pod, "is being deleted, on a node that is alive", witness);
+            } else if pod.status.phase == Phase::Pending {
+                blame_pod(pod, "does not start, on a node that is alive", witness);
+            }
+        }
+    }
+}
+
+fn blame_pod(pod: &Pod, text: &str, witness: &mut Witness) {
+    witness.blame(Rule::StuckPod, pod.meta.name.to_string(), text);
+}
+
+/// Whatever names owners has one that is there; whatever is being deleted waits for a silent node.
+fn nothing_is_orphaned(world: Resting<'_>, witness: &mut Witness) {
+    let all = world.server.tables().all();
+    let uids: BTreeSet<Arc<str>> = all.iter().map(|o| Arc::clone(&o.meta().uid)).collect();
+    let some_are_silent = world.kubelets.silent().next().is_some();
+    for object in &all {
+        let meta = object.meta();
+        let has_owner = meta.owners.is_empty() || meta.owners.iter().any(|o| uids.contains(&o.uid));
+        let waits = some_are_silent && meta.is_terminating();
+        if !has_owner && !waits {
+            let text = format!("its owners are gone: {:?}", meta.owners);
+            witness.blame(Rule::Orphan, object.key().to_string(), text);
+        }
+        if !matches!(object, Object::Pod(_)) && meta.is_terminating() && !some_are_silent {
+            let text = format!("is being deleted, finalizers {:?}", meta.finalizers);
+            witness.blame(Rule::Orphan, object.key().to_string(), text);
+        }
+    }
+}

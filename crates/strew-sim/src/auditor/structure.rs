@@ -1,0 +1,86 @@
+//! What components keep, against recounts and against what is stored.
+
+use strew_controllers::Tables;
+use strew_scheduler::machine::Standing;
+
+use super::verdict::recount;
+use super::witness::{difference, versions};
+use super::{Rule, Witness};
+use crate::scheduler::Replica;
+use crate::server::Server;
+
+/// The store's indexes.
+pub(crate) fn server(server: &Server, witness: &mut Witness) {
+    tables(server.tables(), "the store", witness);
+    witness.compare(server.tables());
+}
+
+/// A component's tables.
+pub(crate) fn tables(tables: &Tables, whose: &str, witness: &mut Witness) {
+    if let Err(text) = tables.audit() {
+        witness.blame(Rule::Index, whose, text);
+    }
+}
+
+/// At rest a component has seen all that is stored.
+pub(crate) fn cache(seen: &Tables, server: &Server, whose: &str, witness: &mut Witness) {
+    let (seen, stored) = (versions(seen), versions(server.tables()));
+    if let Some(text) = difference(&seen, &stored) {
+        witness.blame(Rule::Cache, whose, text);
+    }
+}
+
+/// A replica of the scheduler: its own audit, and its cluster against a recount of what it was told.
+pub(crate) fn replica(replica: &Replica, witness: &mut Witness) {
+    tables(replica.seen(), replica.name(), witness);
+    let machine = replica.machine();
+    if let Err(text) = machine.audit() {
+        witness.blame(Rule::SchedulerState, replica.name(), text);
+    }
+    if let Some(text) = facts_differ(replica) {
+        witness.blame(Rule::SchedulerFacts, replica.name(), text);
+    }
+}
+
+fn facts_differ(replica: &Replica) -> Option<String> {
+    let machine = replica.machine();
+    let (kept, told) = (machine.cluster(), recount(replica.seen(), machine));
+    if kept.nodes_present() != told.nodes_present() {
+        let (kept, told) = (kept.nodes_present(), told.nodes_present());
+        return Some(format!("{kept} nodes are known, {told} were told"));
+    }
+    let (n_kept, n_told) = (kept.pods().count(), told.pods().count());
+    if n_kept != n_told {
+        return Some(format!("{n_kept} pods are known, {n_told} were told"));
+    }
+    for (idx, pod) in told.pods() {
+        let Some(known) = kept.find_pod(&pod.uid) else {
+            return Some(format!("pod {} is not known", pod.name));
+        };
+        let (a, b) = (kept.class_of(known), told.class_of(idx));
+        let node = |cluster: &strew_cluster::Cluster, pod| {
+            let row: &strew_cluster::PodRow = cluster.pod(pod);
+            row.node.map(|node| cluster.node(node).name())
+        };
+        let is_same = node(kept, known) == node(&told, idx)
+            && a.key.terminating == b.key.terminating
+            && kept.labels_of(known) == told.labels_of(idx)
+            && kept.spec_of(known) == told.spec_of(idx);
+        if !is_same {
+            let standing: Option<Standing> = machine.standing(&pod.uid);
+            let name = &pod.name;
+            return Some(format!("pod {name} ({standing:?}) is not as it was told"));
+        }
+    }
+    for node in (0..told.node_rows()).map(strew_cluster::NodeIdx::from) {
+        let Some(fact) = told.node(node).fact() else {
+            continue;
+        };
+        let known = kept.find_node(fact.name);
+        if known.and_then(|known| kept.node(known).fact()) != Some(fact) {
+            let name = told.names.text(fact.name);
+            return Some(format!("node {name} is not as it was told"));
+        }
+    }
+    None
+}

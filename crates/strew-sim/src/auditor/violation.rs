@@ -1,0 +1,69 @@
+//! What was found to be wrong.
+
+use std::fmt;
+
+use strew_model::time::Span;
+
+/// Which rule is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// What a scheduler keeps incrementally is as a recount has it.
+    SchedulerState,
+    /// A scheduler's cluster is what its watch told, and what it assumed itself.
+    SchedulerFacts,
+    /// The indexes of tables are as a recount has them.
+    Index,
+    /// At rest what a component has seen is what is stored.
+    Cache,
+    /// A decision holds against a recount of what it was made from.
+    Bind,
+    /// A pod is bound once.
+    BoundTwice,
+    /// A bind is sent by a leader whose lease still holds by its own clock.
+    Lease,
+    /// Two replicas never lead at once.
+    TwoLeaders,
+    /// Versions only grow, uids are new, what is final stays.
+    History,
+    /// Nothing is written over what the writer had not seen, and nothing that was written vanishes.
+    LostWrite,
+    /// Everything comes to rest once faults are over.
+    Rest,
+    /// No pod waits that fits.
+    PendingThoughItFits,
+    /// No pod is for ever being deleted, or about to start, on a node that is alive.
+    StuckPod,
+    /// Nothing outlives its owner.
+    Orphan,
+    /// Workloads have the pods that they ask for.
+    Replicas,
+    /// A status is what a recount says.
+    Status,
+    /// A budget's status is what a recount says.
+    Budget,
+}
+
+/// A broken rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: Rule,
+    /// When, from the start.
+    pub after: Span,
+    /// Who broke it, or about which object it is.
+    pub actor: String,
+    /// How.
+    pub text: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            rule,
+            after,
+            actor,
+            text,
+        } = self;
+        write!(f, "{rule:?} at {after}: {actor}: {text}")
+    }
+}

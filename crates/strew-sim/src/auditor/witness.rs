@@ -1,0 +1,240 @@
+//! What was written and sent, compared with all that was before.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use strew_controllers::Tables;
+use strew_controllers::object::{Key, Object};
+use strew_model::time::{Instant, Span};
+
+use super::{Rule, Violation};
+
+/// A write that the store took.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// Which object.
+    pub key: Key,
+    /// What it was; `None`: it was not there.
+    pub old: Option<Object>,
+    /// What it is; `None`: gone.
+    pub new: Option<Object>,
+}
+
+/// A bind that a replica is about to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sent<'a> {
+    /// Who sends.
+    pub replica: &'a str,
+    /// The sender's clock.
+    pub clock: Instant,
+    /// Whether there are elections.
+    pub elects: bool,
+    /// The pod.
+    pub pod: &'a str,
+}
+
+/// What has been seen so far, and what was wrong with it.
+#[derive(Debug, Default)]
+pub struct Witness {
+    start: Instant,
+    now: Instant,
+    /// The newest version of each object that is there, and its uid.
+    known: BTreeMap<Key, (Arc<str>, u64)>,
+    uids: BTreeSet<Arc<str>>,
+    last_version: u64,
+    /// By uid the node of each pod that was ever bound.
+    bound: BTreeMap<Arc<str>, Arc<str>>,
+    /// Until when, by its own clock, each replica may act.
+    leases: BTreeMap<String, Instant>,
+    violations: Vec<Violation>,
+    /// Binds that were judged.
+    pub n_judged: u64,
+    /// Binds that reached the store.
+    pub n_bound: u64,
+    /// Writes that were seen.
+    pub n_written: u64,
+}
+
+/// So many are kept of one life.
+const KEPT_MAX: usize = 20;
+
+impl Witness {
+    /// A witness from the start of a life; what is stored then is what there was.
+    pub fn new(start: Instant, stored: &Tables) -> Self {
+        let mut witness = Self {
+            start,
+            now: start,
+            ..Self::default()
+        };
+        for object in stored.all() {
+            let meta = object.meta();
+            witness.last_version = witness.last_version.max(meta.version);
+            witness.uids.insert(Arc::clone(&meta.uid));
+            let known = (Arc::clone(&meta.uid), meta.version);
+            witness.known.insert(object.key(), known);
+            if let Object::Pod(pod) = &object
+                && let Some(node) = &pod.node
+            {
+                witness
+                    .bound
+                    .insert(Arc::clone(&pod.meta.uid), Arc::clone(node));
+            }
+        }
+        witness
+    }
+
+    /// What was found so far; forgotten here.
+    pub fn take(&mut self) -> Vec<Violation> {
+        std::mem::take(&mut self.violations)
+    }
+
+    /// Time goes on.
+    pub fn pass_time(&mut self, now: Instant) {
+        self.now = now;
+    }
+
+    /// Notes what is wrong.
+    pub fn blame(&mut self, rule: Rule, actor: impl Into<String>, text: impl Into<String>) {
+        if self.violations.len() < KEPT_MAX {
+            self.violations.push(Violation {
+                rule,
+                after: self.now.since(self.start),
+                actor: actor.into(),
+                text: text.into(),
+            });
+        }
+    }
+
+    /// The store took a write.
+    pub fn written(&mut self, written: &Written) {
+        self.n_written += 1;
+        let Written { key, old, new } = written;
+        let found = old
+            .as_ref()
+            .map(|o| (Arc::clone(&o.meta().uid), o.meta().version));
+        let known = self.known.get(key).cloned();
+        if found != known {
+            let text = format!("the store had {found:?}, the last write was {known:?}");
+            self.blame(Rule::LostWrite, key.to_string(), text);
+        }
+        let Some(new) = new else {
+            self.known.remove(key);
+            return;
+        };
+        let (uid, version) = (Arc::clone(&new.meta().uid), new.meta().version);
+        if version <= self.last_version {
+            let text = format!("version {version} after {}", self.last_version);
+            self.blame(Rule::History, key.to_string(), text);
+        }
+        self.last_version = self.last_version.max(version);
+        match old {
+            None if !self.uids.insert(Arc::clone(&uid)) => {
+                self.blame(Rule::History, key.to_string(), format!("uid {uid} again"));
+            }
+            Some(old) => self.changed(key, old, new),
+            None => {}
+        }
+        self.known.insert(key.clone(), (uid, version));
+        self.bind(key, new);
+    }
+
+    fn changed(&mut self, key: &Key, old: &Object, new: &Object) {
+        let (before, after) = (old.meta(), new.meta());
+        let rules = [
+            ("its uid changed", before.uid == after.uid),
+            ("its generation fell", before.generation <= after.generation),
+            ("its creation moved", before.created == after.created),
+            (
+                "it is not being deleted any more",
+                before.deletion.is_none() || after.deletion.is_some(),
+            ),
+        ];
+        for (text, holds) in rules {
+            if !holds {
+                self.blame(Rule::History, key.to_string(), text);
+            }
+        }
+        if let (Object::Pod(before), Object::Pod(after)) = (old, new)
+            && before.is_finished()
+            && !after.is_finished()
+        {
+            self.blame(Rule::History, key.to_string(), "it lives again");
+        }
+    }
+
+    fn bind(&mut self, key: &Key, new: &Object) {
+        let Object::Pod(pod) = new else { return };
+        let first = self.bound.get(&pod.meta.uid).cloned();
+        match (first, &pod.node) {
+            (None, Some(node)) => {
+                self.n_bound += 1;
+                let uid = Arc::clone(&pod.meta.uid);
+                self.bound.insert(uid, Arc::clone(node));
+            }
+            (Some(first), node) if node.as_ref() != Some(&first) => {
+                let text = format!("was bound to {first}, now to {node:?}");
+                self.blame(Rule::BoundTwice, key.to_string(), text);
+            }
+            _ => {}
+        }
+    }
+
+    /// A replica wrote its lease, and asked for that at this moment of its own clock.
+    pub fn renewed(&mut self, replica: &str, sent: Instant, renew_deadline: Span) {
+        self.leases
+            .insert(replica.to_owned(), sent + renew_deadline);
+    }
+
+    /// A replica sends a bind.
+    pub fn sent(&mut self, sent: Sent<'_>) {
+        let holds = !sent.elects
+            || self
+                .leases
+                .get(sent.replica)
+                .is_some_and(|until| sent.clock < *until);
+        if !holds {
+            let text = format!("binds {} after its lease ran out", sent.pod);
+            self.blame(Rule::Lease, sent.replica, text);
+        }
+    }
+
+    /// Who believes to lead at an instant.
+    pub fn leaders<'a>(&mut self, leaders: impl IntoIterator<Item = &'a str>) {
+        let leaders: Vec<&str> = leaders.into_iter().collect();
+        if leaders.len() > 1 {
+            self.blame(Rule::TwoLeaders, leaders.join(", "), "lead at once");
+        }
+    }
+
+    /// All that was written and not taken away is stored, and nothing else.
+    pub fn compare(&mut self, stored: &Tables) {
+        let stored = versions(stored);
+        if let Some(difference) = difference(&self.known, &stored) {
+            self.blame(Rule::LostWrite, "the store", difference);
+        }
+    }
+}
+
+/// Uid and version of each object.
+pub(crate) fn versions(tables: &Tables) -> BTreeMap<Key, (Arc<str>, u64)> {
+    let all = tables.all().into_iter();
+    all.map(|object| {
+        let meta = object.meta();
+        (object.key(), (Arc::clone(&meta.uid), meta.version))
+    })
+    .collect()
+}
+
+/// The first object that the two do not have alike.
+pub(crate) fn difference(
+    known: &BTreeMap<Key, (Arc<str>, u64)>,
+    stored: &BTreeMap<Key, (Arc<str>, u64)>,
+) -> Option<String> {
+    let mut keys = known.keys().chain(stored.keys());
+    let key = keys.find(|key| known.get(key) != stored.get(key))?;
+    Some(format!(
+        "{key}: known {:?}, stored {:?}",
+        known.get(key),
+        stored.get(key)
+    ))
+}

@@ -1,0 +1,143 @@
+//! A story that ends badly, made smaller while it ends as badly.
+
+use strew_model::time::Span;
+
+use super::play::{Parts, play};
+use super::story::{Story, Worker, Workload};
+use crate::auditor::Rule;
+
+/// No more lives are spent on one story.
+const LIVES_MAX: u32 = 1500;
+
+/// The smallest story found that breaks the same rule.
+pub fn shrink(story: &Story, rule: Rule, parts: &Parts) -> Story {
+    let mut shrinking = Shrinking {
+        best: story.clone(),
+        rule,
+        parts,
+        lives: 0,
+    };
+    loop {
+        let before = shrinking.best.clone();
+        shrinking.events();
+        shrinking.workloads();
+        shrinking.nodes();
+        shrinking.details();
+        shrinking.times();
+        if shrinking.best == before || shrinking.lives >= LIVES_MAX {
+            return shrinking.best;
+        }
+    }
+}
+
+struct Shrinking<'a> {
+    best: Story,
+    rule: Rule,
+    parts: &'a Parts,
+    lives: u32,
+}
+
+impl Shrinking<'_> {
+    /// Keeps a smaller story if it breaks the rule too.
+    fn try_one(&mut self, smaller: Story) -> bool {
+        if self.lives >= LIVES_MAX || smaller == self.best {
+            return false;
+        }
+        self.lives += 1;
+        let verdict = play(&smaller, self.parts);
+        let is_as_bad = verdict.violations.iter().any(|v| v.rule == self.rule);
+        if is_as_bad {
+            self.best = smaller;
+        }
+        is_as_bad
+    }
+
+    /// Tries the best story with a change.
+    fn with(&mut self, change: impl FnOnce(&mut Story)) -> bool {
+        let mut smaller = self.best.clone();
+        change(&mut smaller);
+        self.try_one(smaller)
+    }
+
+    /// Leaves events out: halves, quarters, …, single ones.
+    fn events(&mut self) {
+        let mut size = self.best.events.len().div_ceil(2);
+        while size > 0 {
+            let mut first = 0;
+            while first < self.best.events.len() {
+                let end = (first + size).min(self.best.events.len());
+                if !self.with(|story| drop(story.events.drain(first..end))) {
+                    first += size;
+                }
+            }
+            size /= 2;
+        }
+    }
+
+    fn workloads(&mut self) {
+        for i in (0..self.best.world.workloads.len()).rev() {
+            self.with(|story| {
+                let gone = story.world.workloads.remove(i);
+                story
+                    .events
+                    .retain(|e| e.action.subject() != Some(&gone.name));
+            });
+        }
+    }
+
+    fn nodes(&mut self) {
+        for i in (0..self.best.world.nodes.len()).rev() {
+            self.with(|story| {
+                let gone = story.world.nodes.remove(i);
+                story
+                    .events
+                    .retain(|e| e.action.subject() != Some(&gone.name));
+            });
+        }
+    }
+
+    /// Simpler nodes and workloads.
+    fn details(&mut self) {
+        self.with(|story| story.world.elects = false);
+        for i in 0..self.best.world.nodes.len() {
+            self.with(|story| story.world.nodes[i].is_tainted = false);
+            self.with(|story| story.world.nodes[i].is_cordoned = false);
+            self.with(|story| {
+                story.world.nodes[i].cpu = 4000;
+                story.world.nodes[i].pods = 110;
+            });
+        }
+        let simpler: [fn(&mut Workload); 9] = [
+            |w| w.spread.clear(),
+            |w| w.spread.truncate(1),
+            |w| w.anti = None,
+            |w| w.budget = None,
+            |w| w.priority = 0,
+            |w| w.has_port = false,
+            |w| w.tolerates = false,
+            |w| w.worker = Worker::ReplicaSet,
+            |w| w.cpu = 0,
+        ];
+        for i in 0..self.best.world.workloads.len() {
+            for change in simpler {
+                self.with(|story| change(&mut story.world.workloads[i]));
+            }
+            while self.best.world.workloads[i].replicas > 0
+                && self.with(|story| story.world.workloads[i].replicas -= 1)
+            {}
+        }
+    }
+
+    /// Calm comes sooner, and events at round moments.
+    fn times(&mut self) {
+        const SECOND: u64 = 1_000_000_000;
+        let last = self.best.events.last().map_or(0, |event| event.at.0);
+        self.with(|story| story.calm = Span(last + SECOND).min(story.calm));
+        for i in 0..self.best.events.len() {
+            self.with(|story| {
+                let at = &mut story.events[i].at;
+                *at = Span(at.0 - at.0 % SECOND);
+            });
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A story: a small world, and what befalls it.
+
+use strew_controllers::Propagation;
+use strew_model::time::Span;
+
+use crate::fault::{Crash, Fault};
+
+/// A world and what befalls it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Story {
+    /// Dice of the life; the story was made from it too.
+    pub seed: u64,
+    /// What there is.
+    pub world: World,
+    /// What happens, in the order of time.
+    pub events: Vec<Event>,
+    /// When faults are over.
+    pub calm: Span,
+}
+
+/// What there is at second 0.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct World {
+    /// Nodes.
+    pub nodes: Vec<NodePlan>,
+    /// Workloads.
+    pub workloads: Vec<Workload>,
+    /// Whether the scheduler's replicas elect a leader.
+    pub elects: bool,
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodePlan {
+    /// Its name, its hostname too.
+    pub name: String,
+    /// Its zone; `None`: it lacks the label.
+    pub zone: Option<u8>,
+    /// Thousandths of a CPU.
+    pub cpu: u32,
+    /// How many pods it takes.
+    pub pods: u32,
+    /// Whether it has the taint `dedicated`.
+    pub is_tainted: bool,
+    /// Whether it is cordoned.
+    pub is_cordoned: bool,
+}
+
+/// What makes a workload's pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worker {
+    /// A Deployment; `true`: of strategy Recreate.
+    Deployment(bool),
+    /// A ReplicaSet that no Deployment has.
+    ReplicaSet,
+    /// A StatefulSet; `true`: its pods are started in parallel.
+    StatefulSet(bool),
+    /// A DaemonSet.
+    DaemonSet,
+    /// A Job whose pods run half a minute.
+    Job,
+}
+
+/// A workload. Its pods bear the label `app: <name>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    /// Its name.
+    pub name: String,
+    /// What makes its pods.
+    pub worker: Worker,
+    /// How many.
+    pub replicas: u32,
+    /// Thousandths of a CPU that each asks for.
+    pub cpu: u32,
+    /// The number of its priority class; 0: none.
+    pub priority: u8,
+    /// Whether it tolerates the taint `dedicated`.
+    pub tolerates: bool,
+    /// A port of the host that each needs.
+    pub has_port: bool,
+    /// How its pods are spread.
+    pub spread: Vec<Spread>,
+    /// Which pods they keep away from.
+    pub anti: Option<Anti>,
+    /// A budget for its pods.
+    pub budget: Option<Budgeting>,
+    /// It is created by an event, not there at second 0.
+    pub is_late: bool,
+}
+
+/// A spread constraint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spread {
+    /// By zones, else by hosts.
+    pub by_zone: bool,
+    /// `maxSkew`
+    pub max_skew: u8,
+    /// `DoNotSchedule`
+    pub is_hard: bool,
+    /// `minDomains`; 0: none. Only where it is hard.
+    pub min_domains: u8,
+    /// `matchLabelKeys: [pod-template-hash]`
+    pub by_revision: bool,
+    /// Whether untolerated taints leave nodes out.
+    pub honors_taints: bool,
+    /// Pods of all workloads count.
+    pub of_all: bool,
+}
+
+/// Required anti-affinity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anti {
+    /// By zones, else by hosts.
+    pub by_zone: bool,
+    /// The workload whose pods are kept away from.
+    pub from: String,
+}
+
+/// A disruption budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Budgeting {
+    /// `maxUnavailable`
+    MaxUnavailable(u32),
+    /// `minAvailable`
+    MinAvailable(u32),
+    /// `minAvailable`, in percent.
+    MinPercent(u32),
+}
+
+/// Something that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// When, from the start.
+    pub at: Span,
+    /// What.
+    pub action: Action,
+}
+
+/// What people do, and what goes wrong. Objects that are not there are left alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is the verb of its name")]
+pub enum Action {
+    Create(String),
+    Scale(String, u32),
+    SetImage(String, u32),
+    Restart(String),
+    Undo(String),
+    Pause(String),
+    Resume(String),
+    Ready(String, bool),
+    Delete(String, Propagation),
+    /// Deletes the pod of this number among all, by their names.
+    DeletePod(u32),
+    /// Asks for the eviction of all pods of a node, once, after cordoning it.
+    Drain(String),
+    Cordon(String),
+    Uncordon(String),
+    Taint(String, TaintEffect),
+    Untaint(String),
+    /// Gives a node another zone.
+    Rezone(String, u8),
+    Lose(String),
+    Restore(String),
+    DeleteNode(String),
+    CreateNode(String),
+    Fault(Fault, Span),
+    Crash(Crash),
+    Jump(Span),
+}
+
+/// The effect of a taint that is set by an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is Kubernetes' of its name")]
+pub enum TaintEffect {
+    NoSchedule,
+    NoExecute,
+}
+
+impl TaintEffect {
+    /// As the API has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoSchedule => "NoSchedule",
+            Self::NoExecute => "NoExecute",
+        }
+    }
+}
+
+impl Action {
+    /// The workload or node that it is about.
+    pub fn subject(&self) -> Option<&str> {
+        match self {
+            Self::Create(name)
+            | Self::Scale(name, _)
+            | Self::SetImage(name, _)
+            | Self::Restart(name)
+            | Self::Undo(name)
+            | Self::Pause(name)
+            | Self::Resume(name)
+            | Self::Ready(name, _)
+            | Self::Delete(name, _)
+            | Self::Drain(name)
+            | Self::Cordon(name)
+            | Self::Uncordon(name)
+            | Self::Taint(name, _)
+            | Self::Untaint(name)
+            | Self::Rezone(name, _)
+            | Self::Lose(name)
+            | Self::Restore(name)
+            | Self::DeleteNode(name)
+            | Self::CreateNode(name) => Some(name),
+            Self::DeletePod(_) | Self::Fault(..) | Self::Crash(_) | Self::Jump(_) => None,
+        }
+    }
+
+    /// What is counted as a fault, by its kind.
+    pub fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Fault(Fault::Watch(fault), _) if fault.cut_ppm > 0 => Some("watch cut"),
+            Self::Fault(Fault::Watch(_), _) => Some("watch late"),
+            Self::Fault(Fault::Write(_), _) => Some("write conflicts"),
+            Self::Fault(Fault::Bind(_), _) => Some("binds slow or lost"),
+            Self::Fault(Fault::SecondScheduler, _) => Some("second scheduler"),
+            Self::Crash(crash) => Some(match crash.component {
+                crate::fault::Component::Scheduler => "scheduler dies",
+                crate::fault::Component::Controllers => "controllers die",
+            }),
+            Self::Jump(_) => Some("clock jumps"),
+            Self::Lose(_) => Some("node lost"),
+            Self::DeleteNode(_) => Some("node deleted"),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! A story as people read it: like a scenario.
+
+use std::fmt::{self, Display, Formatter};
+
+use strew_controllers::Propagation;
+
+use super::manifests;
+use super::story::{Action, Budgeting, NodePlan, Spread, Story, Worker, Workload};
+use crate::fault::Fault;
+
+impl Display for Story {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        writeln!(f, "seed: {}", self.seed)?;
+        if self.world.elects {
+            writeln!(f, "elections: true")?;
+        }
+        writeln!(f, "nodes:")?;
+        for node in &self.world.nodes {
+            writeln!(f, "- {node}")?;
+        }
+        writeln!(f, "workloads:")?;
+        for workload in &self.world.workloads {
+            writeln!(f, "- {workload}")?;
+        }
+        writeln!(f, "steps:")?;
+        for event in &self.events {
+            writeln!(f, "- {{at: {}, {}}}", event.at, event.action)?;
+        }
+        writeln!(f, "- {{at: {}, calm: true}}", self.calm)
+    }
+}
+
+impl Display for NodePlan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{{name: {}", self.name)?;
+        if let Some(zone) = self.zone {
+            write!(f, ", zone: {}", manifests::zone(zone))?;
+        }
+        write!(f, ", cpu: {}m, pods: {}", self.cpu, self.pods)?;
+        if self.is_tainted {
+            write!(f, ", taint: dedicated")?;
+        }
+        if self.is_cordoned {
+            write!(f, ", unschedulable: true")?;
+        }
+        write!(f, "}}")
+    }
+}
+
+impl Display for Workload {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (kind, _) = manifests::kind(self.worker);
+        write!(f, "{{kind: {kind}, name: {}", self.name)?;
+        write!(f, ", replicas: {}, cpu: {}m", self.replicas, self.cpu)?;
+        match self.worker {
+            Worker::Deployment(true) => write!(f, ", strategy: Recreate")?,
+            Worker::StatefulSet(true) => write!(f, ", podManagementPolicy: Parallel")?,
+            _ => {}
+        }
+        if self.priority > 0 {
+            write!(f, ", priority: p{}", self.priority)?;
+        }
+        if self.tolerates {
+            write!(f, ", tolerates: dedicated")?;
+        }
+        if self.has_port {
+            write!(f, ", hostPort: 8080")?;
+        }
+        for spread in &self.spread {
+            write!(f, ", spread: {spread}")?;
+        }
+        if let Some(anti) = &self.anti {
+            let key = if anti.by_zone { "zone" } else { "hostname" };
+            write!(f, ", antiAffinity: {{app: {}, by: {key}}}", anti.from)?;
+        }
+        match self.budget {
+            Some(Budgeting::MaxUnavailable(n)) => write!(f, ", budget: {{maxUnavailable: {n}}}")?,
+            Some(Budgeting::MinAvailable(n)) => write!(f, ", budget: {{minAvailable: {n}}}")?,
+            Some(Budgeting::MinPercent(n)) => write!(f, ", budget: {{minAvailable: {n}%}}")?,
+            None => {}
+        }
+        if self.is_late {
+            write!(f, ", created: later")?;
+        }
+        write!(f, "}}")
+    }
+}
+
+impl Display for Spread {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let key = if self.by_zone { "zone" } else { "hostname" };
+        write!(
+            f,
+            "{{by: {key}, maxSkew: {}, hard: {}",
+            self.max_skew, self.is_hard
+        )?;
+        if self.min_domains > 0 {
+            write!(f, ", minDomains: {}", self.min_domains)?;
+        }
+        let flags = [
+            ("matchLabelKeys: [pod-template-hash]", self.by_revision),
+            ("nodeTaintsPolicy: Honor", self.honors_taints),
+            ("pods: all", self.of_all),
+        ];
+        for (text, _) in flags.iter().filter(|(_, is_set)| *is_set) {
+            write!(f, ", {text}")?;
+        }
+        write!(f, "}}")
+    }
+}
+
+impl Display for Action {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create(name) => write!(f, "create: {name}"),
+            Self::Scale(name, n) => write!(f, "scale: {{{name}: {n}}}"),
+            Self::SetImage(name, n) => write!(f, "set-image: {{{name}: app:{n}}}"),
+            Self::Restart(name) => write!(f, "restart: {name}"),
+            Self::Undo(name) => write!(f, "undo: {name}"),
+            Self::Pause(name) => write!(f, "pause: {name}"),
+            Self::Resume(name) => write!(f, "resume: {name}"),
+            Self::Ready(name, ready) => write!(f, "ready: {{{name}: {ready}}}"),
+            Self::Delete(name, how) => match how {
+                Propagation::Background => write!(f, "delete: {name}"),
+                how => write!(f, "delete: {name}, cascade: {how:?}"),
+            },
+            Self::DeletePod(n) => write!(f, "delete-pod: {n}"),
+            Self::Drain(node) => write!(f, "drain: {node}"),
+            Self::Cordon(node) => write!(f, "cordon: {node}"),
+            Self::Uncordon(node) => write!(f, "uncordon: {node}"),
+            Self::Taint(node, effect) => write!(f, "taint: {{{node}: storm:{}}}", effect.name()),
+            Self::Untaint(node) => write!(f, "untaint: {node}"),
+            Self::Rezone(node, zone) => write!(f, "label: {{{node}: {}}}", manifests::zone(*zone)),
+            Self::Lose(node) => write!(f, "lose: {node}"),
+            Self::Restore(node) => write!(f, "restore: {node}"),
+            Self::DeleteNode(node) => write!(f, "delete-node: {node}"),
+            Self::CreateNode(node) => write!(f, "create-node: {node}"),
+            Self::Crash(crash) => write!(
+                f,
+                "crash: {:?}, after-writes: {}, down: {}",
+                crash.component, crash.after_writes, crash.down
+            ),
+            Self::Jump(by) => write!(f, "clock-jump: {by}"),
+            Self::Fault(fault, lasts) => {
+                match fault {
+                    Fault::Watch(w) => write!(
+                        f,
+                        "watch: {{delay: {}, repeat-ppm: {}, cut-ppm: {}}}",
+                        w.delay, w.repeat_ppm, w.cut_ppm
+                    ),
+                    Fault::Write(w) => write!(f, "write: {{conflict-ppm: {}}}", w.conflict_ppm),
+                    Fault::Bind(b) => {
+                        write!(f, "bind: {{slow: {}, fail-ppm: {}}}", b.slow, b.fail_ppm)
+                    }
+                    Fault::SecondScheduler => write!(f, "second-scheduler: true"),
+                }?;
+                write!(f, ", for: {lasts}")
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a witness is shown of a life.
+
+use super::Simulation;
+use crate::auditor::{Violation, Witness, rest, structure};
+use crate::scheduler::Replica;
+
+impl Simulation {
+    /// From now on a witness sees every write and every bind.
+    pub fn watch_closely(&mut self) {
+        self.server.keep_journal();
+        let witness = Witness::new(self.start, self.server.tables());
+        self.witness = Some(Box::new(witness));
+    }
+
+    /// The witness, if there is one.
+    pub fn witness(&self) -> Option<&Witness> {
+        self.witness.as_deref()
+    }
+
+    /// What was found to be wrong since the last call.
+    pub fn violations(&mut self) -> Vec<Violation> {
+        self.testify();
+        let witness = self.witness.as_deref_mut();
+        witness.map(Witness::take).unwrap_or_default()
+    }
+
+    /// The writes of the last instant, and who leads at its end.
+    pub(super) fn testify(&mut self) {
+        let Some(witness) = self.witness.as_deref_mut() else {
+            return;
+        };
+        for written in self.server.take_journal() {
+            witness.written(&written);
+        }
+        if self.elects {
+            let replicas = self.schedulers.iter().filter_map(|s| s.alive.as_ref());
+            let leaders = replicas.filter(|replica| replica.leads(self.now));
+            witness.leaders(leaders.map(Replica::name));
+        }
+    }
+
+    /// Recounts what components and the store keep incrementally.
+    pub fn audit_structure(&mut self) {
+        self.testify();
+        let Some(witness) = self.witness.as_deref_mut() else {
+            return;
+        };
+        structure::server(&self.server, witness);
+        for replica in self.schedulers.iter().filter_map(|s| s.alive.as_ref()) {
+            structure::replica(replica, witness);
+        }
+        if let Some(controllers) = &self.controllers.alive {
+            structure::tables(controllers.manager.cache(), "the controllers", witness);
+        }
+    }
+
+    /// Judges what must hold once faults are over and everybody has come to rest.
+    pub fn audit_rest(&mut self) {
+        self.audit_structure();
+        let Some(witness) = self.witness.as_deref_mut() else {
+            return;
+        };
+        for replica in self.schedulers.iter().filter_map(|s| s.alive.as_ref()) {
+            structure::cache(replica.seen(), &self.server, replica.name(), witness);
+        }
+        if let Some(controllers) = &self.controllers.alive {
+            let cache = controllers.manager.cache();
+            structure::cache(cache, &self.server, "the controllers", witness);
+        }
+        let world = rest::Resting {
+            now: self.now,
+            server: &self.server,
+            kubelets: &self.kubelets,
+            blueprint: &self.blueprint,
+        };
+        rest::judge(world, witness);
+    }
+}

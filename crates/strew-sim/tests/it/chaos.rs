@@ -1,0 +1,41 @@
+//! Seeded lives under faults: none breaks a rule.
+
+use strew_sim::chaos::{Figures, Parts, generate, play};
+
+#[test]
+fn no_life_under_faults_breaks_a_rule() {
+    let parts = Parts::real();
+    let mut figures = Figures::default();
+    for seed in seeds() {
+        let story = generate(seed);
+        let verdict = play(&story, &parts);
+        assert!(
+            verdict.violations.is_empty(),
+            "{story}{}\n# smaller: cargo xtask soak --seed {seed}",
+            verdict.violations[0]
+        );
+        figures.add(&verdict.figures);
+    }
+    // A world in which nothing happens proves nothing.
+    assert!(figures.binds > 200, "{figures:?}");
+    assert!(figures.judged >= figures.binds / 2, "{figures:?}");
+    assert!(figures.faults.len() >= 8, "{figures:?}");
+}
+
+#[test]
+fn equal_stories_give_equal_lives() {
+    let parts = Parts::real();
+    for seed in [3, 4] {
+        let story = generate(seed);
+        assert_eq!(story, generate(seed));
+        assert_eq!(play(&story, &parts), play(&story, &parts));
+    }
+}
+
+/// More than the usual seeds: `STREW_SEEDS=0..1000`.
+fn seeds() -> std::ops::Range<u64> {
+    let given = std::env::var("STREW_SEEDS").unwrap_or_default();
+    let (from, to) = given.split_once("..").unwrap_or(("0", "40"));
+    let seed = |text: &str| text.parse().expect("STREW_SEEDS is two numbers: 0..40");
+    seed(from)..seed(to)
+}

@@ -1,0 +1,367 @@
+//! A moment of the simulated cluster as a world.
+//!
+//! Everything is read from the API server's tables: pods by their shared specs, so that a hundred thousand cost little.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use strew_api::facts;
+use strew_api::read::KubeObject;
+use strew_cluster::Cluster;
+use strew_controllers::Tables;
+use strew_controllers::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
+use strew_controllers::object::{
+    Kind, Node, Object, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored, Truth,
+};
+use strew_model::Labels;
+use strew_scheduler::PluginId;
+use strew_scheduler::preemption::Nominations;
+use strew_sim::{Blueprint, Facts, Replica, Simulation, wire_of};
+
+use crate::configuration::CompatArg;
+use crate::deploy::{Blocked, Eviction, GATED, Outcome};
+use crate::schedulers::Schedulers;
+use crate::workload::{Workloads, revision_of_labels};
+use crate::world::{PodEntry, Standing, World};
+
+/// What the views of one cluster share.
+#[derive(Clone)]
+pub(crate) struct Frame {
+    /// How its scheduler is built.
+    pub(crate) blueprint: Blueprint,
+    pub(crate) compat: CompatArg,
+    /// In the order in which they are shown; those that come up later follow.
+    pub(crate) workloads: Workloads,
+}
+
+/// The cluster as it is now, and what has become of every pod; who was placed is for comparisons to say.
+pub(crate) fn world(simulation: &Simulation, frame: &mut Frame) -> (World, Vec<Outcome>) {
+    let mut cluster = Cluster::new();
+    cluster.names = frame.blueprint.names.clone();
+    let schedulers = Schedulers::of(&frame.blueprint, &mut cluster.names);
+    let mut builder = Builder {
+        tables: simulation.server().tables(),
+        scheduler: simulation.schedulers().next(),
+        world: World::empty(cluster, schedulers, frame.compat),
+        workloads: std::mem::take(&mut frame.workloads),
+        by_owner: HashMap::new(),
+        facts: Facts::default(),
+        outcomes: Vec::new(),
+        reasons: HashMap::new(),
+    };
+    builder.surroundings();
+    for pod in builder.tables.of::<Pod>().iter() {
+        builder.pod(pod);
+    }
+    let Builder {
+        mut world,
+        workloads,
+        outcomes,
+        ..
+    } = builder;
+    world.workloads.clone_from(&workloads.list);
+    // Its list has grown, and later views give its workloads the same places.
+    frame.workloads = workloads;
+    world.members.resize(world.workloads.len(), Vec::new());
+    world.schedulers.nominations = Nominations::of(&world.cluster);
+    (world, outcomes)
+}
+
+struct Builder<'a> {
+    tables: &'a Tables,
+    /// `None`: it is dead at this moment.
+    scheduler: Option<&'a Replica>,
+    world: World,
+    workloads: Workloads,
+    /// By uid of a controller.
+    by_owner: HashMap<Arc<str>, usize>,
+    facts: Facts,
+    outcomes: Vec<Outcome>,
+    /// Many pods wait for the same.
+    reasons: HashMap<Blocked, Rc<Blocked>>,
+}
+
+impl Builder<'_> {
+    /// Nodes, namespaces, services, owners, budgets.
+    fn surroundings(&mut self) {
+        self.each::<Node>();
+        self.imply_namespaces();
+        self.each::<ReplicaSet>();
+        self.each::<ReplicationController>();
+        self.each::<StatefulSet>();
+        for budget in self.tables.all_of(&Kind::PodDisruptionBudget) {
+            self.object(&budget);
+        }
+        for plain in self.tables.all_plain() {
+            self.object(&Object::Plain(Arc::clone(plain)));
+        }
+    }
+
+    fn each<T: Stored>(&mut self) {
+        for object in self.tables.of::<T>().iter() {
+            self.object(&T::into_object(Arc::clone(object)));
+        }
+    }
+
+    /// What no decision could be made from was refused when the files were loaded, or by the API server.
+    fn object(&mut self, object: &Object) {
+        let World {
+            cluster,
+            schedulers,
+            ..
+        } = &mut self.world;
+        match wire_of(object) {
+            Some(KubeObject::Node(node)) => {
+                if let Ok(fact) = facts::node(&node, &mut cluster.names) {
+                    cluster.set_node(fact);
+                }
+            }
+            Some(KubeObject::PodDisruptionBudget(budget)) => {
+                facts::set_budget(&budget, cluster, &mut schedulers.budgets);
+            }
+            Some(wire) => drop(facts::apply(&wire, cluster)),
+            None => {}
+        }
+    }
+
+    /// A namespace that only pods name is there too, with the label that every namespace has.
+    fn imply_namespaces(&mut self) {
+        let pods = self.tables.of::<Pod>().iter();
+        let mut named: Vec<&Arc<str>> = pods.map(|pod| &pod.meta.name.namespace).collect();
+        named.dedup();
+        let cluster = &mut self.world.cluster;
+        let key = cluster.names.intern("kubernetes.io/metadata.name");
+        for name in named.into_iter().collect::<BTreeSet<_>>() {
+            let name = cluster.names.intern(name);
+            cluster.set_namespace(name, Some(Labels::new(vec![(key, name)])));
+        }
+    }
+
+    fn pod(&mut self, pod: &Arc<Pod>) {
+        let name = &pod.meta.name;
+        if pod.is_finished() {
+            let name = (&*name.namespace, &*name.name);
+            self.world.finished.push((name.0.into(), name.1.into()));
+            return;
+        }
+        let workload = self.workload(pod);
+        let cluster = &mut self.world.cluster;
+        let Some(fact) = self.facts.pod(pod, &mut cluster.names) else {
+            return;
+        };
+        let is_leaving = fact.terminating;
+        let scheduler = fact.spec.scheduler_name;
+        let is_gated = !fact.spec.gates.is_empty();
+        let index = cluster.set_pod(fact);
+        let node = cluster.pod(index).node;
+        let standing = match () {
+            () if node.is_some() => Standing::Bound,
+            () if is_leaving => Standing::Leaving,
+            () if !self.world.schedulers.has(scheduler) => {
+                Standing::OfAnother(self.world.cluster.names.text(scheduler).into())
+            }
+            () if is_gated => Standing::Gated,
+            () => Standing::Waiting,
+        };
+        let outcome = match (&standing, node) {
+            (Standing::Bound, Some(node)) => Outcome::Placed(node),
+            (Standing::Waiting | Standing::Gated, _) => Outcome::Pending(self.reason(pod)),
+            _ => Outcome::LeftAlone,
+        };
+        let world = &mut self.world;
+        world.members[workload].push(world.pods.len());
+        world.pods.push(PodEntry {
+            name: Arc::clone(&name.name),
+            namespace: Arc::clone(&name.namespace),
+            workload,
+            pod: index,
+            standing,
+            can_be_ready: !is_leaving && pod.is_ready(),
+            is_leaving,
+            revision: revision_of_labels(&pod.meta.labels).map(Into::into),
+        });
+        self.outcomes.push(outcome);
+    }
+
+    fn workload(&mut self, pod: &Pod) -> usize {
+        let owner = pod.meta.controller().map(|owner| &owner.uid);
+        let known = owner.and_then(|uid| self.by_owner.get(uid));
+        let workload = match known {
+            Some(&known) => known,
+            None => {
+                let found = self.workloads.of_live(self.tables, pod);
+                if let Some(uid) = owner {
+                    self.by_owner.insert(Arc::clone(uid), found);
+                }
+                found
+            }
+        };
+        let members = &mut self.world.members;
+        members.resize(members.len().max(workload + 1), Vec::new());
+        workload
+    }
+
+    /// The scheduler's own words, as the pod's condition has them.
+    fn reason(&mut self, pod: &Pod) -> Rc<Blocked> {
+        let by = self
+            .scheduler
+            .map(|replica| replica.machine().rejected_by(&pod.meta.uid));
+        let by: Vec<PluginId> = by.into_iter().flat_map(|set| set.iter()).collect();
+        let condition = pod.status.condition(POD_SCHEDULED);
+        let condition = condition.filter(|condition| condition.status == Truth::False);
+        let message = match condition {
+            Some(condition) => condition.message.to_string(),
+            None if by.contains(&PluginId::SchedulingGates) => GATED.to_owned(),
+            None => "it was not tried yet".to_owned(),
+        };
+        let blocked = Blocked {
+            message,
+            by,
+            eviction: self.eviction(pod),
+        };
+        if let Some(known) = self.reasons.get(&blocked) {
+            return Rc::clone(known);
+        }
+        let shared = Rc::new(blocked.clone());
+        self.reasons.insert(blocked, Rc::clone(&shared));
+        shared
+    }
+
+    /// Who makes room for the pod: those that the scheduler has told to go, and that have not gone yet.
+    fn eviction(&self, pod: &Pod) -> Option<Eviction> {
+        let node = pod.status.nominated.as_deref()?;
+        let victims = self.tables.pods_on(node).filter(|pod| {
+            let condition = pod.status.condition(DISRUPTION_TARGET);
+            pod.meta.is_terminating()
+                && condition.is_some_and(|c| &*c.reason == "PreemptionByScheduler")
+        });
+        let name = |pod: &Arc<Pod>| {
+            let name = &pod.meta.name;
+            (name.namespace.to_string(), name.name.to_string())
+        };
+        Some(Eviction {
+            node: node.to_owned(),
+            victims: victims.map(name).collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::View;
+    use std::ops::ControlFlow;
+    use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
+    use strew_api::config::{FeatureGates, Given, configure};
+    use strew_api::read::{Sources, read};
+    use strew_api::workloads::NameSource;
+    use strew_model::Interner;
+    use strew_model::time::Span;
+    use strew_scheduler::machine::Limits;
+    use strew_sim::{Settings, Timing};
+
+    const MANIFESTS: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 12
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: gated}
+spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: c, image: i}]}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {kubernetes.io/hostname: n1}}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n2, labels: {kubernetes.io/hostname: n2}}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}
+";
+
+    fn frame(objects: &[Object]) -> Frame {
+        let mut names = Interner::new();
+        let gates = FeatureGates::default();
+        let configuration = configure(Given::Nothing, &gates, &mut names).unwrap();
+        Frame {
+            blueprint: Blueprint {
+                names,
+                profiles: configuration.profiles,
+                limits: Limits::default(),
+                election: configuration.leader_election,
+            },
+            compat: CompatArg::V1_36,
+            workloads: Workloads::of_objects(objects),
+        }
+    }
+
+    fn objects() -> Vec<Object> {
+        let mut sources = Sources::new();
+        sources.add("a.yaml", MANIFESTS);
+        let options = AdmissionOptions::KUBERNETES_1_36;
+        let context = AdmissionContext {
+            priority_classes: &PriorityClasses::new(std::iter::empty()),
+            options: &options,
+        };
+        let mut names = NameSource::new(0);
+        let all = read(&sources).objects.into_iter();
+        let all = all.map(|l| admit_object(l.object, &context, &mut names).unwrap().0);
+        all.map(Object::of_wire).collect()
+    }
+
+    #[test]
+    fn a_moment_of_the_simulated_cluster_is_seen_as_a_dump_of_it_would_be() {
+        let objects = objects();
+        let mut frame = frame(&objects);
+        let mut simulation = Simulation::new(Settings {
+            seed: 1,
+            objects,
+            options: AdmissionOptions::KUBERNETES_1_36,
+            scheduler: frame.blueprint.clone(),
+            elects: false,
+            controllers: Arc::new(strew_sim::controllers),
+            timing: Timing::default(),
+            groups: Vec::new(),
+            autoscaler: None,
+        });
+        let start = View::of(&simulation, &mut frame, None);
+        assert_eq!(start.world.pods.len(), 1, "nobody has acted");
+        let minute = Span::from_secs(60);
+        let ran = simulation.run_until(minute, &mut |_| ControlFlow::Continue(()));
+        assert!(ran.is_ok());
+        let view = View::of(&simulation, &mut frame, Some(&start));
+        let summary = &view.summaries[0];
+        let shown = (
+            summary.replicas,
+            summary.placed,
+            summary.ready,
+            summary.n_pending(),
+        );
+        assert_eq!(shown, (12, 5, 5, 7));
+        let blocked = &summary.pending[0].blocked;
+        assert_eq!(
+            blocked.by,
+            [PluginId::NodeResourcesFit, PluginId::PodTopologySpread]
+        );
+        assert!(
+            blocked.message.starts_with("0/2 nodes are available"),
+            "{blocked:?}"
+        );
+        let counts: Vec<i32> = view.spreads[0][0].domains.iter().map(|d| d.count).collect();
+        assert_eq!((counts, view.spreads[0][0].skew), (vec![2, 3], 1));
+        let gated = &view.summaries[1].pending[0].blocked;
+        assert_eq!(gated.by, [PluginId::SchedulingGates]);
+        let later = View::of(&simulation, &mut frame, Some(&view));
+        assert_eq!(
+            (later.summaries[0].before, later.summaries[0].placed),
+            (5, 0)
+        );
+        assert_eq!(later.spreads[0][0].skew_before, Some(1));
+    }
+}

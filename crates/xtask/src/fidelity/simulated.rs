@@ -1,0 +1,205 @@
+//! A scenario in the simulated cluster: the same steps, the same test of rest and the same outcomes as on a real one.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, ensure};
+use serde_json::json;
+use strew_api::config::{FeatureGates, Given, configure, is_configuration};
+use strew_api::read::{KubeObject, Located, Origin, Severity, Sources};
+use strew_controllers::object::{Node, Object};
+use strew_model::Interner;
+use strew_model::time::Span;
+use strew_scenario::format::{NodeTarget, Verb, load};
+use strew_scenario::run::errands::Errands;
+use strew_scenario::run::{Configure, Plan, Refused, verbs};
+use strew_scheduler::machine::Limits;
+use strew_sim::{Blueprint, Simulation};
+use xtask::lab::KUBELET_LABEL;
+
+use super::observe;
+use super::outcome::Outcome;
+use super::scenario::Scenario;
+use super::snapshot::{CALM, SETTLED_WITHIN, Snapshot};
+
+/// About what a call of kubectl takes.
+const CALL: Duration = Duration::from_millis(150);
+
+/// Makes a file ready to be played with any seed.
+///
+/// # Errors
+/// With everything that is wrong with the file.
+pub(crate) fn plan(scenario: &Scenario) -> anyhow::Result<Plan> {
+    let mut sources = Sources::new();
+    sources.add(&scenario.name, scenario.text.clone());
+    let loaded = load(&sources);
+    let errors = loaded.diagnostics.iter();
+    let errors = errors.filter(|diagnostic| diagnostic.severity == Severity::Error);
+    let errors: Vec<String> = errors.map(|d| d.message.clone()).collect();
+    ensure!(errors.is_empty(), "{}", errors.join("; "));
+    let base = loaded.variants.into_iter().next();
+    let base = base.context("there is no Scenario in the file")?;
+    let (configurations, objects): (Vec<Located>, Vec<Located>) =
+        base.objects.iter().cloned().partition(is_scheduler);
+    let configuration = configurations.into_iter().next().map(|c| c.origin);
+    let scheduler = scheduler(sources, configuration);
+    Plan::new(&base.scenario, &objects, scheduler)
+        .map_err(|problems| anyhow!("it cannot be played: {problems:?}"))
+}
+
+fn is_scheduler(located: &Located) -> bool {
+    match &located.object {
+        KubeObject::Other(other) => is_configuration(&other.api_version, &other.kind),
+        _ => false,
+    }
+}
+
+/// As kube-scheduler decides, of several best nodes too.
+fn scheduler(sources: Sources, configuration: Option<Origin>) -> Configure {
+    Arc::new(move |gates: &FeatureGates| {
+        let mut names = Interner::new();
+        let given = match &configuration {
+            Some(origin) => Given::Document(&sources, origin),
+            None => Given::Nothing,
+        };
+        let configuration = configure(given, gates, &mut names).ok()?;
+        Some(Blueprint {
+            names,
+            profiles: configuration.profiles,
+            limits: Limits::default(),
+            election: configuration.leader_election,
+        })
+    })
+}
+
+/// Plays it with a seed: the outcome of second 0 and of every step.
+///
+/// As on a real control plane a step begins when its moment has passed and the step before has come to rest.
+///
+/// # Errors
+/// If something never comes to rest.
+pub(crate) fn play(plan: &Plan, seed: u64) -> anyhow::Result<Vec<Outcome>> {
+    let mut simulation = plan.simulation(seed);
+    let mut errands = Errands::new(plan, seed);
+    let mut outcomes = vec![observe::outcome(&settled(&mut simulation)?, Vec::new())];
+    for step in &plan.scenario().timeline {
+        if simulation.elapsed() < step.at {
+            live_until(&mut simulation, step.at)?;
+        }
+        let mut refused = Vec::new();
+        for located in &step.verbs {
+            // A verb's text begins with its name.
+            let name = located.text.split(':').next().unwrap_or_default();
+            for call in calls(&located.verb, &simulation) {
+                let done = verbs::act(&call, &located.text, &mut simulation, &mut errands);
+                let given_up = finish(&mut simulation, &mut errands)?;
+                let n_refused = done.err().into_iter().chain(given_up).count();
+                refused.extend(std::iter::repeat_n(name.to_owned(), n_refused));
+                let over = after(simulation.elapsed(), CALL);
+                live_until(&mut simulation, over)?;
+            }
+        }
+        outcomes.push(observe::outcome(&settled(&mut simulation)?, refused));
+    }
+    Ok(outcomes)
+}
+
+/// The calls of kubectl that do it: where a verb names several nodes, one after the other is lost and restored.
+fn calls(verb: &Verb, simulation: &Simulation) -> Vec<Verb> {
+    let (targets, of): (_, fn(Vec<NodeTarget>) -> Verb) = match verb {
+        Verb::Lose(targets) => (targets, Verb::Lose),
+        Verb::Restore(targets) => (targets, Verb::Restore),
+        Verb::Cordon(targets) => (targets, Verb::Cordon),
+        Verb::Uncordon(targets) => (targets, Verb::Uncordon),
+        other => return vec![other.clone()],
+    };
+    let names = targets.iter().flat_map(|target| match target {
+        NodeTarget::Name(name) => vec![name.clone()],
+        NodeTarget::Label(key, value) => labelled(simulation, key, value),
+    });
+    names.map(|name| of(vec![NodeTarget::Name(name)])).collect()
+}
+
+fn labelled(simulation: &Simulation, key: &str, value: &str) -> Vec<String> {
+    let nodes = simulation.server().tables().of::<Node>().iter();
+    let nodes = nodes.filter(|node| node.meta.label(key) == Some(value));
+    nodes.map(|node| node.meta.name.name.to_string()).collect()
+}
+
+/// Waits for what a verb left under way, as who calls `kubectl drain` does; what was given up.
+fn finish(simulation: &mut Simulation, errands: &mut Errands) -> anyhow::Result<Vec<Refused>> {
+    let deadline = after(simulation.elapsed(), SETTLED_WITHIN);
+    let mut given_up = errands.act(simulation);
+    while let Some(wake) = errands.next_wake() {
+        let wake = wake.since(simulation.start());
+        ensure!(wake <= deadline, "a drain comes to no end");
+        live_until(simulation, wake)?;
+        given_up.extend(errands.act(simulation));
+    }
+    Ok(given_up)
+}
+
+fn live_until(simulation: &mut Simulation, until: Span) -> anyhow::Result<()> {
+    let _ = simulation.run_until(until, &mut |_| ControlFlow::Continue(()))?;
+    Ok(())
+}
+
+/// The cluster when nobody can act any more and nothing has changed for a while.
+fn settled(simulation: &mut Simulation) -> anyhow::Result<Snapshot> {
+    let mut last_change = simulation.elapsed();
+    let deadline = after(last_change, SETTLED_WITHIN);
+    let mut calm = CALM;
+    loop {
+        let rest = after(last_change, calm).min(deadline);
+        if is_changed_until(simulation, rest)? {
+            last_change = simulation.elapsed();
+            calm = CALM;
+            ensure!(last_change < deadline, "the cluster does not settle");
+            continue;
+        }
+        let snapshot = snapshot(simulation);
+        match snapshot.unrest() {
+            None if snapshot.calm() <= calm => return Ok(snapshot),
+            None => calm = snapshot.calm(),
+            Some(why) => {
+                ensure!(rest < deadline, "the cluster does not settle: {why}");
+                // Only a change can end it.
+                calm = SETTLED_WITHIN;
+            }
+        }
+    }
+}
+
+/// Lives on until then, or until the end of an instant at which something was written: whether there was one.
+fn is_changed_until(simulation: &mut Simulation, until: Span) -> anyhow::Result<bool> {
+    let version = simulation.server().version();
+    let flow =
+        simulation.run_until(until, &mut |simulation| match simulation.server().version()
+            == version
+        {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        })?;
+    Ok(flow.is_break())
+}
+
+/// All objects as the API server would show them. A node tells by a label whether it has a kubelet, as in the lab.
+fn snapshot(simulation: &Simulation) -> Snapshot {
+    let objects = simulation.server().tables().all();
+    let objects = objects.iter().map(|object| {
+        let mut value = object.to_json();
+        if let Object::Node(node) = object
+            && simulation.has_kubelet(&node.meta.name.name)
+        {
+            value["metadata"]["labels"][KUBELET_LABEL] = json!("runs");
+        }
+        value
+    });
+    Snapshot::of(objects.collect())
+}
+
+fn after(moment: Span, duration: Duration) -> Span {
+    let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Span(moment.0.saturating_add(nanos))
+}
