@@ -115,7 +115,10 @@ impl Object {
                 status: Some(object.status.clone()),
             }
             .into(),
-            Self::Plain(object) => object.object.clone(),
+            // With the metadata that the server keeps: an update is compared with it.
+            Self::Plain(object) => {
+                KubeObject::of_json(object.to_json()).unwrap_or_else(|_| object.object.clone())
+            }
             Self::ControllerRevision(_) => return None,
         })
     }

@@ -116,6 +116,7 @@ library! {
     zones_are_even_without_a_word: "multi-az.yaml",
     a_tainted_zone_is_a_domain_or_none: "node-taints-policies.yaml",
     room_is_made_for_the_important: "preemption.yaml",
+    a_quota_refuses_pods: "quota.yaml",
     a_rollout_stays_even: "rollout-match-label-keys.yaml",
     a_bad_release_is_undone: "rollout-paused-undone.yaml",
     rollouts_converge_in_bad_weather: "rollout-under-faults.yaml",
