@@ -374,7 +374,7 @@ fn a_lost_answer_makes_no_second_pod() {
     let mut world = world(1);
     world.create(manifest(json!({})));
     world.deliver(usize::MAX);
-    world.server.refusals.push_back(ApiError::Lost);
+    world.server.answers.push_back(Some(ApiError::Lost));
     world.sync();
     world.restart(vec![Box::new(DaemonSetController::new())]);
     check(&mut world, "n0=1-");

@@ -379,7 +379,7 @@ fn a_controller_that_died_in_a_write_goes_on() {
         json!({"replicas": 1, "volumeClaimTemplates": claims}),
     ));
     world.deliver(usize::MAX);
-    world.server.refusals.push_back(ApiError::Lost);
+    world.server.answers.push_back(Some(ApiError::Lost));
     world.sync();
     let settings = StatefulSetSettings {
         max_unavailable: false,
