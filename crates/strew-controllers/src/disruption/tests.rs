@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::object::Kind;
+use crate::object::{Kind, Object};
+
 use crate::small_world::{START, World};
 
 fn world(budget: Value) -> World {

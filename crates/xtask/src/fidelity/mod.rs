@@ -2,10 +2,12 @@
 //!
 //! [`scenario`] reads a file. [`real`] plays it with kubectl ([`verb`]), [`simulated`] with strew and many seeds; both
 //! wait until the cluster has come to rest ([`snapshot`]), and [`observe`] makes an [`outcome`] of what is there.
-//! [`recorded`] keeps real outcomes as facts, [`agreement`] compares others with them, and [`document`] tells people.
+//! [`recorded`] keeps real outcomes as facts, [`agreement`] compares others with them ([`known`] differences
+//! apart), and [`document`] tells people.
 
 mod agreement;
 mod document;
+mod known;
 mod observe;
 mod outcome;
 mod real;
@@ -25,6 +27,7 @@ use xtask::lab::now;
 
 use crate::ci::top;
 use document::Row;
+use known::Known;
 use recorded::Recorded;
 use scenario::Scenario;
 
@@ -143,10 +146,13 @@ fn compare(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<Row> {
         }
         let mut expected = known.clone();
         expected.extend(&simulated)?;
-        agree &= print_differences(scenario, "a real one shows", &expected, &fresh);
+        agree &= print_differences(scenario, "a real one shows", &expected, &fresh, &[]);
         known.extend(&fresh)?;
     }
-    agree &= print_differences(scenario, "strew shows", &known, &simulated);
+    let mut reasons = known::read(top())?;
+    reasons.retain(|known| known.is_of(&scenario.name));
+    agree &= print_differences(scenario, "strew shows", &known, &simulated, &reasons);
+    let reasons = reasons.into_iter().map(|known| known.why).collect();
     let word = if agree { "agrees" } else { "DIFFERS" };
     println!(
         "{}: {word}, {} seeds, {} real runs",
@@ -159,6 +165,7 @@ fn compare(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<Row> {
         varies: document::varies(&known),
         n_seeds: simulated.runs,
         agrees: agree,
+        reasons,
     })
 }
 
@@ -180,19 +187,38 @@ fn simulate(scenario: &Scenario, plan: &Plan, n_seeds: u64) -> anyhow::Result<Re
     Ok(seen)
 }
 
-/// Tells what `seen` has and `known` has not; whether there was nothing.
-fn print_differences(scenario: &Scenario, who: &str, known: &Recorded, seen: &Recorded) -> bool {
+/// Tells what `seen` has and `known` has not; whether there was nothing without a reason, and no reason too many.
+fn print_differences(
+    scenario: &Scenario,
+    who: &str,
+    known: &Recorded,
+    seen: &Recorded,
+    reasons: &[Known],
+) -> bool {
     let mut agree = true;
-    let n_all = seen.runs;
-    for (known, seen) in known.steps.iter().zip(&seen.steps) {
-        for found in agreement::disagreements(&known.outcomes(), &seen.outcomes()) {
-            let n_runs = seen.runs_with(&found.about, &found.here);
-            println!(
-                "  {} after {}, {who} {found} ({n_runs} of {n_all} runs)",
-                scenario.name, known.at
-            );
+    let mut is_used = vec![false; reasons.len()];
+    for (known, step) in known.steps.iter().zip(&seen.steps) {
+        for found in agreement::disagreements(&known.outcomes(), &step.outcomes()) {
+            let n_here = step.runs_with(&found.about, &found.here);
+            let explains = |r: &Known| r.explains(&known.at, &found, n_here, seen.runs);
+            if let Some(reason) = reasons.iter().position(explains) {
+                is_used[reason] = true;
+                continue;
+            }
             agree = false;
+            println!(
+                "  {} after {}, {who} {found} ({n_here} of {} runs)",
+                scenario.name, known.at, seen.runs
+            );
         }
+    }
+    // Fewer seeds may not show what a reason is for.
+    if seen.runs >= SEEDS && is_used.contains(&false) {
+        println!(
+            "  {}: a reason in e2e/known.json is not needed",
+            scenario.name
+        );
+        agree = false;
     }
     agree
 }

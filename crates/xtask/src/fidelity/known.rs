@@ -1,0 +1,77 @@
+//! Differences that are known, with their causes: e2e/known.json.
+//!
+//! What a real cluster draws (uids, the order in which two controllers' pods come) a few real runs do not show in full;
+//! such facts are named here with how many of the seeds may differ. An entry that no seed needs is one too many.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use super::agreement::Disagreement;
+
+const FILE: &str = "e2e/known.json";
+
+/// Why facts of a scenario may differ.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Known {
+    scenario: String,
+    /// The steps, by their `at`.
+    at: Vec<String>,
+    /// What the facts begin with.
+    about: Vec<String>,
+    /// Of 30 seeds so many.
+    seeds: u64,
+    pub(crate) why: String,
+}
+
+/// All of them.
+///
+/// # Errors
+/// If the file cannot be read.
+pub(crate) fn read(top: &Path) -> anyhow::Result<Vec<Known>> {
+    let text = fs::read_to_string(top.join(FILE)).with_context(|| FILE)?;
+    serde_json::from_str(&text).with_context(|| FILE)
+}
+
+impl Known {
+    /// Whether it is about this scenario.
+    pub(crate) fn is_of(&self, scenario: &str) -> bool {
+        self.scenario == scenario
+    }
+
+    /// Whether it explains a fact that differs in `n_here` of `n_all` runs.
+    pub(crate) fn explains(&self, at: &str, found: &Disagreement, n_here: u64, n_all: u64) -> bool {
+        let is_about = self
+            .about
+            .iter()
+            .any(|about| found.about.starts_with(about));
+        let is_rare = n_here * 30 <= self.seeds * n_all;
+        is_about && is_rare && self.at.iter().any(|known| known == at)
+    }
+}
+
+#[test]
+fn a_known_difference_is_one_of_its_step_and_fact_and_no_more_frequent() {
+    use std::collections::BTreeSet;
+    let known = Known {
+        scenario: "scale".to_owned(),
+        at: vec!["2s".to_owned()],
+        about: vec!["deployment/web by".to_owned()],
+        seeds: 3,
+        why: String::new(),
+    };
+    let found = |about: &str| Disagreement {
+        about: about.to_owned(),
+        real: BTreeSet::new(),
+        here: BTreeSet::new(),
+    };
+    let by_host = found("deployment/web by kubernetes.io/hostname");
+    assert!(known.explains("2s", &by_host, 3, 30));
+    assert!(known.explains("2s", &by_host, 1, 10));
+    assert!(!known.explains("2s", &by_host, 4, 30));
+    assert!(!known.explains("3s", &by_host, 3, 30));
+    assert!(!known.explains("2s", &found("deployment/web ready"), 1, 30));
+}
