@@ -15,6 +15,13 @@ pub enum Component {
     Controllers,
 }
 
+/// What befalls requests about the schedulers' Lease for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LeaseFault {
+    /// Of a million requests so many get no answer; half of those are carried out all the same.
+    pub lost_ppm: u32,
+}
+
 /// Something that goes wrong for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -24,6 +31,8 @@ pub enum Fault {
     Write(WriteFault),
     /// Binds.
     Bind(BindFault),
+    /// Requests about the schedulers' Lease.
+    Lease(LeaseFault),
     /// A second replica of the scheduler is alive.
     SecondScheduler,
 }
@@ -72,6 +81,13 @@ impl Faults {
     pub(crate) fn bind(&self) -> Option<&BindFault> {
         self.0.iter().rev().find_map(|(fault, _)| match fault {
             Fault::Bind(fault) => Some(fault),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn lease(&self) -> Option<&LeaseFault> {
+        self.0.iter().rev().find_map(|(fault, _)| match fault {
+            Fault::Lease(fault) => Some(fault),
             _ => None,
         })
     }

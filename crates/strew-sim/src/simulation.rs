@@ -415,6 +415,7 @@ impl Simulation {
             server: &mut self.server,
             watch_fault: self.faults.watch(),
             bind_fault: self.faults.bind(),
+            lease_fault: self.faults.lease(),
             conflict_ppm: self.faults.write().map_or(0, |fault| fault.conflict_ppm),
             dice: &mut self.dice.faults,
             writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),

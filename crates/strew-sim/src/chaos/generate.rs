@@ -8,7 +8,7 @@ use super::story::{
     Action, Anti, Budgeting, Event, NodePlan, Spread, Story, TaintEffect, Worker, Workload, World,
 };
 use crate::client::WriteFault;
-use crate::fault::{Component, Crash, Fault};
+use crate::fault::{Component, Crash, Fault, LeaseFault};
 use crate::feed::WatchFault;
 use crate::scheduler::BindFault;
 
@@ -154,7 +154,7 @@ fn fault(dice: &mut Prng, world: &World) -> Action {
     let lasts = Span::from_secs(dice.between(5, 60));
     let node = dice.pick(&world.nodes).name.clone();
     let ppm = |dice: &mut Prng, most: u64| u32::try_from(dice.between(0, most)).unwrap_or(0);
-    let fault = match dice.between(0, 13) {
+    let fault = match dice.between(0, 15) {
         0 | 1 => Fault::Watch(WatchFault {
             delay: Span::from_millis(dice.between(0, 20_000)),
             repeat_ppm: ppm(dice, 300_000),
@@ -172,16 +172,19 @@ fn fault(dice: &mut Prng, world: &World) -> Action {
             slow: Span::from_millis(*dice.pick(&[0, 100, 5_000, 30_000])),
             fail_ppm: ppm(dice, 500_000),
         }),
-        8 if world.elects => Fault::SecondScheduler,
-        8..=10 => {
+        8 | 9 if world.elects => Fault::SecondScheduler,
+        10 if world.elects => Fault::Lease(LeaseFault {
+            lost_ppm: *dice.pick(&[300_000, 800_000, 1_000_000]),
+        }),
+        8..=11 => {
             return Action::Crash(Crash {
                 component: *dice.pick(&[Component::Scheduler, Component::Controllers]),
                 after_writes: u32::try_from(dice.between(0, 12)).unwrap_or(0),
                 down: Span::from_millis(dice.between(0, 20_000)),
             });
         }
-        11 if world.elects => return Action::Jump(Span::from_millis(dice.between(0, 30_000))),
-        11 | 12 => return Action::Lose(node),
+        12 if world.elects => return Action::Jump(Span::from_millis(dice.between(0, 30_000))),
+        12..=14 => return Action::Lose(node),
         _ => {
             return match dice.chance(1, 2) {
                 true => Action::DeleteNode(node),

@@ -220,6 +220,7 @@ impl Action {
             Self::Fault(Fault::Watch(_), _) => Some("watch late"),
             Self::Fault(Fault::Write(_), _) => Some("write conflicts"),
             Self::Fault(Fault::Bind(_), _) => Some("binds slow or lost"),
+            Self::Fault(Fault::Lease(_), _) => Some("lease requests lost"),
             Self::Fault(Fault::SecondScheduler, _) => Some("second scheduler"),
             Self::Crash(crash) => Some(match crash.component {
                 crate::fault::Component::Scheduler => "scheduler dies",

@@ -152,6 +152,7 @@ impl Display for Action {
                     Fault::Bind(b) => {
                         write!(f, "bind: {{slow: {}, fail-ppm: {}}}", b.slow, b.fail_ppm)
                     }
+                    Fault::Lease(l) => write!(f, "lease: {{lost-ppm: {}}}", l.lost_ppm),
                     Fault::SecondScheduler => write!(f, "second-scheduler: true"),
                 }?;
                 write!(f, ", for: {lasts}")

@@ -26,7 +26,8 @@ const RENEWAL: Span = Span::from_secs(10);
 pub struct Kubelets {
     timing: Timing,
     nodes: BTreeMap<Arc<str>, Kubelet>,
-    timers: BTreeSet<(Instant, Name, Task)>,
+    /// By the pod's name, since that is an order that people know; its uid, since another pod may bear the name.
+    timers: BTreeSet<(Instant, Name, Arc<str>, Task)>,
     /// What is under way for each pod, by uid: a pod is started once, and stopped once.
     under_way: FxHashMap<Arc<str>, Task>,
     /// What was said of the readiness of pods; the last word that matches holds.
@@ -138,8 +139,15 @@ impl Kubelets {
         let is_down = ready(node).is_some_and(|status| status != "True");
         let lost = is_down.then_some(now);
         self.nodes.insert(Arc::clone(name), Kubelet { phase, lost });
-        if !is_down {
-            report_ready(now, node, server);
+        if is_down {
+            return;
+        }
+        report_ready(now, node, server);
+        // Pods that are here already: a dump's, or those of an earlier node of this name.
+        let pods: Vec<Arc<Pod>> = server.tables().pods_on(name).cloned().collect();
+        for pod in pods {
+            self.under_way.remove(&pod.meta.uid);
+            self.pod(now, &pod, dice);
         }
     }
 
@@ -167,8 +175,10 @@ impl Kubelets {
     }
 
     fn plan(&mut self, at: Instant, pod: &Pod, task: Task) {
-        self.timers.insert((at, pod.meta.name.clone(), task));
-        self.under_way.insert(Arc::clone(&pod.meta.uid), task);
+        let uid = Arc::clone(&pod.meta.uid);
+        self.timers
+            .insert((at, pod.meta.name.clone(), Arc::clone(&uid), task));
+        self.under_way.insert(uid, task);
     }
 
     /// Does one thing that is due. Whether there was any.
@@ -177,13 +187,14 @@ impl Kubelets {
             Some((at, ..)) if *at <= now => {}
             _ => return false,
         }
-        let Some((_, name, task)) = self.timers.pop_first() else {
+        let Some((_, name, uid, task)) = self.timers.pop_first() else {
             return false;
         };
         let Some(pod) = server.tables().get::<Pod>(&name).cloned() else {
             return true;
         };
-        let is_ours = pod.node.as_ref().is_some_and(|node| self.is_alive(node));
+        let is_ours =
+            pod.meta.uid == uid && pod.node.as_ref().is_some_and(|node| self.is_alive(node));
         if !is_ours || pod.is_finished() {
             return true;
         }

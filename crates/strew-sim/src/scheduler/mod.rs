@@ -9,7 +9,7 @@ mod sending;
 
 use strew_api::config::LeaderElection;
 use strew_api::lease::{Election, Input as ElectionInput, Moment, Settings};
-use strew_api::request::{Context, Request, requests_of};
+use strew_api::request::{Answer, Context, Request, requests_of};
 use strew_controllers::Tables;
 use strew_controllers::object::pod::POD_SCHEDULED;
 use strew_controllers::object::{Name, Pod, Truth};
@@ -19,6 +19,7 @@ use strew_scheduler::Profile;
 use strew_scheduler::machine::{Effect, EffectId, Input, Limits, PodName, Scheduler};
 
 use crate::auditor::{Rule, Witness, verdict};
+use crate::fault::LeaseFault;
 use crate::feed::{Feed, WatchFault};
 use crate::server::Server;
 pub use facts::{Facts, wire_of};
@@ -79,6 +80,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) server: &'a mut Server,
     pub(crate) watch_fault: Option<&'a WatchFault>,
     pub(crate) bind_fault: Option<&'a BindFault>,
+    pub(crate) lease_fault: Option<&'a LeaseFault>,
     pub(crate) conflict_ppm: u32,
     pub(crate) dice: &'a mut Prng,
     /// How many more requests the replica lives to send.
@@ -215,7 +217,7 @@ impl Replica {
         let Some(ask) = election.poll_effect() else {
             return false;
         };
-        let answer = around.server.execute(around.now, &ask.request);
+        let answer = ask_server(&ask.request, around);
         if let Some(witness) = around.witness.as_deref_mut()
             && answer.object().is_some()
             && ask.request.body["spec"]["holderIdentity"] == self.hostname.as_str()
@@ -251,6 +253,7 @@ impl Replica {
             replica: self.hostname.clone(),
             clock: self.clock(now),
             elects: self.election.is_some(),
+            leads: self.leads(now),
         }
     }
 
@@ -306,6 +309,18 @@ impl Replica {
             self.machine.handle(self.clock(now), input);
         }
     }
+}
+
+/// Brings a request about the Lease to the server, through the faults of the moment.
+fn ask_server(request: &Request, around: &mut Surroundings<'_>) -> Answer {
+    let ppm = around.lease_fault.map_or(0, |fault| fault.lost_ppm);
+    if ppm == 0 || !around.dice.chance(u64::from(ppm), 1_000_000) {
+        return around.server.execute(around.now, request);
+    }
+    if around.dice.chance(1, 2) {
+        around.server.execute(around.now, request);
+    }
+    Answer::Lost("the connection was cut".into())
 }
 
 fn pod_of(effect: &Effect) -> Option<&PodName> {

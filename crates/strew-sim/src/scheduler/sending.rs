@@ -27,6 +27,8 @@ pub(super) struct Sender {
     /// Its own.
     pub(super) clock: Instant,
     pub(super) elects: bool,
+    /// At this very moment.
+    pub(super) leads: bool,
 }
 
 /// The requests of an effect that are not done.
@@ -87,6 +89,15 @@ impl Outbox {
             return None;
         }
         let (_, batch) = self.waiting.pop_first()?;
+        if !sender.leads {
+            // Another replica may act by now. Whether an earlier try was carried out, facts will tell.
+            let was_bind = batch.requests.front().is_some_and(is_binding);
+            return Some(Some(Done {
+                effect: batch.effect,
+                outcome: Outcome::Failed("this replica does not lead any more".into()),
+                was_bind,
+            }));
+        }
         Some(self.go_on(batch, sender, around))
     }
 

@@ -5,6 +5,7 @@
 )]
 
 mod chaos;
+mod faults;
 mod judge;
 mod life;
 mod life_of_deployments;
