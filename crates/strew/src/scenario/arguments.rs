@@ -45,8 +45,8 @@ impl ScenarioArgs {
         let Some(text) = &self.until else {
             return Ok(None);
         };
-        match GoDuration::parse(text).map(|duration| u64::try_from(duration.nanos())) {
-            Some(Ok(nanos)) => Ok(Some(Span(nanos))),
+        match GoDuration::parse(text).filter(|duration| *duration >= GoDuration::ZERO) {
+            Some(duration) => Ok(Some(Span(duration.nanos()))),
             _ => Err(Failure::input(anyhow!("--until {text}: no duration"))
                 .with_hint("90s, 15m and 1h30m are")),
         }

@@ -87,6 +87,10 @@ pub(crate) fn run(
         .into_iter()
         .filter_map(|staged| staged.suite)
         .collect();
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "people are told how long it took; no report is"
+    )]
     let began = Instant::now();
     let work = Work::new(&suites, question, context.program, until);
     let mut log = question.args.events.as_deref().map(open_log).transpose()?;

@@ -302,6 +302,7 @@ fn words_for_scenarios_are_refused_elsewhere_and_the_other_way_round() {
         ("simulate examples/shop.yaml -o junit", "-o junit"),
         ("simulate examples/scenarios --nodes 3", "nodeGroups"),
         ("simulate examples/scenarios --until soon", "--until soon"),
+        ("simulate examples/scenarios --until=-1s", "--until -1s"),
         ("simulate examples/scenarios --variant nobody", "nobody"),
     ] {
         let run = strew(args).assert().code(2);
@@ -312,7 +313,7 @@ fn words_for_scenarios_are_refused_elsewhere_and_the_other_way_round() {
 #[test]
 fn the_starter_runs_and_the_schema_is_one() {
     let starter = stdout(&strew("simulate --new").assert().code(0));
-    strew("simulate - --seeds 1")
+    strew("simulate - --seeds 1 --variant base")
         .stdin(starter)
         .assert()
         .code(0);
@@ -322,6 +323,10 @@ fn the_starter_runs_and_the_schema_is_one() {
 
 /// Ctrl-C ends the runs, and what is known is told.
 #[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "another process has no way to tell that it is under way but its file"
+)]
 fn an_interrupted_simulation_tells_what_it_knows() {
     let log = folder("interrupt").join("log.jsonl");
     let child = Process::new(snapbox::cmd::cargo_bin!("strew"))
