@@ -69,6 +69,21 @@ const STAGES: &[Stage] = &[
         cargo: &["run", "--locked", "--package", "xtask", "--", "conform"],
         environment: &[],
     },
+    // Seeds that nobody has played yet; a fixed set is among the tests of strew-sim.
+    Stage {
+        name: "soak",
+        cargo: &[
+            "run",
+            "--locked",
+            "--package",
+            "xtask",
+            "--",
+            "soak",
+            "--seeds=100000",
+            "--seconds=60",
+        ],
+        environment: &[],
+    },
 ];
 
 /// What became of a stage.
