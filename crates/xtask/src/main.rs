@@ -5,6 +5,7 @@ mod ci;
 mod conform;
 mod fidelity;
 mod fuzz;
+mod soak;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
@@ -40,6 +41,8 @@ enum Command {
     },
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
+    /// Play seeded lives under faults, each judged; a bad one is made small and printed
+    Soak(soak::Soak),
     /// Play scenario files on a real control plane and compare with what was recorded (needs Go)
     Fidelity(fidelity::Fidelity),
 }
@@ -50,6 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Conform { files, show } => conform::run(files, show),
         Command::Bench { names } => bench::run(&names),
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Soak(options) => soak::run(&options),
         Command::Fidelity(options) => fidelity::run(&options),
     }
 }

@@ -240,7 +240,9 @@ fn failure_of(set: &Arc<ReplicaSet>) -> Option<DeploymentCondition> {
 /// When a Deployment that rests with this status is to be looked at again; `None`: no deadline is running.
 pub fn next_look(deployment: &Deployment, now: Instant) -> Option<Instant> {
     let status = &deployment.status;
-    if is_complete(deployment, status) || reason_of(status) == Some(TIMED_OUT) {
+    // Once complete nothing is estimated until a rollout begins: time alone changes no more.
+    let is_settled = matches!(reason_of(status), Some(TIMED_OUT | NEW_SET_AVAILABLE));
+    if is_complete(deployment, status) || is_settled {
         return None;
     }
     let due = due(deployment, status)?;
