@@ -35,6 +35,7 @@ fn main() {
 }
 
 /// Applies Deployments of equal size and lives on until all pods run.
+#[expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 fn deploy(deployments: usize, replicas: usize, nodes: usize) {
     let mut objects: Vec<Object> = (0..nodes).map(node).collect();
     objects.extend((0..deployments).map(|i| deployment(i, replicas)));

@@ -1,6 +1,6 @@
 //! Objects with errors, read as far as they can be: what else is wrong in them is to be said at once.
 
-use super::reader::Located;
+use super::reading::Located;
 use crate::field::{FieldError, FieldErrorKind, FieldPath, Step};
 
 /// An object with errors: its unreadable fields are empty. It is there to be judged, never to be used.

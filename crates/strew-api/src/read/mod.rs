@@ -35,6 +35,7 @@ mod nearest;
 mod node;
 mod raw;
 mod reader;
+mod reading;
 mod render;
 mod report;
 mod scalar;
@@ -54,6 +55,7 @@ pub use raw::{
     RawDocument, RawFault, RawSchema, check_partial, document_at, document_with_letters, embedded,
 };
 pub(crate) use reader::documents;
-pub use reader::{Located, Reading, read, read_edited};
+pub use reader::{read, read_edited};
+pub use reading::{Located, Reading};
 pub use render::render;
 pub use source::{FileId, Place, SourceFile, Sources, Span};

@@ -14,48 +14,11 @@ use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
 use super::locator::Locator;
 use super::nearest::nearest;
 use super::raw::RawDocument;
+use super::reading::{Located, Reading};
 use super::report::Report;
 use super::source::{FileId, SourceFile, Sources, Span};
 use super::yaml;
 use crate::field::{FieldError, FieldPath, Step};
-
-/// What the files hold, and everything wrong with them.
-#[derive(Debug, Default)]
-pub struct Reading {
-    /// The objects without errors, in the order of the files; lists are taken apart.
-    pub objects: Vec<Located>,
-    /// The objects with errors, as far as they could be read.
-    pub broken: Vec<Broken>,
-    /// All problems, in the order of their places.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-/// An object and where it came from.
-#[derive(Debug, Clone)]
-pub struct Located {
-    /// The object.
-    pub object: KubeObject,
-    /// Its place, for [`locate`](super::locate).
-    pub origin: Origin,
-    /// An API server made it: it has a `metadata.uid`.
-    pub from_dump: bool,
-}
-
-impl Reading {
-    /// Whether something must be put right before the question can be answered.
-    pub fn has_errors(&self) -> bool {
-        let mut diagnostics = self.diagnostics.iter();
-        diagnostics.any(|diagnostic| diagnostic.severity == Severity::Error)
-    }
-}
-
-impl Located {
-    /// A broken rule of the API server, at its place.
-    pub fn diagnose(&self, error: &FieldError, locator: &mut Locator<'_>) -> Diagnostic {
-        let place = locator.place(&self.origin, &error.path);
-        Diagnostic::from_field_error(error, self.object.label(), place)
-    }
-}
 
 /// Reads all files.
 ///
