@@ -145,8 +145,9 @@ fn a_controller_without_size_fails_the_sync_unless_min_available_is_a_number() {
         Some("found no controllers for pod \"p\"")
     );
     add_replica_set(&mut gone, "rs", 3, None);
+    set_ready(&mut gone, "p", false);
     gone.run_until(2);
-    assert_eq!(status(&gone), "1/2 of 3, 0 InsufficientPods");
+    assert_eq!(status(&gone), "0/2 of 3, 0 InsufficientPods");
     let mut number = world(json!({"minAvailable": 1, "selector": {}}));
     number.add_pod("p", "n", owned("Job", "j"));
     number.add_pod("q", "n", owned("Job", "j"));
