@@ -11,14 +11,13 @@ use super::document::{self, Document, Format, Origin};
 use super::head::{self, Head, Lent, TypeFault};
 use super::json;
 use super::kind::{self, Kind, KubeObject, Meaning, OtherObject};
-use super::locator::Locator;
 use super::nearest::nearest;
 use super::raw::RawDocument;
 use super::reading::{Located, Reading};
 use super::report::Report;
 use super::source::{FileId, SourceFile, Sources, Span};
 use super::yaml;
-use crate::field::{FieldError, FieldPath, Step};
+use crate::field::{FieldPath, Step};
 
 /// Reads all files.
 ///
