@@ -18,7 +18,7 @@ use crate::fault::{Component, Crash, Fault, Faults};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
 use crate::scheduler::{Blueprint, Replica, Surroundings};
-use crate::server::Server;
+use crate::server::{Change, Server};
 use crate::timing::Timing;
 
 /// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
@@ -224,6 +224,16 @@ impl Simulation {
     /// The API server.
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// From now on every write is kept for [`take_changes`](Self::take_changes).
+    pub fn keep_changes(&mut self) {
+        self.server.keep_changes();
+    }
+
+    /// What was written since it was asked for last, in that order; nothing unless it is kept.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.server.take_changes()
     }
 
     /// The scheduler's replicas that are alive.

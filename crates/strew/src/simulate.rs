@@ -2,32 +2,32 @@
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use serde_json::json;
-use strew_api::admission::AdmissionOptions;
-use strew_api::read::{Diagnostic, Severity, Sources, render};
-use strew_cluster::Cluster;
+use strew_sim::Simulation;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs;
 use crate::label_query::LabelQuery;
-use crate::load;
+use crate::live::Frame;
 use crate::progress::Progress;
-use crate::report::{self, Report};
-use crate::schedulers::Schedulers;
+use crate::report::{Report, Step};
+use crate::setup;
+use crate::skews::Skews;
+use crate::story::{self, Done, StepName};
 use crate::terminal;
 use crate::text::{self, Look};
-use crate::view::{self, View};
-use crate::world::{self, Standing, World};
+use crate::view::{self, Shown, View};
+use crate::world::{Standing, World};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
+  PROGRAM simulate shop.yaml --until deploy           where do its pods go, and no more
   PROGRAM simulate deploy/ -R --nodes 30 --zones 3 --node-cpu 16 --node-memory 64Gi
   kubectl get nodes,pods,deploy,rs,svc -A -o json | PROGRAM simulate - app.yaml
                                                       what if app.yaml came to this cluster?
   PROGRAM simulate shop.yaml --config scheduler-config.yaml
   PROGRAM simulate shop.yaml --feature-gates MinDomainsInPodTopologySpread=false
-  PROGRAM simulate shop.yaml --tie random --seed 7    another of the equally good results
+  PROGRAM simulate shop.yaml --seed 7                 another life: other names, times and orders
   PROGRAM simulate dump.json -n shop -o json | jq .steps[0].workloads";
 
 /// Arguments of `strew simulate`.
@@ -36,6 +36,9 @@ pub(crate) struct SimulateArgs {
     /// Manifests or dumps: files, folders, or - for standard input
     #[arg(value_name = "FILE", required_unless_present = "filename")]
     files: Vec<String>,
+    /// End the story after this step
+    #[arg(long, value_name = "STEP")]
+    until: Option<StepName>,
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
@@ -86,109 +89,140 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .as_deref()
         .map(LabelQuery::parse)
         .transpose()?;
-    let Some(world) = load_world(&args.files, &args.world, args.output, context)? else {
+    let Some(setup) = setup::load(&args.files, &args.world, args.output, context)? else {
         return Ok(2);
     };
     let progress = Progress::new(context.global.quiet);
-    let view = View::run(world, &progress);
-    say_left_alone(&view.world, context);
-    if context.global.verbose > 0 {
-        let decisions = text::count(view.deployed.n_decisions, "decision");
-        say_note(&format!("{decisions} were made"), context);
-    }
+    let (mut simulation, mut frame) = setup.begin();
     // Programs get everything.
     let is_cut = args.output.is_none_or(|format| format == Format::Wide) && !args.all;
-    let top = if is_cut { args.top } else { usize::MAX };
-    let shown = view::select(&view, args.namespace.as_deref(), query.as_ref(), top);
-    let text = match args.output {
-        Some(format) if format.is_for_programs() => {
-            serialized(&Report::of(&view, &shown.workloads), format)?
-        }
-        Some(Format::Name) => {
-            let names = shown.workloads.iter();
-            names
-                .map(|&w| view.world.workloads[w].name.resource() + "\n")
-                .collect()
-        }
-        _ if context.global.quiet => text::summary_line(&view, &context.terminal),
-        _ => {
-            let explain =
-                |pod: &str, namespace: &str| suggest_explain(args, context, pod, namespace);
-            let look = Look {
-                terminal: &context.terminal,
-                wide: args.output == Some(Format::Wide),
-                pods: context.global.verbose > 0,
-                headers: !args.no_headers,
-                explain: &explain,
-                is_explained: std::cell::Cell::new(false),
-                in_namespace: args.namespace.is_some(),
-            };
-            text::write(&view, &shown, &look)
-        }
+    let mut teller = Teller {
+        args,
+        context,
+        query,
+        top: if is_cut { args.top } else { usize::MAX },
+        start: View::of(&simulation, &mut frame, None),
+        first: None,
+        last: None,
+        text: String::new(),
+        steps: Vec::new(),
     };
-    terminal::print(&text)?;
-    Ok(if view.n_pending() > 0 { EXIT_NO } else { 0 })
+    say_left_alone(&teller.start.world, context);
+    let mut told = |simulation: &Simulation, frame: &mut Frame, skews: &Skews, done: &Done| {
+        teller.step(
+            View::of(simulation, frame, Some(teller.before())),
+            skews,
+            done,
+        );
+    };
+    let until = args.until.unwrap_or(StepName::Restore);
+    let skews = story::play(&mut simulation, &mut frame, until, &progress, &mut told)?;
+    progress.finish();
+    teller.end(setup.seed(), &skews)
 }
 
-/// Reads, loads and builds; `None` if the input is wrong, which has been told.
-pub(crate) fn load_world(
-    files: &[String],
-    args: &WorldArgs,
-    output: Option<Format>,
-    context: &Context,
-) -> Result<Option<World>, Failure> {
-    let names: Vec<String> = files.iter().chain(&args.filename).cloned().collect();
-    let scheduling = &args.scheduling;
-    scheduling.check(&names)?;
-    let sources = inputs::read(&names, args.recursive)?;
-    let config_file = scheduling.read()?;
-    let (gates, mut elsewhere) = scheduling.gates();
-    let gates_are_right = elsewhere.is_empty();
-    let options = gates.admission(AdmissionOptions::KUBERNETES_1_36);
-    let load = load::load(&sources, &args.nodes, &options)?;
-    let mut diagnostics = load.diagnostics;
-    let mut cluster = Cluster::new();
-    let configured = scheduling.configure(
-        config_file.as_ref(),
-        &sources,
-        &load.configurations,
-        &gates,
-        &mut cluster.names,
-    );
-    elsewhere.extend(configured.elsewhere);
-    diagnostics.extend(configured.in_manifests);
-    let mut notes = Vec::new();
-    let configuration = configured.configuration.filter(|_| gates_are_right);
-    let built = load.loaded.and_then(|mut loaded| {
-        notes = std::mem::take(&mut loaded.notes);
-        let configuration = configuration?;
-        let is_given = configured.is_given;
-        let schedulers = Schedulers::new(&configuration, is_given, &mut cluster.names);
-        notes.extend(configuration.notes);
-        let compat = scheduling.compat;
-        let built = world::build(loaded, cluster, schedulers, compat, &sources);
-        built.map_err(|errors| diagnostics.extend(errors)).ok()
-    });
-    let said = [
-        (elsewhere, config_file.as_ref().unwrap_or(&sources)),
-        (diagnostics, &sources),
-    ];
-    say_diagnostics(&said, context);
-    if built.is_none() {
-        if let Some(format) = output.filter(|format| format.is_for_programs()) {
-            let each = said.iter();
-            let items = each.flat_map(|(all, sources)| all.iter().map(|d| d.to_json(sources)));
-            let items: Vec<_> = items.collect();
-            let list =
-                json!({"apiVersion": report::API_VERSION, "kind": "Diagnostics", "items": items});
-            terminal::print(&serialized(&list, format)?)?;
+/// Makes text or a report of the steps.
+struct Teller<'a> {
+    args: &'a SimulateArgs,
+    context: &'a Context,
+    query: Option<LabelQuery>,
+    top: usize,
+    /// Before anybody has acted.
+    start: View,
+    /// After the first step, and which workloads are shown.
+    first: Option<(View, Shown)>,
+    /// After the last step, if there was another.
+    last: Option<(View, String)>,
+    text: String,
+    steps: Vec<Step>,
+}
+
+impl Teller<'_> {
+    fn before(&self) -> &View {
+        let last = self.last.as_ref().map(|(view, _)| view);
+        let first = self.first.as_ref().map(|(view, _)| view);
+        last.or(first).unwrap_or(&self.start)
+    }
+
+    fn step(&mut self, view: View, skews: &Skews, done: &Done) {
+        let shown = match self.first.take() {
+            Some((first, shown)) => {
+                self.first = Some((first, shown.clone()));
+                self.tell(done, &view, Some(skews), &shown);
+                let time = text::time_text(done.at);
+                self.last = Some((view, format!("{} at {time}", done.step.name())));
+                return;
+            }
+            None => {
+                let namespace = self.args.namespace.as_deref();
+                view::select(&view, namespace, self.query.as_ref(), self.top)
+            }
+        };
+        self.tell(done, &view, None, &shown);
+        self.first = Some((view, shown));
+    }
+
+    /// Writes a step down; `skews` are those on the way of a later one.
+    fn tell(&mut self, done: &Done, view: &View, skews: Option<&Skews>, shown: &Shown) {
+        let (args, context) = (self.args, self.context);
+        match args.output {
+            Some(format) if format.is_for_programs() => {
+                self.steps.push(Step::of(done, view, &shown.workloads));
+                return;
+            }
+            Some(Format::Name) => return,
+            _ if context.global.quiet => return,
+            _ => {}
         }
-        return Ok(None);
+        let explain = |pod: &str, namespace: &str| suggest_explain(args, context, pod, namespace);
+        let look = Look {
+            terminal: &context.terminal,
+            wide: args.output == Some(Format::Wide),
+            pods: context.global.verbose > 0,
+            headers: !args.no_headers,
+            explain: &explain,
+            is_explained: std::cell::Cell::new(false),
+            in_namespace: args.namespace.is_some(),
+        };
+        let text = match skews {
+            None => text::write(view, shown, &look),
+            Some(skews) => {
+                let before = self.before();
+                text::step_block(done, view, before, skews, &shown.workloads, &look) + "\n"
+            }
+        };
+        self.text.push_str(&text);
     }
-    for note in notes {
-        say_note(&note, context);
+
+    fn end(self, seed: u64, skews: &Skews) -> Result<u8, Failure> {
+        let Some((view, shown)) = self.first else {
+            return Ok(0);
+        };
+        let text = match self.args.output {
+            Some(format) if format.is_for_programs() => {
+                let report = Report::of(&view, &shown.workloads, seed, self.steps, skews);
+                serialized(&report, format)?
+            }
+            Some(Format::Name) => {
+                let names = shown.workloads.iter();
+                names
+                    .map(|&w| view.world.workloads[w].name.resource() + "\n")
+                    .collect()
+            }
+            _ => {
+                let terminal = &self.context.terminal;
+                let mut text = self.text + &text::summary_line(&view, terminal);
+                if let Some((last, when)) = &self.last {
+                    let pods = last.summaries.iter().map(|s| s.replicas).sum();
+                    let pods = text::count(pods, "pod");
+                    text += &format!("; after {when}: {pods}, {} Pending", last.n_pending());
+                }
+                text::drawn(text + "\n", terminal)
+            }
+        };
+        terminal::print(&text)?;
+        Ok(if view.n_pending() > 0 { EXIT_NO } else { 0 })
     }
-    Ok(built)
 }
 
 /// Text for programs.
@@ -203,32 +237,6 @@ pub(crate) fn serialized(value: &impl Serialize, format: Format) -> Result<Strin
         true => text,
         false => text + "\n",
     })
-}
-
-/// Tells what is wrong; each list is about places in its own files.
-fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) {
-    let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
-    let mut n_errors = 0;
-    let mut texts = Vec::new();
-    for (all, sources) in said {
-        n_errors += all.iter().filter(is_error).count();
-        let shown = all.iter().filter(|d| !context.global.quiet || is_error(d));
-        let shown: Vec<Diagnostic> = shown.cloned().collect();
-        if !shown.is_empty() {
-            texts.push(render(&shown, sources, true));
-        }
-    }
-    if texts.is_empty() {
-        return;
-    }
-    terminal::say(&texts.join("\n"));
-    if n_errors > 0 {
-        let error = context.terminal.styles.error;
-        let errors = text::count(n_errors, "error");
-        terminal::say(&format!(
-            "\n{error}error{error:#}: nothing was simulated: {errors} in the input\n"
-        ));
-    }
 }
 
 /// Tells a thing that a reader should know.
@@ -262,7 +270,7 @@ fn say_left_alone(world: &World, context: &Context) {
         let pods = text::count(nowhere, "pod");
         say_note(
             &format!(
-                "{pods} on nodes that are not in the files: they take nothing and count nowhere"
+                "{pods} on nodes that are not in the files: garbage collection removes them, and their owners make others"
             ),
             context,
         );

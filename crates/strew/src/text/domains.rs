@@ -77,7 +77,7 @@ fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
 }
 
 /// The names that people say.
-fn short_key(key: &str) -> &str {
+pub(super) fn short_key(key: &str) -> &str {
     match key {
         "kubernetes.io/hostname" => "hostname",
         "topology.kubernetes.io/zone" => "zone",

@@ -10,6 +10,7 @@ mod explain;
 mod input;
 mod look;
 mod simulate;
+mod story;
 
 use std::path::{Path, PathBuf};
 
