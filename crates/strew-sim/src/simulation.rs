@@ -235,6 +235,16 @@ impl Simulation {
         &self.server
     }
 
+    /// From now on every write is kept for [`take_changes`](Self::take_changes).
+    pub fn keep_changes(&mut self) {
+        self.server.keep_changes();
+    }
+
+    /// What was written since it was asked for last, in that order; nothing unless it is kept.
+    pub fn take_changes(&mut self) -> Vec<Change> {
+        self.server.take_changes()
+    }
+
     /// The scheduler's replicas that are alive.
     pub fn schedulers(&self) -> impl Iterator<Item = &Replica> {
         self.schedulers

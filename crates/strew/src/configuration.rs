@@ -29,7 +29,8 @@ pub(crate) struct SchedulingArgs {
     /// Which of several best nodes [default: upstream-1.36; with --compat strew: first-name]
     #[arg(long, value_name = "RULE")]
     pub(crate) tie: Option<TieArg>,
-    /// What --tie random draws from: the same seed, the same result [default: 0]; of a Scenario: plays this seed only
+    /// What everything is drawn from, --tie random too: the same seed, the same result [default: 0]; of a Scenario: plays
+    /// this seed only
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
@@ -82,19 +83,7 @@ impl SchedulingArgs {
     ///
     /// # Errors
     /// The first such words.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
-        if self.seed.is_some() && self.tie != Some(TieArg::Random) {
-            let error = anyhow!("--seed is for --tie random only");
-            return Err(Failure::input(error).with_hint("add --tie random, or leave --seed out"));
-        }
-        Ok(())
-    }
-
-    /// Refuses to read standard input twice; `files` are those of the manifests.
-    ///
-    /// # Errors
-    /// It would be.
-    pub(crate) fn check_files(&self, files: &[String]) -> Result<(), Failure> {
+    pub(crate) fn check(&self, files: &[String]) -> Result<(), Failure> {
         let is_stdin = |name: &str| name == "-";
         if self.config.as_deref().is_some_and(is_stdin) && files.iter().any(|f| is_stdin(f)) {
             let error = anyhow!("standard input is read once: for --config, or for manifests");

@@ -1,19 +1,29 @@
 //! `strew explain`.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
+use strew_api::duration::GoDuration;
 use strew_api::read::nearest;
+use strew_model::time::Span;
 use strew_scheduler::explain::Standing as Stands;
 use strew_scheduler::explain::{self, Explanation};
+use strew_sim::{Recorded, Simulation};
 
 use crate::arguments::{Context, WorldArgs};
-use crate::deploy::{self, Blocked, Eviction, Outcome};
+use crate::blocked::{Blocked, Eviction, Outcome};
 use crate::explain_output;
 use crate::failure::Failure;
-use crate::simulate::{self, Format};
+use crate::live;
+use crate::progress::Progress;
+use crate::setup::{self, Setup};
+use crate::simulate::Format;
+use crate::story;
 use crate::terminal;
+use crate::text::time_text;
 use crate::typename;
 use crate::world::{Standing, World};
 
@@ -21,6 +31,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain pod/web-7 -n shop dump.json         why is it Pending, or why there?
   PROGRAM explain deployment/web shop.yaml            its first Pending pod, else its first
   PROGRAM explain pod web-7 -n shop -o json -f dump.json
+  PROGRAM explain deployment/web shop.yaml --at 90s   as things are then
   PROGRAM explain deployment/web shop.yaml --config scheduler-config.yaml";
 
 /// Arguments of `strew explain`.
@@ -35,6 +46,9 @@ pub(crate) struct ExplainArgs {
     /// How to write it
     #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
     output: Option<String>,
+    /// Explain as things are so long after the start, for example 90s or 1h30m
+    #[arg(long, value_name = "DURATION", value_parser = time_of)]
+    at: Option<Span>,
     #[command(flatten)]
     world: WorldArgs,
 }
@@ -44,10 +58,12 @@ pub(crate) struct ExplainArgs {
 pub(crate) enum Moment {
     /// Before the pod was put on its node, in this run.
     Decision,
-    /// After all other pods were decided on.
+    /// When the first step was over.
     End,
     /// As the files have it.
     Files,
+    /// So long after the start.
+    At(Span),
 }
 
 impl Moment {
@@ -57,6 +73,7 @@ impl Moment {
             Self::Decision => "decision",
             Self::End => "end",
             Self::Files => "files",
+            Self::At(_) => "at",
         }
     }
 }
@@ -87,35 +104,98 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         "yaml" => Format::Yaml,
         _ => Format::Json,
     });
-    let Some(world) = simulate::load_world(files, &args.world, output, context)? else {
+    let Some(setup) = setup::read(files, &args.world, output, context)? else {
         return Ok(2);
     };
-    let explained = explain(world, &target, args.namespace.as_deref())?;
+    let namespace = args.namespace.as_deref();
+    let explained = match args.at {
+        Some(at) => explain_at(&setup, &target, namespace, at)?,
+        None => explain(&setup, &target, namespace, context)?,
+    };
     terminal::print(&explain_output::write(explained, output, context)?)?;
     Ok(0)
 }
 
-fn explain(world: World, target: &Target, namespace: Option<&str>) -> Result<Explained, Failure> {
-    let mut after = world.fork();
-    let mut tries = vec![0_usize; world.pods.len()];
-    let deployed = deploy::deploy(&mut after, &mut |entry| {
-        tries[entry] += 1;
-        ControlFlow::Continue(())
-    });
-    let entries = target.find(&world, namespace)?;
-    let is_pending = |entry: &&usize| matches!(deployed.outcomes[**entry], Outcome::Pending(_));
-    let entry = entries.iter().find(is_pending).or(entries.first());
-    let entry = *entry.ok_or_else(|| {
-        Failure::input(anyhow!(
-            "{} has no pod that has not finished",
-            target.text()
-        ))
-    })?;
-    Ok(match deployed.outcomes[entry] {
-        Outcome::Placed(_) => at_decision(world, entry, tries[entry]),
-        Outcome::Pending(_) => now(after, entry, Moment::End),
-        Outcome::WasBound | Outcome::LeftAlone => now(world, entry, Moment::Files),
-    })
+/// A time of `--at`: `90s`, `1h30m`.
+fn time_of(text: &str) -> Result<Span, String> {
+    let duration = GoDuration::parse(text).filter(|duration| *duration >= GoDuration::ZERO);
+    let span = duration.map(|duration| Span(duration.nanos()));
+    span.ok_or_else(|| "no duration, as 90s or 1h30m are".to_owned())
+}
+
+/// Lives until a moment.
+fn live_until(simulation: &mut Simulation, at: Span) -> Result<(), Failure> {
+    let ran = simulation.run_until(at, &mut |_| ControlFlow::Continue(()));
+    ran.map(drop)
+        .map_err(|stuck| Failure::outside(anyhow!("{stuck}")))
+}
+
+/// As things are at a moment.
+fn explain_at(
+    setup: &Setup,
+    target: &Target,
+    namespace: Option<&str>,
+    at: Span,
+) -> Result<Explained, Failure> {
+    let (mut simulation, mut frame) = setup.begin();
+    live_until(&mut simulation, at)?;
+    let (world, outcomes) = live::world(&simulation, &mut frame);
+    let entry = target.choose(&world, &outcomes, namespace)?;
+    Ok(now(world, entry, Moment::At(at)))
+}
+
+/// At the pod's decision; as things are when the first step is over, if it stays Pending; as they are in the files, if
+/// they have put it on its node.
+fn explain(
+    setup: &Setup,
+    target: &Target,
+    namespace: Option<&str>,
+    context: &Context,
+) -> Result<Explained, Failure> {
+    let progress = Progress::new(context.global.quiet);
+    let (mut simulation, mut frame) = setup.begin();
+    let (files, _) = live::world(&simulation, &mut frame);
+    story::deploy(&mut simulation, &mut frame, &progress)?;
+    progress.finish();
+    let (world, outcomes) = live::world(&simulation, &mut frame);
+    let entry = target.choose(&world, &outcomes, namespace)?;
+    if world.node_of(entry).is_none() {
+        let moment = match world.pods[entry].standing {
+            Standing::OfAnother(_) | Standing::Leaving => Moment::Files,
+            _ => Moment::End,
+        };
+        return Ok(now(world, entry, moment));
+    }
+    let uid = Arc::clone(&world.cluster.pod(world.pods[entry].pod).uid);
+    let events = simulation.server().events();
+    let of_pod = |event: &Recorded| event.uid == uid && &*event.reason == "Scheduled";
+    let place = events.iter().position(of_pod);
+    let Some(event) = place.and_then(|place| events.from(place).first()) else {
+        let entry = find_uid(&files, &uid).ok_or_else(|| lost(target))?;
+        return Ok(now(files, entry, Moment::Files));
+    };
+    // Those that were put on a node after it in the same instant were not there yet.
+    let later = events.from(place.unwrap_or_default()).iter();
+    let later = later.filter(|event| &*event.reason == "Scheduled");
+    let later: BTreeSet<Arc<str>> = later.map(|event| Arc::clone(&event.uid)).collect();
+    let at = event.at.since(simulation.start());
+    let (mut simulation, mut frame) = setup.begin();
+    live_until(&mut simulation, at)?;
+    let (world, _) = live::world_before(&simulation, &mut frame, &later);
+    let entry = find_uid(&world, &uid).ok_or_else(|| lost(target))?;
+    Ok(now(world, entry, Moment::Decision))
+}
+
+fn find_uid(world: &World, uid: &str) -> Option<usize> {
+    let pod = world.cluster.find_pod(uid)?;
+    world.pods.iter().position(|entry| entry.pod == pod)
+}
+
+fn lost(target: &Target) -> Failure {
+    Failure::outside(anyhow!(
+        "{} is not found again at its moment",
+        target.text()
+    ))
 }
 
 fn now(mut world: World, entry: usize, moment: Moment) -> Explained {
@@ -141,19 +221,6 @@ fn now(mut world: World, entry: usize, moment: Moment) -> Explained {
         eviction,
         world,
     }
-}
-
-/// Runs the same step again, up to the decision that places the pod: the last time that it is tried.
-fn at_decision(mut world: World, entry: usize, tries: usize) -> Explained {
-    let mut left = tries;
-    deploy::deploy(&mut world, &mut |tried| {
-        left -= usize::from(tried == entry);
-        match left {
-            0 => ControlFlow::Break(()),
-            _ => ControlFlow::Continue(()),
-        }
-    });
-    now(world, entry, Moment::Decision)
 }
 
 /// What is to be explained.
@@ -188,7 +255,22 @@ impl Target {
         format!("{}/{}", self.kind.to_lowercase(), self.name)
     }
 
-    /// The pods that are meant, in order of arrival.
+    /// The first of the pods that are meant and Pending, else the first.
+    fn choose(
+        &self,
+        world: &World,
+        outcomes: &[Outcome],
+        namespace: Option<&str>,
+    ) -> Result<usize, Failure> {
+        let entries = self.find(world, namespace)?;
+        let is_pending = |entry: &&usize| matches!(outcomes[**entry], Outcome::Pending(_));
+        let entry = entries.iter().find(is_pending).or(entries.first());
+        entry.copied().ok_or_else(|| {
+            Failure::input(anyhow!("{} has no pod that has not finished", self.text()))
+        })
+    }
+
+    /// The pods that are meant, by name.
     fn find(&self, world: &World, namespace: Option<&str>) -> Result<Vec<usize>, Failure> {
         let candidates = self.candidates(world);
         let of_name = candidates.iter().filter(|c| c.name == self.name);
@@ -306,6 +388,9 @@ impl Explained {
         match (self.moment, &self.world.pods[self.entry].standing) {
             (Moment::Decision, _) => {
                 "placed in this run; explained at the moment of its decision".to_owned()
+            }
+            (Moment::At(at), _) => {
+                format!("explained as things are after {}", time_text(at))
             }
             (Moment::End, _) => "stays Pending; explained as things are at the end".to_owned(),
             (Moment::Files, Standing::OfAnother(scheduler)) => {

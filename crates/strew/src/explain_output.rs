@@ -41,7 +41,7 @@ pub(crate) fn write(
     };
     let dim = context.terminal.styles.dim;
     let aside = explained.eviction.as_ref();
-    let aside = aside.map(|e| format!("It {}; strew evicts nobody here.", e.text()));
+    let aside = aside.map(|e| format!("It {}.", e.plan()));
     let text = explain_text(&wire, aside.as_deref(), style);
     // The verdict stands first; of which moment it is comes last.
     let text = format!("{text}\n{dim}({}){dim:#}\n", explained.heading());

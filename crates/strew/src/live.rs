@@ -19,8 +19,8 @@ use strew_scheduler::PluginId;
 use strew_scheduler::preemption::Nominations;
 use strew_sim::{Blueprint, Facts, Replica, Simulation, wire_of};
 
+use crate::blocked::{Blocked, Eviction, GATED, Outcome};
 use crate::configuration::CompatArg;
-use crate::deploy::{Blocked, Eviction, GATED, Outcome};
 use crate::schedulers::Schedulers;
 use crate::workload::{Workloads, revision_of_labels};
 use crate::world::{PodEntry, Standing, World};
@@ -37,11 +37,21 @@ pub(crate) struct Frame {
 
 /// The cluster as it is now, and what has become of every pod; who was placed is for comparisons to say.
 pub(crate) fn world(simulation: &Simulation, frame: &mut Frame) -> (World, Vec<Outcome>) {
+    world_before(simulation, frame, &BTreeSet::new())
+}
+
+/// The same, but with pods of these uids on no node yet.
+pub(crate) fn world_before(
+    simulation: &Simulation,
+    frame: &mut Frame,
+    unbound: &BTreeSet<Arc<str>>,
+) -> (World, Vec<Outcome>) {
     let mut cluster = Cluster::new();
     cluster.names = frame.blueprint.names.clone();
     let schedulers = Schedulers::of(&frame.blueprint, &mut cluster.names);
     let mut builder = Builder {
         tables: simulation.server().tables(),
+        unbound,
         scheduler: simulation.schedulers().next(),
         world: World::empty(cluster, schedulers, frame.compat),
         workloads: std::mem::take(&mut frame.workloads),
@@ -70,6 +80,7 @@ pub(crate) fn world(simulation: &Simulation, frame: &mut Frame) -> (World, Vec<O
 
 struct Builder<'a> {
     tables: &'a Tables,
+    unbound: &'a BTreeSet<Arc<str>>,
     /// `None`: it is dead at this moment.
     scheduler: Option<&'a Replica>,
     world: World,
@@ -147,9 +158,12 @@ impl Builder<'_> {
         }
         let workload = self.workload(pod);
         let cluster = &mut self.world.cluster;
-        let Some(fact) = self.facts.pod(pod, &mut cluster.names) else {
+        let Some(mut fact) = self.facts.pod(pod, &mut cluster.names) else {
             return;
         };
+        if self.unbound.contains(&pod.meta.uid) {
+            fact.node = None;
+        }
         let is_leaving = fact.terminating;
         let scheduler = fact.spec.scheduler_name;
         let is_gated = !fact.spec.gates.is_empty();
@@ -177,7 +191,7 @@ impl Builder<'_> {
             workload,
             pod: index,
             standing,
-            can_be_ready: !is_leaving && pod.is_ready(),
+            is_ready: !is_leaving && pod.is_ready(),
             is_leaving,
             revision: revision_of_labels(&pod.meta.labels).map(Into::into),
         });

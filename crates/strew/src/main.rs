@@ -1,16 +1,15 @@
 //! strew spreads workloads over failure domains, says why, and proves it before you ship.
 //!
 //! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
-//! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`world`] (the
-//! cluster of them), [`deploy`] (pods onto nodes), [`live`] (a moment of the simulated
-//! cluster as a world), [`view`], [`spread`] and [`usage`] (the result as values, in
-//! [`natural_order`]), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and [`diff`] (the
-//! commands), [`scenario`] (files with a Scenario),
-//! [`explain_output`], [`terminal`], [`failure`].
+//! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`setup`] (a
+//! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
+//! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
+//! [`blocked`] (why a pod is nowhere), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and
+//! [`diff`] (the commands), [`scenario`] (files with a Scenario), [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
+mod blocked;
 mod configuration;
-mod deploy;
 mod diff;
 mod explain;
 mod explain_output;
@@ -18,7 +17,6 @@ mod explain_text;
 mod failure;
 mod inputs;
 mod label_query;
-#[allow(dead_code, reason = "scenarios will be the first to play")]
 mod live;
 mod load;
 mod natural_order;
@@ -27,16 +25,17 @@ mod progress;
 mod report;
 mod scenario;
 mod schedulers;
+mod setup;
 mod simulate;
+mod skews;
 mod spread;
+mod story;
 mod terminal;
 mod text;
 mod typename;
 mod usage;
 mod version;
-#[allow(dead_code, reason = "scenarios will be the first to play")]
 mod view;
-#[allow(dead_code, reason = "scenarios will be the first to play")]
 mod workload;
 mod world;
 

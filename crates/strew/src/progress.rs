@@ -1,53 +1,61 @@
-//! How far long work has come: on a terminal, after a second, beside the result.
+//! How far a life has come: on a terminal, beside the result.
 
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use strew_model::time::Span;
 
 use crate::terminal;
+use crate::text::time_text;
 
-/// Work that is quicker than this needs no bar.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is drawn.
+const TICK: Duration = Duration::from_millis(200);
 
-/// A bar that shows itself when it is worth it.
+/// A line that tells the step and the virtual time.
 pub(crate) struct Progress(Option<ProgressBar>);
 
 impl Progress {
-    /// Nothing is shown yet; nothing ever if nobody watches.
+    /// Nothing is shown ever if nobody watches.
     pub(crate) fn new(quiet: bool) -> Self {
-        let bar = (!quiet && terminal::is_watched()).then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-            bar.with_style(style())
+        let line = (!quiet && terminal::is_watched()).then(|| {
+            let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{spinner} {msg}");
+            let line = line.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            line.enable_steady_tick(TICK);
+            line
         });
-        Self(bar)
+        Self(line)
     }
 
-    /// What is being done, how often in all.
-    pub(crate) fn start(&self, what: &'static str, total: usize) {
-        if let Some(bar) = &self.0 {
-            bar.set_message(what);
-            bar.set_length(total as u64);
+    /// The step, and how far its time has come.
+    pub(crate) fn show(&self, step: &str, time: Span) {
+        if let Some(line) = &self.0 {
+            line.set_message(format!("{step}: {} of virtual time", time_text(time)));
+        }
+    }
+
+    /// Begins to count up to a number.
+    pub(crate) fn start(&self, doing: &str, n: usize) {
+        if let Some(line) = &self.0 {
+            let style =
+                ProgressStyle::with_template("{spinner} {msg} {pos}/{len} [{wide_bar}] {eta}");
+            line.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            line.set_length(n as u64);
+            line.set_message(doing.to_owned());
         }
     }
 
     /// One more is done.
     pub(crate) fn step(&self) {
-        let Some(bar) = &self.0 else { return };
-        bar.inc(1);
-        if bar.is_hidden() && bar.position() % 64 == 0 && bar.elapsed() > PATIENCE {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
+        if let Some(line) = &self.0 {
+            line.inc(1);
         }
     }
 
     /// Takes it away.
     pub(crate) fn finish(&self) {
-        if let Some(bar) = &self.0 {
-            bar.finish_and_clear();
+        if let Some(line) = &self.0 {
+            line.finish_and_clear();
         }
     }
-}
-
-fn style() -> ProgressStyle {
-    let template = "{msg} {wide_bar} {human_pos}/{human_len}";
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }

@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::deploy::{Eviction, Outcome};
+use crate::blocked::{Eviction, Outcome};
+use crate::skews::Skews;
 use crate::spread::{Domain, Spread};
+use crate::story::Done;
+use crate::text::time_text;
 use crate::usage::{Usage, bytes_text, cpu_text};
 use crate::version;
 use crate::view::{Summary, View};
@@ -24,9 +27,11 @@ pub(crate) struct Report {
     /// The kube-scheduler whose decisions these are.
     kubernetes: &'static str,
     compat: &'static str,
+    seed: u64,
+    /// Of the first step, as `nodes` and `placements` are.
     summary: Totals,
     steps: Vec<Step>,
-    /// The largest skew of each workload and key at the end of any step.
+    /// The largest skew of each workload and key, at the end of any instant.
     max_skew: Vec<MaxSkew>,
     nodes: Vec<NodeReport>,
     /// Pods that were put on a node, in order of arrival.
@@ -48,9 +53,16 @@ struct Totals {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Step {
-    at: &'static str,
+pub(crate) struct Step {
+    /// When the cluster came to rest, or the step was ended.
+    at: String,
     step: &'static str,
+    /// What was lost or restored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+    /// What was not done, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<String>,
     workloads: Vec<WorkloadReport>,
 }
 
@@ -66,6 +78,8 @@ pub(crate) struct WorkloadReport {
     placed: usize,
     #[serde(skip_serializing_if = "is_zero")]
     left_alone: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    terminating: usize,
     pending: Vec<PendingReport>,
     spread: Vec<SpreadReport>,
     /// Pods on nodes by revision, where there is more than one.
@@ -82,7 +96,7 @@ struct PendingReport {
     message: String,
     /// The first of them.
     pod: String,
-    /// What kube-scheduler would do to make room for that one; here nobody is evicted.
+    /// Who is told to go to make room for that one.
     #[serde(skip_serializing_if = "Option::is_none")]
     preemption: Option<PreemptionReport>,
 }
@@ -215,23 +229,45 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
+impl Step {
+    /// A step that is over, and these workloads.
+    pub(crate) fn of(done: &Done, view: &View, shown: &[usize]) -> Self {
+        Self {
+            at: time_text(done.at),
+            step: done.step.name(),
+            target: done.target.clone(),
+            refused: done.refused.clone(),
+            workloads: workloads(view, shown),
+        }
+    }
+}
+
+/// What a moment's report says of these workloads.
+pub(crate) fn workloads(view: &View, shown: &[usize]) -> Vec<WorkloadReport> {
+    shown.iter().map(|&index| workload(view, index)).collect()
+}
+
 impl Report {
-    /// The report on these workloads.
-    pub(crate) fn of(view: &View, workloads: &[usize]) -> Self {
+    /// The report on these workloads; `view` is of the end of the first step.
+    pub(crate) fn of(
+        view: &View,
+        workloads: &[usize],
+        seed: u64,
+        steps: Vec<Step>,
+        skews: &Skews,
+    ) -> Self {
         let each = workloads.iter();
-        let step = Step {
-            at: "0s",
-            step: "deploy",
-            workloads: each.clone().map(|&w| workload(view, w)).collect(),
-        };
         Self {
             api_version: API_VERSION,
             kind: "SimulationReport",
             kubernetes: version::KUBERNETES,
             compat: view.world.compat.name(),
+            seed,
             summary: totals(view),
-            steps: vec![step],
-            max_skew: each.clone().flat_map(|&w| max_skews(view, w)).collect(),
+            steps,
+            max_skew: each
+                .flat_map(|&workload| max_skews(view, skews, workload))
+                .collect(),
             nodes: view
                 .nodes
                 .iter()
@@ -240,12 +276,6 @@ impl Report {
             placements: placements(view, workloads),
         }
     }
-}
-
-/// What there is to tell of every workload.
-pub(crate) fn workloads(view: &View) -> Vec<WorkloadReport> {
-    let each = 0..view.world.workloads.len();
-    each.map(|index| workload(view, index)).collect()
 }
 
 fn totals(view: &View) -> Totals {
@@ -286,6 +316,7 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
         bound_before: summary.before,
         placed: summary.placed,
         left_alone: summary.left_alone,
+        terminating: summary.terminating,
         pending: pending.collect(),
         spread: view.spreads[index]
             .iter()
@@ -340,14 +371,13 @@ pub(crate) fn when_unsatisfiable(hard: bool) -> &'static str {
     }
 }
 
-fn max_skews(view: &View, index: usize) -> Vec<MaxSkew> {
-    let world = &view.world;
-    let name = &world.workloads[index].name;
-    let each = view.spreads[index].iter().map(|spread| MaxSkew {
+fn max_skews(view: &View, skews: &Skews, workload: usize) -> Vec<MaxSkew> {
+    let name = &view.world.workloads[workload].name;
+    let each = skews.of(workload).map(|(key, largest)| MaxSkew {
         of: name.of(),
         namespace: name.namespace.clone(),
-        by: world.cluster.names.text(spread.key).to_owned(),
-        skew: spread.skew.max(spread.skew_before.unwrap_or(0)),
+        by: key.to_owned(),
+        skew: largest.run,
     });
     each.collect()
 }
@@ -393,7 +423,7 @@ fn placements(view: &View, workloads: &[usize]) -> Vec<Placement> {
     let world = &view.world;
     let mut shown = vec![false; world.workloads.len()];
     workloads.iter().for_each(|&index| shown[index] = true);
-    let outcomes = view.deployed.outcomes.iter().zip(&world.pods);
+    let outcomes = view.outcomes.iter().zip(&world.pods);
     outcomes
         .filter_map(|(outcome, pod)| match outcome {
             Outcome::Placed(node) if shown[pod.workload] => Some(Placement {

@@ -1,6 +1,5 @@
 //! The schedulers of a world: one a profile, each deciding for the pods that name it.
 
-use strew_api::config::Configuration;
 use strew_cluster::{ClassId, Cluster, PodIdx};
 use strew_model::{Interner, Symbol};
 use strew_scheduler::preemption::{Budgets, Nominations, preempt};
@@ -9,9 +8,6 @@ use strew_sim::Blueprint;
 
 /// What a pod without `schedulerName` is decided by.
 const DEFAULT_NAME: &str = "default-scheduler";
-
-/// Without a configuration the default profile answers to strew's own name, too.
-const OWN_NAME: &str = "strew";
 
 /// Stands for the start of pods that have not started: after every other, and the same in every run.
 const NOT_STARTED_S: i64 = u32::MAX as i64;
@@ -31,28 +27,6 @@ struct Scheduler {
 }
 
 impl Schedulers {
-    /// Those of a configuration, which is a given one or the default.
-    pub(crate) fn new(configuration: &Configuration, is_given: bool, names: &mut Interner) -> Self {
-        let mut scheduler = |profile: &Profile| {
-            let mut answers_to = vec![names.intern(&profile.scheduler_name)];
-            if profile.scheduler_name == DEFAULT_NAME {
-                answers_to.push(names.intern(""));
-            }
-            if !is_given {
-                answers_to.push(names.intern(OWN_NAME));
-            }
-            Scheduler {
-                names: answers_to,
-                engine: Engine::new(profile.clone()),
-            }
-        };
-        Self {
-            list: configuration.profiles.iter().map(&mut scheduler).collect(),
-            budgets: Budgets::default(),
-            nominations: Nominations::new(),
-        }
-    }
-
     /// Those of the scheduler of a simulated cluster.
     pub(crate) fn of(blueprint: &Blueprint, names: &mut Interner) -> Self {
         let mut scheduler = |profile: &Profile| {
@@ -69,19 +43,6 @@ impl Schedulers {
             list: blueprint.profiles.iter().map(&mut scheduler).collect(),
             budgets: Budgets::default(),
             nominations: Nominations::new(),
-        }
-    }
-
-    /// The same, with nothing decided yet.
-    pub(crate) fn fork(&self) -> Self {
-        let list = self.list.iter().map(|scheduler| Scheduler {
-            names: scheduler.names.clone(),
-            engine: Engine::new(scheduler.engine.profile().clone()),
-        });
-        Self {
-            list: list.collect(),
-            budgets: self.budgets.clone(),
-            nominations: self.nominations.clone(),
         }
     }
 

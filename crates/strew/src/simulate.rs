@@ -3,32 +3,34 @@
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
-use strew_api::admission::AdmissionOptions;
 use strew_api::read::{Diagnostic, Severity, Sources, render};
-use strew_cluster::Cluster;
+use strew_sim::Simulation;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs;
 use crate::label_query::LabelQuery;
-use crate::load;
+use crate::live::Frame;
 use crate::progress::Progress;
-use crate::report::{self, Report};
+use crate::report::{self, Report, Step};
 use crate::scenario::{self, ScenarioArgs};
-use crate::schedulers::Schedulers;
+use crate::setup;
+use crate::skews::Skews;
+use crate::story::{self, Done};
 use crate::terminal;
 use crate::text::{self, Look};
-use crate::view::{self, View};
-use crate::world::{self, Standing, World};
+use crate::view::{self, Shown, View};
+use crate::world::{Standing, World};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
+  PROGRAM simulate shop.yaml --until deploy           where do its pods go, and no more
   PROGRAM simulate deploy/ -R --nodes 30 --zones 3 --node-cpu 16 --node-memory 64Gi
   kubectl get nodes,pods,deploy,rs,svc -A -o json | PROGRAM simulate - app.yaml
                                                       what if app.yaml came to this cluster?
   PROGRAM simulate shop.yaml --config scheduler-config.yaml
   PROGRAM simulate shop.yaml --feature-gates MinDomainsInPodTopologySpread=false
-  PROGRAM simulate shop.yaml --tie random --seed 7    another of the equally good results
+  PROGRAM simulate shop.yaml --seed 7                 another life: other names, times and orders
   PROGRAM simulate dump.json -n shop -o json | jq .steps[0].workloads
   PROGRAM simulate --new > scenario.yaml              a Scenario to begin with: steps and expectations
   PROGRAM simulate scenarios/                         each Scenario, all variants and seeds
@@ -112,7 +114,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .chain(&args.world.filename)
         .cloned()
         .collect();
-    args.world.scheduling.check_files(&names)?;
+    args.world.scheduling.check(&names)?;
     let inputs = inputs::read_each(&names, args.world.recursive)?;
     if scenario::is_meant(&inputs) {
         let question = scenario::Question {
@@ -125,61 +127,36 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
     }
     check_no_scenario(args)?;
     let sources = inputs::sources(inputs);
-    let Some(world) = build_world(&sources, &args.world, args.output, context)? else {
+    let Some(setup) = setup::load(&sources, &args.world, args.output, context)? else {
         return Ok(2);
     };
     let progress = Progress::new(context.global.quiet);
-    let view = View::run(world, &progress);
-    say_left_alone(&view.world, context);
-    if context.global.verbose > 0 {
-        let decisions = text::count(view.deployed.n_decisions, "decision");
-        say_note(&format!("{decisions} were made"), context);
-    }
+    let (mut simulation, mut frame) = setup.begin();
     // Programs get everything.
     let is_cut = args.output.is_none_or(|format| format == Format::Wide) && !args.all;
-    let top = if is_cut { args.top } else { usize::MAX };
-    let shown = view::select(&view, args.namespace.as_deref(), query.as_ref(), top);
-    let text = match args.output {
-        Some(format) if format.is_for_programs() => {
-            serialized(&Report::of(&view, &shown.workloads), format)?
-        }
-        Some(Format::Name) => {
-            let names = shown.workloads.iter();
-            names
-                .map(|&w| view.world.workloads[w].name.resource() + "\n")
-                .collect()
-        }
-        _ if context.global.quiet => text::summary_line(&view, &context.terminal),
-        _ => {
-            let explain =
-                |pod: &str, namespace: &str| suggest_explain(args, context, pod, namespace);
-            let look = Look {
-                terminal: &context.terminal,
-                wide: args.output == Some(Format::Wide),
-                pods: context.global.verbose > 0,
-                headers: !args.no_headers,
-                explain: &explain,
-                is_explained: std::cell::Cell::new(false),
-                in_namespace: args.namespace.is_some(),
-            };
-            text::write(&view, &shown, &look)
-        }
+    let mut teller = Teller {
+        args,
+        context,
+        query,
+        top: if is_cut { args.top } else { usize::MAX },
+        start: View::of(&simulation, &mut frame, None),
+        first: None,
+        last: None,
+        text: String::new(),
+        steps: Vec::new(),
     };
-    terminal::print(&text)?;
-    Ok(if view.n_pending() > 0 { EXIT_NO } else { 0 })
-}
-
-/// Reads, loads and builds; `None` if the input is wrong, which has been told.
-pub(crate) fn load_world(
-    files: &[String],
-    args: &WorldArgs,
-    output: Option<Format>,
-    context: &Context,
-) -> Result<Option<World>, Failure> {
-    let names: Vec<String> = files.iter().chain(&args.filename).cloned().collect();
-    args.scheduling.check_files(&names)?;
-    let sources = inputs::read(&names, args.recursive)?;
-    build_world(&sources, args, output, context)
+    say_left_alone(&teller.start.world, context);
+    let mut told = |simulation: &Simulation, frame: &mut Frame, skews: &Skews, done: &Done| {
+        teller.step(
+            View::of(simulation, frame, Some(teller.before())),
+            skews,
+            done,
+        );
+    };
+    let until = args.scenario.last_step()?;
+    let skews = story::play(&mut simulation, &mut frame, until, &progress, &mut told)?;
+    progress.finish();
+    teller.end(setup.seed(), &skews)
 }
 
 /// Words that mean a Scenario, where there is none.
@@ -195,55 +172,108 @@ fn check_no_scenario(args: &SimulateArgs) -> Result<(), Failure> {
     }
 }
 
-fn build_world(
-    sources: &Sources,
-    args: &WorldArgs,
-    output: Option<Format>,
-    context: &Context,
-) -> Result<Option<World>, Failure> {
-    let scheduling = &args.scheduling;
-    scheduling.check()?;
-    let config_file = scheduling.read()?;
-    let (gates, mut elsewhere) = scheduling.gates();
-    let gates_are_right = elsewhere.is_empty();
-    let options = gates.admission(AdmissionOptions::KUBERNETES_1_36);
-    let load = load::load(sources, &args.nodes, &options)?;
-    let mut diagnostics = load.diagnostics;
-    let mut cluster = Cluster::new();
-    let configured = scheduling.configure(
-        config_file.as_ref(),
-        sources,
-        &load.configurations,
-        &gates,
-        &mut cluster.names,
-    );
-    elsewhere.extend(configured.elsewhere);
-    diagnostics.extend(configured.in_manifests);
-    let mut notes = Vec::new();
-    let configuration = configured.configuration.filter(|_| gates_are_right);
-    let built = load.loaded.and_then(|mut loaded| {
-        notes = std::mem::take(&mut loaded.notes);
-        let configuration = configuration?;
-        let is_given = configured.is_given;
-        let schedulers = Schedulers::new(&configuration, is_given, &mut cluster.names);
-        notes.extend(configuration.notes);
-        let compat = scheduling.compat;
-        let built = world::build(loaded, cluster, schedulers, compat, sources);
-        built.map_err(|errors| diagnostics.extend(errors)).ok()
-    });
-    let said = [
-        (elsewhere, config_file.as_ref().unwrap_or(sources)),
-        (diagnostics, sources),
-    ];
-    say_diagnostics(&said, context);
-    if built.is_none() {
-        print_diagnostics(&said, output)?;
-        return Ok(None);
+/// Makes text or a report of the steps.
+struct Teller<'a> {
+    args: &'a SimulateArgs,
+    context: &'a Context,
+    query: Option<LabelQuery>,
+    top: usize,
+    /// Before anybody has acted.
+    start: View,
+    /// After the first step, and which workloads are shown.
+    first: Option<(View, Shown)>,
+    /// After the last step, if there was another.
+    last: Option<(View, String)>,
+    text: String,
+    steps: Vec<Step>,
+}
+
+impl Teller<'_> {
+    fn before(&self) -> &View {
+        let last = self.last.as_ref().map(|(view, _)| view);
+        let first = self.first.as_ref().map(|(view, _)| view);
+        last.or(first).unwrap_or(&self.start)
     }
-    for note in notes {
-        say_note(&note, context);
+
+    fn step(&mut self, view: View, skews: &Skews, done: &Done) {
+        let shown = match self.first.take() {
+            Some((first, shown)) => {
+                self.first = Some((first, shown.clone()));
+                self.tell(done, &view, Some(skews), &shown);
+                let time = text::time_text(done.at);
+                self.last = Some((view, format!("{} at {time}", done.step.name())));
+                return;
+            }
+            None => {
+                let namespace = self.args.namespace.as_deref();
+                view::select(&view, namespace, self.query.as_ref(), self.top)
+            }
+        };
+        self.tell(done, &view, None, &shown);
+        self.first = Some((view, shown));
     }
-    Ok(built)
+
+    /// Writes a step down; `skews` are those on the way of a later one.
+    fn tell(&mut self, done: &Done, view: &View, skews: Option<&Skews>, shown: &Shown) {
+        let (args, context) = (self.args, self.context);
+        match args.output {
+            Some(format) if format.is_for_programs() => {
+                self.steps.push(Step::of(done, view, &shown.workloads));
+                return;
+            }
+            Some(Format::Name) => return,
+            _ if context.global.quiet => return,
+            _ => {}
+        }
+        let explain = |pod: &str, namespace: &str| suggest_explain(args, context, pod, namespace);
+        let look = Look {
+            terminal: &context.terminal,
+            wide: args.output == Some(Format::Wide),
+            pods: context.global.verbose > 0,
+            headers: !args.no_headers,
+            explain: &explain,
+            is_explained: std::cell::Cell::new(false),
+            in_namespace: args.namespace.is_some(),
+        };
+        let text = match skews {
+            None => text::write(view, shown, &look),
+            Some(skews) => {
+                let before = self.before();
+                text::step_block(done, view, before, skews, &shown.workloads, &look) + "\n"
+            }
+        };
+        self.text.push_str(&text);
+    }
+
+    fn end(self, seed: u64, skews: &Skews) -> Result<u8, Failure> {
+        let Some((view, shown)) = self.first else {
+            return Ok(0);
+        };
+        let text = match self.args.output {
+            Some(format) if format.is_for_programs() => {
+                let report = Report::of(&view, &shown.workloads, seed, self.steps, skews);
+                serialized(&report, format)?
+            }
+            Some(Format::Name) => {
+                let names = shown.workloads.iter();
+                names
+                    .map(|&w| view.world.workloads[w].name.resource() + "\n")
+                    .collect()
+            }
+            _ => {
+                let terminal = &self.context.terminal;
+                let mut text = self.text + &text::summary_line(&view, terminal);
+                if let Some((last, when)) = &self.last {
+                    let pods = last.summaries.iter().map(|s| s.replicas).sum();
+                    let pods = text::count(pods, "pod");
+                    text += &format!("; after {when}: {pods}, {} Pending", last.n_pending());
+                }
+                text::drawn(text + "\n", terminal)
+            }
+        };
+        terminal::print(&text)?;
+        Ok(if view.n_pending() > 0 { EXIT_NO } else { 0 })
+    }
 }
 
 /// Tells programs what is wrong.
@@ -333,7 +363,7 @@ fn say_left_alone(world: &World, context: &Context) {
         let pods = text::count(nowhere, "pod");
         say_note(
             &format!(
-                "{pods} on nodes that are not in the files: they take nothing and count nowhere"
+                "{pods} on nodes that are not in the files: garbage collection removes them, and their owners make others"
             ),
             context,
         );

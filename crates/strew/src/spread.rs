@@ -232,16 +232,23 @@ fn included(
     }
 }
 
-/// The workload's own pods over the nodes that its node affinity admits; `None` if no node has the label.
-fn unconstrained(
-    world: &mut World,
-    workload: usize,
-    class: ClassId,
-    key: Symbol,
-    orders: &mut Orders,
-) -> Option<Spread> {
-    let column = world.cluster.ensure_column(key);
-    let cluster = &world.cluster;
+/// The keys by which pods of a class are looked at: those of their constraints, zone and node.
+pub(crate) fn keys(world: &mut World, class: ClassId) -> Vec<Symbol> {
+    let engine = world.schedulers.engine(&world.cluster, class);
+    let plan = &engine.plan(&mut world.cluster, class).spread;
+    let constrained = plan.effective.constraints.iter().map(|c| c.key);
+    let mut keys = Vec::new();
+    for key in constrained.chain([well_known::ZONE, well_known::HOSTNAME]) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    keys
+}
+
+/// The domains of a key that nodes make up which the node affinity of a class admits, all empty.
+pub(crate) fn places(cluster: &mut Cluster, class: ClassId, key: Symbol) -> (KeyId, Tally) {
+    let column = cluster.ensure_column(key);
     let tables = cluster.tables();
     let parts = tables.parts(tables.class(class).key.spec);
     let honors = !tables.node_affinity(parts.node_affinity).is_none();
@@ -258,6 +265,19 @@ fn unconstrained(
             tally.add_place(domain);
         }
     }
+    (column, tally)
+}
+
+/// The workload's own pods over the nodes that its node affinity admits; `None` if no node has the label.
+fn unconstrained(
+    world: &mut World,
+    workload: usize,
+    class: ClassId,
+    key: Symbol,
+    orders: &mut Orders,
+) -> Option<Spread> {
+    let (column, mut tally) = places(&mut world.cluster, class, key);
+    let cluster = &world.cluster;
     let members = world.members[workload].iter();
     for &entry in members.filter(|&&entry| !world.pods[entry].is_leaving) {
         let domain = world

@@ -1,23 +1,22 @@
 //! A moment of a cluster as a reader sees it: its world, and what to tell of each workload.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use strew_sim::Simulation;
 
-use crate::deploy::{self, Blocked, Deployed, Outcome};
+use crate::blocked::{Blocked, Outcome};
 use crate::label_query::LabelQuery;
 use crate::live::{self, Frame};
-use crate::progress::Progress;
 use crate::spread::{self, Spread};
 use crate::usage::{self, Usage};
-use crate::world::{Standing, World};
+use crate::world::World;
 
-/// The world after the step `deploy`.
+/// A moment of a cluster.
 pub(crate) struct View {
     pub(crate) world: World,
-    pub(crate) deployed: Deployed,
+    /// Per pod of the world.
+    pub(crate) outcomes: Vec<Outcome>,
     /// Per workload of the world.
     pub(crate) summaries: Vec<Summary>,
     /// Per workload of the world.
@@ -28,16 +27,18 @@ pub(crate) struct View {
 /// What became of the pods of a workload.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Summary {
-    /// Pods that have not finished.
+    /// Pods that have not finished, and that nobody has asked to go.
     pub(crate) replicas: usize,
-    /// On a node, and up or about to be.
+    /// On a node, and ready.
     pub(crate) ready: usize,
-    /// On a node before the step.
+    /// On a node in the view before.
     pub(crate) before: usize,
-    /// Put on a node by it.
+    /// Put on a node since.
     pub(crate) placed: usize,
-    /// Of another scheduler, or on their way out.
+    /// Of another scheduler.
     pub(crate) left_alone: usize,
+    /// Being deleted.
+    pub(crate) terminating: usize,
     /// Largest group first.
     pub(crate) pending: Vec<PendingGroup>,
     /// Pods on nodes by revision, where there is more than one.
@@ -60,35 +61,6 @@ impl Summary {
 }
 
 impl View {
-    /// Runs the step `deploy`.
-    pub(crate) fn run(mut world: World, progress: &Progress) -> Self {
-        let classes = spread::classes(&world);
-        let has_bound = world.pods.iter().any(|pod| pod.standing == Standing::Bound);
-        let before = has_bound.then(|| spread::of_all(&mut world, &classes));
-        let n_waiting = world
-            .pods
-            .iter()
-            .filter(|pod| pod.standing == Standing::Waiting)
-            .count();
-        progress.start("scheduling", n_waiting);
-        let deployed = deploy::deploy(&mut world, &mut |_| {
-            progress.step();
-            ControlFlow::Continue(())
-        });
-        progress.finish();
-        let mut spreads = spread::of_all(&mut world, &classes);
-        if let Some(before) = before {
-            spread::compare(&mut spreads, &world, &before, &world);
-        }
-        Self {
-            summaries: summaries(&world, &deployed),
-            nodes: usage::of_nodes(&world),
-            spreads,
-            deployed,
-            world,
-        }
-    }
-
     /// The cluster as it is now. Pods that were on no node in an earlier view are placed since; without one, all that
     /// are on a node.
     pub(crate) fn of(simulation: &Simulation, frame: &mut Frame, before: Option<&Self>) -> Self {
@@ -106,15 +78,11 @@ impl View {
             }
             spread::compare(&mut spreads, &world, &before.spreads, &before.world);
         }
-        let deployed = Deployed {
-            outcomes,
-            n_decisions: 0,
-        };
         Self {
-            summaries: summaries(&world, &deployed),
+            summaries: summaries(&world, &outcomes),
             nodes: usage::of_nodes(&world),
             spreads,
-            deployed,
+            outcomes,
             world,
         }
     }
@@ -133,19 +101,21 @@ impl View {
     }
 }
 
-fn summaries(world: &World, deployed: &Deployed) -> Vec<Summary> {
-    let of = |members: &Vec<usize>| summary(world, deployed, members);
+fn summaries(world: &World, outcomes: &[Outcome]) -> Vec<Summary> {
+    let of = |members: &Vec<usize>| summary(world, outcomes, members);
     world.members.iter().map(of).collect()
 }
 
-fn summary(world: &World, deployed: &Deployed, members: &[usize]) -> Summary {
-    let mut summary = Summary {
-        replicas: members.len(),
-        ..Summary::default()
-    };
+fn summary(world: &World, outcomes: &[Outcome], members: &[usize]) -> Summary {
+    let mut summary = Summary::default();
     for &entry in members {
         let pod = &world.pods[entry];
-        match &deployed.outcomes[entry] {
+        if pod.is_leaving {
+            summary.terminating += 1;
+            continue;
+        }
+        summary.replicas += 1;
+        match &outcomes[entry] {
             Outcome::WasBound => summary.before += 1,
             Outcome::Placed(_) => summary.placed += 1,
             Outcome::LeftAlone => summary.left_alone += 1,
@@ -164,7 +134,7 @@ fn summary(world: &World, deployed: &Deployed, members: &[usize]) -> Summary {
             }
         }
         if world.node_of(entry).is_some() {
-            summary.ready += usize::from(pod.can_be_ready);
+            summary.ready += usize::from(pod.is_ready);
             if let Some(revision) = &pod.revision {
                 *summary.revisions.entry(revision.to_string()).or_default() += 1;
             }
@@ -181,6 +151,7 @@ fn summary(world: &World, deployed: &Deployed, members: &[usize]) -> Summary {
 }
 
 /// Which workloads to show.
+#[derive(Debug, Clone)]
 pub(crate) struct Shown {
     /// Places in the list of workloads.
     pub(crate) workloads: Vec<usize>,

@@ -45,6 +45,8 @@ pub struct Server {
     /// Writes that some watch has not seen yet; the first has number `log_start`.
     log: VecDeque<Change>,
     log_start: u64,
+    /// Writes that somebody outside wants to hear of, and has not heard of yet.
+    kept: Option<Vec<Change>>,
     admission: Admission,
     events: EventLog,
     leases: Leases,
@@ -64,6 +66,7 @@ impl Server {
             version: 0,
             log: VecDeque::new(),
             log_start: 0,
+            kept: None,
             admission: Admission::new(options),
             events: EventLog::default(),
             leases: Leases::default(),
@@ -146,11 +149,26 @@ impl Server {
                 new: Some(object.clone()),
             });
         }
-        self.log.push_back(Change {
+        self.tell(Change {
             key: object.key(),
             object: Some(object.clone()),
         });
         object
+    }
+
+    fn tell(&mut self, change: Change) {
+        if let Some(kept) = &mut self.kept {
+            kept.push(change.clone());
+        }
+        self.log.push_back(change);
+    }
+
+    pub(crate) fn keep_changes(&mut self) {
+        self.kept.get_or_insert_default();
+    }
+
+    pub(crate) fn take_changes(&mut self) -> Vec<Change> {
+        self.kept.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     fn take(&mut self, key: &Key) {
@@ -163,7 +181,7 @@ impl Server {
                     new: None,
                 });
             }
-            self.log.push_back(Change {
+            self.tell(Change {
                 key: key.clone(),
                 object: None,
             });

@@ -8,11 +8,10 @@ use strew_api::admission::{self, AdmissionContext};
 use strew_api::facts;
 use strew_api::field::{FieldError, FieldPath};
 use strew_api::read::{self, Broken, KubeObject, Located, Place, Sources};
-use strew_api::workloads::NameSource;
+use strew_api::workloads::{NameSource, Workload};
 use strew_model::Interner;
 
-use super::Loader;
-use super::expand::expandable;
+use super::{Loader, fact_errors};
 use strew_api::admission::admit_object;
 
 impl Loader<'_> {
@@ -94,38 +93,54 @@ impl Judge<'_> {
     }
 
     fn facts(&mut self, located: &Located) -> Vec<FieldError> {
-        let mut names = Interner::new();
-        let errors = match &located.object {
-            KubeObject::Node(node) => facts::node(node, &mut names).err(),
-            KubeObject::Pod(pod) => facts::pod(pod, &mut names).err(),
-            _ => None,
-        };
-        errors.unwrap_or_default()
+        fact_errors(&located.object)
     }
 
-    /// What a pod of the template would be refused for.
     fn template(&mut self, located: &Located) -> Vec<FieldError> {
-        let workload = expandable(&located.object).filter(|workload| !workload.makes_none());
-        let Some((template, path)) = workload.and_then(|workload| workload.template()) else {
-            return Vec::new();
-        };
-        let pod = pod_of(template);
-        let mut errors = facts::pod(&pod, &mut Interner::new())
-            .err()
-            .unwrap_or_default();
-        if !located.from_dump {
-            errors.extend(
-                admission::admit_pod(pod, self.context)
-                    .err()
-                    .into_iter()
-                    .flatten(),
-            );
-        }
-        for error in &mut errors {
-            error.path = path.join(&error.path);
-        }
-        errors
+        template_errors(&located.object, located.from_dump, self.context)
     }
+}
+
+/// What a pod of the object's template would be refused for.
+pub(super) fn template_errors(
+    object: &KubeObject,
+    from_dump: bool,
+    context: &AdmissionContext<'_>,
+) -> Vec<FieldError> {
+    let workload = expandable(object).filter(|workload| !workload.makes_none());
+    let Some((template, path)) = workload.and_then(|workload| workload.template()) else {
+        return Vec::new();
+    };
+    let pod = pod_of(template);
+    let mut errors = facts::pod(&pod, &mut Interner::new())
+        .err()
+        .unwrap_or_default();
+    if !from_dump {
+        errors.extend(
+            admission::admit_pod(pod, context)
+                .err()
+                .into_iter()
+                .flatten(),
+        );
+    }
+    for error in &mut errors {
+        error.path = path.join(&error.path);
+    }
+    errors
+}
+
+/// The object as something that makes pods.
+fn expandable(object: &KubeObject) -> Option<Workload<'_>> {
+    Some(match object {
+        KubeObject::Deployment(object) => Workload::Deployment(object),
+        KubeObject::ReplicaSet(object) => Workload::ReplicaSet(object),
+        KubeObject::ReplicationController(object) => Workload::ReplicationController(object),
+        KubeObject::StatefulSet(object) => Workload::StatefulSet(object),
+        KubeObject::DaemonSet(object) => Workload::DaemonSet(object),
+        KubeObject::Job(object) => Workload::Job(object),
+        KubeObject::CronJob(object) => Workload::CronJob(object),
+        _ => return None,
+    })
 }
 
 /// A pod of a name that nothing can be said against.

@@ -1,43 +1,33 @@
-//! Files into objects as an API server would hold them, and the pods that their workloads miss.
+//! Files into objects as an API server would hold them.
 
-mod expand;
 mod judge;
+mod owners;
 mod skipped;
 
 use std::collections::{BTreeMap, HashMap};
 
-use k8s_openapi::api::core::v1::{Node, Pod};
 use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
 use strew_api::config::is_configuration;
+use strew_api::facts;
 use strew_api::field::{FieldError, FieldPath};
 use strew_api::read::{self, Diagnostic, KubeObject, Locator, Origin, Severity, Sources};
 use strew_api::workloads::NameSource;
+use strew_controllers::object::Object;
+use strew_model::Interner;
 
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::workload::Workloads;
-use expand::expandable;
+use judge::template_errors;
 
-/// Everything of the files, admitted, and what was made of it.
+/// Everything of the files, admitted.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
-    pub(crate) nodes: Vec<(Node, Option<Origin>)>,
-    /// In order of arrival: where their object, or their workload, stands in the files.
-    pub(crate) pods: Vec<LoadedPod>,
-    /// Services, namespaces, controllers and whatever else.
-    pub(crate) others: Vec<(KubeObject, Option<Origin>)>,
+    /// In the order of the files; nodes that were made come last.
+    pub(crate) objects: Vec<Object>,
     pub(crate) workloads: Workloads,
     /// What a reader should know; sentences without full stop.
     pub(crate) notes: Vec<String>,
-}
-
-/// A pod of the files, or one that its workload missed.
-#[derive(Debug)]
-pub(crate) struct LoadedPod {
-    pub(crate) pod: Pod,
-    pub(crate) workload: usize,
-    /// Where it, or its workload, stands.
-    pub(crate) origin: Origin,
 }
 
 /// What a load gives: the objects, unless something is wrong; and all that is to be said.
@@ -59,8 +49,7 @@ pub(crate) fn load(
         locator: Locator::new(sources),
         diagnostics: reading.diagnostics,
         loaded: Loaded::default(),
-        file_pods: Vec::new(),
-        expandable: Vec::new(),
+        objects: Vec::new(),
         skipped: BTreeMap::new(),
         n_refused: 0,
         leaves_out: false,
@@ -79,20 +68,16 @@ pub(crate) fn load(
         options,
     };
     let mut names = NameSource::new(0);
-    for (index, located) in reading.objects.into_iter().enumerate() {
-        loader.object(index, located, &context, &mut names);
+    for located in reading.objects {
+        loader.object(located, &context, &mut names);
     }
     loader.say_skipped();
-    let files_hold_nodes = !loader.loaded.nodes.is_empty();
-    loader.make_nodes(node_args, files_hold_nodes)?;
-    if !loader.has_errors() {
-        loader.expand(&context, &mut names);
-    }
+    loader.make_nodes(node_args)?;
     if loader.has_errors() {
         loader.judge(sources, &context);
         loader.say_left_out();
     }
-    let loaded = (!loader.has_errors()).then_some(loader.loaded);
+    let loaded = (!loader.has_errors()).then(|| loader.finish());
     Ok(Load {
         loaded,
         diagnostics: loader.diagnostics,
@@ -104,10 +89,8 @@ struct Loader<'a> {
     locator: Locator<'a>,
     diagnostics: Vec<Diagnostic>,
     loaded: Loaded,
-    /// Pods of the files, with the places of their objects.
-    file_pods: Vec<(usize, Pod, Origin)>,
-    /// Objects that make pods, with their places.
-    expandable: Vec<(usize, KubeObject, Origin)>,
+    /// Those of the files.
+    objects: Vec<(KubeObject, Origin)>,
     /// Kinds that strew does not model, counted.
     skipped: BTreeMap<String, usize>,
     /// Broken rules of the API server that were told.
@@ -128,7 +111,6 @@ impl Loader<'_> {
 
     fn object(
         &mut self,
-        index: usize,
         located: read::Located,
         context: &AdmissionContext<'_>,
         names: &mut NameSource,
@@ -154,24 +136,21 @@ impl Loader<'_> {
             let warning = Diagnostic::warning("api-server-warning", warning);
             self.diagnostics.push(warning.about(&label).at(place));
         }
-        self.keep(index, object, origin);
+        let mut errors = fact_errors(&object);
+        if errors.is_empty() {
+            errors = template_errors(&object, from_dump, context);
+        }
+        self.refuse(errors, &label, &origin);
+        self.keep(object, origin);
     }
 
-    fn keep(&mut self, index: usize, object: KubeObject, origin: Origin) {
+    fn keep(&mut self, object: KubeObject, origin: Origin) {
         match object {
-            KubeObject::Node(node) => self.loaded.nodes.push((*node, Some(origin))),
-            KubeObject::Pod(pod) => self.file_pods.push((index, *pod, origin)),
             KubeObject::Other(other) if is_configuration(&other.api_version, &other.kind) => {
                 self.configurations.push(origin);
             }
             KubeObject::Other(other) => *self.skipped.entry(other.kind).or_default() += 1,
-            object if expandable(&object).is_some() => {
-                if let Some(metadata) = object.metadata() {
-                    self.loaded.workloads.add(object.kind(), metadata);
-                }
-                self.expandable.push((index, object, origin));
-            }
-            object => self.loaded.others.push((object, Some(origin))),
+            object => self.objects.push((object, origin)),
         }
     }
 
@@ -202,17 +181,19 @@ impl Loader<'_> {
         }
     }
 
-    fn make_nodes(&mut self, args: &NodeArgs, files_hold_nodes: bool) -> Result<(), Failure> {
-        let made = args.make(files_hold_nodes)?;
-        let taken: HashMap<&str, &Option<Origin>> = self
-            .loaded
-            .nodes
+    fn make_nodes(&mut self, args: &NodeArgs) -> Result<(), Failure> {
+        let nodes = self
+            .objects
             .iter()
-            .filter_map(|(node, origin)| Some((node.metadata.name.as_deref()?, origin)))
-            .collect();
+            .filter_map(|(object, origin)| match object {
+                KubeObject::Node(node) => Some((node.metadata.name.as_deref()?, origin)),
+                _ => None,
+            });
+        let taken: HashMap<&str, &Origin> = nodes.collect();
+        let made = args.make(!taken.is_empty())?;
         for node in &made.nodes {
             let name = node.metadata.name.as_deref().unwrap_or_default();
-            if let Some(Some(origin)) = taken.get(name) {
+            if let Some(origin) = taken.get(name) {
                 let message = format!("--nodes makes a node {name:?}, and so does this file");
                 let place = self.locator.place(origin, &FieldPath::root());
                 self.diagnostics
@@ -220,9 +201,36 @@ impl Loader<'_> {
             }
         }
         self.loaded.notes.extend(made.note);
+        let nodes = made.nodes.into_iter();
         self.loaded
-            .nodes
-            .extend(made.nodes.into_iter().map(|node| (node, None)));
+            .objects
+            .extend(nodes.map(|node| Object::of_wire(node.into())));
         Ok(())
     }
+
+    /// Everything as the API server keeps it.
+    fn finish(&mut self) -> Loaded {
+        let mut loaded = std::mem::take(&mut self.loaded);
+        let files = std::mem::take(&mut self.objects).into_iter();
+        let mut objects: Vec<Object> = files.map(|(object, _)| Object::of_wire(object)).collect();
+        let released = owners::release(&mut objects);
+        loaded.notes.extend(released.note());
+        loaded.workloads = Workloads::of_objects(&objects);
+        loaded.workloads.add_pods(&objects, &released.pods);
+        objects.append(&mut loaded.objects);
+        loaded.objects = objects;
+        loaded
+    }
+}
+
+/// What no decision could be made from.
+fn fact_errors(object: &KubeObject) -> Vec<FieldError> {
+    let mut names = Interner::new();
+    let errors = match object {
+        KubeObject::Node(node) => facts::node(node, &mut names).err(),
+        KubeObject::Pod(pod) => facts::pod(pod, &mut names).err(),
+        KubeObject::PodDisruptionBudget(_) => None,
+        object => facts::apply(object, &mut strew_cluster::Cluster::new()).err(),
+    };
+    errors.unwrap_or_default()
 }

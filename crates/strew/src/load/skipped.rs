@@ -7,16 +7,11 @@ use super::Loader;
 /// Kinds that strew is made for, and does not read yet; and what happens instead.
 const NOT_READ_YET: [(&str, &str); 1] = [(
     "Scenario",
-    "only the other objects are there, and only the step `deploy` runs",
+    "its objects are there, and the built-in story is played",
 )];
 
 /// Kinds that are read and change nothing yet, though they do in a cluster.
-const WITHOUT_EFFECT: [&str; 4] = [
-    "HorizontalPodAutoscaler",
-    "LimitRange",
-    "ResourceQuota",
-    "RuntimeClass",
-];
+const WITHOUT_EFFECT: [&str; 1] = ["RuntimeClass"];
 
 impl Loader<'_> {
     pub(super) fn count_without_effect(&mut self, object: &KubeObject) {

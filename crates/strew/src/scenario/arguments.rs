@@ -3,11 +3,12 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use strew_api::duration::GoDuration;
 use strew_model::Span;
 
 use crate::failure::Failure;
+use crate::story::StepName;
 
 /// What to play of a scenario.
 #[derive(Args, Debug, Clone, Default)]
@@ -19,8 +20,9 @@ pub(crate) struct ScenarioArgs {
     /// Play each variant with so many seeds, whatever the scenario says; --seed plays one
     #[arg(long, value_name = "N")]
     pub(crate) seeds: Option<NonZeroU32>,
-    /// End each run then, for example 90s or 1h30m
-    #[arg(long, value_name = "DURATION")]
+    /// End each run then, for example 90s or 1h30m; without a Scenario, after this step of the story: deploy, rollout,
+    /// scale, lose or restore
+    #[arg(long, value_name = "DURATION|STEP")]
     pub(crate) until: Option<String>,
     /// Write every change, event, verb and fault of all runs as JSON lines
     #[arg(long, value_name = "FILE")]
@@ -52,6 +54,20 @@ impl ScenarioArgs {
         }
     }
 
+    /// The last step of the built-in story.
+    ///
+    /// # Errors
+    /// There is no such step.
+    pub(crate) fn last_step(&self) -> Result<StepName, Failure> {
+        let Some(text) = &self.until else {
+            return Ok(StepName::Restore);
+        };
+        StepName::from_str(text, true).map_err(|_| {
+            Failure::input(anyhow!("--until {text}: the story has no such step"))
+                .with_hint("its steps are deploy, rollout, scale, lose and restore; a duration is for a Scenario")
+        })
+    }
+
     /// How many runs at the same time.
     pub(crate) fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().ok();
@@ -63,7 +79,6 @@ impl ScenarioArgs {
         let all = [
             (!self.variant.is_empty(), "--variant"),
             (self.seeds.is_some(), "--seeds"),
-            (self.until.is_some(), "--until"),
             (self.events.is_some(), "--events"),
         ];
         let mut given = all.iter().filter(|(is_given, _)| *is_given);

@@ -55,7 +55,8 @@ impl Watcher for Recorder<'_> {
     fn step(&mut self, _number: usize, _step: &Step, simulation: &Simulation) -> ControlFlow<()> {
         if let Some(ledger) = &mut self.ledger {
             let view = View::of(simulation, &mut ledger.frame, None);
-            ledger.steps.push(report::workloads(&view));
+            let all: Vec<usize> = (0..view.world.workloads.len()).collect();
+            ledger.steps.push(report::workloads(&view, &all));
         }
         self.listen(simulation)
     }

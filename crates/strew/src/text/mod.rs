@@ -2,16 +2,20 @@
 
 mod domains;
 mod nodes;
+mod steps;
 
 use std::cell::Cell;
 use std::fmt::Write;
 
-use crate::deploy::Outcome;
+use strew_model::time::Span;
+
+use crate::blocked::Outcome;
 use crate::terminal::{self, Terminal};
 use crate::view::{Shown, Summary, View};
 use domains::spread_block;
 pub(crate) use domains::{Bar, draw, short_key};
 use nodes::nodes;
+pub(crate) use steps::step_block;
 
 /// How to write it.
 pub(crate) struct Look<'a> {
@@ -29,7 +33,7 @@ pub(crate) struct Look<'a> {
     pub(crate) in_namespace: bool,
 }
 
-/// The whole result.
+/// The first step in full.
 pub(crate) fn write(view: &View, shown: &Shown, look: &Look<'_>) -> String {
     let mut out = String::new();
     let mut last_is_tall = false;
@@ -55,14 +59,33 @@ pub(crate) fn write(view: &View, shown: &Shown, look: &Look<'_>) -> String {
     }
     nodes(&mut out, view, look);
     out.push('\n');
-    out.push_str(&summary_line(view, look.terminal));
-    match look.terminal.unicode {
-        true => out,
-        false => terminal::ascii(&out),
+    out
+}
+
+/// What the terminal can draw.
+pub(crate) fn drawn(text: String, terminal: &Terminal) -> String {
+    match terminal.unicode {
+        true => text,
+        false => terminal::ascii(&text),
     }
 }
 
-/// The last line.
+/// `1h2m5s`, in whole seconds.
+pub(crate) fn time_text(time: Span) -> String {
+    let seconds = time.0 / 1_000_000_000;
+    let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m")];
+    let mut text: String = parts
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, unit)| format!("{n}{unit}"))
+        .collect();
+    if !seconds.is_multiple_of(60) || text.is_empty() {
+        let _ = write!(text, "{}s", seconds % 60);
+    }
+    text
+}
+
+/// How the first step ended, in a line without end.
 pub(crate) fn summary_line(view: &View, terminal: &Terminal) -> String {
     let sum = |of: fn(&Summary) -> usize| view.summaries.iter().map(of).sum::<usize>();
     let (before, placed, alone) = (sum(|s| s.before), sum(|s| s.placed), sum(|s| s.left_alone));
@@ -86,10 +109,13 @@ pub(crate) fn summary_line(view: &View, terminal: &Terminal) -> String {
     if alone > 0 {
         let _ = write!(text, ", {alone} left alone");
     }
+    let terminating = sum(|s| s.terminating);
+    if terminating > 0 {
+        let _ = write!(text, ", {terminating} Terminating");
+    }
     if !view.world.finished.is_empty() {
         let _ = write!(text, " ({} more have finished)", view.world.finished.len());
     }
-    text.push('\n');
     text
 }
 
@@ -156,6 +182,9 @@ fn replicas(summary: &Summary, look: &Look<'_>) -> String {
     if summary.left_alone > 0 {
         parts.push(format!("{} left alone", summary.left_alone));
     }
+    if summary.terminating > 0 {
+        parts.push(format!("{} Terminating", summary.terminating));
+    }
     let n_pending = summary.n_pending();
     if n_pending > 0 {
         let bad = look.terminal.styles.bad;
@@ -172,7 +201,7 @@ fn own_place(view: &View, index: usize) -> Option<String> {
     let usage = view.nodes.iter().find(|usage| usage.name == name);
     let zone = usage.and_then(|usage| usage.zone.as_deref());
     let zone = zone.map_or(String::new(), |zone| format!(" in {zone}"));
-    let was = match view.deployed.outcomes[entry] {
+    let was = match view.outcomes[entry] {
         Outcome::WasBound => "there before, ",
         _ => "",
     };
@@ -191,7 +220,7 @@ fn pending(out: &mut String, view: &View, index: usize, look: &Look<'_>) {
         let n = group.entries.len();
         let _ = writeln!(out, "  {bad}{n} Pending{bad:#}: {}", group.blocked.message);
         if let Some(eviction) = &group.blocked.eviction {
-            let _ = writeln!(out, "    {}", eviction.text());
+            let _ = writeln!(out, "    the first {}", eviction.wait());
         }
         let pod = &world.pods[group.entries[0]];
         let (command, rest) = (look.explain)(&pod.name, &pod.namespace);
@@ -216,7 +245,7 @@ fn pending(out: &mut String, view: &View, index: usize, look: &Look<'_>) {
 fn pods(out: &mut String, view: &View, index: usize) {
     let world = &view.world;
     for &entry in &world.members[index] {
-        let was = match &view.deployed.outcomes[entry] {
+        let was = match &view.outcomes[entry] {
             Outcome::WasBound => " (there before)",
             Outcome::Pending(_) => " (Pending)",
             Outcome::LeftAlone => " (left alone)",
@@ -231,6 +260,12 @@ fn pods(out: &mut String, view: &View, index: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_are_written_without_empty_parts() {
+        let text = |secs| time_text(Span::from_secs(secs));
+        assert_eq!([text(0), text(61), text(3600)], ["0s", "1m1s", "1h"]);
+    }
 
     #[test]
     fn large_numbers_are_grouped() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{json, root, stderr, strew};
+use crate::{json, root, stderr, stdout, strew};
 
 /// The folder, or a plain word that nothing was checked.
 fn data() -> Option<PathBuf> {
@@ -27,7 +27,7 @@ fn data() -> Option<PathBuf> {
 #[track_caller]
 fn manifest(name: &str, exit: i32) -> Option<(Value, String)> {
     let file = data()?.join("manifests").join(name);
-    let run = strew("simulate --nodes 12 --zones 3 -o json")
+    let run = strew("simulate --nodes 12 --zones 3 --until deploy -o json")
         .arg(file)
         .assert()
         .code(exit);
@@ -85,6 +85,24 @@ fn kops_addons() {
     assert_eq!(metrics["placed"], 2);
 }
 
+/// Two replicas that may not share a zone by the end of a rollout do so on the way.
+#[test]
+fn kops_addons_are_uneven_while_they_are_rolled_out() {
+    let Some(folder) = data() else { return };
+    let run = strew("simulate --nodes 12 --zones 3 --until rollout")
+        .arg(folder.join("manifests/kops-addons.yaml"))
+        .assert()
+        .code(1);
+    let text = stdout(&run);
+    let (_, rollout) = text.split_once("\nrollout  ").unwrap();
+    let (_, metrics) = rollout.split_once("deployment/metrics-server").unwrap();
+    let by_zone = metrics.lines().nth(1).unwrap();
+    assert!(
+        by_zone.contains("skew 1 -> 1, up to 2 on the way"),
+        "{by_zone}"
+    );
+}
+
 #[test]
 fn cockroachdb_waits_for_its_claims() {
     let Some((report, _)) = manifest("cockroachdb-statefulset.yaml", 1) else {
@@ -113,7 +131,7 @@ fn workload<'a>(report: &'a Value, namespace: &str, of: &str) -> &'a Value {
 fn openb() {
     let Some(folder) = data() else { return };
     let dump = folder.join("openb/dump");
-    let run = strew("simulate -o json")
+    let run = strew("simulate --until deploy -o json")
         .args(["nodes.json", "pods.json", "workloads.json"].map(|name| dump.join(name)))
         .assert()
         .code(1);
@@ -208,7 +226,7 @@ status: {allocatable: {cpu: '64', memory: 256Gi, pods: '110', ephemeral-storage:
         let conditions = dump["items"][0]["status"]["conditions"].as_array().unwrap();
         let theirs = conditions[0]["message"].as_str().unwrap();
         let (first, _) = theirs.split_once(" preemption: ").unwrap();
-        let run = strew("simulate - -o json")
+        let run = strew("simulate - --until deploy -o json")
             .arg(&file)
             .stdin(node)
             .assert()
@@ -236,7 +254,7 @@ fn support_bundle_as_a_whole() {
         "replicasets-default.json",
         "statefulsets-monitoring.json",
     ];
-    let run = strew("simulate -o json")
+    let run = strew("simulate --until deploy -o json")
         .args(files.map(|name| bundle.join(name)))
         .assert();
     let report = json(&run);

@@ -57,7 +57,7 @@ fn a_placed_pod_is_explained_at_its_decision() {
 /// The node that `simulate` names is the one that `explain` explains.
 #[test]
 fn both_commands_tell_of_the_same_decision() {
-    let report = json(&strew("simulate examples/shop.yaml -o json").assert());
+    let report = json(&strew("simulate examples/shop.yaml --until deploy -o json").assert());
     for placement in report["placements"].as_array().unwrap() {
         let pod = placement["pod"].as_str().unwrap();
         let run = strew(&format!("explain pod/{pod} examples/shop.yaml -o json"))
@@ -65,6 +65,21 @@ fn both_commands_tell_of_the_same_decision() {
             .code(0);
         assert_eq!(json(&run)["wouldGoTo"], placement["node"], "{pod}");
     }
+}
+
+#[test]
+fn a_moment_may_be_asked_for() {
+    let explain = |at: &str| {
+        let run = strew(&format!(
+            "explain deployment/web examples/tight.yaml -o json --at {at}"
+        ));
+        json(&run.assert().code(0))
+    };
+    let explanation = explain("1m30s");
+    assert_eq!(explanation["moment"], "at");
+    assert_eq!(explanation["standing"], "Pending");
+    let run = strew("explain deployment/web examples/tight.yaml --at soon");
+    assert!(stderr(&run.assert().code(2)).contains("no duration"));
 }
 
 #[test]

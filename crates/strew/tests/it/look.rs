@@ -4,7 +4,7 @@ use snapbox::file;
 
 use crate::{stdout, strew};
 
-const TIGHT: &str = "simulate examples/tight.yaml";
+const TIGHT: &str = "simulate examples/tight.yaml --until deploy";
 
 #[test]
 fn colour_is_for_those_who_want_it() {
@@ -47,7 +47,9 @@ fn taking_the_colour_away_leaves_the_same_text() {
 #[test]
 fn ascii_where_nothing_else_can_be_drawn() {
     let is_ascii = |command: snapbox::cmd::Command| stdout(&command.assert()).is_ascii();
-    assert!(is_ascii(strew("simulate examples/tight.yaml --ascii")));
+    assert!(is_ascii(strew(
+        "simulate examples/tight.yaml --until deploy --ascii"
+    )));
     assert!(is_ascii(strew(TIGHT).env("LC_ALL", "C")));
     assert!(!is_ascii(strew(TIGHT)));
 }

@@ -11,6 +11,7 @@ mod input;
 mod look;
 mod scenario;
 mod simulate;
+mod story;
 
 use std::path::{Path, PathBuf};
 

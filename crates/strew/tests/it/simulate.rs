@@ -13,7 +13,7 @@ fn shop_as_text() {
 
 #[test]
 fn shop_wide_with_every_pod() {
-    let run = strew("simulate examples/shop.yaml --nodes 6 -o wide -v")
+    let run = strew("simulate examples/shop.yaml --until deploy --nodes 6 -o wide -v")
         .assert()
         .code(0);
     run.stdout_eq(file!["snapshots/shop-wide.txt"]);
@@ -21,15 +21,15 @@ fn shop_wide_with_every_pod() {
 
 #[test]
 fn shop_for_programs() {
-    let run = strew("simulate examples/shop.yaml --nodes 4 -o json")
+    let run = strew("simulate examples/shop.yaml --until deploy --nodes 4 -o json")
         .assert()
         .code(0);
     run.stdout_eq(file!["snapshots/shop.json"]);
-    let run = strew("simulate examples/shop.yaml --nodes 4 -o yaml -l tier=front")
+    let run = strew("simulate examples/shop.yaml --until deploy --nodes 4 -o yaml -l tier=front")
         .assert()
         .code(0);
     run.stdout_eq(file!["snapshots/shop-front.yaml"]);
-    let run = strew("simulate examples/shop.yaml -o name")
+    let run = strew("simulate examples/shop.yaml --until deploy -o name")
         .assert()
         .code(0);
     assert_eq!(
@@ -40,14 +40,17 @@ fn shop_for_programs() {
 
 #[test]
 fn what_stays_pending_is_told_with_the_next_command() {
-    let run = strew("simulate examples/tight.yaml").assert().code(1);
+    let run = strew("simulate examples/tight.yaml --until deploy")
+        .assert()
+        .code(1);
     run.stdout_eq(file!["snapshots/tight.txt"]).stderr_eq("");
 }
 
 #[test]
 fn equal_runs_give_equal_bytes() {
     for output in ["json", "yaml", "wide"] {
-        let args = format!("simulate examples/tight.yaml --nodes 30 --zones 3 -o {output}");
+        let args =
+            format!("simulate examples/tight.yaml --nodes 30 --zones 3 --until deploy -o {output}");
         let runs = [(); 2].map(|()| stdout(&strew(&args).assert()));
         assert_eq!(runs[0], runs[1], "{output}");
         assert!(!runs[0].is_empty());
@@ -57,8 +60,13 @@ fn equal_runs_give_equal_bytes() {
 #[test]
 fn standard_input_is_a_file() {
     let manifest = std::fs::read(crate::root().join("examples/shop.yaml")).unwrap();
-    let from_stdin = strew("simulate -").stdin(manifest).assert().code(0);
-    let from_file = strew("simulate -f examples/shop.yaml").assert().code(0);
+    let from_stdin = strew("simulate - --until deploy")
+        .stdin(manifest)
+        .assert()
+        .code(0);
+    let from_file = strew("simulate -f examples/shop.yaml --until deploy")
+        .assert()
+        .code(0);
     assert_eq!(stdout(&from_stdin), stdout(&from_file));
 }
 
@@ -70,7 +78,7 @@ fn only_the_top_and_only_a_namespace_are_shown() {
         manifests.push_str(&deployment(&format!("app-{i}"), namespace, 1 + i % 5));
     }
     let shown = |args: &str| {
-        let run = strew(&format!("simulate - {args}"))
+        let run = strew(&format!("simulate - --until deploy {args}"))
             .stdin(manifests.clone())
             .assert()
             .code(0);
@@ -83,7 +91,7 @@ fn only_the_top_and_only_a_namespace_are_shown() {
     assert_eq!(shown("--all"), (30, false));
     assert_eq!(shown("-n red"), (10, false));
     assert_eq!(shown("-q"), (0, false));
-    let run = strew("simulate - -n red -o json")
+    let run = strew("simulate - --until deploy -n red -o json")
         .stdin(manifests.clone())
         .assert()
         .code(0);
@@ -105,7 +113,7 @@ fn priority_goes_first() {
         "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 1000\n---\n".to_owned()
             + &pod("high", "priorityClassName: high", "cpu: 3")
     );
-    let run = strew("simulate - --nodes 1 --node-cpu 4 -o json")
+    let run = strew("simulate - --until deploy --nodes 1 --node-cpu 4 -o json")
         .stdin(manifests)
         .assert()
         .code(1);
@@ -125,7 +133,7 @@ fn priority_goes_first() {
 fn one_pod_may_wait_for_another() {
     let affinity = "affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {name: second}}}]}}";
     let manifests = pod("first", affinity, "cpu: 1") + &pod("second", "", "cpu: 1");
-    let run = strew("simulate - -o json")
+    let run = strew("simulate - --until deploy -o json")
         .stdin(manifests)
         .assert()
         .code(0);
@@ -140,7 +148,7 @@ fn gated_pods_and_pods_of_other_schedulers_are_not_tried() {
         "schedulingGates: [{name: example.com/quota}]",
         "cpu: 1",
     ) + &pod("foreign", "schedulerName: volcano", "cpu: 1");
-    let run = strew("simulate - --nodes 2 -o json")
+    let run = strew("simulate - --until deploy --nodes 2 -o json")
         .stdin(manifests)
         .assert()
         .code(1);
@@ -173,11 +181,11 @@ fn deployment(name: &str, namespace: &str, replicas: usize) -> String {
 fn whose_choices_were_made_is_shown() {
     for compat in ["1.36", "strew"] {
         let run = strew(&format!(
-            "simulate examples/tight.yaml --compat {compat} -o json"
+            "simulate examples/tight.yaml --until deploy --compat {compat} -o json"
         ));
         assert_eq!(json(&run.assert().code(1))["compat"], compat);
     }
-    let run = strew("simulate examples/tight.yaml --compat strew")
+    let run = strew("simulate examples/tight.yaml --until deploy --compat strew")
         .assert()
         .code(1);
     let text = stdout(&run);
@@ -185,7 +193,7 @@ fn whose_choices_were_made_is_shown() {
         text.contains("examples/tight.yaml --compat strew"),
         "{text}"
     );
-    let run = strew("simulate examples/tight.yaml --compat 1.35")
+    let run = strew("simulate examples/tight.yaml --until deploy --compat 1.35")
         .assert()
         .code(2);
     let text = stderr(&run);

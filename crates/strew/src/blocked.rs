@@ -1,0 +1,126 @@
+//! What becomes of a pod, and why one is on no node.
+
+use std::rc::Rc;
+
+use strew_cluster::{NodeIdx, PodIdx};
+use strew_scheduler::preemption;
+use strew_scheduler::{Decision, PluginId, Preemption, Unfit};
+
+use crate::text::count;
+use crate::world::World;
+
+/// What became of a pod.
+#[derive(Debug, Clone)]
+pub(crate) enum Outcome {
+    /// It was on a node before.
+    WasBound,
+    /// It has been put on a node since.
+    Placed(NodeIdx),
+    /// It is on no node, and why.
+    Pending(Rc<Blocked>),
+    /// It is not for this scheduler, or on its way out.
+    LeftAlone,
+}
+
+/// Why a pod is on no node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Blocked {
+    /// kube-scheduler's whole text, as the pod's condition shows it.
+    pub(crate) message: String,
+    /// The plugins that refused a node, in the order in which they are asked.
+    pub(crate) by: Vec<PluginId>,
+    /// Who makes room for it.
+    pub(crate) eviction: Option<Eviction>,
+}
+
+/// Pods that would have to go for another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Eviction {
+    /// The node that they are on.
+    pub(crate) node: String,
+    /// Namespaces and names, most important first.
+    pub(crate) victims: Vec<(String, String)>,
+}
+
+/// The API server's sentence about a pod with gates.
+pub(crate) const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
+
+impl Blocked {
+    /// Why a pod is refused as things are; `None` if it is not.
+    pub(crate) fn now(world: &mut World, pod: PodIdx) -> Option<Self> {
+        let World {
+            cluster,
+            schedulers,
+            ..
+        } = world;
+        let Decision::Unfit(unfit) = schedulers.decide(cluster, pod) else {
+            return None;
+        };
+        let preemption = schedulers.preempt(cluster, pod, &unfit);
+        Some(Self::of(world, &unfit, &preemption))
+    }
+
+    fn of(world: &World, unfit: &Unfit, preemption: &Preemption) -> Self {
+        let mut by: Vec<PluginId> = match unfit {
+            Unfit::NoNodes => Vec::new(),
+            Unfit::PreFilter(refusal) => vec![refusal.plugin],
+            Unfit::EveryNode(refusals) => {
+                refusals.iter().map(|(_, refusal)| refusal.plugin).collect()
+            }
+        };
+        by.sort_unstable();
+        by.dedup();
+        Self {
+            message: preemption.message(unfit, &world.cluster),
+            by,
+            eviction: Eviction::of(world, preemption),
+        }
+    }
+}
+
+impl Eviction {
+    fn of(world: &World, preemption: &Preemption) -> Option<Self> {
+        let preemption::Outcome::Preempt(eviction) = &preemption.outcome else {
+            return None;
+        };
+        let cluster = &world.cluster;
+        let name = |&pod: &PodIdx| {
+            let namespace = cluster.class_of(pod).key.namespace;
+            let namespace = cluster.names.text(namespace).to_owned();
+            (namespace, cluster.pod(pod).name.to_string())
+        };
+        Some(Self {
+            node: world.node_name(eviction.node).to_owned(),
+            victims: eviction.victims.iter().map(name).collect(),
+        })
+    }
+
+    /// `would preempt 2 pods on node n1: default/web-1, shop/db-0`
+    pub(crate) fn plan(&self) -> String {
+        format!("would preempt {}", self.whom())
+    }
+
+    /// `waits for 2 pods on node n1: default/web-1, shop/db-0`
+    pub(crate) fn wait(&self) -> String {
+        match self.victims.len() {
+            0 => format!("has room kept for it on node {}", self.node),
+            _ => format!("waits for {}", self.whom()),
+        }
+    }
+
+    /// At most [`VICTIMS_SHOWN`] by name.
+    fn whom(&self) -> String {
+        let shown = self.victims.iter().take(VICTIMS_SHOWN);
+        let mut names: Vec<String> = shown
+            .map(|(namespace, name)| format!("{namespace}/{name}"))
+            .collect();
+        if self.victims.len() > VICTIMS_SHOWN {
+            names.push(format!("… and {} more", self.victims.len() - VICTIMS_SHOWN));
+        }
+        let pods = count(self.victims.len(), "pod");
+        format!("{pods} on node {}: {}", self.node, names.join(", "))
+    }
+}
+
+/// Pods named of those that would have to go.
+const VICTIMS_SHOWN: usize = 5;

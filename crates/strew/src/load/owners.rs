@@ -1,0 +1,80 @@
+//! Owners that are not in the files: the garbage collector would take what they own.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use strew_controllers::object::{Key, Kind, Name, Object, Owner};
+
+use crate::workload::{WorkloadName, missing_name};
+
+/// What was let go.
+#[derive(Debug, Default)]
+pub(super) struct Released {
+    /// Per kind of the missing owners: how many objects were theirs, and the first of the owners.
+    owners: BTreeMap<String, (usize, String)>,
+    /// By namespace and name of a pod the workload that it was of.
+    pub(super) pods: BTreeMap<Name, WorkloadName>,
+}
+
+impl Released {
+    pub(super) fn note(&self) -> Option<String> {
+        let each = self.owners.iter();
+        let each = each.map(|(kind, (n, first))| format!("{n} of a {kind} such as {first}"));
+        let each: Vec<String> = each.collect();
+        (!each.is_empty()).then(|| {
+            let list = each.join(", ");
+            format!(
+                "objects whose owners are not in the files are kept as if they had none: {list}"
+            )
+        })
+    }
+}
+
+/// Takes references away to owners that are not there, though objects of their kind would be.
+pub(super) fn release(objects: &mut [Object]) -> Released {
+    let uids: HashMap<Key, Arc<str>> = objects
+        .iter()
+        .map(|object| (object.key(), Arc::clone(&object.meta().uid)))
+        .collect();
+    let kinds: Vec<Kind> = objects.iter().map(Object::kind).collect();
+    let is_there = |namespace: &Arc<str>, owner: &Owner| {
+        let kind = Kind::of(&owner.kind);
+        if matches!(kind, Kind::Other(_)) && !kinds.contains(&kind) {
+            return true;
+        }
+        let namespaces = [Arc::clone(namespace), Arc::from("")];
+        namespaces.into_iter().any(|namespace| {
+            let name = Name::new(namespace, Arc::clone(&owner.name));
+            let key = Key {
+                kind: kind.clone(),
+                name,
+            };
+            uids.get(&key) == Some(&owner.uid)
+        })
+    };
+    let mut released = Released::default();
+    for object in objects {
+        let namespace = Arc::clone(&object.meta().name.namespace);
+        let owners = Arc::clone(&object.meta().owners);
+        let (kept, gone): (Vec<Owner>, Vec<Owner>) = owners
+            .iter()
+            .cloned()
+            .partition(|owner| is_there(&namespace, owner));
+        if gone.is_empty() {
+            continue;
+        }
+        if let Object::Pod(pod) = object
+            && let Some(owner) = gone.iter().find(|owner| owner.is_controller)
+        {
+            let workload = missing_name(&pod.meta, owner);
+            released.pods.insert(pod.meta.name.clone(), workload);
+        }
+        for owner in &gone {
+            let first = || (0, format!("{namespace}/{}", owner.name));
+            let entry = released.owners.entry(owner.kind.to_string());
+            entry.or_insert_with(first).0 += 1;
+        }
+        object.meta_mut().owners = kept.into();
+    }
+    released
+}

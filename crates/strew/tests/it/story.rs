@@ -1,0 +1,143 @@
+//! The built-in story of `strew simulate`: each step, its end, its exit code.
+
+use serde_json::Value;
+
+use crate::{json, stderr, stdout, strew};
+
+fn story(args: &str, exit: i32) -> Value {
+    json(
+        &strew(&format!("simulate {args} -o json"))
+            .assert()
+            .code(exit),
+    )
+}
+
+fn workload<'a>(report: &'a Value, step: usize, of: &str) -> &'a Value {
+    let all = report["steps"][step]["workloads"].as_array().unwrap();
+    all.iter().find(|workload| workload["of"] == of).unwrap()
+}
+
+fn n_pending(workload: &Value) -> i64 {
+    let groups = workload["pending"].as_array().unwrap().iter();
+    groups.map(|group| group["count"].as_i64().unwrap()).sum()
+}
+
+/// In the step `lose` a pod of `web` finds no zone that its constraint allows: that is told, and is no failure.
+#[test]
+fn the_whole_story_of_a_shop() {
+    let report = story("examples/shop.yaml", 0);
+    let steps = report["steps"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|s| s["step"].as_str().unwrap()).collect();
+    assert_eq!(names, ["deploy", "rollout", "scale", "lose", "restore"]);
+    let web = |step| workload(&report, step, "deployment/web");
+    let numbers = |step| {
+        let web = web(step);
+        (
+            web["replicas"].as_i64(),
+            web["ready"].as_i64(),
+            n_pending(web),
+        )
+    };
+    assert_eq!(numbers(0), (Some(8), Some(8), 0));
+    assert_eq!(numbers(1), (Some(8), Some(8), 0));
+    assert_eq!(web(1)["placed"], 8, "all pods are new");
+    assert_eq!(numbers(2), (Some(4), Some(4), 0));
+    assert_eq!(steps[3]["target"], steps[4]["target"]);
+    let zone = steps[3]["target"].as_str().unwrap();
+    assert!(zone.starts_with("zone-"), "{zone}");
+    let counts = &web(3)["spread"][0]["counts"];
+    assert_eq!(counts[zone], 0, "{counts}");
+    assert!(n_pending(web(3)) > 0, "{}", web(3));
+    assert_eq!(numbers(4), (Some(4), Some(4), 0));
+    let skews = report["maxSkew"].as_array().unwrap();
+    let by_zone = skews
+        .iter()
+        .find(|skew| skew["of"] == "deployment/web" && skew["by"] == "topology.kubernetes.io/zone");
+    let end = web(0)["spread"][0]["skew"].as_i64();
+    assert!(by_zone.unwrap()["skew"].as_i64() > end, "{skews:?}");
+}
+
+#[test]
+fn the_story_as_text() {
+    let run = strew("simulate examples/shop.yaml").assert().code(0);
+    let text = stdout(&run);
+    for part in [
+        "\nrollout  every Deployment, StatefulSet and DaemonSet restarted: at rest after ",
+        "\n  deployment/web  8 replicas, 8 ready, 8 new\n",
+        "\nscale  to half the replicas: at rest after ",
+        "\n  deployment/web  8 -> 4 replicas, 4 ready\n",
+        "\nlose  zone-",
+        " on the way\n",
+        "\nrestore  zone-",
+        "16 pods of 3 workloads on 12 nodes: 16 placed, 0 Pending; after restore at ",
+    ] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+}
+
+#[test]
+fn a_story_may_end_earlier() {
+    for (n_steps, until) in ["deploy", "rollout", "scale"].into_iter().enumerate() {
+        let report = story(&format!("examples/shop.yaml --until {until}"), 0);
+        let steps = report["steps"].as_array().unwrap();
+        assert_eq!(steps.len(), n_steps + 1);
+        assert_eq!(steps[n_steps]["step"], until);
+    }
+}
+
+/// What stays Pending in the first step is a failure, whatever comes later.
+#[test]
+fn pending_after_the_first_step_is_a_failure() {
+    story("examples/tight.yaml --until scale", 1);
+}
+
+/// A DaemonSet, a Job that ends and is not made again, a budget: the controllers act.
+#[test]
+fn controllers_act_on_plain_manifests() {
+    let manifests = "
+{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent}, spec: {selector: {matchLabels: {app: agent}}, template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: c, image: i}]}}}}
+---
+{apiVersion: batch/v1, kind: Job, metadata: {name: once}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}
+";
+    let run = strew("simulate - --nodes 3 --until rollout -o json")
+        .stdin(manifests)
+        .assert()
+        .code(0);
+    let report = json(&run);
+    assert_eq!(workload(&report, 0, "daemonset/agent")["ready"], 3);
+    assert_eq!(workload(&report, 1, "daemonset/agent")["placed"], 3);
+    assert_eq!(workload(&report, 0, "job/once")["replicas"], 0);
+    assert_eq!(report["summary"]["finished"], 1);
+}
+
+/// The garbage collector would take a pod whose owner is gone; in a dump the owner was only not asked for.
+#[test]
+fn pods_without_their_owners_stay() {
+    let dump = "
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web-abc-1
+  namespace: shop
+  uid: u1
+  labels: {app: web, pod-template-hash: abc}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-abc, uid: r1, controller: true}]
+spec: {nodeName: node-1, containers: [{name: c, image: i}]}
+status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}
+";
+    let run = strew("simulate - --nodes 3 --until deploy -o json")
+        .stdin(dump)
+        .assert()
+        .code(0);
+    let report = json(&run);
+    let web = workload(&report, 0, "deployment/web");
+    assert_eq!(
+        (&web["replicas"], &web["boundBefore"]),
+        (&1.into(), &1.into())
+    );
+    let said = stderr(&run);
+    assert!(
+        said.contains("1 of a ReplicaSet such as shop/web-abc"),
+        "{said}"
+    );
+}
