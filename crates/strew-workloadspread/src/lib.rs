@@ -1,0 +1,50 @@
+//! Replicas onto subsets: admission and controller of WorkloadSpread, decided from facts.
+//!
+//! A WorkloadSpread names a workload and an ordered list of subsets. [`Admission`] puts each new pod into the first
+//! subset with room and keeps the count in the WorkloadSpread's status, the ledger.
+//!
+//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which subset),
+//! [`inject`], [`room`] (whether a node takes the pod), [`admission`].
+//!
+//! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
+//! Absent on purpose: clocks, sockets, JSON. Patches are read by whoever implements [`PodPatcher`].
+
+pub mod admission;
+pub mod choose;
+pub mod facts;
+pub mod inject;
+pub mod marker;
+pub mod quota;
+pub mod revision;
+pub mod room;
+pub mod spreads;
+pub mod workloads;
+
+pub use admission::Admission;
+pub use choose::{Choice, Finding, Fit, Ground, Step};
+pub use facts::kinds::{GroupKind, Kind, Kinds};
+pub use facts::pod::{Phase, Pod};
+pub use facts::spec::{
+    Adaptive, FilterSelector, MaxReplicas, PatchId, Spec, Strategy, Subset, TargetFilter,
+    TargetRef, WorkloadSpread, WsKey,
+};
+pub use facts::status::{Entries, Row, Schedulable, Status, UNLIMITED};
+pub use facts::workload::{Controller, TemplateId, WorkloadFact, WorkloadKey};
+pub use inject::{NoPatches, PodPatcher};
+pub use marker::{Marked, Marker};
+pub use room::Room;
+
+use strew_model::Span;
+
+/// The annotation of a pod that tells its subset; its value is a [`Marker`].
+pub const MARKER_ANNOTATION: &str = "apps.kruise.io/matched-workloadspread";
+
+/// The annotation of a pod by which workload controllers choose whom to delete.
+pub const COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// The annotation of a WorkloadSpread that keeps metadata of patches off adopted pods, if it is `true`.
+pub const IGNORE_PATCH_ANNOTATION: &str =
+    "workloadspread.kruise.io/ignore-patch-existing-pods-metadata";
+
+/// How long a subset stays closed after pods of it were unschedulable. Source: spec/workloadspread §5.7.
+pub const CLOSED_FOR: Span = Span::from_secs(300);
