@@ -1,16 +1,19 @@
 //! Replicas onto subsets: admission and controller of WorkloadSpread, decided from facts.
 //!
 //! A WorkloadSpread names a workload and an ordered list of subsets. [`Admission`] puts each new pod into the first
-//! subset with room and keeps the count in the WorkloadSpread's status, the ledger.
+//! subset with room and keeps the count in the WorkloadSpread's status, the ledger. [`SpreadController`] compares the
+//! ledger with the pods that there are, adopts strangers, writes deletion costs, and closes subsets whose pods cannot
+//! be scheduled.
 //!
 //! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which subset),
-//! [`inject`], [`room`] (whether a node takes the pod), [`admission`].
+//! [`inject`], [`room`] (whether a node takes the pod), [`admission`], [`controller`].
 //!
 //! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
 //! Absent on purpose: clocks, sockets, JSON. Patches are read by whoever implements [`PodPatcher`].
 
 pub mod admission;
 pub mod choose;
+pub mod controller;
 pub mod facts;
 pub mod inject;
 pub mod marker;
@@ -22,6 +25,7 @@ pub mod workloads;
 
 pub use admission::Admission;
 pub use choose::{Choice, Finding, Fit, Ground, Step};
+pub use controller::SpreadController;
 pub use facts::kinds::{GroupKind, Kind, Kinds};
 pub use facts::pod::{Phase, Pod};
 pub use facts::spec::{

@@ -1,6 +1,11 @@
 //! Decisions of WorkloadSpread, from the outside.
 
 mod admission;
+mod adoption;
+mod costs;
+mod desk;
 mod group_commit;
+mod ledger;
+mod reschedule;
 mod room;
 mod world;
