@@ -6,7 +6,8 @@
 //! be scheduled.
 //!
 //! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which subset),
-//! [`inject`], [`room`] (whether a node takes the pod), [`admission`], [`controller`].
+//! [`inject`], [`room`] (whether a node takes the pod), [`admission`], [`controller`],
+//! [`explain`], [`invariants`].
 //!
 //! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
 //! Absent on purpose: clocks, sockets, JSON. Patches are read by whoever implements [`PodPatcher`].
@@ -14,8 +15,10 @@
 pub mod admission;
 pub mod choose;
 pub mod controller;
+pub mod explain;
 pub mod facts;
 pub mod inject;
+pub mod invariants;
 pub mod marker;
 pub mod quota;
 pub mod revision;

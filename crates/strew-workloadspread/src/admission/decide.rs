@@ -117,8 +117,8 @@ impl Admission {
             {
                 let id = name.clone().unwrap_or_else(|| fresh_uid.clone());
                 let row = &mut rows_mut(status, &ticket.revision)[place];
-                row.creating.insert(id.clone(), whole_second(self.now));
-                if row.missing > 0 {
+                let before = row.creating.insert(id.clone(), whole_second(self.now));
+                if row.missing > 0 && before.is_none() {
                     row.missing -= 1;
                 }
                 entered = Some(id);

@@ -141,7 +141,7 @@ fn pods_that_do_not_count_get_no_cost_and_take_no_place() {
     let mut desk = Desk::new(
         &words,
         spread(words.web(), vec![subset("a", count(1))]),
-        &[web.clone()],
+        std::slice::from_ref(&web),
     );
     let mut going = pod(&web, "p0", Some("a"));
     going.deleting = true;

@@ -287,7 +287,7 @@ fn a_failed_patch_leaves_the_status_unwritten_and_is_told() {
     let mut desk = Desk::new(
         &words,
         spread(words.web(), vec![subset("a", count(5))]),
-        &[owner.clone()],
+        std::slice::from_ref(&owner),
     );
     desk.add(pod(&owner, "p0", Some("a")));
     desk.faults = vec![Outcome::Failed];
