@@ -57,6 +57,8 @@ pub struct Room {
     stuck_at: State,
     /// Grows whenever a pod leaves a node.
     frees: u64,
+    /// The nodes that pods left last, the newest at the end.
+    freed: VecDeque<NodeIdx>,
     unfit: FxHashMap<ClassId, (State, Rc<Unfit>)>,
     holds: BTreeMap<HoldId, Hold>,
     next_hold: u64,
@@ -103,6 +105,7 @@ impl Room {
             stuck: Vec::new(),
             stuck_at: State::default(),
             frees: 0,
+            freed: VecDeque::new(),
             unfit: FxHashMap::default(),
             holds: BTreeMap::new(),
             next_hold: 0,
@@ -197,6 +200,7 @@ impl Room {
             self.left(at.filter(|_| at != now));
             if at != now
                 && let Some(node) = now
+                && self.is_overfull(node)
             {
                 self.disturb(node);
             }
@@ -230,12 +234,36 @@ impl Room {
     }
 
     fn left(&mut self, node: Option<NodeIdx>) {
-        self.frees += u64::from(node.is_some());
+        let Some(node) = node else {
+            return;
+        };
+        self.frees += 1;
+        self.freed.push_back(node);
+        if self.freed.len() > FREED_MAX {
+            self.freed.pop_front();
+        }
     }
 
     fn put(&mut self, pod: PodIdx, node: NodeIdx) {
         self.cluster.bind(pod, node);
         self.placed.insert(pod, node);
+    }
+
+    /// Whether the pods of a node, waiting ones included, ask for more than it has, or for the same port.
+    fn is_overfull(&self, node: NodeIdx) -> bool {
+        let row = self.cluster.node(node);
+        let Some(fact) = row.fact() else {
+            return true;
+        };
+        let (used, has) = (row.used(), &fact.allocatable);
+        let ports = row.host_ports();
+        let clash = |i: usize| ports[..i].iter().any(|p| p.conflicts_with(&ports[i]));
+        used.cpu_milli > has.cpu_milli
+            || used.memory > has.memory
+            || used.ephemeral_storage > has.ephemeral_storage
+            || used.scalars().iter().any(|&(name, n)| n > has.scalar(name))
+            || row.pods().len() as i64 > fact.pods_max
+            || (0..ports.len()).any(clash)
     }
 
     /// Takes waiting pods off a node that changed: the next question puts them somewhere anew.
@@ -454,11 +482,25 @@ impl Room {
             frees: self.frees,
         };
         let remembers = only_gets_worse(engine.profile(), spec);
-        if let Some((at, unfit)) = self.unfit.get(&class)
+        if let Some((at, unfit)) = self.unfit.get_mut(&class)
             && remembers
-            && *at == state
+            && at.structure == state.structure
+            && state.frees - at.frees <= self.freed.len() as u64
         {
-            return Err(Rc::clone(unfit));
+            // Only nodes that a pod has left since may take it now.
+            let since = (state.frees - at.frees) as usize;
+            let mut nodes: Vec<NodeIdx> = self.freed.iter().rev().take(since).copied().collect();
+            nodes.sort_unstable();
+            nodes.dedup();
+            let cluster = &mut self.cluster;
+            let refuses = |&n: &NodeIdx| {
+                let there = cluster.node(n).fact().is_some();
+                !there || engine.refusal_on(cluster, pod, n).is_some()
+            };
+            if nodes.iter().all(refuses) {
+                *at = state;
+                return Err(Rc::clone(unfit));
+            }
         }
         match engine.decide(&mut self.cluster, pod) {
             Decision::Place { node, .. } => Ok(node),
@@ -472,6 +514,9 @@ impl Room {
         }
     }
 }
+
+/// How many nodes that pods left are remembered.
+const FREED_MAX: usize = 64;
 
 /// How many classes are remembered as fitting nowhere.
 const UNFIT_MAX: usize = 4096;

@@ -90,8 +90,10 @@ impl World {
     }
 }
 
+/// A pod of one of fifty sizes.
 fn fact(i: usize) -> PodFact {
-    let requests = Resources::of(1_000, 1 << 30);
+    let cpu_milli = 1_000 + (i as i64 % 50);
+    let requests = Resources::of(cpu_milli, 1 << 30);
     PodFact {
         uid: format!("uid-{i}").into(),
         name: format!("pod-{i}").into(),
@@ -103,8 +105,8 @@ fn fact(i: usize) -> PodFact {
         spec: PodSpec {
             used: requests.clone(),
             requests,
-            scored: (1_000, 1 << 30),
-            used_scored: (1_000, 1 << 30),
+            scored: (cpu_milli, 1 << 30),
+            used_scored: (cpu_milli, 1 << 30),
             containers: 1,
             ..PodSpec::default()
         },

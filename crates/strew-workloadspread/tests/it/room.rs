@@ -1,11 +1,15 @@
 //! Simulated scheduling: spec/workloadspread §4.8.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_model::{Labels, Symbol};
+use strew_cluster::{NodeFact, PodFact, Unsupported};
+use strew_model::{Labels, Prng, Symbol};
+use strew_scheduler::Profile;
 use strew_workloadspread::admission::{Input, Verdict};
 use strew_workloadspread::{
-    Adaptive, Finding, Ground, Marked, Marker, Strategy, Subset, WorkloadFact, WorkloadSpread,
+    Adaptive, Finding, Fit, Ground, Marked, Marker, Room, Strategy, Subset, WorkloadFact,
+    WorkloadSpread,
 };
 
 use crate::world::*;
@@ -251,4 +255,106 @@ fn a_conflict_gives_back_what_the_first_attempt_held() {
         panic!("there is room");
     };
     assert_eq!(injection.subset().name, "a".into());
+}
+
+/// What is remembered of pods that fitted nowhere never changes an answer: a room that has seen everything come and go
+/// answers as one that is told what is there now.
+#[test]
+fn a_room_with_a_past_answers_as_a_new_one() {
+    let words = words();
+    let mut answers = [0, 0];
+    for seed in 0..20 {
+        let mut dice = Prng::new(seed);
+        let new = || Room::new(words.names.clone(), vec![Profile::default()]);
+        let mut room = new();
+        let mut nodes: BTreeMap<String, NodeFact> = BTreeMap::new();
+        let mut pods: BTreeMap<String, PodFact> = BTreeMap::new();
+        for _ in 0..150 {
+            let n = format!("n{}", dice.index(4));
+            let uid = format!("u{}", dice.index(12));
+            match dice.index(8) {
+                0 => {
+                    let pool = if dice.chance(1, 2) { "a" } else { "b" };
+                    let fact = node(&words, &n, pool, dice.between(1, 5) as i64 * 1000);
+                    room.set_node(fact.clone());
+                    nodes.insert(n, fact);
+                }
+                1 if dice.chance(1, 4) => {
+                    room.node_gone(words.of(&n));
+                    nodes.remove(&n);
+                }
+                2..=4 => {
+                    let mut fact = pod_fact(&uid, dice.between(1, 3) as i64 * 700);
+                    fact.node = Some(words.of(&n));
+                    room.set_pod(fact.clone(), None);
+                    pods.insert(uid, fact);
+                }
+                5 | 6 => {
+                    room.pod_gone(&uid);
+                    pods.remove(&uid);
+                }
+                _ => {}
+            }
+            let mut asked = pod_fact("asked", dice.between(1, 4) as i64 * 900);
+            asked.spec.node_affinity.terms = Some([words.in_pool("a")].into());
+            let mut fresh = new();
+            nodes.values().for_each(|fact| fresh.set_node(fact.clone()));
+            pods.values()
+                .for_each(|fact| fresh.set_pod(fact.clone(), None));
+            let fits = |fit: Fit| matches!(fit, Fit::Node { .. });
+            let expected = fits(fresh.ask(asked.clone()));
+            assert_eq!(fits(room.ask(asked)), expected, "seed {seed}");
+            answers[usize::from(expected)] += 1;
+        }
+    }
+    assert!(
+        answers.iter().all(|&n| n > 500),
+        "both answers occur: {answers:?}"
+    );
+}
+
+#[test]
+fn volumes_and_dynamic_resources_count_as_fitting() {
+    let words = words();
+    let (mut server, web) = server(&words, false);
+    let mut fact = pod_fact("p1", 1000);
+    let (claim, volume) = (words.of("x"), words.of("v1"));
+    fact.spec.unsupported = [
+        Unsupported::Claim(volume, claim),
+        Unsupported::ResourceClaim(claim),
+    ]
+    .into();
+    server.ask(create(
+        1,
+        asked(&web, Some("p1"), Labels::default()),
+        Some(fact),
+    ));
+    server.run();
+    assert_eq!(server.subset(1).as_deref(), Some("a"));
+    let choice = server.answer(1).choice.as_ref().expect("a choice");
+    assert!(matches!(
+        choice.ground(),
+        Some(Ground::Node {
+            is_virtual: false,
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_pod_bound_elsewhere_makes_those_that_waited_there_move() {
+    let words = words();
+    let (mut server, web) = server(&words, false);
+    // Eight of ten places are held by pods that wait; then a stranger takes five of n0's six cores.
+    for id in 0..8 {
+        ask(&mut server, &web, id, true);
+    }
+    server.run();
+    let mut stranger = pod_fact("stranger", 5000);
+    stranger.node = Some(words.of("n0"));
+    server.tell(Input::PodSet(Box::new(stranger), None));
+    // Five places are left for the eight that wait: none for one more.
+    ask(&mut server, &web, 100, true);
+    server.run();
+    assert_eq!(server.subset(100).as_deref(), Some("b"));
 }
