@@ -14,7 +14,7 @@ use crate::controller::rows::{CREATING_FOR, DELETING_FOR};
 use crate::facts::spec::WsKey;
 use crate::facts::status::Row;
 use crate::inject::PodPatcher;
-use crate::quota::{self, PathMissing};
+use crate::quota::{self, CannotCount};
 
 /// Why a pod is where it is, for its WorkloadSpread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,13 +80,13 @@ impl SpreadController {
     /// Why a pod is where it is. `None`: the WorkloadSpread is not known, or does not manage the pod.
     ///
     /// # Errors
-    /// A path of the filter at which the target has no integer.
+    /// What keeps pods from being counted.
     pub fn explain_pod(
         &self,
         key: &WsKey,
         uid: &str,
         patcher: &mut dyn PodPatcher,
-    ) -> Result<Option<PodStanding>, PathMissing> {
+    ) -> Result<Option<PodStanding>, CannotCount> {
         let Some(ws) = self.spreads().get(key) else {
             return Ok(None);
         };
@@ -97,13 +97,13 @@ impl SpreadController {
     /// The ledger of a WorkloadSpread against the truth, row by row, the overall rows last; none if it is not known.
     ///
     /// # Errors
-    /// A path of the filter at which the target has no integer.
+    /// What keeps pods from being counted.
     pub fn check_ledger(
         &self,
         now: Instant,
         key: &WsKey,
         patcher: &mut dyn PodPatcher,
-    ) -> Result<Vec<RowCheck>, PathMissing> {
+    ) -> Result<Vec<RowCheck>, CannotCount> {
         let Some(ws) = self.spreads().get(key) else {
             return Ok(Vec::new());
         };

@@ -11,6 +11,33 @@
 //!
 //! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
 //! Absent on purpose: clocks, sockets, JSON. Patches are read by whoever implements [`PodPatcher`].
+//!
+//! Eight in the first subset, the rest in the second, from rows as the ledger has them:
+//!
+//! ```
+//! use strew_workloadspread::{MaxReplicas, Spec, Status, Strategy, Subset, choose};
+//! let subset = |name: &str, max_replicas| Subset {
+//!     name: name.into(),
+//!     max_replicas,
+//!     min_replicas: 0,
+//!     required: None,
+//!     preferred: Box::default(),
+//!     tolerations: Box::default(),
+//!     patch: None,
+//! };
+//! let spec = Spec {
+//!     target: None,
+//!     filter: None,
+//!     subsets: [subset("own", Some(MaxReplicas::Percent(80))), subset("elastic", None)].into(),
+//!     strategy: Strategy::Fixed,
+//! };
+//! let mut rows = choose::first_rows(&spec, 10);
+//! assert_eq!((rows[0].missing, rows[1].missing), (8, -1));
+//! let place = |rows: &[_]| choose::choose(&spec, &Status::default(), rows, Some("web-7"), None).place;
+//! assert_eq!(place(&rows), Some(0));
+//! rows[0].missing = 0;
+//! assert_eq!(place(&rows), Some(1));
+//! ```
 
 pub mod admission;
 pub mod choose;

@@ -2,8 +2,10 @@
 //!
 //! Source: spec/workloadspread §5.3, §5.6.
 
+use std::sync::Arc;
+
 use crate::facts::kinds::{Kind, Kinds};
-use crate::facts::spec::{MaxReplicas, Spec};
+use crate::facts::spec::{FilterSelector, MaxReplicas, Spec};
 use crate::facts::status::UNLIMITED;
 use crate::facts::workload::WorkloadFact;
 
@@ -37,25 +39,31 @@ fn clamp(number: i64) -> i32 {
     i32::try_from(number.max(0)).unwrap_or(i32::MAX)
 }
 
-/// Why there is no total.
+/// Why pods cannot be counted: a sync fails then, and writes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PathMissing(
-    /// The path at which the target has no integer.
-    pub std::sync::Arc<str>,
-);
+pub enum CannotCount {
+    /// The target has no integer at this path of the filter.
+    Path(Arc<str>),
+    /// The selector of the filter does not parse.
+    Selector,
+}
 
 /// The total of a WorkloadSpread: the sum of its filter's paths, else what the target asks for.
 ///
 /// # Errors
-/// A path at which the target has no integer. An empty path counts nothing.
+/// A path at which the target has no integer (an empty path counts nothing), or a selector that does not parse.
 pub fn total(
     spec: &Spec,
     target: Option<&WorkloadFact>,
     kinds: &Kinds,
-) -> Result<Total, PathMissing> {
+) -> Result<Total, CannotCount> {
     let Some(fact) = target.filter(|t| !t.deleting) else {
         return Ok(0);
     };
+    let selector = spec.filter.as_ref().map(|f| &f.selector);
+    if selector == Some(&FilterSelector::Broken) {
+        return Err(CannotCount::Selector);
+    }
     let paths = spec.filter.as_ref().map_or(&[][..], |f| &f.replicas_paths);
     if paths.is_empty() {
         let builtin = kinds.of(fact.key.target.kind) != Kind::Custom;
@@ -64,7 +72,7 @@ pub fn total(
     let mut sum: Total = 0;
     for path in paths.iter().filter(|p| !p.is_empty()) {
         let number = fact.number(path);
-        sum = sum.saturating_add(number.ok_or_else(|| PathMissing(path.clone()))?);
+        sum = sum.saturating_add(number.ok_or_else(|| CannotCount::Path(path.clone()))?);
     }
     Ok(sum)
 }

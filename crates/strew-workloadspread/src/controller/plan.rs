@@ -19,7 +19,7 @@ use crate::facts::status::{Row, Status};
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::inject::PodPatcher;
 use crate::marker::Marker;
-use crate::quota::{self, PathMissing, Total};
+use crate::quota::{self, CannotCount, Total};
 use crate::revision::{self, Latest};
 use crate::workloads::Workloads;
 
@@ -64,14 +64,14 @@ pub struct Found<'a> {
 /// Counts and assigns what there is.
 ///
 /// # Errors
-/// A path of the filter at which the target has no integer: the sync fails.
+/// What keeps pods from being counted: the sync fails.
 pub fn find<'a>(
     ws: &WorkloadSpread,
     facts: &'a Facts,
     kinds: &Kinds,
     names: &Interner,
     patcher: &mut dyn PodPatcher,
-) -> Result<Found<'a>, PathMissing> {
+) -> Result<Found<'a>, CannotCount> {
     let target = target_of(ws, &facts.workloads);
     let total = quota::total(&ws.spec, target, kinds)?;
     let pods = facts

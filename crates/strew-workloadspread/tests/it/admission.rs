@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
-use strew_model::Labels;
+use strew_model::{Labels, Selector};
 use strew_workloadspread::admission::{Denial, Input, Untouched, Verdict};
 use strew_workloadspread::choose::{first_rows, ordinal};
-use strew_workloadspread::{Marked, Row, Schedulable, Status, TargetRef, WorkloadSpread};
+use strew_workloadspread::revision;
+use strew_workloadspread::{
+    FilterSelector, GroupKind, Kinds, Marked, Row, Schedulable, Status, TargetFilter, TargetRef,
+    WorkloadSpread,
+};
 
 use crate::world::*;
 
@@ -392,4 +396,101 @@ fn minimums_are_filled_before_anything_else() {
     }
     let went: Vec<_> = (0..9).map(|i| server.subset(i).unwrap()).collect();
     assert_eq!(went, ["b", "c", "c", "a", "a", "a", "a", "b", "b"]);
+}
+
+#[test]
+fn a_filter_takes_some_pods_and_the_first_spread_that_takes_one_handles_it() {
+    let words = words();
+    let web = workload(words.web(), 10);
+    let labelled = |value: &str| Labels::new(vec![(words.hash, words.of(value))]);
+    let v1 = Selector::of_labels([(words.hash, words.of("v1"))]);
+    for (selector, of_v1, of_v2) in [
+        (FilterSelector::Of(v1), "ws", "zz"),
+        (FilterSelector::Every, "ws", "ws"),
+        (FilterSelector::Broken, "zz", "zz"),
+    ] {
+        let mut first = spread(words.web(), vec![subset("a", None)]);
+        let mut spec = (*first.spec).clone();
+        spec.filter = Some(TargetFilter {
+            selector,
+            replicas_paths: Box::default(),
+        });
+        first.spec = Arc::new(spec);
+        let mut second = spread(words.web(), vec![subset("a", None)]);
+        second.key.name = "zz".into();
+        let mut server = Server::new(&words, first, std::slice::from_ref(&web));
+        server.tell(Input::SpreadSet(Box::new(second)));
+        for (id, value) in [(1, "v1"), (2, "v2")] {
+            server.ask(create(id, asked(&web, Some("p"), labelled(value)), None));
+        }
+        server.run();
+        let handled = |id| {
+            server
+                .answer(id)
+                .spread
+                .as_ref()
+                .map(|k| k.name.to_string())
+        };
+        assert_eq!(
+            (handled(1), handled(2)),
+            (Some(of_v1.into()), Some(of_v2.into()))
+        );
+    }
+}
+
+#[test]
+fn custom_kinds_are_followed_once_they_are_listed() {
+    let words = words();
+    let kind = |text: &str| GroupKind {
+        group: words.apps,
+        kind: words.of(text),
+    };
+    let top = workload(words.target(words.of("x"), "web"), 5);
+    let mut middle = workload(words.target(words.of("c"), "web-1"), 1);
+    middle.controller = Some(controller(&top));
+    let ws = spread(top.key.target, vec![subset("a", None)]);
+    for (listed, expected) in [
+        (vec![], None),
+        (vec![kind("c")], Some("a")),
+        (vec![kind("x")], None),
+        (vec![kind("x"), kind("c")], Some("a")),
+    ] {
+        let mut server = Server::new(&words, ws.clone(), &[top.clone(), middle.clone()]);
+        server.tell(Input::KindsListed(listed.into()));
+        server.ask(create(
+            1,
+            asked(&middle, Some("p"), Labels::default()),
+            None,
+        ));
+        server.run();
+        assert_eq!(server.subset(1).as_deref(), expected);
+    }
+}
+
+#[test]
+fn revision_keys_are_read_off_the_labels() {
+    let mut words = words();
+    let deployment = workload(words.target(words.deployment, "web"), 3);
+    let web = workload(words.web(), 3);
+    let kinds = Kinds::new(&mut words.names);
+    let key = words.names.intern("controller-revision-hash");
+    let long = words.names.intern("workload-xyz-5474f59575");
+    let short = words.names.intern("5474f59575");
+    let labels = |pairs: &[_]| Labels::new(pairs.to_vec());
+    for (owner, labels, expected) in [
+        (&deployment, labels(&[(key, short)]), "5474f59575"),
+        (&deployment, labels(&[(key, long)]), "5474f59575"),
+        (&deployment, labels(&[(words.hash, short)]), "5474f59575"),
+        (
+            &deployment,
+            labels(&[(words.hash, short), (key, words.of("v1"))]),
+            "5474f59575",
+        ),
+        (&deployment, labels(&[]), IGNORED),
+        (&web, labels(&[(words.hash, short)]), IGNORED),
+    ] {
+        let owner = controller(owner);
+        let got = revision::of_pod(&labels, Some(&owner), &kinds, &words.names);
+        assert_eq!(&*got, expected);
+    }
 }
