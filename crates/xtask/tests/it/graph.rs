@@ -16,6 +16,16 @@ const ARROWS: &[(&str, &[&str])] = &[
         "strew-scheduler",
         &["strew-model", "strew-spread", "strew-cluster"],
     ),
+    // The cluster and the scheduler's filters for simulated scheduling: does a node of the subset take the pod now?
+    (
+        "strew-workloadspread",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-cluster",
+            "strew-scheduler",
+        ],
+    ),
     // The scheduler for the wire form of its explanations; the spread arithmetic comes with them.
     (
         "strew-api",
@@ -63,6 +73,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-spread",
     "strew-cluster",
     "strew-scheduler",
+    "strew-workloadspread",
     "strew-api",
     "strew-controllers",
     "strew-sim",

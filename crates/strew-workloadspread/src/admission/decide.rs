@@ -1,0 +1,263 @@
+//! One request against the ledger.
+//!
+//! Source: spec/workloadspread §4.3, §4.4, §4.7, §4.8.
+
+use std::sync::Arc;
+
+use strew_cluster::PodFact;
+
+use super::effect::{Injection, Untouched, Verdict};
+use super::lane::Ticket;
+use super::machine::Admission;
+use super::request::{Operation, RequestId};
+use crate::choose::{self, Choice, Finding, Fit, Ground, Step};
+use crate::facts::kinds::Kind;
+use crate::facts::spec::{Subset, WorkloadSpread};
+use crate::facts::status::{Row, Status, UNLIMITED, whole_second};
+use crate::facts::workload::WorkloadKey;
+use crate::inject::{PodPatcher, inject};
+use crate::marker::Marker;
+use crate::quota::{self, Total};
+use crate::room::{Admitted, Room};
+
+impl Admission {
+    /// Decides on a request; whether the ledger changed.
+    pub(super) fn decide(
+        &mut self,
+        base: &WorkloadSpread,
+        status: &mut Arc<Status>,
+        ticket: &mut Ticket,
+        patcher: &mut dyn PodPatcher,
+    ) -> bool {
+        match ticket.is_create() {
+            true => self.decide_create(base, status, ticket, patcher),
+            false => self.decide_delete(base, status, ticket),
+        }
+    }
+
+    fn is_stateful_set(&self, base: &WorkloadSpread) -> bool {
+        let target = base.spec.target;
+        target.is_some_and(|t| self.kinds.of(t.kind) == Kind::StatefulSet)
+    }
+
+    /// The total that percentages are of. A path without a number gives 0, as a target that is not there.
+    fn total(&self, base: &WorkloadSpread) -> Total {
+        let key = |target| WorkloadKey {
+            namespace: base.key.namespace,
+            target,
+        };
+        let target = base.spec.target.and_then(|t| self.workloads.get(key(t)));
+        let total = quota::total(&base.spec, target, &self.kinds);
+        total.unwrap_or(0)
+    }
+
+    /// The rows of a revision, as they are to be read: made where there are none, percentages brought up to date.
+    fn rows(&self, base: &WorkloadSpread, status: &mut Arc<Status>, revision: &Arc<str>) {
+        let spec = &base.spec;
+        let total = match spec.has_percentages() {
+            true => self.total(base),
+            false => 0,
+        };
+        let rows = status.rows(revision);
+        if rows.is_empty() {
+            let rows = choose::first_rows(spec, total);
+            Arc::make_mut(status)
+                .versioned
+                .insert(revision.clone(), rows);
+        } else if spec.has_percentages() && choose::lags(rows, spec, total) {
+            choose::refresh(rows_mut(status, revision), spec, total);
+        }
+    }
+
+    // === create ===
+
+    fn decide_create(
+        &mut self,
+        base: &WorkloadSpread,
+        status: &mut Arc<Status>,
+        ticket: &mut Ticket,
+        patcher: &mut dyn PodPatcher,
+    ) -> bool {
+        let Operation::Create { fact, fresh_uid } = &ticket.request.operation else {
+            return false;
+        };
+        let spec = &base.spec;
+        let name = ticket.request.pod.name.clone();
+        let mut fits: Vec<(Arc<str>, Fit)> = Vec::new();
+        let mut entered = None;
+        let (choice, subset) = if spec.keeps_no_ledger() {
+            (only_one(base), spec.subsets.first().map(|s| s.name.clone()))
+        } else if self.is_stateful_set(base) {
+            let pod = name.as_deref().unwrap_or("");
+            let choice = choose::choose_by_ordinal(spec, status, self.total(base), pod);
+            let subset = choice.place.map(|place| spec.subsets[place].name.clone());
+            (choice, subset)
+        } else {
+            self.rows(base, status, &ticket.revision);
+            let asks = spec.strategy.simulates();
+            let (room, id) = (&mut self.room, ticket.request.id);
+            let mut ask = |subset: &Arc<str>| {
+                let Some(place) = spec.place(subset) else {
+                    return Fit::Unknown;
+                };
+                let candidate = candidate(room, patcher, id, fact.as_deref(), &spec.subsets[place]);
+                let fit = candidate.map_or(Fit::Unknown, |pod| room.ask(pod));
+                fits.push((subset.clone(), fit.clone()));
+                fit
+            };
+            let rows = status.rows(&ticket.revision);
+            let fit: Option<choose::AskFit<'_>> = match asks {
+                true => Some(&mut ask),
+                false => None,
+            };
+            let choice = choose::choose(spec, status, rows, name.as_deref(), fit);
+            let subset = choice.place.map(|place| rows[place].name.clone());
+            if let Some(place) = choice.place
+                && takes_slot(&choice, &rows[place])
+            {
+                let id = name.clone().unwrap_or_else(|| fresh_uid.clone());
+                let row = &mut rows_mut(status, &ticket.revision)[place];
+                let before = row.creating.insert(id.clone(), whole_second(self.now));
+                if row.missing > 0 && before.is_none() {
+                    row.missing -= 1;
+                }
+                entered = Some(id);
+            }
+            (choice, subset)
+        };
+        ticket.choice = Some(choice);
+        let changed = entered.is_some();
+        let uid = entered.filter(|_| name.is_none());
+        ticket.verdict = match subset {
+            None => Verdict::Untouched(Untouched::NoRoom),
+            Some(subset) => match spec.place(&subset) {
+                None => Verdict::Untouched(Untouched::SubsetGone),
+                Some(place) => {
+                    let workload_spread = base.key.name.clone();
+                    let marker = Marker {
+                        workload_spread,
+                        subset,
+                        uid,
+                    };
+                    let spec = Arc::clone(spec);
+                    Verdict::Inject(Box::new(Injection {
+                        spec,
+                        place,
+                        marker,
+                    }))
+                }
+            },
+        };
+        self.hold(base, ticket, &fits, patcher);
+        changed
+    }
+
+    /// What an admitted pod holds of the nodes until it is seen. Where nobody ever asks, nothing is held.
+    fn hold(
+        &mut self,
+        base: &WorkloadSpread,
+        ticket: &mut Ticket,
+        fits: &[(Arc<str>, Fit)],
+        patcher: &mut dyn PodPatcher,
+    ) {
+        let (Verdict::Inject(injection), true) = (&ticket.verdict, self.spreads.any_simulates())
+        else {
+            return;
+        };
+        let Operation::Create { fact, .. } = &ticket.request.operation else {
+            return;
+        };
+        let (subset, id) = (injection.subset(), ticket.request.id);
+        let Some(pod) = candidate(&mut self.room, patcher, id, fact.as_deref(), subset) else {
+            return;
+        };
+        let asked = fits.iter().find(|(name, _)| *name == subset.name);
+        let fit = asked.map_or(&Fit::Unknown, |(_, fit)| fit);
+        let admitted = Admitted {
+            key: base.key.clone(),
+            marker: injection.marker.clone(),
+            name: ticket.request.pod.name.clone(),
+        };
+        ticket.hold = Some(self.room.hold(self.now, pod, admitted, fit));
+    }
+
+    // === delete and eviction ===
+
+    fn decide_delete(
+        &mut self,
+        base: &WorkloadSpread,
+        status: &mut Arc<Status>,
+        ticket: &mut Ticket,
+    ) -> bool {
+        ticket.verdict = Verdict::Untouched(Untouched::NothingToCount);
+        let pod = &ticket.request.pod;
+        let (Some(marker), Some(name)) = (pod.marker.marker(), &pod.name) else {
+            return false;
+        };
+        if base.spec.keeps_no_ledger() || self.is_stateful_set(base) {
+            return false;
+        }
+        self.rows(base, status, &ticket.revision);
+        let rows = status.rows(&ticket.revision);
+        if rows.iter().any(|row| row.knows(name)) {
+            return false;
+        }
+        let Some(place) = rows.iter().position(|row| row.name == marker.subset) else {
+            return false;
+        };
+        let min = base.spec.place(&marker.subset);
+        let has_min = min.is_some_and(|at| base.spec.subsets[at].min_replicas > 0);
+        if rows[place].missing == UNLIMITED && !has_min {
+            return false;
+        }
+        let row = &mut rows_mut(status, &ticket.revision)[place];
+        row.deleting.insert(name.clone(), whole_second(self.now));
+        if row.missing != UNLIMITED {
+            row.missing = row.missing.saturating_add(1);
+        }
+        ticket.verdict = Verdict::Counted;
+        true
+    }
+}
+
+/// Whether a choice is entered into the ledger. Rows without limit are not counted, but for a minimum.
+fn takes_slot(choice: &Choice, row: &Row) -> bool {
+    match choice.ground() {
+        Some(Ground::BelowMinimum { .. }) => true,
+        Some(Ground::Known) | None => false,
+        Some(_) => row.missing != UNLIMITED,
+    }
+}
+
+fn rows_mut<'a>(status: &'a mut Arc<Status>, revision: &Arc<str>) -> &'a mut [Row] {
+    let rows = Arc::make_mut(status).versioned.entry(revision.clone());
+    rows.or_default()
+}
+
+fn only_one(base: &WorkloadSpread) -> Choice {
+    let steps = base.spec.subsets.iter().take(1).map(|only| Step {
+        subset: only.name.clone(),
+        finding: Finding::Taken(Ground::OnlyOne),
+    });
+    Choice {
+        steps: steps.collect(),
+        place: Some(0),
+    }
+}
+
+/// The pod with a subset in it. `None`: it is not known, or the patch cannot be merged; whoever injects will say so.
+fn candidate(
+    room: &mut Room,
+    patcher: &mut dyn PodPatcher,
+    request: RequestId,
+    fact: Option<&PodFact>,
+    subset: &Subset,
+) -> Option<PodFact> {
+    let fact = fact?;
+    if subset.patch.is_some() {
+        return patcher.candidate(room.names_mut(), request, fact, subset);
+    }
+    let mut pod = fact.clone();
+    inject(&mut pod.spec, subset);
+    Some(pod)
+}

@@ -1,0 +1,137 @@
+//! All that admission can do.
+
+use std::sync::Arc;
+
+use super::request::RequestId;
+use crate::choose::Choice;
+use crate::facts::spec::{Spec, Subset, TargetRef, WsKey};
+use crate::facts::status::Status;
+use crate::marker::Marker;
+
+/// Names an effect whose outcome is waited for. Numbers only grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EffectId(pub u64);
+
+/// Something to be done in the world.
+#[derive(Debug, Clone)]
+pub enum Effect {
+    /// Put the status of a WorkloadSpread. Precondition: it has this uid and version.
+    WriteStatus {
+        /// What the outcome is told under.
+        id: EffectId,
+        /// Which.
+        key: WsKey,
+        /// Its uid.
+        uid: Arc<str>,
+        /// Its version.
+        version: u64,
+        /// The whole new status.
+        status: Arc<Status>,
+    },
+    /// Read a WorkloadSpread from the API server itself.
+    ReadSpread {
+        /// What the outcome is told under.
+        id: EffectId,
+        /// Which.
+        key: WsKey,
+    },
+    /// Answer a request. Nobody waits for its outcome.
+    Answer(Box<Answer>),
+}
+
+/// An answer, and why.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// Which request.
+    pub request: RequestId,
+    /// What is answered.
+    pub verdict: Verdict,
+    /// The WorkloadSpread that handled the pod.
+    pub spread: Option<WsKey>,
+    /// The revision under which the pod is counted; empty where no ledger was looked at.
+    pub revision: Option<Arc<str>>,
+    /// How the subset was chosen, on a create that came so far.
+    pub choice: Option<Choice>,
+    /// How many times the request lost a race for the status.
+    pub conflicts: u32,
+}
+
+/// What is answered.
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    /// The pod passes as it is.
+    Untouched(Untouched),
+    /// The pod passes with a subset in it.
+    Inject(Box<Injection>),
+    /// The delete or eviction passes, and is in the ledger.
+    Counted,
+    /// The request is refused; who asked tries again.
+    Deny(Denial),
+}
+
+/// A subset to be injected.
+#[derive(Debug, Clone)]
+pub struct Injection {
+    /// The spec that holds the subset.
+    pub spec: Arc<Spec>,
+    /// The subset's place in it.
+    pub place: usize,
+    /// The value of the marker annotation.
+    pub marker: Marker,
+}
+
+impl Injection {
+    /// The subset.
+    pub fn subset(&self) -> &Subset {
+        &self.spec.subsets[self.place]
+    }
+}
+
+/// Why a pod passes as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untouched {
+    /// Nothing is done in earnest.
+    DryRun,
+    /// It is about a subresource.
+    Subresource,
+    /// The pod does not count.
+    Inactive,
+    /// The pod has no controller.
+    NoController,
+    /// The kind of its controller is not known.
+    KindUnknown,
+    /// No WorkloadSpread handles it.
+    NoSpread,
+    /// The WorkloadSpread is gone meanwhile.
+    SpreadGone,
+    /// No subset has room.
+    NoRoom,
+    /// The subset of the ledger is not in the spec any more.
+    SubsetGone,
+    /// A delete or eviction of a pod without a readable marker.
+    NoMarker,
+    /// A delete or eviction that the ledger need not know of.
+    NothingToCount,
+}
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Denial {
+    /// This owner of the pod is not there.
+    OwnerNotFound(TargetRef),
+    /// The ledger could not be written in so many attempts.
+    Conflicts(u32),
+    /// The ledger could not be written or read.
+    Failed,
+    /// Nobody knows what became of a write.
+    Lost,
+    /// Too many requests wait for this WorkloadSpread.
+    Overloaded,
+}
+
+impl Denial {
+    /// The HTTP status: creates are answered 500, deletes and evictions 400 (spec/workloadspread §4.5).
+    pub fn code(self, is_create: bool) -> u16 {
+        if is_create { 500 } else { 400 }
+    }
+}

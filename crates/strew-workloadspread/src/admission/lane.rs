@@ -1,0 +1,333 @@
+//! The requests of one WorkloadSpread: one status write at a time, shared by all that wait.
+//!
+//! Source: spec/workloadspread §4.5.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use strew_model::Span;
+
+use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
+use super::input::Outcome;
+use super::machine::Admission;
+use super::request::{Operation, Request};
+use crate::choose::Choice;
+use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::facts::status::Status;
+use crate::inject::PodPatcher;
+use crate::room::HoldId;
+
+/// How many times a request is tried.
+pub(crate) const ATTEMPTS_MAX: u32 = 4;
+
+/// The pauses between attempts, in milliseconds; up to a tenth more is added.
+const PAUSES_MS: [u64; 3] = [10, 50, 250];
+
+/// A request that waits.
+#[derive(Debug)]
+pub(super) struct Ticket {
+    pub(super) request: Request,
+    pub(super) revision: Arc<str>,
+    /// How many writes that held it met a conflict.
+    pub(super) conflicts: u32,
+    /// What it holds of the nodes.
+    pub(super) hold: Option<HoldId>,
+    /// What it will be answered once the write that holds it is done.
+    pub(super) verdict: Verdict,
+    pub(super) choice: Option<Choice>,
+}
+
+impl Ticket {
+    pub(super) fn new(request: Request, revision: Arc<str>) -> Self {
+        Self {
+            request,
+            revision,
+            conflicts: 0,
+            hold: None,
+            verdict: Verdict::Untouched(Untouched::NoRoom),
+            choice: None,
+        }
+    }
+
+    pub(super) fn is_create(&self) -> bool {
+        matches!(self.request.operation, Operation::Create { .. })
+    }
+}
+
+/// What a lane waits for.
+#[derive(Debug, Default)]
+pub(super) enum State {
+    /// For requests.
+    #[default]
+    Idle,
+    /// For a write.
+    Writing {
+        /// What was written to.
+        base: Arc<WorkloadSpread>,
+        /// What was written.
+        status: Arc<Status>,
+        /// Who waits for it.
+        batch: Vec<Ticket>,
+    },
+    /// For a pause to end, after a conflict.
+    Paused,
+    /// For the object, after a pause.
+    Reading,
+}
+
+/// One WorkloadSpread's requests.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    pub(super) queue: VecDeque<Ticket>,
+    pub(super) state: State,
+    /// The object as this machine wrote it last, while no watch has told of it.
+    pub(super) written: Option<Arc<WorkloadSpread>>,
+    /// The object as read after a conflict: the next attempt goes by it.
+    pub(super) live: Option<Arc<WorkloadSpread>>,
+    /// Whether it stands among those to be run.
+    pub(super) queued: bool,
+}
+
+impl Lane {
+    pub(super) fn waiting(&self) -> usize {
+        let writing = match &self.state {
+            State::Writing { batch, .. } => batch.len(),
+            _ => 0,
+        };
+        self.queue.len() + writing
+    }
+}
+
+impl Admission {
+    /// Decides on what waits in a lane: one batch.
+    pub(super) fn run(&mut self, key: &WsKey, patcher: &mut dyn PodPatcher) {
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
+        lane.queued = false;
+        if !matches!(lane.state, State::Idle) {
+            return;
+        }
+        let n = lane.queue.len().min(self.limits.batch_max);
+        let tickets: Vec<Ticket> = lane.queue.drain(..n).collect();
+        let Some(base) = self.freshest(key) else {
+            for ticket in tickets {
+                self.answer_untouched(key, ticket, Untouched::SpreadGone);
+            }
+            return self.leave(key);
+        };
+        let mut status = Arc::clone(&base.status);
+        let mut batch: Vec<Ticket> = Vec::new();
+        let mut changed = false;
+        for mut ticket in tickets {
+            changed |= self.decide(&base, &mut status, &mut ticket, patcher);
+            // What was decided by a ledger that is not written yet waits for it, too.
+            match changed {
+                true => batch.push(ticket),
+                false => self.answer(key, ticket),
+            }
+        }
+        if !changed {
+            return self.leave(key);
+        }
+        let effect = self.expect(key);
+        self.effects.push_back(Effect::WriteStatus {
+            id: effect,
+            key: key.clone(),
+            uid: base.uid.clone(),
+            version: base.version,
+            status: Arc::clone(&status),
+        });
+        let lane = self.lanes.entry(key.clone()).or_default();
+        lane.state = State::Writing {
+            base,
+            status,
+            batch,
+        };
+    }
+
+    /// The newest copy of a WorkloadSpread: after a conflict the one that was read, else the newer of what was written
+    /// here last and what the watch has told.
+    fn freshest(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
+        let told = self.spreads.get(key);
+        let lane = self.lanes.get_mut(key)?;
+        if let Some(live) = lane.live.take() {
+            return Some(live);
+        }
+        let told = told?;
+        let written = lane.written.as_ref();
+        let newer = written.filter(|w| w.version > told.version && w.uid == told.uid);
+        Some(Arc::clone(newer.unwrap_or(told)))
+    }
+
+    /// A batch is done with: the next one, or nothing to remember.
+    fn leave(&mut self, key: &WsKey) {
+        self.wake_lane(key);
+        if let Some(lane) = self.lanes.get(key)
+            && lane.queue.is_empty()
+            && matches!(lane.state, State::Idle)
+            && lane.written.is_none()
+        {
+            self.lanes.remove(key);
+        }
+    }
+
+    /// An effect came to something, or to nothing.
+    pub(super) fn settle(&mut self, effect: EffectId, outcome: Result<Outcome, Denial>) {
+        let Some((key, _)) = self.pending.remove(&effect) else {
+            return;
+        };
+        let Some(lane) = self.lanes.get_mut(&key) else {
+            return;
+        };
+        match std::mem::take(&mut lane.state) {
+            State::Writing {
+                base,
+                status,
+                batch,
+            } => self.write_settled(&key, &base, status, batch, outcome),
+            State::Reading => self.read_settled(&key, outcome),
+            other => lane.state = other,
+        }
+    }
+
+    fn write_settled(
+        &mut self,
+        key: &WsKey,
+        base: &WorkloadSpread,
+        status: Arc<Status>,
+        batch: Vec<Ticket>,
+        outcome: Result<Outcome, Denial>,
+    ) {
+        match outcome {
+            Ok(Outcome::Written(version)) => {
+                let told = self.spreads.get(key).map(|ws| ws.version);
+                if told.is_some_and(|told| told < version)
+                    && let Some(lane) = self.lanes.get_mut(key)
+                {
+                    let mut written = base.clone();
+                    (written.version, written.status) = (version, status);
+                    lane.written = Some(Arc::new(written));
+                }
+                for ticket in batch {
+                    self.answer(key, ticket);
+                }
+                self.leave(key);
+            }
+            Ok(Outcome::Conflict) => self.conflict(key, batch),
+            Ok(_) => self.deny_all(key, batch, Denial::Failed),
+            Err(why) => self.deny_all(key, batch, why),
+        }
+    }
+
+    fn deny_all(&mut self, key: &WsKey, batch: Vec<Ticket>, why: Denial) {
+        for ticket in batch {
+            self.deny(key, ticket, why);
+        }
+        self.leave(key);
+    }
+
+    /// Somebody else wrote: everybody of the batch tries again, by the object as it is then.
+    fn conflict(&mut self, key: &WsKey, batch: Vec<Ticket>) {
+        let mut again = VecDeque::new();
+        for mut ticket in batch {
+            ticket.conflicts += 1;
+            if let Some(hold) = ticket.hold.take() {
+                self.room.release(hold);
+            }
+            match ticket.conflicts >= ATTEMPTS_MAX {
+                true => self.deny(key, ticket, Denial::Conflicts(ATTEMPTS_MAX)),
+                false => again.push_back(ticket),
+            }
+        }
+        let most = again.iter().map(|t| t.conflicts).max();
+        let lane = self.lanes.entry(key.clone()).or_default();
+        lane.written = None;
+        again.append(&mut lane.queue);
+        lane.queue = again;
+        let pause = PAUSES_MS[most.map_or(0, |n| n as usize - 1).min(PAUSES_MS.len() - 1)];
+        let nanos = Span::from_millis(pause).0;
+        let until = self.now + Span(nanos + self.dice.between(0, nanos / 10));
+        match lane.queue.is_empty() {
+            true => self.leave(key),
+            false => {
+                lane.state = State::Paused;
+                self.paused.insert((until, key.clone()));
+            }
+        }
+    }
+
+    /// A pause is over.
+    pub(super) fn read_again(&mut self, key: &WsKey) {
+        let effect = self.expect(key);
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.state = State::Reading;
+        }
+        let key = key.clone();
+        self.effects
+            .push_back(Effect::ReadSpread { id: effect, key });
+    }
+
+    fn read_settled(&mut self, key: &WsKey, outcome: Result<Outcome, Denial>) {
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
+        match outcome {
+            Ok(Outcome::Read(ws)) => lane.live = Some(Arc::new(*ws)),
+            Ok(Outcome::Gone) => {
+                // Its pods pass as they are: nothing was written for them (spec/workloadspread §4.5).
+                let tickets = std::mem::take(&mut lane.queue);
+                for ticket in tickets {
+                    self.answer_untouched(key, ticket, Untouched::SpreadGone);
+                }
+            }
+            Ok(_) | Err(_) => {
+                let why = outcome.err().unwrap_or(Denial::Failed);
+                let (again, fresh) = std::mem::take(&mut lane.queue)
+                    .into_iter()
+                    .partition::<VecDeque<_>, _>(|t| t.conflicts > 0);
+                lane.queue = fresh;
+                for ticket in again {
+                    self.deny(key, ticket, why);
+                }
+            }
+        }
+        self.leave(key);
+    }
+}
+
+// === helpers ===
+
+impl Admission {
+    pub(super) fn expect(&mut self, key: &WsKey) -> EffectId {
+        let id = EffectId(self.next_effect);
+        self.next_effect += 1;
+        self.pending.insert(id, (key.clone(), self.now));
+        id
+    }
+
+    fn deny(&mut self, key: &WsKey, mut ticket: Ticket, why: Denial) {
+        if let Some(hold) = ticket.hold.take() {
+            self.room.release(hold);
+        }
+        ticket.verdict = Verdict::Deny(why);
+        self.answer(key, ticket);
+    }
+
+    fn answer_untouched(&mut self, key: &WsKey, mut ticket: Ticket, why: Untouched) {
+        ticket.verdict = Verdict::Untouched(why);
+        ticket.choice = None;
+        self.answer(key, ticket);
+    }
+
+    fn answer(&mut self, key: &WsKey, ticket: Ticket) {
+        self.effects.push_back(Effect::Answer(Box::new(Answer {
+            request: ticket.request.id,
+            verdict: ticket.verdict,
+            spread: Some(key.clone()),
+            revision: Some(ticket.revision),
+            choice: ticket.choice,
+            conflicts: ticket.conflicts,
+        })));
+    }
+}

@@ -1,0 +1,298 @@
+//! The machine's state and its three verbs.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use strew_model::{Instant, Interner, Prng, Span};
+use strew_scheduler::Profile;
+
+use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
+use super::input::{Input, Outcome};
+use super::lane::{Lane, State, Ticket};
+use super::request::{Operation, Request};
+use crate::facts::kinds::Kinds;
+use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::inject::PodPatcher;
+use crate::revision;
+use crate::room::Room;
+use crate::spreads::{Match, Spreads};
+use crate::workloads::Workloads;
+
+/// Settings of admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many requests share one write, at most.
+    pub batch_max: usize,
+    /// How many requests wait for one WorkloadSpread, at most; further ones are refused.
+    pub waiting_max: usize,
+    /// An effect without an outcome for so long is taken as failed: the API server's patience with a webhook.
+    pub lost_after: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            batch_max: 1_000,
+            waiting_max: 10_000,
+            lost_after: Span::from_secs(10),
+        }
+    }
+}
+
+/// Admission of pods.
+pub struct Admission {
+    pub(super) room: Room,
+    pub(super) kinds: Kinds,
+    pub(super) workloads: Workloads,
+    pub(super) spreads: Spreads,
+    pub(super) lanes: BTreeMap<WsKey, Lane>,
+    /// Lanes that may have something to decide.
+    pub(super) ready: VecDeque<WsKey>,
+    pub(super) paused: BTreeSet<(Instant, WsKey)>,
+    pub(super) effects: VecDeque<Effect>,
+    pub(super) next_effect: u64,
+    /// Effects whose outcome is waited for, oldest first.
+    pub(super) pending: BTreeMap<EffectId, (WsKey, Instant)>,
+    pub(super) dice: Prng,
+    pub(super) limits: Limits,
+    pub(super) now: Instant,
+}
+
+impl Admission {
+    /// A machine that knows nothing yet. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut). The
+    /// seed makes the pauses between attempts differ.
+    pub fn new(names: Interner, profiles: Vec<Profile>, limits: Limits, seed: u64) -> Self {
+        let mut room = Room::new(names, profiles);
+        let kinds = Kinds::new(room.names_mut());
+        Self {
+            room,
+            kinds,
+            workloads: Workloads::default(),
+            spreads: Spreads::default(),
+            lanes: BTreeMap::new(),
+            ready: VecDeque::new(),
+            paused: BTreeSet::new(),
+            effects: VecDeque::new(),
+            next_effect: 1,
+            pending: BTreeMap::new(),
+            dice: Prng::new(seed),
+            limits,
+            now: Instant(0),
+        }
+    }
+
+    /// Takes in what happened. No subset is chosen here. Time that runs backwards is taken as standing still.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        self.now = self.now.max(now);
+        self.pass_time();
+        match input {
+            Input::AdmitAsked(request) => self.asked(*request),
+            Input::SpreadSet(ws) => self.set_spread(*ws),
+            Input::SpreadGone(key) => {
+                self.spreads.remove(&key);
+                if let Some(lane) = self.lanes.get_mut(&key) {
+                    lane.written = None;
+                }
+                self.wake_lane(&key);
+            }
+            Input::WorkloadSet(fact) => {
+                self.workloads.set(*fact);
+            }
+            Input::WorkloadGone(key) => {
+                self.workloads.remove(key);
+            }
+            Input::KindsListed(listed) => self.kinds.set_listed(listed),
+            Input::NodeSet(fact) => self.room.set_node(*fact),
+            Input::NodeGone(name) => self.room.node_gone(name),
+            Input::PodSet(fact, marker) => self.room.set_pod(*fact, marker.as_ref()),
+            Input::PodGone(uid) => self.room.pod_gone(&uid),
+            Input::ServiceSet(namespace, name, selector) => {
+                let cluster = self.room.cluster_mut();
+                cluster.set_service(namespace, name, selector);
+            }
+            Input::ControllerSet(namespace, owner, selector) => {
+                let cluster = self.room.cluster_mut();
+                cluster.set_controller(namespace, owner, selector);
+            }
+            Input::NamespaceSet(name, labels) => {
+                self.room.cluster_mut().set_namespace(name, labels);
+            }
+            Input::Outcome(effect, outcome) => self.outcome(effect, outcome),
+            Input::Tick => {}
+        }
+    }
+
+    /// The next effect; what waits is decided until there is one. `None`: nothing to do before the next input, or
+    /// [`next_wake`](Self::next_wake).
+    pub fn poll_effect(&mut self, patcher: &mut dyn PodPatcher) -> Option<Effect> {
+        loop {
+            if let Some(effect) = self.effects.pop_front() {
+                return Some(effect);
+            }
+            let key = self.ready.pop_front()?;
+            self.run(&key, patcher);
+        }
+    }
+
+    /// When to call [`handle`](Self::handle) with a tick, if nothing else happens before.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let paused = self.paused.first().map(|(until, _)| *until);
+        let lost = self.pending.first_key_value();
+        let lost = lost.map(|(_, (_, since))| *since + self.limits.lost_after);
+        let all = [paused, lost, self.room.next_wake()];
+        all.into_iter().flatten().min()
+    }
+
+    fn pass_time(&mut self) {
+        self.room.expire(self.now);
+        while let Some((&effect, &(_, since))) = self.pending.first_key_value() {
+            if self.now < since + self.limits.lost_after {
+                break;
+            }
+            self.settle(effect, Err(Denial::Lost));
+        }
+        while self.paused.first().is_some_and(|(t, _)| *t <= self.now) {
+            if let Some((_, key)) = self.paused.pop_first() {
+                self.read_again(&key);
+            }
+        }
+    }
+}
+
+// === what there is to see ===
+
+impl Admission {
+    /// The strings of all facts and effects.
+    pub fn names_mut(&mut self) -> &mut Interner {
+        self.room.names_mut()
+    }
+
+    /// The strings of all facts and effects.
+    pub fn names(&self) -> &Interner {
+        self.room.names()
+    }
+
+    /// Where waiting pods are taken to be.
+    pub fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// All WorkloadSpreads.
+    pub fn spreads(&self) -> &Spreads {
+        &self.spreads
+    }
+
+    /// How many requests are not answered yet.
+    pub fn waiting(&self) -> usize {
+        self.lanes.values().map(Lane::waiting).sum()
+    }
+}
+
+// === requests and facts ===
+
+impl Admission {
+    fn asked(&mut self, request: Request) {
+        match self.find(&request) {
+            Err(verdict) => self.answer_at_once(&request, verdict),
+            Ok((key, revision)) => {
+                let waiting_max = self.limits.waiting_max;
+                let lane = self.lanes.entry(key.clone()).or_default();
+                if lane.waiting() >= waiting_max {
+                    return self.answer_at_once(&request, Verdict::Deny(Denial::Overloaded));
+                }
+                lane.queue.push_back(Ticket::new(request, revision));
+                self.wake_lane(&key);
+            }
+        }
+    }
+
+    /// The WorkloadSpread that handles a request, and the pod's revision; or the answer.
+    fn find(&self, request: &Request) -> Result<(WsKey, Arc<str>), Verdict> {
+        let pod = &request.pod;
+        let controller = pod.controller.as_ref();
+        let not = |why| Err(Verdict::Untouched(why));
+        if request.dry_run {
+            return not(Untouched::DryRun);
+        }
+        if request.subresource {
+            return not(Untouched::Subresource);
+        }
+        if !pod.active {
+            return not(Untouched::Inactive);
+        }
+        let Some(owner) = controller else {
+            return not(Untouched::NoController);
+        };
+        let key = match &request.operation {
+            Operation::Create { .. } => {
+                if !self.kinds.is_known(&owner.target) {
+                    return not(Untouched::KindUnknown);
+                }
+                let chain = self.workloads.chain(pod.namespace, owner, &self.kinds);
+                match self.spreads.find(pod.namespace, &chain, &pod.labels) {
+                    Match::Of(key) => key,
+                    Match::No => return not(Untouched::NoSpread),
+                    Match::OwnerNotFound(owner) => {
+                        return Err(Verdict::Deny(Denial::OwnerNotFound(owner)));
+                    }
+                }
+            }
+            Operation::Delete | Operation::Evict => {
+                // The owner need not match any more.
+                let Some(marker) = pod.marker.marker() else {
+                    return not(Untouched::NoMarker);
+                };
+                let (namespace, name) = (pod.namespace, marker.workload_spread.clone());
+                let key = WsKey { namespace, name };
+                if self.spreads.get(&key).is_none() {
+                    return not(Untouched::NoSpread);
+                }
+                key
+            }
+        };
+        let revision = revision::of_pod(&pod.labels, controller, &self.kinds, self.room.names());
+        Ok((key, revision))
+    }
+
+    fn answer_at_once(&mut self, request: &Request, verdict: Verdict) {
+        self.effects.push_back(Effect::Answer(Box::new(Answer {
+            request: request.id,
+            verdict,
+            spread: None,
+            revision: None,
+            choice: None,
+            conflicts: 0,
+        })));
+    }
+
+    fn set_spread(&mut self, ws: WorkloadSpread) {
+        if let Some(lane) = self.lanes.get_mut(&ws.key)
+            && lane
+                .written
+                .as_ref()
+                .is_some_and(|w| w.version <= ws.version)
+        {
+            lane.written = None;
+        }
+        self.spreads.set(ws);
+    }
+
+    fn outcome(&mut self, effect: EffectId, outcome: Outcome) {
+        match outcome {
+            Outcome::Failed => self.settle(effect, Err(Denial::Failed)),
+            outcome => self.settle(effect, Ok(outcome)),
+        }
+    }
+
+    /// Notes that a lane may have something to decide.
+    pub(super) fn wake_lane(&mut self, key: &WsKey) {
+        if let Some(lane) = self.lanes.get_mut(key)
+            && matches!(lane.state, State::Idle)
+            && !lane.queue.is_empty()
+            && !lane.queued
+        {
+            lane.queued = true;
+            self.ready.push_back(key.clone());
+        }
+    }
+}

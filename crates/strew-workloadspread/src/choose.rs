@@ -1,0 +1,288 @@
+//! Which subset a new pod goes to, from the rows of its revision; and why.
+//!
+//! Source: spec/workloadspread §4.3, §4.4, §4.8.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use strew_model::{Instant, Symbol};
+use strew_scheduler::Unfit;
+
+use crate::facts::spec::{MaxReplicas, Spec, Subset};
+use crate::facts::status::{Row, Status, UNLIMITED};
+use crate::quota::{self, Total};
+
+/// A subset, and what was found about it.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// The subset.
+    pub subset: Arc<str>,
+    /// What was found.
+    pub finding: Finding,
+}
+
+/// What was found about a subset.
+#[derive(Debug, Clone)]
+pub enum Finding {
+    /// No room: so many pods are there or on their way.
+    Full {
+        /// Pods that are there or on their way.
+        expected: i64,
+    },
+    /// Pods of it were unschedulable; closed since.
+    Closed {
+        /// Since when.
+        since: Instant,
+    },
+    /// No node of it takes the pod now.
+    NoNode(Rc<Unfit>),
+    /// The ordinal is not below the sum of limits so far (StatefulSets).
+    Ordinal {
+        /// The pod's ordinal.
+        ordinal: i64,
+        /// The sum of limits so far.
+        threshold: i64,
+    },
+    /// Taken.
+    Taken(Ground),
+}
+
+/// On which ground a subset was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ground {
+    /// It is the only one, without limit: no ledger is kept.
+    OnlyOne,
+    /// The pod stands there in the ledger already: an earlier call was answered, or is being deleted.
+    Known,
+    /// It has not its minimum yet: pods that are there or on their way, and the minimum.
+    BelowMinimum {
+        /// Pods that are there or on their way.
+        expected: i64,
+        /// The minimum.
+        min: u32,
+    },
+    /// It is the first with room; `missing` before this pod.
+    Room {
+        /// `missingReplicas` before this pod.
+        missing: i32,
+    },
+    /// It is the first with room, and this node takes the pod now.
+    Node {
+        /// `missingReplicas` before this pod.
+        missing: i32,
+        /// The node.
+        node: Symbol,
+        /// Whether the node is virtual and takes any number.
+        is_virtual: bool,
+    },
+    /// It is the first with room; whether a node takes the pod was not found out within the bound.
+    RoomUnasked {
+        /// `missingReplicas` before this pod.
+        missing: i32,
+    },
+    /// No subset with room has a node that takes the pod: the first with room, where the pod waits.
+    Fallback {
+        /// `missingReplicas` before this pod.
+        missing: i32,
+    },
+    /// The ordinal is below the sum of limits so far (StatefulSets).
+    Ordinal {
+        /// The pod's ordinal.
+        ordinal: i64,
+        /// The sum of limits so far.
+        threshold: i64,
+    },
+}
+
+/// A choice with its reasons, in the order in which subsets were looked at. Where the last step is not
+/// [`Finding::Taken`], the pod is admitted as it is.
+#[derive(Debug, Clone, Default)]
+pub struct Choice {
+    /// What was found, subset by subset.
+    pub steps: Vec<Step>,
+    /// The place of the subset among the rows, or for StatefulSets among the subsets.
+    pub place: Option<usize>,
+}
+
+impl Choice {
+    /// Why the subset was taken, if one was.
+    pub fn ground(&self) -> Option<&Ground> {
+        let taken = |s: &Step| matches!(s.finding, Finding::Taken(_));
+        match self.steps.iter().find(|s| taken(s)).map(|s| &s.finding) {
+            Some(Finding::Taken(ground)) => Some(ground),
+            _ => None,
+        }
+    }
+
+    fn note(&mut self, subset: &Arc<str>, finding: Finding) {
+        let subset = Arc::clone(subset);
+        self.steps.push(Step { subset, finding });
+    }
+
+    fn take(&mut self, place: usize, subset: &Arc<str>, ground: Ground) {
+        self.note(subset, Finding::Taken(ground));
+        self.place = Some(place);
+    }
+}
+
+/// Whether a node of a subset takes a pod now.
+#[derive(Debug, Clone)]
+pub enum Fit {
+    /// This node does.
+    Node {
+        /// The node.
+        node: Symbol,
+        /// Whether it is virtual and takes any number.
+        is_virtual: bool,
+    },
+    /// None does.
+    None(Rc<Unfit>),
+    /// Not found out within the bound.
+    Unknown,
+}
+
+/// Asks whether a node of a subset takes the pod now.
+pub type AskFit<'a> = &'a mut dyn FnMut(&Arc<str>) -> Fit;
+
+/// Rows of a revision that has none yet (spec/workloadspread §4.3, step 1).
+pub fn first_rows(spec: &Spec, total: Total) -> Vec<Row> {
+    let row = |s: &Subset| {
+        let missing = quota::scaled_or_zero(s.max_replicas, total);
+        Row::new(s.name.clone(), missing)
+    };
+    spec.subsets.iter().map(row).collect()
+}
+
+/// Whether a row whose limit is a percentage lags the total.
+pub fn lags(rows: &[Row], spec: &Spec, total: Total) -> bool {
+    rows.iter()
+        .any(|row| refreshed(row, spec, total) != row.missing)
+}
+
+/// Brings rows whose limit is a percentage up to date with the total: an autoscaler's step is seen at once, not only
+/// after the next sync (spec/workloadspread §5.10). The rows tell all that is needed: limit minus pods on their way.
+pub fn refresh(rows: &mut [Row], spec: &Spec, total: Total) {
+    for row in rows {
+        row.missing = refreshed(row, spec, total);
+    }
+}
+
+fn refreshed(row: &Row, spec: &Spec, total: Total) -> i32 {
+    let subset = spec.subsets.iter().find(|s| s.name == row.name);
+    match subset.and_then(|s| s.max_replicas) {
+        Some(max @ MaxReplicas::Percent(_)) => {
+            let (creating, deleting) = (row.creating.len() as i64, row.deleting.len() as i64);
+            let max = quota::scaled_or_zero(Some(max), total);
+            quota::missing(max, i64::from(row.replicas), deleting, creating)
+        }
+        _ => row.missing,
+    }
+}
+
+/// Chooses among the rows of a revision. `fit` is asked, in order, for rows with room, and only if the strategy
+/// simulates; it is handed the row's subset.
+pub fn choose(
+    spec: &Spec,
+    status: &Status,
+    rows: &[Row],
+    pod: Option<&str>,
+    mut fit: Option<AskFit<'_>>,
+) -> Choice {
+    let mut choice = Choice::default();
+    if let Some((place, row)) = pod.and_then(|pod| known(rows, pod)) {
+        choice.take(place, &row.name, Ground::Known);
+        return choice;
+    }
+    let open = |row: &Row| !status.is_closed(row) && row.has_room();
+    let below = rows.iter().enumerate().find_map(|(place, row)| {
+        let min = spec
+            .place(&row.name)
+            .map_or(0, |at| spec.subsets[at].min_replicas);
+        let expected = row.expected();
+        (open(row) && expected < i64::from(min)).then_some((place, expected, min))
+    });
+    if let Some((place, expected, min)) = below {
+        let ground = Ground::BelowMinimum { expected, min };
+        choice.take(place, &rows[place].name, ground);
+        return choice;
+    }
+    let mut first_with_room = None;
+    for (place, row) in rows.iter().enumerate() {
+        if status.is_closed(row) {
+            let overall = status.overall_row(&row.name).and_then(|r| r.schedulable);
+            let closed = [row.schedulable, overall].into_iter().flatten();
+            let since = closed.filter(|s| !s.holds).map(|s| s.since).max();
+            let since = since.unwrap_or_default();
+            choice.note(&row.name, Finding::Closed { since });
+            continue;
+        }
+        if !row.has_room() {
+            let expected = row.expected();
+            choice.note(&row.name, Finding::Full { expected });
+            continue;
+        }
+        let missing = row.missing;
+        first_with_room.get_or_insert(place);
+        let answer = fit.as_mut().map(|fit| fit(&row.name));
+        let ground = match answer {
+            None => Ground::Room { missing },
+            Some(Fit::Node { node, is_virtual }) => Ground::Node {
+                missing,
+                node,
+                is_virtual,
+            },
+            Some(Fit::Unknown) => Ground::RoomUnasked { missing },
+            Some(Fit::None(unfit)) => {
+                choice.note(&row.name, Finding::NoNode(unfit));
+                continue;
+            }
+        };
+        choice.take(place, &row.name, ground);
+        return choice;
+    }
+    if let Some(place) = first_with_room {
+        let missing = rows[place].missing;
+        choice.take(place, &rows[place].name, Ground::Fallback { missing });
+    }
+    choice
+}
+
+fn known<'a>(rows: &'a [Row], pod: &str) -> Option<(usize, &'a Row)> {
+    rows.iter().enumerate().find(|(_, row)| row.knows(pod))
+}
+
+/// Chooses for a pod of a StatefulSet: by its ordinal against the running sum of limits. Closed subsets are passed
+/// over without their share, so later ones move up (spec/workloadspread §4.4).
+pub fn choose_by_ordinal(spec: &Spec, status: &Status, total: Total, pod: &str) -> Choice {
+    let ordinal = ordinal(pod);
+    let mut threshold: i64 = 0;
+    let mut choice = Choice::default();
+    for (place, subset) in spec.subsets.iter().enumerate() {
+        let closed = status.overall_row(&subset.name).and_then(|r| r.schedulable);
+        if let Some(closed) = closed.filter(|s| !s.holds) {
+            let since = closed.since;
+            choice.note(&subset.name, Finding::Closed { since });
+            continue;
+        }
+        let max = match quota::scaled_or_zero(subset.max_replicas, total) {
+            UNLIMITED => i32::MAX,
+            max => max,
+        };
+        threshold = threshold.saturating_add(i64::from(max));
+        if ordinal < threshold {
+            choice.take(place, &subset.name, Ground::Ordinal { ordinal, threshold });
+            return choice;
+        }
+        choice.note(&subset.name, Finding::Ordinal { ordinal, threshold });
+    }
+    choice
+}
+
+/// The number after the last `-` of a pod's name; -1 where there is none.
+pub fn ordinal(pod: &str) -> i64 {
+    let digits = pod.rsplit_once('-').map_or("", |(_, digits)| digits);
+    match digits.bytes().all(|b| b.is_ascii_digit()) {
+        true => digits.parse::<i32>().map_or(-1, i64::from),
+        false => -1,
+    }
+}

@@ -1,0 +1,214 @@
+//! The machine's state and its three verbs.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use strew_model::{Instant, Interner, Span};
+
+use super::effect::{Effect, EffectId};
+use super::input::{Input, Outcome};
+use super::plan::Facts;
+use super::sync::Running;
+use crate::facts::kinds::Kinds;
+use crate::facts::spec::WsKey;
+use crate::inject::PodPatcher;
+use crate::spreads::Spreads;
+
+/// Settings of the controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// How many WorkloadSpreads are synced at a time: `--workloadspread-workers`.
+    pub workers: usize,
+    /// The first pause after a sync failed, doubled each time.
+    pub backoff: Span,
+    /// The longest pause.
+    pub backoff_max: Span,
+    /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
+    pub lost_after: Span,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            workers: 3,
+            backoff: Span::from_millis(5),
+            backoff_max: Span::from_secs(1000),
+            lost_after: Span::from_secs(5 * 60),
+        }
+    }
+}
+
+/// The controller of WorkloadSpreads.
+pub struct SpreadController {
+    pub(super) names: Interner,
+    pub(super) kinds: Kinds,
+    pub(super) facts: Facts,
+    pub(super) spreads: Spreads,
+    /// What is to be synced, in order, and each once.
+    pub(super) queue: VecDeque<WsKey>,
+    pub(super) queued: BTreeSet<WsKey>,
+    /// Syncs that are under way.
+    pub(super) running: BTreeMap<WsKey, Running>,
+    /// What is to be synced later.
+    pub(super) later: BTreeSet<(Instant, WsKey)>,
+    pub(super) later_of: BTreeMap<WsKey, Instant>,
+    pub(super) failures: BTreeMap<WsKey, u32>,
+    pub(super) effects: VecDeque<Effect>,
+    pub(super) next_effect: u64,
+    pub(super) pending: BTreeMap<EffectId, (WsKey, Instant)>,
+    pub(super) limits: Limits,
+    pub(super) now: Instant,
+}
+
+impl SpreadController {
+    /// A machine that knows nothing yet. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
+    pub fn new(mut names: Interner, limits: Limits) -> Self {
+        let kinds = Kinds::new(&mut names);
+        Self {
+            names,
+            kinds,
+            facts: Facts::default(),
+            spreads: Spreads::default(),
+            queue: VecDeque::new(),
+            queued: BTreeSet::new(),
+            running: BTreeMap::new(),
+            later: BTreeSet::new(),
+            later_of: BTreeMap::new(),
+            failures: BTreeMap::new(),
+            effects: VecDeque::new(),
+            next_effect: 1,
+            pending: BTreeMap::new(),
+            limits,
+            now: Instant(0),
+        }
+    }
+
+    /// Takes in what happened. Nothing is decided here. Time that runs backwards is taken as standing still.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        self.now = self.now.max(now);
+        self.pass_time();
+        match input {
+            Input::SpreadSet(ws) => self.set_spread(*ws),
+            Input::SpreadGone(key) => {
+                self.spreads.remove(&key);
+                self.forget(&key);
+            }
+            Input::WorkloadSet(fact) => self.set_workload(*fact),
+            Input::WorkloadGone(key) => self.workload_gone(key),
+            Input::KindsListed(listed) => self.kinds.set_listed(listed),
+            Input::PodSet(pod) => self.set_pod(*pod),
+            Input::PodGone(uid) => self.pod_gone(&uid),
+            Input::NodeSet(name, labels, taints) => {
+                self.facts.nodes.insert(name, (labels, taints));
+            }
+            Input::NodeGone(name) => {
+                self.facts.nodes.remove(&name);
+            }
+            Input::Outcome(effect, outcome) => self.settle(effect, outcome),
+            Input::Tick => {}
+        }
+    }
+
+    /// The next effect; syncs are begun until there is one. `None`: nothing to do before the next input, or
+    /// [`next_wake`](Self::next_wake).
+    pub fn poll_effect(&mut self, patcher: &mut dyn PodPatcher) -> Option<Effect> {
+        loop {
+            if let Some(effect) = self.effects.pop_front() {
+                return Some(effect);
+            }
+            if self.running.len() >= self.limits.workers {
+                return None;
+            }
+            let free = |key: &WsKey| !self.running.contains_key(key);
+            let place = self.queue.iter().position(free)?;
+            let key = self.queue.remove(place)?;
+            self.queued.remove(&key);
+            self.begin(&key, patcher);
+        }
+    }
+
+    /// When to call [`handle`](Self::handle) with a tick, if nothing else happens before.
+    pub fn next_wake(&self) -> Option<Instant> {
+        let later = self.later.first().map(|(at, _)| *at);
+        let lost = self.pending.first_key_value();
+        let lost = lost.map(|(_, (_, since))| *since + self.limits.lost_after);
+        later.into_iter().chain(lost).min()
+    }
+
+    fn pass_time(&mut self) {
+        while let Some((&effect, &(_, since))) = self.pending.first_key_value() {
+            if self.now < since + self.limits.lost_after {
+                break;
+            }
+            self.settle(effect, Outcome::Failed);
+        }
+        while self.later.first().is_some_and(|(at, _)| *at <= self.now) {
+            if let Some((_, key)) = self.later.pop_first() {
+                self.later_of.remove(&key);
+                self.enqueue(&key);
+            }
+        }
+    }
+}
+
+// === what there is to see ===
+
+impl SpreadController {
+    /// The strings of all facts and effects.
+    pub fn names_mut(&mut self) -> &mut Interner {
+        &mut self.names
+    }
+
+    /// The strings of all facts and effects.
+    pub fn names(&self) -> &Interner {
+        &self.names
+    }
+
+    /// All facts.
+    pub fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
+    /// All WorkloadSpreads.
+    pub fn spreads(&self) -> &Spreads {
+        &self.spreads
+    }
+
+    /// The kinds.
+    pub fn kinds(&self) -> &Kinds {
+        &self.kinds
+    }
+
+    /// Whether nothing is to be synced, now or later.
+    pub fn is_at_rest(&self) -> bool {
+        self.queue.is_empty() && self.running.is_empty() && self.later.is_empty()
+    }
+}
+
+// === the queue ===
+
+impl SpreadController {
+    pub(super) fn enqueue(&mut self, key: &WsKey) {
+        if self.queued.insert(key.clone()) {
+            self.queue.push_back(key.clone());
+        }
+    }
+
+    /// Replaces when a WorkloadSpread is synced without a trigger.
+    pub(super) fn sync_at(&mut self, key: &WsKey, at: Option<Instant>) {
+        if let Some(before) = self.later_of.remove(key) {
+            self.later.remove(&(before, key.clone()));
+        }
+        if let Some(at) = at {
+            self.later_of.insert(key.clone(), at);
+            self.later.insert((at, key.clone()));
+        }
+    }
+
+    pub(super) fn forget(&mut self, key: &WsKey) {
+        self.sync_at(key, None);
+        self.failures.remove(key);
+        if self.queued.remove(key) {
+            self.queue.retain(|k| k != key);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The controller as one machine: facts in, patches, status writes and deletions out. No clock, no dice, no I/O.
+//!
+//! [`SpreadController::handle`] takes an [`Input`]; [`SpreadController::poll_effect`] gives the next [`Effect`];
+//! [`SpreadController::next_wake`] says when time alone will change something. A sync is planned whole from the facts of
+//! one moment ([`plan::Plan`]), then carried out step by step: pods are patched, then the status is written, then pods
+//! that cannot be scheduled are deleted, so that their replacements find the subset closed.
+//!
+//! Reading order: [`input`], [`effect`], [`pods`] (who belongs to a target), [`assign`] (pods to subsets), [`cost`],
+//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three verbs), `sync`, `triggers`.
+//!
+//! Source: spec/workloadspread §5.
+
+pub mod assign;
+pub mod cost;
+pub mod effect;
+pub mod input;
+pub mod machine;
+pub mod plan;
+pub mod pods;
+pub mod reschedule;
+pub mod rows;
+mod sync;
+mod triggers;
+
+pub use effect::{Effect, EffectId, Event, EventKind, PodName};
+pub use input::{Input, Outcome};
+pub use machine::{Limits, SpreadController};
+pub use plan::Plan;

@@ -1,0 +1,199 @@
+//! One sync, planned whole: what to write to pods and status, and whom to delete.
+//!
+//! Source: spec/workloadspread §5.2.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use strew_model::{Instant, Interner};
+
+use super::assign::{self, Assigning, Assignment, Nodes};
+use super::cost::{self, Cost};
+use super::effect::PodName;
+use super::pods::Pods;
+use super::rows::{self, Noted};
+use crate::facts::kinds::Kinds;
+use crate::facts::pod::Pod;
+use crate::facts::spec::{PatchId, WorkloadSpread};
+use crate::facts::status::{Row, Status};
+use crate::facts::workload::{WorkloadFact, WorkloadKey};
+use crate::inject::PodPatcher;
+use crate::marker::Marker;
+use crate::quota::{self, CannotCount, Total};
+use crate::revision::{self, Latest};
+use crate::workloads::Workloads;
+
+/// All facts that a sync looks at.
+#[derive(Default)]
+pub struct Facts {
+    /// The pods.
+    pub pods: Pods,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// The workloads.
+    pub workloads: Workloads,
+}
+
+/// What a sync will do.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Markers to be written, each with the patch whose metadata goes along.
+    pub adoptions: Vec<(PodName, Marker, Option<PatchId>)>,
+    /// Costs to be written.
+    pub costs: Vec<(PodName, i32)>,
+    /// The status as it will be.
+    pub status: Status,
+    /// Pods to be deleted.
+    pub deletions: Vec<PodName>,
+    /// Events, and when time alone changes something.
+    pub noted: Noted,
+}
+
+/// What a sync finds, before it writes anything.
+pub struct Found<'a> {
+    /// The total.
+    pub total: Total,
+    /// The pods by revision and subset.
+    pub assignment: Assignment<'a>,
+    /// Which revision is the latest.
+    pub latest: Latest,
+    /// Costs of active pods; none for kinds whose controllers do not look at them.
+    pub costs: Vec<Cost<'a>>,
+}
+
+/// Counts and assigns what there is.
+///
+/// # Errors
+/// What keeps pods from being counted: the sync fails.
+pub fn find<'a>(
+    ws: &WorkloadSpread,
+    facts: &'a Facts,
+    kinds: &Kinds,
+    names: &Interner,
+    patcher: &mut dyn PodPatcher,
+) -> Result<Found<'a>, CannotCount> {
+    let target = target_of(ws, &facts.workloads);
+    let total = quota::total(&ws.spec, target, kinds)?;
+    let pods = facts
+        .pods
+        .of_target(ws, target, total, &facts.workloads, kinds);
+    let cx = Assigning {
+        ws,
+        total,
+        nodes: &facts.nodes,
+        kinds,
+        names,
+    };
+    let assignment = assign::assign(&cx, &pods, patcher);
+    let latest = revision::latest(target, &facts.workloads, kinds, names);
+    let mut costs = Vec::new();
+    if ws.spec.target.is_some_and(|t| kinds.has_costs(t.kind)) {
+        for (revision, group) in &assignment.groups {
+            costs.extend(cost::costs(&ws.spec, group, latest.is(revision), total));
+        }
+    }
+    Ok(Found {
+        total,
+        assignment,
+        latest,
+        costs,
+    })
+}
+
+fn target_of<'a>(ws: &WorkloadSpread, workloads: &'a Workloads) -> Option<&'a WorkloadFact> {
+    let namespace = ws.key.namespace;
+    let target = ws.spec.target?;
+    workloads.get(WorkloadKey { namespace, target })
+}
+
+/// Plans a sync.
+pub fn plan(ws: &WorkloadSpread, found: &Found<'_>, now: Instant) -> Plan {
+    let mut noted = Noted::default();
+    let (status, failed) = status(ws, found, now, &mut noted);
+    Plan {
+        adoptions: adoptions(ws, &found.assignment),
+        costs: found
+            .costs
+            .iter()
+            .filter(|c| differs(c))
+            .map(|c| (name_of(c.pod), c.cost))
+            .collect(),
+        status,
+        deletions: failed.into_iter().map(name_of).collect(),
+        noted,
+    }
+}
+
+fn differs(cost: &Cost<'_>) -> bool {
+    let stands = cost.pod.cost.as_deref();
+    stands.is_none_or(|text| text != cost.cost.to_string())
+}
+
+pub(super) fn name_of(pod: &Pod) -> PodName {
+    PodName {
+        uid: pod.uid.clone(),
+        namespace: pod.namespace,
+        name: pod.name.clone(),
+    }
+}
+
+fn adoptions(
+    ws: &WorkloadSpread,
+    assignment: &Assignment<'_>,
+) -> Vec<(PodName, Marker, Option<PatchId>)> {
+    let of = |a: &assign::Adoption<'_>| {
+        let subset = &ws.spec.subsets[a.place];
+        let marker = Marker {
+            workload_spread: ws.key.name.clone(),
+            subset: subset.name.clone(),
+            uid: None,
+        };
+        let metadata_of = subset.patch.filter(|_| !ws.ignore_patch_of_existing);
+        (name_of(a.pod), marker, metadata_of)
+    };
+    assignment.adoptions.iter().map(of).collect()
+}
+
+/// The status as the pods have it, and the pods that cannot be scheduled.
+fn status<'a>(
+    ws: &WorkloadSpread,
+    found: &Found<'a>,
+    now: Instant,
+    noted: &mut Noted,
+) -> (Status, Vec<&'a Pod>) {
+    let (spec, old) = (&ws.spec, &ws.status);
+    let groups = &found.assignment.groups;
+    let mut all = vec![Vec::new(); spec.subsets.len()];
+    for group in groups.values() {
+        for (all, pods) in all.iter_mut().zip(&group.subsets) {
+            all.extend(pods);
+        }
+    }
+    let (overall, failed) = rows::rows(spec, &old.overall, &all, found.total, now, noted);
+    let mut versioned: BTreeMap<Arc<str>, Vec<Row>> = BTreeMap::new();
+    for (revision, group) in groups {
+        let before = old.rows(revision);
+        let (rows, _) = rows::rows(spec, before, &group.subsets, found.total, now, noted);
+        versioned.insert(revision.clone(), rows);
+    }
+    // A revision without pods is kept while some pod of it is on its way.
+    for (revision, before) in &old.versioned {
+        if groups.contains_key(revision) {
+            continue;
+        }
+        let mut own = Noted::default();
+        let (rows, _) = rows::rows(spec, before, &[], found.total, now, &mut own);
+        let kept = rows.iter().any(|r| !r.creating.is_empty());
+        noted.events.append(&mut own.events);
+        if kept {
+            own.wake.into_iter().for_each(|wake| noted.wake_at(wake));
+            versioned.insert(revision.clone(), rows);
+        }
+    }
+    let status = Status {
+        observed_generation: ws.generation,
+        overall,
+        versioned,
+    };
+    (status, failed)
+}

@@ -1,0 +1,196 @@
+//! A sync carried out: patches, then the status, then deletions. Any failure ends it, to be tried again later.
+//!
+//! Source: spec/workloadspread §5.2, §5.8, §5.9.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use strew_model::Instant;
+
+use super::effect::{Effect, EffectId, Event, EventKind, PodName};
+use super::input::Outcome;
+use super::machine::SpreadController;
+use super::plan::{self, Plan};
+use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::inject::PodPatcher;
+
+/// A sync under way.
+#[derive(Debug)]
+pub(super) struct Running {
+    ws: Arc<WorkloadSpread>,
+    plan: Plan,
+    step: Step,
+    /// What is waited for, each with what a failure tells of.
+    left: BTreeMap<EffectId, Option<(EventKind, Arc<str>)>>,
+    failed: bool,
+}
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Patching,
+    Writing,
+    Deleting,
+}
+
+impl SpreadController {
+    /// Plans a sync and begins to carry it out.
+    pub(super) fn begin(&mut self, key: &WsKey, patcher: &mut dyn PodPatcher) {
+        let Some(ws) = self.spreads.get(key).cloned() else {
+            return;
+        };
+        self.sync_at(key, None);
+        if ws.deleting || ws.spec.target.is_none() {
+            return;
+        }
+        let found = plan::find(&ws, &self.facts, &self.kinds, &self.names, patcher);
+        let Ok(found) = found else {
+            return self.fail(key);
+        };
+        let plan = plan::plan(&ws, &found, self.now);
+        let running = Running {
+            ws,
+            plan,
+            step: Step::Patching,
+            left: BTreeMap::new(),
+            failed: false,
+        };
+        self.running.insert(key.clone(), running);
+        self.patch(key);
+    }
+
+    fn patch(&mut self, key: &WsKey) {
+        let Some(mut running) = self.running.remove(key) else {
+            return;
+        };
+        for (pod, marker, metadata_of) in std::mem::take(&mut running.plan.adoptions) {
+            let id = self.expect(key);
+            running.left.insert(id, None);
+            self.effects.push_back(Effect::Adopt {
+                id,
+                pod,
+                marker,
+                metadata_of,
+            });
+        }
+        for (pod, cost) in std::mem::take(&mut running.plan.costs) {
+            let id = self.expect(key);
+            let failure = (EventKind::PatchPodDeletionCostFailed, pod.name.clone());
+            running.left.insert(id, Some(failure));
+            self.effects.push_back(Effect::SetCost { id, pod, cost });
+        }
+        let done = running.left.is_empty();
+        self.running.insert(key.clone(), running);
+        if done {
+            self.write(key);
+        }
+    }
+
+    fn write(&mut self, key: &WsKey) {
+        let id = self.expect(key);
+        let Some(running) = self.running.get_mut(key) else {
+            return;
+        };
+        running.step = Step::Writing;
+        if *running.ws.status == running.plan.status {
+            self.pending.remove(&id);
+            return self.delete(key);
+        }
+        running.left.insert(id, None);
+        let ws = &running.ws;
+        let effect = Effect::WriteStatus {
+            id,
+            key: key.clone(),
+            uid: ws.uid.clone(),
+            version: ws.version,
+            status: Arc::new(running.plan.status.clone()),
+        };
+        self.effects.push_back(effect);
+    }
+
+    fn delete(&mut self, key: &WsKey) {
+        let Some(mut running) = self.running.remove(key) else {
+            return;
+        };
+        running.step = Step::Deleting;
+        for (kind, subject) in std::mem::take(&mut running.plan.noted.events) {
+            self.record(key, kind, subject);
+        }
+        let pods: Vec<PodName> = std::mem::take(&mut running.plan.deletions);
+        for pod in pods {
+            let id = self.expect(key);
+            let failure = (EventKind::DeletePodFailed, pod.name.clone());
+            running.left.insert(id, Some(failure));
+            self.effects.push_back(Effect::DeletePod { id, pod });
+        }
+        let done = running.left.is_empty();
+        let wake = running.plan.noted.wake;
+        self.running.insert(key.clone(), running);
+        if done {
+            self.finish(key, wake);
+        }
+    }
+
+    fn finish(&mut self, key: &WsKey, wake: Option<Instant>) {
+        self.running.remove(key);
+        self.failures.remove(key);
+        if self.spreads.get(key).is_some() {
+            self.sync_at(key, wake.map(|w| w.max(self.now)));
+        }
+    }
+
+    /// A sync failed: again, later and later.
+    fn fail(&mut self, key: &WsKey) {
+        self.running.remove(key);
+        if self.spreads.get(key).is_none() {
+            return;
+        }
+        let failures = self.failures.entry(key.clone()).or_default();
+        let pause = self.limits.backoff.doubled(*failures);
+        let pause = pause.map_or(self.limits.backoff_max, |p| p.min(self.limits.backoff_max));
+        *failures = failures.saturating_add(1);
+        self.sync_at(key, Some(self.now + pause));
+    }
+
+    /// An effect came to something, or to nothing.
+    pub(super) fn settle(&mut self, effect: EffectId, outcome: Outcome) {
+        let Some((key, _)) = self.pending.remove(&effect) else {
+            return;
+        };
+        let Some(running) = self.running.get_mut(&key) else {
+            return;
+        };
+        let Some(failure) = running.left.remove(&effect) else {
+            return;
+        };
+        // Somebody else may have deleted the pod.
+        let done =
+            outcome == Outcome::Ok || (outcome == Outcome::Gone && running.step == Step::Deleting);
+        running.failed |= !done;
+        let (step, failed, rest) = (running.step, running.failed, running.left.len());
+        let wake = running.plan.noted.wake;
+        if !done && let Some((kind, subject)) = failure {
+            self.record(&key, kind, subject);
+        }
+        match step {
+            _ if rest > 0 => {}
+            _ if failed => self.fail(&key),
+            Step::Patching => self.write(&key),
+            Step::Writing => self.delete(&key),
+            Step::Deleting => self.finish(&key, wake),
+        }
+    }
+
+    fn expect(&mut self, key: &WsKey) -> EffectId {
+        let id = EffectId(self.next_effect);
+        self.next_effect += 1;
+        self.pending.insert(id, (key.clone(), self.now));
+        id
+    }
+
+    fn record(&mut self, key: &WsKey, kind: EventKind, subject: Arc<str>) {
+        let key = key.clone();
+        self.effects
+            .push_back(Effect::Event(Event { key, kind, subject }));
+    }
+}

@@ -1,0 +1,120 @@
+//! What each fact sets off.
+//!
+//! Source: spec/workloadspread §5.1.
+
+use std::sync::Arc;
+
+use super::machine::SpreadController;
+use crate::facts::kinds::Kind;
+use crate::facts::pod::Pod;
+use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::facts::workload::{WorkloadFact, WorkloadKey};
+use crate::revision;
+
+impl SpreadController {
+    /// Any change of a WorkloadSpread, its status included.
+    pub(super) fn set_spread(&mut self, ws: WorkloadSpread) {
+        let key = ws.key.clone();
+        let deleting = ws.deleting;
+        let before = self.spreads.set(ws);
+        if deleting {
+            return self.forget(&key);
+        }
+        if before.as_ref() != self.spreads.get(&key) {
+            self.enqueue(&key);
+        }
+    }
+
+    /// Of a marked pod: that it came, stopped to count, or changed its revision; also that a scheduler found a node
+    /// for it or none, which Kruise overlooks (F5).
+    pub(super) fn set_pod(&mut self, pod: Pod) {
+        let uid = Arc::clone(&pod.uid);
+        let before = self.facts.pods.set(pod);
+        let Some(now) = self.facts.pods.get(&uid) else {
+            return;
+        };
+        let Some(key) = now.marked_for() else {
+            return;
+        };
+        let changed = before.is_none_or(|before| {
+            (before.is_active() && !now.is_active())
+                || before.marker != now.marker
+                || before.node != now.node
+                || before.unschedulable != now.unschedulable
+                || self.revision(&before) != self.revision(now)
+        });
+        if changed {
+            self.enqueue_known(&key);
+        }
+    }
+
+    fn revision(&self, pod: &Pod) -> Arc<str> {
+        revision::of_pod(
+            &pod.labels,
+            pod.controller.as_ref(),
+            &self.kinds,
+            &self.names,
+        )
+    }
+
+    pub(super) fn pod_gone(&mut self, uid: &str) {
+        let pod = self.facts.pods.remove(uid);
+        if let Some(key) = pod.and_then(|p| p.marked_for()) {
+            self.enqueue_known(&key);
+        }
+    }
+
+    fn enqueue_known(&mut self, key: &WsKey) {
+        if self.spreads.get(key).is_some_and(|ws| !ws.deleting) {
+            self.enqueue(key);
+        }
+    }
+
+    /// Of workloads: that they came or went, and their replicas; of a Deployment its revision, too. Custom kinds:
+    /// their replicas alone. StatefulSets: nothing.
+    pub(super) fn set_workload(&mut self, fact: WorkloadFact) {
+        let key = fact.key;
+        let before = self.facts.workloads.set(fact);
+        let Some(now) = self.facts.workloads.get(key) else {
+            return;
+        };
+        let changed = match &before {
+            None => self.kinds.is_builtin(&key.target),
+            Some(before) => {
+                before.replicas != now.replicas
+                    || before.numbers != now.numbers
+                    || before.revision != now.revision
+                    || before.template != now.template
+                    || before.deleting != now.deleting
+            }
+        };
+        if changed {
+            let now = now.clone();
+            self.workload_changed(&now);
+        }
+    }
+
+    pub(super) fn workload_gone(&mut self, key: WorkloadKey) {
+        if let Some(fact) = self.facts.workloads.remove(key)
+            && self.kinds.is_builtin(&key.target)
+        {
+            self.workload_changed(&fact);
+        }
+    }
+
+    fn workload_changed(&mut self, fact: &WorkloadFact) {
+        let WorkloadKey { namespace, target } = fact.key;
+        if self.kinds.of(target.kind) == Kind::StatefulSet {
+            return;
+        }
+        let above = fact.controller.as_ref().map(|c| c.target);
+        let targets = [Some(target), above].into_iter().flatten();
+        let keys: Vec<WsKey> = targets
+            .flat_map(|t| self.spreads.of_target(namespace, t))
+            .cloned()
+            .collect();
+        for key in keys {
+            self.enqueue_known(&key);
+        }
+    }
+}

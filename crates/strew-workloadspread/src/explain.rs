@@ -1,0 +1,185 @@
+//! Why things are as they are: a pod's subset and cost, and the ledger against the truth.
+//!
+//! How a new pod's subset was chosen is told with its [`Answer`](crate::admission::Answer). Everything here runs the same
+//! code as a sync, on the controller's facts, and writes nothing.
+
+use std::sync::Arc;
+
+use strew_model::{Instant, Span};
+
+use crate::controller::SpreadController;
+use crate::controller::cost::CostGround;
+use crate::controller::plan::{self, Found};
+use crate::controller::rows::{CREATING_FOR, DELETING_FOR};
+use crate::facts::spec::WsKey;
+use crate::facts::status::Row;
+use crate::inject::PodPatcher;
+use crate::quota::{self, CannotCount};
+
+/// Why a pod is where it is, for its WorkloadSpread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PodStanding {
+    /// The revision under which it is counted.
+    pub revision: Arc<str>,
+    /// Whether that is the latest.
+    pub is_latest: bool,
+    /// Its subset.
+    pub subset: Standing,
+    /// Its deletion cost as it should be, and why; `None` for pods that do not count and kinds without costs.
+    pub cost: Option<(i32, CostGround)>,
+    /// The cost as it stands.
+    pub cost_stands: Option<Arc<str>>,
+}
+
+/// How a pod came to its subset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Its marker names it.
+    Marked(usize),
+    /// It has no marker of this WorkloadSpread, and its node fits best; what each subset scores, `None` where it does
+    /// not fit.
+    Adopted(usize, Vec<Option<i64>>),
+    /// Its marker names a subset that is not in the spec, or it is on no known node, or its node fits none.
+    Orphan,
+}
+
+/// A row of the ledger against the truth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowCheck {
+    /// The revision; `None` for the overall row.
+    pub revision: Option<Arc<str>>,
+    /// The subset.
+    pub subset: Arc<str>,
+    /// The limit; -1 without.
+    pub max: i32,
+    /// The row as it stands.
+    pub stands: Option<Row>,
+    /// The row as a sync would write it now.
+    pub truth: Option<Row>,
+    /// Entries that wait to be confirmed by the pods, and when each is given up.
+    pub open: Vec<(Entry, Arc<str>, Instant)>,
+}
+
+/// An entry of the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// Of `creatingPods`.
+    Creating,
+    /// Of `deletingPods`.
+    Deleting,
+}
+
+impl RowCheck {
+    /// Whether the row is as a sync would write it.
+    pub fn agrees(&self) -> bool {
+        self.stands == self.truth
+    }
+}
+
+impl SpreadController {
+    /// Why a pod is where it is. `None`: the WorkloadSpread is not known, or does not manage the pod.
+    ///
+    /// # Errors
+    /// What keeps pods from being counted.
+    pub fn explain_pod(
+        &self,
+        key: &WsKey,
+        uid: &str,
+        patcher: &mut dyn PodPatcher,
+    ) -> Result<Option<PodStanding>, CannotCount> {
+        let Some(ws) = self.spreads().get(key) else {
+            return Ok(None);
+        };
+        let found = plan::find(ws, self.facts(), self.kinds(), self.names(), patcher)?;
+        Ok(standing(&found, uid))
+    }
+
+    /// The ledger of a WorkloadSpread against the truth, row by row, the overall rows last; none if it is not known.
+    ///
+    /// # Errors
+    /// What keeps pods from being counted.
+    pub fn check_ledger(
+        &self,
+        now: Instant,
+        key: &WsKey,
+        patcher: &mut dyn PodPatcher,
+    ) -> Result<Vec<RowCheck>, CannotCount> {
+        let Some(ws) = self.spreads().get(key) else {
+            return Ok(Vec::new());
+        };
+        let found = plan::find(ws, self.facts(), self.kinds(), self.names(), patcher)?;
+        let truth = plan::plan(ws, &found, now).status;
+        let stands = &ws.status;
+        let mut revisions: Vec<&Arc<str>> = stands.versioned.keys().collect();
+        revisions.extend(
+            truth
+                .versioned
+                .keys()
+                .filter(|r| !stands.versioned.contains_key(*r)),
+        );
+        revisions.sort();
+        let mut checks = Vec::new();
+        let mut add = |revision: Option<&Arc<str>>, before: &[Row], after: &[Row]| {
+            for subset in &ws.spec.subsets {
+                let of = |rows: &[Row]| rows.iter().find(|r| r.name == subset.name).cloned();
+                let stands = of(before);
+                checks.push(RowCheck {
+                    revision: revision.cloned(),
+                    subset: subset.name.clone(),
+                    max: quota::scaled_or_zero(subset.max_replicas, found.total),
+                    open: stands.as_ref().map(open_entries).unwrap_or_default(),
+                    stands,
+                    truth: of(after),
+                });
+            }
+        };
+        for revision in revisions {
+            add(Some(revision), stands.rows(revision), truth.rows(revision));
+        }
+        add(None, &stands.overall, &truth.overall);
+        Ok(checks)
+    }
+}
+
+fn open_entries(row: &Row) -> Vec<(Entry, Arc<str>, Instant)> {
+    let of = |kind: Entry, entries: &crate::facts::status::Entries, lasts: Span| {
+        let of_one = move |(id, since): (&Arc<str>, &Instant)| (kind, id.clone(), *since + lasts);
+        entries.iter().map(of_one).collect::<Vec<_>>()
+    };
+    let mut open = of(Entry::Creating, &row.creating, CREATING_FOR);
+    open.extend(of(Entry::Deleting, &row.deleting, DELETING_FOR));
+    open
+}
+
+fn standing(found: &Found<'_>, uid: &str) -> Option<PodStanding> {
+    for (revision, group) in &found.assignment.groups {
+        let subsets = group.subsets.iter().enumerate();
+        let mut subsets = subsets.flat_map(|(i, pods)| pods.iter().map(move |p| (Some(i), *p)));
+        let orphans = group.orphans.iter().map(|p| (None, *p));
+        let there = subsets.find(|(_, p)| &*p.uid == uid);
+        let Some((place, pod)) =
+            there.or_else(|| orphans.into_iter().find(|(_, p)| &*p.uid == uid))
+        else {
+            continue;
+        };
+        let adoption = found
+            .assignment
+            .adoptions
+            .iter()
+            .find(|a| &*a.pod.uid == uid);
+        let subset = match (place, adoption) {
+            (Some(place), Some(adoption)) => Standing::Adopted(place, adoption.scores.clone()),
+            (Some(place), None) => Standing::Marked(place),
+            (None, _) => Standing::Orphan,
+        };
+        let cost = found.costs.iter().find(|c| &*c.pod.uid == uid);
+        return Some(PodStanding {
+            revision: revision.clone(),
+            is_latest: found.latest.is(revision),
+            subset,
+            cost: cost.map(|c| (c.cost, c.ground)),
+            cost_stands: pod.cost.clone(),
+        });
+    }
+    None
+}

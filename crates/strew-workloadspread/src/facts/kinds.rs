@@ -1,0 +1,127 @@
+//! The kinds of workloads that are known by name.
+//!
+//! Source: spec/workloadspread §3, §4.2, §5.5, §6.3.
+
+use rustc_hash::FxHashSet;
+use strew_model::{Interner, Symbol};
+
+use super::spec::TargetRef;
+
+/// A group and a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct GroupKind {
+    /// The group; empty for the core group.
+    pub group: Symbol,
+    /// The kind.
+    pub kind: Symbol,
+}
+
+/// What a target's kind decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `apps` Deployment: its ReplicaSets own the pods.
+    Deployment,
+    /// `apps` ReplicaSet.
+    ReplicaSet,
+    /// `apps.kruise.io` CloneSet.
+    CloneSet,
+    /// `batch` Job.
+    Job,
+    /// `apps` or `apps.kruise.io` StatefulSet, or any kind of that name.
+    StatefulSet,
+    /// Any other.
+    Custom,
+}
+
+/// Symbols of kinds and labels that decisions name, and the kinds whose objects are followed upwards.
+#[derive(Debug, Clone)]
+pub struct Kinds {
+    deployment: Symbol,
+    replica_set: Symbol,
+    clone_set: Symbol,
+    job: Symbol,
+    stateful_set: Symbol,
+    known: FxHashSet<GroupKind>,
+    builtin: FxHashSet<GroupKind>,
+    /// The label `pod-template-hash`.
+    pub(crate) template_hash: Symbol,
+    /// The label `controller-revision-hash`.
+    pub(crate) controller_revision: Symbol,
+}
+
+impl Kinds {
+    /// The kinds that are always known.
+    pub fn new(names: &mut Interner) -> Self {
+        let mut of = |group: &str, kind: &str| GroupKind {
+            group: names.intern(group),
+            kind: names.intern(kind),
+        };
+        let deployment = of("apps", "Deployment");
+        let replica_set = of("apps", "ReplicaSet");
+        let stateful_set = of("apps", "StatefulSet");
+        let job = of("batch", "Job");
+        let clone_set = of("apps.kruise.io", "CloneSet");
+        let advanced = of("apps.kruise.io", "StatefulSet");
+        let all = [
+            deployment,
+            replica_set,
+            stateful_set,
+            job,
+            clone_set,
+            advanced,
+        ];
+        let builtin: FxHashSet<GroupKind> = all.into_iter().collect();
+        Self {
+            deployment: deployment.kind,
+            replica_set: replica_set.kind,
+            clone_set: clone_set.kind,
+            job: job.kind,
+            stateful_set: stateful_set.kind,
+            known: builtin.clone(),
+            builtin,
+            template_hash: names.intern("pod-template-hash"),
+            controller_revision: names.intern("controller-revision-hash"),
+        }
+    }
+
+    /// Replaces the kinds that are known besides: the white list and its `subResources`.
+    pub fn set_listed(&mut self, listed: impl IntoIterator<Item = GroupKind>) {
+        self.known = self.builtin.clone();
+        self.known.extend(listed);
+    }
+
+    /// Whether objects of this kind are looked at.
+    pub fn is_known(&self, target: &TargetRef) -> bool {
+        let TargetRef { group, kind, .. } = *target;
+        self.known.contains(&GroupKind { group, kind })
+    }
+
+    /// Whether the kind is one that needs no white list.
+    pub fn is_builtin(&self, target: &TargetRef) -> bool {
+        let TargetRef { group, kind, .. } = *target;
+        self.builtin.contains(&GroupKind { group, kind })
+    }
+
+    /// What a kind decides. By the kind's name alone, as Kruise does.
+    pub fn of(&self, kind: Symbol) -> Kind {
+        match kind {
+            k if k == self.deployment => Kind::Deployment,
+            k if k == self.replica_set => Kind::ReplicaSet,
+            k if k == self.clone_set => Kind::CloneSet,
+            k if k == self.job => Kind::Job,
+            k if k == self.stateful_set => Kind::StatefulSet,
+            _ => Kind::Custom,
+        }
+    }
+
+    /// Whether pods of this controller are counted by revision.
+    pub fn is_versioned(&self, kind: Symbol) -> bool {
+        matches!(self.of(kind), Kind::Deployment | Kind::ReplicaSet)
+    }
+
+    /// Whether pods of a target of this kind get deletion costs (spec/workloadspread §5.5).
+    pub fn has_costs(&self, kind: Symbol) -> bool {
+        let kind = self.of(kind);
+        matches!(kind, Kind::Deployment | Kind::ReplicaSet | Kind::CloneSet)
+    }
+}

@@ -1,0 +1,85 @@
+//! Pods as the controller sees them.
+//!
+//! Source: spec/workloadspread §2.3, §5.3 to §5.7.
+
+use std::sync::Arc;
+
+use strew_cluster::NodeAffinity;
+use strew_model::{Instant, Labels, Symbol, Toleration};
+
+use super::spec::WsKey;
+use super::workload::Controller;
+use crate::marker::Marked;
+
+/// `status.phase`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Not all of its containers have started.
+    Pending,
+    /// Its node does not answer.
+    Unknown,
+    /// At least one container runs.
+    Running,
+    /// All have ended well.
+    Succeeded,
+    /// All have ended, one not well.
+    Failed,
+}
+
+/// A pod as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pod {
+    /// What identifies it.
+    pub uid: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its namespace.
+    pub namespace: Symbol,
+    /// Its labels.
+    pub labels: Labels,
+    /// The uids of all its owners.
+    pub owners: Box<[Arc<str>]>,
+    /// The owner that is its controller.
+    pub controller: Option<Controller>,
+    /// Its phase.
+    pub phase: Phase,
+    /// Whether it has a deletion timestamp.
+    pub deleting: bool,
+    /// Its node.
+    pub node: Option<Symbol>,
+    /// `metadata.creationTimestamp`.
+    pub created: Instant,
+    /// Whether its condition `PodScheduled` is False with reason `Unschedulable`.
+    pub unschedulable: bool,
+    /// Since when its condition `Ready` is True; `None`: it is not ready.
+    pub ready_since: Option<Instant>,
+    /// The most restarts of one of its containers.
+    pub restarts: i32,
+    /// Its annotation [`MARKER_ANNOTATION`](crate::MARKER_ANNOTATION).
+    pub marker: Marked,
+    /// Its annotation [`COST_ANNOTATION`](crate::COST_ANNOTATION), as it stands.
+    pub cost: Option<Arc<str>>,
+    /// Which nodes it must be on.
+    pub node_affinity: NodeAffinity,
+    /// Its tolerations.
+    pub tolerations: Box<[Toleration]>,
+}
+
+impl Pod {
+    /// Whether it counts: neither finished nor being deleted.
+    pub fn is_active(&self) -> bool {
+        is_active(self.phase, self.deleting)
+    }
+
+    /// The WorkloadSpread that its marker names.
+    pub fn marked_for(&self) -> Option<WsKey> {
+        let marker = self.marker.marker()?;
+        let (namespace, name) = (self.namespace, Arc::clone(&marker.workload_spread));
+        Some(WsKey { namespace, name })
+    }
+}
+
+/// Whether a pod of this phase counts (spec/workloadspread §2.3).
+pub fn is_active(phase: Phase, deleting: bool) -> bool {
+    !deleting && !matches!(phase, Phase::Succeeded | Phase::Failed)
+}

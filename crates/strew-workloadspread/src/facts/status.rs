@@ -1,0 +1,119 @@
+//! The status of a WorkloadSpread: the ledger that admission and controller share.
+//!
+//! Source: spec/workloadspread §2.3.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use strew_model::Instant;
+
+/// `missingReplicas` of a subset without limit.
+pub const UNLIMITED: i32 = -1;
+
+/// What is written about a WorkloadSpread.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Status {
+    /// The generation seen by the last successful sync.
+    pub observed_generation: i64,
+    /// `subsetStatuses`: over all revisions, written by the controller alone.
+    pub overall: Vec<Row>,
+    /// `versionedSubsetStatuses`: the ledger, by revision.
+    pub versioned: BTreeMap<Arc<str>, Vec<Row>>,
+}
+
+/// `creatingPods` or `deletingPods`: id and whole second.
+pub type Entries = BTreeMap<Arc<str>, Instant>;
+
+/// The status of one subset.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The subset.
+    pub name: Arc<str>,
+    /// Its active pods at the last sync.
+    pub replicas: i32,
+    /// [`UNLIMITED`], or for how many pods there is room.
+    pub missing: i32,
+    /// Admitted and not yet seen: by name, or by the uid of the marker where the name was not known.
+    pub creating: Entries,
+    /// A delete or an eviction was seen, and the pod is still active: by name.
+    pub deleting: Entries,
+    /// The condition `Schedulable`; `None` while rescheduling is off.
+    pub schedulable: Option<Schedulable>,
+}
+
+/// The condition `Schedulable`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedulable {
+    /// True with reason `Sufficient`, or False with reason `PodUnschedulable`.
+    pub holds: bool,
+    /// `lastTransitionTime`, a whole second.
+    pub since: Instant,
+}
+
+impl Schedulable {
+    /// The reason of the condition.
+    pub fn reason(self) -> &'static str {
+        match self.holds {
+            true => "Sufficient",
+            false => "PodUnschedulable",
+        }
+    }
+}
+
+impl Row {
+    /// A row of a subset that has no pods yet.
+    pub fn new(name: Arc<str>, missing: i32) -> Self {
+        Self {
+            name,
+            replicas: 0,
+            missing,
+            creating: Entries::new(),
+            deleting: Entries::new(),
+            schedulable: None,
+        }
+    }
+
+    /// Whether its condition is False.
+    pub fn is_closed(&self) -> bool {
+        self.schedulable.is_some_and(|s| !s.holds)
+    }
+
+    /// Whether it takes one more pod.
+    pub fn has_room(&self) -> bool {
+        self.missing > 0 || self.missing == UNLIMITED
+    }
+
+    /// Whether a pod of this name is being created or deleted.
+    pub fn knows(&self, pod: &str) -> bool {
+        self.creating.contains_key(pod) || self.deleting.contains_key(pod)
+    }
+
+    /// Pods that are there or on their way, without those on their way out.
+    pub fn expected(&self) -> i64 {
+        let entries = self.creating.len() as i64 - self.deleting.len() as i64;
+        i64::from(self.replicas) + entries
+    }
+}
+
+impl Status {
+    /// The row of a subset over all revisions.
+    pub fn overall_row(&self, subset: &str) -> Option<&Row> {
+        self.overall.iter().find(|r| &*r.name == subset)
+    }
+
+    /// The rows of a revision; none if there are none.
+    pub fn rows(&self, revision: &str) -> &[Row] {
+        self.versioned.get(revision).map_or(&[], |rows| rows)
+    }
+
+    /// Whether a subset takes no pods for now: the overall row **or** the revision's says so. A revision's row may be
+    /// rebuilt without its condition (spec/workloadspread F8).
+    pub fn is_closed(&self, row: &Row) -> bool {
+        row.is_closed() || self.overall_row(&row.name).is_some_and(Row::is_closed)
+    }
+}
+
+/// The whole second of a moment: what an entry or a condition can hold.
+pub fn whole_second(moment: Instant) -> Instant {
+    Instant::from_secs(moment.secs())
+}

@@ -1,0 +1,65 @@
+//! Workloads as far as they decide: who owns whom, how many there are to be, and which revision is the latest.
+//!
+//! Source: spec/workloadspread §3, §4.2, §5.3.
+
+use std::sync::Arc;
+
+use strew_model::{Selector, Symbol};
+
+use super::spec::TargetRef;
+
+/// What names a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkloadKey {
+    /// Its namespace.
+    pub namespace: Symbol,
+    /// Group, kind and name.
+    pub target: TargetRef,
+}
+
+/// The owner of an object that is marked as its controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controller {
+    /// Group, kind and name.
+    pub target: TargetRef,
+    /// Its uid.
+    pub uid: Arc<str>,
+}
+
+/// A template, its label `pod-template-hash` left out. The world gives the ids; equal ids are equal templates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TemplateId(pub u64);
+
+/// A workload as it is now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadFact {
+    /// What names it.
+    pub key: WorkloadKey,
+    /// What identifies it.
+    pub uid: Arc<str>,
+    /// Whether it has a deletion timestamp.
+    pub deleting: bool,
+    /// Its own controller.
+    pub controller: Option<Controller>,
+    /// What it asks for: `spec.replicas`, of a Job `spec.parallelism`, of others what their scale says.
+    /// `None`: nobody can tell.
+    pub replicas: Option<i64>,
+    /// Numbers at paths that filters name, where there is an integer.
+    pub numbers: Box<[(Arc<str>, i64)]>,
+    /// The selector of a Job, or of the scale of another kind.
+    pub selector: Option<Selector>,
+    /// Its pod template.
+    pub template: Option<TemplateId>,
+    /// Its label `pod-template-hash`.
+    pub template_hash: Option<Symbol>,
+    /// Its annotation `deployment.kubernetes.io/revision`.
+    pub revision: Option<i64>,
+}
+
+impl WorkloadFact {
+    /// The number at a path.
+    pub fn number(&self, path: &str) -> Option<i64> {
+        let found = self.numbers.iter().find(|(p, _)| &**p == path);
+        found.map(|&(_, number)| number)
+    }
+}

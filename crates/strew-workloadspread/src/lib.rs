@@ -1,0 +1,84 @@
+//! Replicas onto subsets: admission and controller of WorkloadSpread, decided from facts.
+//!
+//! A WorkloadSpread names a workload and an ordered list of subsets. [`Admission`] puts each new pod into the first
+//! subset with room and keeps the count in the WorkloadSpread's status, the ledger. [`SpreadController`] compares the
+//! ledger with the pods that there are, adopts strangers, writes deletion costs, and closes subsets whose pods cannot
+//! be scheduled.
+//!
+//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which subset),
+//! [`inject`], [`room`] (whether a node takes the pod), [`admission`], [`controller`],
+//! [`explain`], [`invariants`].
+//!
+//! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
+//! Absent on purpose: clocks, sockets, JSON. Patches are read by whoever implements [`PodPatcher`].
+//!
+//! Eight in the first subset, the rest in the second, from rows as the ledger has them:
+//!
+//! ```
+//! use strew_workloadspread::{MaxReplicas, Spec, Status, Strategy, Subset, choose};
+//! let subset = |name: &str, max_replicas| Subset {
+//!     name: name.into(),
+//!     max_replicas,
+//!     min_replicas: 0,
+//!     required: None,
+//!     preferred: Box::default(),
+//!     tolerations: Box::default(),
+//!     patch: None,
+//! };
+//! let spec = Spec {
+//!     target: None,
+//!     filter: None,
+//!     subsets: [subset("own", Some(MaxReplicas::Percent(80))), subset("elastic", None)].into(),
+//!     strategy: Strategy::Fixed,
+//! };
+//! let mut rows = choose::first_rows(&spec, 10);
+//! assert_eq!((rows[0].missing, rows[1].missing), (8, -1));
+//! let place = |rows: &[_]| choose::choose(&spec, &Status::default(), rows, Some("web-7"), None).place;
+//! assert_eq!(place(&rows), Some(0));
+//! rows[0].missing = 0;
+//! assert_eq!(place(&rows), Some(1));
+//! ```
+
+pub mod admission;
+pub mod choose;
+pub mod controller;
+pub mod explain;
+pub mod facts;
+pub mod inject;
+pub mod invariants;
+pub mod marker;
+pub mod quota;
+pub mod revision;
+pub mod room;
+pub mod spreads;
+pub mod workloads;
+
+pub use admission::Admission;
+pub use choose::{Choice, Finding, Fit, Ground, Step};
+pub use controller::SpreadController;
+pub use facts::kinds::{GroupKind, Kind, Kinds};
+pub use facts::pod::{Phase, Pod};
+pub use facts::spec::{
+    Adaptive, FilterSelector, MaxReplicas, PatchId, Spec, Strategy, Subset, TargetFilter,
+    TargetRef, WorkloadSpread, WsKey,
+};
+pub use facts::status::{Entries, Row, Schedulable, Status, UNLIMITED};
+pub use facts::workload::{Controller, TemplateId, WorkloadFact, WorkloadKey};
+pub use inject::{NoPatches, PodPatcher};
+pub use marker::{Marked, Marker};
+pub use room::Room;
+
+use strew_model::Span;
+
+/// The annotation of a pod that tells its subset; its value is a [`Marker`].
+pub const MARKER_ANNOTATION: &str = "apps.kruise.io/matched-workloadspread";
+
+/// The annotation of a pod by which workload controllers choose whom to delete.
+pub const COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
+
+/// The annotation of a WorkloadSpread that keeps metadata of patches off adopted pods, if it is `true`.
+pub const IGNORE_PATCH_ANNOTATION: &str =
+    "workloadspread.kruise.io/ignore-patch-existing-pods-metadata";
+
+/// How long a subset stays closed after pods of it were unschedulable. Source: spec/workloadspread §5.7.
+pub const CLOSED_FOR: Span = Span::from_secs(300);

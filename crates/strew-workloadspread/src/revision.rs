@@ -1,0 +1,87 @@
+//! Which revision of its workload a pod belongs to, and which revision is the latest.
+//!
+//! Source: spec/workloadspread §3.
+
+use std::sync::Arc;
+
+use strew_model::{Interner, Labels};
+
+use crate::facts::kinds::{Kind, Kinds};
+use crate::facts::workload::{Controller, WorkloadFact};
+use crate::workloads::Workloads;
+
+/// The key of pods that are not counted by revision.
+pub const VERSION_IGNORED: &str = "versionIgnored";
+
+/// The key under which a pod is counted.
+pub fn of_pod(
+    labels: &Labels,
+    controller: Option<&Controller>,
+    kinds: &Kinds,
+    names: &Interner,
+) -> Arc<str> {
+    let versioned = controller.is_some_and(|c| kinds.is_versioned(c.target.kind));
+    if !versioned {
+        return VERSION_IGNORED.into();
+    }
+    if let Some(hash) = labels.get(kinds.template_hash) {
+        return names.text(hash).into();
+    }
+    match labels.get(kinds.controller_revision) {
+        Some(hash) => {
+            let text = names.text(hash);
+            text.rsplit('-').next().unwrap_or(text).into()
+        }
+        None => VERSION_IGNORED.into(),
+    }
+}
+
+/// Which revisions count as the latest: their pods get costs in the order of subsets, all others in reverse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Latest {
+    /// This one.
+    Is(Arc<str>),
+    /// All: the target has no revisions. Also a ReplicaSet on its own, whose label differs from its pods' key
+    /// (spec/workloadspread F4).
+    Every,
+    /// None: the target is gone, or has no ReplicaSet yet.
+    Nobody,
+}
+
+impl Latest {
+    /// Whether a revision is the latest.
+    pub fn is(&self, revision: &str) -> bool {
+        match self {
+            Self::Is(latest) => &**latest == revision,
+            Self::Every => true,
+            Self::Nobody => false,
+        }
+    }
+}
+
+/// The latest revision of a target.
+///
+/// Of a Deployment: the hash of the live ReplicaSet with its template. Where none has it (a paused Deployment with an
+/// edited template, F6), the newest by its annotation.
+pub fn latest(
+    target: Option<&WorkloadFact>,
+    workloads: &Workloads,
+    kinds: &Kinds,
+    names: &Interner,
+) -> Latest {
+    let Some(target) = target.filter(|t| !t.deleting) else {
+        return Latest::Nobody;
+    };
+    if kinds.of(target.key.target.kind) != Kind::Deployment {
+        return Latest::Every;
+    }
+    let live = || {
+        workloads
+            .controlled_by(&target.uid)
+            .filter(|rs| !rs.deleting)
+    };
+    let same = live().find(|rs| target.template.is_some() && rs.template == target.template);
+    let newest = || live().max_by_key(|rs| rs.revision);
+    let hash = same.or_else(newest).and_then(|rs| rs.template_hash);
+    hash.map_or(Latest::Nobody, |hash| Latest::Is(names.text(hash).into()))
+}

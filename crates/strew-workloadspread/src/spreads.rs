@@ -1,0 +1,134 @@
+//! All WorkloadSpreads, and which of them a pod belongs to.
+//!
+//! Source: spec/workloadspread §4.2.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use strew_model::{Labels, Symbol};
+
+use crate::facts::spec::{TargetRef, WorkloadSpread, WsKey};
+use crate::workloads::{Chain, ChainEnd};
+
+/// The WorkloadSpreads of all namespaces, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Spreads {
+    all: BTreeMap<WsKey, Arc<WorkloadSpread>>,
+    by_target: FxHashMap<(Symbol, TargetRef), BTreeSet<WsKey>>,
+    per_namespace: FxHashMap<Symbol, u32>,
+    simulating: u32,
+}
+
+/// Which WorkloadSpread handles a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Match {
+    /// This one.
+    Of(WsKey),
+    /// None.
+    No,
+    /// It cannot be told: this owner is not there.
+    OwnerNotFound(TargetRef),
+}
+
+impl Spreads {
+    /// A WorkloadSpread is there, and like this. Returns what was known before.
+    pub fn set(&mut self, ws: WorkloadSpread) -> Option<Arc<WorkloadSpread>> {
+        let before = self.remove(&ws.key);
+        let key = ws.key.clone();
+        if let Some(target) = ws.spec.target {
+            let there = self.by_target.entry((key.namespace, target)).or_default();
+            there.insert(key.clone());
+        }
+        if handles(&ws) {
+            *self.per_namespace.entry(key.namespace).or_default() += 1;
+        }
+        self.simulating += u32::from(ws.spec.strategy.simulates());
+        self.all.insert(key, Arc::new(ws));
+        before
+    }
+
+    /// A WorkloadSpread is gone. Returns what was known of it.
+    pub fn remove(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
+        let ws = self.all.remove(key)?;
+        if let Some(target) = ws.spec.target
+            && let Some(there) = self.by_target.get_mut(&(key.namespace, target))
+        {
+            there.remove(key);
+            if there.is_empty() {
+                self.by_target.remove(&(key.namespace, target));
+            }
+        }
+        if handles(&ws)
+            && let Some(count) = self.per_namespace.get_mut(&key.namespace)
+        {
+            *count -= 1;
+        }
+        self.simulating -= u32::from(ws.spec.strategy.simulates());
+        Some(ws)
+    }
+
+    /// A WorkloadSpread.
+    pub fn get(&self, key: &WsKey) -> Option<&Arc<WorkloadSpread>> {
+        self.all.get(key)
+    }
+
+    /// All of them, by namespace and name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<WorkloadSpread>> {
+        self.all.values()
+    }
+
+    /// Those of a target, by name.
+    pub fn of_target(&self, namespace: Symbol, target: TargetRef) -> impl Iterator<Item = &WsKey> {
+        self.by_target
+            .get(&(namespace, target))
+            .into_iter()
+            .flatten()
+    }
+
+    /// Whether some WorkloadSpread asks whether nodes take its pods.
+    pub fn any_simulates(&self) -> bool {
+        self.simulating > 0
+    }
+
+    /// The WorkloadSpread that handles a pod with these owners and labels: the first, by name, whose target is one of
+    /// the owners and whose filter takes the pod. An owner that is not there makes the answer unknown, unless one of
+    /// the owners before it decides.
+    pub fn find(&self, namespace: Symbol, chain: &Chain, labels: &Labels) -> Match {
+        if self.per_namespace.get(&namespace).is_none_or(|&n| n == 0) {
+            return Match::No;
+        }
+        let takes = |key: &&WsKey| {
+            let ws = self.all.get(*key);
+            ws.is_some_and(|ws| handles(ws) && ws.spec.selects(labels) == Some(true))
+        };
+        let owned = || {
+            chain
+                .owners
+                .iter()
+                .flat_map(|&o| self.of_target(namespace, o))
+        };
+        let first = owned().filter(takes).min();
+        if chain.end == ChainEnd::NotFound {
+            // One that is looked at before the match, and is not of these owners, needs the owner that is missing.
+            let asks = |ws: &&Arc<WorkloadSpread>| {
+                handles(ws) && first.is_none_or(|f| ws.key < *f) && !owned().any(|k| *k == ws.key)
+            };
+            let from = WsKey {
+                namespace,
+                name: "".into(),
+            };
+            let of_namespace = self.all.range(from..).map(|(_, ws)| ws);
+            let mut of_namespace = of_namespace.take_while(|ws| ws.key.namespace == namespace);
+            if of_namespace.any(|ws| asks(&ws)) {
+                return Match::OwnerNotFound(chain.owners[chain.owners.len() - 1]);
+            }
+        }
+        first.map_or(Match::No, |key| Match::Of(key.clone()))
+    }
+}
+
+/// Whether it is looked at for pods at all.
+fn handles(ws: &WorkloadSpread) -> bool {
+    ws.spec.target.is_some() && !ws.deleting
+}

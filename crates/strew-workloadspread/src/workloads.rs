@@ -1,0 +1,102 @@
+//! All workloads that are known, and who controls whom.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use strew_model::Symbol;
+
+use crate::facts::kinds::Kinds;
+use crate::facts::spec::TargetRef;
+use crate::facts::workload::{Controller, WorkloadFact, WorkloadKey};
+
+/// The longest chain of owners that is followed: more is a cycle.
+pub const CHAIN_MAX: usize = 16;
+
+/// The workloads of all namespaces.
+#[derive(Debug, Clone, Default)]
+pub struct Workloads {
+    facts: FxHashMap<WorkloadKey, WorkloadFact>,
+    children: FxHashMap<Arc<str>, BTreeMap<WorkloadKey, ()>>,
+}
+
+/// How a chain of owners ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChainEnd {
+    /// At an owner without controller, or of a kind that is not looked at.
+    Top,
+    /// At an owner that is not there (any more, or as yet).
+    NotFound,
+}
+
+/// The owners of a pod, nearest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chain {
+    /// Group, kind and name of each.
+    pub owners: Vec<TargetRef>,
+    /// How it ends.
+    pub end: ChainEnd,
+}
+
+impl Workloads {
+    /// A workload is there, and like this. Returns what was known before.
+    pub fn set(&mut self, fact: WorkloadFact) -> Option<WorkloadFact> {
+        let before = self.remove(fact.key);
+        if let Some(controller) = &fact.controller {
+            let children = self.children.entry(controller.uid.clone()).or_default();
+            children.insert(fact.key, ());
+        }
+        self.facts.insert(fact.key, fact);
+        before
+    }
+
+    /// A workload is gone. Returns what was known of it.
+    pub fn remove(&mut self, key: WorkloadKey) -> Option<WorkloadFact> {
+        let fact = self.facts.remove(&key)?;
+        if let Some(controller) = &fact.controller
+            && let Some(children) = self.children.get_mut(&controller.uid)
+        {
+            children.remove(&key);
+            if children.is_empty() {
+                self.children.remove(&controller.uid);
+            }
+        }
+        Some(fact)
+    }
+
+    /// A workload.
+    pub fn get(&self, key: WorkloadKey) -> Option<&WorkloadFact> {
+        self.facts.get(&key)
+    }
+
+    /// The workloads that one controls, by key.
+    pub fn controlled_by(&self, uid: &str) -> impl Iterator<Item = &WorkloadFact> {
+        let keys = self.children.get(uid).into_iter().flatten();
+        keys.filter_map(|(key, ())| self.facts.get(key))
+    }
+
+    /// The owners of an object in a namespace: its controller, that one's controller, and so on through known kinds.
+    /// Names are followed, uids are not compared (spec/workloadspread §4.2).
+    pub fn chain(&self, namespace: Symbol, controller: &Controller, kinds: &Kinds) -> Chain {
+        let mut owners = vec![controller.target];
+        while owners.len() < CHAIN_MAX {
+            let target = owners[owners.len() - 1];
+            if !kinds.is_known(&target) {
+                break;
+            }
+            let end = match self.get(WorkloadKey { namespace, target }) {
+                None => ChainEnd::NotFound,
+                Some(fact) => match &fact.controller {
+                    None => ChainEnd::Top,
+                    Some(next) => {
+                        owners.push(next.target);
+                        continue;
+                    }
+                },
+            };
+            return Chain { owners, end };
+        }
+        let end = ChainEnd::Top;
+        Chain { owners, end }
+    }
+}

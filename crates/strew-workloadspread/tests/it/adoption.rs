@@ -1,0 +1,205 @@
+//! Strangers are adopted by the node that they are on: spec/workloadspread §5.4, §9.2.
+
+use std::sync::Arc;
+
+use strew_model::{Effect, Interner, Labels, Symbol, Taint, Toleration, TolerationOperator};
+use strew_workloadspread::admission::RequestId;
+use strew_workloadspread::controller::Input;
+use strew_workloadspread::controller::assign::score;
+use strew_workloadspread::{Marked, Marker, PatchId, PodPatcher, Subset};
+
+use crate::desk::*;
+use crate::world::*;
+
+/// Patches whose pods are named here are in effect.
+struct InEffect(&'static [&'static str]);
+
+impl PodPatcher for InEffect {
+    fn candidate(
+        &mut self,
+        _: &mut Interner,
+        _: RequestId,
+        pod: &strew_cluster::PodFact,
+        _: &Subset,
+    ) -> Option<strew_cluster::PodFact> {
+        Some(pod.clone())
+    }
+
+    fn is_in_effect(&mut self, pod_uid: &str, _: PatchId) -> bool {
+        self.0.contains(&pod_uid)
+    }
+}
+
+fn node_of(desk: &mut Desk, words: &Words, name: &str, pool: &str, taints: Box<[Taint]>) {
+    let labels = Labels::new(vec![(words.pool, words.of(pool))]);
+    desk.tell(Input::NodeSet(words.of(name), labels, taints));
+}
+
+fn taint(words: &Words) -> Taint {
+    Taint {
+        key: words.of("x"),
+        value: Symbol::default(),
+        effect: Effect::PreferNoSchedule,
+    }
+}
+
+fn tolerates(words: &Words) -> Toleration {
+    Toleration {
+        key: Some(words.of("x")),
+        operator: TolerationOperator::Exists,
+        value: Symbol::default(),
+        effect: None,
+    }
+}
+
+#[test]
+fn pods_that_were_there_before_are_adopted_by_their_node() {
+    let words = words();
+    let web = workload(words.web(), 10);
+    let mut a = Subset {
+        required: Some(words.in_pool("a")),
+        patch: Some(PatchId(7)),
+        ..subset("a", count(5))
+    };
+    a.tolerations = [tolerates(&words)].into();
+    let b = Subset {
+        required: Some(words.in_pool("b")),
+        ..subset("b", None)
+    };
+    for ignored in [false, true] {
+        let mut ws = spread(words.web(), vec![a.clone(), b.clone()]);
+        ws.ignore_patch_of_existing = ignored;
+        let mut desk = Desk::new(&words, ws, std::slice::from_ref(&web));
+        node_of(&mut desk, &words, "n0", "a", [taint(&words)].into());
+        node_of(&mut desk, &words, "n1", "b", Box::default());
+        node_of(&mut desk, &words, "n2", "c", Box::default());
+        let foreign = Marked::As(Marker {
+            workload_spread: "other".into(),
+            subset: "a".into(),
+            uid: None,
+        });
+        for (name, node, marker) in [
+            ("a0", "n0", Marked::No),
+            ("a1", "n0", Marked::No),
+            ("a2", "n0", foreign.clone()),
+            ("a3", "n0", foreign),
+            ("a4", "n0", marked("a")),
+            ("a5", "n0", marked("a")),
+            ("b0", "n1", marked("b")),
+            ("b1", "n1", marked("b")),
+            ("c0", "n2", Marked::Unreadable),
+            ("d0", "n0", marked("gone")),
+        ] {
+            let mut pod = pod(&web, name, None);
+            pod.node = Some(words.of(node));
+            pod.marker = marker;
+            desk.add(pod);
+        }
+        desk.run_with(&mut InEffect(&[]));
+        assert_eq!(desk.overall(), ["a 6/0", "b 2/-1"]);
+        let expected = [("200", 5), ("-100", 1), ("100", 2), ("-300", 2)];
+        assert_eq!(
+            desk.costs(),
+            counts(&expected),
+            "two orphans below -200, one surplus"
+        );
+        assert_eq!(desk.patches_of, if ignored { vec![] } else { vec![7; 4] });
+        assert_eq!(desk.pods["uid-d0"].marker, marked("gone"), "left alone");
+    }
+}
+
+#[test]
+fn a_preferred_node_counts_more_than_a_patch_in_effect_and_that_more_than_room() {
+    let words = words();
+    let web = workload(words.web(), 10);
+    let preferring = |weight| Subset {
+        preferred: [(weight, words.in_pool("a"))].into(),
+        patch: Some(PatchId(1)),
+        ..subset("s", count(5))
+    };
+    let mut strict = preferring(100);
+    strict.required = Some(words.in_pool("b"));
+    let plain = |pod: &str| {
+        let mut p = pod_on(&web, &words, pod);
+        p.tolerations = Box::default();
+        p
+    };
+    let node = (
+        Labels::new(vec![(words.pool, words.of("a"))]),
+        Box::default(),
+    );
+    let tainted = (node.0.clone(), [taint(&words)].into());
+    let mut in_effect = InEffect(&["uid-p0"]);
+    for (name, node, subset, quota, expected) in [
+        ("p0", &node, preferring(100), 0, Some(10_010)),
+        ("p0", &node, preferring(100), 1, Some(10_011)),
+        ("p1", &node, preferring(100), 0, Some(10_000)),
+        ("p0", &node, preferring(0), 0, Some(10)),
+        ("p0", &node, strict, 0, None),
+        ("p0", &tainted, preferring(100), 0, None),
+    ] {
+        let pod = plain(name);
+        let at = (words.of("n0"), node);
+        let got = score(&pod, at, &subset, quota, &words.names, &mut in_effect);
+        assert_eq!(got, expected);
+    }
+}
+
+fn pod_on(
+    web: &strew_workloadspread::WorkloadFact,
+    words: &Words,
+    name: &str,
+) -> strew_workloadspread::Pod {
+    let mut pod = pod(web, name, None);
+    pod.node = Some(words.of("n0"));
+    pod
+}
+
+#[test]
+fn ties_go_to_the_earlier_subset_and_a_full_one_yields() {
+    let words = words();
+    let web = workload(words.web(), 10);
+    let subsets = vec![subset("a", count(2)), subset("b", None)];
+    let mut desk = Desk::new(
+        &words,
+        spread(words.web(), subsets),
+        std::slice::from_ref(&web),
+    );
+    node_of(&mut desk, &words, "n0", "a", Box::default());
+    for i in 0..5 {
+        desk.add(pod_on(&web, &words, &format!("p{i}")));
+    }
+    let mut unbound = pod_on(&web, &words, "p7");
+    unbound.node = None;
+    desk.add(unbound);
+    desk.run();
+    assert_eq!(desk.overall(), ["a 2/0", "b 3/-1"]);
+    assert_eq!(desk.cost("p7"), "-300", "without a node nobody can tell");
+}
+
+#[test]
+fn who_owns_the_pods_depends_on_the_kind() {
+    let words = words();
+    let deployment = workload(words.target(words.deployment, "web"), 3);
+    let mut rs = workload(words.target(words.replica_set, "web-1"), 0);
+    rs.controller = Some(controller(&deployment));
+    let mut gone = rs.clone();
+    gone.key = workload(words.target(words.replica_set, "web-2"), 0).key;
+    gone.uid = "gone".into();
+    gone.deleting = true;
+    let ws = spread(deployment.key.target, vec![subset("a", count(9))]);
+    let mut desk = Desk::new(&words, ws, &[deployment.clone(), rs.clone(), gone.clone()]);
+    desk.add(pod(&rs, "p0", Some("a")));
+    desk.add(pod(&gone, "p1", Some("a")));
+    desk.add(pod(&deployment, "p2", Some("a")));
+    desk.run();
+    assert_eq!(desk.overall(), ["a 1/8"], "only those of live ReplicaSets");
+    // No replicas asked for: no pods are looked at, although one is still there.
+    let mut none = deployment.clone();
+    none.replicas = Some(0);
+    desk.tell(Input::WorkloadSet(Box::new(none)));
+    desk.run();
+    assert_eq!(desk.overall(), ["a 0/9"]);
+    let finished = Arc::clone(&desk.ws.status);
+    assert!(finished.versioned.is_empty());
+}

@@ -1,0 +1,155 @@
+//! One write for many, conflicts, and what is never answered too early.
+
+use strew_model::Labels;
+use strew_workloadspread::NoPatches;
+use strew_workloadspread::admission::{Denial, Effect, Input, Outcome, Untouched, Verdict};
+
+use crate::world::*;
+
+fn server() -> (Server, strew_workloadspread::WorkloadFact) {
+    let words = words();
+    let web = workload(words.web(), 10);
+    let ws = spread(words.web(), vec![subset("a", count(3)), subset("b", None)]);
+    (Server::new(&words, ws, std::slice::from_ref(&web)), web)
+}
+
+fn ask_for(
+    server: &mut Server,
+    web: &strew_workloadspread::WorkloadFact,
+    ids: std::ops::Range<u64>,
+) {
+    for i in ids {
+        let name = format!("p{i}");
+        server.ask(create(i, asked(web, Some(&name), Labels::default()), None));
+    }
+}
+
+#[test]
+fn a_burst_shares_one_write_and_waits_for_it() {
+    let (mut server, web) = server();
+    ask_for(&mut server, &web, 0..100);
+    let Some(Effect::WriteStatus { id, version, .. }) = server.machine.poll_effect(&mut NoPatches)
+    else {
+        panic!("the write comes first");
+    };
+    assert!(
+        server.machine.poll_effect(&mut NoPatches).is_none(),
+        "nobody is answered before it"
+    );
+    // Who comes meanwhile waits for the next batch, which goes by what this one wrote.
+    ask_for(&mut server, &web, 100..110);
+    assert!(server.machine.poll_effect(&mut NoPatches).is_none());
+    server.tell(Input::Outcome(id, Outcome::Written(version + 1)));
+    server.run();
+    assert_eq!(
+        server.writes, 0,
+        "the second batch overflows, which needs no write"
+    );
+    let counts: Vec<_> = server.by_subset().into_iter().collect();
+    assert_eq!(counts, [("a".into(), 3), ("b".into(), 107)]);
+}
+
+#[test]
+fn conflicts_are_tried_again_three_times_and_then_refused() {
+    for (conflicts, answered) in [(1, true), (3, true), (4, false)] {
+        let (mut server, web) = server();
+        server.conflicts = conflicts;
+        ask_for(&mut server, &web, 0..1);
+        server.run();
+        let answer = server.answer(0);
+        match &answer.verdict {
+            Verdict::Inject(injection) => {
+                assert!(answered);
+                assert_eq!(
+                    (&*injection.marker.subset, answer.conflicts),
+                    ("a", conflicts as u32)
+                );
+            }
+            Verdict::Deny(why) => assert_eq!((*why, answered), (Denial::Conflicts(4), false)),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(server.writes, usize::from(answered));
+        let pauses = [0, 10, 60, 310];
+        let passed = server.now.since(secs(1000)).0 / 1_000_000;
+        let expected = pauses[conflicts.min(3)];
+        assert!(
+            (expected..=expected * 11 / 10).contains(&passed),
+            "{passed} ms"
+        );
+    }
+}
+
+#[test]
+fn a_spread_that_goes_during_a_conflict_leaves_its_pods_as_they_are() {
+    let (mut server, web) = server();
+    ask_for(&mut server, &web, 0..2);
+    let Some(Effect::WriteStatus { id, .. }) = server.machine.poll_effect(&mut NoPatches) else {
+        panic!("the write comes first");
+    };
+    server.tell(Input::Outcome(id, Outcome::Conflict));
+    server.now = server.machine.next_wake().unwrap();
+    server.tell(Input::Tick);
+    let Some(Effect::ReadSpread { id, .. }) = server.machine.poll_effect(&mut NoPatches) else {
+        panic!("the pause is over");
+    };
+    server.tell(Input::Outcome(id, Outcome::Gone));
+    server.run();
+    for i in 0..2 {
+        let verdict = &server.answer(i).verdict;
+        assert!(
+            matches!(verdict, Verdict::Untouched(Untouched::SpreadGone)),
+            "{verdict:?}"
+        );
+    }
+}
+
+#[test]
+fn a_write_that_fails_or_is_lost_refuses_who_waits_for_it() {
+    for lost in [false, true] {
+        let (mut server, web) = server();
+        ask_for(&mut server, &web, 0..2);
+        let Some(Effect::WriteStatus { id, .. }) = server.machine.poll_effect(&mut NoPatches)
+        else {
+            panic!("the write comes first");
+        };
+        match lost {
+            false => server.tell(Input::Outcome(id, Outcome::Failed)),
+            true => {
+                server.now = server.machine.next_wake().unwrap();
+                assert_eq!(server.now, secs(1010));
+                server.tell(Input::Tick);
+            }
+        }
+        server.run();
+        let expected = if lost { Denial::Lost } else { Denial::Failed };
+        for i in 0..2 {
+            let verdict = &server.answer(i).verdict;
+            assert!(
+                matches!(verdict, Verdict::Deny(why) if *why == expected),
+                "{verdict:?}"
+            );
+        }
+        // What came too late is not believed any more.
+        server.tell(Input::Outcome(id, Outcome::Written(99)));
+        server.answers.clear();
+        ask_for(&mut server, &web, 5..6);
+        server.run();
+        assert_eq!(server.subset(5).as_deref(), Some("a"));
+    }
+}
+
+#[test]
+fn an_answer_is_repeated_for_the_same_pod() {
+    let (mut server, web) = server();
+    ask_for(&mut server, &web, 0..3);
+    server.run();
+    let again = create(50, asked(&web, Some("p1"), Labels::default()), None);
+    server.ask(again);
+    server.run();
+    assert_eq!(
+        server.subset(50).as_deref(),
+        Some("a"),
+        "although the subset is full"
+    );
+    assert_eq!(server.writes, 1);
+}

@@ -1,0 +1,13 @@
+//! Decisions of WorkloadSpread, from the outside.
+
+mod admission;
+mod adoption;
+mod costs;
+mod desk;
+mod fleet;
+mod group_commit;
+mod ledger;
+mod reschedule;
+mod room;
+mod use_cases;
+mod world;
