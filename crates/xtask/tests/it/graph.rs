@@ -16,6 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "strew-scheduler",
         &["strew-model", "strew-spread", "strew-cluster"],
     ),
+    // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
+    ("strew-placement", &["strew-model", "strew-spread"]),
     // The scheduler for the wire form of its explanations; the spread arithmetic comes with them.
     (
         "strew-api",
@@ -63,6 +65,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-spread",
     "strew-cluster",
     "strew-scheduler",
+    "strew-placement",
     "strew-api",
     "strew-controllers",
     "strew-sim",

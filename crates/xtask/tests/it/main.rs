@@ -14,11 +14,12 @@ mod purity;
 mod repository;
 
 /// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
-const DECIDING: [&str; 4] = [
+const DECIDING: [&str; 5] = [
     "strew-model",
     "strew-spread",
     "strew-cluster",
     "strew-scheduler",
+    "strew-placement",
 ];
 
 /// Fails with all broken rules at once, and what to do about them.
