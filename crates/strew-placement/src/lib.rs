@@ -3,13 +3,13 @@
 //! [`Hub`] is told facts; [`schedule`](schedule::schedule) decides one placement: filters, prioritizers, then the
 //! selector that spreads over topologies; [`explain`](explain::explain) is the same with every number.
 //! [`decisions`] makes groups and PlacementDecisions of it, and orders their writes so that a cluster that stays is
-//! never missing.
+//! never missing; [`machine`] ties all together with three verbs.
 //!
 //! Absent on purpose: clock, dice, I/O, threads, the parsing of texts, the wire. CEL is answered by a
 //! [`ClusterPredicate`] that is handed in. Skews are computed in `strew_spread` only.
 //!
 //! Reading order: [`facts`], [`hub`], [`plan`], [`filter`], [`prioritize`], `select`, [`mod@schedule`], [`decisions`],
-//! [`conditions`], [`mod@explain`].
+//! [`conditions`], [`machine`], [`mod@explain`].
 //!
 //! Source of all rules: spec/placement, seed 003.
 
@@ -19,6 +19,7 @@ pub mod explain;
 pub mod facts;
 pub mod filter;
 pub mod hub;
+pub mod machine;
 pub mod plan;
 pub mod prioritize;
 pub mod schedule;

@@ -167,7 +167,7 @@ fn limits_hold_at_every_prefix_and_no_selection_is_larger() {
             .world()
             .picks()
             .iter()
-            .map(|p| p.parse().unwrap())
+            .map(|p| p.parse().expect("it is there"))
             .collect();
         for end in 0..=picks.len() {
             assert!(

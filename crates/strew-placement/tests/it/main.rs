@@ -1,6 +1,9 @@
 //! Placement against the numbers of its specification, against brute force, and its machine against itself.
 
 mod brute;
+mod hub;
+mod incremental;
+mod machine;
 mod ratio;
 mod settle;
 mod spread;

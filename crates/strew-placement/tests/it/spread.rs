@@ -91,7 +91,11 @@ fn kinds(kinds: &[&str]) -> World {
     let mut world = World::new();
     for (i, kind) in kinds.iter().enumerate() {
         let mut words = kind.split(' ');
-        let n: usize = words.next().unwrap().parse().unwrap();
+        let n: usize = words
+            .next()
+            .expect("it is there")
+            .parse()
+            .expect("it is there");
         let labels: Vec<&str> = words.collect();
         for k in 0..n {
             world.cluster(&format!("{}{k:03}", (b'a' + i as u8) as char), 0, &labels);
@@ -183,7 +187,7 @@ fn equal_zone_names_in_two_regions_are_two_topologies() {
         .spread(&["region soft 9", "zone hard 1"])
         .number(6);
     assert_eq!(counts(&world, 2), [3, 3]);
-    assert_eq!(world.decide().spread.unwrap().topologies, 2);
+    assert_eq!(world.decide().spread.expect("it is there").topologies, 2);
 }
 
 #[test]
@@ -203,7 +207,7 @@ fn a_cluster_without_the_key_of_a_hard_term_is_not_eligible_and_of_a_soft_one_is
     let verdicts = hard.explain().verdicts;
     assert_eq!(
         verdicts[2].1,
-        Verdict::LacksTopologyKey(names.get("region").unwrap())
+        Verdict::LacksTopologyKey(names.get("region").expect("it is there"))
     );
     // The tuple of c ends before the region: no limit of a zone reaches it, but it has the hard key.
     let below = with(&["region soft 1", "zone hard 1"]);
@@ -254,10 +258,10 @@ fn surviving_decisions_stay_where_rebalancing_is_off() {
     assert_eq!(counts(&world, 2), [2, 2], "the surplus goes at once");
     world.placement.spec.rebalance = Rebalance::Never;
     assert_eq!(counts(&world, 2), [3, 1]);
-    let report = world.decide().spread.unwrap();
+    let report = world.decide().spread.expect("it is there");
     assert_eq!(report.skews[0].1, 2);
     assert_eq!(
-        report.exceeded.unwrap().there,
+        report.exceeded.expect("it is there").there,
         3,
         "a broken limit is reported, not healed"
     );
@@ -271,8 +275,8 @@ fn limits_are_reported_with_who_is_blocked_and_who_lacks_a_key() {
         .spread(&["zone hard 1"])
         .number(6);
     world.cluster("z", 0, &[]);
-    let report = world.decide().spread.unwrap();
-    let limited = report.limited.unwrap();
+    let report = world.decide().spread.expect("it is there");
+    let limited = report.limited.expect("it is there");
     assert_eq!((report.selected, report.asked), (3, 6));
     assert_eq!(
         (limited.max_skew, limited.blocked, limited.lacking),

@@ -56,8 +56,12 @@ impl World {
     pub(crate) fn clusters(mut self, picture: &str) -> Self {
         for line in picture.lines().filter(|l| !l.trim().is_empty()) {
             let mut words = line.split_whitespace();
-            let name = words.next().unwrap();
-            let prior: i32 = words.next().unwrap().parse().unwrap();
+            let name = words.next().expect("it is there");
+            let prior: i32 = words
+                .next()
+                .expect("it is there")
+                .parse()
+                .expect("it is there");
             let labels: Vec<&str> = words.collect();
             self.cluster(name, prior, &labels);
         }
@@ -67,7 +71,7 @@ impl World {
     /// One cluster.
     pub(crate) fn cluster(&mut self, name: &str, prior: i32, labels: &[&str]) {
         let pair = |label: &&str| {
-            let (key, value) = label.split_once('=').unwrap();
+            let (key, value) = label.split_once('=').expect("it is there");
             (self.hub.names.intern(key), self.hub.names.intern(value))
         };
         let labels = Labels::new(labels.iter().map(pair).collect());
@@ -106,7 +110,7 @@ impl World {
             SpreadTerm {
                 key: self.hub.names.intern(words[0]),
                 key_type: TopologyKeyType::Label,
-                max_skew: words[2].parse().unwrap(),
+                max_skew: words[2].parse().expect("it is there"),
                 when: match words[1] {
                     "hard" => WhenUnsatisfiable::DoNotSchedule,
                     _ => WhenUnsatisfiable::ScheduleAnyway,
