@@ -15,7 +15,7 @@ use crate::hub::ledger::Others;
 use crate::hub::{Candidates, ClusterIdx, Hub};
 use crate::plan::{Plan, Problem, Selection};
 use crate::prioritize::prioritizer::{Prioritizer, Scoring};
-use crate::select::even_spread::{EvenSpread, Request};
+use crate::select::even_spread::{EvenSpread, Ground, Request};
 use crate::select::measure::{self, SpreadReport};
 use crate::select::plain;
 
@@ -112,7 +112,7 @@ pub(crate) fn scheduled(
     let (run, decided) = pipeline.settled();
     // Explaining repeats the run that is published, with somebody looking on.
     let run = match trace {
-        Some(trace) => pipeline.run(&decided, Some(trace)),
+        Some(trace) => pipeline.run(&decided, &mut None, Some(trace)),
         None => run,
     };
     pipeline.publish(run, &mut schedule);
@@ -161,6 +161,16 @@ struct Pipeline<'a> {
     /// By [`ClusterIdx`]: what the placement holds, as stored.
     stored: FixedBitSet,
     others: Option<Others<'a>>,
+}
+
+/// What stays the same from run to run over the same clusters.
+struct Base<'a> {
+    passing: Vec<ClusterIdx>,
+    /// By place: the sum of all prioritizers but Steady.
+    priors: Vec<i64>,
+    warning: Option<Problem>,
+    later: Option<Instant>,
+    ground: Option<Ground<'a>>,
 }
 
 /// One run.
@@ -216,8 +226,9 @@ impl<'a> Pipeline<'a> {
     fn settled(&self) -> (Run, FixedBitSet) {
         let mut runs: Vec<(Vec<ClusterIdx>, Run, FixedBitSet)> = Vec::new();
         let mut decided = self.stored.clone();
+        let mut base = None;
         loop {
-            let run = self.run(&decided, None);
+            let run = self.run(&decided, &mut base, None);
             let selected = run.selected();
             let set: FixedBitSet = bits(self.hub, selected.iter().copied());
             let stands = self.passed.iter().all(|c| {
@@ -259,26 +270,36 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Filters the rest, scores, selects. `decided` has the role of the current decisions.
-    fn run(&self, decided: &FixedBitSet, mut trace: Option<&mut Trace>) -> Run {
+    fn run(
+        &self,
+        decided: &FixedBitSet,
+        base: &mut Option<Base<'a>>,
+        mut trace: Option<&mut Trace>,
+    ) -> Run {
         let (passing, tolerated) = self.tolerating(decided);
+        if base.as_ref().is_none_or(|base| base.passing != passing) {
+            *base = Some(self.base(&passing, decided, &mut trace));
+        }
+        let Some(base) = base else {
+            unreachable!("it was just made");
+        };
         let mut run = Run {
-            priors: vec![0; passing.len()],
+            priors: base.priors.clone(),
             picks: Vec::new(),
             unscheduled: 0,
             spread: None,
-            warning: None,
-            later: None,
+            warning: base.warning.clone(),
+            later: base.later,
             tolerated,
             passing,
         };
-        self.score(decided, &mut run, &mut trace);
+        self.steady(decided, &mut run, &mut trace);
         let asked = self.placement.spec.number_of_clusters;
         let asked = asked.map(|n| usize::try_from(n).unwrap_or(0));
         let n = asked.unwrap_or(run.passing.len());
-        if self.selection.levels.is_empty() {
-            run.picks = plain::best(&run.priors, n);
-        } else {
-            self.spread(n, &mut run, &mut trace);
+        match &base.ground {
+            None => run.picks = plain::best(&run.priors, n),
+            Some(ground) => self.spread(ground, n, &mut run, &mut trace),
         }
         run.unscheduled = asked.map_or(0, |n| n - run.picks.len());
         if let Some(trace) = trace {
@@ -302,27 +323,62 @@ impl<'a> Pipeline<'a> {
         self.passed.iter().filter_map(tolerated).unzip()
     }
 
-    fn score(&self, decided: &FixedBitSet, run: &mut Run, trace: &mut Option<&mut Trace>) {
-        let scoring = Scoring {
+    fn base(
+        &self,
+        passing: &[ClusterIdx],
+        decided: &FixedBitSet,
+        trace: &mut Option<&mut Trace>,
+    ) -> Base<'a> {
+        let mut base = Base {
+            passing: passing.to_vec(),
+            priors: vec![0; passing.len()],
+            warning: None,
+            later: None,
+            ground: None,
+        };
+        let all = self.selection.weights.prioritizers.iter();
+        for &(prioritizer, weight) in all.filter(|(p, _)| *p != Prioritizer::Steady) {
+            let scores = self.scoring(decided).score(prioritizer, passing);
+            add(&mut base.priors, weight, &scores.values);
+            if !scores.expired.is_empty() {
+                base.warning = Some(self.expired(prioritizer, &scores.expired));
+            }
+            let after = scores.until.map(|until| until + Span(1));
+            base.later = base.later.into_iter().chain(after).min();
+            if let Some(trace) = trace {
+                trace.scores.push((prioritizer, weight, scores.values));
+            }
+        }
+        if !self.selection.levels.is_empty() {
+            let clusters = passing.iter().filter_map(|&idx| self.hub.cluster(idx));
+            base.ground = Some(Ground::of(&self.selection.levels, clusters));
+        }
+        base
+    }
+
+    /// The one prioritizer that looks at the current decisions.
+    fn steady(&self, decided: &FixedBitSet, run: &mut Run, trace: &mut Option<&mut Trace>) {
+        let weight = self.selection.weights.weight(Prioritizer::Steady);
+        if weight == 0 {
+            return;
+        }
+        let scores = self
+            .scoring(decided)
+            .score(Prioritizer::Steady, &run.passing);
+        add(&mut run.priors, weight, &scores.values);
+        if let Some(trace) = trace {
+            trace
+                .scores
+                .push((Prioritizer::Steady, weight, scores.values));
+        }
+    }
+
+    fn scoring<'s>(&'s self, decided: &'s FixedBitSet) -> Scoring<'s> {
+        Scoring {
             hub: self.hub,
             now: self.now,
             others: self.others.as_ref(),
             decided,
-        };
-        for &(prioritizer, weight) in &self.selection.weights.prioritizers {
-            let scores = scoring.score(prioritizer, &run.passing);
-            for (prior, score) in run.priors.iter_mut().zip(&scores.values) {
-                let weighted = i64::from(weight).saturating_mul(score.unwrap_or(0));
-                *prior = prior.saturating_add(weighted);
-            }
-            if !scores.expired.is_empty() {
-                run.warning = Some(self.expired(prioritizer, &scores.expired));
-            }
-            let after = scores.until.map(|until| until + Span(1));
-            run.later = run.later.into_iter().chain(after).min();
-            if let Some(trace) = trace {
-                trace.scores.push((prioritizer, weight, scores.values));
-            }
         }
     }
 
@@ -339,18 +395,16 @@ impl<'a> Pipeline<'a> {
         Problem::new(&prioritizer.name(names).to_string(), message)
     }
 
-    fn spread(&self, n: usize, run: &mut Run, trace: &mut Option<&mut Trace>) {
+    fn spread(&self, ground: &Ground<'_>, n: usize, run: &mut Run, trace: &mut Option<&mut Trace>) {
         let survives = |place: usize| self.stored.contains(run.passing[place].index());
         let keeps = self.placement.spec.rebalance == Rebalance::Never;
         let request = Request {
-            levels: &self.selection.levels,
             weight: self.selection.weights.spread,
             n,
             priors: &run.priors,
             kept: keeps.then_some(&survives as &dyn Fn(usize) -> bool),
         };
-        let clusters = run.passing.iter().filter_map(|&idx| self.hub.cluster(idx));
-        let mut selector = EvenSpread::new(request, clusters);
+        let mut selector = EvenSpread::new(ground, request);
         match trace {
             None => selector.run(|_, _| {}),
             Some(trace) => selector.run(|selector, step| trace.step(selector, step)),
@@ -402,6 +456,14 @@ impl<'a> Pipeline<'a> {
             .chain(held)
             .filter_map(|place| run.tolerated[place])
             .min()
+    }
+}
+
+/// Adds weighted scores to sums, place by place.
+fn add(priors: &mut [i64], weight: i32, scores: &[Option<i64>]) {
+    for (prior, score) in priors.iter_mut().zip(scores) {
+        let weighted = i64::from(weight).saturating_mul(score.unwrap_or(0));
+        *prior = prior.saturating_add(weighted);
     }
 }
 

@@ -14,7 +14,6 @@ use crate::facts::cluster::ClusterFact;
 
 /// What the selector is given. Clusters are named by their places in one list, sorted by name.
 pub(crate) struct Request<'a> {
-    pub(crate) levels: &'a [Level],
     /// The weight of `Spread`.
     pub(crate) weight: i32,
     /// How many to pick.
@@ -37,13 +36,32 @@ pub(crate) struct Leaf {
     next: usize,
 }
 
+/// Where everybody stands before anything is picked: the same for every run over the same clusters.
+pub(crate) struct Ground<'a> {
+    tree: Tree<'a>,
+    places: Vec<Place>,
+}
+
+impl<'a> Ground<'a> {
+    /// The ground of clusters, by place.
+    pub(crate) fn of<'f>(
+        levels: &'a [Level],
+        clusters: impl Iterator<Item = &'f ClusterFact>,
+    ) -> Self {
+        let mut tree = Tree::new(levels);
+        let places = clusters.map(|cluster| tree.place(cluster)).collect();
+        tree.refresh_all();
+        Self { tree, places }
+    }
+}
+
 /// A selection under way.
 pub(crate) struct EvenSpread<'a> {
     request: Request<'a>,
     pub(crate) tree: Tree<'a>,
     pub(crate) leaves: Vec<Leaf>,
     /// By place: where each cluster stands.
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: &'a [Place],
     /// By node: the combined score down to it.
     raw: Vec<i64>,
     /// By node: whether a limit of it or of a node above takes no more.
@@ -68,13 +86,8 @@ pub(crate) struct Step {
 
 impl<'a> EvenSpread<'a> {
     /// Everything in its place, nothing picked.
-    pub(crate) fn new<'f>(
-        request: Request<'a>,
-        clusters: impl Iterator<Item = &'f ClusterFact>,
-    ) -> Self {
-        let mut tree = Tree::new(request.levels);
-        let places: Vec<Place> = clusters.map(|cluster| tree.place(cluster)).collect();
-        tree.refresh_all();
+    pub(crate) fn new(ground: &'a Ground<'a>, request: Request<'a>) -> Self {
+        let (tree, places) = (ground.tree.clone(), ground.places.as_slice());
         let mut leaf_of: Vec<Option<usize>> = vec![None; tree.nodes.len()];
         let mut leaves: Vec<Leaf> = Vec::new();
         for (place, at) in places.iter().enumerate() {

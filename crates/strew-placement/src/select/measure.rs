@@ -113,7 +113,7 @@ fn limited(selector: &EvenSpread<'_>, asked: usize) -> Option<Limited> {
     }
     let mut lacking = 0;
     let mut ineligible: Option<usize> = None;
-    for place in &selector.places {
+    for place in selector.places {
         let level = match *place {
             Place::At(_) => continue,
             Place::Lacks(level) => {

@@ -7,5 +7,6 @@ mod machine;
 mod ratio;
 mod settle;
 mod spread;
+mod tables;
 mod world;
 mod writes;
