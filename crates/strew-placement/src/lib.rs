@@ -12,6 +12,35 @@
 //! [`conditions`], [`machine`], [`mod@explain`].
 //!
 //! Source of all rules: spec/placement, seed 003.
+//!
+//! ```
+//! use strew_model::{Instant, Interner, Selector};
+//! use strew_placement::facts::cluster::ClusterFact;
+//! use strew_placement::facts::cluster_set::{ClusterSetFact, SetSelector};
+//! use strew_placement::facts::placement::{PlacementFact, PlacementSpec};
+//! use strew_placement::{Hub, NoCel, schedule};
+//!
+//! let mut hub = Hub::new(Interner::new());
+//! let [ns, all, p] = ["ns", "all", "p"].map(|text| hub.names.intern(text));
+//! hub.set_cluster_set(ClusterSetFact { name: all, selector: SetSelector::Labels(Selector::all_of(vec![])) });
+//! hub.set_binding(ns, all);
+//! for name in ["west", "east", "north"] {
+//!     let name = hub.names.intern(name);
+//!     hub.set_cluster(ClusterFact::named(name));
+//! }
+//! let placement = PlacementFact {
+//!     namespace: ns,
+//!     name: p,
+//!     uid: "1".into(),
+//!     spec: PlacementSpec { number_of_clusters: Some(2), ..PlacementSpec::default() },
+//!     status: Default::default(),
+//!     ignored: false,
+//!     revision: 1,
+//! };
+//! let schedule = schedule::schedule(&hub, Instant::default(), &placement, &NoCel);
+//! let picks: Vec<&str> = schedule.picks.iter().map(|pick| hub.names.text(pick.cluster)).collect();
+//! assert_eq!(picks, ["east", "north"]);
+//! ```
 
 pub mod conditions;
 pub mod decisions;

@@ -59,6 +59,8 @@ pub struct Schedule {
     pub spread: Option<SpreadReport>,
     /// When time alone may change the answer.
     pub later: Option<Instant>,
+    /// How many runs it took until the result stood; 0 where nothing could be selected for a mistake.
+    pub runs: usize,
     /// All clusters that were scored, by name.
     pub scored: Vec<(Symbol, i64)>,
 }
@@ -91,6 +93,7 @@ pub(crate) fn scheduled(
         unscheduled: 0,
         spread: None,
         later: None,
+        runs: 0,
         scored: Vec::new(),
     };
     let filtered = filtered(
@@ -109,7 +112,8 @@ pub(crate) fn scheduled(
         }
     };
     let pipeline = Pipeline::new(hub, now, placement, selection, passed);
-    let (run, decided) = pipeline.settled();
+    let (run, decided, runs) = pipeline.settled();
+    schedule.runs = runs;
     // Explaining repeats the run that is published, with somebody looking on.
     let run = match trace {
         Some(trace) => pipeline.run(&decided, &mut None, Some(trace)),
@@ -222,8 +226,8 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// The run to be published, and what it took for decided.
-    fn settled(&self) -> (Run, FixedBitSet) {
+    /// The run to be published, what it took for decided, and how many runs there were.
+    fn settled(&self) -> (Run, FixedBitSet, usize) {
         let mut runs: Vec<(Vec<ClusterIdx>, Run, FixedBitSet)> = Vec::new();
         let mut decided = self.stored.clone();
         let mut base = None;
@@ -236,13 +240,14 @@ impl<'a> Pipeline<'a> {
                 set.contains(row) == decided.contains(row)
             });
             if !self.selection.settles() || stands {
-                return (run, decided);
+                return (run, decided, runs.len() + 1);
             }
             let again = runs.iter().position(|(earlier, ..)| *earlier == selected);
             runs.push((selected, run, decided));
             if let Some(first) = again {
-                let cycle = runs.drain(first..);
-                return self.least_change(cycle);
+                let n = runs.len();
+                let (run, decided) = self.least_change(runs.drain(first..));
+                return (run, decided, n);
             }
             if runs.len() == RUNS_MAX {
                 break;
@@ -250,7 +255,7 @@ impl<'a> Pipeline<'a> {
             decided = set;
         }
         let (_, run, decided) = runs.pop().expect("there was a run");
-        (run, decided)
+        (run, decided, RUNS_MAX)
     }
 
     /// Of results that follow each other in a circle: the one nearest to what is stored, then the first by names.

@@ -33,7 +33,7 @@ impl Placer {
             Some(Todo::Event(_)) | None => {}
         }
         self.set_wake(idx, None);
-        self.go_on(idx);
+        self.done(idx);
     }
 
     /// No outcome came: taken as failed. If it was carried out after all, facts will tell.
@@ -46,7 +46,7 @@ impl Placer {
         if let Some(row) = &mut self.rows[idx.index()] {
             row.todo.clear();
             row.after = None;
-            let changed = std::mem::take(&mut row.again);
+            let changed = row.again;
             let owner = (row.fact.namespace, Some(row.fact.name));
             self.hub.ledger.intend(owner, None);
             if changed {

@@ -63,7 +63,7 @@ pub(super) struct Row {
     /// Whether any set is bound, and the sets that it may choose from.
     pub(super) sets: (bool, Vec<Symbol>),
     pub(super) queued: bool,
-    /// Something changed while writes were under way.
+    /// Something changed since it was decided.
     pub(super) again: bool,
     pub(super) todo: VecDeque<Todo>,
     pub(super) waiting: Option<EffectId>,
@@ -133,10 +133,15 @@ impl Placer {
                 return Some(effect);
             }
             let idx = self.queue.pop_front()?;
-            if let Some(row) = &mut self.rows[idx.index()] {
-                row.queued = false;
+            let Some(row) = &mut self.rows[idx.index()] else {
+                continue;
+            };
+            row.queued = false;
+            if row.again || row.todo.is_empty() {
                 self.runs += 1;
                 self.run(idx, cel);
+            } else {
+                self.go_on(idx);
             }
         }
     }
@@ -179,14 +184,13 @@ impl Placer {
         self.runs
     }
 
-    /// Puts a placement into the queue, or has it run again after its writes.
+    /// A placement must be decided anew: as soon as no write of it is under way.
     pub(super) fn enqueue(&mut self, idx: PlacementIdx) {
         let Some(row) = &mut self.rows[idx.index()] else {
             return;
         };
-        if row.waiting.is_some() {
-            row.again = true;
-        } else if !row.queued {
+        row.again = true;
+        if row.waiting.is_none() && !row.queued {
             row.queued = true;
             self.queue.push_back(idx);
         }

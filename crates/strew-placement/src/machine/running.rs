@@ -24,7 +24,11 @@ impl Placer {
         let Some(mut row) = self.rows[idx.index()].take() else {
             return;
         };
-        row.again = false;
+        // Whatever was left to be written is out of date.
+        (row.again, row.after) = (false, None);
+        row.todo.clear();
+        let owner = (row.fact.namespace, Some(row.fact.name));
+        self.hub.ledger.intend(owner, None);
         let wake = match row.fact.ignored {
             true => None,
             false => self.decide(&mut row, cel),
@@ -194,13 +198,30 @@ impl Placer {
         }
     }
 
-    /// Nothing is left to be written.
+    /// A write is done. The next one waits until it is polled for: what becomes known until then may forbid it.
+    pub(super) fn done(&mut self, idx: PlacementIdx) {
+        let Some(row) = &mut self.rows[idx.index()] else {
+            return;
+        };
+        if row.again {
+            row.todo.clear();
+        }
+        if row.todo.is_empty() {
+            return self.rest(idx);
+        }
+        if !row.queued {
+            row.queued = true;
+            self.queue.push_front(idx);
+        }
+    }
+
+    /// Nothing is left to be written, or what is left is out of date.
     fn rest(&mut self, idx: PlacementIdx) {
         let Some(row) = &mut self.rows[idx.index()] else {
             return;
         };
         let owner = (row.fact.namespace, Some(row.fact.name));
-        let (after, again) = (row.after.take(), std::mem::take(&mut row.again));
+        let (after, again) = (row.after.take(), row.again);
         self.hub.ledger.intend(owner, None);
         if after.is_some() {
             self.set_wake(idx, after);

@@ -10,7 +10,7 @@ use strew_placement::facts::cluster_set::{ClusterSetFact, SetSelector};
 use strew_placement::facts::decision::{DecisionFact, GroupLabels};
 use strew_placement::facts::placement::{PlacementFact, PlacementSpec};
 use strew_placement::facts::status::{ConditionType, PlacementStatus};
-use strew_placement::machine::{Effect, Input, Limits, Outcome, Placer};
+use strew_placement::machine::{Effect, EffectId, Input, Limits, Outcome, Placer};
 
 /// Objects as a hub stores them, and a machine that decides on them.
 pub(crate) struct Live {
@@ -23,6 +23,8 @@ pub(crate) struct Live {
     revision: u64,
     pub(crate) events: Vec<String>,
     pub(crate) writes: usize,
+    /// Clusters that must be in some decision after every write.
+    pub(crate) watched: BTreeSet<Symbol>,
 }
 
 impl Live {
@@ -43,6 +45,7 @@ impl Live {
             revision: 10,
             events: Vec::new(),
             writes: 0,
+            watched: BTreeSet::new(),
         };
         live.tell(Input::ClusterSetSet(ClusterSetFact {
             name: all,
@@ -115,18 +118,36 @@ impl Live {
         self.writes - before
     }
 
-    fn carry_out(&mut self, effect: Effect) {
-        self.revision += 1;
-        let revision = self.revision;
-        let (id, fact) = match effect {
+    /// Does what an effect says, and tells its outcome and the fact that follows.
+    pub(crate) fn carry_out(&mut self, effect: Effect) {
+        let effect = match effect {
             Effect::Event(event) => {
                 let warning = if event.warning { "Warning " } else { "" };
-                return self.events.push(format!(
-                    "{warning}{} {}",
-                    event.kind.names().0,
-                    event.note
-                ));
+                let line = format!("{warning}{} {}", event.kind.names().0, event.note);
+                return self.events.push(line);
             }
+            effect => effect,
+        };
+        let (id, fact) = self.store(effect);
+        let outcome = Outcome::Ok {
+            revision: self.revision,
+        };
+        self.placer.handle(
+            self.now,
+            Input::Outcome {
+                effect: id,
+                outcome,
+            },
+        );
+        self.placer.handle(self.now, fact);
+    }
+
+    /// Does what an effect says, and tells nobody.
+    pub(crate) fn store(&mut self, effect: Effect) -> (EffectId, Input) {
+        self.revision += 1;
+        let revision = self.revision;
+        let stored = match effect {
+            Effect::Event(_) => panic!("events are not stored"),
             Effect::WriteStatus {
                 id,
                 placement,
@@ -177,15 +198,13 @@ impl Live {
             }
         };
         self.writes += 1;
-        let outcome = Outcome::Ok { revision };
-        self.placer.handle(
-            self.now,
-            Input::Outcome {
-                effect: id,
-                outcome,
-            },
-        );
-        self.placer.handle(self.now, fact);
+        let decisions = self
+            .decisions
+            .values()
+            .flat_map(|fact| fact.decisions.iter());
+        let held: BTreeSet<Symbol> = decisions.map(|decision| decision.cluster).collect();
+        assert!(held.is_superset(&self.watched), "somebody is missing");
+        stored
     }
 
     /// Time passes; whatever it changes is carried out.

@@ -62,6 +62,17 @@ fn what_is_published_stands_when_it_is_held() {
     }
 }
 
+/// Measured: most results stand after the first run, and none needs more than a few.
+#[test]
+fn hardly_any_result_needs_more_than_one_run_and_its_confirmation() {
+    let cases = 3_000;
+    let runs: Vec<usize> = (0..cases).map(|seed| random(seed).decide().runs).collect();
+    let longest = runs.iter().copied().max();
+    let longer = runs.iter().filter(|&&runs| runs > 2).count();
+    assert!(longer * 100 < cases as usize, "{longer} of {cases}");
+    assert!(longest <= Some(4), "{longest:?}");
+}
+
 #[test]
 fn a_negative_weight_of_steady_does_not_flip_the_choice_at_every_run() {
     let mut world = World::new().clusters("a 0\nb 0").number(1);
