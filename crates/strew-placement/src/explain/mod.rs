@@ -1,6 +1,6 @@
 //! Why a placement holds the clusters it holds, and not others.
 //!
-//! Explaining runs the code that decides once more, with a [`trace`] looking on. The answer is typed: what each filter
+//! Explaining runs the code that decides once more, with a `trace` looking on. The answer is typed: what each filter
 //! let pass, what each prioritizer gave, the table of selected counts before each pick with every cluster's scores
 //! (seed 003, "Implementation Example"), and for every candidate what became of it. Its form on the wire is another
 //! crate's. Source: spec/placement §2.11, §3.7, "Reporting".
