@@ -3,7 +3,7 @@
 //! A *domain* is a value under a topology key (or a tuple of values, for hierarchical spreading), given here as a dense
 //! [`DomainIdx`] whose meaning the caller keeps. A [`Tally`] counts per domain and knows its minimum without searching.
 //! A [`Limit`] is what a hard constraint allows; [`SkewCheck`] is one verdict with its numbers. [`soft`] scores where a
-//! constraint only prefers.
+//! constraint only prefers; [`level`] scores domains in a hierarchy, and weighs them where some should hold more.
 //!
 //! If a second place computes a skew, the design has failed.
 //!
@@ -18,6 +18,7 @@
 //! assert_eq!(check.to_string(), "2 there + 1 this pod - 0 in the emptiest domain = 3 > maxSkew 1");
 //! ```
 
+pub mod level;
 pub mod limit;
 pub mod soft;
 pub mod tally;

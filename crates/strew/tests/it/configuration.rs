@@ -135,7 +135,7 @@ fn everything_wrong_with_the_flags_is_told_at_once() {
     run.stdout_eq("")
         .stderr_eq(file!["snapshots/config-wrong.stderr.txt"]);
     for (args, said) in [
-        ("--until never", "invalid value 'never'"),
+        ("--until never", "the story has no such step"),
         ("- --config -", "standard input is read once"),
         ("--tie best", "invalid value 'best'"),
         ("--config nosuch.yaml", "cannot read nosuch.yaml"),

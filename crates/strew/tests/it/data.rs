@@ -85,22 +85,25 @@ fn kops_addons() {
     assert_eq!(metrics["placed"], 2);
 }
 
-/// Two replicas that may not share a zone by the end of a rollout do so on the way.
+/// Two replicas that may not share a zone by the end of a rollout do so on the way: in some lives.
 #[test]
 fn kops_addons_are_uneven_while_they_are_rolled_out() {
     let Some(folder) = data() else { return };
-    let run = strew("simulate --nodes 12 --zones 3 --until rollout")
+    let is_uneven = |seed: u32| {
+        let run = strew(&format!(
+            "simulate --nodes 12 --zones 3 --until rollout --seed {seed}"
+        ))
         .arg(folder.join("manifests/kops-addons.yaml"))
         .assert()
         .code(1);
-    let text = stdout(&run);
-    let (_, rollout) = text.split_once("\nrollout  ").unwrap();
-    let (_, metrics) = rollout.split_once("deployment/metrics-server").unwrap();
-    let by_zone = metrics.lines().nth(1).unwrap();
-    assert!(
-        by_zone.contains("skew 1 -> 1, up to 2 on the way"),
-        "{by_zone}"
-    );
+        let text = stdout(&run);
+        let (_, rollout) = text.split_once("\nrollout  ").unwrap();
+        let (_, metrics) = rollout.split_once("deployment/metrics-server").unwrap();
+        let by_zone = metrics.lines().nth(1).unwrap();
+        assert!(by_zone.contains("skew 1 -> 1"), "{by_zone}");
+        by_zone.contains("up to 2 on the way")
+    };
+    assert!((0..6).any(is_uneven));
 }
 
 #[test]

@@ -26,6 +26,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
         ],
     ),
+    // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
+    ("strew-placement", &["strew-model", "strew-spread"]),
     // The scheduler for the wire form of its explanations; the spread arithmetic comes with them.
     (
         "strew-api",
@@ -74,6 +76,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-cluster",
     "strew-scheduler",
     "strew-workloadspread",
+    "strew-placement",
     "strew-api",
     "strew-controllers",
     "strew-sim",

@@ -14,12 +14,13 @@ mod purity;
 mod repository;
 
 /// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
-const DECIDING: [&str; 5] = [
+const DECIDING: [&str; 6] = [
     "strew-model",
     "strew-spread",
     "strew-cluster",
     "strew-scheduler",
     "strew-workloadspread",
+    "strew-placement",
 ];
 
 /// Fails with all broken rules at once, and what to do about them.

@@ -1,0 +1,127 @@
+//! What a decision says of itself in the placement's status. Source: spec/placement §2.7, §3.7.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use strew_model::{Instant, Interner, Symbol};
+
+use crate::facts::status::{Condition, ConditionReason, ConditionType, PlacementStatus};
+use crate::hub::Candidates;
+use crate::plan::Problem;
+use crate::schedule::Code;
+use crate::select::measure::SpreadReport;
+use ConditionReason as Reason;
+
+/// A condition before it has a time.
+pub type Verdict = (bool, ConditionReason, Arc<str>);
+
+/// `PlacementMisconfigured`.
+pub fn misconfigured(problem: Option<&Problem>) -> Verdict {
+    match problem {
+        Some(problem) => (true, Reason::Misconfigured, problem.to_string().into()),
+        None => {
+            let message = "Placement configurations check pass";
+            (false, Reason::Succeedconfigured, message.into())
+        }
+    }
+}
+
+/// `PlacementSatisfied`; `sets` is what the specification asks for, `error` that of a run that failed.
+pub fn satisfied(
+    candidates: &Candidates,
+    sets: &[Symbol],
+    error: Option<&str>,
+    selected: usize,
+    unscheduled: usize,
+    names: &Interner,
+) -> Verdict {
+    let list = |sets: &[Symbol]| {
+        sets.iter()
+            .map(|&s| names.text(s))
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    let not = |reason, message: String| (false, reason, message.into());
+    if !candidates.bound {
+        let message = "No valid ManagedClusterSetBindings found in placement namespace";
+        return not(Reason::NoManagedClusterSetBindings, message.to_owned());
+    }
+    if candidates.eligible.is_empty() {
+        let sets = list(sets);
+        let message =
+            format!("None of ManagedClusterSets [{sets}] is bound to placement namespace");
+        return not(Reason::NoIntersection, message);
+    }
+    if candidates.clusters.is_empty() {
+        let sets = list(&candidates.eligible);
+        let message = format!("All ManagedClusterSets [{sets}] have no member ManagedCluster");
+        return not(Reason::AllManagedClusterSetsEmpty, message);
+    }
+    if let Some(error) = error {
+        return not(Reason::NotAllDecisionsScheduled, error.to_owned());
+    }
+    if selected == 0 {
+        let message = "No ManagedCluster matches any of the cluster predicate";
+        return not(Reason::NoManagedClusterMatched, message.to_owned());
+    }
+    if unscheduled == 0 {
+        let message = "All cluster decisions scheduled";
+        return (true, Reason::AllDecisionsScheduled, message.into());
+    }
+    let message = format!("{unscheduled} cluster decisions unscheduled");
+    not(Reason::NotAllDecisionsScheduled, message)
+}
+
+/// `PlacementSpreadSatisfied`.
+pub fn spread(report: &SpreadReport, names: &Interner) -> Verdict {
+    if let Some(limited) = report.limited {
+        let (selected, asked) = (report.selected, report.asked);
+        let (key, max_skew) = (names.text(limited.key), limited.max_skew);
+        let (blocked, lacking) = (limited.blocked, limited.lacking);
+        let message = format!(
+            "{selected} of {asked} selected: {key} maxSkew {max_skew} allows no more; blocked {blocked} clusters, {lacking} lack a topology key"
+        );
+        return (false, Reason::SpreadLimited, message.into());
+    }
+    if let Some(exceeded) = report.exceeded {
+        let (key, value) = (names.text(exceeded.key), names.text(exceeded.value));
+        let (there, minimum) = (exceeded.there, exceeded.minimum);
+        let message = format!("{key}={value} has {there}, minimum {minimum}");
+        return (false, Reason::SpreadSkewExceeded, message.into());
+    }
+    let (selected, topologies) = (report.selected, report.topologies);
+    let mut message = format!("{selected} clusters over {topologies} topologies, max skew");
+    for (i, &(key, skew)) in report.skews.iter().enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        // Writing to a string does not fail.
+        let _ = write!(message, "{comma} {} {skew}", names.text(key));
+    }
+    (true, Reason::SpreadSatisfied, message.into())
+}
+
+/// The problem that a code stands for, if the placement makes no sense.
+pub(crate) fn problem(code: &Code) -> Option<&Problem> {
+    match code {
+        Code::Misconfigured(problem) => Some(problem),
+        Code::Success | Code::Warning(_) => None,
+    }
+}
+
+/// Conditions with their times: a time moves only when the status changes.
+pub(crate) fn timed(
+    verdicts: impl IntoIterator<Item = (ConditionType, Verdict)>,
+    before: &PlacementStatus,
+    now: Instant,
+) -> Vec<Condition> {
+    let timed = |(kind, (status, reason, message)): (ConditionType, Verdict)| {
+        let same = before.condition(kind).filter(|c| c.status == status);
+        Condition {
+            kind,
+            status,
+            reason,
+            message,
+            since: same.map_or(now, |c| c.since),
+        }
+    };
+    verdicts.into_iter().map(timed).collect()
+}

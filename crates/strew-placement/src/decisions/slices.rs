@@ -1,0 +1,44 @@
+//! What each PlacementDecision holds. Source: spec/placement §1.2, §2.8.
+
+use strew_model::{Interner, Symbol};
+
+use super::groups::Group;
+use crate::facts::decision::Decision;
+
+/// A PlacementDecision holds so many clusters.
+pub const CLUSTERS_MAX: usize = 100;
+
+/// A PlacementDecision as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slice {
+    /// Its name, `PLACEMENT-decision-N`.
+    pub name: Symbol,
+    /// The index of its group.
+    pub group: u32,
+    /// The name of its group.
+    pub group_name: Symbol,
+    /// What it holds.
+    pub decisions: Vec<Decision>,
+}
+
+/// The PlacementDecisions of groups, numbered through all of them.
+pub fn of(groups: &[Group], placement: Symbol, names: &mut Interner) -> Vec<Slice> {
+    let mut slices = Vec::new();
+    for (index, group) in groups.iter().enumerate() {
+        let mut push = |decisions: &[Decision]| {
+            let number = slices.len() + 1;
+            let name = format!("{}-decision-{number}", names.text(placement));
+            slices.push(Slice {
+                name: names.intern(&name),
+                group: index as u32,
+                group_name: group.name,
+                decisions: decisions.to_vec(),
+            });
+        };
+        match group.decisions.is_empty() {
+            true => push(&[]),
+            false => group.decisions.chunks(CLUSTERS_MAX).for_each(push),
+        }
+    }
+    slices
+}

@@ -1,0 +1,197 @@
+//! In which order PlacementDecisions are written.
+//!
+//! A cluster that moves from one object to another must be in at least one of them at every instant, or its consumers
+//! tear its workload down and build it anew (upstream issue 1346): the receiver is written before the giver. Where
+//! objects give to each other in a circle, one of them is first written with what it holds and what it gets.
+//! Source: spec/placement §2.9, §2.13.
+
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use strew_model::Symbol;
+
+use super::slices::Slice;
+use crate::facts::decision::{Decision, DecisionFact, GroupLabels};
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// The name of the PlacementDecision.
+    pub name: Symbol,
+    /// What is done to it.
+    pub kind: WriteKind,
+    /// What it holds afterwards, if that changes.
+    pub decisions: Option<Box<[Decision]>>,
+    /// Its labels afterwards, if they change.
+    pub group: Option<GroupLabels>,
+}
+
+/// What is done to a PlacementDecision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteKind {
+    /// It is made, then filled.
+    Create,
+    /// Its status is patched, then its labels.
+    Update,
+    /// It is deleted.
+    Delete,
+}
+
+/// What is to be written so that objects as `stored` become `slices`.
+pub fn of(stored: &[&DecisionFact], slices: &[Slice]) -> Vec<Write> {
+    let mut order = Ordering::new(stored, slices);
+    let mut writes = Vec::new();
+    let mut pending: BTreeSet<usize> = (0..slices.len()).filter(|&i| order.moves(i)).collect();
+    let mut united = BTreeSet::new();
+    while !pending.is_empty() {
+        match pending.iter().copied().find(|&i| order.loses_nobody(i)) {
+            Some(i) => {
+                pending.remove(&i);
+                writes.push(order.write(i, slices[i].decisions.clone()));
+            }
+            None => {
+                // A circle. Nobody waits for an object that holds all it gets; when all pending do, nobody waits at all.
+                let left = pending.iter().copied().find(|i| !united.contains(i));
+                let Some(first) = left else { break };
+                united.insert(first);
+                let held = order.held[first].clone();
+                let gets = slices[first].decisions.iter();
+                let gets = gets.filter(|d| !held.iter().any(|h| h.cluster == d.cluster));
+                let union = held.iter().chain(gets).copied().collect();
+                writes.push(order.write(first, union));
+            }
+        }
+    }
+    for (i, slice) in slices.iter().enumerate() {
+        let Some(fact) = order.stored[i] else {
+            continue;
+        };
+        let (group, written) = (
+            labels(slice),
+            writes.iter_mut().rev().find(|w| w.name == slice.name),
+        );
+        match written {
+            _ if fact.group == group => {}
+            Some(write) => write.group = Some(group),
+            None => writes.push(Write {
+                name: slice.name,
+                kind: WriteKind::Update,
+                decisions: None,
+                group: Some(group),
+            }),
+        }
+    }
+    let is_surplus = |fact: &&&DecisionFact| !slices.iter().any(|s| s.name == fact.name);
+    writes.extend(stored.iter().filter(is_surplus).map(|fact| Write {
+        name: fact.name,
+        kind: WriteKind::Delete,
+        decisions: None,
+        group: None,
+    }));
+    writes
+}
+
+/// The labels of a slice.
+fn labels(slice: &Slice) -> GroupLabels {
+    GroupLabels {
+        index: Some(slice.group),
+        name: Some(slice.group_name),
+    }
+}
+
+/// Who holds what while writes are put in order.
+struct Ordering<'a> {
+    slices: &'a [Slice],
+    /// By slice: the object as it is, if it exists.
+    stored: Vec<Option<&'a DecisionFact>>,
+    /// By slice: what it holds after the writes so far.
+    held: Vec<Vec<Decision>>,
+    exists: Vec<bool>,
+    /// In how many objects each cluster is.
+    holders: FxHashMap<Symbol, u32>,
+    /// Clusters that are selected.
+    kept: FxHashSet<Symbol>,
+}
+
+impl<'a> Ordering<'a> {
+    fn new(stored: &[&'a DecisionFact], slices: &'a [Slice]) -> Self {
+        let by_name: FxHashMap<Symbol, &DecisionFact> =
+            stored.iter().map(|&f| (f.name, f)).collect();
+        let of_slice: Vec<_> = slices
+            .iter()
+            .map(|s| by_name.get(&s.name).copied())
+            .collect();
+        let mut holders = FxHashMap::default();
+        for fact in stored {
+            count(&mut holders, &fact.decisions, true);
+        }
+        let held = |fact: &Option<&DecisionFact>| fact.map_or(Vec::new(), |f| f.decisions.to_vec());
+        let selected = slices.iter().flat_map(|s| &s.decisions);
+        Self {
+            slices,
+            held: of_slice.iter().map(held).collect(),
+            exists: of_slice.iter().map(Option::is_some).collect(),
+            stored: of_slice,
+            holders,
+            kept: selected.map(|d| d.cluster).collect(),
+        }
+    }
+
+    /// Whether a slice's object must be made, or holds something else.
+    fn moves(&self, i: usize) -> bool {
+        !self.exists[i] || self.held[i] != self.slices[i].decisions
+    }
+
+    /// Whether every selected cluster that leaves a slice's object is in another one.
+    fn loses_nobody(&self, i: usize) -> bool {
+        let stays: FxHashSet<Symbol> = self.slices[i].decisions.iter().map(|d| d.cluster).collect();
+        let mut leaving = self.held[i].iter().filter(|d| !stays.contains(&d.cluster));
+        leaving.all(|d| !self.kept.contains(&d.cluster) || self.holders[&d.cluster] >= 2)
+    }
+
+    fn write(&mut self, i: usize, decisions: Vec<Decision>) -> Write {
+        count(&mut self.holders, &self.held[i], false);
+        count(&mut self.holders, &decisions, true);
+        self.held[i].clone_from(&decisions);
+        let new = !std::mem::replace(&mut self.exists[i], true);
+        Write {
+            name: self.slices[i].name,
+            kind: if new {
+                WriteKind::Create
+            } else {
+                WriteKind::Update
+            },
+            decisions: (!new || !decisions.is_empty()).then(|| decisions.into()),
+            group: new.then(|| labels(&self.slices[i])),
+        }
+    }
+}
+
+/// Counts the clusters of one object in or out, each once.
+fn count(holders: &mut FxHashMap<Symbol, u32>, decisions: &[Decision], come: bool) {
+    let clusters: BTreeSet<Symbol> = decisions.iter().map(|d| d.cluster).collect();
+    for cluster in clusters {
+        let holders = holders.entry(cluster).or_default();
+        *holders = if come { *holders + 1 } else { *holders - 1 };
+    }
+}
+
+/// Whether the objects hold the right clusters in the right groups, and only scores or the order by them differ.
+pub(crate) fn differ_in_scores_only(stored: &[&DecisionFact], slices: &[Slice]) -> bool {
+    type Members = BTreeSet<(GroupLabels, Symbol)>;
+    let in_group = |group: GroupLabels| move |d: &Decision| (group, d.cluster);
+    let is: Members = stored
+        .iter()
+        .flat_map(|fact| fact.decisions.iter().map(in_group(fact.group)))
+        .collect();
+    let wanted: Members = slices
+        .iter()
+        .flat_map(|slice| slice.decisions.iter().map(in_group(labels(slice))))
+        .collect();
+    let named = |fact: &&DecisionFact| {
+        slices
+            .iter()
+            .any(|s| s.name == fact.name && labels(s) == fact.group)
+    };
+    is == wanted && stored.len() == slices.len() && stored.iter().all(named)
+}

@@ -1,0 +1,117 @@
+//! Every number of a run, written down by the code that decides. Absent, it costs nothing.
+
+use strew_model::Symbol;
+use strew_spread::SkewCheck;
+
+use crate::hub::ClusterIdx;
+use crate::prioritize::prioritizer::Prioritizer;
+use crate::select::even_spread::{EvenSpread, Step};
+use crate::select::tree::{NodeId, Place};
+
+/// So many picks are written down; more would be read by nobody. Source: spec/placement §3.7.
+pub(crate) const PICKS_MAX: usize = 200;
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(crate) struct Trace {
+    /// `None`: it did not come to that.
+    pub(crate) passed_predicates: Option<Vec<ClusterIdx>>,
+    /// `None`: it did not come to that.
+    pub(crate) passing: Option<Vec<ClusterIdx>>,
+    pub(crate) scores: Vec<(Prioritizer, i32, Vec<Option<i64>>)>,
+    pub(crate) priors: Vec<i64>,
+    pub(crate) picks: Vec<u32>,
+    pub(crate) steps: Vec<StepTrace>,
+    /// By place, at the end: why a cluster is not eligible, or what keeps it out.
+    pub(crate) kept_out: Vec<Option<KeptOut>>,
+}
+
+/// One step of the selector. Clusters are places in the list of those that pass.
+#[derive(Debug)]
+pub(crate) struct StepTrace {
+    pub(crate) counts: Vec<(Vec<Symbol>, i32)>,
+    pub(crate) excluded: Vec<(u32, Symbol, SkewCheck)>,
+    pub(crate) scored: Vec<Scored>,
+    pub(crate) pick: u32,
+}
+
+/// The scores of one cluster in a step.
+#[derive(Debug)]
+pub(crate) struct Scored {
+    pub(crate) place: u32,
+    pub(crate) levels: Vec<i64>,
+    pub(crate) raw: i64,
+    pub(crate) normalized: i64,
+    pub(crate) total: i64,
+}
+
+/// Why a cluster that passes all filters cannot be picked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptOut {
+    Lacks(Symbol),
+    Weightless(Symbol),
+    Limit(Symbol, SkewCheck),
+}
+
+impl Trace {
+    /// A step is about to be made.
+    pub(crate) fn step(&mut self, selector: &EvenSpread<'_>, step: &Step) {
+        if self.steps.len() >= PICKS_MAX {
+            return;
+        }
+        let (mut excluded, mut scored) = (Vec::new(), Vec::new());
+        for (leaf, place) in selector.left() {
+            match selector.full_at(leaf.node) {
+                Some(full) if !step.limits_ignored => {
+                    excluded.push((place, key(selector, full), selector.tree.check(full)));
+                }
+                _ => {
+                    let (raw, normalized, total) = selector.scores(step, leaf.node, place);
+                    scored.push(Scored {
+                        place,
+                        levels: level_scores(selector, leaf.node),
+                        raw,
+                        normalized,
+                        total,
+                    });
+                }
+            }
+        }
+        excluded.sort_by_key(|&(place, ..)| place);
+        scored.sort_by_key(|scored| scored.place);
+        let nodes = 1..selector.tree.nodes.len() as NodeId;
+        let counts = nodes.map(|id| (selector.tree.tuple(id), selector.tree.count(id)));
+        self.steps.push(StepTrace {
+            counts: counts.collect(),
+            excluded,
+            scored,
+            pick: step.pick,
+        });
+    }
+
+    /// No step is left.
+    pub(crate) fn end(&mut self, selector: &EvenSpread<'_>) {
+        let why = |place: &Place| match *place {
+            Place::At(_) => None,
+            Place::Lacks(level) => Some(KeptOut::Lacks(selector.tree.levels[level].key)),
+            Place::Weightless(level) => Some(KeptOut::Weightless(selector.tree.levels[level].key)),
+        };
+        self.kept_out = selector.places.iter().map(why).collect();
+        for (leaf, place) in selector.left() {
+            let full = selector.full_at(leaf.node);
+            self.kept_out[place as usize] =
+                full.map(|full| KeptOut::Limit(key(selector, full), selector.tree.check(full)));
+        }
+    }
+}
+
+fn key(selector: &EvenSpread<'_>, node: NodeId) -> Symbol {
+    selector.tree.levels[selector.tree.nodes[node as usize].level].key
+}
+
+/// The scores of a cluster at each level; 0 below the end of its tuple.
+fn level_scores(selector: &EvenSpread<'_>, node: NodeId) -> Vec<i64> {
+    let path = selector.tree.path(node);
+    let score = |level: usize| path.get(level).map_or(0, |&n| selector.tree.score(n).1);
+    (0..selector.tree.levels.len()).map(score).collect()
+}

@@ -1,0 +1,38 @@
+//! PlacementDecisions. Source: spec/placement §1.2.
+
+use strew_model::Symbol;
+
+/// A cluster in a decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Decision {
+    /// Its name.
+    pub cluster: Symbol,
+    /// Its score, where the placement sorts by score.
+    pub score: Option<i64>,
+}
+
+/// The group that a PlacementDecision is labelled with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupLabels {
+    /// `decision-group-index`; `None` where the label is missing or no number.
+    pub index: Option<u32>,
+    /// `decision-group-name`; `None` where the label is missing.
+    pub name: Option<Symbol>,
+}
+
+/// A PlacementDecision on the hub, of whatever placement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionFact {
+    /// Its namespace.
+    pub namespace: Symbol,
+    /// Its name.
+    pub name: Symbol,
+    /// The placement that it is labelled with.
+    pub placement: Option<Symbol>,
+    /// The group that it is labelled with.
+    pub group: GroupLabels,
+    /// `status.decisions`.
+    pub decisions: Box<[Decision]>,
+    /// The resourceVersion, as a number that grows: older facts than a write of ours are passed over.
+    pub revision: u64,
+}

@@ -1,0 +1,29 @@
+//! AddOnPlacementScores. Source: spec/placement §1.5.
+
+use strew_model::{Instant, Symbol};
+
+/// An AddOnPlacementScore: what an add-on thinks of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScoresFact {
+    /// The cluster: the object's namespace.
+    pub cluster: Symbol,
+    /// The object's name.
+    pub name: Symbol,
+    /// Scores by name.
+    pub values: Box<[(Symbol, i32)]>,
+    /// The last moment at which they count; `None`: for ever.
+    pub valid_until: Option<Instant>,
+}
+
+impl ScoresFact {
+    /// The score of this name.
+    pub fn value(&self, score: Symbol) -> Option<i32> {
+        let found = self.values.iter().find(|&&(name, _)| name == score);
+        found.map(|&(_, value)| value)
+    }
+
+    /// Whether they no longer count.
+    pub fn expired(&self, now: Instant) -> bool {
+        self.valid_until.is_some_and(|until| now > until)
+    }
+}

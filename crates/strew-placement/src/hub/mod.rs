@@ -1,0 +1,281 @@
+//! What there is on the hub: clusters, sets, bindings, scores, decisions.
+//!
+//! A [`Hub`] is told facts in any order and answers which clusters a placement may choose from. It decides nothing.
+
+pub mod ledger;
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use smallvec::SmallVec;
+use strew_model::{Interner, Symbol, index_type};
+
+use crate::facts::cluster::ClusterFact;
+use crate::facts::cluster_set::{CLUSTER_SET_LABEL, ClusterSetFact, SetSelector};
+use crate::facts::placement::PlacementFact;
+use crate::facts::scores::ScoresFact;
+use ledger::Ledger;
+
+index_type! {
+    /// A cluster's row. It stays with the name, also when the cluster goes and comes back.
+    pub struct ClusterIdx;
+}
+
+/// A cluster and the sets it belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct ClusterRow {
+    pub(crate) name: Symbol,
+    /// `None` while there is no such cluster.
+    pub(crate) fact: Option<ClusterFact>,
+    /// The sets that select it, in the order in which they came.
+    pub(crate) sets: SetNames,
+}
+
+/// Names of sets; most clusters are in one or two.
+pub(crate) type SetNames = SmallVec<[Symbol; 3]>;
+
+/// All that placement knows.
+#[derive(Debug, Clone)]
+pub struct Hub {
+    /// The strings of all facts.
+    pub names: Interner,
+    set_label: Symbol,
+    clusters: Vec<ClusterRow>,
+    by_name: FxHashMap<Symbol, ClusterIdx>,
+    /// The clusters there are, by name.
+    order: Vec<ClusterIdx>,
+    sets: IndexMap<Symbol, ClusterSetFact, FxBuildHasher>,
+    /// By namespace: the names of bindings.
+    bindings: IndexMap<Symbol, Vec<Symbol>, FxBuildHasher>,
+    scores: FxHashMap<(Symbol, Symbol), ScoresFact>,
+    /// Who holds which clusters.
+    pub ledger: Ledger,
+}
+
+/// What a placement may choose from. Source: spec/placement §2.2.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Candidates {
+    /// Whether any binding in the namespace has its set.
+    pub bound: bool,
+    /// The sets that are bound and asked for, by name.
+    pub eligible: Vec<Symbol>,
+    /// The clusters of these sets that are not being deleted, by name.
+    pub clusters: Vec<ClusterIdx>,
+    /// A set that cannot be read, and its selector type: nothing may be decided.
+    pub broken: Option<(Symbol, Arc<str>)>,
+}
+
+impl Hub {
+    /// A hub without anything.
+    pub fn new(mut names: Interner) -> Self {
+        Self {
+            set_label: names.intern(CLUSTER_SET_LABEL),
+            names,
+            clusters: Vec::new(),
+            by_name: FxHashMap::default(),
+            order: Vec::new(),
+            sets: IndexMap::default(),
+            bindings: IndexMap::default(),
+            scores: FxHashMap::default(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// A cluster is there, and like this. Returns what it was before.
+    pub fn set_cluster(&mut self, fact: ClusterFact) -> (ClusterIdx, Option<ClusterFact>) {
+        let idx = self.row_of(fact.name);
+        if self.clusters[idx.index()].fact.is_none() {
+            let place = self.place_of(fact.name);
+            self.order.insert(place, idx);
+        }
+        let sets = self.sets_of(&fact);
+        let row = &mut self.clusters[idx.index()];
+        row.sets = sets;
+        (idx, row.fact.replace(fact))
+    }
+
+    /// A cluster is gone. Returns what it was.
+    pub fn remove_cluster(&mut self, name: Symbol) -> Option<(ClusterIdx, ClusterFact)> {
+        let idx = *self.by_name.get(&name)?;
+        let fact = self.clusters[idx.index()].fact.take()?;
+        self.clusters[idx.index()].sets.clear();
+        let place = self.place_of(name);
+        self.order.remove(place);
+        Some((idx, fact))
+    }
+
+    /// A set is there, and like this. Returns whether anything changed.
+    pub fn set_cluster_set(&mut self, fact: ClusterSetFact) -> bool {
+        let before = self.sets.insert(fact.name, fact.clone());
+        let changed = before.as_ref() != Some(&fact);
+        if changed {
+            self.recompute_membership();
+        }
+        changed
+    }
+
+    /// A set is gone. Returns whether it was there.
+    pub fn remove_cluster_set(&mut self, name: Symbol) -> bool {
+        let was = self.sets.shift_remove(&name).is_some();
+        if was {
+            self.recompute_membership();
+        }
+        was
+    }
+
+    /// A binding of this name is there. Returns whether it is new.
+    pub fn set_binding(&mut self, namespace: Symbol, name: Symbol) -> bool {
+        let bindings = self.bindings.entry(namespace).or_default();
+        let new = !bindings.contains(&name);
+        if new {
+            bindings.push(name);
+        }
+        new
+    }
+
+    /// A binding of this name is gone. Returns whether it was there.
+    pub fn remove_binding(&mut self, namespace: Symbol, name: Symbol) -> bool {
+        let Some(bindings) = self.bindings.get_mut(&namespace) else {
+            return false;
+        };
+        let before = bindings.len();
+        bindings.retain(|&b| b != name);
+        bindings.len() < before
+    }
+
+    /// Scores are there, and like this. Returns whether anything changed.
+    pub fn set_scores(&mut self, fact: ScoresFact) -> bool {
+        let key = (fact.cluster, fact.name);
+        let before = self.scores.insert(key, fact);
+        before.as_ref() != self.scores.get(&key)
+    }
+
+    /// Scores are gone. Returns whether they were there.
+    pub fn remove_scores(&mut self, cluster: Symbol, name: Symbol) -> bool {
+        self.scores.remove(&(cluster, name)).is_some()
+    }
+
+    /// The AddOnPlacementScore `name` of a cluster.
+    pub(crate) fn scores(&self, cluster: Symbol, name: Symbol) -> Option<&ScoresFact> {
+        self.scores.get(&(cluster, name))
+    }
+
+    /// A cluster that is there.
+    pub(crate) fn cluster(&self, idx: ClusterIdx) -> Option<&ClusterFact> {
+        self.clusters[idx.index()].fact.as_ref()
+    }
+
+    /// The row of a cluster, also of one that is gone.
+    pub(crate) fn row(&self, idx: ClusterIdx) -> &ClusterRow {
+        &self.clusters[idx.index()]
+    }
+
+    /// The cluster of this name, if it was ever met.
+    pub(crate) fn find(&self, name: Symbol) -> Option<ClusterIdx> {
+        self.by_name.get(&name).copied()
+    }
+
+    /// How many rows there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.clusters.len()
+    }
+
+    /// The namespaces in which a set of this name is bound.
+    pub(crate) fn namespaces_bound_to(&self, set: Symbol) -> impl Iterator<Item = Symbol> + '_ {
+        let all = self.bindings.iter();
+        all.filter(move |(_, names)| names.contains(&set))
+            .map(|(&namespace, _)| namespace)
+    }
+
+    /// The sets that are bound in the placement's namespace and asked for, by name; and whether any is bound at all.
+    pub(crate) fn eligible(&self, placement: &PlacementFact) -> (bool, Vec<Symbol>) {
+        let bound = self.bindings.get(&placement.namespace);
+        let exists = |set: &&Symbol| self.sets.contains_key(*set);
+        let valid: Vec<Symbol> = bound
+            .into_iter()
+            .flatten()
+            .filter(exists)
+            .copied()
+            .collect();
+        let asked = &placement.spec.cluster_sets;
+        let any = !valid.is_empty();
+        let wanted = |set: &Symbol| asked.is_empty() || asked.contains(set);
+        let mut eligible: Vec<Symbol> = valid.into_iter().filter(wanted).collect();
+        eligible.sort_by(|&a, &b| self.names.text(a).cmp(self.names.text(b)));
+        (any, eligible)
+    }
+
+    /// What a placement may choose from. Source: spec/placement §2.2.
+    pub fn candidates(&self, placement: &PlacementFact) -> Candidates {
+        let (bound, eligible) = self.eligible(placement);
+        let unreadable = |set: &Symbol| match &self.sets[set].selector {
+            SetSelector::Unknown(text) => Some((*set, Arc::clone(text))),
+            _ => None,
+        };
+        let broken = eligible.iter().find_map(unreadable);
+        let clusters = match eligible.is_empty() {
+            true => Vec::new(),
+            false => {
+                let all = self.order.iter().copied();
+                all.filter(|&idx| self.is_candidate(idx, &eligible))
+                    .collect()
+            }
+        };
+        Candidates {
+            bound,
+            eligible,
+            clusters,
+            broken,
+        }
+    }
+
+    /// Whether a cluster belongs to one of these sets and is not being deleted.
+    pub(crate) fn is_candidate(&self, idx: ClusterIdx, eligible: &[Symbol]) -> bool {
+        let row = &self.clusters[idx.index()];
+        row.fact.as_ref().is_some_and(|fact| !fact.deleting)
+            && row.sets.iter().any(|set| eligible.contains(set))
+    }
+
+    /// The sets that a cluster like this belongs to.
+    pub(crate) fn sets_of(&self, fact: &ClusterFact) -> SetNames {
+        let exclusive = fact.labels.get(self.set_label);
+        let holds = |set: &&ClusterSetFact| match &set.selector {
+            SetSelector::Exclusive => exclusive == Some(set.name),
+            SetSelector::Labels(selector) => selector.matches(&fact.labels),
+            SetSelector::Unknown(_) => false,
+        };
+        self.sets
+            .values()
+            .filter(holds)
+            .map(|set| set.name)
+            .collect()
+    }
+
+    fn recompute_membership(&mut self) {
+        for idx in 0..self.clusters.len() {
+            if let Some(fact) = &self.clusters[idx].fact {
+                self.clusters[idx].sets = self.sets_of(fact);
+            }
+        }
+    }
+
+    fn row_of(&mut self, name: Symbol) -> ClusterIdx {
+        let (clusters, by_name) = (&mut self.clusters, &mut self.by_name);
+        *by_name.entry(name).or_insert_with(|| {
+            clusters.push(ClusterRow {
+                name,
+                fact: None,
+                sets: SetNames::new(),
+            });
+            ClusterIdx::from(clusters.len() - 1)
+        })
+    }
+
+    /// Where in the order a cluster of this name stands, or would stand.
+    fn place_of(&self, name: Symbol) -> usize {
+        let text = self.names.text(name);
+        let before = |&idx: &ClusterIdx| self.names.text(self.row(idx).name) < text;
+        self.order.partition_point(before)
+    }
+}

@@ -1,0 +1,276 @@
+//! What each fact changes, and which placements it touches. Source: spec/placement §2.10.
+
+use strew_model::Symbol;
+
+use super::input::Input;
+use super::placer::{PlacementIdx, Placer, Row};
+use super::view::touched;
+use crate::facts::cluster::ClusterFact;
+use crate::facts::decision::DecisionFact;
+use crate::facts::placement::{PlacementFact, ScoreCoordinate};
+use crate::facts::status::PlacementStatus;
+use crate::hub::{ClusterIdx, SetNames};
+use crate::plan::Plan;
+
+impl Placer {
+    pub(super) fn take_in(&mut self, input: Input) {
+        match input {
+            Input::ClusterSet(fact) => {
+                let sets = self.sets_now(fact.name);
+                let (idx, before) = self.hub.set_cluster(fact);
+                self.cluster_changed(idx, before, &sets);
+            }
+            Input::ClusterGone(name) => {
+                let sets = self.sets_now(name);
+                if let Some((idx, before)) = self.hub.remove_cluster(name) {
+                    self.cluster_changed(idx, Some(before), &sets);
+                }
+            }
+            Input::ClusterSetSet(fact) => {
+                let name = fact.name;
+                if self.hub.set_cluster_set(fact) {
+                    self.set_changed(name);
+                }
+            }
+            Input::ClusterSetGone(name) => {
+                if self.hub.remove_cluster_set(name) {
+                    self.set_changed(name);
+                }
+            }
+            Input::BindingSet { namespace, name } => {
+                if self.hub.set_binding(namespace, name) {
+                    self.bound_changed(namespace, name);
+                }
+            }
+            Input::BindingGone { namespace, name } => {
+                if self.hub.remove_binding(namespace, name) {
+                    self.bound_changed(namespace, name);
+                }
+            }
+            Input::ScoresSet(fact) => {
+                let (cluster, name) = (fact.cluster, fact.name);
+                if self.hub.set_scores(fact) {
+                    self.scores_changed(cluster, name);
+                }
+            }
+            Input::ScoresGone { cluster, name } => {
+                if self.hub.remove_scores(cluster, name) {
+                    self.scores_changed(cluster, name);
+                }
+            }
+            Input::PlacementSet(fact) => self.set_placement(*fact),
+            Input::PlacementGone { namespace, name } => self.placement_gone(namespace, name),
+            Input::DecisionSet(fact) => self.set_decision(fact),
+            Input::DecisionGone { namespace, name } => self.decision_gone(namespace, name),
+            Input::Outcome { effect, outcome } => self.outcome(effect, outcome),
+            Input::Tick => {}
+        }
+    }
+
+    fn sets_now(&self, cluster: Symbol) -> SetNames {
+        let row = self.hub.find(cluster).map(|idx| self.hub.row(idx));
+        row.map_or_else(SetNames::new, |row| row.sets.clone())
+    }
+
+    fn cluster_changed(&mut self, idx: ClusterIdx, before: Option<ClusterFact>, sets: &SetNames) {
+        let row = self.hub.row(idx);
+        if row.fact == before {
+            return;
+        }
+        let was = before.as_ref().map(|fact| (fact, sets));
+        let is = row.fact.as_ref().map(|fact| (fact, &row.sets));
+        let reached = self.reached(sets.iter().chain(&row.sets));
+        let touched = |idx: &PlacementIdx| {
+            let row = self.rows[idx.index()].as_ref();
+            row.is_some_and(|row| touched(&self.hub, row, was, is, self.now))
+        };
+        let touched: Vec<PlacementIdx> = reached.into_iter().filter(touched).collect();
+        touched.into_iter().for_each(|idx| self.enqueue(idx));
+    }
+
+    /// The placements of the namespaces to which one of these sets is bound.
+    fn reached<'s>(&self, sets: impl Iterator<Item = &'s Symbol>) -> Vec<PlacementIdx> {
+        let mut namespaces: Vec<Symbol> = Vec::new();
+        for &set in sets {
+            for namespace in self.hub.namespaces_bound_to(set) {
+                if !namespaces.contains(&namespace) {
+                    namespaces.push(namespace);
+                }
+            }
+        }
+        let of = |namespace: &Symbol| self.by_namespace.get(namespace);
+        namespaces
+            .iter()
+            .filter_map(of)
+            .flatten()
+            .copied()
+            .collect()
+    }
+
+    fn set_changed(&mut self, set: Symbol) {
+        let namespaces: Vec<Symbol> = self.hub.namespaces_bound_to(set).collect();
+        namespaces
+            .into_iter()
+            .for_each(|namespace| self.bound_changed(namespace, set));
+    }
+
+    /// A set, or its binding in a namespace, has changed.
+    fn bound_changed(&mut self, namespace: Symbol, set: Symbol) {
+        for idx in self
+            .by_namespace
+            .get(&namespace)
+            .cloned()
+            .unwrap_or_default()
+        {
+            let Some(row) = &mut self.rows[idx.index()] else {
+                continue;
+            };
+            let asked = &row.fact.spec.cluster_sets;
+            let named = asked.is_empty() || asked.contains(&set);
+            let sets = self.hub.eligible(&row.fact);
+            // Beyond upstream: the reason "nothing is bound" must not outlive its truth.
+            if named || sets.0 != row.sets.0 {
+                row.sets = sets;
+                self.enqueue(idx);
+            }
+        }
+    }
+
+    fn scores_changed(&mut self, cluster: Symbol, name: Symbol) {
+        let reached = self.reached(self.sets_now(cluster).iter());
+        let reads = |row: &Row| {
+            let spec = &row.fact.spec;
+            let predicates = spec.predicates.as_deref().unwrap_or_default().iter();
+            let mut cel = predicates.filter_map(|p| p.cel.as_ref());
+            let names = |coordinate: &ScoreCoordinate| match coordinate {
+                ScoreCoordinate::AddOn(Some(add_on)) => add_on.resource == name,
+                _ => false,
+            };
+            let mut configured = spec.prioritizers.configurations.iter();
+            configured.any(|c| c.coordinate.as_ref().is_some_and(names))
+                || cel.any(|c| c.scores.contains(&name))
+        };
+        for idx in reached {
+            if self.rows[idx.index()].as_ref().is_some_and(reads) {
+                self.enqueue(idx);
+            }
+        }
+    }
+
+    fn set_placement(&mut self, fact: PlacementFact) {
+        let idx = self.row_of(fact.namespace, fact.name);
+        if let Some(row) = &mut self.rows[idx.index()]
+            && row.fact.uid == fact.uid
+        {
+            if fact.revision < row.fact.revision {
+                return;
+            }
+            row.fact.revision = fact.revision;
+            if row.fact == fact {
+                return;
+            }
+            if row.fact.spec != fact.spec {
+                row.plan = Plan::of(&fact.spec, &self.hub.names);
+                row.sets = self.hub.eligible(&fact);
+            }
+            row.fact = fact;
+        } else {
+            self.forget(idx);
+            self.rows[idx.index()] = Some(Row {
+                plan: Plan::of(&fact.spec, &self.hub.names),
+                sets: self.hub.eligible(&fact),
+                fact,
+                queued: false,
+                again: false,
+                todo: Default::default(),
+                waiting: None,
+                wake: None,
+                after: None,
+                failures: 0,
+                warning: None,
+                score_text: "".into(),
+            });
+        }
+        self.enqueue(idx);
+    }
+
+    fn placement_gone(&mut self, namespace: Symbol, name: Symbol) {
+        if let Some(&idx) = self.by_name.get(&(namespace, name)) {
+            self.forget(idx);
+        }
+    }
+
+    /// What was under way for a placement is nobody's any more.
+    fn forget(&mut self, idx: PlacementIdx) {
+        self.set_wake(idx, None);
+        self.queue.retain(|&queued| queued != idx);
+        if let Some(row) = self.rows[idx.index()].take() {
+            row.waiting.and_then(|effect| self.pending.remove(&effect));
+            let owner = (row.fact.namespace, Some(row.fact.name));
+            self.hub.ledger.intend(owner, None);
+        }
+    }
+
+    fn set_decision(&mut self, fact: DecisionFact) {
+        let key = (fact.namespace, fact.name);
+        let known = self.hub.ledger.get(fact.namespace, fact.name);
+        let late = known.is_some_and(|known| fact.revision < known.revision)
+            || self
+                .deleted
+                .get(&key)
+                .is_some_and(|&at| fact.revision <= at);
+        if late {
+            return;
+        }
+        let placement = fact.placement;
+        let mut before = self.hub.ledger.set(fact.clone());
+        if let Some(before) = &mut before {
+            before.revision = fact.revision;
+            if *before == fact {
+                return;
+            }
+        }
+        let labelled = before.and_then(|before| before.placement);
+        for placement in [placement, labelled.filter(|&l| Some(l) != placement)] {
+            self.decisions_changed(key.0, placement);
+        }
+    }
+
+    fn decision_gone(&mut self, namespace: Symbol, name: Symbol) {
+        self.deleted.remove(&(namespace, name));
+        if let Some(before) = self.hub.ledger.remove(namespace, name) {
+            self.decisions_changed(namespace, before.placement);
+        }
+    }
+
+    fn decisions_changed(&mut self, namespace: Symbol, placement: Option<Symbol>) {
+        let idx = placement.and_then(|name| self.by_name.get(&(namespace, name)));
+        if let Some(&idx) = idx {
+            self.enqueue(idx);
+        }
+    }
+
+    fn row_of(&mut self, namespace: Symbol, name: Symbol) -> PlacementIdx {
+        if let Some(&idx) = self.by_name.get(&(namespace, name)) {
+            return idx;
+        }
+        let idx = PlacementIdx::from(self.rows.len());
+        self.rows.push(None);
+        self.by_name.insert((namespace, name), idx);
+        self.by_namespace.entry(namespace).or_default().push(idx);
+        idx
+    }
+
+    /// What was written to a placement's status is what it is.
+    pub(super) fn status_written(
+        &mut self,
+        idx: PlacementIdx,
+        status: PlacementStatus,
+        revision: u64,
+    ) {
+        if let Some(row) = &mut self.rows[idx.index()] {
+            row.fact.status = status;
+            row.fact.revision = row.fact.revision.max(revision);
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! One placement, from the queue to what is to be written. Source: spec/placement §2.1, §2.7, §2.9, §2.13.
+
+use strew_model::{Instant, Symbol};
+
+use super::effect::{Effect, EffectId, Event, EventKind, PlacementName};
+use super::placer::{PlacementIdx, Placer, Row, Todo};
+use crate::conditions;
+use crate::decisions::groups::{self, Group};
+use crate::decisions::slices::{self, Slice};
+use crate::decisions::writes;
+use crate::facts::decision::DecisionFact;
+use crate::facts::placement::{OnMisconfigured, PlacementFact, SortBy};
+use crate::facts::status::{
+    Condition, ConditionReason, ConditionType, GroupStatus, PlacementStatus,
+};
+use crate::filter::predicate::ClusterPredicate;
+use crate::hub::Hub;
+use crate::schedule::{Code, Schedule, scheduled, score_text};
+
+impl Placer {
+    /// Decides a placement and begins to write what changes.
+    pub(super) fn run(&mut self, idx: PlacementIdx, cel: &dyn ClusterPredicate) {
+        self.set_wake(idx, None);
+        let Some(mut row) = self.rows[idx.index()].take() else {
+            return;
+        };
+        // Whatever was left to be written is out of date.
+        (row.again, row.after) = (false, None);
+        row.todo.clear();
+        let owner = (row.fact.namespace, Some(row.fact.name));
+        self.hub.ledger.intend(owner, None);
+        let wake = match row.fact.ignored {
+            true => None,
+            false => self.decide(&mut row, cel),
+        };
+        self.rows[idx.index()] = Some(row);
+        let wake = match wake {
+            Some(Wake::Retry) => Some(self.retry_at(idx)),
+            Some(Wake::RetryOr(at)) => Some(self.retry_at(idx).min(at)),
+            Some(Wake::At(at)) => Some(at),
+            None => None,
+        };
+        self.set_wake(idx, wake);
+        self.go_on(idx);
+    }
+
+    fn decide(&mut self, row: &mut Row, cel: &dyn ClusterPredicate) -> Option<Wake> {
+        let schedule = scheduled(&self.hub, self.now, &row.fact, &row.plan, cel, None);
+        if schedule.candidates.broken.is_some() {
+            return Some(Wake::Retry);
+        }
+        let mut later = schedule.later;
+        let spec = &row.fact.spec;
+        let misconfigured = matches!(schedule.code, Code::Misconfigured(_));
+        let keep = misconfigured && spec.on_misconfigured == OnMisconfigured::Keep;
+        let groups = groups::of(&self.hub, spec, &schedule.picks);
+        let slices = slices::of(&groups, row.fact.name, &mut self.hub.names);
+        let stored = stored(&self.hub, &row.fact);
+        let mut writes = match keep {
+            true => Vec::new(),
+            false => writes::of(&stored, &slices),
+        };
+        let scored = spec.sort_by == SortBy::Score;
+        if scored && !writes.is_empty() && writes::differ_in_scores_only(&stored, &slices) {
+            let last = row.fact.status.last_score_update;
+            let next = last.map(|at| at + spec.score_rate_limit);
+            if let Some(next) = next.filter(|&next| self.now < next) {
+                writes.clear();
+                later = later.into_iter().chain([next]).min();
+            }
+        }
+        let held = stored.iter().map(|fact| fact.decisions.len()).sum();
+        let held = keep.then_some(held);
+        let mut status = self.status(&row.fact, &schedule, &groups, &slices, held);
+        if scored && !writes.is_empty() {
+            status.last_score_update = Some(self.now);
+        }
+        row.warning = match &schedule.code {
+            Code::Warning(problem) => Some(problem.clone()),
+            _ => None,
+        };
+        if !writes.is_empty() {
+            row.score_text = score_text(&schedule.scored, &self.hub.names);
+            let clusters = schedule.picks.iter().map(|pick| pick.cluster).collect();
+            let owner = (row.fact.namespace, Some(row.fact.name));
+            self.hub.ledger.intend(owner, Some(clusters));
+        }
+        row.todo = writes.into_iter().map(Todo::Write).collect();
+        let event = limited(&row.fact, &status);
+        if status != row.fact.status {
+            row.todo.push_back(Todo::Status(status));
+        }
+        row.todo.extend(event.map(Todo::Event));
+        match (schedule.code, later) {
+            (Code::Success, later) => {
+                row.failures = 0;
+                later.map(Wake::At)
+            }
+            (_, None) => Some(Wake::Retry),
+            (_, Some(at)) => Some(Wake::RetryOr(at)),
+        }
+    }
+
+    /// The status that a schedule comes to; `held` clusters stay although it cannot be decided.
+    fn status(
+        &self,
+        placement: &PlacementFact,
+        schedule: &Schedule,
+        groups: &[Group],
+        slices: &[Slice],
+        held: Option<usize>,
+    ) -> PlacementStatus {
+        let names = &self.hub.names;
+        let selected = held.unwrap_or(schedule.picks.len());
+        let asked = placement
+            .spec
+            .number_of_clusters
+            .map(|n| usize::try_from(n).unwrap_or(0));
+        let unscheduled = match held {
+            Some(held) => asked.map_or(0, |n| n.saturating_sub(held)),
+            None => schedule.unscheduled,
+        };
+        let sets = &placement.spec.cluster_sets;
+        let misconfigured = conditions::misconfigured(conditions::problem(&schedule.code));
+        let candidates = &schedule.candidates;
+        let satisfied = conditions::satisfied(candidates, sets, None, selected, unscheduled, names);
+        let spread = schedule.spread.as_ref();
+        let spread = spread.map(|report| conditions::spread(report, names));
+        let verdicts = [
+            (ConditionType::Misconfigured, misconfigured),
+            (ConditionType::Satisfied, satisfied),
+        ];
+        let verdicts = verdicts.into_iter();
+        let verdicts = verdicts.chain(spread.map(|v| (ConditionType::SpreadSatisfied, v)));
+        let group = |(index, group): (usize, &Group)| GroupStatus {
+            index: index as u32,
+            name: group.name,
+            decisions: slices
+                .iter()
+                .filter(|slice| slice.group as usize == index)
+                .map(|slice| slice.name)
+                .collect(),
+            clusters: group.decisions.len() as u32,
+        };
+        PlacementStatus {
+            selected: i32::try_from(selected).unwrap_or(i32::MAX),
+            groups: match held {
+                Some(_) => placement.status.groups.clone(),
+                None => groups.iter().enumerate().map(group).collect(),
+            },
+            conditions: conditions::timed(verdicts, &placement.status, self.now),
+            last_score_update: placement.status.last_score_update,
+        }
+    }
+
+    /// Sends what comes next for a placement, if nothing is under way.
+    pub(super) fn go_on(&mut self, idx: PlacementIdx) {
+        while let Some(row) = &mut self.rows[idx.index()] {
+            if row.waiting.is_some() {
+                return;
+            }
+            let placement = name(&row.fact);
+            let id = self.next_effect;
+            let effect = match row.todo.front() {
+                None => return self.rest(idx),
+                Some(Todo::Event(event)) => {
+                    self.effects.push_back(Effect::Event(event.clone()));
+                    row.todo.pop_front();
+                    continue;
+                }
+                Some(Todo::Write(write)) => {
+                    let known = self.hub.ledger.get(placement.namespace, write.name);
+                    Effect::WriteDecision {
+                        id,
+                        placement,
+                        write: write.clone(),
+                        revision: known.map(|fact| fact.revision),
+                    }
+                }
+                Some(Todo::Status(status)) => Effect::WriteStatus {
+                    id,
+                    placement,
+                    status: status.clone(),
+                    revision: row.fact.revision,
+                },
+            };
+            row.waiting = Some(id);
+            self.next_effect = EffectId(id.0 + 1);
+            self.pending.insert(id, idx);
+            self.effects.push_back(effect);
+            let lost = self.now + self.limits.lost_after;
+            // A moment that passes meanwhile is looked at again when the writes are done.
+            let row_wake = self.rows[idx.index()].as_ref().and_then(|row| row.wake);
+            if let Some(row) = &mut self.rows[idx.index()] {
+                row.after = row.after.or(row_wake);
+            }
+            self.set_wake(idx, Some(lost));
+        }
+    }
+
+    /// A write is done. The next one waits until it is polled for: what becomes known until then may forbid it.
+    pub(super) fn done(&mut self, idx: PlacementIdx) {
+        let Some(row) = &mut self.rows[idx.index()] else {
+            return;
+        };
+        if row.again {
+            row.todo.clear();
+        }
+        if row.todo.is_empty() {
+            return self.rest(idx);
+        }
+        if !row.queued {
+            row.queued = true;
+            self.queue.push_front(idx);
+        }
+    }
+
+    /// Nothing is left to be written, or what is left is out of date.
+    fn rest(&mut self, idx: PlacementIdx) {
+        let Some(row) = &mut self.rows[idx.index()] else {
+            return;
+        };
+        let owner = (row.fact.namespace, Some(row.fact.name));
+        let (after, again) = (row.after.take(), row.again);
+        self.hub.ledger.intend(owner, None);
+        if after.is_some() {
+            self.set_wake(idx, after);
+        }
+        if again {
+            self.enqueue(idx);
+        }
+    }
+}
+
+/// When a placement is looked at again.
+enum Wake {
+    /// After a while, longer each time.
+    Retry,
+    /// The same, or then, whatever comes first.
+    RetryOr(Instant),
+    /// Then.
+    At(Instant),
+}
+
+/// The name of a placement.
+pub(super) fn name(placement: &PlacementFact) -> PlacementName {
+    PlacementName {
+        namespace: placement.namespace,
+        name: placement.name,
+        uid: placement.uid.clone(),
+    }
+}
+
+/// The PlacementDecisions of a placement, by name.
+fn stored<'h>(hub: &'h Hub, placement: &PlacementFact) -> Vec<&'h DecisionFact> {
+    let mut stored: Vec<_> = hub.ledger.of(placement.namespace, placement.name).collect();
+    let text = |name: Symbol| hub.names.text(name);
+    stored.sort_by(|a, b| text(a.name).cmp(text(b.name)));
+    stored
+}
+
+/// The event on the change to `SpreadLimited`.
+fn limited(placement: &PlacementFact, status: &PlacementStatus) -> Option<Event> {
+    let is = |c: &&Condition| c.reason == ConditionReason::SpreadLimited;
+    let now = status
+        .condition(ConditionType::SpreadSatisfied)
+        .filter(is)?;
+    let before = placement.status.condition(ConditionType::SpreadSatisfied);
+    before.filter(is).is_none().then(|| Event {
+        kind: EventKind::SpreadLimited,
+        warning: true,
+        placement: name(placement),
+        decision: None,
+        note: now.message.clone(),
+    })
+}

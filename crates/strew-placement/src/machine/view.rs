@@ -1,0 +1,92 @@
+//! What a placement sees of a cluster. If it sees the same, it decides the same.
+
+use smallvec::SmallVec;
+use strew_model::{Instant, Symbol};
+
+use super::placer::Row;
+use crate::facts::cluster::{Amounts, ClusterFact, TaintEffect};
+use crate::filter::predicate::{NoCel, passes};
+use crate::filter::taint::{Tolerance, tolerance};
+use crate::hub::{Hub, SetNames};
+use crate::plan::Selection;
+use crate::prioritize::prioritizer::Prioritizer;
+
+/// All that a run reads of a cluster that passes the filters, beside its name, scores and decisions.
+#[derive(Debug, PartialEq, Eq)]
+struct View {
+    tolerated: Option<Instant>,
+    topology: SmallVec<[Option<Symbol>; 4]>,
+    cpu: Amounts,
+    memory: Amounts,
+    groups: SmallVec<[bool; 4]>,
+}
+
+/// A cluster as it was or is, with the sets that it belongs to.
+pub(super) type Seen<'a> = Option<(&'a ClusterFact, &'a SetNames)>;
+
+/// Whether a change of a cluster can change what a placement gets.
+pub(super) fn touched(hub: &Hub, row: &Row, before: Seen, after: Seen, now: Instant) -> bool {
+    let (before, after) = match (candidate(row, before), candidate(row, after)) {
+        (None, None) => return false,
+        (Some(before), Some(after)) => (before, after),
+        _ => return true,
+    };
+    let (Some(selection), Ok(predicates)) = (row.plan.sound(), &row.fact.spec.predicates) else {
+        return true;
+    };
+    if before.raw != after.raw && predicates.iter().any(|p| p.cel.is_some()) {
+        return true;
+    }
+    view(hub, row, selection, before, now) != view(hub, row, selection, after, now)
+}
+
+fn candidate<'a>(row: &Row, seen: Seen<'a>) -> Option<&'a ClusterFact> {
+    let (fact, sets) = seen.filter(|(fact, _)| !fact.deleting)?;
+    let member = sets.iter().any(|set| row.sets.1.contains(set));
+    member.then_some(fact)
+}
+
+/// `None`: it does not pass.
+fn view(
+    hub: &Hub,
+    row: &Row,
+    selection: &Selection,
+    cluster: &ClusterFact,
+    now: Instant,
+) -> Option<View> {
+    let spec = &row.fact.spec;
+    let predicates = spec.predicates.as_deref().unwrap_or_default();
+    // With CEL, the whole object is the same and so are the answers: only the rest may differ.
+    let cel = predicates.iter().any(|p| p.cel.is_some());
+    if !cel && !passes(predicates, cluster, &NoCel) {
+        return None;
+    }
+    let if_new = |t: &crate::facts::cluster::ClusterTaint| t.effect == TaintEffect::NoSelectIfNew;
+    let held = cluster.taints.iter().any(if_new) && holds(hub, row, cluster.name);
+    let Tolerance::Until(tolerated) = tolerance(cluster, &spec.tolerations, held, now) else {
+        return None;
+    };
+    let counts = |prioritizer, amounts| match selection.weights.weight(prioritizer) {
+        0 => Amounts::default(),
+        _ => amounts,
+    };
+    let groups = spec.groups.groups.as_deref().unwrap_or_default().iter();
+    Some(View {
+        tolerated,
+        topology: selection
+            .levels
+            .iter()
+            .map(|level| level.value(cluster))
+            .collect(),
+        cpu: counts(Prioritizer::AllocatableCpu, cluster.cpu),
+        memory: counts(Prioritizer::AllocatableMemory, cluster.memory),
+        groups: groups
+            .map(|g| g.labels.matches(&cluster.labels) && g.claims.matches(&cluster.claims))
+            .collect(),
+    })
+}
+
+fn holds(hub: &Hub, row: &Row, cluster: Symbol) -> bool {
+    let mut objects = hub.ledger.of(row.fact.namespace, row.fact.name);
+    objects.any(|object| object.decisions.iter().any(|d| d.cluster == cluster))
+}

@@ -1,0 +1,146 @@
+//! The prioritizers' scores, nominally -100 to 100. Source: spec/placement §2.4.
+
+use std::fmt;
+
+use strew_model::{Instant, Interner};
+
+use crate::facts::cluster::Amounts;
+use crate::facts::placement::AddOnCoordinate;
+use crate::hub::ledger::Others;
+use crate::hub::{ClusterIdx, Hub};
+
+/// The best score, and the worst with its sign turned.
+pub(crate) const SCORE_MAX: i64 = 100;
+
+/// What gives scores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Prioritizer {
+    /// Clusters that fewer decisions of others name.
+    Balance,
+    /// Clusters that the placement holds already.
+    Steady,
+    /// Clusters with more allocatable CPU.
+    AllocatableCpu,
+    /// Clusters with more allocatable memory.
+    AllocatableMemory,
+    /// What an add-on says.
+    AddOn(AddOnCoordinate),
+}
+
+impl Prioritizer {
+    /// Its name, as upstream's debug answer has it.
+    pub fn name(self, names: &Interner) -> impl fmt::Display + '_ {
+        fmt::from_fn(move |f| match self {
+            Self::Balance => f.write_str("Balance"),
+            Self::Steady => f.write_str("Steady"),
+            Self::AllocatableCpu => f.write_str("ResourceAllocatableCPU"),
+            Self::AllocatableMemory => f.write_str("ResourceAllocatableMemory"),
+            Self::AddOn(add_on) => {
+                let (resource, score) = (names.text(add_on.resource), names.text(add_on.score));
+                write!(f, "AddOn/{resource}/{score}")
+            }
+        })
+    }
+}
+
+/// What prioritizers read, beside the hub.
+pub(crate) struct Scoring<'a> {
+    pub(crate) hub: &'a Hub,
+    pub(crate) now: Instant,
+    /// The decisions of all other placements; `None` where Balance does not count.
+    pub(crate) others: Option<&'a Others<'a>>,
+    /// By [`ClusterIdx`]: what the placement holds.
+    pub(crate) decided: &'a fixedbitset::FixedBitSet,
+}
+
+/// Scores of clusters, in their order, and what is to be said about them.
+#[derive(Debug, Default)]
+pub(crate) struct Scores {
+    /// `None`: no score.
+    pub(crate) values: Vec<Option<i64>>,
+    /// Clusters whose scores have expired.
+    pub(crate) expired: Vec<ClusterIdx>,
+    /// When the next of them expires.
+    pub(crate) until: Option<Instant>,
+}
+
+impl Scoring<'_> {
+    /// What `prioritizer` gives to each of `clusters`.
+    pub(crate) fn score(&self, prioritizer: Prioritizer, clusters: &[ClusterIdx]) -> Scores {
+        match prioritizer {
+            Prioritizer::Balance => self.balance(clusters),
+            Prioritizer::Steady => {
+                let steady = |&idx: &ClusterIdx| {
+                    Some(SCORE_MAX * i64::from(self.decided.contains(idx.index())))
+                };
+                Scores::of(clusters.iter().map(steady).collect())
+            }
+            Prioritizer::AllocatableCpu => self.allocatable(clusters, |c| c.cpu),
+            Prioritizer::AllocatableMemory => self.allocatable(clusters, |c| c.memory),
+            Prioritizer::AddOn(add_on) => self.add_on(add_on, clusters),
+        }
+    }
+
+    fn balance(&self, clusters: &[ClusterIdx]) -> Scores {
+        let score = |&idx: &ClusterIdx| {
+            let others = self.others?;
+            Some(match others.count(self.hub.row(idx).name) {
+                0 => SCORE_MAX,
+                count => {
+                    2 * (100.0 * (0.5 - f64::from(count) / f64::from(others.max))).trunc() as i64
+                }
+            })
+        };
+        Scores::of(clusters.iter().map(score).collect())
+    }
+
+    fn allocatable(
+        &self,
+        clusters: &[ClusterIdx],
+        resource: impl Fn(&crate::facts::cluster::ClusterFact) -> Amounts,
+    ) -> Scores {
+        let amount = |&idx: &ClusterIdx| {
+            let amounts = resource(self.hub.cluster(idx)?);
+            amounts.capacity.and(amounts.allocatable)
+        };
+        let amounts: Vec<Option<i64>> = clusters.iter().map(amount).collect();
+        let known = || amounts.iter().flatten().copied();
+        let (min, max) = (known().min().unwrap_or(0), known().max().unwrap_or(0));
+        let score = |amount: i64| match min == max {
+            true => SCORE_MAX,
+            false => {
+                // Exact below 2^53: eight pebibytes.
+                let share = (amount as f64 - min as f64) / (max as f64 - min as f64);
+                ((share - 0.5) * 2.0 * 100.0).trunc() as i64
+            }
+        };
+        Scores::of(amounts.into_iter().map(|a| a.map(score)).collect())
+    }
+
+    fn add_on(&self, add_on: AddOnCoordinate, clusters: &[ClusterIdx]) -> Scores {
+        let mut scores = Scores::default();
+        for &idx in clusters {
+            let fact = self.hub.scores(self.hub.row(idx).name, add_on.resource);
+            let mut value = 0;
+            if let Some(fact) = fact {
+                if fact.expired(self.now) {
+                    scores.expired.push(idx);
+                } else {
+                    value = i64::from(fact.value(add_on.score).unwrap_or(0));
+                    scores.until = scores.until.into_iter().chain(fact.valid_until).min();
+                }
+            }
+            scores.values.push(Some(value));
+        }
+        scores
+    }
+}
+
+impl Scores {
+    fn of(values: Vec<Option<i64>>) -> Self {
+        Self {
+            values,
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,501 @@
+//! One placement decided: candidates, filters, prioritizers, selection, and the same again until it stands.
+//!
+//! Source: spec/placement §2.1 to §2.7, §3.7.
+
+use std::sync::Arc;
+
+use fixedbitset::FixedBitSet;
+use strew_model::{Instant, Interner, Span, Symbol};
+
+use crate::explain::trace::Trace;
+use crate::facts::placement::{PlacementFact, Rebalance};
+use crate::filter::predicate::{self, ClusterPredicate};
+use crate::filter::taint::{Tolerance, tolerance};
+use crate::hub::ledger::Others;
+use crate::hub::{Candidates, ClusterIdx, Hub};
+use crate::plan::{Plan, Problem, Selection};
+use crate::prioritize::prioritizer::{Prioritizer, Scoring};
+use crate::select::even_spread::{EvenSpread, Ground, Request};
+use crate::select::measure::{self, SpreadReport};
+use crate::select::plain;
+
+/// So many runs at most until the result must stand.
+const RUNS_MAX: usize = 8;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Code {
+    /// Well.
+    Success,
+    /// Well, but something is to be said.
+    Warning(Problem),
+    /// The specification makes no sense: nothing was selected.
+    Misconfigured(Problem),
+}
+
+/// A cluster that is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pick {
+    /// Its name.
+    pub cluster: Symbol,
+    /// The prioritizers' sum.
+    pub score: i64,
+    /// Its row.
+    pub idx: ClusterIdx,
+}
+
+/// What was decided for a placement.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    /// What there was to choose from.
+    pub candidates: Candidates,
+    /// How it ended.
+    pub code: Code,
+    /// What is selected, in the order of selection.
+    pub picks: Vec<Pick>,
+    /// How many are missing to the number asked for.
+    pub unscheduled: usize,
+    /// How even it is; `None` without spread constraints, or where nothing could be selected for a mistake.
+    pub spread: Option<SpreadReport>,
+    /// When time alone may change the answer.
+    pub later: Option<Instant>,
+    /// How many runs it took until the result stood; 0 where nothing could be selected for a mistake.
+    pub runs: usize,
+    /// All clusters that were scored, by name.
+    pub scored: Vec<(Symbol, i64)>,
+}
+
+/// Decides a placement that holds the clusters `current`.
+pub fn schedule(
+    hub: &Hub,
+    now: Instant,
+    placement: &PlacementFact,
+    cel: &dyn ClusterPredicate,
+) -> Schedule {
+    let plan = Plan::of(&placement.spec, &hub.names);
+    scheduled(hub, now, placement, &plan, cel, None)
+}
+
+/// Decides a placement whose specification is checked already; `trace` is told every number.
+pub(crate) fn scheduled(
+    hub: &Hub,
+    now: Instant,
+    placement: &PlacementFact,
+    plan: &Plan,
+    cel: &dyn ClusterPredicate,
+    mut trace: Option<&mut Trace>,
+) -> Schedule {
+    let candidates = hub.candidates(placement);
+    let mut schedule = Schedule {
+        candidates,
+        code: Code::Success,
+        picks: Vec::new(),
+        unscheduled: 0,
+        spread: None,
+        later: None,
+        runs: 0,
+        scored: Vec::new(),
+    };
+    let filtered = filtered(
+        hub,
+        placement,
+        plan,
+        cel,
+        &schedule.candidates.clusters,
+        &mut trace,
+    );
+    let (passed, selection) = match filtered {
+        Ok(filtered) => filtered,
+        Err(problem) => {
+            schedule.code = Code::Misconfigured(problem);
+            return schedule;
+        }
+    };
+    let pipeline = Pipeline::new(hub, now, placement, selection, passed);
+    let (run, decided, runs) = pipeline.settled();
+    schedule.runs = runs;
+    // Explaining repeats the run that is published, with somebody looking on.
+    let run = match trace {
+        Some(trace) => pipeline.run(&decided, &mut None, Some(trace)),
+        None => run,
+    };
+    pipeline.publish(run, &mut schedule);
+    schedule
+}
+
+/// The clusters that pass the predicates, and how to go on; or what is wrong, in the order in which it is found.
+fn filtered<'p>(
+    hub: &Hub,
+    placement: &PlacementFact,
+    plan: &'p Plan,
+    cel: &dyn ClusterPredicate,
+    candidates: &[ClusterIdx],
+    trace: &mut Option<&mut Trace>,
+) -> Result<(Vec<ClusterIdx>, &'p Selection), Problem> {
+    plan.number.clone()?;
+    let mut passed = candidates.to_vec();
+    if !passed.is_empty() {
+        plan.predicates.clone()?;
+        let predicates = placement.spec.predicates.as_deref().unwrap_or_default();
+        passed.retain(|&idx| {
+            let cluster = hub.cluster(idx);
+            cluster.is_some_and(|cluster| predicate::passes(predicates, cluster, cel))
+        });
+    }
+    if let Some(trace) = trace {
+        trace.passed_predicates = Some(passed.clone());
+    }
+    if !passed.is_empty() {
+        plan.tolerations.clone()?;
+    }
+    match &plan.selection {
+        Ok(selection) => Ok((passed, selection)),
+        Err(problem) => Err(problem.clone()),
+    }
+}
+
+/// What stays the same from run to run of one decision.
+struct Pipeline<'a> {
+    hub: &'a Hub,
+    now: Instant,
+    placement: &'a PlacementFact,
+    selection: &'a Selection,
+    /// Clusters that pass the predicates, by name.
+    passed: Vec<ClusterIdx>,
+    /// By [`ClusterIdx`]: what the placement holds, as stored.
+    stored: FixedBitSet,
+    others: Option<Others<'a>>,
+}
+
+/// What stays the same from run to run over the same clusters.
+struct Base<'a> {
+    passing: Vec<ClusterIdx>,
+    /// By place: the sum of all prioritizers but Steady.
+    priors: Vec<i64>,
+    warning: Option<Problem>,
+    later: Option<Instant>,
+    ground: Option<Ground<'a>>,
+}
+
+/// One run.
+struct Run {
+    /// Clusters that pass all filters, by name.
+    passing: Vec<ClusterIdx>,
+    /// By place in `passing`: the prioritizers' sum.
+    priors: Vec<i64>,
+    /// Places in `passing`, in the order of selection.
+    picks: Vec<u32>,
+    unscheduled: usize,
+    spread: Option<SpreadReport>,
+    warning: Option<Problem>,
+    /// When the run may come out otherwise, but for the tolerations of clusters that are neither held nor picked.
+    later: Option<Instant>,
+    /// By place in `passing`: until when its taints are tolerated.
+    tolerated: Vec<Option<Instant>>,
+}
+
+impl Run {
+    fn selected(&self) -> Vec<ClusterIdx> {
+        let mut selected: Vec<u32> = self.picks.clone();
+        selected.sort_unstable();
+        selected
+            .into_iter()
+            .map(|p| self.passing[p as usize])
+            .collect()
+    }
+}
+
+impl<'a> Pipeline<'a> {
+    fn new(
+        hub: &'a Hub,
+        now: Instant,
+        placement: &'a PlacementFact,
+        selection: &'a Selection,
+        passed: Vec<ClusterIdx>,
+    ) -> Self {
+        let owner = (placement.namespace, Some(placement.name));
+        let balances = selection.weights.weight(Prioritizer::Balance) != 0;
+        Self {
+            hub,
+            now,
+            placement,
+            selection,
+            passed,
+            stored: decided(hub, placement),
+            others: balances.then(|| hub.ledger.others(owner)),
+        }
+    }
+
+    /// The run to be published, what it took for decided, and how many runs there were.
+    fn settled(&self) -> (Run, FixedBitSet, usize) {
+        let mut runs: Vec<(Vec<ClusterIdx>, Run, FixedBitSet)> = Vec::new();
+        let mut decided = self.stored.clone();
+        let mut base = None;
+        loop {
+            let run = self.run(&decided, &mut base, None);
+            let selected = run.selected();
+            let set: FixedBitSet = bits(self.hub, selected.iter().copied());
+            let stands = self.passed.iter().all(|c| {
+                let row = c.index();
+                set.contains(row) == decided.contains(row)
+            });
+            if !self.selection.settles() || stands {
+                return (run, decided, runs.len() + 1);
+            }
+            let again = runs.iter().position(|(earlier, ..)| *earlier == selected);
+            runs.push((selected, run, decided));
+            if let Some(first) = again {
+                let n = runs.len();
+                let (run, decided) = self.least_change(runs.drain(first..));
+                return (run, decided, n);
+            }
+            if runs.len() == RUNS_MAX {
+                break;
+            }
+            decided = set;
+        }
+        let (_, run, decided) = runs.pop().expect("there was a run");
+        (run, decided, RUNS_MAX)
+    }
+
+    /// Of results that follow each other in a circle: the one nearest to what is stored, then the first by names.
+    fn least_change(
+        &self,
+        cycle: impl Iterator<Item = (Vec<ClusterIdx>, Run, FixedBitSet)>,
+    ) -> (Run, FixedBitSet) {
+        let key = |selected: &[ClusterIdx]| {
+            let set = bits(self.hub, selected.iter().copied());
+            let changes = set.symmetric_difference(&self.stored).count();
+            let name = |&c: &ClusterIdx| self.hub.names.text(self.hub.row(c).name).to_owned();
+            (changes, selected.iter().map(name).collect::<Vec<_>>())
+        };
+        let best = cycle.min_by_key(|(selected, ..)| key(selected));
+        let (_, run, decided) = best.expect("a cycle has members");
+        (run, decided)
+    }
+
+    /// Filters the rest, scores, selects. `decided` has the role of the current decisions.
+    fn run(
+        &self,
+        decided: &FixedBitSet,
+        base: &mut Option<Base<'a>>,
+        mut trace: Option<&mut Trace>,
+    ) -> Run {
+        let (passing, tolerated) = self.tolerating(decided);
+        if base.as_ref().is_none_or(|base| base.passing != passing) {
+            *base = Some(self.base(&passing, decided, &mut trace));
+        }
+        let Some(base) = base else {
+            unreachable!("it was just made");
+        };
+        let mut run = Run {
+            priors: base.priors.clone(),
+            picks: Vec::new(),
+            unscheduled: 0,
+            spread: None,
+            warning: base.warning.clone(),
+            later: base.later,
+            tolerated,
+            passing,
+        };
+        self.steady(decided, &mut run, &mut trace);
+        let asked = self.placement.spec.number_of_clusters;
+        let asked = asked.map(|n| usize::try_from(n).unwrap_or(0));
+        let n = asked.unwrap_or(run.passing.len());
+        match &base.ground {
+            None => run.picks = plain::best(&run.priors, n),
+            Some(ground) => self.spread(ground, n, &mut run, &mut trace),
+        }
+        run.unscheduled = asked.map_or(0, |n| n - run.picks.len());
+        if let Some(trace) = trace {
+            trace.passing = Some(run.passing.clone());
+            trace.priors.clone_from(&run.priors);
+            trace.picks.clone_from(&run.picks);
+        }
+        run
+    }
+
+    fn tolerating(&self, decided: &FixedBitSet) -> (Vec<ClusterIdx>, Vec<Option<Instant>>) {
+        let tolerations = &self.placement.spec.tolerations;
+        let tolerated = |&idx: &ClusterIdx| {
+            let cluster = self.hub.cluster(idx)?;
+            let held = decided.contains(idx.index());
+            match tolerance(cluster, tolerations, held, self.now) {
+                Tolerance::Until(until) => Some((idx, until)),
+                Tolerance::Refused(_) => None,
+            }
+        };
+        self.passed.iter().filter_map(tolerated).unzip()
+    }
+
+    fn base(
+        &self,
+        passing: &[ClusterIdx],
+        decided: &FixedBitSet,
+        trace: &mut Option<&mut Trace>,
+    ) -> Base<'a> {
+        let mut base = Base {
+            passing: passing.to_vec(),
+            priors: vec![0; passing.len()],
+            warning: None,
+            later: None,
+            ground: None,
+        };
+        let all = self.selection.weights.prioritizers.iter();
+        for &(prioritizer, weight) in all.filter(|(p, _)| *p != Prioritizer::Steady) {
+            let scores = self.scoring(decided).score(prioritizer, passing);
+            add(&mut base.priors, weight, &scores.values);
+            if !scores.expired.is_empty() {
+                base.warning = Some(self.expired(prioritizer, &scores.expired));
+            }
+            let after = scores.until.map(|until| until + Span(1));
+            base.later = base.later.into_iter().chain(after).min();
+            if let Some(trace) = trace {
+                trace.scores.push((prioritizer, weight, scores.values));
+            }
+        }
+        if !self.selection.levels.is_empty() {
+            let clusters = passing.iter().filter_map(|&idx| self.hub.cluster(idx));
+            base.ground = Some(Ground::of(&self.selection.levels, clusters));
+        }
+        base
+    }
+
+    /// The one prioritizer that looks at the current decisions.
+    fn steady(&self, decided: &FixedBitSet, run: &mut Run, trace: &mut Option<&mut Trace>) {
+        let weight = self.selection.weights.weight(Prioritizer::Steady);
+        if weight == 0 {
+            return;
+        }
+        let scores = self
+            .scoring(decided)
+            .score(Prioritizer::Steady, &run.passing);
+        add(&mut run.priors, weight, &scores.values);
+        if let Some(trace) = trace {
+            trace
+                .scores
+                .push((Prioritizer::Steady, weight, scores.values));
+        }
+    }
+
+    fn scoring<'s>(&'s self, decided: &'s FixedBitSet) -> Scoring<'s> {
+        Scoring {
+            hub: self.hub,
+            now: self.now,
+            others: self.others.as_ref(),
+            decided,
+        }
+    }
+
+    fn expired(&self, prioritizer: Prioritizer, clusters: &[ClusterIdx]) -> Problem {
+        let names = &self.hub.names;
+        let mut message = "AddOnPlacementScores".to_owned();
+        if let Prioritizer::AddOn(add_on) = prioritizer {
+            for &idx in clusters {
+                let cluster = names.text(self.hub.row(idx).name);
+                message += &format!(" {cluster}/{}", names.text(add_on.resource));
+            }
+        }
+        message += " expired";
+        Problem::new(&prioritizer.name(names).to_string(), message)
+    }
+
+    fn spread(&self, ground: &Ground<'_>, n: usize, run: &mut Run, trace: &mut Option<&mut Trace>) {
+        let survives = |place: usize| self.stored.contains(run.passing[place].index());
+        let keeps = self.placement.spec.rebalance == Rebalance::Never;
+        let request = Request {
+            weight: self.selection.weights.spread,
+            n,
+            priors: &run.priors,
+            kept: keeps.then_some(&survives as &dyn Fn(usize) -> bool),
+        };
+        let mut selector = EvenSpread::new(ground, request);
+        match trace {
+            None => selector.run(|_, _| {}),
+            Some(trace) => selector.run(|selector, step| trace.step(selector, step)),
+        }
+        let report = measure::of(&selector, n, &self.hub.names);
+        if let Some(trace) = trace {
+            trace.end(&selector);
+        }
+        let picks = std::mem::take(&mut selector.picks);
+        drop(selector);
+        run.picks = picks;
+        run.spread = Some(report);
+    }
+
+    fn publish(&self, run: Run, schedule: &mut Schedule) {
+        let name = |place: u32| {
+            let idx = run.passing[place as usize];
+            (idx, self.hub.row(idx).name, run.priors[place as usize])
+        };
+        let pick = |&place: &u32| {
+            let (idx, cluster, score) = name(place);
+            Pick {
+                cluster,
+                score,
+                idx,
+            }
+        };
+        schedule.picks = run.picks.iter().map(pick).collect();
+        let scored = (0..run.passing.len() as u32).map(name);
+        schedule.scored = scored.map(|(_, cluster, score)| (cluster, score)).collect();
+        schedule.unscheduled = run.unscheduled;
+        schedule.later = run.later.into_iter().chain(self.intolerance(&run)).min();
+        schedule.spread = run.spread;
+        if let Some(warning) = run.warning {
+            schedule.code = Code::Warning(warning);
+        }
+    }
+
+    /// When the first toleration that matters ends: of clusters that are held or picked; with spread constraints of all
+    /// that pass, because a topology that vanishes changes what the others may hold.
+    fn intolerance(&self, run: &Run) -> Option<Instant> {
+        if !self.selection.levels.is_empty() {
+            return run.tolerated.iter().flatten().min().copied();
+        }
+        let picked = run.picks.iter().map(|&place| place as usize);
+        let held = (0..run.passing.len())
+            .filter(|&place| self.stored.contains(run.passing[place].index()));
+        picked
+            .chain(held)
+            .filter_map(|place| run.tolerated[place])
+            .min()
+    }
+}
+
+/// Adds weighted scores to sums, place by place.
+fn add(priors: &mut [i64], weight: i32, scores: &[Option<i64>]) {
+    for (prior, score) in priors.iter_mut().zip(scores) {
+        let weighted = i64::from(weight).saturating_mul(score.unwrap_or(0));
+        *prior = prior.saturating_add(weighted);
+    }
+}
+
+/// By [`ClusterIdx`]: the clusters in a placement's decisions.
+pub(crate) fn decided(hub: &Hub, placement: &PlacementFact) -> FixedBitSet {
+    let objects = hub.ledger.of(placement.namespace, placement.name);
+    let named = objects.flat_map(|object| object.decisions.iter());
+    bits(hub, named.filter_map(|decision| hub.find(decision.cluster)))
+}
+
+fn bits(hub: &Hub, clusters: impl Iterator<Item = ClusterIdx>) -> FixedBitSet {
+    let mut bits = FixedBitSet::with_capacity(hub.rows());
+    clusters.for_each(|idx| bits.insert(idx.index()));
+    bits
+}
+
+/// The text of the event `ScoreUpdate`: `name:score `, by name, cut before so many characters.
+pub(crate) fn score_text(scored: &[(Symbol, i64)], names: &Interner) -> Arc<str> {
+    const LENGTH_MAX: usize = 1000;
+    let mut text = String::new();
+    for &(cluster, score) in scored {
+        let entry = format!("{}:{score} ", names.text(cluster));
+        if text.len() + entry.len() > LENGTH_MAX {
+            text += "......";
+            break;
+        }
+        text += &entry;
+    }
+    text.into()
+}

@@ -1,0 +1,124 @@
+//! Spread constraints, checked. Source: spec/placement §3.1, §3.8.
+
+use std::sync::Arc;
+
+use strew_model::{Interner, Symbol};
+use strew_spread::Limit;
+use strew_spread::level::LEVELS_MAX;
+
+use crate::facts::cluster::ClusterFact;
+use crate::facts::placement::{
+    PlacementSpec, SpreadTerm, TopologyKeyType, TopologyWeights, WhenUnsatisfiable,
+};
+
+/// The largest weight of a topology.
+const WEIGHT_MAX: i64 = 1000;
+
+/// One level of the hierarchy of topologies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Level {
+    pub(crate) key: Symbol,
+    from_claims: bool,
+    /// Whether its limit leaves clusters out.
+    pub(crate) hard: bool,
+    pub(crate) limit: Limit,
+    weights: Option<TopologyWeights>,
+}
+
+impl Level {
+    /// The value of a cluster at this level, in its own source only.
+    pub(crate) fn value(&self, cluster: &ClusterFact) -> Option<Symbol> {
+        match self.from_claims {
+            true => cluster.claims.get(self.key),
+            false => cluster.labels.get(self.key),
+        }
+    }
+
+    /// Whether topologies here hold shares by weight.
+    pub(crate) fn weighted(&self) -> bool {
+        self.weights.is_some()
+    }
+
+    /// The weight of a value.
+    pub(crate) fn weight(&self, value: Symbol) -> u32 {
+        let weights = self.weights.as_ref();
+        // Checked to be in range when the level was made.
+        weights.map_or(1, |w| w.of(value).clamp(0, WEIGHT_MAX) as u32)
+    }
+
+    /// Whether clusters read the label or claim of this key here.
+    pub(crate) fn reads(&self, key: Symbol, from_claims: bool) -> bool {
+        self.key == key && self.from_claims == from_claims
+    }
+}
+
+/// The levels of a specification, or what is wrong with it.
+pub(crate) fn of(spec: &PlacementSpec, names: &Interner) -> Result<Vec<Level>, Arc<str>> {
+    if spec.spread.is_empty() {
+        return Ok(Vec::new());
+    }
+    if spec.spread.len() > LEVELS_MAX {
+        let n = spec.spread.len();
+        return Err(format!("spreadConstraints: {n} terms, must have at most {LEVELS_MAX}").into());
+    }
+    let annotated = spec.topology_weights.as_ref().map_err(Arc::clone)?;
+    let mut levels: Vec<Level> = Vec::with_capacity(spec.spread.len());
+    for (i, term) in spec.spread.iter().enumerate() {
+        let of_key = annotated.iter().find(|(key, _)| *key == term.key);
+        let weights = term.weights.as_ref().or(of_key.map(|(_, weights)| weights));
+        let level = level(i, term, weights.cloned())?;
+        if levels.iter().any(|l| l.reads(level.key, level.from_claims)) {
+            let (key, kind) = (names.text(term.key), term.key_type.name());
+            let text =
+                format!("spreadConstraints[{i}]: duplicate topologyKey {key} of type {kind}");
+            return Err(text.into());
+        }
+        check_weights(&level, names)?;
+        levels.push(level);
+    }
+    Ok(levels)
+}
+
+fn level(i: usize, term: &SpreadTerm, weights: Option<TopologyWeights>) -> Result<Level, Arc<str>> {
+    let from_claims = match &term.key_type {
+        TopologyKeyType::Label => false,
+        TopologyKeyType::Claim => true,
+        TopologyKeyType::Unknown(text) => {
+            return Err(format!("spreadConstraints[{i}]: unknown topologyKeyType: {text}").into());
+        }
+    };
+    let hard = match &term.when {
+        WhenUnsatisfiable::DoNotSchedule => true,
+        WhenUnsatisfiable::ScheduleAnyway => false,
+        WhenUnsatisfiable::Unknown(text) => {
+            return Err(
+                format!("spreadConstraints[{i}]: unknown whenUnsatisfiable: {text}").into(),
+            );
+        }
+    };
+    Ok(Level {
+        key: term.key,
+        from_claims,
+        hard,
+        limit: Limit {
+            max_skew: term.max_skew.max(1),
+            min_domains: 1,
+        },
+        weights,
+    })
+}
+
+fn check_weights(level: &Level, names: &Interner) -> Result<(), Arc<str>> {
+    let Some(weights) = &level.weights else {
+        return Ok(());
+    };
+    let named = weights.values.iter().map(|&(v, w)| (names.text(v), w));
+    for (value, weight) in named.chain([("*", weights.default)]) {
+        if !(0..=WEIGHT_MAX).contains(&weight) {
+            let key = names.text(level.key);
+            let text = format!("topology weight of {key}={value} is {weight}, not 0..{WEIGHT_MAX}");
+            return Err(text.into());
+        }
+    }
+    Ok(())
+}

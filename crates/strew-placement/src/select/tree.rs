@@ -1,0 +1,314 @@
+//! The tree of topologies: a node for each tuple of values that a cluster has. Source: spec/placement §3.3, §3.7.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use strew_model::Symbol;
+use strew_spread::level::{self, Loads, Share};
+use strew_spread::limit::Minimum;
+use strew_spread::{DomainIdx, SkewCheck, Tally};
+
+use super::levels::Level;
+use crate::facts::cluster::ClusterFact;
+
+/// A node: a tuple of values. The root, 0, is the tuple without values.
+pub(crate) type NodeId = u32;
+
+/// The root.
+pub(crate) const ROOT: NodeId = 0;
+
+/// What a cluster is in the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It stands at this node: its tuple ends there.
+    At(NodeId),
+    /// It lacks the key of this hard level: not eligible.
+    Lacks(usize),
+    /// Its value at this hard level has weight 0: not eligible.
+    Weightless(usize),
+}
+
+/// A tuple of values.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) parent: NodeId,
+    /// The value at its level; the root has none.
+    pub(crate) value: Symbol,
+    /// Its level; the root counts as one above the first.
+    pub(crate) level: usize,
+    /// Its siblings and itself.
+    group: u32,
+    domain: DomainIdx,
+    weight: u32,
+    /// Its own part of the combined score.
+    pub(crate) placed: i64,
+    /// Whether its own limit takes no more.
+    pub(crate) full: bool,
+}
+
+/// Nodes of one parent, with their counts.
+#[derive(Debug, Clone, Default)]
+struct Siblings {
+    level: usize,
+    members: Vec<NodeId>,
+    /// Selected clusters in each.
+    all: Tally,
+    /// The same over those that still have a cluster to give.
+    open: Tally,
+}
+
+/// The tree of topologies of eligible clusters, with what is selected in each.
+#[derive(Debug, Clone)]
+pub(crate) struct Tree<'a> {
+    pub(crate) levels: &'a [Level],
+    pub(crate) nodes: Vec<Node>,
+    groups: Vec<Siblings>,
+    /// The group of a node's children, and the child by value.
+    children: FxHashMap<(NodeId, Symbol), NodeId>,
+    groups_of: FxHashMap<NodeId, u32>,
+}
+
+impl<'a> Tree<'a> {
+    /// A tree without nodes but its root.
+    pub(crate) fn new(levels: &'a [Level]) -> Self {
+        let root = Node {
+            parent: ROOT,
+            value: strew_model::well_known::EMPTY,
+            level: usize::MAX,
+            group: u32::MAX,
+            domain: DomainIdx(0),
+            weight: 1,
+            placed: 0,
+            full: false,
+        };
+        Self {
+            levels,
+            nodes: vec![root],
+            groups: Vec::new(),
+            children: FxHashMap::default(),
+            groups_of: FxHashMap::default(),
+        }
+    }
+
+    /// Puts a cluster into the tree. Afterwards [`Tree::refresh_all`] must be called once.
+    pub(crate) fn place(&mut self, cluster: &ClusterFact) -> Place {
+        let mut values: SmallVec<[Symbol; level::LEVELS_MAX]> = SmallVec::new();
+        let mut ended = false;
+        for (i, level) in self.levels.iter().enumerate() {
+            match level.value(cluster) {
+                None if level.hard => return Place::Lacks(i),
+                None => ended = true,
+                Some(value) if level.hard && level.weight(value) == 0 => {
+                    return Place::Weightless(i);
+                }
+                Some(value) if !ended => values.push(value),
+                Some(_) => {}
+            }
+        }
+        let mut node = ROOT;
+        for (i, &value) in values.iter().enumerate() {
+            node = self.child(node, i, value);
+            let (group, domain) = (
+                self.nodes[node as usize].group,
+                self.nodes[node as usize].domain,
+            );
+            let group = &mut self.groups[group as usize];
+            group.all.add_place(domain);
+            group.open.add_place(domain);
+        }
+        Place::At(node)
+    }
+
+    /// Computes what depends on the counts, for all nodes.
+    pub(crate) fn refresh_all(&mut self) {
+        (0..self.groups.len()).for_each(|group| self.refresh(group));
+    }
+
+    /// A cluster at this node is selected.
+    pub(crate) fn select(&mut self, at: NodeId) {
+        let mut node = at;
+        while node != ROOT {
+            let Node {
+                parent,
+                group,
+                domain,
+                ..
+            } = self.nodes[node as usize];
+            let siblings = &mut self.groups[group as usize];
+            siblings.all.add(domain, 1);
+            siblings.open.add(domain, 1);
+            siblings.open.remove_place(domain);
+            self.refresh(group as usize);
+            node = parent;
+        }
+    }
+
+    /// How many clusters are selected at a node and below; the root is not counted.
+    pub(crate) fn count(&self, node: NodeId) -> i32 {
+        let node = &self.nodes[node as usize];
+        self.groups[node.group as usize].all.count(node.domain)
+    }
+
+    /// The path to a node, from the first level down.
+    pub(crate) fn path(&self, node: NodeId) -> SmallVec<[NodeId; level::LEVELS_MAX]> {
+        let mut path = SmallVec::new();
+        let mut at = node;
+        while at != ROOT {
+            path.push(at);
+            at = self.nodes[at as usize].parent;
+        }
+        path.reverse();
+        path
+    }
+
+    /// The values of a node's tuple.
+    pub(crate) fn tuple(&self, node: NodeId) -> Vec<Symbol> {
+        let path = self.path(node);
+        path.iter().map(|&n| self.nodes[n as usize].value).collect()
+    }
+
+    /// What a node adds to the combined score, and its score from 0 to 63.
+    pub(crate) fn score(&self, node: NodeId) -> (i64, i64) {
+        let node = &self.nodes[node as usize];
+        let unit = level::placed(1, node.level, self.levels.len());
+        (node.placed, node.placed / unit)
+    }
+
+    /// The verdict of a node's own level on one more cluster below it, with its numbers.
+    pub(crate) fn check(&self, node: NodeId) -> SkewCheck {
+        let Node {
+            level,
+            group,
+            domain,
+            weight,
+            ..
+        } = self.nodes[node as usize];
+        let (level, siblings) = (&self.levels[level], &self.groups[group as usize]);
+        let mut check = level.limit.check(&siblings.all, domain, true);
+        if let (true, Some(least)) = (level.weighted(), self.least(siblings)) {
+            let own = Share {
+                count: check.there,
+                weight,
+            };
+            check.minimum = Minimum::Emptiest(own.fair(least));
+        }
+        check
+    }
+
+    /// The skew of a node as it is, and what its count is compared with; `None` where its weight is 0.
+    pub(crate) fn skew(&self, node: NodeId) -> Option<(i64, i32)> {
+        if self.nodes[node as usize].weight == 0 {
+            return None;
+        }
+        let check = SkewCheck {
+            self_match: false,
+            ..self.check(node)
+        };
+        Some((check.skew(), check.minimum.value()))
+    }
+
+    /// The least filled sibling that has a weight.
+    fn least(&self, siblings: &Siblings) -> Option<Share> {
+        let shares = self.shares(siblings, &siblings.all);
+        shares.min_by(|a, b| a.cmp_fill(*b))
+    }
+
+    fn shares<'t>(
+        &'t self,
+        siblings: &'t Siblings,
+        tally: &'t Tally,
+    ) -> impl Iterator<Item = Share> + 't {
+        let weight = |d: DomainIdx| self.nodes[siblings.members[d.index()] as usize].weight;
+        let share = move |d| Share {
+            count: tally.count(d),
+            weight: weight(d),
+        };
+        tally.existing().map(share).filter(|share| share.weight > 0)
+    }
+
+    /// Scores and limits of one group of siblings.
+    ///
+    /// The rule compares with the minimum after the pick. Comparing with the minimum before it gives the same verdict,
+    /// and the same numbers wherever it refuses: if the node alone holds the minimum, picking it makes a skew of at
+    /// most 1, and if not, the minimum does not move. Source: spec/placement §3.4.
+    fn refresh(&mut self, group: usize) {
+        let siblings = &self.groups[group];
+        let level = &self.levels[siblings.level];
+        let placed = |score| level::placed(score, siblings.level, self.levels.len());
+        let mut changed: SmallVec<[(i64, bool); 16]> = SmallVec::new();
+        if level.weighted() {
+            let loads = Loads::of(self.shares(siblings, &siblings.open));
+            let least = self.least(siblings);
+            let weightless =
+                |d: DomainIdx| self.nodes[siblings.members[d.index()] as usize].weight == 0;
+            // What has no weight scores 0 and must come last, also where all others are equal and would score 0 too.
+            let lowest = i64::from(siblings.open.existing().any(weightless));
+            for &member in &siblings.members {
+                let node = &self.nodes[member as usize];
+                let share = Share {
+                    count: siblings.all.count(node.domain),
+                    weight: node.weight,
+                };
+                let score = match loads {
+                    Some(loads) if share.weight > 0 => loads.score(share).max(lowest),
+                    _ => 0,
+                };
+                let allowed = |least: Share| {
+                    let verdict = SkewCheck {
+                        there: share.count,
+                        self_match: true,
+                        minimum: Minimum::Emptiest(share.fair(least)),
+                        max_skew: level.limit.max_skew,
+                    };
+                    verdict.allowed()
+                };
+                let full = level.hard && !least.is_none_or(allowed);
+                changed.push((placed(score), full));
+            }
+        } else {
+            let (min, max) = (siblings.open.minimum(), siblings.open.maximum());
+            let (min, max) = (min.unwrap_or(0), max.unwrap_or(0));
+            let highest = match level.hard {
+                true => level.limit.highest_count(&siblings.all, true),
+                false => i64::MAX,
+            };
+            for d in 0..siblings.members.len() {
+                let count = siblings.all.count(DomainIdx(d as u32));
+                let score = level::score(count.clamp(min, max), min, max);
+                changed.push((placed(score), i64::from(count) > highest));
+            }
+        }
+        for (&member, (placed, full)) in self.groups[group].members.iter().zip(changed) {
+            let node = &mut self.nodes[member as usize];
+            (node.placed, node.full) = (placed, full);
+        }
+    }
+
+    fn child(&mut self, parent: NodeId, level: usize, value: Symbol) -> NodeId {
+        if let Some(&node) = self.children.get(&(parent, value)) {
+            return node;
+        }
+        let groups = &mut self.groups;
+        let group = *self.groups_of.entry(parent).or_insert_with(|| {
+            groups.push(Siblings {
+                level,
+                ..Siblings::default()
+            });
+            groups.len() as u32 - 1
+        });
+        let siblings = &mut self.groups[group as usize];
+        let id = self.nodes.len() as NodeId;
+        self.nodes.push(Node {
+            parent,
+            value,
+            level,
+            group,
+            domain: DomainIdx(siblings.members.len() as u32),
+            weight: self.levels[level].weight(value),
+            placed: 0,
+            full: false,
+        });
+        siblings.members.push(id);
+        self.children.insert((parent, value), id);
+        id
+    }
+}

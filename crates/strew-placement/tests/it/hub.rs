@@ -1,0 +1,261 @@
+//! A hub that carries effects out at once, and remembers every state that a watcher could have seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use strew_model::{Instant, Interner, Labels, Selector, Symbol};
+use strew_placement::NoCel;
+use strew_placement::decisions::writes::WriteKind;
+use strew_placement::facts::cluster::ClusterFact;
+use strew_placement::facts::cluster_set::{ClusterSetFact, SetSelector};
+use strew_placement::facts::decision::{DecisionFact, GroupLabels};
+use strew_placement::facts::placement::{PlacementFact, PlacementSpec};
+use strew_placement::facts::status::{ConditionType, PlacementStatus};
+use strew_placement::machine::{Effect, EffectId, Input, Limits, Outcome, Placer};
+
+/// Objects as a hub stores them, and a machine that decides on them.
+pub(crate) struct Live {
+    pub(crate) placer: Placer,
+    pub(crate) now: Instant,
+    pub(crate) decisions: BTreeMap<(Symbol, Symbol), DecisionFact>,
+    pub(crate) placements: BTreeMap<(Symbol, Symbol), PlacementFact>,
+    /// All other facts, the last of each.
+    pub(crate) facts: Vec<Input>,
+    revision: u64,
+    pub(crate) events: Vec<String>,
+    pub(crate) writes: usize,
+    /// Clusters that must be in some decision after every write.
+    pub(crate) watched: BTreeSet<Symbol>,
+}
+
+impl Live {
+    /// Namespace `ns`, bound to the set `all` that holds every cluster.
+    pub(crate) fn new() -> Self {
+        let now = Instant::from_secs(1_000);
+        let mut placer = Placer::new(Interner::new(), Limits::default(), now);
+        let (namespace, all) = (
+            placer.names_mut().intern("ns"),
+            placer.names_mut().intern("all"),
+        );
+        let mut live = Self {
+            placer,
+            now,
+            decisions: BTreeMap::new(),
+            placements: BTreeMap::new(),
+            facts: Vec::new(),
+            revision: 10,
+            events: Vec::new(),
+            writes: 0,
+            watched: BTreeSet::new(),
+        };
+        live.tell(Input::ClusterSetSet(ClusterSetFact {
+            name: all,
+            selector: SetSelector::Labels(Selector::all_of(vec![])),
+        }));
+        live.tell(Input::BindingSet {
+            namespace,
+            name: all,
+        });
+        live
+    }
+
+    pub(crate) fn name(&mut self, text: &str) -> Symbol {
+        self.placer.names_mut().intern(text)
+    }
+
+    pub(crate) fn text(&self, symbol: Symbol) -> String {
+        self.placer.hub().names.text(symbol).to_owned()
+    }
+
+    /// A fact that is no placement and no decision.
+    pub(crate) fn tell(&mut self, input: Input) {
+        self.facts.push(input.clone());
+        self.placer.handle(self.now, input);
+    }
+
+    /// A cluster with labels.
+    pub(crate) fn cluster(&mut self, name: &str, labels: &[(&str, &str)]) -> ClusterFact {
+        let pair = |&(key, value): &(&str, &str)| {
+            let names = self.placer.names_mut();
+            (names.intern(key), names.intern(value))
+        };
+        let labels = Labels::new(labels.iter().map(pair).collect());
+        let name = self.name(name);
+        ClusterFact {
+            labels,
+            ..ClusterFact::named(name)
+        }
+    }
+
+    /// Placement `ns/NAME` has this specification now.
+    pub(crate) fn place(&mut self, name: &str, spec: PlacementSpec) {
+        let (namespace, name) = (self.name("ns"), self.name(name));
+        self.revision += 1;
+        let revision = self.revision;
+        let fact = self
+            .placements
+            .entry((namespace, name))
+            .or_insert(PlacementFact {
+                namespace,
+                name,
+                uid: "uid".into(),
+                spec: PlacementSpec::default(),
+                status: PlacementStatus::default(),
+                ignored: false,
+                revision,
+            });
+        (fact.spec, fact.revision) = (spec, revision);
+        let fact = Box::new(fact.clone());
+        self.placer.handle(self.now, Input::PlacementSet(fact));
+    }
+
+    /// Carries out effects until there is none, facts following each write. Returns how many writes there were.
+    pub(crate) fn rest(&mut self) -> usize {
+        let before = self.writes;
+        while let Some(effect) = self.placer.poll_effect(&NoCel) {
+            self.carry_out(effect);
+            assert!(self.writes - before < 1_000, "it does not come to rest");
+        }
+        self.writes - before
+    }
+
+    /// Does what an effect says, and tells its outcome and the fact that follows.
+    pub(crate) fn carry_out(&mut self, effect: Effect) {
+        let effect = match effect {
+            Effect::Event(event) => {
+                let warning = if event.warning { "Warning " } else { "" };
+                let line = format!("{warning}{} {}", event.kind.names().0, event.note);
+                return self.events.push(line);
+            }
+            effect => effect,
+        };
+        let (id, fact) = self.store(effect);
+        let outcome = Outcome::Ok {
+            revision: self.revision,
+        };
+        self.placer.handle(
+            self.now,
+            Input::Outcome {
+                effect: id,
+                outcome,
+            },
+        );
+        self.placer.handle(self.now, fact);
+    }
+
+    /// Does what an effect says, and tells nobody.
+    pub(crate) fn store(&mut self, effect: Effect) -> (EffectId, Input) {
+        self.revision += 1;
+        let revision = self.revision;
+        let stored = match effect {
+            Effect::Event(_) => panic!("events are not stored"),
+            Effect::WriteStatus {
+                id,
+                placement,
+                status,
+                revision: known,
+            } => {
+                let fact = self
+                    .placements
+                    .get_mut(&(placement.namespace, placement.name))
+                    .expect("it is there");
+                assert_eq!(fact.revision, known, "a stale write");
+                (fact.status, fact.revision) = (status, revision);
+                (id, Input::PlacementSet(Box::new(fact.clone())))
+            }
+            Effect::WriteDecision {
+                id,
+                placement,
+                write,
+                revision: known,
+            } => {
+                let key = (placement.namespace, write.name);
+                assert_eq!(
+                    self.decisions.get(&key).map(|d| d.revision),
+                    known,
+                    "a stale write"
+                );
+                let (namespace, name) = key;
+                if write.kind == WriteKind::Delete {
+                    self.decisions.remove(&key).expect("it is there");
+                    (id, Input::DecisionGone { namespace, name })
+                } else {
+                    let fact = self.decisions.entry(key).or_insert(DecisionFact {
+                        namespace,
+                        name,
+                        placement: Some(placement.name),
+                        group: GroupLabels {
+                            index: None,
+                            name: None,
+                        },
+                        decisions: Box::default(),
+                        revision,
+                    });
+                    fact.revision = revision;
+                    fact.group = write.group.unwrap_or(fact.group);
+                    fact.decisions = write.decisions.unwrap_or_else(|| fact.decisions.clone());
+                    (id, Input::DecisionSet(fact.clone()))
+                }
+            }
+        };
+        self.writes += 1;
+        let decisions = self
+            .decisions
+            .values()
+            .flat_map(|fact| fact.decisions.iter());
+        let held: BTreeSet<Symbol> = decisions.map(|decision| decision.cluster).collect();
+        assert!(held.is_superset(&self.watched), "somebody is missing");
+        stored
+    }
+
+    /// Time passes; whatever it changes is carried out.
+    pub(crate) fn wait(&mut self, secs: u64) {
+        let end = Instant::from_secs(self.now.secs() + secs);
+        while let Some(at) = self.placer.next_wake().filter(|&at| at <= end) {
+            self.now = self.now.max(at);
+            self.placer.handle(self.now, Input::Tick);
+            self.rest();
+        }
+        self.now = end;
+        self.placer.handle(self.now, Input::Tick);
+        self.rest();
+    }
+
+    /// The clusters that placement `ns/NAME` holds.
+    pub(crate) fn held(&mut self, name: &str) -> Vec<String> {
+        let name = self.name(name);
+        let own = self
+            .decisions
+            .values()
+            .filter(|d| d.placement == Some(name));
+        let clusters: BTreeSet<String> = own
+            .flat_map(|d| d.decisions.iter())
+            .map(|d| self.text(d.cluster))
+            .collect();
+        clusters.into_iter().collect()
+    }
+
+    /// A condition of placement `ns/NAME` as `True Reason message`.
+    pub(crate) fn condition(&mut self, name: &str, kind: ConditionType) -> Option<String> {
+        let key = (self.name("ns"), self.name(name));
+        let condition = self.placements[&key].status.condition(kind)?;
+        let status = if condition.status { "True" } else { "False" };
+        Some(format!(
+            "{status} {} {}",
+            condition.reason.name(),
+            condition.message
+        ))
+    }
+
+    /// A machine that starts now, with all facts as they are.
+    pub(crate) fn restarted(&self) -> Placer {
+        let names = self.placer.hub().names.clone();
+        let mut fresh = Placer::new(names, Limits::default(), self.now);
+        let decisions = self.decisions.values().cloned().map(Input::DecisionSet);
+        let placements = self.placements.values().cloned().map(Box::new);
+        let facts = self.facts.iter().cloned().chain(decisions);
+        for input in facts.chain(placements.map(Input::PlacementSet)) {
+            fresh.handle(self.now, input);
+        }
+        fresh
+    }
+}

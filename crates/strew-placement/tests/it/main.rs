@@ -1,0 +1,13 @@
+//! Placement against the numbers of its specification, against brute force, and its machine against itself.
+
+mod brute;
+mod faults;
+mod hub;
+mod incremental;
+mod machine;
+mod ratio;
+mod settle;
+mod spread;
+mod tables;
+mod world;
+mod writes;
