@@ -310,8 +310,13 @@ impl<'a> Workloads<'a, '_> {
         let is_over = conditions
             .any(|c| c.status == "True" && matches!(c.type_.as_str(), "Complete" | "Failed"));
         let is_suspended = job.spec.suspend == Some(true);
+        // A pod on a silent node neither ends nor is replaced, where nobody evicts it (spec/controllers §7.4).
+        let is_on_silent = |p: &Pod| {
+            let node = p.node.as_deref();
+            node.is_some_and(|node| !self.world.kubelets.is_alive(node))
+        };
         let some_wait = count(&pods, |p| {
-            p.status.phase == Phase::Pending || p.meta.is_terminating()
+            p.status.phase == Phase::Pending || p.meta.is_terminating() || is_on_silent(p)
         }) > 0;
         if !is_over && !is_suspended && !some_wait {
             let text = format!("is not over, and no pod of it waits: {:?}", job.status);
