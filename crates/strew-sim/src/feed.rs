@@ -101,13 +101,14 @@ impl Feed {
                 self.relist(server, seen);
                 return self.listed.pop_front();
             }
-        } else if self.held.is_empty() {
+        } else if let Some((_, change)) = self.held.pop_first() {
+            // The fault is over: what it held back comes first. Were it held any longer, what is written now would
+            // overtake it, again and again within one instant.
+            return Some(change);
+        } else {
             let change = server.logged(self.cursor)?.clone();
             self.cursor += 1;
             return Some(change);
-        } else {
-            // What was held back comes first; what was written since follows it in order.
-            self.hold(now, server, &WatchFault::default(), dice);
         }
         match self.is_due(now) {
             true => self.held.pop_first().map(|(_, change)| change),

@@ -4,7 +4,7 @@
 //! Equal settings and seeds give equal lives, to the byte: there is one source of dice, every component is stepped by
 //! one loop, and nothing reads a clock.
 //!
-//! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), [`client`](mod@client) (how
+//! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), `client` (how
 //! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`autoscaler`], [`fault`], [`timing`]; and the judge: [`auditor`], with the
 //! worlds that it is shown: [`chaos`].
 //!

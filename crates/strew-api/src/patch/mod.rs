@@ -3,7 +3,7 @@
 //!
 //! | function | content type |
 //! |---|---|
-//! | [`json_patch`] | `application/json-patch+json` (RFC 6902) |
+//! | [`json_patch()`] | `application/json-patch+json` (RFC 6902) |
 //! | [`merge_patch`] | `application/merge-patch+json` (RFC 7386) |
 //! | [`strategic::patch`] | `application/strategic-merge-patch+json` |
 //! | [`apply::apply`] | client-side: last applied, live and new object |

@@ -1,7 +1,7 @@
 //! DaemonSets: one pod on each node that should run it.
 //!
-//! [`ledger`] is what is on the nodes, [`on_node`] what is to be done on one, [`rollout`] which are updated next,
-//! [`steps`] what a sync orders.
+//! `ledger` is what is on the nodes, `on_node` what is to be done on one, `rollout` which are updated next,
+//! `steps` what a sync orders.
 //!
 //! Source: spec/controllers §4; upstream `pkg/controller/daemon`.
 

@@ -1,6 +1,6 @@
 //! StatefulSets: pods with names of their own, one after the other.
 //!
-//! [`state`] is what is there, [`identity`] which pod is which, [`claims`] their volumes, [`steps`] what a sync does.
+//! `state` is what is there, `identity` which pod is which, `claims` their volumes, `steps` what a sync does.
 //!
 //! Source: spec/controllers §3; upstream `pkg/controller/statefulset`.
 

@@ -44,7 +44,7 @@ pub fn judge(simulation: &Simulation, claim: &SpreadClaim) -> Verdict {
     Verdict::new(wrong.is_empty(), text(&counts, skew)).counted(counts)
 }
 
-/// `a: 4, b: 4, c: 4, skew 4-4 = 0`, at most [`DOMAINS_TOLD`] by name.
+/// `a: 4, b: 4, c: 4, skew 4-4 = 0`, at most `DOMAINS_TOLD` by name.
 pub fn text(counts: &ByDomain, skew: u32) -> String {
     let told = counts.iter().take(DOMAINS_TOLD);
     let mut parts: Vec<String> = told.map(|(domain, n)| format!("{domain}: {n}")).collect();

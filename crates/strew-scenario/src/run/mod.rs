@@ -1,6 +1,6 @@
 //! Playing a scenario: a variant and a seed give one life of a cluster, and a verdict on each expectation.
 //!
-//! Reading order: [`configuration`] (which scheduler), [`plan`] (a variant made ready, once for all seeds), [`play`]
+//! Reading order: [`configuration`] (which scheduler), [`plan`] (a variant made ready, once for all seeds), `play`
 //! (one life), [`verbs`] (what a step does), [`errands`] (what goes on after its step).
 
 pub mod configuration;

@@ -1,10 +1,10 @@
 //! Small worlds that everything befalls: from a seed a [`Story`], from a story a life, and a verdict on it.
 //!
 //! A story is a plain value, so that one that ends badly can be made smaller until nothing of it can be left out
-//! ([`shrink`]), and be read by people ([`text`]).
+//! (`shrink`), and be read by people (`text`).
 //!
-//! Reading order: [`story`] (what a story is), [`generate`](mod@generate) (one from a seed), [`manifests`] (its
-//! objects), [`play`](mod@play) (its life), [`acts`] (what people do in it), [`shrink`], [`text`].
+//! Reading order: [`story`] (what a story is), [`generate`](mod@generate) (one from a seed), `manifests` (its
+//! objects), [`play`](mod@play) (its life), `acts` (what people do in it), `shrink`, `text`.
 
 mod acts;
 pub mod generate;

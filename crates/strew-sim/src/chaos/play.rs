@@ -222,7 +222,8 @@ impl Life {
                 return Going::Continue(());
             }
             if now.0 - calm.0 > PATIENCE.0 {
-                let text = format!("still at work {PATIENCE} after all faults");
+                let last = self.sim.server().last_written();
+                let text = format!("still at work {PATIENCE} after all faults, last on {last}");
                 return Going::Break(vec![restless(&self.sim, text)]);
             }
         }

@@ -1,6 +1,6 @@
 //! A scheduler of the simulated cluster: the very machine that decides in a real one, and what carries its effects out.
 //!
-//! Reading order: this file (a replica's steps), [`facts`] (objects into facts), [`sending`] (requests that are sent
+//! Reading order: this file (a replica's steps), `facts` (objects into facts), `sending` (requests that are sent
 //! again).
 
 mod facts;

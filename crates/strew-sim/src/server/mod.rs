@@ -1,7 +1,7 @@
 //! The API server and its store: objects with resourceVersions, admission, graceful deletion, watches.
 //!
-//! Reading order: this file (the store and its log), [`admission`] (what it does to an object that is created),
-//! [`write`](mod@write) (create, update, delete), [`binding`], [`request`] (requests of the wire), [`events`].
+//! Reading order: this file (the store and its log), `admission` (what it does to an object that is created),
+//! `write` (create, update, delete), `binding`, `request` (requests of the wire), [`events`].
 
 mod admission;
 mod binding;
@@ -98,6 +98,16 @@ impl Server {
     /// From now on the API server runs with these gates.
     pub fn set_options(&mut self, options: AdmissionOptions) {
         self.admission.set_options(options);
+    }
+
+    /// What was written last, of what is still known; for people.
+    pub(crate) fn last_written(&self) -> String {
+        let newest = self
+            .tables
+            .all()
+            .into_iter()
+            .max_by_key(|o| o.meta().version);
+        newest.map_or_else(|| "nothing".to_owned(), |object| object.key().to_string())
     }
 
     /// The number of the next write.
