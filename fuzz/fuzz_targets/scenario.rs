@@ -12,10 +12,20 @@ fuzz_target!(|bytes: &[u8]| {
     let loaded = load(&sources);
     let _ = render(&loaded.diagnostics, &sources, true);
     for (i, variant) in loaded.variants.iter().enumerate() {
-        assert_eq!(variant.name == BASE, i == 0, "the base comes first, and once");
+        assert_eq!(
+            variant.name == BASE,
+            i == 0,
+            "the base comes first, and once"
+        );
         let scenario = &variant.scenario;
-        assert!(scenario.timeline.is_sorted_by_key(|step| step.at), "steps are in order");
+        assert!(
+            scenario.timeline.is_sorted_by_key(|step| step.at),
+            "steps are in order"
+        );
         let last = scenario.timeline.last().map(|step| step.at);
-        assert!(last.is_none_or(|last| last <= scenario.end()), "it ends after its last step");
+        assert!(
+            last.is_none_or(|last| last <= scenario.end()),
+            "it ends after its last step"
+        );
     }
 });
