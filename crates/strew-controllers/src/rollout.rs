@@ -12,6 +12,7 @@ use strew_model::time::Instant;
 use crate::deployment::revision::{NOT_COPIED, revision};
 use crate::deployment::template::{equals, without_hash};
 use crate::object::{ControllerRevision, Deployment, Pairs, ReplicaSet};
+pub use crate::sets::revisions::template_of;
 
 /// The annotation of a template whose pods were to be made anew.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";

@@ -163,3 +163,38 @@ impl Change {
         &self.key
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Node;
+    use strew_api::admission::AdmissionOptions;
+    use strew_controllers::object::Object;
+
+    use super::*;
+
+    #[test]
+    fn what_a_fault_held_back_is_told_at_once_when_it_is_over_and_in_order() {
+        let now = Instant::from_secs(100);
+        let node = |name: &str| {
+            let mut node = Node::default();
+            node.metadata.name = Some(name.to_owned());
+            Object::of_wire(node.into())
+        };
+        let (mut dice, nothing) = (Prng::new(1), Tables::default());
+        let mut server = Server::new(AdmissionOptions::KUBERNETES_1_36, Prng::new(2));
+        let mut feed = Feed::new(&server);
+        let late = WatchFault {
+            delay: Span::from_secs(60),
+            ..WatchFault::default()
+        };
+        server.preload(now, node("old"));
+        let told = feed.next(now, &server, &nothing, Some(&late), &mut dice);
+        assert!(told.is_none());
+        server.preload(now, node("new"));
+        let mut names = Vec::new();
+        while let Some(change) = feed.next(now, &server, &nothing, None, &mut dice) {
+            names.push(change.key.name.name.to_string());
+        }
+        assert_eq!(names, ["old", "new"]);
+    }
+}

@@ -225,7 +225,7 @@ fn data_of(template: &PodTemplateSpec) -> Value {
 }
 
 /// The template that a revision holds.
-pub(crate) fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
+pub fn template_of(revision: &ControllerRevision) -> Option<PodTemplateSpec> {
     let mut template = revision.spec.data.pointer("/spec/template")?.clone();
     template.as_object_mut()?.remove("$patch");
     serde_json::from_value(template).ok()

@@ -9,7 +9,7 @@ use strew_controllers::object::{
     moment,
 };
 use strew_controllers::rollout::{
-    RESTARTED_AT, RolloutError, Undo, undo_deployment, undo_revision,
+    RESTARTED_AT, RolloutError, Undo, template_of, undo_deployment, undo_revision,
 };
 use strew_sim::Simulation;
 
@@ -115,23 +115,15 @@ fn deployment_target(tables: &Tables, key: &Key) -> Option<Result<Target, Rollou
 
 fn revision_target(tables: &Tables, owner: &Meta, template: Value) -> Result<Target, RolloutError> {
     let revisions: Vec<Arc<ControllerRevision>> = owned(tables, owner).cloned().collect();
-    let template_of =
-        |revision: &ControllerRevision| revision.spec.data["spec"]["template"].clone();
+    let kept = |revision: &ControllerRevision| template_of(revision).map(|kept| json!(kept));
     let undone = undo_revision(&revisions, 0, |revision| {
-        let mut kept = template_of(revision);
-        if let Some(fields) = kept.as_object_mut() {
-            fields.shift_remove("$patch");
-        }
-        kept == template
+        kept(revision).is_some_and(|kept| kept == template)
     })?;
     Ok(match undone {
         Undo::Skipped(_) => Target::Nothing,
-        Undo::To(revision) => {
-            let mut template = template_of(&revision);
-            if let Some(fields) = template.as_object_mut() {
-                fields.shift_remove("$patch");
-            }
-            Target::Template(template, None)
-        }
+        Undo::To(revision) => match kept(&revision) {
+            Some(template) => Target::Template(template, None),
+            None => Target::Nothing,
+        },
     })
 }

@@ -28,17 +28,12 @@ pub(super) fn waiting(seen: &Tables) -> Vec<Arc<Pod>> {
     seen.of::<Pod>().iter().filter(waits).cloned().collect()
 }
 
-/// A node that has never been ready is on its way: its taints will go. Source: `--max-node-provision-time`.
+/// A node that is on its way, or ready and not looked at yet: its taint of the start will go. Source:
+/// `--max-node-provision-time`.
 fn is_starting(node: &Node) -> bool {
     let mut conditions = node.status.conditions.iter().flatten();
-    !conditions.any(|condition| condition.type_ == "Ready")
-        || node.spec.taints.iter().flatten().any(is_of_start)
-            && node
-                .status
-                .conditions
-                .iter()
-                .flatten()
-                .any(|c| c.type_ == "Ready" && c.status == "True")
+    let ready = conditions.find(|condition| condition.type_ == "Ready");
+    ready.is_none_or(|ready| ready.status == "True")
 }
 
 /// The taint of a node that the node lifecycle has not looked at yet.
