@@ -6,8 +6,6 @@ use strew_api::admission::AdmissionOptions;
 use strew_api::config::Configuration;
 use strew_api::read::Sources;
 use strew_model::Interner;
-use strew_model::time::Span;
-use strew_scheduler::machine::Limits;
 use strew_sim::{Blueprint, Settings, Simulation, Timing};
 
 use crate::arguments::{Context, WorldArgs};
@@ -44,21 +42,13 @@ pub(crate) fn blueprint(
     is_given: bool,
     names: Interner,
 ) -> Blueprint {
-    let mut profiles = configuration.profiles.clone();
-    if let Some(first) = profiles.first().filter(|_| !is_given) {
+    let mut blueprint = Blueprint::of(configuration, names);
+    if let Some(first) = blueprint.profiles.first().filter(|_| !is_given) {
         let mut own = first.clone();
         own.scheduler_name = OWN_NAME.to_owned();
-        profiles.push(own);
+        blueprint.profiles.push(own);
     }
-    let mut limits = Limits::default();
-    limits.queue.backoff.initial = Span::from_secs(configuration.pod_initial_backoff_s);
-    limits.queue.backoff.max = Span::from_secs(configuration.pod_max_backoff_s);
-    Blueprint {
-        names,
-        profiles,
-        limits,
-        election: configuration.leader_election.clone(),
-    }
+    blueprint
 }
 
 /// Reads files and loads them.

@@ -6,7 +6,6 @@ use strew_api::config::{FeatureGates, Given, configure, is_configuration};
 use strew_api::field::FieldPath;
 use strew_api::read::{Diagnostic, KubeObject, Located, Origin, Sources, locate};
 use strew_model::Interner;
-use strew_scheduler::machine::Limits;
 use strew_sim::Blueprint;
 
 use super::plan::Configure;
@@ -42,12 +41,7 @@ pub fn scheduler_of(
         };
         let mut names = Interner::new();
         let configuration = configure(given, gates, &mut names)?;
-        Ok(Blueprint {
-            names,
-            profiles: configuration.profiles,
-            limits: Limits::default(),
-            election: configuration.leader_election,
-        })
+        Ok(Blueprint::of(&configuration, names))
     };
     make(gates)?;
     Ok(Arc::new(move |gates: &FeatureGates| {

@@ -7,7 +7,7 @@ mod facts;
 mod fresh;
 mod sending;
 
-use strew_api::config::LeaderElection;
+use strew_api::config::{Configuration, LeaderElection};
 use strew_api::lease::{Election, Input as ElectionInput, Moment, Settings};
 use strew_api::request::{Answer, Context, Request, requests_of};
 use strew_controllers::Tables;
@@ -45,6 +45,21 @@ pub struct Blueprint {
     pub limits: Limits,
     /// How replicas elect their leader.
     pub election: LeaderElection,
+}
+
+impl Blueprint {
+    /// What a configuration says, its waits included; `names` are those that its profiles were made with.
+    pub fn of(configuration: &Configuration, names: Interner) -> Self {
+        let mut limits = Limits::default();
+        limits.queue.backoff.initial = Span::from_secs(configuration.pod_initial_backoff_s);
+        limits.queue.backoff.max = Span::from_secs(configuration.pod_max_backoff_s);
+        Self {
+            names,
+            profiles: configuration.profiles.clone(),
+            limits,
+            election: configuration.leader_election.clone(),
+        }
+    }
 }
 
 /// One replica of the scheduler.
@@ -335,3 +350,27 @@ fn pod_of(effect: &Effect) -> Option<&PodName> {
 
 /// Names an effect, where its outcome is waited for.
 type Waiting = Option<EffectId>;
+
+#[cfg(test)]
+mod tests {
+    use strew_api::config::{FeatureGates, Given, configure};
+    use strew_api::read::Sources;
+
+    use super::*;
+
+    #[test]
+    fn a_blueprint_has_the_waits_of_its_configuration() {
+        let mut sources = Sources::new();
+        sources.add(
+            "config.yaml",
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+             podInitialBackoffSeconds: 3\npodMaxBackoffSeconds: 7\n",
+        );
+        let mut names = Interner::new();
+        let gates = FeatureGates::default();
+        let configuration = configure(Given::Files(&sources), &gates, &mut names).unwrap();
+        let backoff = Blueprint::of(&configuration, names).limits.queue.backoff;
+        assert_eq!(backoff.initial, Span::from_secs(3));
+        assert_eq!(backoff.max, Span::from_secs(7));
+    }
+}

@@ -10,13 +10,13 @@ use strew_api::read::{self, Diagnostic, KubeObject, Located, Locator, Origin, Se
 use strew_model::Interner;
 use strew_scenario::format::{GROUP, Variant, load};
 use strew_scenario::run::{Configure, Plan, Unplayable};
-use strew_scheduler::machine::Limits;
 use strew_sim::Blueprint;
 
 use super::Question;
 use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::inputs::Input;
+use crate::setup;
 
 /// A scenario, ready.
 pub(super) struct Suite {
@@ -263,12 +263,7 @@ impl Stage<'_> {
             if !configured.elsewhere.is_empty() {
                 return None;
             }
-            Some(Blueprint {
-                names,
-                profiles: configuration.profiles,
-                limits: Limits::default(),
-                election: configuration.leader_election,
-            })
+            Some(setup::blueprint(&configuration, configured.is_given, names))
         })
     }
 
