@@ -1,7 +1,7 @@
 //! `strew explain`.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -11,17 +11,19 @@ use strew_api::read::nearest;
 use strew_model::time::Span;
 use strew_scheduler::explain::Standing as Stands;
 use strew_scheduler::explain::{self, Explanation};
-use strew_sim::{Recorded, Simulation};
+use strew_sim::Simulation;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::blocked::{Blocked, Eviction, Outcome};
 use crate::explain_output;
 use crate::failure::Failure;
-use crate::live;
+use crate::inputs;
+use crate::life::{Life, When};
+use crate::live::{self, Frame};
 use crate::progress::Progress;
-use crate::setup::{self, Setup};
+use crate::scenario::{self, Question, ScenarioArgs};
+use crate::setup;
 use crate::simulate::Format;
-use crate::story;
 use crate::terminal;
 use crate::text::time_text;
 use crate::typename;
@@ -32,6 +34,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain deployment/web shop.yaml            its first Pending pod, else its first
   PROGRAM explain pod web-7 -n shop -o json -f dump.json
   PROGRAM explain deployment/web shop.yaml --at 90s   as things are then
+  PROGRAM explain pod/web-7 story.yaml --variant gate-off --seed 7 --at 3m
+                                                      in that run of a Scenario
   PROGRAM explain deployment/web shop.yaml --config scheduler-config.yaml";
 
 /// Arguments of `strew explain`.
@@ -49,6 +53,9 @@ pub(crate) struct ExplainArgs {
     /// Explain as things are so long after the start, for example 90s or 1h30m
     #[arg(long, value_name = "DURATION", value_parser = time_of)]
     at: Option<Span>,
+    /// Of files with a Scenario: in this variant [default: base, with --seed 1]
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
     #[command(flatten)]
     world: WorldArgs,
 }
@@ -104,16 +111,53 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         "yaml" => Format::Yaml,
         _ => Format::Json,
     });
-    let Some(setup) = setup::read(files, &args.world, output, context)? else {
+    let Some(life) = life(args, files, output, context)? else {
         return Ok(2);
     };
     let namespace = args.namespace.as_deref();
+    let progress = Progress::new(context.global.quiet);
     let explained = match args.at {
-        Some(at) => explain_at(&setup, &target, namespace, at)?,
-        None => explain(&setup, &target, namespace, context)?,
+        Some(at) => explain_at(&*life, &target, namespace, at, &progress)?,
+        None => explain(&*life, &target, namespace, &progress)?,
     };
+    progress.finish();
     terminal::print(&explain_output::write(explained, output, context)?)?;
     Ok(0)
+}
+
+/// What the files make, ready to be played; `None` if they are wrong, which has been told.
+fn life(
+    args: &ExplainArgs,
+    files: &[String],
+    output: Option<Format>,
+    context: &Context,
+) -> Result<Option<Box<dyn Life>>, Failure> {
+    let world = &args.world;
+    let names: Vec<String> = files.iter().chain(&world.filename).cloned().collect();
+    world.scheduling.check(&names)?;
+    let inputs = inputs::read_each(&names, world.recursive)?;
+    if !scenario::is_meant(&inputs) {
+        if args.variant.is_some() {
+            let error = anyhow!("--variant is for a Scenario, and no file holds one");
+            return Err(Failure::input(error));
+        }
+        let setup = setup::load(&inputs::sources(inputs), world, output, context)?;
+        return Ok(setup.map(|setup| Box::new(setup) as Box<dyn Life>));
+    }
+    let variant = args.variant.clone();
+    let scenario = ScenarioArgs {
+        variant: vec![variant.unwrap_or_else(|| scenario::BASE.to_owned())],
+        seeds: Some(NonZeroU32::MIN),
+        ..ScenarioArgs::default()
+    };
+    let question = Question {
+        args: &scenario,
+        world,
+        files: &names,
+        output,
+    };
+    let life = scenario::life(&question, inputs, context)?;
+    Ok(life.map(|life| Box::new(life) as Box<dyn Life>))
 }
 
 /// A time of `--at`: `90s`, `1h30m`.
@@ -123,67 +167,86 @@ fn time_of(text: &str) -> Result<Span, String> {
     span.ok_or_else(|| "no duration, as 90s or 1h30m are".to_owned())
 }
 
-/// Lives until a moment.
-fn live_until(simulation: &mut Simulation, at: Span) -> Result<(), Failure> {
-    let ran = simulation.run_until(at, &mut |_| ControlFlow::Continue(()));
-    ran.map(drop)
-        .map_err(|stuck| Failure::outside(anyhow!("{stuck}")))
-}
-
 /// As things are at a moment.
 fn explain_at(
-    setup: &Setup,
+    life: &dyn Life,
     target: &Target,
     namespace: Option<&str>,
     at: Span,
+    progress: &Progress,
 ) -> Result<Explained, Failure> {
-    let (mut simulation, mut frame) = setup.begin();
-    live_until(&mut simulation, at)?;
-    let (world, outcomes) = live::world(&simulation, &mut frame);
-    let entry = target.choose(&world, &outcomes, namespace)?;
-    Ok(now(world, entry, Moment::At(at)))
+    let (world, outcomes) = look(life, When::At(at), progress, live::world)?;
+    let moment = Moment::At(at);
+    let entry = target.choose(&world, &outcomes, namespace, moment)?;
+    Ok(now(world, entry, moment))
 }
 
-/// At the pod's decision; as things are when the first step is over, if it stays Pending; as they are in the files, if
-/// they have put it on its node.
+/// What somebody sees who looks then.
+fn look<T>(
+    life: &dyn Life,
+    when: When,
+    progress: &Progress,
+    mut look: impl FnMut(&Simulation, &mut Frame) -> T,
+) -> Result<T, Failure> {
+    let mut seen = None;
+    life.look(when, progress, &mut |simulation, frame| {
+        seen = Some(look(simulation, frame));
+    })?;
+    seen.ok_or_else(|| Failure::outside(anyhow!("the run ended before that moment")))
+}
+
+/// At the pod's decision; as things are at the end, if it stays Pending; as they are in the files, if they have put it
+/// on its node.
 fn explain(
-    setup: &Setup,
+    life: &dyn Life,
     target: &Target,
     namespace: Option<&str>,
-    context: &Context,
+    progress: &Progress,
 ) -> Result<Explained, Failure> {
-    let progress = Progress::new(context.global.quiet);
-    let (mut simulation, mut frame) = setup.begin();
-    let (files, _) = live::world(&simulation, &mut frame);
-    story::deploy(&mut simulation, &mut frame, &progress)?;
-    progress.finish();
-    let (world, outcomes) = live::world(&simulation, &mut frame);
-    let entry = target.choose(&world, &outcomes, namespace)?;
+    let ((world, outcomes), placed) = look(life, When::End, progress, |simulation, frame| {
+        (live::world(simulation, frame), placings(simulation))
+    })?;
+    let entry = target.choose(&world, &outcomes, namespace, Moment::End)?;
+    let standing = &world.pods[entry].standing;
+    if matches!(standing, Standing::OfAnother(_) | Standing::Leaving) {
+        return Ok(now(world, entry, Moment::Files));
+    }
     if world.node_of(entry).is_none() {
-        let moment = match world.pods[entry].standing {
-            Standing::OfAnother(_) | Standing::Leaving => Moment::Files,
-            _ => Moment::End,
-        };
-        return Ok(now(world, entry, moment));
+        return Ok(now(world, entry, Moment::End));
     }
     let uid = Arc::clone(&world.cluster.pod(world.pods[entry].pod).uid);
-    let events = simulation.server().events();
-    let of_pod = |event: &Recorded| event.uid == uid && &*event.reason == "Scheduled";
-    let place = events.iter().position(of_pod);
-    let Some(event) = place.and_then(|place| events.from(place).first()) else {
+    let Some(place) = placed.iter().position(|placing| placing.uid == uid) else {
+        let (files, _) = look(life, When::Start, progress, live::world)?;
         let entry = find_uid(&files, &uid).ok_or_else(|| lost(target))?;
         return Ok(now(files, entry, Moment::Files));
     };
     // Those that were put on a node after it in the same instant were not there yet.
-    let later = events.from(place.unwrap_or_default()).iter();
-    let later = later.filter(|event| &*event.reason == "Scheduled");
-    let later: BTreeSet<Arc<str>> = later.map(|event| Arc::clone(&event.uid)).collect();
-    let at = event.at.since(simulation.start());
-    let (mut simulation, mut frame) = setup.begin();
-    live_until(&mut simulation, at)?;
-    let (world, _) = live::world_before(&simulation, &mut frame, &later);
+    let later: BTreeSet<Arc<str>> = placed[place..].iter().map(|p| Arc::clone(&p.uid)).collect();
+    let world = look(
+        life,
+        When::At(placed[place].at),
+        progress,
+        |simulation, frame| live::world_before(simulation, frame, &later).0,
+    )?;
     let entry = find_uid(&world, &uid).ok_or_else(|| lost(target))?;
     Ok(now(world, entry, Moment::Decision))
+}
+
+/// A pod was put on a node.
+struct Placing {
+    uid: Arc<str>,
+    at: Span,
+}
+
+fn placings(simulation: &Simulation) -> Vec<Placing> {
+    let events = simulation.server().events().iter();
+    let placings = events.filter(|event| &*event.reason == "Scheduled");
+    placings
+        .map(|event| Placing {
+            uid: Arc::clone(&event.uid),
+            at: event.at.since(simulation.start()),
+        })
+        .collect()
 }
 
 fn find_uid(world: &World, uid: &str) -> Option<usize> {
@@ -261,8 +324,9 @@ impl Target {
         world: &World,
         outcomes: &[Outcome],
         namespace: Option<&str>,
+        moment: Moment,
     ) -> Result<usize, Failure> {
-        let entries = self.find(world, namespace)?;
+        let entries = self.find(world, namespace, moment)?;
         let is_pending = |entry: &&usize| matches!(outcomes[**entry], Outcome::Pending(_));
         let entry = entries.iter().find(is_pending).or(entries.first());
         entry.copied().ok_or_else(|| {
@@ -271,7 +335,12 @@ impl Target {
     }
 
     /// The pods that are meant, by name.
-    fn find(&self, world: &World, namespace: Option<&str>) -> Result<Vec<usize>, Failure> {
+    fn find(
+        &self,
+        world: &World,
+        namespace: Option<&str>,
+        moment: Moment,
+    ) -> Result<Vec<usize>, Failure> {
         let candidates = self.candidates(world);
         let of_name = candidates.iter().filter(|c| c.name == self.name);
         let of_name: Vec<&Candidate<'_>> = of_name.collect();
@@ -286,7 +355,7 @@ impl Target {
         if let Some(found) = found {
             return Ok(found.entries.clone());
         }
-        Err(self.not_found(world, &candidates, namespace))
+        Err(self.not_found(world, &candidates, namespace, moment))
     }
 
     fn candidates<'a>(&self, world: &'a World) -> Vec<Candidate<'a>> {
@@ -316,6 +385,7 @@ impl Target {
         world: &World,
         candidates: &[Candidate<'_>],
         namespace: Option<&str>,
+        moment: Moment,
     ) -> Failure {
         let kind = self.kind.to_lowercase();
         let elsewhere = candidates.iter().filter(|c| c.name == self.name);
@@ -336,8 +406,12 @@ impl Target {
             return Failure::input(error);
         }
         let failure = Failure::input(anyhow!(
-            "there is no {kind} {:?}{place} in the files",
-            self.name
+            "there is no {kind} {:?}{place} {}",
+            self.name,
+            match moment {
+                Moment::At(at) => format!("after {}", time_text(at)),
+                _ => "in the files".to_owned(),
+            }
         ));
         if let [only] = elsewhere.as_slice() {
             return failure.with_hint(format!("there is one in namespace {only:?}: -n {only}"));

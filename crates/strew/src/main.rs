@@ -17,6 +17,7 @@ mod explain_text;
 mod failure;
 mod inputs;
 mod label_query;
+mod life;
 mod live;
 mod load;
 mod natural_order;

@@ -35,6 +35,11 @@ pub trait Watcher {
     fn verb(&mut self, at: Span, text: &str, refused: Option<&str>) {
         let _ = (at, text, refused);
     }
+
+    /// The life is over, at its end or before.
+    fn end(&mut self, simulation: &Simulation) {
+        let _ = simulation;
+    }
 }
 
 impl Watcher for () {}
@@ -162,25 +167,11 @@ pub fn play(
         },
         n_events: 0,
     };
-    let end = end(&plan.scenario, until);
-    let mut first_program = plan.scenario.always.len();
-    for (number, step) in plan.scenario.timeline.iter().enumerate() {
-        if step.at > end {
-            break;
-        }
-        if life.live(&mut simulation, step.at, watcher)?.is_break() {
-            return Ok(life.finish(&simulation, true));
-        }
-        if life
-            .step(&mut simulation, number, step, first_program, watcher)?
-            .is_break()
-        {
-            return Ok(life.finish(&simulation, true));
-        }
-        first_program += step.expect.len();
-    }
-    let ended = life.live(&mut simulation, end, watcher)?;
-    Ok(life.finish(&simulation, ended.is_break()))
+    let is_partial = life
+        .whole(&mut simulation, end(&plan.scenario, until), watcher)?
+        .is_break();
+    watcher.end(&simulation);
+    Ok(life.finish(&simulation, is_partial))
 }
 
 struct Life<'a> {
@@ -196,6 +187,31 @@ struct Life<'a> {
 }
 
 impl<'a> Life<'a> {
+    /// Step by step, until the end.
+    fn whole(
+        &mut self,
+        simulation: &mut Simulation,
+        end: Span,
+        watcher: &mut dyn Watcher,
+    ) -> Result<ControlFlow<()>, RunError> {
+        let plan = self.plan;
+        let mut first_program = plan.scenario.always.len();
+        for (number, step) in plan.scenario.timeline.iter().enumerate() {
+            if step.at > end {
+                break;
+            }
+            if self.live(simulation, step.at, watcher)?.is_break()
+                || self
+                    .step(simulation, number, step, first_program, watcher)?
+                    .is_break()
+            {
+                return Ok(ControlFlow::Break(()));
+            }
+            first_program += step.expect.len();
+        }
+        self.live(simulation, end, watcher)
+    }
+
     /// Lives on until a moment, doing errands that come up on the way.
     fn live(
         &mut self,

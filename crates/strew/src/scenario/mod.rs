@@ -2,12 +2,15 @@
 //!
 //! Reading order: [`arguments`], [`suite`] (files into plans), [`work`] (runs on all cores, in order), [`recorder`] (what
 //! is kept of one run), [`max_skew`] and [`log`] (every change as a line), [`standing`] (what is right and what is not), [`text`] (for
-//! people), [`report`] and [`junit`] (for programs), [`clock`].
+//! people), [`report`] and [`junit`] (for programs), [`decision`]
+//! (`-v`), [`life`] (one run, looked at), [`clock`].
 
 mod arguments;
 mod clock;
+mod decision;
 mod interrupt;
 mod junit;
+mod life;
 mod log;
 mod max_skew;
 mod recorder;
@@ -25,13 +28,18 @@ use std::time::Instant;
 use anyhow::{Context as _, anyhow};
 
 use crate::arguments::{Context, WorldArgs};
+use crate::configuration::CompatArg;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::Input;
+use crate::live::Frame;
 use crate::progress::Progress;
 use crate::simulate::{self, Format};
 use crate::terminal;
+use crate::workload::Workloads;
 pub(crate) use arguments::ScenarioArgs;
-use suite::Suite;
+pub(crate) use life::life;
+pub(crate) use strew_scenario::format::BASE;
+use suite::{Cast, Staged, Suite};
 use work::Work;
 
 /// Somebody ended it.
@@ -69,30 +77,15 @@ pub(crate) fn run(
 ) -> Result<u8, Failure> {
     let until = question.args.until()?;
     let staged = suite::stage(question, inputs)?;
-    for note in &staged.notes {
-        simulate::say_note(note, context);
-    }
-    let said: Vec<_> = staged
-        .suites
-        .iter()
-        .map(|staged| (staged.diagnostics.clone(), &*staged.sources))
-        .collect();
-    let is_wrong = simulate::say_diagnostics(&said, context);
-    if is_wrong {
-        simulate::print_diagnostics(&said, question.output)?;
+    let Some(suites) = say(staged, question, context)? else {
         return Ok(2);
-    }
-    let suites: Vec<Suite> = staged
-        .suites
-        .into_iter()
-        .filter_map(|staged| staged.suite)
-        .collect();
+    };
     #[allow(
         clippy::disallowed_methods,
         reason = "people are told how long it took; no report is"
     )]
     let began = Instant::now();
-    let work = Work::new(&suites, question, context.program, until);
+    let work = Work::new(&suites, question, context, until);
     let mut log = question.args.events.as_deref().map(open_log).transpose()?;
     let interrupt = interrupt::flag()?;
     let progress = Progress::new(context.global.quiet);
@@ -119,6 +112,37 @@ pub(crate) fn run(
         (false, true) => EXIT_NO,
         (false, false) => 0,
     })
+}
+
+/// Tells what is to be said of the files; `None` if they are wrong.
+fn say(
+    staged: Staged,
+    question: &Question<'_>,
+    context: &Context,
+) -> Result<Option<Vec<Suite>>, Failure> {
+    for note in &staged.notes {
+        simulate::say_note(note, context);
+    }
+    let said: Vec<_> = staged
+        .suites
+        .iter()
+        .map(|staged| (staged.diagnostics.clone(), &*staged.sources))
+        .collect();
+    if simulate::say_diagnostics(&said, context) {
+        simulate::print_diagnostics(&said, question.output)?;
+        return Ok(None);
+    }
+    let suites = staged.suites.into_iter();
+    Ok(Some(suites.filter_map(|staged| staged.suite).collect()))
+}
+
+/// What views of a variant share.
+fn frame(cast: &Cast, compat: CompatArg) -> Frame {
+    Frame {
+        blueprint: cast.blueprint.clone(),
+        compat,
+        workloads: Workloads::of_objects(cast.plan.objects()),
+    }
 }
 
 pub(crate) type LogFile = BufWriter<File>;

@@ -8,6 +8,7 @@ use strew_scenario::format::Step;
 use strew_scenario::run::Watcher;
 use strew_sim::Simulation;
 
+use super::decision::{self, Decision};
 use super::log::Log;
 use super::max_skew::Skews;
 use crate::live::Frame;
@@ -28,6 +29,8 @@ pub(super) struct Recorder<'a> {
     pub(super) log: Option<Log>,
     /// What workloads come to, if the report tells it.
     pub(super) ledger: Option<Ledger>,
+    /// What the schedulers decide, if somebody wants to read it.
+    pub(super) decisions: Option<Vec<Decision>>,
 }
 
 impl Recorder<'_> {
@@ -68,6 +71,12 @@ impl Watcher for Recorder<'_> {
     fn verb(&mut self, at: Span, text: &str, refused: Option<&str>) {
         if let Some(log) = &mut self.log {
             log.verb(at, text, refused);
+        }
+    }
+
+    fn end(&mut self, simulation: &Simulation) {
+        if let Some(decisions) = &mut self.decisions {
+            *decisions = decision::all(simulation);
         }
     }
 }

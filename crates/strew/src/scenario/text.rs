@@ -9,6 +9,7 @@ use strew_scenario::format::{Claim, SpreadClaim, Subject};
 
 use super::Question;
 use super::clock::clock;
+use super::decision;
 use super::replay::replay;
 use super::standing::{Answer, Breach, Result, Row, Standing};
 use super::suite::{Cast, Suite};
@@ -95,7 +96,20 @@ impl Paper<'_> {
         let width = times.max().unwrap_or(0);
         let is_verbose = self.context.global.verbose > 0;
         let mut is_told = false;
+        let first = standing.runs.first();
+        let mut decisions = first.map_or(&[][..], |judged| &judged.run.decisions);
+        if let Some(judged) = first.filter(|_| !decisions.is_empty()) {
+            let dim = styles.dim;
+            let _ = writeln!(
+                out,
+                "      {dim}decisions of seed {}{dim:#}",
+                judged.run.seed
+            );
+        }
         for row in &standing.rows {
+            if row.at.is_some() {
+                decisions = decision::write(out, decisions, row.at, &self.context.terminal);
+            }
             self.row(out, row, width, standing.runs.len());
             if let Some(breach) = row.breach.as_ref().filter(|_| !is_told) {
                 self.breach(out, suite, cast, row, breach);
@@ -103,6 +117,7 @@ impl Paper<'_> {
                 is_told |= row.n_broken > 0 && !standing.result.is_red() && !is_verbose;
             }
         }
+        decision::write(out, decisions, None, &self.context.terminal);
     }
 
     fn row(&self, out: &mut String, row: &Row<'_>, width: usize, n_runs: usize) {

@@ -9,18 +9,18 @@ use serde_json::json;
 use strew_model::Span;
 use strew_scenario::run::{Played, play};
 
+use super::decision::Decision;
 use super::log::Log;
 use super::max_skew::{MaxSkew, Skews};
 use super::recorder::{Ledger, Recorder};
 use super::replay::replay;
 use super::suite::{Cast, Suite};
-use super::{Question, stuck};
+use super::{Question, frame, stuck};
+use crate::arguments::Context;
 use crate::failure::Failure;
-use crate::live::Frame;
 use crate::progress::Progress;
 use crate::report::{API_VERSION, WorkloadReport};
 use crate::simulate::Format;
-use crate::workload::Workloads;
 
 /// One life, played.
 pub(super) struct Run {
@@ -29,6 +29,8 @@ pub(super) struct Run {
     /// By step; empty if no report tells it.
     pub(super) workloads: Vec<Vec<WorkloadReport>>,
     pub(super) max_skew: Vec<MaxSkew>,
+    /// Empty if nobody wants to read them.
+    pub(super) decisions: Vec<Decision>,
 }
 
 /// One life to be played.
@@ -45,6 +47,7 @@ pub(super) struct Work<'a> {
     question: &'a Question<'a>,
     program: &'a str,
     until: Option<Span>,
+    verbose: bool,
     tasks: Vec<Task>,
 }
 
@@ -59,7 +62,7 @@ impl<'a> Work<'a> {
     pub(super) fn new(
         suites: &'a [Suite],
         question: &'a Question<'a>,
-        program: &'a str,
+        context: &'a Context,
         until: Option<Span>,
     ) -> Self {
         let mut tasks = Vec::new();
@@ -71,8 +74,9 @@ impl<'a> Work<'a> {
         Self {
             suites,
             question,
-            program,
+            program: context.program,
             until,
+            verbose: context.global.verbose > 0,
             tasks,
         }
     }
@@ -191,20 +195,19 @@ impl<'a> Work<'a> {
             }))
         };
         let ledger = || Ledger {
-            frame: Frame {
-                blueprint: cast.blueprint.clone(),
-                compat: self.question.world.scheduling.compat,
-                workloads: Workloads::of_objects(cast.plan.objects()),
-            },
+            frame: frame(cast, self.question.world.scheduling.compat),
             steps: Vec::new(),
             skews: Skews::default(),
         };
         let output = self.question.output;
         let keeps = output.is_some_and(Format::is_for_programs);
+        // Of many seeds the first is the example.
+        let tells = self.verbose && cast.seeds.first() == Some(&seed);
         let mut recorder = Recorder {
             interrupt,
             log: logs.then(header),
             ledger: keeps.then(ledger),
+            decisions: tells.then(Vec::new),
         };
         let played = play(&cast.plan, seed, self.until, &mut recorder).map_err(|error| {
             let name = &cast.variant.name;
@@ -213,7 +216,12 @@ impl<'a> Work<'a> {
                 error,
             )
         })?;
-        let Recorder { log, ledger, .. } = recorder;
+        let Recorder {
+            log,
+            ledger,
+            decisions,
+            ..
+        } = recorder;
         let (workloads, max_skew) = match ledger {
             Some(ledger) => (ledger.steps, ledger.skews.finish()),
             None => Default::default(),
@@ -224,6 +232,7 @@ impl<'a> Work<'a> {
             played,
             workloads,
             max_skew,
+            decisions: decisions.unwrap_or_default(),
         };
         Ok((run, text.unwrap_or_default()))
     }

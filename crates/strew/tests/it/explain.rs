@@ -101,3 +101,35 @@ fn who_is_not_there_is_told_with_the_nearest() {
         .assert()
         .code(2);
 }
+
+/// One run of a Scenario, at a moment and at a pod's decision.
+#[test]
+fn a_run_of_a_scenario_is_explained_at_any_moment() {
+    let scenario = "examples/scenarios/min-domains.yaml";
+    let explain = |words: &str| {
+        strew(&format!(
+            "explain deployment/nginx {scenario} {words} -o json"
+        ))
+    };
+    // Two a node on three of the five nodes that it asks for; the autoscaler has not answered.
+    let explanation = json(&explain("--at 5s").assert().code(0));
+    assert_eq!(explanation["moment"], "at");
+    assert_eq!(explanation["standing"], "Pending");
+    let message = explanation["message"].as_str().unwrap();
+    assert!(message.starts_with("0/3 nodes are available"), "{message}");
+    // All are placed at its end, so the first is explained at its decision.
+    assert_eq!(json(&explain("").assert().code(0))["moment"], "decision");
+    let alone = json(&explain("--variant no-autoscaler").assert().code(0));
+    assert_eq!(alone["moment"], "end");
+    assert_eq!(alone["standing"], "Pending");
+    for (words, complaint) in [
+        ("--variant nobody", "no scenario has a variant \"nobody\""),
+        ("--at 900h", "ends after"),
+    ] {
+        let text = stderr(&explain(words).assert().code(2));
+        assert!(text.contains(complaint), "{text}");
+    }
+    let run = strew("explain deployment/nginx examples/scenarios --at 5s");
+    let text = stderr(&run.assert().code(2));
+    assert!(text.contains("files hold a Scenario each"), "{text}");
+}

@@ -364,3 +364,24 @@ fn an_interrupted_simulation_tells_what_it_knows() {
     assert!(text.contains("interrupted: "), "{text}");
     assert!(text.contains("not played to the end"), "{text}");
 }
+
+#[test]
+fn every_decision_is_told_to_who_asks_for_more() {
+    let run = strew(&format!(
+        "{MIN_DOMAINS} --variant no-autoscaler --seeds 2 -v"
+    ));
+    let text = stdout(&run.assert().code(0));
+    let count = |reason: &str| text.matches(reason).count();
+    let told = (
+        count("decisions of seed 1\n"),
+        count(" Scheduled: Successfully assigned default/nginx-"),
+        count(" FailedScheduling: 0/3 nodes are available: "),
+    );
+    assert_eq!(
+        told,
+        (1, 6, 8),
+        "of ten pods the last four are tried at once, and when the queue is flushed: {text}"
+    );
+    // What was decided stands before what it led to.
+    assert!(text.find("Scheduled").unwrap() < text.find("✓ 5s").unwrap());
+}
