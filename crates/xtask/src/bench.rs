@@ -1,29 +1,51 @@
-//! Runs the benchmark of decisions, optimized.
+//! Runs the benchmarks, optimized.
 
 use std::process::{Command, ExitCode};
 
 use anyhow::Context;
+use clap::ValueEnum;
 
-/// Runs the measurements with these names, or all.
-pub(crate) fn run(names: &[String]) -> anyhow::Result<ExitCode> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments = [
-        "bench",
-        "--quiet",
-        "--package",
-        "strew-scheduler",
-        "--bench",
-        "decide",
-        "--",
-    ];
-    let status = Command::new(cargo)
-        .args(arguments)
-        .args(names)
-        .status()
-        .context("starting cargo bench")?;
-    Ok(if status.success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(3)
-    })
+/// A program that measures.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Suite {
+    /// Pods onto nodes: JSON lines, each beside the plain recount
+    Decide,
+    /// Whole lives of a simulated cluster, growing in pods, nodes and rollouts
+    Lives,
+    /// Clusters for placements
+    Place,
+    /// Pods into the subsets of a WorkloadSpread
+    Admit,
+}
+
+impl Suite {
+    /// The crate that holds it.
+    fn package(self) -> &'static str {
+        match self {
+            Self::Decide => "strew-scheduler",
+            Self::Lives => "strew-sim",
+            Self::Place => "strew-placement",
+            Self::Admit => "strew-workloadspread",
+        }
+    }
+}
+
+/// Runs the measurements of a suite with these names, or all of it; without a suite, all suites.
+pub(crate) fn run(suite: Option<Suite>, names: &[String]) -> anyhow::Result<ExitCode> {
+    let suites = suite.map_or_else(|| Suite::value_variants().to_vec(), |suite| vec![suite]);
+    for suite in suites {
+        let value = suite.to_possible_value();
+        let bench = value.as_ref().map_or("", |value| value.get_name());
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let status = Command::new(cargo)
+            .args(["bench", "--quiet", "--package", suite.package()])
+            .args(["--bench", bench, "--"])
+            .args(names)
+            .status()
+            .context("starting cargo bench")?;
+        if !status.success() {
+            return Ok(ExitCode::from(3));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
 }

@@ -34,9 +34,11 @@ enum Command {
         #[arg(long, default_value_t = 3)]
         show: usize,
     },
-    /// Measure what decisions cost: JSON lines, each beside the plain recount
+    /// Measure what strew costs, optimized
     Bench {
-        /// Only measurements whose name contains one of these (cycle/5000, deployment, build, …)
+        /// Which program; all without one
+        suite: Option<bench::Suite>,
+        /// Only measurements whose name contains one of these (of decide: cycle/5000, deployment, build, …)
         names: Vec<String>,
     },
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
@@ -51,7 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
         Command::Ci { keep_going } => ci::run(keep_going),
         Command::Conform { files, show } => conform::run(files, show),
-        Command::Bench { names } => bench::run(&names),
+        Command::Bench { suite, names } => bench::run(suite, &names),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Fidelity(options) => fidelity::run(&options),

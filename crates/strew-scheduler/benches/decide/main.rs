@@ -1,4 +1,4 @@
-//! What a decision costs. JSON lines on stdout, one a measurement; `cargo xtask bench` runs it.
+//! What a decision costs. JSON lines on stdout, one a measurement; `cargo xtask bench decide` runs it.
 //!
 //! Each measurement is made in a process of its own, so that its memory is its own too.
 
