@@ -215,10 +215,12 @@ impl Unfit {
 
 type Counts<T> = indexmap::IndexMap<T, usize, rustc_hash::FxBuildHasher>;
 
-/// `COUNT REASON` of each distinct sentence.
-pub(crate) fn histogram(sentences: impl Iterator<Item = String>) -> String {
+/// `COUNT REASON` of each distinct sentence, from sentences and how often each is said; never is not said at all.
+pub(crate) fn histogram(sentences: impl Iterator<Item = (String, usize)>) -> String {
     let mut counts = Counts::default();
-    sentences.for_each(|sentence| *counts.entry(sentence).or_default() += 1);
+    for (sentence, n) in sentences.filter(|(_, n)| *n > 0) {
+        *counts.entry(sentence).or_default() += n;
+    }
     written(counts.into_iter())
 }
 

@@ -1,5 +1,7 @@
 //! The costly recount of all that is kept incrementally.
 
+use std::collections::BTreeMap;
+
 use strew_spread::Tally;
 
 use super::{Cluster, NodeIdx, NodeRow};
@@ -37,6 +39,19 @@ impl Cluster {
         }
         if pods_on != self.pods().filter(|(_, p)| p.node.is_some()).count() {
             return Err("the nodes' lists and the pods' nodes differ in number".to_owned());
+        }
+        let mut priorities = BTreeMap::new();
+        for (_, pod) in self.pods().filter(|(_, pod)| pod.node.is_some()) {
+            let key = &self.tables.class(pod.class).key;
+            *priorities
+                .entry(self.tables.spec(key.spec).priority)
+                .or_default() += 1;
+        }
+        if priorities != self.priorities {
+            return Err(format!(
+                "priorities: kept {:?}, recounted {priorities:?}",
+                self.priorities
+            ));
         }
         self.censuses
             .iter()

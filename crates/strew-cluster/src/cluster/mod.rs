@@ -1,5 +1,6 @@
 //! The tables of nodes and pods, and what every fact changes in them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -75,6 +76,8 @@ pub struct Cluster {
     pods: Vec<Option<PodRow>>,
     pods_free: Vec<PodIdx>,
     pod_by_uid: FxHashMap<Arc<str>, PodIdx>,
+    /// How many pods on nodes have a priority.
+    priorities: BTreeMap<i32, u32>,
     censuses: Censuses,
     eligible: EligibleNodes,
     usage: ChangeLog,
@@ -106,6 +109,7 @@ impl Cluster {
             pods: Vec::new(),
             pods_free: Vec::new(),
             pod_by_uid: FxHashMap::default(),
+            priorities: BTreeMap::new(),
             censuses: Censuses::new(CENSUS_BYTES_MAX),
             eligible: EligibleNodes::default(),
             usage: ChangeLog::new(CHANGES_REMEMBERED),

@@ -99,6 +99,11 @@ impl Cluster {
         self.reclass(pod, key);
     }
 
+    /// The lowest priority of all pods that are on a node.
+    pub fn lowest_priority(&self) -> Option<i32> {
+        self.priorities.first_key_value().map(|(lowest, _)| *lowest)
+    }
+
     fn reclass(&mut self, pod: PodIdx, key: ClassKey) {
         let (class, new) = self.tables.intern_key(key);
         if new {
@@ -150,6 +155,11 @@ impl Cluster {
         let class = self.tables.class(class);
         let spec = self.tables.spec(class.key.spec);
         self.nodes[node.index()].account(spec, i64::from(times));
+        let of_priority = self.priorities.entry(spec.priority).or_default();
+        *of_priority = of_priority.saturating_add_signed(times);
+        if *of_priority == 0 {
+            self.priorities.remove(&spec.priority);
+        }
         for &(census, count) in &class.counted_in {
             self.censuses
                 .count(census, node, times * count, &self.eligible, &self.topology);

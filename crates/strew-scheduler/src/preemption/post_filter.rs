@@ -22,6 +22,9 @@ pub enum Nomination {
 /// What `DynamicResources` says of a pod without claims.
 const NOTHING_TO_DEALLOCATE: &str = "no new claims to deallocate";
 
+/// What is said of nodes that have no pod to evict.
+const NO_VICTIMS: &str = "No preemption victims found for incoming pod";
+
 /// What is said of nodes that were not tried.
 const NOT_TRIED: &str = "Preemption is not helpful for scheduling";
 
@@ -38,7 +41,7 @@ impl NotHelped {
     /// kube-scheduler's sentences. `node` is the name of the node.
     pub fn reasons(&self, node: &str, names: &Interner) -> Vec<String> {
         match self {
-            Self::NoVictims => vec!["No preemption victims found for incoming pod".to_owned()],
+            Self::NoVictims => vec![NO_VICTIMS.to_owned()],
             Self::Refused(refusal) => refusal.reasons.iter().map(|r| r.text(names)).collect(),
             Self::FitsAsItIs => vec![format!("expected at least one victim pod on node {node:?}")],
         }
@@ -106,9 +109,17 @@ impl Preemption {
 
     fn histogram(&self, cluster: &Cluster) -> String {
         let not_tried = self.nodes - self.not_helped.len();
-        let tried = self.not_helped.iter();
-        let said = tried.flat_map(|(node, why)| why.reasons(name(cluster, *node), &cluster.names));
-        histogram(said.chain(std::iter::repeat_n(NOT_TRIED.to_owned(), not_tried)))
+        let is_empty = |(_, why): &&(NodeIdx, NotHelped)| *why == NotHelped::NoVictims;
+        let empty = self.not_helped.iter().filter(is_empty).count();
+        let others = self.not_helped.iter().filter(|tried| !is_empty(tried));
+        let said = others
+            .flat_map(|(node, why)| why.reasons(name(cluster, *node), &cluster.names))
+            .map(|sentence| (sentence, 1));
+        let alike = [
+            (NO_VICTIMS.to_owned(), empty),
+            (NOT_TRIED.to_owned(), not_tried),
+        ];
+        histogram(said.chain(alike))
     }
 
     /// The errors of all nodes, as upstream's aggregate writes them.

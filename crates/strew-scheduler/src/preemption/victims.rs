@@ -46,6 +46,13 @@ pub(crate) fn dry_run(
     now_s: i64,
 ) -> Result<Candidate, NotHelped> {
     let cluster = tryout.cluster();
+    // Most clusters know one priority: then no node need be looked at.
+    if cluster
+        .lowest_priority()
+        .is_none_or(|lowest| lowest >= priority)
+    {
+        return Err(NotHelped::NoVictims);
+    }
     let lower = |&&pod: &&PodIdx| cluster.spec_of(pod).priority < priority;
     let pods: Vec<PodIdx> = cluster
         .node(node)

@@ -24,6 +24,9 @@ pub struct QueueLimits {
     pub backoff: BackoffLimits,
     /// After so long a pod is tried again without any event. `--pod-max-in-unschedulable-pods-duration`.
     pub unschedulable_max: Span,
+    /// Pods whose wait is not over, and that are tried because nothing else is, come no closer upon each other.
+    /// kube-scheduler's own pace limits it there; where a decision takes no time, something must.
+    pub early_every: Span,
 }
 
 impl Default for QueueLimits {
@@ -32,6 +35,7 @@ impl Default for QueueLimits {
         Self {
             backoff: BackoffLimits::default(),
             unschedulable_max: Span::from_secs(5 * 60),
+            early_every: Span(0),
         }
     }
 }
@@ -121,6 +125,8 @@ pub struct Queue {
     entries: FxHashMap<PodIdx, Entry>,
     active: Active,
     backoff: Backoff,
+    /// From when on a pod of `backoff` may be tried early.
+    next_early: Instant,
     error_backoff: Backoff,
     waiting: Waiting,
     /// The waiting pods by age.
@@ -147,6 +153,7 @@ impl Queue {
             entries: FxHashMap::default(),
             active: Active::default(),
             backoff: Backoff::default(),
+            next_early: Instant::default(),
             error_backoff: Backoff::default(),
             waiting: Waiting::default(),
             by_age: BTreeSet::new(),
@@ -229,7 +236,15 @@ impl Queue {
 
     /// The next pod to be tried; it is in flight until [`decided`](Self::decided) or a requeue.
     pub fn pop(&mut self) -> Option<PodIdx> {
-        let pod = self.active.pop().or_else(|| self.backoff.pop())?;
+        let pod = match self.active.pop() {
+            Some(pod) => pod,
+            None if self.now < self.next_early => return None,
+            None => {
+                let pod = self.backoff.pop()?;
+                self.next_early = self.now + self.limits.early_every;
+                pod
+            }
+        };
         let entry = self.entry_mut(pod);
         entry.place = Place::InFlight;
         entry.attempts = entry.attempts.saturating_add(1);
@@ -239,7 +254,7 @@ impl Queue {
 
     /// Whether [`pop`](Self::pop) would give a pod.
     pub fn is_ready(&self) -> bool {
-        !self.active.is_empty() || !self.backoff.is_empty()
+        !self.active.is_empty() || !self.backoff.is_empty() && self.now >= self.next_early
     }
 
     /// A node was found for a pod in flight. Its failures are remembered for the case that the bind fails.
@@ -407,7 +422,12 @@ impl Queue {
             let ticks = due.since(self.started).0 / FLUSH_EVERY.0 + 1;
             self.started + Span(ticks.saturating_mul(FLUSH_EVERY.0))
         });
-        let due = [self.backoff.next_due(), self.error_backoff.next_due()];
+        let is_early_due = !self.backoff.is_empty() && self.now < self.next_early;
+        let due = [
+            is_early_due.then_some(self.next_early),
+            self.backoff.next_due(),
+            self.error_backoff.next_due(),
+        ];
         due.into_iter().flatten().chain(flush).min()
     }
 }

@@ -146,3 +146,45 @@ fn waiting_pods_are_found_in_their_groups() {
         assert_eq!(queue.audit(), Ok(()));
     }
 }
+
+/// Two pods that an event made worth another try before their wait is over: the second follows at its pace.
+#[test]
+fn early_tries_keep_their_pace() {
+    let start = Instant::from_secs(100);
+    let at = |millis| start + Span::from_millis(millis);
+    let mut cluster = Cluster::new();
+    let profiles = Profiles::new(&mut cluster.names, vec![Profile::default()]);
+    let pods = [pod(&mut cluster, "first"), pod(&mut cluster, "second")];
+    let room = Event::node_added(node(&mut cluster, 2_000));
+    let cx = Context {
+        cluster: &cluster,
+        profiles: &profiles,
+    };
+    let refused: PluginSet = [PluginId::NodeResourcesFit].into_iter().collect();
+    for (pace_ms, second_at_ms) in [(0, 1), (5, 6)] {
+        let limits = QueueLimits {
+            early_every: Span::from_millis(pace_ms),
+            ..QueueLimits::default()
+        };
+        let mut queue = Queue::new(limits, start);
+        for pod in pods {
+            queue.add(cx, pod);
+            assert_eq!(queue.pop(), Some(pod));
+            queue.requeue(cx, pod, refused);
+        }
+        assert_eq!(queue.pop(), None, "nothing has happened");
+        queue.advance(cx, at(1));
+        queue.happened(cx, &room);
+        assert_eq!(queue.counts().backoff, 2);
+        assert_eq!(queue.pop(), Some(pods[0]));
+        let is_paced = pace_ms > 0;
+        assert_eq!(queue.is_ready(), !is_paced);
+        if is_paced {
+            assert_eq!(queue.next_wake(), Some(at(second_at_ms)));
+            queue.advance(cx, at(second_at_ms - 1));
+            assert_eq!(queue.pop(), None);
+        }
+        queue.advance(cx, at(second_at_ms));
+        assert_eq!(queue.pop(), Some(pods[1]), "{pace_ms} ms");
+    }
+}
