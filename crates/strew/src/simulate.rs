@@ -307,6 +307,15 @@ pub(crate) fn serialized(value: &impl Serialize, format: Format) -> Result<Strin
 
 /// Tells what is wrong; each list is about places in its own files. Whether there is an error.
 pub(crate) fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) -> bool {
+    say_problems(said, "simulated", context)
+}
+
+/// The same of what is not simulated: `done` says what is not done then.
+pub(crate) fn say_problems(
+    said: &[(Vec<Diagnostic>, &Sources)],
+    done: &str,
+    context: &Context,
+) -> bool {
     let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
     let mut n_errors = 0;
     let mut texts = Vec::new();
@@ -326,7 +335,7 @@ pub(crate) fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Co
         let error = context.terminal.styles.error;
         let errors = text::count(n_errors, "error");
         terminal::say(&format!(
-            "\n{error}error{error:#}: nothing was simulated: {errors} in the input\n"
+            "\n{error}error{error:#}: nothing was {done}: {errors} in the input\n"
         ));
     }
     n_errors > 0
