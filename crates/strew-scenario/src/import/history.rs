@@ -1,6 +1,6 @@
 //! What the objects of a recording were, one state after another; changes are what somebody has done to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use strew_api::read::KubeObject;
@@ -101,6 +101,10 @@ impl History {
             .into_iter()
             .flatten()
             .collect();
+        let with_owners = first
+            .iter()
+            .filter_map(|key| owner(&self.known.get(key)?.whole, key));
+        let owners: BTreeSet<Key> = with_owners.collect();
         for key in &first {
             self.has_nodes |= key.of.kind == "Node";
             let owner = self
@@ -114,11 +118,19 @@ impl History {
                 continue;
             };
             known.is_owned = is_owned;
-            let mut written = known.whole.clone();
+            let has_owner = !known.whole["metadata"]["ownerReferences"].is_null();
+            self.left_out.n_orphans += usize::from(has_owner && !is_owned);
+            // A uid ties objects together, and tells that an API server has filled in every default. Who owns nothing
+            // needs no such promise.
+            let is_tied = is_owned || owners.contains(key) || !OWNERS.contains(&key.of.kind);
+            let mut written = match is_tied {
+                true => known.whole.clone(),
+                false => as_made(key.of.kind, &known.whole),
+            };
             if let Some(metadata) = written["metadata"].as_object_mut() {
                 metadata.shift_remove("managedFields");
-                if !is_owned && metadata.shift_remove("ownerReferences").is_some() {
-                    self.left_out.n_orphans += 1;
+                if !is_owned {
+                    metadata.shift_remove("ownerReferences");
                 }
             }
             // An empty status is a recorder's, not an API server's.

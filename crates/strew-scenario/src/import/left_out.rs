@@ -66,13 +66,11 @@ impl LeftOut {
             ));
         }
         if self.n_orphans > 0 {
-            notes.push(format!(
-                "kept {} without their owners, which the recording does not hold",
-                match self.n_orphans {
-                    1 => "1 object".to_owned(),
-                    n => format!("{n} objects"),
-                }
-            ));
+            let what = match self.n_orphans {
+                1 => "1 object without its owner".to_owned(),
+                n => format!("{n} objects without their owners"),
+            };
+            notes.push(format!("kept {what}, which the recording does not hold"));
         }
         notes
     }

@@ -174,6 +174,44 @@ fn a_trace_of_simkube_becomes_what_changed() {
 }
 
 #[test]
+fn what_is_there_at_second_0_keeps_its_ties() {
+    let mut web = deployment("web", 1);
+    let mut api = deployment("api", 1);
+    web["metadata"]["uid"] = "u1".into();
+    api["metadata"]["uid"] = "u2".into();
+    let mut set = deployment("web-1", 1);
+    set["kind"] = "ReplicaSet".into();
+    set["metadata"]["uid"] = "u3".into();
+    set["metadata"]["ownerReferences"] = json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u1", "controller": true}]);
+    let mut lonely = set.clone();
+    lonely["metadata"]["name"] = "gone-1".into();
+    lonely["metadata"]["ownerReferences"][0]["name"] = "gone".into();
+    let texts = [web, api, set, lonely].map(|object| object.to_string());
+    let imported = good(Recording::Kwok, &texts.join("\n---\n"));
+    let ties = imported.objects.iter().map(|object| {
+        let metadata = &object["metadata"];
+        (
+            metadata["uid"].as_str(),
+            metadata["ownerReferences"].is_array(),
+        )
+    });
+    let ties: Vec<_> = ties.collect();
+    assert_eq!(
+        ties,
+        [
+            (Some("u1"), false),
+            (None, false),
+            (Some("u3"), true),
+            (None, false)
+        ]
+    );
+    assert_eq!(
+        imported.notes,
+        ["kept 1 object without its owner, which the recording does not hold"]
+    );
+}
+
+#[test]
 fn every_problem_is_told_at_its_place() {
     let kwok = "apiVersion: v1
 kind: Pod
