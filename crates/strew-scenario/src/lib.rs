@@ -2,7 +2,9 @@
 //!
 //! [`format`](mod@format) reads the files that people write, [`run`] plays them in the simulated cluster, [`expect`]
 //! judges what came of it.
+//! [`import`](mod@import) makes scenarios of recordings.
 
 pub mod expect;
 pub mod format;
+pub mod import;
 pub mod run;

@@ -155,6 +155,7 @@ fn life(
         world,
         files: &names,
         output,
+        html: None,
     };
     let life = scenario::life(&question, inputs, context)?;
     Ok(life.map(|life| Box::new(life) as Box<dyn Life>))

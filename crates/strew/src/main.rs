@@ -4,8 +4,8 @@
 //! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`setup`] (a
 //! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
-//! [`blocked`] (why a pod is nowhere), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and
-//! [`diff`] (the commands), [`scenario`] (files with a Scenario), [`explain_output`], [`terminal`], [`failure`].
+//! [`blocked`] (why a pod is nowhere), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`],
+//! [`diff`] and [`import`] (the commands), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
 mod blocked;
@@ -15,6 +15,8 @@ mod explain;
 mod explain_output;
 mod explain_text;
 mod failure;
+mod html;
+mod import;
 mod inputs;
 mod label_query;
 mod life;

@@ -7,6 +7,7 @@ use clap::Args;
 use k8s_openapi::api::core::v1::{Node, NodeStatus};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
 use strew_api::quantity::Quantity;
 
 use crate::failure::Failure;
@@ -94,6 +95,42 @@ impl NodeArgs {
             nodes: (0..count).map(|i| shape.node(i)).collect(),
             note,
         })
+    }
+
+    /// The same nodes as `nodeGroups` of a Scenario: one for each zone, or one for each region without zones.
+    pub(crate) fn groups(
+        &self,
+        files_hold_nodes: bool,
+    ) -> Result<(Vec<Value>, Option<String>), Failure> {
+        let made = self.make(files_hold_nodes)?;
+        let mut groups: Vec<(String, usize, Node)> = Vec::new();
+        for mut node in made.nodes {
+            let labels = node.metadata.labels.get_or_insert_default();
+            labels.remove("kubernetes.io/hostname");
+            let place = [
+                "topology.kubernetes.io/zone",
+                "topology.kubernetes.io/region",
+            ];
+            let place = place.iter().find_map(|key| labels.get(*key));
+            let name = place.map_or("node", String::as_str).to_owned();
+            node.metadata.name = None;
+            match groups.iter_mut().find(|(known, ..)| *known == name) {
+                Some((_, size, _)) => *size += 1,
+                None => groups.push((name, 1, node)),
+            }
+        }
+        let group = |(name, size, node): (String, usize, Node)| {
+            let status = node.status.unwrap_or_default();
+            json!({
+                "name": name,
+                "size": size,
+                "template": {
+                    "metadata": {"labels": node.metadata.labels},
+                    "status": {"allocatable": status.allocatable},
+                },
+            })
+        };
+        Ok((groups.into_iter().map(group).collect(), made.note))
     }
 
     fn is_shaped(&self) -> bool {

@@ -8,12 +8,13 @@ use strew_sim::Simulation;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
+use crate::html::{self, Tape};
 use crate::inputs;
 use crate::label_query::LabelQuery;
 use crate::live::Frame;
 use crate::progress::Progress;
 use crate::report::{self, Report, Step};
-use crate::scenario::{self, ScenarioArgs};
+use crate::scenario::{self, Log, ScenarioArgs};
 use crate::setup;
 use crate::skews::Skews;
 use crate::story::{self, Done};
@@ -35,6 +36,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate --new > scenario.yaml              a Scenario to begin with: steps and expectations
   PROGRAM simulate scenarios/                         each Scenario, all variants and seeds
   PROGRAM simulate scenarios/ -o junit > report.xml
+  PROGRAM simulate rollout.yaml --html rollout.html   what happened, in a browser: time, domains, variants
   PROGRAM simulate rollout.yaml --variant base --seed 7 --until 42s --events log.jsonl
                                                       one run again, with all that happened
 
@@ -53,6 +55,10 @@ pub(crate) struct SimulateArgs {
     /// How to write the result
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
+    /// Write all that happened as one page for a browser, which needs no network: a time slider, pods by domain, two
+    /// variants side by side, verdicts; of each variant the first seed
+    #[arg(long, value_name = "FILE")]
+    html: Option<String>,
     /// Show the workloads of this namespace only
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
@@ -122,6 +128,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
             world: &args.world,
             files: &names,
             output: args.output,
+            html: args.html.as_deref(),
         };
         return scenario::run(&question, inputs, context);
     }
@@ -154,9 +161,34 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         );
     };
     let until = args.scenario.last_step()?;
-    let skews = story::play(&mut simulation, &mut frame, until, &progress, &mut told)?;
+    let mut log = args
+        .html
+        .is_some()
+        .then(|| story_log(args, context, setup.seed()));
+    if log.is_some() {
+        simulation.open_tap();
+    }
+    let mut heard = |simulation: &Simulation, begun: Option<&Done>| match (&mut log, begun) {
+        (Some(log), Some(done)) => log.verb(simulation.elapsed(), &done.name(), None),
+        (Some(log), None) => log.listen(simulation),
+        (None, _) => {}
+    };
+    let (heard, told) = (&mut heard, &mut told);
+    let skews = story::play(&mut simulation, &mut frame, until, &progress, heard, told)?;
     progress.finish();
-    teller.end(setup.seed(), &skews)
+    let log = log.map(|log| log.finish(simulation.elapsed(), false));
+    teller.end(setup.seed(), &skews, log)
+}
+
+/// A log that says what plays the story again.
+fn story_log(args: &SimulateArgs, context: &Context, seed: u64) -> Log {
+    let replay = format!("{} simulate {}", context.program, files_and_options(args));
+    Log::new(&json!({
+        "type": "run",
+        "apiVersion": report::API_VERSION,
+        "seed": seed,
+        "replay": replay,
+    }))
 }
 
 /// Words that mean a Scenario, where there is none.
@@ -216,11 +248,12 @@ impl Teller<'_> {
     /// Writes a step down; `skews` are those on the way of a later one.
     fn tell(&mut self, done: &Done, view: &View, skews: Option<&Skews>, shown: &Shown) {
         let (args, context) = (self.args, self.context);
+        let is_for_programs = args.output.is_some_and(Format::is_for_programs);
+        if is_for_programs || args.html.is_some() {
+            self.steps.push(Step::of(done, view, &shown.workloads));
+        }
         match args.output {
-            Some(format) if format.is_for_programs() => {
-                self.steps.push(Step::of(done, view, &shown.workloads));
-                return;
-            }
+            Some(_) if is_for_programs => return,
             Some(Format::Name) => return,
             _ if context.global.quiet => return,
             _ => {}
@@ -245,15 +278,17 @@ impl Teller<'_> {
         self.text.push_str(&text);
     }
 
-    fn end(self, seed: u64, skews: &Skews) -> Result<u8, Failure> {
+    fn end(self, seed: u64, skews: &Skews, log: Option<String>) -> Result<u8, Failure> {
         let Some((view, shown)) = self.first else {
             return Ok(0);
         };
+        let report = Report::of(&view, &shown.workloads, seed, self.steps, skews);
+        if let (Some(path), Some(log)) = (&self.args.html, log) {
+            let report = serde_json::to_value(&report).map_err(Failure::outside)?;
+            html::write(path, &report, &[Tape { log }])?;
+        }
         let text = match self.args.output {
-            Some(format) if format.is_for_programs() => {
-                let report = Report::of(&view, &shown.workloads, seed, self.steps, skews);
-                serialized(&report, format)?
-            }
+            Some(format) if format.is_for_programs() => serialized(&report, format)?,
             Some(Format::Name) => {
                 let names = shown.workloads.iter();
                 names
@@ -307,6 +342,15 @@ pub(crate) fn serialized(value: &impl Serialize, format: Format) -> Result<Strin
 
 /// Tells what is wrong; each list is about places in its own files. Whether there is an error.
 pub(crate) fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Context) -> bool {
+    say_problems(said, "simulated", context)
+}
+
+/// The same of what is not simulated: `done` says what is not done then.
+pub(crate) fn say_problems(
+    said: &[(Vec<Diagnostic>, &Sources)],
+    done: &str,
+    context: &Context,
+) -> bool {
     let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
     let mut n_errors = 0;
     let mut texts = Vec::new();
@@ -326,7 +370,7 @@ pub(crate) fn say_diagnostics(said: &[(Vec<Diagnostic>, &Sources)], context: &Co
         let error = context.terminal.styles.error;
         let errors = text::count(n_errors, "error");
         terminal::say(&format!(
-            "\n{error}error{error:#}: nothing was simulated: {errors} in the input\n"
+            "\n{error}error{error:#}: nothing was {done}: {errors} in the input\n"
         ));
     }
     n_errors > 0
@@ -381,6 +425,11 @@ fn suggest_explain(
     if namespace != "default" {
         command.push_str(&format!(" -n {namespace}"));
     }
+    (command, files_and_options(args))
+}
+
+/// What makes the same cluster again.
+fn files_and_options(args: &SimulateArgs) -> String {
     let files = args.files.iter().chain(&args.world.filename);
     let mut rest: Vec<String> = files.map(|file| inputs::quoted(file)).collect();
     if args.world.recursive {
@@ -388,5 +437,5 @@ fn suggest_explain(
     }
     rest.extend(args.world.nodes.to_args());
     rest.extend(args.world.scheduling.to_args());
-    (command, rest.join(" "))
+    rest.join(" ")
 }

@@ -81,8 +81,21 @@ pub(crate) struct Done {
     pub(crate) refused: Vec<String>,
 }
 
+impl Done {
+    /// The step, and what it is done to.
+    pub(crate) fn name(&self) -> String {
+        match &self.target {
+            Some(target) => format!("{} {target}", self.step.name()),
+            None => self.step.name().to_owned(),
+        }
+    }
+}
+
 /// Told of each step when it is over.
 pub(crate) type Told<'a> = &'a mut dyn FnMut(&Simulation, &mut Frame, &Skews, &Done);
+
+/// Hears of each step when it was begun, and of each instant when it is over.
+pub(crate) type Heard<'a> = &'a mut dyn FnMut(&Simulation, Option<&Done>);
 
 /// Plays the story up to a step; `told` hears of each when it is over.
 ///
@@ -93,11 +106,13 @@ pub(crate) fn play(
     frame: &mut Frame,
     until: StepName,
     progress: &Progress,
+    heard: Heard<'_>,
     told: Told<'_>,
 ) -> Result<Skews, Failure> {
     let mut life = Life {
         skews: Skews::new(simulation, frame),
         progress,
+        heard,
         lost: (None, Vec::new()),
     };
     for step in StepName::ALL.into_iter().filter(|step| *step <= until) {
@@ -110,6 +125,7 @@ pub(crate) fn play(
         };
         life.skews.begin_step();
         life.act(simulation, &mut done);
+        (life.heard)(simulation, Some(&done));
         let max = match step {
             StepName::Lose => LOST_MAX,
             _ => STEP_MAX,
@@ -130,12 +146,22 @@ pub(crate) fn deploy(
     progress: &Progress,
 ) -> Result<(), Failure> {
     let until = StepName::Deploy;
-    play(simulation, frame, until, progress, &mut |_, _, _, _| {}).map(drop)
+    let nobody = &mut |_: &Simulation, _: Option<&Done>| {};
+    play(
+        simulation,
+        frame,
+        until,
+        progress,
+        nobody,
+        &mut |_, _, _, _| {},
+    )
+    .map(drop)
 }
 
 struct Life<'a> {
     skews: Skews,
     progress: &'a Progress,
+    heard: Heard<'a>,
     /// The zone or node that was lost, and its nodes.
     lost: (Option<String>, Vec<Arc<str>>),
 }
@@ -172,6 +198,7 @@ impl Life<'_> {
         loop {
             let stop = later(last, QUIET).min(end);
             let ran = simulation.run_until(stop, &mut |simulation| {
+                (self.heard)(simulation, None);
                 let now = simulation.server().version();
                 if version.replace(now) != Some(now) {
                     last = simulation.elapsed();

@@ -54,8 +54,7 @@ pub use nearest::nearest;
 pub use raw::{
     RawDocument, RawFault, RawSchema, check_partial, document_at, document_with_letters, embedded,
 };
-pub(crate) use reader::documents;
-pub use reader::{read, read_edited};
+pub use reader::{documents, read, read_edited};
 pub use reading::{Located, Reading};
 pub use render::render;
 pub use source::{FileId, Place, SourceFile, Sources, Span};

@@ -51,7 +51,7 @@ fn read_all(sources: &Sources, edit: Edit<'_>) -> Reading {
 }
 
 /// Reads all files and leaves the documents as they are; and what is wrong with the text itself.
-pub(crate) fn documents(sources: &Sources) -> (Vec<RawDocument>, Vec<Diagnostic>) {
+pub fn documents(sources: &Sources) -> (Vec<RawDocument>, Vec<Diagnostic>) {
     let mut reader = Reader::new(sources, Some(Vec::new()));
     for (id, file) in sources.iter() {
         reader.file(id, file);

@@ -19,7 +19,7 @@ fn error(code: &'static str, message: impl Into<String>) -> Diagnostic {
 }
 
 /// A span as people write it: `1h30m`, `10m`.
-pub(super) fn span(span: Span) -> String {
+pub(crate) fn span(span: Span) -> String {
     let text = GoDuration::from_nanos(span.0).to_string();
     let text = match text.strip_suffix("m0s") {
         Some(short) => format!("{short}m"),
@@ -33,7 +33,7 @@ pub(super) fn span(span: Span) -> String {
 
 // Forms of values.
 
-pub(super) fn wrong_type(expected: &str, found: &Value) -> Diagnostic {
+pub(crate) fn wrong_type(expected: &str, found: &Value) -> Diagnostic {
     let error = error(
         "wrong-type",
         format!("expected {expected}, found {}", describe(found)),
@@ -47,7 +47,7 @@ pub(super) fn wrong_type(expected: &str, found: &Value) -> Diagnostic {
     }
 }
 
-pub(super) fn unknown(shape: &Shape, name: &str) -> Diagnostic {
+pub(crate) fn unknown(shape: &Shape, name: &str) -> Diagnostic {
     let code = match shape.noun {
         "verb" => "unknown-verb",
         "kind of fault" => "unknown-fault",
@@ -69,36 +69,36 @@ pub(super) fn unknown(shape: &Shape, name: &str) -> Diagnostic {
     }
 }
 
-pub(super) fn missing(name: &str) -> Diagnostic {
+pub(crate) fn missing(name: &str) -> Diagnostic {
     error("missing-field", format!("{name} is missing"))
 }
 
-pub(super) fn empty_list() -> Diagnostic {
+pub(crate) fn empty_list() -> Diagnostic {
     error("empty", "nothing is named here").with_help("name something, or leave the field out")
 }
 
-pub(super) fn empty_text() -> Diagnostic {
+pub(crate) fn empty_text() -> Diagnostic {
     error("empty", "the text is empty")
 }
 
-pub(super) fn negative(value: &Value) -> Diagnostic {
+pub(crate) fn negative(value: &Value) -> Diagnostic {
     let shown = value.as_str().map_or_else(|| value.to_string(), shortened);
     error("negative", format!("{shown} is negative"))
 }
 
-pub(super) fn huge_count(value: &Value) -> Diagnostic {
+pub(crate) fn huge_count(value: &Value) -> Diagnostic {
     error(
         "out-of-range",
         format!("{value} is too large: at most {}", u32::MAX),
     )
 }
 
-pub(super) fn no_duration(value: &Value) -> Diagnostic {
+pub(crate) fn no_duration(value: &Value) -> Diagnostic {
     let message = format!("expected a duration, found {}", describe(value));
     error("no-duration", message).with_help("write it like 90s, 1h30m or 500ms")
 }
 
-pub(super) fn huge_span(text: &str) -> Diagnostic {
+pub(crate) fn huge_span(text: &str) -> Diagnostic {
     let message = format!(
         "{} is too long: at most ten years (87600h)",
         shortened(text)
@@ -110,12 +110,12 @@ pub(super) fn no_time() -> Diagnostic {
     error("no-time", "it must last longer than 0s")
 }
 
-pub(super) fn no_ratio(value: &Value) -> Diagnostic {
+pub(crate) fn no_ratio(value: &Value) -> Diagnostic {
     let message = format!("expected a ratio from 0 to 1, found {}", describe(value));
     error("no-ratio", message).with_help("write it like 0.25, with six decimals at most")
 }
 
-pub(super) fn no_choice(text: &str, names: &[&'static str]) -> Diagnostic {
+pub(crate) fn no_choice(text: &str, names: &[&'static str]) -> Diagnostic {
     let shown = shortened(text);
     match nearest(text, names.iter().copied()) {
         Some(meant) => error(
@@ -141,7 +141,7 @@ pub(super) fn undecodable(cause: &serde_json::Error) -> Diagnostic {
     error("undecodable", format!("can't be read: {cause}"))
 }
 
-pub(super) fn too_many(n_left_out: usize) -> Diagnostic {
+pub(crate) fn too_many(n_left_out: usize) -> Diagnostic {
     error(
         "too-many",
         format!("{n_left_out} more problems are not listed"),

@@ -36,7 +36,7 @@
 )]
 
 mod claim_vocabulary;
-mod diagnostics;
+pub(crate) mod diagnostics;
 mod edits;
 mod existence;
 mod expectation;
@@ -48,7 +48,7 @@ mod manifest;
 mod node_group;
 mod params;
 mod patch;
-mod problems;
+pub(crate) mod problems;
 mod ratio;
 mod scenario;
 mod scenario_reader;
@@ -56,11 +56,11 @@ mod schema;
 mod starter;
 mod target;
 mod timing;
-mod value;
+pub(crate) mod value;
 mod variant;
 mod verb;
 mod verb_reader;
-mod vocabulary;
+pub(crate) mod vocabulary;
 
 pub use edits::{ImageEdit, MetadataEdit, TaintEdit};
 pub use existence::{ObjectKey, check_targets};

@@ -5,13 +5,13 @@ use strew_api::read::{Diagnostic, RawFault};
 
 /// A mistake at a field of the document.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Problem {
-    pub(super) path: FieldPath,
+pub(crate) struct Problem {
+    pub(crate) path: FieldPath,
     /// The field itself is the mistake, not its value.
-    pub(super) is_key: bool,
-    pub(super) diagnostic: Diagnostic,
+    pub(crate) is_key: bool,
+    pub(crate) diagnostic: Diagnostic,
     /// Another field that belongs to it.
-    pub(super) related: Option<(FieldPath, &'static str)>,
+    pub(crate) related: Option<(FieldPath, &'static str)>,
 }
 
 /// Problems kept of one document; what is beyond is counted.
@@ -19,30 +19,30 @@ const PROBLEMS_MAX: usize = 1000;
 
 /// The problems so far, in the order found.
 #[derive(Debug, Default)]
-pub(super) struct Problems {
-    pub(super) found: Vec<Problem>,
-    pub(super) n_left_out: usize,
+pub(crate) struct Problems {
+    pub(crate) found: Vec<Problem>,
+    pub(crate) n_left_out: usize,
 }
 
 impl Problems {
     /// A mistake in the value at `path`.
-    pub(super) fn add(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
+    pub(crate) fn add(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
         self.push(path, false, diagnostic, None);
     }
 
     /// A field that should not be there, or not so.
-    pub(super) fn add_key(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
+    pub(crate) fn add_key(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
         self.push(path, true, diagnostic, None);
     }
 
     /// A target: a key of an object by target, or a value.
-    pub(super) fn add_target(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
+    pub(crate) fn add_target(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
         let is_key = matches!(path.steps().last(), Some(Step::Key(_)));
         self.push(path, is_key, diagnostic, None);
     }
 
     /// A field that quarrels with another.
-    pub(super) fn add_pair(
+    pub(crate) fn add_pair(
         &mut self,
         path: &FieldPath,
         diagnostic: Diagnostic,
@@ -53,7 +53,7 @@ impl Problems {
     }
 
     /// What the schema of a Kubernetes object says of the object at `path`.
-    pub(super) fn add_faults(&mut self, path: &FieldPath, faults: Vec<RawFault>) {
+    pub(crate) fn add_faults(&mut self, path: &FieldPath, faults: Vec<RawFault>) {
         for fault in faults {
             let path = path.join(&fault.path);
             self.push(&path, fault.is_unknown, fault.diagnostic, None);

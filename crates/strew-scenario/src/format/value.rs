@@ -12,14 +12,14 @@ use super::vocabulary::Shape;
 
 /// A value and where it stands.
 #[derive(Debug, Clone)]
-pub(super) struct At<'v> {
-    pub(super) value: &'v Value,
-    pub(super) path: FieldPath,
+pub(crate) struct At<'v> {
+    pub(crate) value: &'v Value,
+    pub(crate) path: FieldPath,
 }
 
 /// An object whose fields are all known.
 #[derive(Debug)]
-pub(super) struct Fields<'v> {
+pub(crate) struct Fields<'v> {
     at: At<'v>,
     shape: &'static Shape,
 }
@@ -28,13 +28,13 @@ pub(super) struct Fields<'v> {
 const SPAN_MAX: u64 = 10 * 365 * 24 * 3600 * 1_000_000_000;
 
 impl<'v> At<'v> {
-    pub(super) fn root(value: &'v Value) -> Self {
+    pub(crate) fn root(value: &'v Value) -> Self {
         let path = FieldPath::root();
         Self { value, path }
     }
 
     /// The fields of an object; those that it should not have are noted.
-    pub(super) fn fields(
+    pub(crate) fn fields(
         &self,
         shape: &'static Shape,
         problems: &mut Problems,
@@ -52,7 +52,7 @@ impl<'v> At<'v> {
     }
 
     /// The elements of a list.
-    pub(super) fn list(&self, problems: &mut Problems) -> Vec<At<'v>> {
+    pub(crate) fn list(&self, problems: &mut Problems) -> Vec<At<'v>> {
         match self.value {
             Value::Array(elements) => {
                 let elements = elements.iter().enumerate();
@@ -71,7 +71,7 @@ impl<'v> At<'v> {
     }
 
     /// The elements of a list, or the only one, written without a list. None is a mistake.
-    pub(super) fn one_or_many(&self, problems: &mut Problems) -> Vec<At<'v>> {
+    pub(crate) fn one_or_many(&self, problems: &mut Problems) -> Vec<At<'v>> {
         match self.value {
             Value::Array(elements) if elements.is_empty() => {
                 problems.add(&self.path, diagnostics::empty_list());
@@ -83,7 +83,7 @@ impl<'v> At<'v> {
     }
 
     /// The entries of an object whose keys are the user's, in their order. None is a mistake.
-    pub(super) fn entries(&self, problems: &mut Problems) -> Vec<(&'v str, At<'v>)> {
+    pub(crate) fn entries(&self, problems: &mut Problems) -> Vec<(&'v str, At<'v>)> {
         let Some(object) = self.value.as_object() else {
             problems.add(&self.path, diagnostics::wrong_type("an object", self.value));
             return Vec::new();
@@ -95,7 +95,7 @@ impl<'v> At<'v> {
         entries.collect()
     }
 
-    pub(super) fn text(&self, problems: &mut Problems) -> Option<&'v str> {
+    pub(crate) fn text(&self, problems: &mut Problems) -> Option<&'v str> {
         let text = self.value.as_str();
         if text.is_none() {
             problems.add(&self.path, diagnostics::wrong_type("a string", self.value));
@@ -104,7 +104,7 @@ impl<'v> At<'v> {
     }
 
     /// A text that says something.
-    pub(super) fn name(&self, problems: &mut Problems) -> Option<&'v str> {
+    pub(crate) fn name(&self, problems: &mut Problems) -> Option<&'v str> {
         let text = self.text(problems)?;
         if text.is_empty() {
             problems.add(&self.path, diagnostics::empty_text());
@@ -113,7 +113,7 @@ impl<'v> At<'v> {
         Some(text)
     }
 
-    pub(super) fn boolean(&self, problems: &mut Problems) -> Option<bool> {
+    pub(crate) fn boolean(&self, problems: &mut Problems) -> Option<bool> {
         let value = self.value.as_bool();
         if value.is_none() {
             problems.add(&self.path, diagnostics::wrong_type("a boolean", self.value));
@@ -122,7 +122,7 @@ impl<'v> At<'v> {
     }
 
     /// A whole number that is not negative.
-    pub(super) fn count(&self, problems: &mut Problems) -> Option<u32> {
+    pub(crate) fn count(&self, problems: &mut Problems) -> Option<u32> {
         if let Some(count) = self.value.as_u64().and_then(|n| u32::try_from(n).ok()) {
             return Some(count);
         }
@@ -136,7 +136,7 @@ impl<'v> At<'v> {
     }
 
     /// A time span, or a moment from the start.
-    pub(super) fn span(&self, problems: &mut Problems) -> Option<Span> {
+    pub(crate) fn span(&self, problems: &mut Problems) -> Option<Span> {
         if self.value.as_u64() == Some(0) {
             return Some(Span(0));
         }
@@ -153,7 +153,7 @@ impl<'v> At<'v> {
         }
     }
 
-    pub(super) fn ratio(&self, problems: &mut Problems) -> Option<Ratio> {
+    pub(crate) fn ratio(&self, problems: &mut Problems) -> Option<Ratio> {
         let number = self.value.as_number().map(ToString::to_string);
         let ratio = number.as_deref().and_then(Ratio::parse);
         if ratio.is_none() {
@@ -163,7 +163,7 @@ impl<'v> At<'v> {
     }
 
     /// One of these names: its index among them.
-    pub(super) fn choice(&self, names: &[&'static str], problems: &mut Problems) -> Option<usize> {
+    pub(crate) fn choice(&self, names: &[&'static str], problems: &mut Problems) -> Option<usize> {
         let text = self.text(problems)?;
         let found = names.iter().position(|name| *name == text);
         if found.is_none() {
@@ -175,7 +175,7 @@ impl<'v> At<'v> {
 
 impl<'v> Fields<'v> {
     /// The field, if it is there and not `null`.
-    pub(super) fn get(&self, name: &'static str) -> Option<At<'v>> {
+    pub(crate) fn get(&self, name: &'static str) -> Option<At<'v>> {
         debug_assert!(self.shape.field(name).is_some(), "{name} is no known field");
         let value = self.at.value.get(name).filter(|value| !value.is_null())?;
         let path = self.at.path.child(name);
@@ -183,7 +183,7 @@ impl<'v> Fields<'v> {
     }
 
     /// The field, which has to be there.
-    pub(super) fn required(&self, name: &'static str, problems: &mut Problems) -> Option<At<'v>> {
+    pub(crate) fn required(&self, name: &'static str, problems: &mut Problems) -> Option<At<'v>> {
         let field = self.get(name);
         if field.is_none() {
             problems.add(&self.at.path, diagnostics::missing(name));
@@ -192,7 +192,7 @@ impl<'v> Fields<'v> {
     }
 
     /// The known fields that are there, in their order.
-    pub(super) fn present(&self) -> impl Iterator<Item = (&'static str, At<'v>)> {
+    pub(crate) fn present(&self) -> impl Iterator<Item = (&'static str, At<'v>)> {
         let entries = self.at.value.as_object().into_iter().flatten();
         entries.filter_map(|(name, value)| {
             let name = self.shape.field(name)?.name;
@@ -201,17 +201,17 @@ impl<'v> Fields<'v> {
         })
     }
 
-    pub(super) fn path(&self) -> &FieldPath {
+    pub(crate) fn path(&self) -> &FieldPath {
         &self.at.path
     }
 
-    pub(super) fn value(&self) -> &'v Value {
+    pub(crate) fn value(&self) -> &'v Value {
         self.at.value
     }
 }
 
 /// A time span as Go writes it, at most ten years long.
-pub(super) fn span_of(text: &str) -> Result<Span, strew_api::read::Diagnostic> {
+pub(crate) fn span_of(text: &str) -> Result<Span, strew_api::read::Diagnostic> {
     let huge = || diagnostics::huge_span(text);
     let Some(duration) = GoDuration::parse(text) else {
         // Go refuses what 64 bits cannot hold; such a number is no slip of the format.

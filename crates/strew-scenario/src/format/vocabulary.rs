@@ -4,27 +4,27 @@
 
 /// An object with a fixed set of fields.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(crate) struct Shape {
     /// Its name in the schema.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
     /// What an unknown field in it is called: `verb`, or just `field`.
-    pub(super) noun: &'static str,
-    pub(super) doc: &'static str,
-    pub(super) fields: &'static [Field],
+    pub(crate) noun: &'static str,
+    pub(crate) doc: &'static str,
+    pub(crate) fields: &'static [Field],
 }
 
 /// A field of a [`Shape`].
 #[derive(Debug)]
-pub(super) struct Field {
-    pub(super) name: &'static str,
-    pub(super) form: &'static Form,
-    pub(super) is_required: bool,
-    pub(super) doc: &'static str,
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) form: &'static Form,
+    pub(crate) is_required: bool,
+    pub(crate) doc: &'static str,
 }
 
 /// What a value may be.
 #[derive(Debug)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// Anything, or an object of Kubernetes.
     Object,
     Text,
@@ -48,16 +48,16 @@ pub(super) enum Form {
 
 impl Shape {
     /// The field of this name.
-    pub(super) fn field(&self, name: &str) -> Option<&'static Field> {
+    pub(crate) fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.fields.iter().map(|field| field.name)
     }
 }
 
-pub(super) const fn may(name: &'static str, form: &'static Form, doc: &'static str) -> Field {
+pub(crate) const fn may(name: &'static str, form: &'static Form, doc: &'static str) -> Field {
     Field {
         name,
         form,
@@ -66,14 +66,14 @@ pub(super) const fn may(name: &'static str, form: &'static Form, doc: &'static s
     }
 }
 
-pub(super) const fn must(name: &'static str, form: &'static Form, doc: &'static str) -> Field {
+pub(crate) const fn must(name: &'static str, form: &'static Form, doc: &'static str) -> Field {
     Field {
         is_required: true,
         ..may(name, form, doc)
     }
 }
 
-pub(super) const fn shape(
+pub(crate) const fn shape(
     name: &'static str,
     doc: &'static str,
     fields: &'static [Field],

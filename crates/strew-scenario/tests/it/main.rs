@@ -4,6 +4,7 @@
 
 mod bad;
 mod examples;
+mod import;
 mod library;
 mod mutated;
 mod played;

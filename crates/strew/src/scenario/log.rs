@@ -4,9 +4,10 @@
 //! `deleted`), recorded events (`event`), verbs and faults (`verb`), and the `end`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use strew_controllers::object::{Key, Object, Pod};
+use strew_controllers::object::{Key, Kind, Name, Object, Pod};
 use strew_model::Span;
 use strew_sim::Simulation;
 use strew_sim::server::Change;
@@ -15,7 +16,7 @@ use super::clock::clock;
 
 /// The lines so far.
 #[derive(Default)]
-pub(super) struct Log {
+pub(crate) struct Log {
     text: String,
     /// What was last told of each object.
     known: BTreeMap<Key, Known>,
@@ -42,14 +43,14 @@ const FIELDS: [(&str, &str); 9] = [
 
 impl Log {
     /// Begins with what plays the run again.
-    pub(super) fn new(header: &Value) -> Self {
+    pub(crate) fn new(header: &Value) -> Self {
         let mut log = Self::default();
         log.line(header);
         log
     }
 
     /// What was written and recorded since the last time.
-    pub(super) fn listen(&mut self, simulation: &Simulation) {
+    pub(crate) fn listen(&mut self, simulation: &Simulation) {
         let at = clock(simulation.elapsed());
         for change in simulation.tapped() {
             self.change(&at, &change);
@@ -71,7 +72,7 @@ impl Log {
     }
 
     /// A verb or a fault.
-    pub(super) fn verb(&mut self, at: Span, text: &str, refused: Option<&str>) {
+    pub(crate) fn verb(&mut self, at: Span, text: &str, refused: Option<&str>) {
         let mut line = json!({"at": clock(at), "type": "verb", "verb": text});
         if let Some(why) = refused {
             line["refused"] = why.into();
@@ -80,7 +81,7 @@ impl Log {
     }
 
     /// All lines, and the last one.
-    pub(super) fn finish(mut self, ended: Span, is_partial: bool) -> String {
+    pub(crate) fn finish(mut self, ended: Span, is_partial: bool) -> String {
         self.line(&json!({"at": clock(ended), "type": "end", "interrupted": is_partial}));
         self.text
     }
@@ -155,7 +156,22 @@ fn fields(object: &Object) -> Map<String, Value> {
             fields
         }
     };
-    fields.insert("generation".to_owned(), object.meta().generation.into());
+    let meta = object.meta();
+    if let Object::Node(_) = object {
+        let labels = meta
+            .labels
+            .iter()
+            .map(|(key, value)| (key.to_string(), value.to_string().into()));
+        fields.insert("labels".to_owned(), Value::Object(labels.collect()));
+    }
+    if let Some(owner) = meta.controller() {
+        let key = Key {
+            kind: Kind::of(&owner.kind),
+            name: Name::new(Arc::clone(&meta.name.namespace), Arc::clone(&owner.name)),
+        };
+        fields.insert("owner".to_owned(), key.to_string().into());
+    }
+    fields.insert("generation".to_owned(), meta.generation.into());
     if object.meta().is_terminating() {
         fields.insert("terminating".to_owned(), true.into());
     }

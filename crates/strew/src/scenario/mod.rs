@@ -30,6 +30,7 @@ use anyhow::{Context as _, anyhow};
 use crate::arguments::{Context, WorldArgs};
 use crate::configuration::CompatArg;
 use crate::failure::{EXIT_NO, Failure};
+use crate::html::{self, Tape};
 use crate::inputs::Input;
 use crate::live::Frame;
 use crate::progress::Progress;
@@ -38,6 +39,7 @@ use crate::terminal;
 use crate::workload::Workloads;
 pub(crate) use arguments::ScenarioArgs;
 pub(crate) use life::life;
+pub(crate) use log::Log;
 pub(crate) use strew_scenario::format::BASE;
 use suite::{Cast, Staged, Suite};
 use work::Work;
@@ -52,6 +54,8 @@ pub(crate) struct Question<'a> {
     /// The files, as they were named.
     pub(crate) files: &'a [String],
     pub(crate) output: Option<Format>,
+    /// Where the page goes.
+    pub(crate) html: Option<&'a str>,
 }
 
 /// Whether some file holds a Scenario.
@@ -97,6 +101,9 @@ pub(crate) fn run(
     }
     let is_cut = until.is_some();
     let answer = standing::judge(&suites, runs, is_cut);
+    if let Some(path) = question.html {
+        write_page(path, question, &suites, &answer)?;
+    }
     let text = match question.output {
         Some(Format::Json | Format::Yaml) => simulate::serialized(
             &report::report(question, &suites, &answer),
@@ -112,6 +119,29 @@ pub(crate) fn run(
         (false, true) => EXIT_NO,
         (false, false) => 0,
     })
+}
+
+/// The page: of each variant the first run, the report on no other.
+fn write_page(
+    path: &str,
+    question: &Question<'_>,
+    suites: &[Suite],
+    answer: &standing::Answer<'_>,
+) -> Result<(), Failure> {
+    let report = report::report(question, suites, answer);
+    let mut report = serde_json::to_value(&report).map_err(Failure::outside)?;
+    let scenarios = report["scenarios"].as_array_mut().into_iter().flatten();
+    for scenario in scenarios {
+        for variant in scenario["variants"].as_array_mut().into_iter().flatten() {
+            if let Some(runs) = variant["runs"].as_array_mut() {
+                runs.truncate(1);
+            }
+        }
+    }
+    let standings = answer.casts.iter().flatten();
+    let logs = standings.filter_map(|s| s.runs.first()?.run.log.clone());
+    let tapes: Vec<Tape> = logs.map(|log| Tape { log }).collect();
+    html::write(path, &report, &tapes)
 }
 
 /// Tells what is to be said of the files; `None` if they are wrong.

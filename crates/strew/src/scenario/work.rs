@@ -29,6 +29,8 @@ pub(super) struct Run {
     /// By step; empty if no report tells it.
     pub(super) workloads: Vec<Vec<WorkloadReport>>,
     pub(super) max_skew: Vec<MaxSkew>,
+    /// All that happened in it, for the page of the variant.
+    pub(super) log: Option<String>,
     /// Empty if nobody wants to read them.
     pub(super) decisions: Vec<Decision>,
 }
@@ -189,6 +191,7 @@ impl<'a> Work<'a> {
                 "type": "run",
                 "apiVersion": API_VERSION,
                 "scenario": suite.name,
+                "file": suite.file,
                 "variant": cast.variant.name,
                 "seed": seed,
                 "replay": again,
@@ -200,12 +203,14 @@ impl<'a> Work<'a> {
             skews: Skews::default(),
         };
         let output = self.question.output;
-        let keeps = output.is_some_and(Format::is_for_programs);
         // Of many seeds the first is the example.
-        let tells = self.verbose && cast.seeds.first() == Some(&seed);
+        let is_example = cast.seeds.first() == Some(&seed);
+        let tells = self.verbose && is_example;
+        let is_shown = self.question.html.is_some() && is_example;
+        let keeps = is_shown || output.is_some_and(Format::is_for_programs);
         let mut recorder = Recorder {
             interrupt,
-            log: logs.then(header),
+            log: (logs || is_shown).then(header),
             ledger: keeps.then(ledger),
             decisions: tells.then(Vec::new),
         };
@@ -227,13 +232,15 @@ impl<'a> Work<'a> {
             None => Default::default(),
         };
         let text = log.map(|log| log.finish(played.ended, played.is_partial));
+        let text = text.unwrap_or_default();
         let run = Run {
             seed,
+            log: is_shown.then(|| text.clone()),
             played,
             workloads,
             max_skew,
             decisions: decisions.unwrap_or_default(),
         };
-        Ok((run, text.unwrap_or_default()))
+        Ok((run, if logs { text } else { String::new() }))
     }
 }

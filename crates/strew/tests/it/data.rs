@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{json, root, stderr, stdout, strew};
 
 /// The folder, or a plain word that nothing was checked.
-fn data() -> Option<PathBuf> {
+pub(crate) fn data() -> Option<PathBuf> {
     let folder = match std::env::var_os("STREW_DATA") {
         Some(folder) => PathBuf::from(folder),
         None => root().join("../shared/data"),

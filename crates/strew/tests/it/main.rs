@@ -7,6 +7,8 @@
 mod configuration;
 mod data;
 mod explain;
+mod html;
+mod import;
 mod input;
 mod look;
 mod scenario;

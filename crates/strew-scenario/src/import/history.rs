@@ -1,0 +1,261 @@
+//! What the objects of a recording were, one state after another; changes are what somebody has done to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+use strew_api::read::KubeObject;
+use strew_api::typename;
+use strew_model::Span;
+
+use super::intent::{as_made, difference, intent};
+use super::key::Key;
+use super::left_out::LeftOut;
+use super::timeline::{Act, Timeline};
+use crate::format::diagnostics::span;
+
+/// Whose objects the simulation makes by itself.
+const OWNERS: [&str; 7] = [
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicationController",
+    "Job",
+    "CronJob",
+];
+
+/// What `scale` can be done to.
+const SCALABLE: [&str; 4] = [
+    "Deployment",
+    "ReplicaSet",
+    "StatefulSet",
+    "ReplicationController",
+];
+
+/// How a new object comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Making {
+    Apply,
+    Create,
+}
+
+/// The objects as last recorded, and what was done to them.
+#[derive(Debug, Default)]
+pub(super) struct History {
+    known: BTreeMap<Key, Known>,
+    /// Those of second 0, in their order; empty places are of those that went again.
+    first: Vec<Option<Key>>,
+    /// As they are written into the stream.
+    stream: Vec<Value>,
+    timeline: Timeline,
+    has_nodes: bool,
+    pub(super) left_out: LeftOut,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// With all that the API server and controllers have written.
+    whole: Value,
+    /// Nobody but a controller changes it.
+    is_owned: bool,
+    /// Somebody has asked for its deletion.
+    is_leaving: bool,
+}
+
+/// A history as a scenario tells it.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) objects: Vec<Value>,
+    pub(super) steps: Vec<Value>,
+    pub(super) lasted: String,
+    pub(super) has_nodes: bool,
+    pub(super) notes: Vec<String>,
+}
+
+impl History {
+    /// An object that is there at second 0, as last seen then.
+    pub(super) fn begin(&mut self, object: &KubeObject) {
+        let Some(key) = Key::of(object) else {
+            return self.left_out.unmodelled(object.kind());
+        };
+        let whole = object.to_json();
+        let known = Known {
+            is_leaving: is_leaving(&whole),
+            whole,
+            is_owned: false,
+        };
+        if self.known.insert(key.clone(), known).is_none() {
+            self.first.push(Some(key));
+        }
+    }
+
+    /// It was at second 0 that it went.
+    pub(super) fn end_at_once(&mut self, key: &Key) {
+        self.known.remove(key);
+        self.first.retain(|first| first.as_ref() != Some(key));
+    }
+
+    /// Second 0 is over.
+    pub(super) fn seal(&mut self) {
+        let first: Vec<Key> = std::mem::take(&mut self.first)
+            .into_iter()
+            .flatten()
+            .collect();
+        let with_owners = first
+            .iter()
+            .filter_map(|key| owner(&self.known.get(key)?.whole, key));
+        let owners: BTreeSet<Key> = with_owners.collect();
+        for key in &first {
+            self.has_nodes |= key.of.kind == "Node";
+            let owner = self
+                .known
+                .get(key)
+                .and_then(|known| owner(&known.whole, key));
+            let is_owned = owner
+                .as_ref()
+                .is_some_and(|owner| self.known.contains_key(owner));
+            let Some(known) = self.known.get_mut(key) else {
+                continue;
+            };
+            known.is_owned = is_owned;
+            let has_owner = !known.whole["metadata"]["ownerReferences"].is_null();
+            self.left_out.n_orphans += usize::from(has_owner && !is_owned);
+            // A uid ties objects together, and tells that an API server has filled in every default. Who owns nothing
+            // needs no such promise.
+            let is_tied = is_owned || owners.contains(key) || !OWNERS.contains(&key.of.kind);
+            let mut written = match is_tied {
+                true => known.whole.clone(),
+                false => as_made(key.of.kind, &known.whole),
+            };
+            if let Some(metadata) = written["metadata"].as_object_mut() {
+                metadata.shift_remove("managedFields");
+                if !is_owned {
+                    metadata.shift_remove("ownerReferences");
+                }
+            }
+            // An empty status is a recorder's, not an API server's.
+            if written["status"] == json!({}) {
+                written
+                    .as_object_mut()
+                    .map(|fields| fields.shift_remove("status"));
+            }
+            self.stream.push(written);
+        }
+    }
+
+    /// The whole object as last recorded.
+    pub(super) fn whole(&self, key: &Key) -> Option<&Value> {
+        self.known.get(key).map(|known| &known.whole)
+    }
+
+    /// An object of this namespace and name, of whatever kind.
+    pub(super) fn namesake(&self, namespace: Option<&str>, name: &str) -> Option<&Value> {
+        let mut all = self.known.iter();
+        let found = all.find(|(key, _)| key.namespace.as_deref() == namespace && key.name == name);
+        found.map(|(_, known)| &known.whole)
+    }
+
+    /// The object was seen so; times do not go back.
+    pub(super) fn set(&mut self, at: Span, object: &KubeObject, making: Making) {
+        let Some(key) = Key::of(object) else {
+            return self.left_out.unmodelled(object.kind());
+        };
+        let whole = object.to_json();
+        let kind = key.of.kind;
+        let known = self.known.get(&key);
+        let is_owned = match known {
+            Some(known) => known.is_owned,
+            None => owner(&whole, &key).is_some_and(|owner| self.known.contains_key(&owner)),
+        };
+        let was_leaving = known.is_some_and(|known| known.is_leaving);
+        let is_leaving = is_leaving(&whole);
+        let act = match known {
+            _ if is_owned => None,
+            Some(_) if is_leaving && !was_leaving => Some(Act::Delete),
+            Some(_) if is_leaving => None,
+            Some(known) => changed(kind, &known.whole, &whole),
+            None if is_leaving => None,
+            None => {
+                if !whole["metadata"]["ownerReferences"].is_null() {
+                    self.left_out.n_orphans += 1;
+                }
+                let made = as_made(kind, &whole);
+                Some(match making {
+                    Making::Apply => Act::Apply(made),
+                    Making::Create => Act::Create(made),
+                })
+            }
+        };
+        self.has_nodes |= kind == "Node";
+        match act {
+            Some(act) => self.timeline.add(at, key.target(), act),
+            None if is_owned => self.left_out.n_owned += 1,
+            None => self.left_out.n_idle += 1,
+        }
+        let known = Known {
+            whole,
+            is_owned,
+            is_leaving,
+        };
+        self.known.insert(key, known);
+    }
+
+    /// The object has gone.
+    pub(super) fn delete(&mut self, at: Span, key: &Key) {
+        match self.known.remove(key) {
+            None => self.left_out.n_unknown += 1,
+            Some(known) if known.is_owned => self.left_out.n_owned += 1,
+            // Its deletion was told when it was asked for.
+            Some(known) if known.is_leaving => self.left_out.n_idle += 1,
+            Some(_) => self.timeline.add(at, key.target(), Act::Delete),
+        }
+    }
+
+    /// The scenario.
+    pub(super) fn finish(self) -> Told {
+        Told {
+            objects: self.stream,
+            lasted: span(self.timeline.end()),
+            steps: self.timeline.finish(),
+            has_nodes: self.has_nodes,
+            notes: self.left_out.notes(),
+        }
+    }
+}
+
+/// What somebody has changed; `None`: nobody has.
+fn changed(kind: &str, before: &Value, after: &Value) -> Option<Act> {
+    let (before, after) = (intent(kind, before), intent(kind, after));
+    if before == after {
+        return None;
+    }
+    let patch = difference(&before, &after);
+    let replicas = patch["spec"]["replicas"]
+        .as_u64()
+        .filter(|n| u32::try_from(*n).is_ok());
+    if let Some(replicas) = replicas
+        && SCALABLE.contains(&kind)
+        && patch == json!({"spec": {"replicas": replicas}})
+    {
+        return Some(Act::Scale(replicas));
+    }
+    Some(Act::Patch(patch))
+}
+
+fn is_leaving(whole: &Value) -> bool {
+    !whole["metadata"]["deletionTimestamp"].is_null()
+}
+
+/// The controller that has made it, of those that are simulated.
+fn owner(whole: &Value, key: &Key) -> Option<Key> {
+    let owners = whole["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    let kind = owner["kind"]
+        .as_str()
+        .filter(|kind| OWNERS.contains(kind))?;
+    Some(Key {
+        of: typename::of_kind(kind)?,
+        namespace: key.namespace.clone(),
+        name: owner["name"].as_str()?.to_owned(),
+    })
+}

@@ -1,0 +1,154 @@
+//! The texts of a recording, and all that is wrong with them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use strew_api::field::{FieldPath, Step};
+use strew_api::read::{
+    Diagnostic, KubeObject, Locator, Origin, RawDocument, RawFault, Severity, Sources, documents,
+    embedded,
+};
+
+use super::diagnostics;
+use crate::format::diagnostics::{missing, too_many};
+use crate::format::problems::Problems;
+
+/// The documents of a recording, with their problems.
+pub(super) struct Input<'a> {
+    pub(super) documents: Vec<RawDocument>,
+    sources: &'a Sources,
+    locator: Locator<'a>,
+    found: Vec<Diagnostic>,
+    /// Unknown fields that were told: once is enough.
+    told: BTreeSet<String>,
+}
+
+impl<'a> Input<'a> {
+    pub(super) fn new(sources: &'a Sources) -> Self {
+        let is_msgpack = sources.iter().any(|(_, file)| is_msgpack(file.text()));
+        let (documents, found) = match is_msgpack {
+            true => (Vec::new(), vec![diagnostics::msgpack()]),
+            false => documents(sources),
+        };
+        Self {
+            documents,
+            sources,
+            locator: Locator::new(sources),
+            found,
+            told: BTreeSet::new(),
+        }
+    }
+
+    /// There is no document.
+    pub(super) fn nothing(&mut self, what: &str) {
+        if self.found.iter().any(|d| d.severity == Severity::Error) {
+            return;
+        }
+        let mut error = diagnostics::no_recording(what);
+        // What reading says of a file without anything in it.
+        error.place = self.found.iter().find_map(|d| d.place);
+        self.found = vec![error];
+    }
+
+    /// Problems of a document get their places.
+    pub(super) fn place(&mut self, problems: Problems, origin: &Origin) {
+        for problem in problems.found {
+            let place = match problem.is_key {
+                true => self.locator.key_place(origin, &problem.path),
+                false => self.locator.place(origin, &problem.path),
+            };
+            let diagnostic = problem.diagnostic.at(place).in_field(problem.path);
+            self.found.push(diagnostic);
+        }
+        if problems.n_left_out > 0 {
+            self.found.push(too_many(problems.n_left_out));
+        }
+    }
+
+    /// An object of Kubernetes. A recording comes out of an API server, which may be younger than strew: a field that
+    /// is not known is told once, and left out.
+    pub(super) fn object(
+        &mut self,
+        value: &Value,
+        path: &FieldPath,
+        problems: &mut Problems,
+    ) -> Option<KubeObject> {
+        let mut value = value.clone();
+        let faults = match embedded(value.clone()) {
+            Ok(object) => return named(object, path, problems),
+            Err(faults) => faults,
+        };
+        let (unknown, wrong): (Vec<_>, Vec<_>) = faults.into_iter().partition(|f| f.is_unknown);
+        if !wrong.is_empty() {
+            problems.add_faults(path, wrong);
+            return None;
+        }
+        for fault in unknown {
+            remove(&mut value, fault.path.steps());
+            self.tell_unknown(fault, path, problems);
+        }
+        match embedded(value) {
+            Ok(object) => named(object, path, problems),
+            Err(faults) => {
+                problems.add_faults(path, faults);
+                None
+            }
+        }
+    }
+
+    fn tell_unknown(&mut self, fault: RawFault, path: &FieldPath, problems: &mut Problems) {
+        let mut warning = fault.diagnostic;
+        if self.told.insert(warning.message.clone()) {
+            warning.severity = Severity::Warning;
+            problems.add_key(&path.join(&fault.path), warning);
+        }
+    }
+
+    /// All problems, in the order of places.
+    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+        let n_files = self.sources.iter().count();
+        debug_assert!(n_files <= 1, "a recording is one file");
+        self.found.sort_by_key(|d| (d.place.is_none(), d.place));
+        self.found
+    }
+}
+
+/// The first byte of a trace's map in msgpack; as text it is no character, and no JSON begins so.
+fn is_msgpack(text: &str) -> bool {
+    text.starts_with('\u{fffd}') && text.contains("events")
+}
+
+/// Its name must be one that a scenario can speak of.
+fn named(object: KubeObject, path: &FieldPath, problems: &mut Problems) -> Option<KubeObject> {
+    let is_known = !matches!(object, KubeObject::Other(_));
+    let namespace = object.namespace().unwrap_or_default();
+    let is_bad = |name: &str| name.contains(['/', '=', ',']) || name.contains(char::is_whitespace);
+    if is_known && object.name().is_empty() {
+        problems.add(path, missing("metadata.name"));
+        return None;
+    }
+    if let Some(name) = [object.name(), namespace].into_iter().find(|n| is_bad(n))
+        && is_known
+    {
+        problems.add(&path.child("metadata"), diagnostics::bad_name(name));
+        return None;
+    }
+    Some(object)
+}
+
+fn remove(value: &mut Value, steps: &[Step]) {
+    let Some((last, way)) = steps.split_last() else {
+        return;
+    };
+    let mut value = Some(value);
+    for step in way {
+        value = value.and_then(|value| match step {
+            Step::Name(name) => value.get_mut(&**name),
+            Step::Key(key) => value.get_mut(key),
+            Step::Index(index) => value.get_mut(*index),
+        });
+    }
+    if let (Some(Value::Object(fields)), Step::Name(name)) = (value, last) {
+        fields.shift_remove(&**name);
+    }
+}

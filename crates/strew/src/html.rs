@@ -1,0 +1,101 @@
+//! `--html`: what happened as one page that needs no network: the log of a run for each variant, and the report.
+//!
+//! Nothing is recorded for it: the lines are those of `--events`, the verdicts and counts those of `-o json`. Only the
+//! page's script knows how to show them.
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use crate::failure::Failure;
+
+/// The page; its script finds the data in it.
+const PAGE: &str = include_str!("html/page.html");
+
+/// Where the data goes.
+const MARK: &str = "{{DATA}}";
+
+/// A run with all that happened in it.
+#[derive(Debug, Clone)]
+pub(crate) struct Tape {
+    /// JSON lines, as `--events` writes them; the first says whose they are.
+    pub(crate) log: String,
+}
+
+/// Writes the page.
+///
+/// # Errors
+/// The file cannot be written.
+pub(crate) fn write(path: &str, report: &Value, tapes: &[Tape]) -> Result<(), Failure> {
+    std::fs::write(path, page(report, tapes))
+        .with_context(|| format!("cannot write {path}"))
+        .map_err(Failure::outside)
+}
+
+fn page(report: &Value, tapes: &[Tape]) -> String {
+    let runs = tapes.iter().map(|tape| {
+        let lines: Vec<&str> = tape.log.lines().collect();
+        format!("[{}]", lines.join(","))
+    });
+    let runs: Vec<String> = runs.collect();
+    let data = format!("{{\"report\":{report},\"runs\":[{}]}}", runs.join(","));
+    let (head, tail) = PAGE.split_once(MARK).unwrap_or((PAGE, ""));
+    [head, &escaped(&data), tail].concat()
+}
+
+/// JSON without a character that could end the element that holds it: they stand in strings only.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for c in json.chars() {
+        match c {
+            '<' => text.push_str("\\u003c"),
+            '>' => text.push_str("\\u003e"),
+            '&' => text.push_str("\\u0026"),
+            c => text.push(c),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn no_text_ends_the_element_that_holds_the_data() {
+        let nasty = "</script><script>alert(1)</script><!-- & \u{2028}";
+        let report = json!({"name": nasty});
+        let tapes = [Tape {
+            log: format!("{}\n{}\n", json!({"key": nasty}), json!({"at": "1s"})),
+        }];
+        let page = page(&report, &tapes);
+        let plain = PAGE.matches("</script>").count();
+        assert_eq!(page.matches("</script>").count(), plain);
+        assert!(!page.contains("alert(1)</"), "{page}");
+        let (head, tail) = PAGE.split_once(MARK).unwrap();
+        let data = page
+            .strip_prefix(head)
+            .and_then(|p| p.strip_suffix(tail))
+            .unwrap();
+        let data: Value = serde_json::from_str(data).unwrap();
+        assert_eq!(data["report"]["name"], nasty);
+        assert_eq!(data["runs"], json!([[{"key": nasty}, {"at": "1s"}]]));
+    }
+
+    #[test]
+    fn the_page_asks_for_nothing_from_outside() {
+        for word in [
+            "http",
+            "src=",
+            "href=",
+            "url(",
+            "@import",
+            "fetch(",
+            "innerHTML",
+            "eval(",
+        ] {
+            assert!(!PAGE.contains(word), "{word}");
+        }
+        assert_eq!(PAGE.matches(MARK).count(), 1);
+    }
+}
