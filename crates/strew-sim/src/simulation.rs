@@ -18,7 +18,7 @@ use strew_model::time::{Instant, Span};
 use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
 use crate::client::Client;
-use crate::fault::{Component, Crash, Fault, Faults};
+use crate::fault::{Component, Crash, Fault, Faults, Sabotage};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
 use crate::scheduler::{Blueprint, Replica, Surroundings};
@@ -125,6 +125,7 @@ pub struct Simulation {
     witness: Option<Box<Witness>>,
     /// The number of the next write that somebody outside wants to hear of.
     tap: Option<Cell<u64>>,
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 /// Dice for each who draws, so that one's draws do not change another's.
@@ -196,6 +197,7 @@ impl Simulation {
             n_steps: 0,
             witness: None,
             tap: None,
+            sabotage: None,
         };
         let replica = simulation.replica();
         simulation.schedulers.push(Slot::new(replica));
@@ -430,6 +432,7 @@ impl Simulation {
             dice: &mut self.dice.faults,
             writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
             witness: self.witness.as_deref_mut(),
+            sabotage: self.sabotage,
         };
         let acted = replica.step(&mut around);
         slot.meet_doom(self.now);

@@ -124,6 +124,7 @@ fn print_figures(found: &Found, took: Duration) {
     println!("writes     {:>12}", figures.writes);
     println!("binds      {:>12}", figures.binds);
     println!("judged     {:>12}", figures.judged);
+    println!("circles    {:>12}", figures.circles);
     for (kind, n) in &figures.faults {
         println!("fault      {n:>12}  {kind}");
     }

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_controllers::Tables;
-use strew_controllers::object::{Key, Object};
+use strew_controllers::object::{Key, Object, Pod};
+use strew_model::Symbol;
 use strew_model::time::{Instant, Span};
+use strew_scheduler::machine::Hold;
 
+use super::surplus::Makers;
 use super::{Rule, Violation};
 
 /// A write that the store took.
@@ -33,6 +36,19 @@ pub struct Sent<'a> {
     pub pod: &'a str,
 }
 
+/// Binds that a replica has decided on and that its watch has not shown, by the pods' uids: the nodes, in the symbols of
+/// its machine.
+pub type Assumed = BTreeMap<Arc<str>, Symbol>;
+
+/// A pod made others go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preempted {
+    /// When.
+    pub at: Instant,
+    /// The pod, by uid.
+    pub by: Arc<str>,
+}
+
 /// What has been seen so far, and what was wrong with it.
 #[derive(Debug, Default)]
 pub struct Witness {
@@ -46,6 +62,11 @@ pub struct Witness {
     bound: BTreeMap<Arc<str>, Arc<str>>,
     /// Until when, by its own clock, each replica may act.
     leases: BTreeMap<String, Instant>,
+    assumed: BTreeMap<String, Assumed>,
+    /// The pods for which each replica is making room, by uid.
+    holds: BTreeMap<String, BTreeSet<Arc<str>>>,
+    preempted: Vec<Preempted>,
+    makers: Makers,
     violations: Vec<Violation>,
     /// Binds that were judged.
     pub n_judged: u64,
@@ -72,6 +93,12 @@ impl Witness {
             witness.uids.insert(Arc::clone(&meta.uid));
             let known = (Arc::clone(&meta.uid), meta.version);
             witness.known.insert(object.key(), known);
+            // What there is at first is nobody's doing.
+            let _there = witness.makers.written(&Written {
+                key: object.key(),
+                old: None,
+                new: Some(object.clone()),
+            });
             if let Object::Pod(pod) = &object
                 && let Some(node) = &pod.node
             {
@@ -109,6 +136,9 @@ impl Witness {
     pub fn written(&mut self, written: &Written) {
         self.n_written += 1;
         let Written { key, old, new } = written;
+        if let Err(text) = self.makers.written(written) {
+            self.blame(Rule::Surplus, key.to_string(), text);
+        }
         let found = old
             .as_ref()
             .map(|o| (Arc::clone(&o.meta().uid), o.meta().version));
@@ -204,6 +234,53 @@ impl Witness {
         if leaders.len() > 1 {
             self.blame(Rule::TwoLeaders, leaders.join(", "), "lead at once");
         }
+    }
+
+    /// A replica has decided on a bind.
+    pub fn decided(&mut self, replica: &str, pod: &Arc<str>, node: Symbol) {
+        let assumed = self.assumed.entry(replica.to_owned()).or_default();
+        assumed.insert(Arc::clone(pod), node);
+    }
+
+    /// A replica knows that a bind was not carried out.
+    pub fn failed(&mut self, replica: &str, pod: &str) {
+        if let Some(assumed) = self.assumed.get_mut(replica) {
+            assumed.remove(pod);
+        }
+    }
+
+    /// What a replica must assume that has seen this.
+    pub fn assumed(&mut self, replica: &str, seen: &Tables) -> Assumed {
+        let Some(assumed) = self.assumed.get_mut(replica) else {
+            return Assumed::new();
+        };
+        let mut waiting: BTreeSet<&Arc<str>> = BTreeSet::new();
+        let pods = seen.of::<Pod>().iter();
+        waiting.extend(pods.filter(|p| p.node.is_none()).map(|p| &p.meta.uid));
+        assumed.retain(|uid, _| waiting.contains(uid));
+        assumed.clone()
+    }
+
+    /// The pods for which a replica is making room now; those that are new.
+    pub fn making_room<'a>(&mut self, replica: &str, holds: &'a [Hold]) -> Vec<&'a Hold> {
+        let known = self.holds.entry(replica.to_owned()).or_default();
+        let new: Vec<&Hold> = holds.iter().filter(|h| !known.contains(&h.pod)).collect();
+        *known = holds.iter().map(|hold| Arc::clone(&hold.pod)).collect();
+        for hold in &new {
+            let (at, by) = (self.now, Arc::clone(&hold.pod));
+            self.preempted.push(Preempted { at, by });
+        }
+        new
+    }
+
+    /// The pods that made others go so often since then, by uid.
+    pub fn preempting(&self, since: Instant, times: usize) -> Vec<Arc<str>> {
+        let mut n_times: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+        for preempted in self.preempted.iter().rev().take_while(|p| p.at >= since) {
+            *n_times.entry(&preempted.by).or_default() += 1;
+        }
+        n_times.retain(|_, n| *n >= times);
+        n_times.into_keys().cloned().collect()
     }
 
     /// All that was written and not taken away is stored, and nothing else.
