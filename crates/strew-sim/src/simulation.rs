@@ -31,6 +31,9 @@ pub const START: Instant = Instant::from_secs(1_767_225_600);
 /// Steps within one instant, for each object that is there, before the loop is taken for endless.
 const STEPS_PER_OBJECT: u64 = 1_000;
 
+/// And for the loop as a whole, which is looked at every so often.
+const STEPS_MIN: u64 = 50_000;
+
 /// Makes controllers: at the start, and again after a crash.
 pub type ControllerMaker = Arc<dyn Fn() -> Vec<Box<dyn Controller>> + Send + Sync>;
 
@@ -316,7 +319,7 @@ impl Simulation {
         let mut n_steps = 0_u64;
         while self.step() {
             n_steps += 1;
-            if n_steps.is_multiple_of(1_000_000) && n_steps > self.steps_max() {
+            if n_steps.is_multiple_of(STEPS_MIN) && n_steps > self.steps_max() {
                 return Err(Stuck {
                     steps: n_steps,
                     after: self.elapsed(),

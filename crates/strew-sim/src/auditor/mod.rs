@@ -9,8 +9,11 @@
 //!
 //! Source: design §5.4.
 
+pub(crate) mod autoscalers;
 pub(crate) mod budgets;
+pub(crate) mod cron_jobs;
 pub(crate) mod preemption;
+pub(crate) mod quotas;
 pub(crate) mod rest;
 pub(crate) mod structure;
 mod surplus;

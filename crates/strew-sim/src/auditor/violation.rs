@@ -45,6 +45,10 @@ pub enum Rule {
     Status,
     /// A budget's status is what a recount says.
     Budget,
+    /// A quota's status is what a recount says.
+    Quota,
+    /// Sizes are what autoscalers' metrics ask for.
+    Autoscaler,
 }
 
 /// A broken rule.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_controllers::Tables;
-use strew_controllers::object::{Key, Object, Pod};
+use strew_controllers::object::{Key, Object, Pairs, Pod};
 use strew_model::Symbol;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Hold;
@@ -67,6 +67,10 @@ pub struct Witness {
     holds: BTreeMap<String, BTreeSet<Arc<str>>>,
     preempted: Vec<Preempted>,
     makers: Makers,
+    /// When the size of a workload changed last, by its uid.
+    resized: BTreeMap<Arc<str>, Instant>,
+    /// When a pod with these labels was written last, by its namespace.
+    pods_written: BTreeMap<(Arc<str>, Arc<Pairs>), Instant>,
     violations: Vec<Violation>,
     /// Binds that were judged.
     pub n_judged: u64,
@@ -136,6 +140,7 @@ impl Witness {
     pub fn written(&mut self, written: &Written) {
         self.n_written += 1;
         let Written { key, old, new } = written;
+        self.note_times(written);
         if let Err(text) = self.makers.written(written) {
             self.blame(Rule::Surplus, key.to_string(), text);
         }
@@ -166,6 +171,38 @@ impl Witness {
         }
         self.known.insert(key.clone(), (uid, version));
         self.bind(key, new);
+    }
+
+    fn note_times(&mut self, written: &Written) {
+        let (old, new) = (written.old.as_ref(), written.new.as_ref());
+        for object in old.into_iter().chain(new) {
+            if let Object::Pod(pod) = object {
+                let namespace = Arc::clone(&pod.meta.name.namespace);
+                let labels = Arc::clone(&pod.meta.labels);
+                self.pods_written.insert((namespace, labels), self.now);
+            }
+        }
+        if let (Some(old), Some(new)) = (old, new)
+            && replicas(old) != replicas(new)
+        {
+            self.resized.insert(Arc::clone(&new.meta().uid), self.now);
+        }
+    }
+
+    /// When the size of a workload changed last.
+    pub fn resized(&self, uid: &str) -> Option<Instant> {
+        self.resized.get(uid).copied()
+    }
+
+    /// When a pod of a namespace with such labels was written last.
+    pub fn pods_written(
+        &self,
+        namespace: &str,
+        matches: impl Fn(&Pairs) -> bool,
+    ) -> Option<Instant> {
+        let here = self.pods_written.iter();
+        let here = here.filter(|((of, labels), _)| **of == *namespace && matches(labels));
+        here.map(|(_, at)| *at).max()
     }
 
     fn changed(&mut self, key: &Key, old: &Object, new: &Object) {
@@ -289,6 +326,17 @@ impl Witness {
         if let Some(difference) = difference(&self.known, &stored) {
             self.blame(Rule::LostWrite, "the store", difference);
         }
+    }
+}
+
+/// The size of what has one.
+fn replicas(object: &Object) -> Option<i32> {
+    match object {
+        Object::Deployment(found) => found.spec.replicas,
+        Object::ReplicaSet(found) => found.spec.replicas,
+        Object::ReplicationController(found) => found.spec.replicas,
+        Object::StatefulSet(found) => found.spec.replicas,
+        _ => None,
     }
 }
 

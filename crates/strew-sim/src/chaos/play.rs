@@ -31,6 +31,9 @@ const INSTANTS_MAX: u64 = 200_000;
 /// Nothing was written for so long: everybody rests. Longer than any wait after an error, any back-off, any flush.
 const QUIET: Span = Span::from_secs(660);
 
+/// The same where a quota refuses pods: a controller tries again after 1,000 seconds at most.
+const QUIET_WITH_QUOTA: Span = Span::from_secs(1100);
+
 /// Who makes others go so often in so long a time does so for ever: what comes in the place of those who went takes the
 /// room again, by every rule, before the pod that it was made for is tried (kube-scheduler goes round like that too,
 /// docs/fidelity.md). Only then is it taken away; everybody else must come to rest.
@@ -176,7 +179,10 @@ impl Life {
                 acts::act(&mut self.sim, &story.world, &action);
             }
         }
-        self.rest()?;
+        self.rest(match story.world.quota {
+            Some(_) => QUIET_WITH_QUOTA,
+            None => QUIET,
+        })?;
         self.sim.audit_rest();
         self.verdict()
     }
@@ -222,7 +228,7 @@ impl Life {
     }
 
     /// Waits until nothing is written any more.
-    fn rest(&mut self) -> Going {
+    fn rest(&mut self, quiet: Span) -> Going {
         let mut calm = self.sim.elapsed();
         let (mut written, mut since) = (self.sim.server().log_end(), calm);
         loop {
@@ -232,7 +238,7 @@ impl Life {
             if self.sim.server().log_end() != written {
                 (written, since) = (self.sim.server().log_end(), now);
             }
-            if now.0 - since.0 >= QUIET.0 {
+            if now.0 - since.0 >= quiet.0 {
                 return Going::Continue(());
             }
             if now.0 - calm.0 > CIRCLE.1.0 && self.break_circle() {

@@ -287,6 +287,7 @@ fn circle() -> Story {
         spread: Vec::new(),
         anti: None,
         budget: None,
+        scaling: None,
         is_late: false,
     };
     let node = |name: &str, zone, cpu| NodePlan {
@@ -316,6 +317,7 @@ fn circle() -> Story {
         world: World {
             nodes: vec![node("a", 0, 4000), node("b", 1, 100)],
             workloads: vec![workload("web", 0), vip],
+            quota: None,
             elects: false,
         },
         events: vec![StoryEvent {
