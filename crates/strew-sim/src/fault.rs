@@ -109,3 +109,10 @@ pub struct Crash {
     /// How long it stays dead.
     pub down: Span,
 }
+
+/// A part that a test breaks on purpose, to see that the judge finds it out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sabotage {
+    /// The scheduler forgets a pod that it has bound until its watch shows it.
+    ForgetsAssumed,
+}

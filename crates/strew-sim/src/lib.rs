@@ -27,7 +27,7 @@ pub mod timing;
 pub use autoscaler::{Autoscaler, AutoscalerSettings, Expander, NodeGroup};
 pub use client::WriteFault;
 pub use controllers::controllers;
-pub use fault::{Component, Crash, Fault, LeaseFault};
+pub use fault::{Component, Crash, Fault, LeaseFault, Sabotage};
 pub use feed::WatchFault;
 pub use scheduler::{BindFault, Blueprint, Facts, Replica, wire_of};
 pub use server::{Change, EventLog, Part, Recorded, Server};

@@ -18,7 +18,7 @@ use strew_model::time::{Instant, Span};
 use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
 use crate::client::Client;
-use crate::fault::{Component, Crash, Fault, Faults};
+use crate::fault::{Component, Crash, Fault, Faults, Sabotage};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
 use crate::scheduler::{Blueprint, Replica, Surroundings};
@@ -30,6 +30,9 @@ pub const START: Instant = Instant::from_secs(1_767_225_600);
 
 /// Steps within one instant, for each object that is there, before the loop is taken for endless.
 const STEPS_PER_OBJECT: u64 = 1_000;
+
+/// And for the loop as a whole, which is looked at every so often.
+const STEPS_MIN: u64 = 50_000;
 
 /// Makes controllers: at the start, and again after a crash.
 pub type ControllerMaker = Arc<dyn Fn() -> Vec<Box<dyn Controller>> + Send + Sync>;
@@ -125,6 +128,7 @@ pub struct Simulation {
     witness: Option<Box<Witness>>,
     /// The number of the next write that somebody outside wants to hear of.
     tap: Option<Cell<u64>>,
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 /// Dice for each who draws, so that one's draws do not change another's.
@@ -196,6 +200,7 @@ impl Simulation {
             n_steps: 0,
             witness: None,
             tap: None,
+            sabotage: None,
         };
         let replica = simulation.replica();
         simulation.schedulers.push(Slot::new(replica));
@@ -314,7 +319,7 @@ impl Simulation {
         let mut n_steps = 0_u64;
         while self.step() {
             n_steps += 1;
-            if n_steps.is_multiple_of(1_000_000) && n_steps > self.steps_max() {
+            if n_steps.is_multiple_of(STEPS_MIN) && n_steps > self.steps_max() {
                 return Err(Stuck {
                     steps: n_steps,
                     after: self.elapsed(),
@@ -430,6 +435,7 @@ impl Simulation {
             dice: &mut self.dice.faults,
             writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
             witness: self.witness.as_deref_mut(),
+            sabotage: self.sabotage,
         };
         let acted = replica.step(&mut around);
         slot.meet_doom(self.now);

@@ -83,8 +83,8 @@ const STAGES: &[Stage] = &[
         ],
         environment: &[],
     },
-    // More seeds than the tests of strew-sim play. New ones are for `cargo xtask soak` until the judge knows a
-    // preemption without end: in seed 151 a victim's replacement takes the domain again, before the pod that it went for.
+    // More seeds than the tests of strew-sim play: a fixed set, and some that no commit has tried before. A failing one
+    // prints a small story and the command that plays it again.
     Stage {
         name: "soak",
         cargo: &[
@@ -96,6 +96,20 @@ const STAGES: &[Stage] = &[
             "soak",
             "--from=0",
             "--seeds=100",
+        ],
+        environment: &[],
+    },
+    Stage {
+        name: "soak, new",
+        cargo: &[
+            "run",
+            "--locked",
+            "--package",
+            "xtask",
+            "--",
+            "soak",
+            "--from-commit",
+            "--seeds=50",
         ],
         environment: &[],
     },

@@ -1,11 +1,14 @@
 //! Lives under faults, by seed: `cargo xtask soak`.
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use strew_sim::chaos::{Figures, Parts, Story, Verdict, generate, play, shrink};
+
+use crate::ci::top;
 
 /// What the command line says.
 #[derive(clap::Args)]
@@ -16,6 +19,9 @@ pub(crate) struct Soak {
     /// The first of them; without it, one made from the time of day
     #[arg(long)]
     from: Option<u64>,
+    /// The first is made from the newest commit, so that each commit tries others
+    #[arg(long, conflicts_with = "from")]
+    from_commit: bool,
     /// How many at once; without it, as many as there are cores
     #[arg(long)]
     jobs: Option<usize>,
@@ -52,9 +58,10 @@ pub(crate) fn run(options: &Soak) -> anyhow::Result<ExitCode> {
     let begin = now();
     let (from, n_seeds) = match options.seed {
         Some(seed) => (seed, 1),
+        None if options.from_commit => (of_commit()?, options.seeds),
         None => (options.from.unwrap_or_else(time_of_day), options.seeds),
     };
-    eprintln!("soak: seeds {from}..{}", from.saturating_add(n_seeds));
+    println!("soak: seeds {from}..{}", from.saturating_add(n_seeds));
     let shared = Shared {
         next: AtomicU64::new(from),
         end: from.saturating_add(n_seeds),
@@ -124,6 +131,7 @@ fn print_figures(found: &Found, took: Duration) {
     println!("writes     {:>12}", figures.writes);
     println!("binds      {:>12}", figures.binds);
     println!("judged     {:>12}", figures.judged);
+    println!("circles    {:>12}", figures.circles);
     for (kind, n) in &figures.faults {
         println!("fault      {n:>12}  {kind}");
     }
@@ -145,6 +153,18 @@ fn print_smaller(story: &Story, verdict: &Verdict) {
         println!("# {violation}");
     }
     println!("# again: cargo xtask soak --seed {}", story.seed);
+}
+
+/// From the newest commit's name: the same seeds wherever it is checked.
+fn of_commit() -> anyhow::Result<u64> {
+    let git = Command::new("git")
+        .args(["rev-parse", "HEAD"])
+        .current_dir(top())
+        .output()
+        .context("git tells the newest commit")?;
+    let name = String::from_utf8_lossy(&git.stdout);
+    let digits = name.get(..12).context("there is no commit")?;
+    u64::from_str_radix(digits, 16).with_context(|| format!("{digits} is no commit"))
 }
 
 /// New seeds each time: whole seconds since 1970, in thousands of seeds.

@@ -46,6 +46,14 @@ const NAME: &str = "job-controller";
 /// Changes of pods and statuses are looked at together, so long after the first one.
 const BATCH: Span = Span::from_secs(1);
 
+/// Begins the namespace of a pod's name in the queue, where Jobs' names are.
+const ORPHAN: &str = "pod/";
+
+fn orphan(pod: &Name) -> Name {
+    let namespace = format!("{ORPHAN}{}", pod.namespace);
+    Name::new(namespace, Arc::clone(&pod.name))
+}
+
 /// Runs Jobs.
 #[derive(Debug, Default)]
 pub struct JobController {
@@ -115,6 +123,9 @@ impl JobController {
             }
             Some(_) => {}
             None => {
+                if is_tracked(pod) {
+                    queue.add(&orphan(&pod.meta.name));
+                }
                 for job in cache.of::<Job>().in_namespace(namespace) {
                     if conditions::finished(&job.status).is_none()
                         && selection(job).matches(&pod.meta.labels)
@@ -145,6 +156,17 @@ impl JobController {
         }
         self.gone.remove(name);
         Ok(())
+    }
+
+    /// Lets go of a pod that no Job has any more: its Job was deleted, and left its pods behind.
+    fn release_orphan(name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        let Some(pod) = cx.cache.get::<Pod>(name).map(Arc::clone) else {
+            return Ok(());
+        };
+        match pod.meta.controller() {
+            Some(_) => Ok(()),
+            None => round::stop_tracking(cx, &pod).map(drop),
+        }
     }
 
     /// Adopts and lets go of pods by their labels, and lists those that are the Job's then.
@@ -219,6 +241,10 @@ impl Controller for JobController {
     }
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        if let Some(namespace) = name.namespace.strip_prefix(ORPHAN) {
+            let pod = Name::new(namespace, Arc::clone(&name.name));
+            return Self::release_orphan(&pod, cx);
+        }
         self.release(name, cx)?;
         let Some(job) = cx.cache.get::<Job>(name) else {
             return Ok(());

@@ -139,7 +139,9 @@ impl Controller for StatefulSetController {
         match change.object() {
             Some(Object::StatefulSet(set)) => queue.add(&set.meta.name),
             Some(Object::Pod(_)) => observe_pod(&change, cache, queue),
-            Some(Object::ControllerRevision(revision)) => {
+            // Upstream does not look at these; here a set waits for those that it wrote. One that goes wakes nobody: of
+            // a set that is deleted in the foreground the collector takes it, and the set would make it anew, for ever.
+            Some(Object::ControllerRevision(revision)) if change.new.is_some() => {
                 add_controller_of(&Object::ControllerRevision(Arc::clone(revision)), queue);
             }
             Some(Object::Plain(claim)) if claim.kind.name() == claims::CLAIM => {

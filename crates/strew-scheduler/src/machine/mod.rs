@@ -24,5 +24,6 @@ pub mod scheduler;
 pub use aside::Absurd;
 pub use effect::{Condition, ConditionReason, Effect, EffectId, Event, EventKind, PodName};
 pub use input::{Input, Outcome};
+pub use preempting::Hold;
 pub use profiles::Profiles;
 pub use scheduler::{Limits, Scheduler, Standing};

@@ -56,6 +56,17 @@ struct Held {
     room: bool,
 }
 
+/// A pod that makes others go, and is not tried before they are asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hold {
+    /// The pod.
+    pub pod: Arc<str>,
+    /// Where room is made for it.
+    pub node: Symbol,
+    /// Who is asked to go, by uid; those that have been asked are left out.
+    pub victims: Vec<Arc<str>>,
+}
+
 /// The last verdict that no eviction helps: for the next pod of the class while nothing has changed.
 #[derive(Debug)]
 struct LastVerdict {
@@ -118,6 +129,19 @@ impl Making {
 // === finding out ===
 
 impl Scheduler {
+    /// The pods for which others are being asked to go.
+    pub fn holds(&self) -> impl Iterator<Item = Hold> {
+        let uid = |pod: PodIdx| Arc::clone(&self.cluster.pod(pod).uid);
+        self.making.held.iter().map(move |(&pod, held)| {
+            let asked = held.asked.iter().map(|&(victim, _)| victim);
+            Hold {
+                pod: uid(pod),
+                node: held.node,
+                victims: asked.chain(held.last).map(uid).collect(),
+            }
+        })
+    }
+
     /// What the plugins that act on a pod that fits nowhere make of it.
     pub(super) fn post_filter(&mut self, pod: PodIdx, place: usize, why: &Rc<Unfit>) -> PostFilter {
         let class = self.cluster.pod(pod).class;

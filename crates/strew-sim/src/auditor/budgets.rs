@@ -5,40 +5,66 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_controllers::object::{
-    Budget, DaemonSet, Deployment, Name, Owner, Pod, ReplicaSet, StatefulSet,
+    Budget, DaemonSet, Deployment, Name, Owner, Pairs, Pod, ReplicaSet, ReplicationController,
+    StatefulSet,
 };
 use strew_controllers::{Selection, Tables};
+use strew_model::time::Span;
 
 use super::rest::Resting;
 use super::{Rule, Witness};
+
+/// No watch is later than another by more.
+const LATE_MAX: Span = Span::from_secs(25);
 
 /// Every budget says what a recount says.
 pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     let tables = world.server.tables();
     for budget in tables.of::<Budget>().iter() {
-        let Some(wanted) = recount(budget, tables) else {
+        let Some(recount) = recount(budget, tables) else {
             continue;
         };
         let status = &budget.status;
-        let found = [
-            i64::from(status.expected_pods.unwrap_or(-1)),
+        let mut found = [
             i64::from(status.current_healthy.unwrap_or(-1)),
-            i64::from(status.desired_healthy.unwrap_or(-1)),
-            i64::from(status.disruptions_allowed.unwrap_or(-1)),
             status.observed_generation.unwrap_or(-1),
             status.disrupted_pods.as_ref().map_or(0, |d| d.len() as i64),
-        ];
+            i64::from(status.expected_pods.unwrap_or(-1)),
+            i64::from(status.desired_healthy.unwrap_or(-1)),
+            i64::from(status.disruptions_allowed.unwrap_or(-1)),
+        ]
+        .to_vec();
+        let mut wanted = recount.figures.to_vec();
+        if is_size_stale(budget, &recount, witness) {
+            found.truncate(3);
+            wanted.truncate(3);
+        }
         if found != wanted {
             let text = format!(
-                "(expected, healthy, desired, allowed, generation, disrupted) is {found:?}, recounted {wanted:?}"
+                "(healthy, generation, disrupted, expected, desired, allowed) is {found:?}, recounted {wanted:?}"
             );
             witness.blame(Rule::Budget, budget.meta.name.to_string(), text);
         }
     }
 }
 
+/// Whether a workload was given another size after the last change of a pod: that wakes nobody, upstream either.
+fn is_size_stale(budget: &Budget, recount: &Recount, witness: &Witness) -> bool {
+    let selection = budget.spec.selector.as_ref().and_then(Selection::of);
+    let matches = |labels: &Pairs| selection.as_ref().is_some_and(|s| s.matches(labels));
+    let pods = witness.pods_written(&budget.meta.name.namespace, matches);
+    let resized = recount.sized.iter().filter_map(|uid| witness.resized(uid));
+    resized.max().is_some_and(|at| Some(at + LATE_MAX) > pods)
+}
+
+struct Recount {
+    figures: [i64; 6],
+    /// The workloads whose sizes count, by uid.
+    sized: Vec<Arc<str>>,
+}
+
 /// `None`: a controller has no size, and so the budget has none.
-fn recount(budget: &Budget, tables: &Tables) -> Option<[i64; 6]> {
+fn recount(budget: &Budget, tables: &Tables) -> Option<Recount> {
     let selection = budget.spec.selector.as_ref().and_then(Selection::of)?;
     let in_namespace = tables.of::<Pod>().in_namespace(&budget.meta.name.namespace);
     let pods: Vec<&Arc<Pod>> = in_namespace
@@ -49,14 +75,20 @@ fn recount(budget: &Budget, tables: &Tables) -> Option<[i64; 6]> {
         .filter(|p| p.is_ready() && !p.meta.is_terminating());
     let healthy = healthy.count() as i64;
     let spec = &budget.spec;
+    let mut sized = Vec::new();
+    let mut size = || -> Option<i64> {
+        let sizes = sizes(&pods, tables)?;
+        sized.extend(sizes.keys().cloned());
+        Some(sizes.values().sum())
+    };
     let (expected, desired) = match (&spec.max_unavailable, &spec.min_available) {
         (Some(share), _) => {
-            let size = size(&pods, tables)?;
+            let size = size()?;
             (size, (size - portion(share, size)?).max(0))
         }
         (None, Some(IntOrString::Int(number))) => (pods.len() as i64, i64::from(*number)),
         (None, Some(share)) => {
-            let size = size(&pods, tables)?;
+            let size = size()?;
             (size, portion(share, size)?)
         }
         (None, None) => (0, 0),
@@ -65,14 +97,11 @@ fn recount(budget: &Budget, tables: &Tables) -> Option<[i64; 6]> {
         1.. => (healthy - desired).max(0),
         _ => 0,
     };
-    Some([
-        expected,
-        healthy,
-        desired,
-        allowed,
-        budget.meta.generation,
-        0,
-    ])
+    let generation = budget.meta.generation;
+    Some(Recount {
+        figures: [healthy, generation, 0, expected, desired, allowed],
+        sized,
+    })
 }
 
 fn portion(share: &IntOrString, of: i64) -> Option<i64> {
@@ -85,8 +114,8 @@ fn portion(share: &IntOrString, of: i64) -> Option<i64> {
     }
 }
 
-/// The sizes of the pods' controllers, each once.
-fn size(pods: &[&Arc<Pod>], tables: &Tables) -> Option<i64> {
+/// The sizes of the pods' controllers, by their uids.
+fn sizes(pods: &[&Arc<Pod>], tables: &Tables) -> Option<BTreeMap<Arc<str>, i64>> {
     let mut sizes: BTreeMap<Arc<str>, i64> = BTreeMap::new();
     for pod in pods {
         let Some(owner) = pod.meta.controller() else {
@@ -95,7 +124,7 @@ fn size(pods: &[&Arc<Pod>], tables: &Tables) -> Option<i64> {
         let (uid, size) = of_owner(owner, &pod.meta.name.namespace, tables)?;
         sizes.insert(uid, size);
     }
-    Some(sizes.values().sum())
+    Some(sizes)
 }
 
 fn of_owner(owner: &Owner, namespace: &Arc<str>, tables: &Tables) -> Option<(Arc<str>, i64)> {
@@ -111,6 +140,10 @@ fn of_owner(owner: &Owner, namespace: &Arc<str>, tables: &Tables) -> Option<(Arc
         }
         "Deployment" => {
             let found = tables.get::<Deployment>(&name)?;
+            Some((Arc::clone(&found.meta.uid), replicas(found.spec.replicas)))
+        }
+        "ReplicationController" => {
+            let found = tables.get::<ReplicationController>(&name)?;
             Some((Arc::clone(&found.meta.uid), replicas(found.spec.replicas)))
         }
         "StatefulSet" => {

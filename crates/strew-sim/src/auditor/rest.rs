@@ -1,9 +1,9 @@
 //! Everybody has come to rest: what may not be so any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_controllers::object::{Object, Phase, Pod};
+use strew_controllers::object::{Name, Object, Phase, Pod};
 use strew_model::time::Instant;
 
 use super::{Rule, Witness};
@@ -18,6 +18,8 @@ pub(crate) struct Resting<'a> {
     pub(crate) server: &'a Server,
     pub(crate) kubelets: &'a Kubelets,
     pub(crate) blueprint: &'a Blueprint,
+    /// What metrics show, by autoscaler.
+    pub(crate) utilisation: &'a BTreeMap<Name, u32>,
 }
 
 /// Judges all that must hold at rest.
@@ -27,6 +29,9 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     nothing_is_orphaned(world, witness);
     super::workloads::judge(world, witness);
     super::budgets::judge(world, witness);
+    super::quotas::judge(world, witness);
+    super::autoscalers::judge(world, witness);
+    super::cron_jobs::judge(world, witness);
 }
 
 /// A scheduler that begins now finds nothing to do.

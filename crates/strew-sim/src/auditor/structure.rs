@@ -4,7 +4,7 @@ use strew_controllers::Tables;
 use strew_scheduler::machine::Standing;
 
 use super::verdict::recount;
-use super::witness::{difference, versions};
+use super::witness::{Assumed, difference, versions};
 use super::{Rule, Witness};
 use crate::scheduler::Replica;
 use crate::server::Server;
@@ -37,14 +37,16 @@ pub(crate) fn replica(replica: &Replica, witness: &mut Witness) {
     if let Err(text) = machine.audit() {
         witness.blame(Rule::SchedulerState, replica.name(), text);
     }
-    if let Some(text) = facts_differ(replica) {
+    let assumed = witness.assumed(replica.name(), replica.seen());
+    if let Some(text) = facts_differ(replica, &assumed) {
         witness.blame(Rule::SchedulerFacts, replica.name(), text);
     }
 }
 
-fn facts_differ(replica: &Replica) -> Option<String> {
+fn facts_differ(replica: &Replica, assumed: &Assumed) -> Option<String> {
     let machine = replica.machine();
-    let (kept, told) = (machine.cluster(), recount(replica.seen(), machine));
+    let told = recount(replica.seen(), machine, assumed);
+    let kept = machine.cluster();
     if kept.nodes_present() != told.nodes_present() {
         let (kept, told) = (kept.nodes_present(), told.nodes_present());
         return Some(format!("{kept} nodes are known, {told} were told"));

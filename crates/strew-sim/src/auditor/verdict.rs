@@ -9,25 +9,33 @@ use strew_controllers::Tables;
 use strew_controllers::object::{Object, Pod};
 use strew_model::{Symbol, Taint, tolerates_all};
 use strew_scheduler::Profile;
-use strew_scheduler::machine::{Input, Scheduler, Standing};
+use strew_scheduler::machine::{Input, Scheduler};
 use strew_scheduler::naive::{NaiveAffinity, NaiveSpread};
 
+use super::witness::Assumed;
 use crate::scheduler::Facts;
 
-/// The facts of a watch, and what the scheduler assumed.
-pub(crate) fn recount(seen: &Tables, machine: &Scheduler) -> Cluster {
+/// The facts of a watch, and what the scheduler assumed: binds and nominations that no watch has shown yet.
+pub(crate) fn recount(seen: &Tables, machine: &Scheduler, assumed: &Assumed) -> Cluster {
     let mut cluster = Cluster::new();
     cluster.names = machine.cluster().names.clone();
     for object in seen.all() {
         match &object {
-            Object::Pod(pod) => put_pod(&mut cluster, pod, machine),
+            Object::Pod(pod) => put_pod(&mut cluster, pod, assumed),
             other => put_other(&mut cluster, other),
+        }
+    }
+    let pods: Vec<PodIdx> = cluster.pods().map(|(pod, _)| pod).collect();
+    for pod in pods {
+        let known = machine.cluster();
+        if let Some(same) = known.find_pod(&cluster.pod(pod).uid) {
+            cluster.nominate(pod, known.pod(same).history.nominated);
         }
     }
     cluster
 }
 
-fn put_pod(cluster: &mut Cluster, pod: &Pod, machine: &Scheduler) {
+fn put_pod(cluster: &mut Cluster, pod: &Pod, assumed: &Assumed) {
     if pod.is_finished() {
         return;
     }
@@ -35,11 +43,7 @@ fn put_pod(cluster: &mut Cluster, pod: &Pod, machine: &Scheduler) {
     let fact = Facts::default().pod(pod, &mut names);
     cluster.names = names;
     let Some(mut fact) = fact else { return };
-    if machine.standing(&pod.meta.uid) == Some(Standing::Assumed) {
-        let known = machine.cluster();
-        let node = known.find_pod(&pod.meta.uid);
-        fact.node = node.and_then(|pod| Some(known.node(known.pod(pod).node?).name()));
-    }
+    fact.node = fact.node.or(assumed.get(&pod.meta.uid).copied());
     cluster.set_pod(fact);
 }
 
@@ -84,20 +88,79 @@ pub(crate) fn judge(
     let pod = cluster.find_pod(uid).ok_or("no such pod was told")?;
     cluster.unbind(pod);
     cluster.refresh_order();
-    let cluster = &cluster;
     let at = cluster.find_node(node).ok_or("no such node was told")?;
+    let profile = profile_of(&cluster, profiles, pod)?;
+    takes(&mut cluster, profile, pod, at, Beside::Surely)
+}
+
+/// The profile that decides for a pod.
+pub(super) fn profile_of<'a>(
+    cluster: &Cluster,
+    profiles: &'a [Profile],
+    pod: PodIdx,
+) -> Result<&'a Profile, String> {
+    let name = cluster.names.text(cluster.spec_of(pod).scheduler_name);
+    let profile = profiles.iter().find(|p| p.scheduler_name == name);
+    profile.ok_or_else(|| "no profile has the pod's schedulerName".to_owned())
+}
+
+/// What the pods nominated to a node forbid. A filter that is skipped without them is not asked with them (spec §2.3),
+/// which a recount cannot always tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Beside {
+    /// What they surely forbid.
+    Surely,
+    /// What they may forbid.
+    Perhaps,
+}
+
+/// Whether a node takes a pod that is on none: as the node is, and with the pods of no lower priority that are
+/// nominated to it. Source: spec/scheduler §2.6.
+pub(super) fn takes(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    pod: PodIdx,
+    at: NodeIdx,
+    beside: Beside,
+) -> Result<(), String> {
+    as_it_is(cluster, profile, pod, at, true)?;
+    let name = cluster.node(at).name();
+    let priority = cluster.spec_of(pod).priority;
+    let nominated: Vec<PodIdx> = cluster
+        .pods()
+        .filter(|(other, row)| {
+            let counts = cluster.spec_of(*other).priority >= priority;
+            *other != pod && counts && row.node.is_none() && row.history.nominated == Some(name)
+        })
+        .map(|(other, _)| other)
+        .collect();
+    if nominated.is_empty() {
+        return Ok(());
+    }
+    nominated.iter().for_each(|&other| cluster.bind(other, at));
+    let own = &cluster.spec_of(pod).affinity;
+    let has_own = !own.required.is_empty() || !own.required_anti.is_empty();
+    let asks = beside == Beside::Perhaps || has_own;
+    let verdict = as_it_is(cluster, profile, pod, at, asks);
+    nominated.iter().for_each(|&other| cluster.unbind(other));
+    verdict.map_err(|text| format!("beside {} nominated pods: {text}", nominated.len()))
+}
+
+fn as_it_is(
+    cluster: &Cluster,
+    profile: &Profile,
+    pod: PodIdx,
+    at: NodeIdx,
+    asks_affinity: bool,
+) -> Result<(), String> {
     let fact = cluster.node(at).fact().ok_or("no such node was told")?;
     if cluster.class_of(pod).key.terminating {
         return Err("the pod is being deleted".to_owned());
     }
     let spec = cluster.spec_of(pod);
-    let profile = profiles
-        .iter()
-        .find(|p| p.scheduler_name == cluster.names.text(spec.scheduler_name))
-        .ok_or("no profile has the pod's schedulerName")?;
     fits(cluster, at, fact, spec)?;
     suits(cluster, fact, spec)?;
-    others_agree(cluster, profile, pod, at)
+    others_agree(cluster, profile, pod, at, asks_affinity)
 }
 
 /// Resources, the number of pods, ports: recounted from the pods on the node.
@@ -174,12 +237,16 @@ fn others_agree(
     profile: &Profile,
     pod: PodIdx,
     at: NodeIdx,
+    asks_affinity: bool,
 ) -> Result<(), String> {
     let verdicts = NaiveSpread::new(cluster, profile, pod).filter();
     let of_node = verdicts.into_iter().find(|(node, _)| *node == at);
     let (_, refusal) = of_node.ok_or("the node is in no order of nodes")?;
     if let Some(refusal) = refusal {
         return Err(format!("spread: {refusal:?}"));
+    }
+    if !asks_affinity {
+        return Ok(());
     }
     match NaiveAffinity::new(cluster, profile, pod).filter(at) {
         Some(refusal) => Err(format!("affinity: {refusal:?}")),

@@ -17,6 +17,8 @@ pub enum Rule {
     Cache,
     /// A decision holds against a recount of what it was made from.
     Bind,
+    /// Whoever makes others go fits nowhere, and fits without them, and not without fewer.
+    Preemption,
     /// A pod is bound once.
     BoundTwice,
     /// A bind is sent by a leader whose lease still holds by its own clock.
@@ -37,10 +39,16 @@ pub enum Rule {
     Orphan,
     /// Workloads have the pods that they ask for.
     Replicas,
+    /// Nobody makes more pods than were ever asked for.
+    Surplus,
     /// A status is what a recount says.
     Status,
     /// A budget's status is what a recount says.
     Budget,
+    /// A quota's status is what a recount says.
+    Quota,
+    /// Sizes are what autoscalers' metrics ask for.
+    Autoscaler,
 }
 
 /// A broken rule.

@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_controllers::Tables;
-use strew_controllers::object::{Key, Object};
+use strew_controllers::object::{Key, Object, Pairs, Pod};
+use strew_model::Symbol;
 use strew_model::time::{Instant, Span};
+use strew_scheduler::machine::Hold;
 
+use super::surplus::Makers;
 use super::{Rule, Violation};
 
 /// A write that the store took.
@@ -33,6 +36,19 @@ pub struct Sent<'a> {
     pub pod: &'a str,
 }
 
+/// Binds that a replica has decided on and that its watch has not shown, by the pods' uids: the nodes, in the symbols of
+/// its machine.
+pub type Assumed = BTreeMap<Arc<str>, Symbol>;
+
+/// A pod made others go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Preempted {
+    /// When.
+    pub at: Instant,
+    /// The pod, by uid.
+    pub by: Arc<str>,
+}
+
 /// What has been seen so far, and what was wrong with it.
 #[derive(Debug, Default)]
 pub struct Witness {
@@ -46,6 +62,15 @@ pub struct Witness {
     bound: BTreeMap<Arc<str>, Arc<str>>,
     /// Until when, by its own clock, each replica may act.
     leases: BTreeMap<String, Instant>,
+    assumed: BTreeMap<String, Assumed>,
+    /// The pods for which each replica is making room, by uid.
+    holds: BTreeMap<String, BTreeSet<Arc<str>>>,
+    preempted: Vec<Preempted>,
+    makers: Makers,
+    /// When the size of a workload changed last, by its uid.
+    resized: BTreeMap<Arc<str>, Instant>,
+    /// When a pod with these labels was written last, by its namespace.
+    pods_written: BTreeMap<(Arc<str>, Arc<Pairs>), Instant>,
     violations: Vec<Violation>,
     /// Binds that were judged.
     pub n_judged: u64,
@@ -72,6 +97,12 @@ impl Witness {
             witness.uids.insert(Arc::clone(&meta.uid));
             let known = (Arc::clone(&meta.uid), meta.version);
             witness.known.insert(object.key(), known);
+            // What there is at first is nobody's doing.
+            let _there = witness.makers.written(&Written {
+                key: object.key(),
+                old: None,
+                new: Some(object.clone()),
+            });
             if let Object::Pod(pod) = &object
                 && let Some(node) = &pod.node
             {
@@ -109,6 +140,10 @@ impl Witness {
     pub fn written(&mut self, written: &Written) {
         self.n_written += 1;
         let Written { key, old, new } = written;
+        self.note_times(written);
+        if let Err(text) = self.makers.written(written) {
+            self.blame(Rule::Surplus, key.to_string(), text);
+        }
         let found = old
             .as_ref()
             .map(|o| (Arc::clone(&o.meta().uid), o.meta().version));
@@ -136,6 +171,38 @@ impl Witness {
         }
         self.known.insert(key.clone(), (uid, version));
         self.bind(key, new);
+    }
+
+    fn note_times(&mut self, written: &Written) {
+        let (old, new) = (written.old.as_ref(), written.new.as_ref());
+        for object in old.into_iter().chain(new) {
+            if let Object::Pod(pod) = object {
+                let namespace = Arc::clone(&pod.meta.name.namespace);
+                let labels = Arc::clone(&pod.meta.labels);
+                self.pods_written.insert((namespace, labels), self.now);
+            }
+        }
+        if let (Some(old), Some(new)) = (old, new)
+            && replicas(old) != replicas(new)
+        {
+            self.resized.insert(Arc::clone(&new.meta().uid), self.now);
+        }
+    }
+
+    /// When the size of a workload changed last.
+    pub fn resized(&self, uid: &str) -> Option<Instant> {
+        self.resized.get(uid).copied()
+    }
+
+    /// When a pod of a namespace with such labels was written last.
+    pub fn pods_written(
+        &self,
+        namespace: &str,
+        matches: impl Fn(&Pairs) -> bool,
+    ) -> Option<Instant> {
+        let here = self.pods_written.iter();
+        let here = here.filter(|((of, labels), _)| **of == *namespace && matches(labels));
+        here.map(|(_, at)| *at).max()
     }
 
     fn changed(&mut self, key: &Key, old: &Object, new: &Object) {
@@ -206,12 +273,70 @@ impl Witness {
         }
     }
 
+    /// A replica has decided on a bind.
+    pub fn decided(&mut self, replica: &str, pod: &Arc<str>, node: Symbol) {
+        let assumed = self.assumed.entry(replica.to_owned()).or_default();
+        assumed.insert(Arc::clone(pod), node);
+    }
+
+    /// A replica knows that a bind was not carried out.
+    pub fn failed(&mut self, replica: &str, pod: &str) {
+        if let Some(assumed) = self.assumed.get_mut(replica) {
+            assumed.remove(pod);
+        }
+    }
+
+    /// What a replica must assume that has seen this.
+    pub fn assumed(&mut self, replica: &str, seen: &Tables) -> Assumed {
+        let Some(assumed) = self.assumed.get_mut(replica) else {
+            return Assumed::new();
+        };
+        let mut waiting: BTreeSet<&Arc<str>> = BTreeSet::new();
+        let pods = seen.of::<Pod>().iter();
+        waiting.extend(pods.filter(|p| p.node.is_none()).map(|p| &p.meta.uid));
+        assumed.retain(|uid, _| waiting.contains(uid));
+        assumed.clone()
+    }
+
+    /// The pods for which a replica is making room now; those that are new.
+    pub fn making_room<'a>(&mut self, replica: &str, holds: &'a [Hold]) -> Vec<&'a Hold> {
+        let known = self.holds.entry(replica.to_owned()).or_default();
+        let new: Vec<&Hold> = holds.iter().filter(|h| !known.contains(&h.pod)).collect();
+        *known = holds.iter().map(|hold| Arc::clone(&hold.pod)).collect();
+        for hold in &new {
+            let (at, by) = (self.now, Arc::clone(&hold.pod));
+            self.preempted.push(Preempted { at, by });
+        }
+        new
+    }
+
+    /// The pods that made others go so often since then, by uid.
+    pub fn preempting(&self, since: Instant, times: usize) -> Vec<Arc<str>> {
+        let mut n_times: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
+        for preempted in self.preempted.iter().rev().take_while(|p| p.at >= since) {
+            *n_times.entry(&preempted.by).or_default() += 1;
+        }
+        n_times.retain(|_, n| *n >= times);
+        n_times.into_keys().cloned().collect()
+    }
+
     /// All that was written and not taken away is stored, and nothing else.
     pub fn compare(&mut self, stored: &Tables) {
         let stored = versions(stored);
         if let Some(difference) = difference(&self.known, &stored) {
             self.blame(Rule::LostWrite, "the store", difference);
         }
+    }
+}
+
+/// The size of what has one.
+fn replicas(object: &Object) -> Option<i32> {
+    match object {
+        Object::Deployment(found) => found.spec.replicas,
+        Object::ReplicaSet(found) => found.spec.replicas,
+        Object::ReplicationController(found) => found.spec.replicas,
+        Object::StatefulSet(found) => found.spec.replicas,
+        _ => None,
     }
 }
 

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_api::workloads::DaemonTemplate;
 use strew_api::workloads::NodeView;
 use strew_controllers::Tables;
 use strew_controllers::object::{
-    DaemonSet, Deployment, Job, Meta, Node, Phase, Pod, ReplicaSet, StatefulSet, Stored,
+    DaemonSet, Deployment, Job, Meta, Node, Phase, Pod, ReplicaSet, ReplicationController,
+    StatefulSet, Stored,
 };
 
 use super::rest::Resting;
-use super::{Rule, Witness};
+use super::{Rule, Witness, quotas};
 
 /// The pods of each controller, by its uid.
 type Owned<'a> = BTreeMap<Arc<str>, Vec<&'a Arc<Pod>>>;
@@ -32,7 +34,32 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
         owned,
         witness,
     };
-    each::<ReplicaSet>(tables, |set| cx.replica_set(set));
+    each::<ReplicaSet>(tables, |set| {
+        let (spec, status) = (&set.spec, &set.status);
+        cx.replicas(Replicas {
+            kind: "ReplicaSet",
+            meta: &set.meta,
+            wanted: spec.replicas,
+            template: spec.template.as_ref(),
+            there: status.replicas,
+            ready: status.ready_replicas,
+            available: status.available_replicas,
+            generation: status.observed_generation,
+        });
+    });
+    each::<ReplicationController>(tables, |controller| {
+        let (spec, status) = (&controller.spec, &controller.status);
+        cx.replicas(Replicas {
+            kind: "ReplicationController",
+            meta: &controller.meta,
+            wanted: spec.replicas,
+            template: spec.template.as_ref(),
+            there: status.replicas,
+            ready: status.ready_replicas,
+            available: status.available_replicas,
+            generation: status.observed_generation,
+        });
+    });
     each::<Deployment>(tables, |deployment| cx.deployment(deployment));
     each::<StatefulSet>(tables, |set| cx.stateful_set(set));
     each::<DaemonSet>(tables, |set| cx.daemon_set(set));
@@ -52,6 +79,19 @@ struct Workloads<'a, 'w> {
     tables: &'a Tables,
     owned: Owned<'a>,
     witness: &'w mut Witness,
+}
+
+/// What keeps a number of pods, and what it says of them.
+#[derive(Clone, Copy)]
+struct Replicas<'a> {
+    kind: &'static str,
+    meta: &'a Meta,
+    wanted: Option<i32>,
+    template: Option<&'a PodTemplateSpec>,
+    there: i32,
+    ready: Option<i32>,
+    available: Option<i32>,
+    generation: Option<i64>,
 }
 
 fn count<'a>(pods: &[&'a Arc<Pod>], which: impl Fn(&&&'a Arc<Pod>) -> bool) -> i64 {
@@ -83,32 +123,34 @@ impl<'a> Workloads<'a, '_> {
         }
     }
 
-    fn replica_set(&mut self, set: &ReplicaSet) {
-        let pods = self.pods(&set.meta);
-        let wanted = i64::from(set.spec.replicas.unwrap_or(1));
+    /// Whether a quota forbids one more pod of a template.
+    fn is_refused(&self, template: Option<&PodTemplateSpec>) -> bool {
+        template.is_some_and(|template| quotas::refuse(self.world, template))
+    }
+
+    fn replicas(&mut self, of: Replicas<'_>) {
+        let Replicas { kind, meta, .. } = of;
+        let pods = self.pods(meta);
+        let wanted = i64::from(of.wanted.unwrap_or(1));
         let n_active = count(&pods, |p| p.is_active());
         let n_ready = count(&pods, |p| is_ready(p));
-        if n_active != wanted {
+        let is_short = n_active < wanted && self.is_refused(of.template);
+        if n_active != wanted && !is_short {
             let text = format!("{n_active} pods of {wanted}");
-            self.blame(Rule::Replicas, "ReplicaSet", &set.meta, text);
+            self.blame(Rule::Replicas, kind, meta, text);
         }
-        let status = &set.status;
         let said = |n: Option<i32>| i64::from(n.unwrap_or(0));
         let figures = [
-            ("replicas", i64::from(status.replicas), n_active),
-            ("readyReplicas", said(status.ready_replicas), n_ready),
-            (
-                "availableReplicas",
-                said(status.available_replicas),
-                n_ready,
-            ),
+            ("replicas", i64::from(of.there), n_active),
+            ("readyReplicas", said(of.ready), n_ready),
+            ("availableReplicas", said(of.available), n_ready),
             (
                 "observedGeneration",
-                status.observed_generation.unwrap_or(0),
-                set.meta.generation,
+                of.generation.unwrap_or(0),
+                meta.generation,
             ),
         ];
-        self.compare("ReplicaSet", &set.meta, &figures);
+        self.compare(kind, meta, &figures);
     }
 
     fn deployment(&mut self, deployment: &Deployment) {
@@ -175,7 +217,8 @@ impl<'a> Workloads<'a, '_> {
                     .iter()
                     .any(|s| pod.meta.controller().is_some_and(|o| o.uid == s.meta.uid))
         });
-        if is_paused || !all_ready || waits {
+        let is_refused = self.is_refused(Some(&deployment.spec.template));
+        if is_paused || !all_ready || waits || is_refused {
             return;
         }
         let newest = sets.iter().max_by_key(|set| revision(&set.meta));
@@ -204,11 +247,12 @@ impl<'a> Workloads<'a, '_> {
         let pods = self.pods(&set.meta);
         let wanted = i64::from(set.spec.replicas.unwrap_or(1));
         let in_order = set.spec.pod_management_policy.as_deref() != Some("Parallel");
+        let is_refused = self.is_refused(Some(&set.spec.template));
         let ordinal =
             |pod: &Pod| -> Option<i64> { pod.meta.name.name.rsplit_once('-')?.1.parse().ok() };
         for i in 0..wanted {
             let pod = pods.iter().find(|pod| ordinal(pod) == Some(i));
-            if pod.is_none() {
+            if pod.is_none() && !is_refused {
                 let text = format!("pod {i} of {wanted} is not there");
                 self.blame(Rule::Replicas, "StatefulSet", &set.meta, text);
             }
@@ -254,6 +298,7 @@ impl<'a> Workloads<'a, '_> {
     fn daemon_set(&mut self, set: &DaemonSet) {
         let pods = self.pods(&set.meta);
         let mut template = DaemonTemplate::new(&set.spec.template);
+        let is_refused = self.is_refused(Some(&set.spec.template));
         let (mut n_wanted, mut n_current, mut n_ready) = (0, 0, 0);
         for node in self.tables.of::<Node>().iter() {
             let name = &node.meta.name.name;
@@ -272,6 +317,7 @@ impl<'a> Workloads<'a, '_> {
             }
             let text = match (fit.should_run, fit.should_continue, n_here) {
                 (true, _, 1) | (false, true, 0 | 1) | (false, false, 0) => continue,
+                (true, _, 0) if is_refused => continue,
                 _ => format!("{n_here} pods on {name}, {fit:?}"),
             };
             self.blame(Rule::Replicas, "DaemonSet", &set.meta, text);
@@ -318,7 +364,8 @@ impl<'a> Workloads<'a, '_> {
         let some_wait = count(&pods, |p| {
             p.status.phase == Phase::Pending || p.meta.is_terminating() || is_on_silent(p)
         }) > 0;
-        if !is_over && !is_suspended && !some_wait {
+        let is_refused = self.is_refused(Some(&job.spec.template));
+        if !is_over && !is_suspended && !some_wait && !is_refused {
             let text = format!("is not over, and no pod of it waits: {:?}", job.status);
             self.blame(Rule::Replicas, "Job", &job.meta, text);
         }

@@ -47,6 +47,10 @@ fn done(sim: &mut Simulation, world: &World, action: &Action) -> Done {
             sim.set_readiness(Which::Labelled(pairs), *ready);
             Ok(())
         }
+        Action::Use(name, percent) => {
+            sim.set_utilisation(Name::new("default", name.as_str()), *percent);
+            Ok(())
+        }
         Action::Delete(name, propagation) => {
             let options = DeleteOptions {
                 propagation: *propagation,

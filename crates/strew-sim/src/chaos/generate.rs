@@ -5,7 +5,8 @@ use strew_model::Prng;
 use strew_model::time::Span;
 
 use super::story::{
-    Action, Anti, Budgeting, Event, NodePlan, Spread, Story, TaintEffect, Worker, Workload, World,
+    Action, Anti, Budgeting, Concurrency, Event, NodePlan, Quota, Scaling, Spread, Story,
+    TaintEffect, Worker, Workload, World,
 };
 use crate::client::WriteFault;
 use crate::fault::{Component, Crash, Fault, LeaseFault};
@@ -18,8 +19,9 @@ const STORM_SECS: u64 = 300;
 /// The story of a seed.
 pub fn generate(seed: u64) -> Story {
     let mut dice = Prng::new(seed ^ 0x5eed_0fc4_a050_0000);
-    let world = world(&mut dice);
-    let mut events: Vec<Event> = Vec::new();
+    let mut world = world(&mut dice);
+    let mut more = Prng::new(seed ^ 0x5eed_0fc4_a050_0001);
+    let mut events: Vec<Event> = uses(&mut more, &mut world);
     for workload in world.workloads.iter().filter(|w| w.is_late) {
         let at = Span::from_millis(dice.between(0, 120_000));
         let action = Action::Create(workload.name.clone());
@@ -62,8 +64,50 @@ fn world(dice: &mut Prng) -> World {
     World {
         nodes,
         workloads,
+        quota: None,
         elects: dice.chance(1, 2),
     }
+}
+
+/// What came later, with dice of its own, so that the rest of each story stayed as it was: other kinds of workloads, a
+/// quota, autoscalers, and what pods use.
+fn uses(dice: &mut Prng, world: &mut World) -> Vec<Event> {
+    let mut events = Vec::new();
+    for workload in &mut world.workloads {
+        workload.worker = match workload.worker {
+            Worker::ReplicaSet if dice.chance(1, 2) => Worker::ReplicationController,
+            Worker::Job if dice.chance(1, 2) => Worker::CronJob(*dice.pick(&[
+                Concurrency::Allow,
+                Concurrency::Forbid,
+                Concurrency::Replace,
+            ])),
+            worker => worker,
+        };
+        let scales = matches!(
+            workload.worker,
+            Worker::Deployment(_)
+                | Worker::ReplicaSet
+                | Worker::ReplicationController
+                | Worker::StatefulSet(_)
+        );
+        if !scales || workload.cpu == 0 || !dice.chance(1, 4) {
+            continue;
+        }
+        let min = u32::try_from(dice.between(1, 3)).unwrap_or(1);
+        let max = min + u32::try_from(dice.between(0, 5)).unwrap_or(0);
+        workload.scaling = Some(Scaling { min, max });
+        for _ in 0..dice.between(1, 4) {
+            let at = Span::from_millis(dice.between(0, STORM_SECS * 1000));
+            let percent = *dice.pick(&[5, 30, 50, 75, 100, 200]);
+            let action = Action::Use(workload.name.clone(), percent);
+            events.push(Event { at, action });
+        }
+    }
+    world.quota = dice.chance(1, 8).then(|| Quota {
+        pods: u32::try_from(dice.between(1, 20)).unwrap_or(1),
+        cpu: *dice.pick(&[0, 0, 1000, 5000]),
+    });
+    events
 }
 
 fn workload(dice: &mut Prng, i: u64, n_workloads: u64) -> Workload {
@@ -94,6 +138,7 @@ fn workload(dice: &mut Prng, i: u64, n_workloads: u64) -> Workload {
             1 => Budgeting::MinAvailable(2),
             _ => Budgeting::MinPercent(60),
         }),
+        scaling: None,
         is_late: dice.chance(1, 5),
     }
 }

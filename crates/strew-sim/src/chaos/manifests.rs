@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::story::{Anti, Budgeting, NodePlan, Spread, Worker, Workload, World};
+use super::story::{Anti, Budgeting, NodePlan, Quota, Spread, Worker, Workload, World};
 
 /// The zone that a number stands for.
 pub(super) fn zone(number: u8) -> String {
@@ -22,7 +22,14 @@ pub(super) fn of(world: &World) -> Vec<Value> {
     let nodes = world.nodes.iter().map(node);
     let present = world.workloads.iter().filter(|w| !w.is_late).map(workload);
     let budgets = world.workloads.iter().filter_map(budget);
-    classes.chain(nodes).chain(present).chain(budgets).collect()
+    let autoscalers = world.workloads.iter().filter_map(autoscaler);
+    let quota = world.quota.iter().map(quota);
+    let plain = classes.chain(nodes).chain(quota);
+    plain
+        .chain(present)
+        .chain(budgets)
+        .chain(autoscalers)
+        .collect()
 }
 
 /// A node.
@@ -66,15 +73,17 @@ pub(super) fn workload(plan: &Workload) -> Value {
                 spec["podManagementPolicy"] = "Parallel".into();
             }
         }
+        Worker::ReplicationController => spec["selector"] = json!({"app": plan.name}),
         Worker::DaemonSet => {
             remove(&mut spec, "replicas");
         }
-        Worker::Job => {
-            remove(&mut spec, "replicas");
-            remove(&mut spec, "selector");
-            spec["completions"] = plan.replicas.max(1).into();
-            spec["parallelism"] = 2.into();
-            spec["backoffLimit"] = 1000.into();
+        Worker::Job => spec = job(plan, &template),
+        Worker::CronJob(rule) => {
+            spec = json!({
+                "schedule": CRON,
+                "concurrencyPolicy": rule.name(),
+                "jobTemplate": {"spec": job(plan, &template)},
+            });
         }
     }
     json!({
@@ -85,6 +94,18 @@ pub(super) fn workload(plan: &Workload) -> Value {
     })
 }
 
+/// Every minute of the storm, and then not for a year.
+const CRON: &str = "0-6 0 1 1 *";
+
+fn job(plan: &Workload, template: &Value) -> Value {
+    json!({
+        "template": template,
+        "completions": plan.replicas.max(1),
+        "parallelism": 2,
+        "backoffLimit": 1000,
+    })
+}
+
 /// Kind and version of what makes a workload's pods.
 pub(super) fn kind(worker: Worker) -> (&'static str, &'static str) {
     match worker {
@@ -92,7 +113,9 @@ pub(super) fn kind(worker: Worker) -> (&'static str, &'static str) {
         Worker::ReplicaSet => ("ReplicaSet", "apps/v1"),
         Worker::StatefulSet(_) => ("StatefulSet", "apps/v1"),
         Worker::DaemonSet => ("DaemonSet", "apps/v1"),
+        Worker::ReplicationController => ("ReplicationController", "v1"),
         Worker::Job => ("Job", "batch/v1"),
+        Worker::CronJob(_) => ("CronJob", "batch/v1"),
     }
 }
 
@@ -111,7 +134,7 @@ fn pod(plan: &Workload) -> Value {
         container["ports"] = json!([{"containerPort": 80, "hostPort": 8080}]);
     }
     let mut spec = json!({"containers": [container], "terminationGracePeriodSeconds": 5});
-    if plan.worker == Worker::Job {
+    if matches!(plan.worker, Worker::Job | Worker::CronJob(_)) {
         spec["restartPolicy"] = "Never".into();
     }
     if plan.priority > 0 {
@@ -175,4 +198,37 @@ fn budget(of: &Workload) -> Option<Value> {
         "metadata": {"name": of.name, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": of.name}}, field: value},
     }))
+}
+
+/// What pods are to use of the CPU that they ask for, in percent.
+pub(crate) const TARGET: u32 = 50;
+
+fn autoscaler(of: &Workload) -> Option<Value> {
+    let scaling = of.scaling?;
+    let (kind, version) = kind(of.worker);
+    let target = json!({"type": "Utilization", "averageUtilization": TARGET});
+    Some(json!({
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": of.name, "namespace": "default"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": of.name},
+            "minReplicas": scaling.min,
+            "maxReplicas": scaling.max,
+            "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}],
+        },
+    }))
+}
+
+fn quota(of: &Quota) -> Value {
+    let mut hard = json!({"pods": of.pods.to_string()});
+    if of.cpu > 0 {
+        hard["requests.cpu"] = format!("{}m", of.cpu).into();
+    }
+    json!({
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "all", "namespace": "default"},
+        "spec": {"hard": hard},
+    })
 }

@@ -17,4 +17,7 @@ mod text;
 pub use generate::generate;
 pub use play::{Figures, Parts, Verdict, play};
 pub use shrink::shrink;
-pub use story::{Action, Anti, Budgeting, Event, NodePlan, Spread, Story, Worker, Workload, World};
+pub use story::{
+    Action, Anti, Budgeting, Concurrency, Event, NodePlan, Quota, Scaling, Spread, Story, Worker,
+    Workload, World,
+};

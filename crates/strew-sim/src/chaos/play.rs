@@ -1,6 +1,6 @@
 //! The life of a story, judged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -8,14 +8,16 @@ use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, 
 use strew_api::config::{FeatureGates, Given, configure};
 use strew_api::read::KubeObject;
 use strew_api::workloads::NameSource;
-use strew_controllers::object::Object;
+use strew_controllers::object::{Key, Kind, Name, Object, Pod};
+use strew_controllers::{DeleteOptions, Tables};
 use strew_model::Interner;
-use strew_model::time::Span;
+use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Limits;
 
 use super::story::{Action, Story, World};
 use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
+use crate::fault::Sabotage;
 use crate::scheduler::Blueprint;
 use crate::simulation::{ControllerMaker, Settings, Simulation};
 use crate::timing::Timing;
@@ -29,6 +31,14 @@ const INSTANTS_MAX: u64 = 200_000;
 /// Nothing was written for so long: everybody rests. Longer than any wait after an error, any back-off, any flush.
 const QUIET: Span = Span::from_secs(660);
 
+/// The same where a quota refuses pods: a controller tries again after 1,000 seconds at most.
+const QUIET_WITH_QUOTA: Span = Span::from_secs(1100);
+
+/// Who makes others go so often in so long a time does so for ever: what comes in the place of those who went takes the
+/// room again, by every rule, before the pod that it was made for is tried (kube-scheduler goes round like that too,
+/// docs/fidelity.md). Only then is it taken away; everybody else must come to rest.
+const CIRCLE: (usize, Span) = (20, Span::from_secs(30 * 60));
+
 /// After so long everybody must rest.
 const PATIENCE: Span = Span::from_secs(3 * 60 * 60);
 
@@ -39,6 +49,8 @@ pub struct Parts {
     pub scheduler: Blueprint,
     /// The controllers.
     pub controllers: ControllerMaker,
+    /// What is broken besides.
+    pub sabotage: Option<Sabotage>,
 }
 
 impl Parts {
@@ -56,6 +68,7 @@ impl Parts {
                 election: configured.leader_election,
             },
             controllers: Arc::new(crate::controllers),
+            sabotage: None,
         }
     }
 }
@@ -73,6 +86,8 @@ pub struct Figures {
     pub binds: u64,
     /// Writes.
     pub writes: u64,
+    /// Preemptions without end.
+    pub circles: u64,
     /// How often each kind of fault began.
     pub faults: BTreeMap<&'static str, u64>,
 }
@@ -85,6 +100,7 @@ impl Figures {
         self.judged += other.judged;
         self.binds += other.binds;
         self.writes += other.writes;
+        self.circles += other.circles;
         for (kind, n) in &other.faults {
             *self.faults.entry(kind).or_default() += n;
         }
@@ -141,6 +157,7 @@ impl Life {
             autoscaler: None,
         });
         sim.watch_closely();
+        sim.sabotage = parts.sabotage;
         let figures = Figures::default();
         Self { sim, figures }
     }
@@ -162,7 +179,10 @@ impl Life {
                 acts::act(&mut self.sim, &story.world, &action);
             }
         }
-        self.rest()?;
+        self.rest(match story.world.quota {
+            Some(_) => QUIET_WITH_QUOTA,
+            None => QUIET,
+        })?;
         self.sim.audit_rest();
         self.verdict()
     }
@@ -208,8 +228,8 @@ impl Life {
     }
 
     /// Waits until nothing is written any more.
-    fn rest(&mut self) -> Going {
-        let calm = self.sim.elapsed();
+    fn rest(&mut self, quiet: Span) -> Going {
+        let mut calm = self.sim.elapsed();
         let (mut written, mut since) = (self.sim.server().log_end(), calm);
         loop {
             let end = Span(self.sim.elapsed().0 + Span::from_secs(60).0);
@@ -218,8 +238,12 @@ impl Life {
             if self.sim.server().log_end() != written {
                 (written, since) = (self.sim.server().log_end(), now);
             }
-            if now.0 - since.0 >= QUIET.0 {
+            if now.0 - since.0 >= quiet.0 {
                 return Going::Continue(());
+            }
+            if now.0 - calm.0 > CIRCLE.1.0 && self.break_circle() {
+                calm = now;
+                self.figures.circles += 1;
             }
             if now.0 - calm.0 > PATIENCE.0 {
                 let last = self.sim.server().last_written();
@@ -228,6 +252,39 @@ impl Life {
             }
         }
     }
+
+    /// Takes away what makes the pods that preempt without end; whether there were any.
+    fn break_circle(&mut self) -> bool {
+        let (times, within) = CIRCLE;
+        let since = Instant(self.sim.now().0.saturating_sub(within.0));
+        let witness = self.sim.witness();
+        let preempting = witness.map_or_else(Vec::new, |w| w.preempting(since, times));
+        let tables = self.sim.server().tables();
+        let pods = tables.of::<Pod>().iter();
+        let waiting = pods.filter(|p| p.node.is_none() && preempting.contains(&p.meta.uid));
+        let makers: BTreeSet<Key> = waiting.map(|pod| maker(pod, tables)).collect();
+        for key in &makers {
+            // Gone already is as good.
+            let _gone = self.sim.delete(key, &DeleteOptions::default());
+        }
+        !makers.is_empty()
+    }
+}
+
+/// What a pod is made by in the end.
+fn maker(pod: &Pod, tables: &Tables) -> Key {
+    let mut found = Object::from(pod.clone());
+    while let Some(owner) = found.meta().controller() {
+        let above = Key {
+            kind: Kind::of(&owner.kind),
+            name: Name::new(&*found.meta().name.namespace, &*owner.name),
+        };
+        match tables.find(&above) {
+            Some(above) => found = above,
+            None => break,
+        }
+    }
+    found.key()
 }
 
 fn restless(sim: &Simulation, text: String) -> Violation {

@@ -99,6 +99,7 @@ impl Shrinking<'_> {
     /// Simpler nodes and workloads.
     fn details(&mut self) {
         self.with(|story| story.world.elects = false);
+        self.with(|story| story.world.quota = None);
         for i in 0..self.best.world.nodes.len() {
             self.with(|story| story.world.nodes[i].is_tainted = false);
             self.with(|story| story.world.nodes[i].is_cordoned = false);
@@ -107,11 +108,12 @@ impl Shrinking<'_> {
                 story.world.nodes[i].pods = 110;
             });
         }
-        let simpler: [fn(&mut Workload); 9] = [
+        let simpler: [fn(&mut Workload); 10] = [
             |w| w.spread.clear(),
             |w| w.spread.truncate(1),
             |w| w.anti = None,
             |w| w.budget = None,
+            |w| w.scaling = None,
             |w| w.priority = 0,
             |w| w.has_port = false,
             |w| w.tolerates = false,

@@ -25,6 +25,8 @@ pub struct World {
     pub nodes: Vec<NodePlan>,
     /// Workloads.
     pub workloads: Vec<Workload>,
+    /// A quota of their namespace.
+    pub quota: Option<Quota>,
     /// Whether the scheduler's replicas elect a leader.
     pub elects: bool,
 }
@@ -46,6 +48,15 @@ pub struct NodePlan {
     pub is_cordoned: bool,
 }
 
+/// How much there may be in the namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quota {
+    /// Pods.
+    pub pods: u32,
+    /// Thousandths of a CPU that they ask for; 0: no limit.
+    pub cpu: u32,
+}
+
 /// What makes a workload's pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worker {
@@ -53,12 +64,45 @@ pub enum Worker {
     Deployment(bool),
     /// A ReplicaSet that no Deployment has.
     ReplicaSet,
+    /// A ReplicationController.
+    ReplicationController,
     /// A StatefulSet; `true`: its pods are started in parallel.
     StatefulSet(bool),
     /// A DaemonSet.
     DaemonSet,
     /// A Job whose pods run half a minute.
     Job,
+    /// A CronJob that makes such a Job in each of the first minutes.
+    CronJob(Concurrency),
+}
+
+/// What a CronJob does while a Job of it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each variant is Kubernetes' of its name")]
+pub enum Concurrency {
+    Allow,
+    Forbid,
+    Replace,
+}
+
+impl Concurrency {
+    /// As the API has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "Allow",
+            Self::Forbid => "Forbid",
+            Self::Replace => "Replace",
+        }
+    }
+}
+
+/// The bounds of a HorizontalPodAutoscaler; it wants pods to use half of the CPU that they ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scaling {
+    /// `minReplicas`
+    pub min: u32,
+    /// `maxReplicas`
+    pub max: u32,
 }
 
 /// A workload. Its pods bear the label `app: <name>`.
@@ -84,6 +128,8 @@ pub struct Workload {
     pub anti: Option<Anti>,
     /// A budget for its pods.
     pub budget: Option<Budgeting>,
+    /// What scales it.
+    pub scaling: Option<Scaling>,
     /// It is created by an event, not there at second 0.
     pub is_late: bool,
 }
@@ -148,6 +194,8 @@ pub enum Action {
     Pause(String),
     Resume(String),
     Ready(String, bool),
+    /// The pods of a workload use so much of the CPU that they ask for, in percent.
+    Use(String, u32),
     Delete(String, Propagation),
     /// Deletes the pod of this number among all, by their names.
     DeletePod(u32),
@@ -198,6 +246,7 @@ impl Action {
             | Self::Pause(name)
             | Self::Resume(name)
             | Self::Ready(name, _)
+            | Self::Use(name, _)
             | Self::Delete(name, _)
             | Self::Drain(name)
             | Self::Cordon(name)

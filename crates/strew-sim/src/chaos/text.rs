@@ -18,6 +18,13 @@ impl Display for Story {
         for node in &self.world.nodes {
             writeln!(f, "- {node}")?;
         }
+        if let Some(quota) = self.world.quota {
+            write!(f, "quota: {{pods: {}", quota.pods)?;
+            if quota.cpu > 0 {
+                write!(f, ", requests.cpu: {}m", quota.cpu)?;
+            }
+            writeln!(f, "}}")?;
+        }
         writeln!(f, "workloads:")?;
         for workload in &self.world.workloads {
             writeln!(f, "- {workload}")?;
@@ -55,6 +62,7 @@ impl Display for Workload {
         match self.worker {
             Worker::Deployment(true) => write!(f, ", strategy: Recreate")?,
             Worker::StatefulSet(true) => write!(f, ", podManagementPolicy: Parallel")?,
+            Worker::CronJob(rule) => write!(f, ", concurrencyPolicy: {}", rule.name())?,
             _ => {}
         }
         if self.priority > 0 {
@@ -78,6 +86,13 @@ impl Display for Workload {
             Some(Budgeting::MinAvailable(n)) => write!(f, ", budget: {{minAvailable: {n}}}")?,
             Some(Budgeting::MinPercent(n)) => write!(f, ", budget: {{minAvailable: {n}%}}")?,
             None => {}
+        }
+        if let Some(scaling) = self.scaling {
+            write!(
+                f,
+                ", autoscaler: {{min: {}, max: {}}}",
+                scaling.min, scaling.max
+            )?;
         }
         if self.is_late {
             write!(f, ", created: later")?;
@@ -120,6 +135,7 @@ impl Display for Action {
             Self::Pause(name) => write!(f, "pause: {name}"),
             Self::Resume(name) => write!(f, "resume: {name}"),
             Self::Ready(name, ready) => write!(f, "ready: {{{name}: {ready}}}"),
+            Self::Use(name, percent) => write!(f, "metric: {{{name}: {percent}}}"),
             Self::Delete(name, how) => match how {
                 Propagation::Background => write!(f, "delete: {name}"),
                 how => write!(f, "delete: {name}, cascade: {how:?}"),

@@ -7,6 +7,8 @@ mod facts;
 mod fresh;
 mod sending;
 
+use std::sync::Arc;
+
 use strew_api::config::{Configuration, LeaderElection};
 use strew_api::lease::{Election, Input as ElectionInput, Moment, Settings};
 use strew_api::request::{Answer, Context, Request, requests_of};
@@ -16,10 +18,10 @@ use strew_controllers::object::{Name, Pod, Truth};
 use strew_model::time::{Instant, Span};
 use strew_model::{Interner, Prng};
 use strew_scheduler::Profile;
-use strew_scheduler::machine::{Effect, EffectId, Input, Limits, PodName, Scheduler};
+use strew_scheduler::machine::{Effect, EffectId, Hold, Input, Limits, PodName, Scheduler};
 
-use crate::auditor::{Rule, Witness, verdict};
-use crate::fault::LeaseFault;
+use crate::auditor::{Rule, Witness, preemption, verdict};
+use crate::fault::{LeaseFault, Sabotage};
 use crate::feed::{Feed, WatchFault};
 use crate::server::Server;
 pub use facts::{Facts, wire_of};
@@ -107,6 +109,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) writes_left: Option<&'a mut u32>,
     /// Who sees what is decided and sent.
     pub(crate) witness: Option<&'a mut Witness>,
+    /// What a test breaks.
+    pub(crate) sabotage: Option<Sabotage>,
 }
 
 impl Replica {
@@ -196,10 +200,18 @@ impl Replica {
             return told;
         }
         self.machine.handle(self.clock(around.now), Input::Tick);
+        self.show_holds(around, false);
         let Some(effect) = self.machine.poll_effect() else {
             return told;
         };
-        self.bear_witness(&effect, around);
+        self.show_holds(around, true);
+        self.show_bind(&effect, around);
+        if let (Some(Sabotage::ForgetsAssumed), Effect::Bind { pod, .. }) =
+            (around.sabotage, &effect)
+        {
+            let gone = Input::PodGone(Arc::clone(&pod.uid));
+            self.machine.handle(self.clock(around.now), gone);
+        }
         self.carry_out(&effect, around);
         true
     }
@@ -253,18 +265,38 @@ impl Replica {
     }
 
     /// Lets the witness judge a bind, as the facts are on which it was decided.
-    fn bear_witness(&mut self, effect: &Effect, around: &mut Surroundings<'_>) {
+    fn show_bind(&mut self, effect: &Effect, around: &mut Surroundings<'_>) {
         let (Some(witness), Effect::Bind { pod, node, .. }) =
             (around.witness.as_deref_mut(), effect)
         else {
             return;
         };
         witness.n_judged += 1;
-        let cluster = verdict::recount(&self.seen, &self.machine);
+        let assumed = witness.assumed(&self.hostname, &self.seen);
+        let cluster = verdict::recount(&self.seen, &self.machine, &assumed);
         if let Err(text) = verdict::judge(cluster, &self.profiles, &pod.uid, *node) {
             let node = self.machine.cluster().names.text(*node);
             let text = format!("binds {} to {node}: {text}", pod.name);
             witness.blame(Rule::Bind, self.hostname.as_str(), text);
+        }
+        witness.decided(&self.hostname, &pod.uid, *node);
+    }
+
+    /// Shows the witness for which pods room is being made, and lets it judge those that were `just` decided on.
+    fn show_holds(&mut self, around: &mut Surroundings<'_>, just: bool) {
+        let Some(witness) = around.witness.as_deref_mut() else {
+            return;
+        };
+        let holds: Vec<Hold> = self.machine.holds().collect();
+        let new = witness.making_room(&self.hostname, &holds);
+        for hold in new.into_iter().filter(|_| just) {
+            let assumed = witness.assumed(&self.hostname, &self.seen);
+            let cluster = verdict::recount(&self.seen, &self.machine, &assumed);
+            if let Err(text) = preemption::judge(cluster, &self.profiles, hold) {
+                let node = self.machine.cluster().names.text(hold.node);
+                let text = format!("makes room on {node} for {}: {text}", hold.pod);
+                witness.blame(Rule::Preemption, self.hostname.as_str(), text);
+            }
         }
     }
 
@@ -297,36 +329,40 @@ impl Replica {
         let requests: Vec<Request> = requests_of(effect, &context);
         let sender = self.sender(around.now);
         let done = self.outbox.send(effect.id(), requests, &sender, around);
-        self.tell(done, around.now);
+        self.tell(done, around);
     }
 
     fn resend(&mut self, around: &mut Surroundings<'_>) -> bool {
         let sender = self.sender(around.now);
         match self.outbox.resend(&sender, around) {
             Some(done) => {
-                self.tell(done, around.now);
+                self.tell(done, around);
                 true
             }
             None => false,
         }
     }
 
-    fn tell(&mut self, done: Option<Done>, now: Instant) {
+    fn tell(&mut self, done: Option<Done>, around: &mut Surroundings<'_>) {
         let Some(Done {
             effect,
             outcome,
-            was_bind,
+            binds,
         }) = done
         else {
             return;
         };
-        match outcome == strew_scheduler::machine::Outcome::Ok {
-            true => self.stats.n_bound += u64::from(was_bind),
+        let is_ok = outcome == strew_scheduler::machine::Outcome::Ok;
+        match is_ok {
+            true => self.stats.n_bound += u64::from(binds.is_some()),
             false => self.stats.n_refused += 1,
+        }
+        if let (Some(uid), Some(witness), false) = (binds, &mut around.witness, is_ok) {
+            witness.failed(&self.hostname, &uid);
         }
         if let Some(effect) = effect {
             let input = Input::Outcome { effect, outcome };
-            self.machine.handle(self.clock(now), input);
+            self.machine.handle(self.clock(around.now), input);
         }
     }
 }

@@ -18,7 +18,8 @@ const PATIENCE: Span = Span::from_secs(60);
 pub(super) struct Done {
     pub(super) effect: Waiting,
     pub(super) outcome: Outcome,
-    pub(super) was_bind: bool,
+    /// The uid of the pod that was to be bound.
+    pub(super) binds: Option<String>,
 }
 
 /// Who sends.
@@ -91,11 +92,11 @@ impl Outbox {
         let (_, batch) = self.waiting.pop_first()?;
         if !sender.leads {
             // Another replica may act by now. Whether an earlier try was carried out, facts will tell.
-            let was_bind = batch.requests.front().is_some_and(is_binding);
+            let binds = batch.requests.front().and_then(bound_uid);
             return Some(Some(Done {
                 effect: batch.effect,
                 outcome: Outcome::Failed("this replica does not lead any more".into()),
-                was_bind,
+                binds,
             }));
         }
         Some(self.go_on(batch, sender, around))
@@ -121,18 +122,24 @@ impl Outbox {
                 return None;
             }
             let outcome = outcome_of(request, &answer, batch.retrying.repeated());
-            let was_bind = is_binding(request);
+            let binds = bound_uid(request);
             let is_ok = outcome == Outcome::Ok;
             batch.requests.pop_front();
             if !is_ok || batch.requests.is_empty() {
                 return Some(Done {
                     effect: batch.effect,
                     outcome,
-                    was_bind,
+                    binds,
                 });
             }
         }
     }
+}
+
+/// The pod that a request binds, by uid.
+fn bound_uid(request: &Request) -> Option<String> {
+    let uid = request.body["metadata"]["uid"].as_str();
+    uid.filter(|_| is_binding(request)).map(str::to_owned)
 }
 
 fn is_binding(request: &Request) -> bool {

@@ -4,13 +4,18 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use strew_controllers::object::{Key, Kind, Name, Object, Pod, Truth};
-use strew_controllers::{ApiError, Change, Context, Controller, Queue, Tables};
+use strew_controllers::{
+    Api, ApiError, Change, Context, Controller, DeleteOptions, Event, Queue, Tables,
+};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::PluginId;
 use strew_sim::auditor::{Rule, Sent, Witness, Written};
-use strew_sim::chaos::{Parts, Story, generate, play, shrink};
-use strew_sim::{Component, Crash};
+use strew_sim::chaos::{
+    Action, Event as StoryEvent, NodePlan, Parts, Spread, Story, Worker, Workload, World, generate,
+    play, shrink,
+};
+use strew_sim::{Component, Crash, Sabotage};
 
 use crate::life::{Life, nodes};
 
@@ -90,24 +95,11 @@ impl Controller for HardOfHearing {
     }
 }
 
-fn hard_of_hearing() -> Parts {
-    let mut parts = Parts::real();
-    parts.controllers = Arc::new(|| {
-        let all = strew_sim::controllers().into_iter();
-        all.map(|inner| -> Box<dyn Controller> {
-            match inner.name() {
-                "replicaset-controller" => Box::new(HardOfHearing(inner)),
-                _ => inner,
-            }
-        })
-        .collect()
-    });
-    parts
-}
-
 #[test]
 fn a_bad_story_is_made_small() {
-    let parts = hard_of_hearing();
+    let parts = with("replicaset-controller", |inner| {
+        Box::new(HardOfHearing(inner))
+    });
     let story = found(&parts, Rule::Status, 0..60).expect("whoever does not hear miscounts");
     let small = shrink(&story, Rule::Status, &parts);
     let broken = play(&small, &parts).violations;
@@ -120,6 +112,230 @@ fn a_bad_story_is_made_small() {
         text.starts_with("seed: ") && text.contains("calm: true"),
         "{text}"
     );
+}
+
+/// A scheduler that does not count what it has bound until it is told.
+#[test]
+fn forgotten_assumed_pods_are_found_out() {
+    let parts = Parts {
+        sabotage: Some(Sabotage::ForgetsAssumed),
+        ..Parts::real()
+    };
+    assert!(found(&parts, Rule::Bind, 0..60).is_some());
+}
+
+/// A controller to which pods that it makes seem to have come and gone at once: once an instant, or it would make pods
+/// for ever.
+struct Impatient {
+    inner: Box<dyn Controller>,
+    last: Instant,
+}
+
+impl Controller for Impatient {
+    fn name(&self) -> &'static str {
+        self.inner.name()
+    }
+
+    fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
+        self.inner.start(now, dice, queue);
+    }
+
+    fn observe(&mut self, now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
+        self.inner.observe(now, change, cache, queue);
+    }
+
+    fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        let mut listening = Listening {
+            api: cx.api,
+            created: Vec::new(),
+        };
+        let synced = self.inner.sync(
+            name,
+            &mut Context {
+                now: cx.now,
+                cache: cx.cache,
+                api: &mut listening,
+                dice: cx.dice,
+                queue: cx.queue,
+            },
+        );
+        let is_new = self.last < cx.now;
+        for pod in listening.created.iter().filter(|_| is_new) {
+            self.last = cx.now;
+            let (came, went) = ((None, Some(pod)), (Some(pod), None));
+            for (old, new) in [came, went] {
+                let change = Change { old, new };
+                self.inner.observe(cx.now, change, cx.cache, cx.queue);
+            }
+        }
+        synced
+    }
+}
+
+/// Hears what is created.
+struct Listening<'a> {
+    api: &'a mut dyn Api,
+    created: Vec<Object>,
+}
+
+impl Api for Listening<'_> {
+    fn create(&mut self, object: Object) -> Result<Object, ApiError> {
+        let created = self.api.create(object)?;
+        self.created.push(created.clone());
+        Ok(created)
+    }
+
+    fn update(&mut self, object: Object) -> Result<Object, ApiError> {
+        self.api.update(object)
+    }
+
+    fn update_status(&mut self, object: Object) -> Result<Object, ApiError> {
+        self.api.update_status(object)
+    }
+
+    fn delete(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        self.api.delete(key, options)
+    }
+
+    fn evict(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
+        self.api.evict(key, options)
+    }
+
+    fn get(&self, key: &Key) -> Option<Object> {
+        self.api.get(key)
+    }
+
+    fn heartbeat(&self, node: &str) -> Option<Instant> {
+        self.api.heartbeat(node)
+    }
+
+    fn utilisation(&self, autoscaler: &Name) -> Option<u32> {
+        self.api.utilisation(autoscaler)
+    }
+
+    fn record(&mut self, event: Event) {
+        self.api.record(event);
+    }
+}
+
+/// The real parts, but for the controller of this name.
+fn with(name: &'static str, other: fn(Box<dyn Controller>) -> Box<dyn Controller>) -> Parts {
+    let mut parts = Parts::real();
+    parts.controllers = Arc::new(move || {
+        let all = strew_sim::controllers().into_iter();
+        all.map(|inner| match inner.name() == name {
+            true => other(inner),
+            false => inner,
+        })
+        .collect()
+    });
+    parts
+}
+
+#[test]
+fn ignored_expectations_are_found_out() {
+    let parts = with("replicaset-controller", |inner| {
+        let last = Instant::default();
+        Box::new(Impatient { inner, last })
+    });
+    assert!(found(&parts, Rule::Surplus, 0..60).is_some());
+}
+
+/// A controller that annotates what it looks at, each time anew, half a minute after the last time.
+struct Fussy(Box<dyn Controller>);
+
+impl Controller for Fussy {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
+        self.0.start(now, dice, queue);
+    }
+
+    fn observe(&mut self, now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
+        self.0.observe(now, change, cache, queue);
+    }
+
+    fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        self.0.sync(name, cx)?;
+        let key = Key {
+            kind: Kind::ReplicaSet,
+            name: name.clone(),
+        };
+        let Some(mut set) = cx.api.get(&key) else {
+            return Ok(());
+        };
+        let annotations = &mut set.meta_mut().annotations;
+        Arc::make_mut(annotations).insert("seen".to_owned(), format!("{:?}", cx.now));
+        cx.queue.add_at(name, cx.now + Span::from_secs(30));
+        cx.api.update(set).map(drop)
+    }
+}
+
+/// A pod that is kept off a node by a constraint which counts pods of less importance: those go for it, and what comes in
+/// their place does so before it is tried.
+fn circle() -> Story {
+    let workload = |name: &str, priority: u8| Workload {
+        name: name.to_owned(),
+        worker: Worker::ReplicaSet,
+        replicas: 1,
+        cpu: 900,
+        priority,
+        tolerates: false,
+        has_port: false,
+        spread: Vec::new(),
+        anti: None,
+        budget: None,
+        scaling: None,
+        is_late: false,
+    };
+    let node = |name: &str, zone, cpu| NodePlan {
+        name: name.to_owned(),
+        zone: Some(zone),
+        cpu,
+        pods: 10,
+        is_tainted: false,
+        is_cordoned: false,
+    };
+    let spread = Spread {
+        by_zone: true,
+        max_skew: 1,
+        is_hard: true,
+        min_domains: 0,
+        by_revision: false,
+        honors_taints: false,
+        of_all: true,
+    };
+    let vip = Workload {
+        spread: vec![spread],
+        is_late: true,
+        ..workload("vip", 2)
+    };
+    Story {
+        seed: 1,
+        world: World {
+            nodes: vec![node("a", 0, 4000), node("b", 1, 100)],
+            workloads: vec![workload("web", 0), vip],
+            quota: None,
+            elects: false,
+        },
+        events: vec![StoryEvent {
+            at: Span::from_secs(20),
+            action: Action::Create("vip".to_owned()),
+        }],
+        calm: Span::from_secs(30),
+    }
+}
+
+#[test]
+fn a_preemption_without_end_is_broken_and_all_else_must_rest() {
+    let verdict = play(&circle(), &Parts::real());
+    assert_eq!((verdict.violations, verdict.figures.circles), (vec![], 1));
+    let fussy = with("replicaset-controller", |inner| Box::new(Fussy(inner)));
+    let verdict = play(&circle(), &fussy);
+    let rules: Vec<Rule> = verdict.violations.iter().map(|v| v.rule).collect();
+    assert_eq!((rules, verdict.figures.circles), (vec![Rule::Rest], 1));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Pods without a controller.
 
+use strew_controllers::object::{Key, Kind, Name, Object, Pod};
+use strew_controllers::{DeleteOptions, Propagation};
 use strew_sim::kubelet::Which;
 
 use crate::life::{Life, nodes};
@@ -91,4 +93,35 @@ spec:
     let labels = [("app".into(), "gated".into())].into_iter().collect();
     life.sim.set_readiness(Which::Labelled(labels), true);
     assert_eq!(life.until(11).picture(), "n0: gated Running ready\n");
+}
+
+/// Its finalizer would keep the pod for ever.
+#[test]
+fn a_pod_that_its_job_left_behind_can_go() {
+    let job = "
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: work}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: work}]}}}
+";
+    let mut life = Life::of(&(nodes(1, 1) + job), 1);
+    life.until(20);
+    let key = Key {
+        kind: Kind::Job,
+        name: Name::new("default", "work"),
+    };
+    let options = DeleteOptions {
+        propagation: Propagation::Orphan,
+        ..DeleteOptions::default()
+    };
+    life.sim.delete(&key, &options).unwrap();
+    life.until(25);
+    let pods = life.sim.server().tables().of::<Pod>().iter();
+    let keys: Vec<Key> = pods.map(|pod| Object::Pod(pod.clone()).key()).collect();
+    assert_eq!(keys.len(), 1);
+    life.sim
+        .delete(&keys[0], &DeleteOptions::default())
+        .unwrap();
+    assert_eq!(life.until(60).picture(), "");
 }

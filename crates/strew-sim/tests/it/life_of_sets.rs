@@ -1,5 +1,10 @@
 //! StatefulSets and DaemonSets from manifests to rest.
 
+use strew_controllers::object::{Key, Kind, Name, Pod, StatefulSet};
+use strew_controllers::{DeleteOptions, Propagation};
+use strew_model::time::Span;
+use strew_sim::{Fault, WriteFault};
+
 use crate::life::{Life, nodes};
 
 const DAEMONS: &str = "
@@ -71,5 +76,29 @@ fn a_stateful_set_fills_its_zones_one_pod_after_the_other() {
             ["db-0", "db-1", "db-2"],
             "one in each zone, seed {seed}"
         );
+    }
+}
+
+/// The collector takes its revisions while its pods still terminate; and a conflict makes it look again.
+#[test]
+fn a_stateful_set_that_is_deleted_in_the_foreground_goes() {
+    for conflict_ppm in [0, 600_000] {
+        let mut life = Life::of(&(nodes(3, 3) + "---" + DATABASE), 1);
+        life.until(60);
+        let fault = Fault::Write(WriteFault { conflict_ppm });
+        life.sim.fault(fault, Span::from_secs(20));
+        let key = Key {
+            kind: Kind::StatefulSet,
+            name: Name::new("default", "db"),
+        };
+        let options = DeleteOptions {
+            propagation: Propagation::Foreground,
+            ..DeleteOptions::default()
+        };
+        life.sim.delete(&key, &options).unwrap();
+        life.until(180);
+        let tables = life.sim.server().tables();
+        let n_left = tables.of::<StatefulSet>().len() + tables.of::<Pod>().len();
+        assert_eq!(n_left, 0, "{conflict_ppm}: {}", life.picture());
     }
 }

@@ -1,6 +1,6 @@
 //! From the objects of a cluster to an [`Outcome`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -51,6 +51,46 @@ pub(crate) fn outcome(snapshot: &Snapshot, refused: Vec<String>) -> Outcome {
         budgets: budgets.map(|b| (name(b).to_owned(), budget(b))).collect(),
         lost_nodes: nodes.map(|node| name(node).to_owned()).collect(),
         refused,
+        ..Outcome::default()
+    }
+}
+
+/// Of a cluster that comes to no rest: the pods that each workload was seen to have, one look after another.
+#[derive(Debug, Default)]
+pub(crate) struct Turnover(BTreeMap<String, BTreeSet<String>>);
+
+/// A workload that has shown so many more pods than it has at a time goes on like that.
+const COME_AND_GONE: usize = 5;
+
+impl Turnover {
+    /// Looks once more.
+    pub(crate) fn look(&mut self, snapshot: &Snapshot) {
+        for kind in OWNERS {
+            let owners = snapshot.all(kind).iter();
+            for owner in owners.filter(|o| controller(o).is_none()) {
+                let sets = owned(snapshot, "ReplicaSet", owner);
+                let of_sets = sets.iter().flat_map(|set| owned(snapshot, "Pod", set));
+                let pods = owned(snapshot, "Pod", owner).into_iter().chain(of_sets);
+                let uids = pods.filter_map(|pod| pod["metadata"]["uid"].as_str());
+                let seen = self.0.entry(title(kind, owner)).or_default();
+                seen.extend(uids.map(str::to_owned));
+            }
+        }
+    }
+
+    /// What is told of such a cluster; nothing if no workload's pods come and go.
+    pub(crate) fn outcome(&self, last: &Snapshot, refused: Vec<String>) -> Option<Outcome> {
+        let mut now = Self::default();
+        now.look(last);
+        let n_now = |title: &str| now.0.get(title).map_or(0, BTreeSet::len);
+        let restless = self.0.iter();
+        let restless = restless.filter(|(title, seen)| seen.len() >= n_now(title) + COME_AND_GONE);
+        let restless: BTreeSet<String> = restless.map(|(title, _)| title.clone()).collect();
+        (!restless.is_empty()).then(|| Outcome {
+            refused,
+            restless,
+            ..Outcome::default()
+        })
     }
 }
 
@@ -236,6 +276,29 @@ mod tests {
                 {"type": "PodScheduled", "status": ready, "message": "0/2 nodes are available"},
             ]},
         })
+    }
+
+    #[test]
+    fn a_workload_whose_pods_come_and_go_is_named() {
+        let look = |turn: usize| {
+            let mut pods = [pod("came", "old", None), pod("stays", "calm", None)];
+            pods[0]["metadata"]["uid"] = json!(format!("u{turn}"));
+            pods[1]["metadata"]["uid"] = json!("same");
+            let sets = ["old", "calm"].map(|name| {
+                let mut set = set(name, "1", 1);
+                set["metadata"]["ownerReferences"] = json!(null);
+                set
+            });
+            Snapshot::of(sets.into_iter().chain(pods).collect())
+        };
+        let mut turnover = Turnover::default();
+        for (turn, is_named) in [(0, false), (3, false), (5, true)] {
+            (0..=turn).for_each(|turn| turnover.look(&look(turn)));
+            let outcome = turnover.outcome(&look(turn), Vec::new());
+            let named: Vec<String> = outcome.into_iter().flat_map(|o| o.restless).collect();
+            let expected: &[&str] = if is_named { &["replicaset/old"] } else { &[] };
+            assert_eq!(named, expected, "{turn}");
+        }
     }
 
     #[test]

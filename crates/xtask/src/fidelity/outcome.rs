@@ -20,6 +20,9 @@ pub(crate) struct Outcome {
     /// The verbs of the step that were refused or did not finish.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) refused: Vec<String>,
+    /// Of a cluster that came to no rest: the workloads whose pods come and go. Nothing else is told of it.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) restless: BTreeSet<String>,
 }
 
 /// A Deployment, ReplicaSet, StatefulSet, DaemonSet or Job that nothing else owns, or a pod on its own.
@@ -113,6 +116,7 @@ impl Outcome {
         }
         tell("lost nodes".to_owned(), format!("{:?}", self.lost_nodes));
         tell("refused".to_owned(), format!("{:?}", self.refused));
+        tell("restless".to_owned(), format!("{:?}", self.restless));
         facts
     }
 }

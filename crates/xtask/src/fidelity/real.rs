@@ -9,7 +9,7 @@ use xtask::lab::{Kubectl, Lab, Options, now, until};
 use super::observe;
 use super::outcome::Outcome;
 use super::scenario::Scenario;
-use super::snapshot::{SETTLED_WITHIN, Snapshot};
+use super::snapshot::{RESTLESS_FOR, SETTLED_WITHIN, Snapshot};
 use super::verb;
 
 /// Between two looks.
@@ -39,7 +39,7 @@ fn play_in(lab: &mut Lab, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {
         verb::apply(lab.kubectl(), "apply", &scenario.objects)?;
     }
     let begin = now();
-    outcomes.push(observe::outcome(&settled(lab.kubectl())?, Vec::new()));
+    outcomes.push(outcome(lab.kubectl(), Vec::new())?);
     for step in &scenario.steps {
         wait_for_moment(begin, step.at)?;
         let mut refused = Vec::new();
@@ -53,9 +53,25 @@ fn play_in(lab: &mut Lab, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {
             }
         }
         lab.expect_running()?;
-        outcomes.push(observe::outcome(&settled(lab.kubectl())?, refused));
+        outcomes.push(outcome(lab.kubectl(), refused)?);
     }
     Ok(outcomes)
+}
+
+/// What there is at rest, or who does not come to rest.
+fn outcome(kubectl: &Kubectl, refused: Vec<String>) -> anyhow::Result<Outcome> {
+    let unsettled = match settled(kubectl) {
+        Ok(snapshot) => return Ok(observe::outcome(&snapshot, refused)),
+        Err(error) => error,
+    };
+    let mut turnover = observe::Turnover::default();
+    let begin = now();
+    let last = until("looking", 2 * RESTLESS_FOR, PAUSE, || {
+        let snapshot = Snapshot::take(kubectl)?;
+        turnover.look(&snapshot);
+        Ok((begin.elapsed() >= RESTLESS_FOR).then_some(snapshot))
+    })?;
+    turnover.outcome(&last, refused).ok_or(unsettled)
 }
 
 /// All nodes are there and Ready before the first pod: as if they had always been.

@@ -21,10 +21,13 @@ use xtask::lab::KUBELET_LABEL;
 use super::observe;
 use super::outcome::Outcome;
 use super::scenario::Scenario;
-use super::snapshot::{CALM, SETTLED_WITHIN, Snapshot};
+use super::snapshot::{CALM, RESTLESS_FOR, SETTLED_WITHIN, Snapshot};
 
 /// About what a call of kubectl takes.
 const CALL: Duration = Duration::from_millis(150);
+
+/// Between two looks at a cluster that comes to no rest.
+const LOOK: Duration = Duration::from_millis(400);
 
 /// Makes a file ready to be played with any seed.
 ///
@@ -82,7 +85,7 @@ fn scheduler(sources: Sources, configuration: Option<Origin>) -> Configure {
 pub(crate) fn play(plan: &Plan, seed: u64) -> anyhow::Result<Vec<Outcome>> {
     let mut simulation = plan.simulation(seed);
     let mut errands = Errands::new(plan, seed);
-    let mut outcomes = vec![observe::outcome(&settled(&mut simulation)?, Vec::new())];
+    let mut outcomes = vec![outcome(&mut simulation, Vec::new())?];
     for step in &plan.scenario().timeline {
         if simulation.elapsed() < step.at {
             live_until(&mut simulation, step.at)?;
@@ -100,9 +103,26 @@ pub(crate) fn play(plan: &Plan, seed: u64) -> anyhow::Result<Vec<Outcome>> {
                 live_until(&mut simulation, over)?;
             }
         }
-        outcomes.push(observe::outcome(&settled(&mut simulation)?, refused));
+        outcomes.push(outcome(&mut simulation, refused)?);
     }
     Ok(outcomes)
+}
+
+/// What there is at rest, or who does not come to rest.
+fn outcome(simulation: &mut Simulation, refused: Vec<String>) -> anyhow::Result<Outcome> {
+    let unsettled = match settled(simulation) {
+        Ok(snapshot) => return Ok(observe::outcome(&snapshot, refused)),
+        Err(error) => error,
+    };
+    let mut turnover = observe::Turnover::default();
+    let end = after(simulation.elapsed(), RESTLESS_FOR);
+    while simulation.elapsed() < end {
+        turnover.look(&snapshot(simulation));
+        let next = after(simulation.elapsed(), LOOK);
+        live_until(simulation, next)?;
+    }
+    let last = snapshot(simulation);
+    turnover.outcome(&last, refused).ok_or(unsettled)
 }
 
 /// The calls of kubectl that do it: where a verb names several nodes, one after the other is lost and restored.

@@ -15,6 +15,9 @@ const CALM_WHILE_PENDING: Duration = Duration::from_secs(11);
 /// Until when a step must have come to rest.
 pub(crate) const SETTLED_WITHIN: Duration = Duration::from_secs(240);
 
+/// How long a cluster that has not come to rest is looked at, to see what comes and goes.
+pub(crate) const RESTLESS_FOR: Duration = Duration::from_secs(120);
+
 /// What is asked for: all that outcomes are made of.
 const KINDS: &str = "nodes,pods,deployments,replicasets,statefulsets,daemonsets,jobs,controllerrevisions,\
                      poddisruptionbudgets";

@@ -1,0 +1,68 @@
+//! Whoever makes pods never makes more than were ever asked for: what it has ordered and not seen yet counts.
+//!
+//! Source: spec/controllers §0 ("Expectations").
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use strew_controllers::object::{Key, Object};
+
+use super::witness::Written;
+
+/// The active pods of ReplicaSets, ReplicationControllers and Jobs, by the uid of those.
+#[derive(Debug, Default)]
+pub(super) struct Makers(BTreeMap<Arc<str>, Maker>);
+
+#[derive(Debug, Default)]
+struct Maker {
+    pods: BTreeSet<Key>,
+    /// The most that it was ever told to have at a time.
+    asked: i64,
+}
+
+impl Makers {
+    /// Something was written.
+    ///
+    /// # Errors
+    /// A pod that is one too many, in words.
+    pub(super) fn written(&mut self, written: &Written) -> Result<(), String> {
+        if let Some(new) = &written.new
+            && let Some(asked) = asked(new)
+        {
+            let maker = self.0.entry(Arc::clone(&new.meta().uid)).or_default();
+            maker.asked = maker.asked.max(asked);
+        }
+        let (was, is) = (owner(written.old.as_ref()), owner(written.new.as_ref()));
+        if let Some(maker) = was.and_then(|uid| self.0.get_mut(uid)) {
+            maker.pods.remove(&written.key);
+        }
+        let Some(maker) = is.and_then(|uid| self.0.get_mut(uid)) else {
+            return Ok(());
+        };
+        maker.pods.insert(written.key.clone());
+        let n = maker.pods.len() as i64;
+        match written.old.is_none() && n > maker.asked {
+            true => Err(format!("pod {n} of {}", maker.asked)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// How many pods an object asks for at a time.
+fn asked(object: &Object) -> Option<i64> {
+    let asked = match object {
+        Object::ReplicaSet(set) => set.spec.replicas,
+        Object::ReplicationController(controller) => controller.spec.replicas,
+        Object::Job(job) => job.spec.parallelism,
+        _ => return None,
+    };
+    Some(i64::from(asked.unwrap_or(1)))
+}
+
+/// By whom an active pod is controlled.
+fn owner(object: Option<&Object>) -> Option<&Arc<str>> {
+    match object {
+        Some(Object::Pod(pod)) if pod.is_active() => Some(&pod.meta.controller()?.uid),
+        _ => None,
+    }
+}
