@@ -30,7 +30,7 @@ use crate::field::FieldError;
 use crate::validation::{self, Validate};
 pub use binding::bind_labels;
 pub use defaults::SetDefaults;
-pub use object::{admit_object, admit_object_update};
+pub use object::{admit_object, admit_object_update, read_back};
 pub use priority::PriorityClasses;
 pub use refusal::Refusal;
 

@@ -54,6 +54,31 @@ pub fn admit_object(
     }
 }
 
+/// What the API server hands out of an object that it holds, a dump's: it fills in what is absent whenever it reads
+/// one, so that nobody ever sees an object without its defaults.
+pub fn read_back(mut object: KubeObject) -> KubeObject {
+    match &mut object {
+        KubeObject::Pod(object) => object.set_defaults(),
+        KubeObject::Node(object) => object.set_defaults(),
+        KubeObject::Namespace(object) => object.set_defaults(),
+        KubeObject::Service(object) => object.set_defaults(),
+        KubeObject::ReplicationController(object) => object.set_defaults(),
+        KubeObject::Deployment(object) => object.set_defaults(),
+        KubeObject::ReplicaSet(object) => object.set_defaults(),
+        KubeObject::StatefulSet(object) => object.set_defaults(),
+        KubeObject::DaemonSet(object) => object.set_defaults(),
+        KubeObject::Job(object) => object.set_defaults(),
+        KubeObject::CronJob(object) => object.set_defaults(),
+        KubeObject::PriorityClass(object) => object.set_defaults(),
+        KubeObject::PodDisruptionBudget(object) => object.set_defaults(),
+        KubeObject::HorizontalPodAutoscaler(object) => object.set_defaults(),
+        KubeObject::LimitRange(object) => object.set_defaults(),
+        KubeObject::ResourceQuota(object) => object.set_defaults(),
+        _ => {}
+    }
+    object
+}
+
 /// What the API server makes of an object that somebody changes; `old` is the object as it is stored.
 ///
 /// # Errors

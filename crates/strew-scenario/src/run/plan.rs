@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
+use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, read_back};
 use strew_api::config::FeatureGates;
 use strew_api::field::FieldError;
 use strew_api::read::{KubeObject, Located};
@@ -132,7 +132,7 @@ fn admit_all(
         }
         if located.from_dump {
             // It has been through admission.
-            objects.push(Object::of_wire(object));
+            objects.push(Object::of_wire(read_back(object)));
             continue;
         }
         match admit_object(object, &context, &mut names) {

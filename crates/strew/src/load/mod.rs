@@ -6,7 +6,7 @@ mod skipped;
 
 use std::collections::{BTreeMap, HashMap};
 
-use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
+use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, read_back};
 use strew_api::config::is_configuration;
 use strew_api::facts;
 use strew_api::field::{FieldError, FieldPath};
@@ -124,7 +124,7 @@ impl Loader<'_> {
         self.count_without_effect(&object);
         let admitted = match from_dump {
             // It has been through admission.
-            true => Ok((object, Vec::new())),
+            true => Ok((read_back(object), Vec::new())),
             false => admit_object(object, context, names),
         };
         let (object, warnings) = match admitted {

@@ -141,3 +141,25 @@ status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}
         "{said}"
     );
 }
+
+/// A uid says that an API server has it, which would have filled the defaults in: so does reading it back.
+#[test]
+fn what_a_dump_leaves_out_is_filled_in() {
+    let manifests = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, uid: c}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: i}]}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}
+";
+    let run = strew("simulate - --until rollout -o json").stdin(manifests);
+    let report = json(&run.assert().code(0));
+    let web = workload(&report, 1, "deployment/web");
+    assert_eq!((&web["ready"], &web["placed"]), (&2.into(), &2.into()));
+}
