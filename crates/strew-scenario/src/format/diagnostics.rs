@@ -10,6 +10,7 @@ use strew_api::read::{Diagnostic, describe, nearest, shortened};
 use strew_api::typename;
 use strew_model::Span;
 
+use super::existence::ObjectKey;
 use super::target::ObjectTarget;
 use super::vocabulary::Shape;
 use super::{API_VERSION, KIND};
@@ -371,9 +372,25 @@ pub(super) fn wrong_kind(by: &str, kinds: &[&str], found: &str) -> Diagnostic {
     error("wrong-kind", message).with_help(format!("it takes {}", kinds.join(", ")))
 }
 
-pub(super) fn not_there(target: &ObjectTarget, names: &[&str]) -> Diagnostic {
+/// `known`: the objects of its kind.
+pub(super) fn not_there<'a>(
+    target: &ObjectTarget,
+    known: impl Iterator<Item = &'a ObjectKey>,
+) -> Diagnostic {
     let message = format!("there is no {target}");
-    match nearest(&target.name, names.iter().copied()) {
+    let known: Vec<&ObjectKey> = known.collect();
+    let elsewhere = known.iter().find(|key| key.name == target.name);
+    if let Some(namespace) = elsewhere.and_then(|key| key.namespace.clone()) {
+        let meant = ObjectTarget {
+            namespace: Some(namespace),
+            ..target.clone()
+        };
+        let help = format!(
+            "there is {meant}; metadata.namespace of the Scenario is where targets are that name none"
+        );
+        return error("not-there", message).with_help(help);
+    }
+    match nearest(&target.name, known.iter().map(|key| key.name.as_str())) {
         Some(meant) => error("not-there", format!("{message}, did you mean {meant:?}?")),
         None => error("not-there", message)
             .with_help("add it to the files, or apply it in an earlier step"),

@@ -106,8 +106,7 @@ fn judge(
         return;
     }
     let same_kind = known.iter().filter(|key| key.kind == kind);
-    let names: Vec<&str> = same_kind.map(|key| key.name.as_str()).collect();
-    missing.push((path.clone(), diagnostics::not_there(target, &names)));
+    missing.push((path.clone(), diagnostics::not_there(target, same_kind)));
 }
 
 /// `web-7d4b9c` of Deployment `web`, `nightly-28123` of CronJob `nightly`.

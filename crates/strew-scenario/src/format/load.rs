@@ -196,10 +196,11 @@ fn check_patches(draft: &mut Draft, sources: &Sources, reading: &Reading) {
         let mut objects = reading.objects.iter().chain(broken.clone());
         let object = objects.find(|located| ObjectKey::of(&located.object).is(&patch.target));
         let Some(located) = object else {
-            let same_kind = reading.objects.iter();
-            let same_kind = same_kind.filter(|o| o.object.kind() == patch.target.type_name.kind);
-            let names: Vec<&str> = same_kind.map(|o| o.object.name()).collect();
-            let error = diagnostics::not_there(&patch.target, &names);
+            let keys = reading.objects.iter().map(|o| ObjectKey::of(&o.object));
+            let keys: Vec<ObjectKey> = keys.collect();
+            let kind = patch.target.type_name.kind;
+            let same_kind = keys.iter().filter(|key| key.kind == kind);
+            let error = diagnostics::not_there(&patch.target, same_kind);
             draft.problems.add_target(&patch.path, error);
             continue;
         };

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, read_back};
+use strew_api::admission::{
+    AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, read_back,
+};
 use strew_api::config::FeatureGates;
 use strew_api::field::FieldError;
 use strew_api::read::{KubeObject, Located};

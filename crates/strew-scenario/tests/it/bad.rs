@@ -46,6 +46,11 @@ fn words_that_are_not_there_are_told_with_the_nearest() {
         "timeline: [{at: 1s, scale: {deployment/wbe: 3}}]",
         &[r#"1:29 there is no deployment/wbe, did you mean "web"?"#],
     );
+    // Its namespace is told in the help.
+    check(
+        "timeline: [{at: 1s, scale: {shop/deployment/web: 3}}]",
+        &["1:29 there is no shop/deployment/web"],
+    );
     check(
         "timeline: [{at: 1s, crash: {shceduler: {}}}]",
         &[r#"1:29 unknown component "shceduler", did you mean "scheduler"?"#],

@@ -6,7 +6,9 @@ mod skipped;
 
 use std::collections::{BTreeMap, HashMap};
 
-use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, read_back};
+use strew_api::admission::{
+    AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, read_back,
+};
 use strew_api::config::is_configuration;
 use strew_api::facts;
 use strew_api::field::{FieldError, FieldPath};
