@@ -148,7 +148,7 @@ impl Placer {
             };
             let mut configured = spec.prioritizers.configurations.iter();
             configured.any(|c| c.coordinate.as_ref().is_some_and(names))
-                || cel.any(|c| c.scores.contains(&name))
+                || cel.any(|c| c.scores.as_ref().is_none_or(|s| s.contains(&name)))
         };
         for idx in reached {
             if self.rows[idx.index()].as_ref().is_some_and(reads) {

@@ -150,6 +150,7 @@ impl Placer {
             },
             conditions: conditions::timed(verdicts, &placement.status, self.now),
             last_score_update: placement.status.last_score_update,
+            others: placement.status.others.clone(),
         }
     }
 
