@@ -9,7 +9,7 @@ use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
-use crate::{diff, explain, simulate, version};
+use crate::{diff, explain, place, simulate, version};
 
 /// Pods over failure domains: where they go, why, and what would change it.
 #[derive(Parser, Debug)]
@@ -74,6 +74,8 @@ enum Command {
     Explain(explain::ExplainArgs),
     /// Say what moved between two reports of simulate
     Diff(diff::DiffArgs),
+    /// Choose clusters for Placements, and spread them over regions and zones
+    Place(place::PlaceArgs),
     /// Print a completion script for a shell
     Completion {
         /// Which shell
@@ -127,6 +129,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Simulate(args) => simulate::run(&args, &context),
         Command::Explain(args) => explain::run(&args, &context),
         Command::Diff(args) => diff::run(&args, &context),
+        Command::Place(args) => place::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
     };
@@ -151,6 +154,7 @@ fn command(program: &'static str) -> clap::Command {
   PROGRAM simulate app.yaml --zones 3 --nodes 12    where would these pods go?
   PROGRAM explain pod/web-7 -n shop dump.json       why is this pod Pending?
   PROGRAM simulate scenarios/                       does every scenario hold, whatever the seed?
+  PROGRAM place placement.yaml fleet.yaml           which clusters does this Placement get?
 
 Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input or usage;
 3 something outside failed; 130 interrupted.",
@@ -161,6 +165,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
                 .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))
         })
         .mut_subcommand("diff", |c| c.after_help(examples(diff::EXAMPLES)))
+        .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(
                 "Examples:

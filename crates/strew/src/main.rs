@@ -5,7 +5,7 @@
 //! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
 //! [`blocked`] (why a pod is nowhere), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and
-//! [`diff`] (the commands), [`scenario`] (files with a Scenario), [`explain_output`], [`terminal`], [`failure`].
+//! [`diff`] (the commands), [`place`] (clusters for a Placement), [`scenario`] (files with a Scenario), [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
 mod blocked;
@@ -21,6 +21,7 @@ mod live;
 mod load;
 mod natural_order;
 mod nodes;
+mod place;
 mod progress;
 mod report;
 mod scenario;

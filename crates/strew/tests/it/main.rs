@@ -9,6 +9,7 @@ mod data;
 mod explain;
 mod input;
 mod look;
+mod place;
 mod scenario;
 mod simulate;
 mod story;

@@ -154,10 +154,10 @@ fn expressions(
     let path = path.child("celSelector.celExpressions");
     wrong.extend(bad.into_iter().map(|bad| {
         let text = &expressions[bad.index];
-        let detail = bad.error.as_ocm(text);
+        let detail = format!("compilation failed: {}", bad.error);
         Wrong {
-            error: FieldError::invalid(path.index(bad.index), text, detail.clone()),
-            text: detail.into(),
+            error: FieldError::invalid(path.index(bad.index), text, detail),
+            text: bad.error.as_ocm(text).into(),
         }
     }));
     None
