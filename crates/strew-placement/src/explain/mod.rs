@@ -19,7 +19,7 @@ use crate::filter::predicate::ClusterPredicate;
 use crate::filter::taint::{Tolerance, tolerance};
 use crate::hub::{ClusterIdx, Hub};
 use crate::plan::Plan;
-use crate::schedule::{Schedule, decided, scheduled};
+use crate::schedule::{Known, Schedule, decided, scheduled};
 use trace::{KeptOut, StepTrace, Trace};
 
 /// A decision with its reasons.
@@ -151,7 +151,8 @@ pub fn explain(
 ) -> Explanation {
     let plan = Plan::of(&placement.spec, &hub.names);
     let mut trace = Trace::default();
-    let schedule = scheduled(hub, now, placement, &plan, cel, Some(&mut trace));
+    let known = Known::nothing(hub.candidates(placement));
+    let schedule = scheduled(hub, now, placement, &plan, cel, known, Some(&mut trace));
     let passing = trace.passing.clone().unwrap_or_default();
     let name = |place: u32| hub.row(passing[place as usize]).name;
     let mut order: Vec<u32> = (0..passing.len() as u32).collect();
