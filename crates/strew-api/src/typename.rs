@@ -18,7 +18,7 @@ pub struct TypeName {
 }
 
 /// The types that strew knows by name.
-pub const TYPES: [TypeName; 24] = [
+pub const TYPES: [TypeName; 28] = [
     of("Pod", "pods", "po", None),
     of("Deployment", "deployments", "deploy", Some("apps")),
     of("ReplicaSet", "replicasets", "rs", Some("apps")),
@@ -91,6 +91,30 @@ pub const TYPES: [TypeName; 24] = [
         "ManagedCluster",
         "managedclusters",
         "mcl",
+        Some("cluster.open-cluster-management.io"),
+    ),
+    global(
+        "ManagedClusterSet",
+        "managedclustersets",
+        "mclset",
+        Some("cluster.open-cluster-management.io"),
+    ),
+    of(
+        "ManagedClusterSetBinding",
+        "managedclustersetbindings",
+        "mclsetbinding",
+        Some("cluster.open-cluster-management.io"),
+    ),
+    of(
+        "PlacementDecision",
+        "placementdecisions",
+        "placementdecision",
+        Some("cluster.open-cluster-management.io"),
+    ),
+    of(
+        "AddOnPlacementScore",
+        "addonplacementscores",
+        "addonplacementscore",
         Some("cluster.open-cluster-management.io"),
     ),
 ];

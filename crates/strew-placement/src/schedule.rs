@@ -73,7 +73,34 @@ pub fn schedule(
     cel: &dyn ClusterPredicate,
 ) -> Schedule {
     let plan = Plan::of(&placement.spec, &hub.names);
-    scheduled(hub, now, placement, &plan, cel, None)
+    let candidates = hub.candidates(placement);
+    scheduled(
+        hub,
+        now,
+        placement,
+        &plan,
+        cel,
+        Known::nothing(candidates),
+        None,
+    )
+}
+
+/// What is known before a run.
+pub(crate) struct Known<'a> {
+    /// What there is to choose from.
+    pub(crate) candidates: Candidates,
+    /// Those of them that pass the predicates, by name, if somebody remembers.
+    pub(crate) passed: Option<&'a [ClusterIdx]>,
+}
+
+impl Known<'_> {
+    /// No more than what there is to choose from.
+    pub(crate) fn nothing(candidates: Candidates) -> Self {
+        Self {
+            candidates,
+            passed: None,
+        }
+    }
 }
 
 /// Decides a placement whose specification is checked already; `trace` is told every number.
@@ -83,11 +110,11 @@ pub(crate) fn scheduled(
     placement: &PlacementFact,
     plan: &Plan,
     cel: &dyn ClusterPredicate,
+    known: Known<'_>,
     mut trace: Option<&mut Trace>,
 ) -> Schedule {
-    let candidates = hub.candidates(placement);
     let mut schedule = Schedule {
-        candidates,
+        candidates: known.candidates,
         code: Code::Success,
         picks: Vec::new(),
         unscheduled: 0,
@@ -96,14 +123,12 @@ pub(crate) fn scheduled(
         runs: 0,
         scored: Vec::new(),
     };
-    let filtered = filtered(
-        hub,
-        placement,
-        plan,
-        cel,
-        &schedule.candidates.clusters,
-        &mut trace,
-    );
+    let passing = || match known.passed {
+        Some(passed) => passed.to_vec(),
+        None => passing(hub, placement, cel, &schedule.candidates.clusters),
+    };
+    let any = !schedule.candidates.clusters.is_empty();
+    let filtered = filtered(plan, any, passing, &mut trace);
     let (passed, selection) = match filtered {
         Ok(filtered) => filtered,
         Err(problem) => {
@@ -123,24 +148,34 @@ pub(crate) fn scheduled(
     schedule
 }
 
-/// The clusters that pass the predicates, and how to go on; or what is wrong, in the order in which it is found.
-fn filtered<'p>(
+/// The candidates that match the predicates.
+pub(crate) fn passing(
     hub: &Hub,
     placement: &PlacementFact,
-    plan: &'p Plan,
     cel: &dyn ClusterPredicate,
     candidates: &[ClusterIdx],
+) -> Vec<ClusterIdx> {
+    let predicates = placement.spec.predicates.as_deref().unwrap_or_default();
+    let passes = |idx: &ClusterIdx| {
+        let cluster = hub.cluster(*idx);
+        cluster.is_some_and(|cluster| predicate::passes(predicates, cluster, cel))
+    };
+    candidates.iter().copied().filter(passes).collect()
+}
+
+/// The clusters that pass the predicates, and how to go on; or what is wrong, in the order in which it is found. `any`:
+/// whether there are candidates.
+fn filtered<'p>(
+    plan: &'p Plan,
+    any: bool,
+    passing: impl FnOnce() -> Vec<ClusterIdx>,
     trace: &mut Option<&mut Trace>,
 ) -> Result<(Vec<ClusterIdx>, &'p Selection), Problem> {
     plan.number.clone()?;
-    let mut passed = candidates.to_vec();
-    if !passed.is_empty() {
+    let mut passed = Vec::new();
+    if any {
         plan.predicates.clone()?;
-        let predicates = placement.spec.predicates.as_deref().unwrap_or_default();
-        passed.retain(|&idx| {
-            let cluster = hub.cluster(idx);
-            cluster.is_some_and(|cluster| predicate::passes(predicates, cluster, cel))
-        });
+        passed = passing();
     }
     if let Some(trace) = trace {
         trace.passed_predicates = Some(passed.clone());
@@ -164,7 +199,7 @@ struct Pipeline<'a> {
     passed: Vec<ClusterIdx>,
     /// By [`ClusterIdx`]: what the placement holds, as stored.
     stored: FixedBitSet,
-    others: Option<Others<'a>>,
+    others: Option<Others>,
 }
 
 /// What stays the same from run to run over the same clusters.

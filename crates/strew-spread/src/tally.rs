@@ -60,10 +60,16 @@ impl Tally {
 
     /// A further place makes up `domain`.
     pub fn add_place(&mut self, domain: DomainIdx) {
+        self.add_places(domain, 1);
+    }
+
+    /// So many more places make up `domain`.
+    pub fn add_places(&mut self, domain: DomainIdx, places: u32) {
         self.reserve(domain);
         let i = domain.index();
-        self.places[i] += 1;
-        if self.places[i] == 1 {
+        let is_new = self.places[i] == 0 && places > 0;
+        self.places[i] += places;
+        if is_new {
             self.domains += 1;
             self.enter_level(self.counts[i]);
         }

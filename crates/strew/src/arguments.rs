@@ -9,7 +9,7 @@ use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
-use crate::{diff, explain, import, simulate, version};
+use crate::{diff, explain, import, place, simulate, version};
 
 /// Pods over failure domains: where they go, why, and what would change it.
 #[derive(Parser, Debug)]
@@ -76,6 +76,8 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Make a Scenario of a recorded cluster, for simulate
     Import(import::ImportArgs),
+    /// Choose clusters for Placements, and spread them over regions and zones
+    Place(place::PlaceArgs),
     /// Print a completion script for a shell
     Completion {
         /// Which shell
@@ -130,6 +132,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Explain(args) => explain::run(&args, &context),
         Command::Diff(args) => diff::run(&args, &context),
         Command::Import(args) => import::run(&args, &context),
+        Command::Place(args) => place::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
     };
@@ -155,6 +158,7 @@ fn command(program: &'static str) -> clap::Command {
   PROGRAM explain pod/web-7 -n shop dump.json       why is this pod Pending?
   PROGRAM simulate scenarios/                       does every scenario hold, whatever the seed?
   PROGRAM import kwok record.yaml -o scenario.yaml  what would other nodes have made of that day?
+  PROGRAM place placement.yaml fleet.yaml           which clusters does this Placement get?
 
 Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input or usage;
 3 something outside failed; 130 interrupted.",
@@ -166,6 +170,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         })
         .mut_subcommand("diff", |c| c.after_help(examples(diff::EXAMPLES)))
         .mut_subcommand("import", |c| c.after_help(examples(import::EXAMPLES)))
+        .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(
                 "Examples:

@@ -5,7 +5,7 @@
 //! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
 //! [`blocked`] (why a pod is nowhere), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`],
-//! [`diff`] and [`import`] (the commands), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`], [`failure`].
+//! [`diff`], [`import`] and [`place`] (the commands), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
 mod blocked;
@@ -24,6 +24,7 @@ mod live;
 mod load;
 mod natural_order;
 mod nodes;
+mod place;
 mod progress;
 mod report;
 mod scenario;

@@ -225,12 +225,12 @@ impl SetDefaults for PriorityClass {
     }
 }
 
-pub(super) fn set_namespace(metadata: &mut ObjectMeta) {
+pub(crate) fn set_namespace(metadata: &mut ObjectMeta) {
     set_if_empty(&mut metadata.namespace, "default");
 }
 
 /// Whether it was empty.
-pub(super) fn set_if_empty(field: &mut Option<String>, value: &str) -> bool {
+pub(crate) fn set_if_empty(field: &mut Option<String>, value: &str) -> bool {
     let empty = field.as_deref().unwrap_or_default().is_empty();
     if empty {
         *field = Some(value.to_string());

@@ -50,6 +50,12 @@ pub fn admit_object(
         KubeObject::HorizontalPodAutoscaler(object) => plain(*object),
         KubeObject::LimitRange(object) => plain(*object),
         KubeObject::ResourceQuota(object) => plain(*object),
+        KubeObject::ManagedCluster(object) => plain(*object),
+        KubeObject::ManagedClusterSet(object) => plain(*object),
+        KubeObject::ManagedClusterSetBinding(object) => plain(*object),
+        KubeObject::AddOnPlacementScore(object) => plain(*object),
+        KubeObject::Placement(object) => plain(*object),
+        KubeObject::PlacementDecision(object) => plain(*object),
         object => Ok((object, Vec::new())),
     }
 }
@@ -111,6 +117,20 @@ pub fn admit_object_update(
             plain(*new, &old)
         }
         (KubeObject::ResourceQuota(new), KubeObject::ResourceQuota(old)) => plain(*new, &old),
+        (KubeObject::ManagedCluster(new), KubeObject::ManagedCluster(old)) => plain(*new, &old),
+        (KubeObject::ManagedClusterSet(new), KubeObject::ManagedClusterSet(old)) => {
+            plain(*new, &old)
+        }
+        (KubeObject::ManagedClusterSetBinding(new), KubeObject::ManagedClusterSetBinding(old)) => {
+            plain(*new, &old)
+        }
+        (KubeObject::AddOnPlacementScore(new), KubeObject::AddOnPlacementScore(old)) => {
+            plain(*new, &old)
+        }
+        (KubeObject::Placement(new), KubeObject::Placement(old)) => plain(*new, &old),
+        (KubeObject::PlacementDecision(new), KubeObject::PlacementDecision(old)) => {
+            plain(*new, &old)
+        }
         (new, old) if new.kind() == old.kind() => Ok(new),
         (new, _) => Err(vec![FieldError::invalid(
             FieldPath::root().child("kind"),

@@ -11,6 +11,7 @@ use super::earlier;
 use super::nearest::nearest;
 use super::schema::Schema;
 use super::source::floor_char_boundary;
+use crate::placement::wire as ocm;
 
 /// Declares the modelled kinds once: their objects, and what must be known to read them. Those of an earlier version that
 /// the API server still takes are read as objects of the present one.
@@ -153,9 +154,25 @@ kinds! {
     PodDisruptionBudget: policy::v1::PodDisruptionBudget,
     StorageClass: storage::v1::StorageClass,
     RuntimeClass: node::v1::RuntimeClass,
+    ManagedCluster: ocm::ManagedCluster,
+    ManagedClusterSet: ocm::ManagedClusterSet,
+    ManagedClusterSetBinding: ocm::ManagedClusterSetBinding,
+    AddOnPlacementScore: ocm::AddOnPlacementScore,
+    Placement: ocm::Placement,
+    PlacementDecision: ocm::PlacementDecision,
     ;
     HorizontalPodAutoscalerV1: autoscaling::v1::HorizontalPodAutoscaler
         => HorizontalPodAutoscaler by earlier::autoscaler,
+}
+
+impl Kind {
+    /// The project that defines it, at the version that strew knows.
+    pub(super) fn whose(self) -> &'static str {
+        match group_of(self.api_version()) {
+            ocm::GROUP => "Open Cluster Management",
+            _ => "Kubernetes 1.36",
+        }
+    }
 }
 
 /// An object of a kind that strew does not know.

@@ -127,7 +127,8 @@ pub fn embedded(mut value: Value) -> Result<KubeObject, Vec<RawFault>> {
         }
         Meaning::WrongVersion(known) => {
             let message = format!(
-                "Kubernetes 1.36 has no {} in {}",
+                "{} has no {} in {}",
+                known.whose(),
                 known.name(),
                 shortened(&head.api_version)
             );

@@ -489,10 +489,8 @@ impl Reader<'_> {
     fn report_version(&mut self, kind: Kind, origin: &Origin, head: &Head) {
         let Head { api_version, .. } = head;
         let (name, served) = (kind.name(), kind.api_version());
-        let message = format!(
-            "Kubernetes 1.36 has no {name} in {}",
-            shortened(api_version)
-        );
+        let whose = kind.whose();
+        let message = format!("{whose} has no {name} in {}", shortened(api_version));
         let namespace = head.namespace_of(kind);
         let label = kind::label(name, namespace.as_deref(), &head.name);
         let path = FieldPath::root().child("apiVersion");

@@ -1,10 +1,12 @@
 //! Events of `events.k8s.io/v1`.
 
 use serde_json::{Value, json};
+use strew_model::time::Instant;
 use strew_scheduler::machine::effect::cut_note;
 use strew_scheduler::machine::{Event, PodName};
 
 use super::{Context, Precondition, Request, Resource, Verb, micro_time};
+use crate::fnv::Fnv;
 
 /// How long a name may be, in bytes.
 const NAME_MAX: usize = 253;
@@ -57,13 +59,17 @@ fn reference(pod: &PodName, cx: &Context<'_>) -> Value {
 
 /// The pod's name, and a hash of the moment and the series key: created again, the event is already there.
 fn name(event: &Event, cx: &Context<'_>) -> String {
+    name_of(&event.regarding.name, cx.now, series_key(event, cx))
+}
+
+/// The name of an event about the object `about`, which happened `now`, in a series with this key.
+pub(crate) fn name_of(about: &str, now: Instant, series_key: u64) -> String {
     let mut hash = Fnv::default();
-    hash.add(&cx.now.0.to_be_bytes());
-    hash.add(&series_key(event, cx).to_be_bytes());
-    let suffix = format!(".{:016x}", hash.0);
-    let pod = &event.regarding.name;
-    let end = pod.floor_char_boundary(pod.len().min(NAME_MAX - suffix.len()));
-    format!("{}{suffix}", pod[..end].trim_end_matches(['-', '.']))
+    hash.add(&now.0.to_be_bytes());
+    hash.add(&series_key.to_be_bytes());
+    let suffix = format!(".{:016x}", hash.value());
+    let end = about.floor_char_boundary(about.len().min(NAME_MAX - suffix.len()));
+    format!("{}{suffix}", about[..end].trim_end_matches(['-', '.']))
 }
 
 /// Events that are equal in it are one event that came again. The note is part of it: kube-scheduler leaves it out, so
@@ -71,37 +77,25 @@ fn name(event: &Event, cx: &Context<'_>) -> String {
 pub fn series_key(event: &Event, cx: &Context<'_>) -> u64 {
     let (kind, reason, action) = event.kind.names();
     let related = event.related.as_ref().map_or("", |pod| &*pod.uid);
-    let mut hash = Fnv::default();
-    for text in [
+    key_of(&[
         kind,
         reason,
         action,
         cx.names.text(event.scheduler),
         cx.hostname,
-        &*event.regarding.uid,
+        &event.regarding.uid,
         related,
-        &*event.note,
-    ] {
+        &event.note,
+    ])
+}
+
+/// The key of a series whose events are equal in these texts.
+pub(crate) fn key_of(texts: &[&str]) -> u64 {
+    let mut hash = Fnv::default();
+    for text in texts {
         hash.add(text.as_bytes());
         // Between two texts stands what is in none.
         hash.add(&[0xff]);
     }
-    hash.0
-}
-
-/// FNV-1a, 64 bits. Source: draft-eastlake-fnv.
-struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    fn add(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
+    hash.value()
 }

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 pub use answer::{Answer, outcome_of};
 pub use effect::{Context, requests_of};
-pub(crate) use stamp::{micro_time, time};
+pub(crate) use stamp::{micro_time, time, timestamp};
 
 /// What is asked of the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub enum Verb {
     Update,
     /// PATCH, strategic merge
     Patch,
+    /// PATCH, merge (RFC 7386): the only one that custom resources take beside JSON patch
+    MergePatch,
     /// DELETE
     Delete,
 }
@@ -42,7 +44,7 @@ impl Verb {
             Self::Get => "GET",
             Self::Create => "POST",
             Self::Update => "PUT",
-            Self::Patch => "PATCH",
+            Self::Patch | Self::MergePatch => "PATCH",
             Self::Delete => "DELETE",
         }
     }
@@ -51,6 +53,7 @@ impl Verb {
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Patch => "application/strategic-merge-patch+json",
+            Self::MergePatch => "application/merge-patch+json",
             Self::Get | Self::Create | Self::Update | Self::Delete => "application/json",
         }
     }
@@ -79,6 +82,18 @@ impl Resource {
         group: "events.k8s.io",
         version: "v1",
         plural: "events",
+    };
+    /// `cluster.open-cluster-management.io/v1beta1` `placements`
+    pub const PLACEMENTS: Self = Self {
+        group: "cluster.open-cluster-management.io",
+        version: "v1beta1",
+        plural: "placements",
+    };
+    /// `cluster.open-cluster-management.io/v1beta1` `placementdecisions`
+    pub const PLACEMENT_DECISIONS: Self = Self {
+        group: "cluster.open-cluster-management.io",
+        version: "v1beta1",
+        plural: "placementdecisions",
     };
     /// `coordination.k8s.io/v1` `leases`
     pub const LEASES: Self = Self {
@@ -154,7 +169,10 @@ impl Request {
         if !self.subresource.is_empty() {
             let _ = write!(path, "/{}", self.subresource);
         }
-        if matches!(self.verb, Verb::Create | Verb::Update | Verb::Patch) {
+        if matches!(
+            self.verb,
+            Verb::Create | Verb::Update | Verb::Patch | Verb::MergePatch
+        ) {
             path.push_str("?fieldValidation=Strict");
         }
         path

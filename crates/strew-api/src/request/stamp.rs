@@ -16,6 +16,6 @@ pub(crate) fn micro_time(moment: Instant) -> String {
 }
 
 /// 64 bits of nanoseconds end in the year 2554, well within.
-fn timestamp(moment: Instant) -> Timestamp {
+pub(crate) fn timestamp(moment: Instant) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(moment.0)).unwrap_or(Timestamp::MAX)
 }

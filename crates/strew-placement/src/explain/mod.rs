@@ -19,7 +19,7 @@ use crate::filter::predicate::ClusterPredicate;
 use crate::filter::taint::{Tolerance, tolerance};
 use crate::hub::{ClusterIdx, Hub};
 use crate::plan::Plan;
-use crate::schedule::{Schedule, decided, scheduled};
+use crate::schedule::{Known, Schedule, decided, scheduled};
 use trace::{KeptOut, StepTrace, Trace};
 
 /// A decision with its reasons.
@@ -37,6 +37,21 @@ pub struct Explanation {
     pub picks: Vec<PickReport>,
     /// Every candidate by name, and what became of it.
     pub verdicts: Vec<(Symbol, Verdict)>,
+    /// Each topology, parents before their children; empty without spread constraints.
+    pub topologies: Vec<TopologyReport>,
+    /// The topology of each cluster that passes the filters, by name; empty without spread constraints.
+    pub tuples: Vec<(Symbol, Vec<Symbol>)>,
+}
+
+/// A topology, and how many clusters were selected in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TopologyReport {
+    /// Its values, from the first term down.
+    pub tuple: Vec<Symbol>,
+    /// Selected clusters in it and below.
+    pub selected: i32,
+    /// Clusters that are eligible, selected ones included.
+    pub clusters: u32,
 }
 
 /// What a filter let pass.
@@ -136,7 +151,8 @@ pub fn explain(
 ) -> Explanation {
     let plan = Plan::of(&placement.spec, &hub.names);
     let mut trace = Trace::default();
-    let schedule = scheduled(hub, now, placement, &plan, cel, Some(&mut trace));
+    let known = Known::nothing(hub.candidates(placement));
+    let schedule = scheduled(hub, now, placement, &plan, cel, known, Some(&mut trace));
     let passing = trace.passing.clone().unwrap_or_default();
     let name = |place: u32| hub.row(passing[place as usize]).name;
     let mut order: Vec<u32> = (0..passing.len() as u32).collect();
@@ -162,8 +178,26 @@ pub fn explain(
         aggregated,
         picks: trace.steps.iter().map(|step| pick(step, &name)).collect(),
         verdicts: verdicts(hub, now, placement, &schedule, &trace),
+        topologies: trace.topologies.iter().map(topology).collect(),
+        tuples: tuples(&trace, &name),
         schedule,
     }
+}
+
+fn topology(seen: &(Vec<Symbol>, i32, u32)) -> TopologyReport {
+    let (tuple, selected, clusters) = seen.clone();
+    TopologyReport {
+        tuple,
+        selected,
+        clusters,
+    }
+}
+
+fn tuples(trace: &Trace, name: &impl Fn(u32) -> Symbol) -> Vec<(Symbol, Vec<Symbol>)> {
+    let tuples = (0..).zip(&trace.tuples);
+    tuples
+        .map(|(place, tuple)| (name(place), tuple.clone()))
+        .collect()
 }
 
 fn filters(hub: &Hub, trace: &Trace, order: &[u32]) -> Vec<FilterResult> {

@@ -24,6 +24,10 @@ pub(crate) struct Trace {
     pub(crate) steps: Vec<StepTrace>,
     /// By place, at the end: why a cluster is not eligible, or what keeps it out.
     pub(crate) kept_out: Vec<Option<KeptOut>>,
+    /// At the end: each topology, how many of its clusters are selected, and how many it has.
+    pub(crate) topologies: Vec<(Vec<Symbol>, i32, u32)>,
+    /// By place: the topology that a cluster stands in.
+    pub(crate) tuples: Vec<Vec<Symbol>>,
 }
 
 /// One step of the selector. Clusters are places in the list of those that pass.
@@ -91,6 +95,7 @@ impl Trace {
 
     /// No step is left.
     pub(crate) fn end(&mut self, selector: &EvenSpread<'_>) {
+        self.measure(selector);
         let why = |place: &Place| match *place {
             Place::At(_) => None,
             Place::Lacks(level) => Some(KeptOut::Lacks(selector.tree.levels[level].key)),
@@ -102,6 +107,27 @@ impl Trace {
             self.kept_out[place as usize] =
                 full.map(|full| KeptOut::Limit(key(selector, full), selector.tree.check(full)));
         }
+    }
+}
+
+impl Trace {
+    fn measure(&mut self, selector: &EvenSpread<'_>) {
+        let tree = &selector.tree;
+        let mut clusters = vec![0; tree.nodes.len()];
+        self.tuples = Vec::with_capacity(selector.places.len());
+        for place in selector.places {
+            let Place::At(at) = *place else {
+                self.tuples.push(Vec::new());
+                continue;
+            };
+            self.tuples.push(tree.tuple(at));
+            for node in tree.path(at) {
+                clusters[node as usize] += 1;
+            }
+        }
+        let nodes = 1..tree.nodes.len() as NodeId;
+        let topology = |id: NodeId| (tree.tuple(id), tree.count(id), clusters[id as usize]);
+        self.topologies = nodes.map(topology).collect();
     }
 }
 

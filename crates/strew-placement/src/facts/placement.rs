@@ -99,8 +99,8 @@ impl Default for ClusterPredicates {
 pub struct CelSelector {
     /// Names them to whoever answers. Equal ids are equal expressions.
     pub id: CelId,
-    /// The names of AddOnPlacementScores that they read.
-    pub scores: Box<[Symbol]>,
+    /// The names of AddOnPlacementScores that they read; `None` where a name is computed, so that it may be any.
+    pub scores: Option<Box<[Symbol]>>,
 }
 
 /// Names a list of compiled CEL expressions.

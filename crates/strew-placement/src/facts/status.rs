@@ -15,6 +15,8 @@ pub struct PlacementStatus {
     pub conditions: Vec<Condition>,
     /// `lastScoreUpdateTime`.
     pub last_score_update: Option<Instant>,
+    /// Conditions of other writers, each as the wire has it: they are carried along and never read.
+    pub others: Vec<Arc<str>>,
 }
 
 impl PlacementStatus {

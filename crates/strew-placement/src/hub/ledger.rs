@@ -1,7 +1,6 @@
 //! Who holds which clusters: the PlacementDecisions, and how often each cluster is named.
 
-use indexmap::IndexMap;
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use rustc_hash::FxHashMap;
 use strew_model::Symbol;
 
 use crate::facts::decision::DecisionFact;
@@ -21,8 +20,8 @@ pub struct Ledger {
     counted: FxHashMap<Owner, Vec<Symbol>>,
     /// What owners are about to hold.
     intended: FxHashMap<Owner, Vec<Symbol>>,
-    /// How often each cluster is named.
-    counts: IndexMap<Symbol, u32, FxBuildHasher>,
+    /// By the index of a cluster's name: how often it is named.
+    counts: Vec<u32>,
 }
 
 impl Ledger {
@@ -75,23 +74,13 @@ impl Ledger {
     }
 
     /// How often each cluster is named by others than `owner`, and the largest of these numbers.
-    pub fn others(&self, owner: Owner) -> Others<'_> {
-        let mut own: FxHashMap<Symbol, u32> = FxHashMap::default();
-        for &cluster in self.counted.get(&owner).into_iter().flatten() {
-            *own.entry(cluster).or_default() += 1;
+    pub fn others(&self, owner: Owner) -> Others {
+        let mut counts = self.counts.clone();
+        for cluster in self.counted.get(&owner).into_iter().flatten() {
+            counts[cluster.index()] -= 1;
         }
-        let mut others = Others {
-            ledger: self,
-            own,
-            max: 0,
-        };
-        others.max = self
-            .counts
-            .keys()
-            .map(|&c| others.count(c))
-            .max()
-            .unwrap_or(0);
-        others
+        let max = counts.iter().copied().max().unwrap_or(0);
+        Others { counts, max }
     }
 
     fn disown(&mut self, owner: Owner, name: Symbol) {
@@ -111,32 +100,31 @@ impl Ledger {
                 named.map(|decision| decision.cluster).collect()
             }
         };
-        for &cluster in &now {
-            *self.counts.entry(cluster).or_default() += 1;
+        for cluster in &now {
+            let place = cluster.index();
+            if self.counts.len() <= place {
+                self.counts.resize(place + 1, 0);
+            }
+            self.counts[place] += 1;
         }
         for cluster in self.counted.insert(owner, now).into_iter().flatten() {
-            let count = self.counts.get_mut(&cluster);
-            *count.expect("what was counted in is counted out") -= 1;
+            self.counts[cluster.index()] -= 1;
         }
     }
 }
 
 /// The decisions of all but one owner.
 #[derive(Debug)]
-pub struct Others<'a> {
-    ledger: &'a Ledger,
-    own: FxHashMap<Symbol, u32>,
+pub struct Others {
+    /// By the index of a cluster's name. A copy of some thousands of numbers costs less than to look each of them up.
+    counts: Vec<u32>,
     /// The largest number of decisions that name one cluster, candidate or not.
     pub max: u32,
 }
 
-impl Others<'_> {
+impl Others {
     /// How many decisions name a cluster.
     pub fn count(&self, cluster: Symbol) -> u32 {
-        let all = self.ledger.counts.get(&cluster).copied().unwrap_or(0);
-        match self.own.is_empty() {
-            true => all,
-            false => all - self.own.get(&cluster).copied().unwrap_or(0).min(all),
-        }
+        self.counts.get(cluster.index()).copied().unwrap_or(0)
     }
 }

@@ -61,7 +61,7 @@ pub struct Candidates {
     /// The sets that are bound and asked for, by name.
     pub eligible: Vec<Symbol>,
     /// The clusters of these sets that are not being deleted, by name.
-    pub clusters: Vec<ClusterIdx>,
+    pub clusters: Arc<[ClusterIdx]>,
     /// A set that cannot be read, and its selector type: nothing may be decided.
     pub broken: Option<(Symbol, Arc<str>)>,
 }
@@ -209,25 +209,48 @@ impl Hub {
     /// What a placement may choose from. Source: spec/placement §2.2.
     pub fn candidates(&self, placement: &PlacementFact) -> Candidates {
         let (bound, eligible) = self.eligible(placement);
+        let clusters = self.members(&eligible);
+        self.candidates_among(bound, eligible, clusters)
+    }
+
+    /// The same, where the clusters of the sets are known.
+    pub(crate) fn candidates_among(
+        &self,
+        bound: bool,
+        eligible: Vec<Symbol>,
+        clusters: Arc<[ClusterIdx]>,
+    ) -> Candidates {
         let unreadable = |set: &Symbol| match &self.sets[set].selector {
             SetSelector::Unknown(text) => Some((*set, Arc::clone(text))),
             _ => None,
         };
         let broken = eligible.iter().find_map(unreadable);
-        let clusters = match eligible.is_empty() {
-            true => Vec::new(),
-            false => {
-                let all = self.order.iter().copied();
-                all.filter(|&idx| self.is_candidate(idx, &eligible))
-                    .collect()
-            }
-        };
         Candidates {
             bound,
             eligible,
             clusters,
             broken,
         }
+    }
+
+    /// The clusters of these sets that are not being deleted, by name.
+    pub(crate) fn members(&self, sets: &[Symbol]) -> Arc<[ClusterIdx]> {
+        if sets.is_empty() {
+            return Arc::default();
+        }
+        let all = self.order.iter().copied();
+        all.filter(|&idx| self.is_candidate(idx, sets)).collect()
+    }
+
+    /// Where in a list by name a cluster stands, or would stand.
+    pub(crate) fn place_among(
+        &self,
+        list: &[ClusterIdx],
+        cluster: ClusterIdx,
+    ) -> Result<usize, usize> {
+        let text = |idx: ClusterIdx| self.names.text(self.row(idx).name);
+        let name = text(cluster);
+        list.binary_search_by(|&idx| text(idx).cmp(name))
     }
 
     /// Whether a cluster belongs to one of these sets and is not being deleted.

@@ -4,11 +4,12 @@ use strew_model::Symbol;
 
 use super::input::Input;
 use super::placer::{PlacementIdx, Placer, Row};
-use super::view::touched;
+use super::view::{Seen, touched};
 use crate::facts::cluster::ClusterFact;
 use crate::facts::decision::DecisionFact;
 use crate::facts::placement::{PlacementFact, ScoreCoordinate};
 use crate::facts::status::PlacementStatus;
+use crate::filter::predicate::{NoCel, passes};
 use crate::hub::{ClusterIdx, SetNames};
 use crate::plan::Plan;
 
@@ -80,12 +81,55 @@ impl Placer {
         let was = before.as_ref().map(|fact| (fact, sets));
         let is = row.fact.as_ref().map(|fact| (fact, &row.sets));
         let reached = self.reached(sets.iter().chain(&row.sets));
+        let there = |seen: Seen| seen.map(|(fact, sets)| (fact.deleting, sets.clone()));
+        let joins_or_leaves = there(was) != there(is);
         let touched = |idx: &PlacementIdx| {
             let row = self.rows[idx.index()].as_ref();
             row.is_some_and(|row| touched(&self.hub, row, was, is, self.now))
         };
-        let touched: Vec<PlacementIdx> = reached.into_iter().filter(touched).collect();
+        let touched: Vec<PlacementIdx> = reached.iter().copied().filter(touched).collect();
+        match joins_or_leaves {
+            true => self.forget_members(),
+            false => reached
+                .into_iter()
+                .for_each(|p| self.remember(p, idx, before.as_ref())),
+        }
         touched.into_iter().for_each(|idx| self.enqueue(idx));
+    }
+
+    /// A cluster has joined or left a set: nobody knows any more who is where.
+    fn forget_members(&mut self) {
+        self.members.clear();
+        for row in self.rows.iter_mut().flatten() {
+            row.passed = None;
+        }
+    }
+
+    /// A cluster is another one than before, in the same sets: whether it passes a placement's predicates is found out
+    /// anew.
+    fn remember(
+        &mut self,
+        placement: PlacementIdx,
+        cluster: ClusterIdx,
+        before: Option<&ClusterFact>,
+    ) {
+        let Some(row) = &mut self.rows[placement.index()] else {
+            return;
+        };
+        let (Some(passed), Ok(predicates)) = (&mut row.passed, &row.fact.spec.predicates) else {
+            return;
+        };
+        let passes = |fact: &ClusterFact| passes(predicates, fact, &NoCel);
+        let is = self.hub.cluster(cluster).is_some_and(passes);
+        if is == before.is_some_and(passes) {
+            return;
+        }
+        let passes = is && self.hub.is_candidate(cluster, &row.sets.1);
+        match (passes, self.hub.place_among(passed, cluster)) {
+            (true, Err(place)) => passed.insert(place, cluster),
+            (false, Ok(place)) => drop(passed.remove(place)),
+            _ => {}
+        }
     }
 
     /// The placements of the namespaces to which one of these sets is bound.
@@ -108,6 +152,7 @@ impl Placer {
     }
 
     fn set_changed(&mut self, set: Symbol) {
+        self.forget_members();
         let namespaces: Vec<Symbol> = self.hub.namespaces_bound_to(set).collect();
         namespaces
             .into_iter()
@@ -131,6 +176,7 @@ impl Placer {
             // Beyond upstream: the reason "nothing is bound" must not outlive its truth.
             if named || sets.0 != row.sets.0 {
                 row.sets = sets;
+                row.passed = None;
                 self.enqueue(idx);
             }
         }
@@ -148,7 +194,7 @@ impl Placer {
             };
             let mut configured = spec.prioritizers.configurations.iter();
             configured.any(|c| c.coordinate.as_ref().is_some_and(names))
-                || cel.any(|c| c.scores.contains(&name))
+                || cel.any(|c| c.scores.as_ref().is_none_or(|s| s.contains(&name)))
         };
         for idx in reached {
             if self.rows[idx.index()].as_ref().is_some_and(reads) {
@@ -172,6 +218,7 @@ impl Placer {
             if row.fact.spec != fact.spec {
                 row.plan = Plan::of(&fact.spec, &self.hub.names);
                 row.sets = self.hub.eligible(&fact);
+                row.passed = None;
             }
             row.fact = fact;
         } else {
@@ -179,6 +226,7 @@ impl Placer {
             self.rows[idx.index()] = Some(Row {
                 plan: Plan::of(&fact.spec, &self.hub.names),
                 sets: self.hub.eligible(&fact),
+                passed: None,
                 fact,
                 queued: false,
                 again: false,

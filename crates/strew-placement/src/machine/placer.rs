@@ -14,7 +14,7 @@ use crate::explain::{Explanation, explain};
 use crate::facts::placement::PlacementFact;
 use crate::facts::status::PlacementStatus;
 use crate::filter::predicate::ClusterPredicate;
-use crate::hub::Hub;
+use crate::hub::{ClusterIdx, Hub};
 use crate::plan::{Plan, Problem};
 
 index_type! {
@@ -62,6 +62,8 @@ pub(super) struct Row {
     pub(super) plan: Plan,
     /// Whether any set is bound, and the sets that it may choose from.
     pub(super) sets: (bool, Vec<Symbol>),
+    /// The candidates that pass its predicates, by name, while that is known; with CEL it never is.
+    pub(super) passed: Option<Vec<ClusterIdx>>,
     pub(super) queued: bool,
     /// Something changed since it was decided.
     pub(super) again: bool,
@@ -82,6 +84,8 @@ pub struct Placer {
     pub(super) hub: Hub,
     pub(super) limits: Limits,
     pub(super) now: Instant,
+    /// The clusters of sets, for each list of sets that was asked about since a cluster joined or left one.
+    pub(super) members: BTreeMap<Vec<Symbol>, Arc<[ClusterIdx]>>,
     pub(super) rows: Vec<Option<Row>>,
     pub(super) by_name: FxHashMap<(Symbol, Symbol), PlacementIdx>,
     /// Placements by namespace, in the order in which they came.
@@ -105,6 +109,7 @@ impl Placer {
             hub: Hub::new(names),
             limits,
             now,
+            members: BTreeMap::new(),
             rows: Vec::new(),
             by_name: FxHashMap::default(),
             by_namespace: IndexMap::default(),

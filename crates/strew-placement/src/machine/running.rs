@@ -1,5 +1,7 @@
 //! One placement, from the queue to what is to be written. Source: spec/placement §2.1, §2.7, §2.9, §2.13.
 
+use std::sync::Arc;
+
 use strew_model::{Instant, Symbol};
 
 use super::effect::{Effect, EffectId, Event, EventKind, PlacementName};
@@ -14,8 +16,8 @@ use crate::facts::status::{
     Condition, ConditionReason, ConditionType, GroupStatus, PlacementStatus,
 };
 use crate::filter::predicate::ClusterPredicate;
-use crate::hub::Hub;
-use crate::schedule::{Code, Schedule, scheduled, score_text};
+use crate::hub::{ClusterIdx, Hub};
+use crate::schedule::{Code, Known, Schedule, passing, scheduled, score_text};
 
 impl Placer {
     /// Decides a placement and begins to write what changes.
@@ -45,7 +47,8 @@ impl Placer {
     }
 
     fn decide(&mut self, row: &mut Row, cel: &dyn ClusterPredicate) -> Option<Wake> {
-        let schedule = scheduled(&self.hub, self.now, &row.fact, &row.plan, cel, None);
+        let known = self.known(&row.fact, &row.sets, &mut row.passed, cel);
+        let schedule = scheduled(&self.hub, self.now, &row.fact, &row.plan, cel, known, None);
         if schedule.candidates.broken.is_some() {
             return Some(Wake::Retry);
         }
@@ -101,6 +104,32 @@ impl Placer {
         }
     }
 
+    /// What need not be found out again.
+    fn known<'r>(
+        &mut self,
+        placement: &PlacementFact,
+        sets: &(bool, Vec<Symbol>),
+        passed: &'r mut Option<Vec<ClusterIdx>>,
+        cel: &dyn ClusterPredicate,
+    ) -> Known<'r> {
+        let (bound, eligible) = sets.clone();
+        let members = self.members.get(&eligible).cloned();
+        let members = members.unwrap_or_else(|| {
+            let members = self.hub.members(&eligible);
+            self.members.insert(eligible.clone(), Arc::clone(&members));
+            members
+        });
+        let predicates = placement.spec.predicates.as_deref();
+        let remembers = predicates.is_ok_and(|all| all.iter().all(|p| p.cel.is_none()));
+        if remembers && passed.is_none() {
+            *passed = Some(passing(&self.hub, placement, cel, &members));
+        }
+        Known {
+            candidates: self.hub.candidates_among(bound, eligible, members),
+            passed: passed.as_deref(),
+        }
+    }
+
     /// The status that a schedule comes to; `held` clusters stay although it cannot be decided.
     fn status(
         &self,
@@ -150,6 +179,7 @@ impl Placer {
             },
             conditions: conditions::timed(verdicts, &placement.status, self.now),
             last_score_update: placement.status.last_score_update,
+            others: placement.status.others.clone(),
         }
     }
 

@@ -48,7 +48,7 @@ pub(crate) struct Scoring<'a> {
     pub(crate) hub: &'a Hub,
     pub(crate) now: Instant,
     /// The decisions of all other placements; `None` where Balance does not count.
-    pub(crate) others: Option<&'a Others<'a>>,
+    pub(crate) others: Option<&'a Others>,
     /// By [`ClusterIdx`]: what the placement holds.
     pub(crate) decided: &'a fixedbitset::FixedBitSet,
 }
@@ -82,16 +82,16 @@ impl Scoring<'_> {
     }
 
     fn balance(&self, clusters: &[ClusterIdx]) -> Scores {
-        let score = |&idx: &ClusterIdx| {
-            let others = self.others?;
-            Some(match others.count(self.hub.row(idx).name) {
-                0 => SCORE_MAX,
-                count => {
-                    2 * (100.0 * (0.5 - f64::from(count) / f64::from(others.max))).trunc() as i64
-                }
-            })
+        let Some(others) = self.others else {
+            return Scores::of(vec![None; clusters.len()]);
         };
-        Scores::of(clusters.iter().map(score).collect())
+        let of_count = |count: u32| match count {
+            0 => SCORE_MAX,
+            count => 2 * (100.0 * (0.5 - f64::from(count) / f64::from(others.max))).trunc() as i64,
+        };
+        let name = |&idx: &ClusterIdx| self.hub.row(idx).name;
+        let counts = clusters.iter().map(|idx| others.count(name(idx)));
+        Scores::of(counts.map(|count| Some(of_count(count))).collect())
     }
 
     fn allocatable(

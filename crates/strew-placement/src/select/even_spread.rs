@@ -28,7 +28,8 @@ pub(crate) struct Request<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
     pub(crate) node: NodeId,
-    /// Survivors first where they are kept; then by prior, highest first, then by name.
+    /// Survivors first where they are kept; then by prior, highest first, then by name. Until one is picked only the
+    /// first stands where it belongs: most leaves give one or none.
     clusters: Vec<u32>,
     /// How many of them must stay.
     kept: usize,
@@ -49,8 +50,7 @@ impl<'a> Ground<'a> {
         clusters: impl Iterator<Item = &'f ClusterFact>,
     ) -> Self {
         let mut tree = Tree::new(levels);
-        let places = clusters.map(|cluster| tree.place(cluster)).collect();
-        tree.refresh_all();
+        let places = tree.place_all(clusters);
         Self { tree, places }
     }
 }
@@ -105,9 +105,17 @@ impl<'a> EvenSpread<'a> {
         }
         let stays = |place: u32| request.kept.is_some_and(|kept| kept(place as usize));
         for leaf in &mut leaves {
-            let key = |&p: &u32| (!stays(p), Reverse(request.priors[p as usize]), p);
-            leaf.clusters.sort_unstable_by_key(key);
-            leaf.kept = leaf.clusters.partition_point(|&p| stays(p));
+            if request.kept.is_some() {
+                let key = |&p: &u32| (!stays(p), Reverse(request.priors[p as usize]), p);
+                leaf.clusters.sort_unstable_by_key(key);
+                leaf.kept = leaf.clusters.partition_point(|&p| stays(p));
+                continue;
+            }
+            let key = |&(_, &p): &(usize, &u32)| (Reverse(request.priors[p as usize]), p);
+            let best = leaf.clusters.iter().enumerate().min_by_key(key);
+            if let Some((best, _)) = best {
+                leaf.clusters.swap(0, best);
+            }
         }
         let nodes = tree.nodes.len();
         Self {
@@ -208,6 +216,10 @@ impl<'a> EvenSpread<'a> {
     fn apply(&mut self, step: Step) {
         let leaf = &mut self.leaves[step.leaf];
         leaf.next += 1;
+        if leaf.next == 1 && self.request.kept.is_none() {
+            let priors = self.request.priors;
+            leaf.clusters[1..].sort_unstable_by_key(|&p| (Reverse(priors[p as usize]), p));
+        }
         self.tree.select(leaf.node);
         self.picks.push(step.pick);
     }

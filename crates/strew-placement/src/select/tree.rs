@@ -27,6 +27,9 @@ pub(crate) enum Place {
     Weightless(usize),
 }
 
+/// What clusters may have in common: their values, level by level.
+type Tuple = SmallVec<[Option<Symbol>; 4]>;
+
 /// A tuple of values.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
@@ -89,12 +92,48 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Puts a cluster into the tree. Afterwards [`Tree::refresh_all`] must be called once.
-    pub(crate) fn place(&mut self, cluster: &ClusterFact) -> Place {
+    /// Puts clusters into the tree, and computes what depends on the counts. Most clusters stand where another one
+    /// does, so each tuple is looked for once.
+    pub(crate) fn place_all<'f>(
+        &mut self,
+        clusters: impl Iterator<Item = &'f ClusterFact>,
+    ) -> Vec<Place> {
+        let mut known: FxHashMap<Tuple, Place> = FxHashMap::default();
+        let mut here = Vec::new();
+        let levels = self.levels;
+        let place = |cluster: &ClusterFact| {
+            let values: Tuple = levels.iter().map(|level| level.value(cluster)).collect();
+            let place = *known
+                .entry(values)
+                .or_insert_with_key(|values| self.place(values));
+            if let Place::At(node) = place {
+                let node = node as usize;
+                if here.len() <= node {
+                    here.resize(node + 1, 0);
+                }
+                here[node] += 1;
+            }
+            place
+        };
+        let places = clusters.map(place).collect();
+        for (node, n) in here.into_iter().enumerate().filter(|&(_, n)| n > 0) {
+            for node in self.path(node as NodeId) {
+                let Node { group, domain, .. } = self.nodes[node as usize];
+                let group = &mut self.groups[group as usize];
+                group.all.add_places(domain, n);
+                group.open.add_places(domain, n);
+            }
+        }
+        self.refresh_all();
+        places
+    }
+
+    /// The place of a cluster with these values.
+    fn place(&mut self, read: &[Option<Symbol>]) -> Place {
         let mut values: SmallVec<[Symbol; level::LEVELS_MAX]> = SmallVec::new();
         let mut ended = false;
-        for (i, level) in self.levels.iter().enumerate() {
-            match level.value(cluster) {
+        for (i, (level, value)) in self.levels.iter().zip(read).enumerate() {
+            match *value {
                 None if level.hard => return Place::Lacks(i),
                 None => ended = true,
                 Some(value) if level.hard && level.weight(value) == 0 => {
@@ -107,19 +146,12 @@ impl<'a> Tree<'a> {
         let mut node = ROOT;
         for (i, &value) in values.iter().enumerate() {
             node = self.child(node, i, value);
-            let (group, domain) = (
-                self.nodes[node as usize].group,
-                self.nodes[node as usize].domain,
-            );
-            let group = &mut self.groups[group as usize];
-            group.all.add_place(domain);
-            group.open.add_place(domain);
         }
         Place::At(node)
     }
 
     /// Computes what depends on the counts, for all nodes.
-    pub(crate) fn refresh_all(&mut self) {
+    fn refresh_all(&mut self) {
         (0..self.groups.len()).for_each(|group| self.refresh(group));
     }
 

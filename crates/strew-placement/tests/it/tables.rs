@@ -167,7 +167,7 @@ fn a_cluster_passes_if_any_predicate_matches_all_it_asks() {
     let cel = ClusterPredicates {
         cel: Some(CelSelector {
             id: CelId(7),
-            scores: [].into(),
+            scores: Some([].into()),
         }),
         ..labels(amazon)
     };

@@ -4,10 +4,10 @@
 //! scores, and what would change it. Long lists are folded; nothing is said by colour alone.
 
 mod nodes;
-mod paint;
+pub(crate) mod paint;
 mod scores;
 mod spread;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -55,14 +55,14 @@ pub(crate) fn explain_text(
 }
 
 /// The text so far.
-struct Page {
-    text: String,
-    paint: Paint,
-    width: usize,
+pub(crate) struct Page {
+    pub(crate) text: String,
+    pub(crate) paint: Paint,
+    pub(crate) width: usize,
 }
 
 impl Page {
-    fn line(&mut self, indent: usize, text: &str) {
+    pub(crate) fn line(&mut self, indent: usize, text: &str) {
         if !text.is_empty() {
             self.text.extend(std::iter::repeat_n(' ', indent));
             self.text.push_str(text);
@@ -71,14 +71,14 @@ impl Page {
     }
 
     /// A heading, with an empty line before it.
-    fn heading(&mut self, text: &str) {
+    pub(crate) fn heading(&mut self, text: &str) {
         self.line(0, "");
         let text = self.paint.bold(text);
         self.line(0, &text);
     }
 
     /// A text broken at spaces to the width; later lines are indented by two more.
-    fn wrapped(&mut self, indent: usize, text: &str) {
+    pub(crate) fn wrapped(&mut self, indent: usize, text: &str) {
         let mut line = String::new();
         let mut at = indent;
         for word in text.split(' ') {

@@ -4,28 +4,28 @@ use anstyle::{AnsiColor, Style};
 
 /// Paints words, or leaves them as they are.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Paint {
+pub(crate) struct Paint {
     colour: bool,
 }
 
 impl Paint {
-    pub(super) fn new(colour: bool) -> Self {
+    pub(crate) fn new(colour: bool) -> Self {
         Self { colour }
     }
 
-    pub(super) fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         self.paint(Style::new().bold(), text)
     }
 
-    pub(super) fn dim(self, text: &str) -> String {
+    pub(crate) fn dim(self, text: &str) -> String {
         self.paint(Style::new().dimmed(), text)
     }
 
-    pub(super) fn good(self, text: &str) -> String {
+    pub(crate) fn good(self, text: &str) -> String {
         self.paint(AnsiColor::Green.on_default(), text)
     }
 
-    pub(super) fn bad(self, text: &str) -> String {
+    pub(crate) fn bad(self, text: &str) -> String {
         self.paint(AnsiColor::Red.on_default(), text)
     }
 

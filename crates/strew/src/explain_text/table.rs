@@ -1,11 +1,13 @@
 //! Tables without borders: columns two spaces apart, numbers to the right.
 
+use std::borrow::Cow;
+
 use super::Page;
 use super::paint::Paint;
 
 /// How a cell is painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     Plain,
     Dim,
     Good,
@@ -14,17 +16,17 @@ pub(super) enum Tone {
 
 /// A cell.
 #[derive(Debug, Clone)]
-pub(super) struct Cell {
-    pub(super) text: String,
-    pub(super) tone: Tone,
+pub(crate) struct Cell {
+    pub(crate) text: String,
+    pub(crate) tone: Tone,
 }
 
 impl Cell {
-    pub(super) fn plain(text: impl ToString) -> Self {
+    pub(crate) fn plain(text: impl ToString) -> Self {
         Self::of(text, Tone::Plain)
     }
 
-    pub(super) fn of(text: impl ToString, tone: Tone) -> Self {
+    pub(crate) fn of(text: impl ToString, tone: Tone) -> Self {
         Self {
             text: text.to_string(),
             tone,
@@ -46,8 +48,8 @@ impl Cell {
 }
 
 /// Rows under a header; all rows have as many cells as the header. A row may have a note below it.
-pub(super) struct Table {
-    header: Vec<(&'static str, bool)>,
+pub(crate) struct Table {
+    header: Vec<(Cow<'static, str>, bool)>,
     rows: Vec<Vec<Cell>>,
     /// By the number of rows above it.
     notes: Vec<(usize, String)>,
@@ -55,27 +57,28 @@ pub(super) struct Table {
 
 impl Table {
     /// A table with these columns; `true`: numbers, aligned to the right.
-    pub(super) fn new(header: Vec<(&'static str, bool)>) -> Self {
+    pub(crate) fn new(header: Vec<(impl Into<Cow<'static, str>>, bool)>) -> Self {
+        let header = header.into_iter();
         Self {
-            header,
+            header: header.map(|(title, right)| (title.into(), right)).collect(),
             rows: Vec::new(),
             notes: Vec::new(),
         }
     }
 
     /// A note below the last row.
-    pub(super) fn note(&mut self, text: String) {
+    pub(crate) fn note(&mut self, text: String) {
         if !text.is_empty() {
             self.notes.push((self.rows.len(), text));
         }
     }
 
-    pub(super) fn row(&mut self, cells: Vec<Cell>) {
+    pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
     fn widths(&self) -> Vec<usize> {
-        let column = |(i, (title, _)): (usize, &(&str, bool))| {
+        let column = |(i, (title, _)): (usize, &(Cow<'static, str>, bool))| {
             let cells = self.rows.iter().map(|row| row[i].width());
             cells.max().unwrap_or(0).max(title.chars().count())
         };
@@ -83,12 +86,12 @@ impl Table {
     }
 
     /// How wide the widest line is.
-    pub(super) fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         let widths = self.widths();
         widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1)
     }
 
-    pub(super) fn write(&self, indent: usize, out: &mut Page) {
+    pub(crate) fn write(&self, indent: usize, out: &mut Page) {
         let widths = self.widths();
         let paint = out.paint;
         let titles = self.header.iter();

@@ -11,6 +11,7 @@ mod html;
 mod import;
 mod input;
 mod look;
+mod place;
 mod scenario;
 mod simulate;
 mod story;

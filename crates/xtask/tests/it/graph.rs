@@ -28,7 +28,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
     ("strew-placement", &["strew-model", "strew-spread"]),
-    // The scheduler for the wire form of its explanations; the spread arithmetic comes with them.
+    // The scheduler for the wire form of its explanations; the spread arithmetic comes with them. Placement for its facts
+    // and effects, and CEL for what it asks about a cluster: one answer for simulation and real hub.
     (
         "strew-api",
         &[
@@ -36,6 +37,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
+            "strew-placement",
+            "strew-cel",
         ],
     ),
     // Objects of the wire, and how the API server admits them.
@@ -51,7 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-controllers",
         ],
     ),
-    // Slow to build, so nothing of ours is below it and only shells are above.
+    // Slow to build, so nothing of ours is below it.
     ("strew-cel", &[]),
     // The wire for the texts and objects of the stream, with their places; the model for time.
     (

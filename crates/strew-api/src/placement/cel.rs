@@ -1,0 +1,212 @@
+//! CEL selectors of placements, and the clusters that they are asked about: what OCM's filter `Predicate` does with
+//! `celSelector`, by `strew_cel`. Source: spec/placement §2.3.
+//!
+//! An object is kept as its JSON and made into a value when an expression first reads it; an answer is kept until the
+//! cluster, or a score of it, changes.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+use strew_cel::{Budget, CompileError, Environment, Program, Value, Variables};
+use strew_model::{Interner, Symbol};
+use strew_placement::ClusterPredicate;
+use strew_placement::facts::placement::{CelId, CelSelector};
+
+use super::wire::{AddOnPlacementScoreItem, ManagedCluster};
+use crate::fnv::Fnv;
+
+/// All CEL selectors, compiled, and all clusters.
+#[derive(Debug, Default)]
+pub struct CelSelectors {
+    by_text: BTreeMap<Vec<String>, CelSelector>,
+    /// By [`CelId`].
+    programs: Vec<Vec<Program>>,
+    clusters: BTreeMap<Symbol, Cluster>,
+    /// Scores of clusters by name of the object, as lists of name and value.
+    scores: BTreeMap<Symbol, BTreeMap<String, Json>>,
+}
+
+/// A cluster as expressions see it.
+#[derive(Debug)]
+struct Cluster {
+    json: Box<str>,
+    variables: OnceCell<Variables>,
+    /// By [`CelId`].
+    answers: RefCell<Vec<Option<bool>>>,
+}
+
+/// An expression that is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadExpression {
+    /// Its index in the list.
+    pub index: usize,
+    /// What is wrong with it.
+    pub error: CompileError,
+}
+
+impl CelSelectors {
+    /// Without any.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A selector of expressions, compiled unless it is known; `None` where there are none.
+    ///
+    /// # Errors
+    /// Each expression that does not compile.
+    pub fn selector(
+        &mut self,
+        expressions: &[String],
+        names: &mut Interner,
+    ) -> Result<Option<CelSelector>, Vec<BadExpression>> {
+        if expressions.is_empty() {
+            return Ok(None);
+        }
+        if let Some(known) = self.by_text.get(expressions) {
+            return Ok(Some(known.clone()));
+        }
+        let programs = compile(expressions)?;
+        let scores: Option<Vec<Vec<String>>> = programs.iter().map(Program::score_names).collect();
+        let scores = scores.map(|lists| {
+            let mut all: Vec<String> = lists.concat();
+            all.sort();
+            all.dedup();
+            all.iter().map(|name| names.intern(name)).collect()
+        });
+        let id = CelId(u32::try_from(self.programs.len()).unwrap_or(u32::MAX));
+        let selector = CelSelector { id, scores };
+        self.programs.push(programs);
+        self.by_text.insert(expressions.to_vec(), selector.clone());
+        Ok(Some(selector))
+    }
+
+    /// A cluster is there, and like this. Returns what stands for the whole object: another one, another number.
+    pub fn set_cluster(&mut self, name: Symbol, cluster: &ManagedCluster) -> u64 {
+        let json = seen(cluster).to_string();
+        let mut hash = Fnv::default();
+        hash.add(json.as_bytes());
+        if self.clusters.get(&name).is_none_or(|c| *c.json != *json) {
+            let cluster = Cluster {
+                json: json.into(),
+                variables: OnceCell::new(),
+                answers: RefCell::default(),
+            };
+            self.clusters.insert(name, cluster);
+        }
+        hash.value()
+    }
+
+    /// A cluster is gone.
+    pub fn remove_cluster(&mut self, name: Symbol) {
+        self.clusters.remove(&name);
+    }
+
+    /// The scores `object` of a cluster are there, and like this.
+    pub fn set_scores(&mut self, cluster: Symbol, object: &str, items: &[AddOnPlacementScoreItem]) {
+        let items = items
+            .iter()
+            .map(|item| json!({"name": item.name, "value": item.value}));
+        let items = Json::Array(items.collect());
+        let of_cluster = self.scores.entry(cluster).or_default();
+        if of_cluster.get(object) != Some(&items) {
+            of_cluster.insert(object.to_owned(), items);
+            self.forget(cluster);
+        }
+    }
+
+    /// Scores of a cluster are gone.
+    pub fn remove_scores(&mut self, cluster: Symbol, object: &str) {
+        let of_cluster = self.scores.get_mut(&cluster);
+        if of_cluster.is_some_and(|scores| scores.remove(object).is_some()) {
+            self.forget(cluster);
+        }
+    }
+
+    /// What was known of a cluster is out of date.
+    fn forget(&mut self, cluster: Symbol) {
+        if let Some(cluster) = self.clusters.get_mut(&cluster) {
+            cluster.variables = OnceCell::new();
+            cluster.answers.get_mut().clear();
+        }
+    }
+
+    fn variables(&self, name: Symbol, cluster: &Cluster) -> Variables {
+        let object: Json = serde_json::from_str(&cluster.json).unwrap_or_default();
+        let scores = self.scores.get(&name).into_iter().flatten();
+        let scores = scores.map(|(name, items)| (name.clone(), Value::from_json(items)));
+        Variables::managed_cluster(Value::from_json(&object), scores.collect())
+    }
+
+    fn answer(&self, selector: CelId, name: Symbol, cluster: &Cluster) -> bool {
+        let Some(programs) = self.programs.get(selector.0 as usize) else {
+            return false;
+        };
+        let variables = cluster
+            .variables
+            .get_or_init(|| self.variables(name, cluster));
+        let mut budget = Budget::new(Environment::COST_MAX_PER_SELECTOR);
+        // What goes wrong is no match, silently, as in OCM.
+        let mut all = programs.iter();
+        all.all(|program| program.holds_within(variables, &mut budget) == Ok(true))
+    }
+}
+
+impl ClusterPredicate for CelSelectors {
+    fn holds(&self, selector: CelId, name: Symbol) -> bool {
+        let Some(cluster) = self.clusters.get(&name) else {
+            return false;
+        };
+        let place = selector.0 as usize;
+        let known = cluster.answers.borrow().get(place).copied().flatten();
+        known.unwrap_or_else(|| {
+            let answer = self.answer(selector, name, cluster);
+            let mut answers = cluster.answers.borrow_mut();
+            if answers.len() <= place {
+                answers.resize(place + 1, None);
+            }
+            answers[place] = Some(answer);
+            answer
+        })
+    }
+}
+
+/// Compiles expressions.
+///
+/// # Errors
+/// Each that does not compile.
+pub(super) fn compile(expressions: &[String]) -> Result<Vec<Program>, Vec<BadExpression>> {
+    let mut programs = Vec::with_capacity(expressions.len());
+    let mut bad = Vec::new();
+    for (index, text) in expressions.iter().enumerate() {
+        match Program::compile(text, Environment::ManagedCluster) {
+            Ok(program) => programs.push(program),
+            Err(error) => bad.push(BadExpression { index, error }),
+        }
+    }
+    match bad.is_empty() {
+        true => Ok(programs),
+        false => Err(bad),
+    }
+}
+
+/// The object as OCM hands it to an expression: with what Go writes of empty values.
+fn seen(cluster: &ManagedCluster) -> Json {
+    let mut seen = serde_json::to_value(cluster).unwrap_or_default();
+    if let Some(metadata) = seen["metadata"].as_object_mut() {
+        // Who wrote what, and how often: no reason to ask again.
+        metadata.shift_remove("managedFields");
+        metadata.shift_remove("resourceVersion");
+    }
+    if seen["spec"].is_null() {
+        seen["spec"] = json!({"hubAcceptsClient": false});
+    }
+    if seen["status"].is_null() {
+        seen["status"] = json!({});
+    }
+    if let Some(status) = seen["status"].as_object_mut() {
+        status.entry("conditions").or_insert(Json::Null);
+        status.entry("version").or_insert_with(|| json!({}));
+    }
+    seen
+}

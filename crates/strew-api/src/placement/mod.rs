@@ -1,0 +1,18 @@
+//! Placement on the wire: OCM's objects, what is wrong with them, what placement is told of them, and what it wants of
+//! the API server.
+//!
+//! An object's way: [`wire`] (the types, read by [`crate::read`]), `admission` and `validation` (what a CRD fills in
+//! and refuses), [`facts`] (plain values), with [`cel`] for expressions over the whole cluster. An effect's way:
+//! [`request`].
+//!
+//! Source: spec/placement §1, §2.9, §4; seed 003, "API Spec".
+
+mod admission;
+pub mod cel;
+pub mod facts;
+mod misconfigured;
+pub mod request;
+#[cfg(test)]
+mod tests;
+mod validation;
+pub mod wire;

@@ -1,0 +1,369 @@
+//! What placement wants, as requests to an API server: plain values, one after another.
+//!
+//! An effect may need two requests, and the second names what the first made: [`Carrying::begin`] gives the first,
+//! [`Carrying::answered`] the next or the end. Source: spec/placement §2.9.
+
+use serde_json::{Map, Value, json};
+use strew_model::Interner;
+use strew_model::time::Instant;
+use strew_placement::decisions::writes::{Write, WriteKind};
+use strew_placement::facts::decision::{Decision, GroupLabels};
+use strew_placement::machine::{Effect, EffectId, Event, Outcome, PlacementName};
+use strew_scheduler::machine::effect::cut_note;
+
+use super::facts::status::to_wire;
+use super::wire::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL};
+use crate::request::event::{key_of, name_of};
+use crate::request::{Answer, Precondition, Request, Resource, Verb, micro_time};
+
+/// `reportingController` of events.
+pub const CONTROLLER: &str = "placement-controller";
+
+const API_VERSION: &str = "cluster.open-cluster-management.io/v1beta1";
+
+/// What a request says beside its effect.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The names of the hub that the effect speaks of.
+    pub names: &'a Interner,
+    /// The time by the wall's clock.
+    pub now: Instant,
+    /// The name of this host, or of this instance: part of `reportingInstance`.
+    pub hostname: &'a str,
+}
+
+/// An effect on its way.
+#[derive(Debug, Clone)]
+pub struct Carrying {
+    effect: Effect,
+    /// What is still to be patched, in this order.
+    left: Vec<Patch>,
+}
+
+/// A part of a PlacementDecision that has a request of its own.
+#[derive(Debug, Clone)]
+enum Patch {
+    Decisions(Box<[Decision]>),
+    Labels(GroupLabels),
+}
+
+/// What comes after an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// This is sent.
+    Send(Box<Request>),
+    /// All is done; the machine is told, unless nobody waits.
+    Done(Option<(EffectId, Outcome)>),
+}
+
+impl Carrying {
+    /// The first request of an effect.
+    pub fn begin(effect: Effect, cx: &Context<'_>) -> (Self, Request) {
+        let mut left = Vec::new();
+        let request = match &effect {
+            Effect::Event(event) => create_event(event, cx),
+            Effect::WriteStatus {
+                placement,
+                status,
+                revision,
+                ..
+            } => {
+                let status = to_wire(status, cx.names);
+                let status = serde_json::to_value(status).unwrap_or_default();
+                write_status(placement, status, *revision, cx)
+            }
+            Effect::WriteDecision {
+                placement,
+                write,
+                revision,
+                ..
+            } => first(placement, write, *revision, &mut left, cx),
+        };
+        (Self { effect, left }, request)
+    }
+
+    /// What comes after the answer to the last request.
+    pub fn answered(&mut self, answer: &Answer, cx: &Context<'_>) -> Next {
+        let id = match &self.effect {
+            Effect::Event(_) => return Next::Done(None),
+            Effect::WriteStatus { id, .. } | Effect::WriteDecision { id, .. } => *id,
+        };
+        let Some(object) = answer.object() else {
+            return Next::Done(Some((id, failure(answer))));
+        };
+        if let Effect::WriteDecision {
+            placement, write, ..
+        } = &self.effect
+            && !self.left.is_empty()
+        {
+            let patch = self.left.remove(0);
+            let metadata = identity(&object["metadata"]);
+            let request = patch_decision(placement, write, patch, metadata, cx);
+            return Next::Send(Box::new(request));
+        }
+        let version = object["metadata"]["resourceVersion"].as_str();
+        let revision = version.and_then(|v| v.parse().ok()).unwrap_or(0);
+        Next::Done(Some((id, Outcome::Ok { revision })))
+    }
+}
+
+fn failure(answer: &Answer) -> Outcome {
+    match answer.code() {
+        Some(404) => Outcome::Gone,
+        Some(409 | 422) if answer.is_of_another_uid() => Outcome::Gone,
+        Some(409) => Outcome::Conflict(answer.words()),
+        _ => Outcome::Failed(answer.words()),
+    }
+}
+
+fn first(
+    placement: &PlacementName,
+    write: &Write,
+    revision: Option<u64>,
+    left: &mut Vec<Patch>,
+    cx: &Context<'_>,
+) -> Request {
+    let decisions = write.decisions.clone();
+    let labels = write.group;
+    match write.kind {
+        WriteKind::Delete => delete(placement, write, revision, cx),
+        WriteKind::Create => {
+            // One without clusters has no status.
+            let filled = decisions.filter(|decisions| !decisions.is_empty());
+            left.extend(filled.map(Patch::Decisions));
+            create(placement, write, cx)
+        }
+        WriteKind::Update => {
+            left.extend(decisions.map(Patch::Decisions));
+            left.extend(labels.map(Patch::Labels));
+            let patch = match left.is_empty() {
+                true => Patch::Decisions(Box::default()),
+                false => left.remove(0),
+            };
+            let version = revision.map(|revision| revision.to_string().into());
+            let metadata = named([("resourceVersion", version)]);
+            patch_decision(placement, write, patch, metadata, cx)
+        }
+    }
+}
+
+/// What names an object as it is now.
+fn identity(metadata: &Value) -> Value {
+    let field = |key| {
+        (
+            key,
+            metadata.get(key).filter(|value| value.is_string()).cloned(),
+        )
+    };
+    named([field("uid"), field("resourceVersion")])
+}
+
+/// What is known: a `null` would take the field away.
+fn named<const N: usize>(fields: [(&str, Option<Value>); N]) -> Value {
+    let known = fields.into_iter();
+    let known = known.filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    Value::Object(known.collect())
+}
+
+fn create(placement: &PlacementName, write: &Write, cx: &Context<'_>) -> Request {
+    let (namespace, name) = (
+        cx.names.text(placement.namespace),
+        cx.names.text(write.name),
+    );
+    let owner = json!({
+        "apiVersion": API_VERSION,
+        "kind": "Placement",
+        "name": cx.names.text(placement.name),
+        "uid": &*placement.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    });
+    let group = write.group.unwrap_or(GroupLabels {
+        index: None,
+        name: None,
+    });
+    let body = json!({
+        "apiVersion": API_VERSION,
+        "kind": "PlacementDecision",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": labels(placement, &group, cx),
+            "ownerReferences": [owner],
+        },
+    });
+    of_decision(Verb::Create, placement, write, "", body, cx)
+}
+
+/// The three labels, always all of them.
+fn labels(placement: &PlacementName, group: &GroupLabels, cx: &Context<'_>) -> Value {
+    json!({
+        PLACEMENT_LABEL: cx.names.text(placement.name),
+        GROUP_INDEX_LABEL: group.index.unwrap_or(0).to_string(),
+        GROUP_NAME_LABEL: group.name.map_or("", |name| cx.names.text(name)),
+    })
+}
+
+fn patch_decision(
+    placement: &PlacementName,
+    write: &Write,
+    patch: Patch,
+    mut metadata: Value,
+    cx: &Context<'_>,
+) -> Request {
+    let precondition = precondition(&metadata);
+    match patch {
+        Patch::Labels(group) => {
+            metadata["labels"] = labels(placement, &group, cx);
+            let body = json!({ "metadata": metadata });
+            let request = of_decision(Verb::MergePatch, placement, write, "", body, cx);
+            Request {
+                precondition,
+                ..request
+            }
+        }
+        Patch::Decisions(decisions) => {
+            let decisions: Vec<Value> = decisions.iter().map(|d| decision(d, cx)).collect();
+            let body = json!({"metadata": metadata, "status": {"decisions": decisions}});
+            let request = of_decision(Verb::MergePatch, placement, write, "status", body, cx);
+            Request {
+                precondition,
+                ..request
+            }
+        }
+    }
+}
+
+fn decision(decision: &Decision, cx: &Context<'_>) -> Value {
+    let mut wire = Map::new();
+    wire.insert(
+        "clusterName".to_owned(),
+        cx.names.text(decision.cluster).into(),
+    );
+    wire.insert("reason".to_owned(), "".into());
+    if let Some(score) = decision.score {
+        wire.insert("score".to_owned(), score.into());
+    }
+    Value::Object(wire)
+}
+
+fn delete(
+    placement: &PlacementName,
+    write: &Write,
+    revision: Option<u64>,
+    cx: &Context<'_>,
+) -> Request {
+    let version = revision.map(|revision| revision.to_string());
+    let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
+    if let Some(version) = &version {
+        body["preconditions"] = json!({"resourceVersion": version});
+    }
+    Request {
+        precondition: Precondition {
+            uid: None,
+            resource_version: version,
+        },
+        ..of_decision(Verb::Delete, placement, write, "", body, cx)
+    }
+}
+
+fn of_decision(
+    verb: Verb,
+    placement: &PlacementName,
+    write: &Write,
+    subresource: &'static str,
+    body: Value,
+    cx: &Context<'_>,
+) -> Request {
+    Request {
+        verb,
+        resource: Resource::PLACEMENT_DECISIONS,
+        namespace: cx.names.text(placement.namespace).to_owned(),
+        name: cx.names.text(write.name).to_owned(),
+        subresource,
+        body,
+        precondition: Precondition::default(),
+    }
+}
+
+fn precondition(metadata: &Value) -> Precondition {
+    let text = |key: &str| metadata[key].as_str().map(str::to_owned);
+    Precondition {
+        uid: text("uid"),
+        resource_version: text("resourceVersion"),
+    }
+}
+
+fn write_status(
+    placement: &PlacementName,
+    status: Value,
+    revision: u64,
+    cx: &Context<'_>,
+) -> Request {
+    let metadata = json!({"uid": &*placement.uid, "resourceVersion": revision.to_string()});
+    Request {
+        verb: Verb::MergePatch,
+        resource: Resource::PLACEMENTS,
+        namespace: cx.names.text(placement.namespace).to_owned(),
+        name: cx.names.text(placement.name).to_owned(),
+        subresource: "status",
+        precondition: precondition(&metadata),
+        body: json!({"metadata": metadata, "status": status}),
+    }
+}
+
+fn create_event(event: &Event, cx: &Context<'_>) -> Request {
+    let (reason, action) = event.kind.names();
+    let kind = if event.warning { "Warning" } else { "Normal" };
+    let namespace = cx.names.text(event.placement.namespace);
+    let about = cx.names.text(event.placement.name);
+    let decision = event.decision.map_or("", |name| cx.names.text(name));
+    let uid = &*event.placement.uid;
+    let key = key_of(&[
+        kind,
+        reason,
+        action,
+        CONTROLLER,
+        cx.hostname,
+        uid,
+        decision,
+        &event.note,
+    ]);
+    let name = name_of(about, cx.now, key);
+    let mut body = json!({
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace},
+        "eventTime": micro_time(cx.now),
+        "type": kind,
+        "reason": reason,
+        "action": action,
+        "note": &*cut_note(&event.note),
+        "reportingController": CONTROLLER,
+        "reportingInstance": format!("{CONTROLLER}-{}", cx.hostname),
+        "regarding": {
+            "apiVersion": API_VERSION,
+            "kind": "Placement",
+            "namespace": namespace,
+            "name": about,
+            "uid": uid,
+        },
+    });
+    if !decision.is_empty() {
+        body["related"] = json!({
+            "apiVersion": API_VERSION,
+            "kind": "PlacementDecision",
+            "namespace": namespace,
+            "name": decision,
+        });
+    }
+    Request {
+        verb: Verb::Create,
+        resource: Resource::EVENTS,
+        namespace: namespace.to_owned(),
+        name,
+        subresource: "",
+        body,
+        precondition: Precondition::default(),
+    }
+}

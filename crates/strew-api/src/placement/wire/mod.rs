@@ -1,0 +1,55 @@
+//! OCM's objects as they are written: group `cluster.open-cluster-management.io`.
+//!
+//! Fields are as in OCM's CRDs, texts unparsed; `spreadConstraints[].topologyWeights` is ours. Source: spec/placement §1,
+//! §3.1, §3.8; seed 003, "API Spec".
+
+mod cluster;
+mod cluster_set;
+mod decision;
+mod object;
+mod placement;
+mod policy;
+mod scores;
+mod selector;
+
+pub use cluster::{
+    ClientConfig, ClusterClaim, ManagedCluster, ManagedClusterSpec, ManagedClusterStatus,
+    ManagedClusterVersion, ManagedNamespace, Taint,
+};
+pub use cluster_set::{
+    ClusterSetSelector, ManagedClusterSet, ManagedClusterSetBinding, ManagedClusterSetBindingSpec,
+    ManagedClusterSetBindingStatus, ManagedClusterSetSpec, ManagedClusterSetStatus,
+    ManagedNamespaceConfig,
+};
+pub use decision::{ClusterDecision, PlacementDecision, PlacementDecisionStatus};
+pub use placement::{
+    DecisionGroup, DecisionGroupStatus, DecisionStrategy, GroupStrategy, Placement, PlacementSpec,
+    PlacementStatus, Toleration,
+};
+pub use policy::{
+    AddOnScore, PrioritizerConfig, PrioritizerPolicy, ScoreCoordinate, SpreadConstraintsTerm,
+    SpreadPolicy, TopologyWeight,
+};
+pub use scores::{AddOnPlacementScore, AddOnPlacementScoreItem, AddOnPlacementScoreStatus};
+pub use selector::{
+    ClusterCelSelector, ClusterClaimSelector, ClusterPredicate, ClusterSelector,
+    GroupClusterSelector,
+};
+
+/// The API group of all of them.
+pub const GROUP: &str = "cluster.open-cluster-management.io";
+/// The label of a PlacementDecision that names its Placement.
+pub const PLACEMENT_LABEL: &str = "cluster.open-cluster-management.io/placement";
+/// The label of a PlacementDecision that tells the index of its group.
+pub const GROUP_INDEX_LABEL: &str = "cluster.open-cluster-management.io/decision-group-index";
+/// The label of a PlacementDecision that tells the name of its group.
+pub const GROUP_NAME_LABEL: &str = "cluster.open-cluster-management.io/decision-group-name";
+/// The annotation that makes the controller leave a Placement alone.
+pub const DISABLE_ANNOTATION: &str =
+    "cluster.open-cluster-management.io/experimental-scheduling-disable";
+/// Ours: weights of topologies.
+pub const TOPOLOGY_WEIGHTS_ANNOTATION: &str = "strew.dev/topology-weights";
+/// Ours: what becomes of the decisions of a Placement that cannot be decided.
+pub const ON_MISCONFIGURED_ANNOTATION: &str = "strew.dev/on-misconfigured";
+/// Ours: whether clusters may leave for the sake of evenness.
+pub const SPREAD_REBALANCE_ANNOTATION: &str = "strew.dev/spread-rebalance";

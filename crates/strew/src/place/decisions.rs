@@ -1,0 +1,64 @@
+//! PlacementDecisions as they would be on the hub.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use serde_json::{Value, json};
+use strew_api::placement::wire::{
+    ClusterDecision, GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL, PlacementDecision,
+    PlacementDecisionStatus,
+};
+use strew_placement::facts::decision::DecisionFact;
+
+use super::decide::{Decided, Outcome};
+
+const API_VERSION: &str = "cluster.open-cluster-management.io/v1beta1";
+
+/// The decisions of the Placements that are shown.
+pub(super) fn list(outcome: &Outcome, is_shown: &dyn Fn(&str) -> bool) -> Value {
+    let shown = outcome.decided.iter();
+    let shown = shown.filter(|d| is_shown(outcome.names.text(d.fact.namespace)));
+    let each = shown.flat_map(|decided| decided.decisions.iter().map(move |d| (decided, d)));
+    let items: Vec<PlacementDecision> = each
+        .map(|(decided, d)| decision(outcome, decided, d))
+        .collect();
+    json!({"apiVersion": API_VERSION, "kind": "PlacementDecisionList", "items": items})
+}
+
+fn decision(outcome: &Outcome, decided: &Decided, fact: &DecisionFact) -> PlacementDecision {
+    let text = |symbol| outcome.names.text(symbol).to_owned();
+    let placement = text(decided.fact.name);
+    let labels = [
+        (PLACEMENT_LABEL, placement.clone()),
+        (GROUP_INDEX_LABEL, fact.group.index.unwrap_or(0).to_string()),
+        (
+            GROUP_NAME_LABEL,
+            fact.group.name.map(text).unwrap_or_default(),
+        ),
+    ];
+    let labels: BTreeMap<String, String> =
+        labels.map(|(key, value)| (key.to_owned(), value)).into();
+    let owner = OwnerReference {
+        api_version: API_VERSION.to_owned(),
+        kind: "Placement".to_owned(),
+        name: placement,
+        uid: decided.fact.uid.to_string(),
+        controller: Some(true),
+        block_owner_deletion: Some(true),
+    };
+    let mut object = PlacementDecision::default();
+    object.metadata.name = Some(text(fact.name));
+    object.metadata.namespace = Some(text(fact.namespace));
+    object.metadata.labels = Some(labels);
+    // An object of a file has no uid yet.
+    object.metadata.owner_references = (!owner.uid.is_empty()).then(|| vec![owner]);
+    let clusters = fact.decisions.iter().map(|d| ClusterDecision {
+        cluster_name: text(d.cluster),
+        reason: String::new(),
+        score: d.score,
+    });
+    object.status = Some(PlacementDecisionStatus {
+        decisions: clusters.collect(),
+    });
+    object
+}
