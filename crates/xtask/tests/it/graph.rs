@@ -28,7 +28,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
     ("strew-placement", &["strew-model", "strew-spread"]),
-    // The scheduler for the wire form of its explanations; the spread arithmetic comes with them.
+    // The scheduler for the wire form of its explanations; the spread arithmetic comes with them. WorkloadSpread for
+    // the wire form of its facts, requests and effects.
     (
         "strew-api",
         &[
@@ -36,6 +37,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
+            "strew-workloadspread",
         ],
     ),
     // Objects of the wire, and how the API server admits them.
