@@ -39,6 +39,8 @@ enum Command {
         /// Only measurements whose name contains one of these (cycle/5000, deployment, build, …)
         names: Vec<String>,
     },
+    /// Write the files that are made from the code: deploy/crds
+    Gen,
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
@@ -52,6 +54,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Ci { keep_going } => ci::run(keep_going),
         Command::Conform { files, show } => conform::run(files, show),
         Command::Bench { names } => bench::run(&names),
+        Command::Gen => xtask::generated::write(ci::top()).map(|()| ExitCode::SUCCESS),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Fidelity(options) => fidelity::run(&options),

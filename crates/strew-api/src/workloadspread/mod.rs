@@ -3,12 +3,14 @@
 //! Reading order: [`v1beta1`] (as it is stored), [`v1alpha1`], [`spec`] (what both share), [`conversion`];
 //! [`workloads`] (Kruise's own kinds), [`annotations`] (beyond Kruise), [`marker`] (of a pod), [`status`], [`forms`]
 //! (texts that decisions name), [`facts`] (objects into inputs), [`mod@inject`] (a subset into a pod),
-//! [`review`] (what a webhook is asked), [`desk`] (reviews on their way through admission), [`request`] (effects).
+//! [`review`] (what a webhook is asked), [`desk`] (reviews on their way through admission), [`request`] (effects);
+//! [`validation`] (what is refused), [`crd`] (the CustomResourceDefinition).
 //!
 //! Source of all rules: spec/workloadspread.
 
 pub mod annotations;
 pub mod conversion;
+pub mod crd;
 pub mod desk;
 pub mod facts;
 pub mod forms;
@@ -23,6 +25,7 @@ pub mod status;
 mod tests;
 pub mod v1alpha1;
 pub mod v1beta1;
+pub mod validation;
 pub mod workloads;
 
 use std::sync::OnceLock;

@@ -1,6 +1,7 @@
 //! The wire of WorkloadSpread, from texts to texts.
 
 mod conversion;
+mod definition;
 mod effects;
 mod facts;
 mod injection;
