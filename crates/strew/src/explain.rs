@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use strew_api::duration::GoDuration;
-use strew_api::read::nearest;
+use strew_api::read::{Sources, nearest, read};
 use strew_model::time::Span;
 use strew_scheduler::explain::Standing as Stands;
 use strew_scheduler::explain::{self, Explanation};
@@ -17,10 +17,12 @@ use crate::arguments::{Context, WorldArgs};
 use crate::blocked::{Blocked, Eviction, Outcome};
 use crate::explain_output;
 use crate::failure::Failure;
+use crate::inputs;
 use crate::live;
 use crate::progress::Progress;
 use crate::setup::{self, Setup};
-use crate::simulate::Format;
+use crate::simulate::{Format, say_diagnostics, serialized};
+use crate::spread_explain::{Spreads, ledger, of_pod};
 use crate::story;
 use crate::terminal;
 use crate::text::time_text;
@@ -32,6 +34,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain deployment/web shop.yaml            its first Pending pod, else its first
   PROGRAM explain pod web-7 -n shop -o json -f dump.json
   PROGRAM explain deployment/web shop.yaml --at 90s   as things are then
+  PROGRAM explain workloadspread/web dump.json        its ledger against the pods
   PROGRAM explain deployment/web shop.yaml --config scheduler-config.yaml";
 
 /// Arguments of `strew explain`.
@@ -90,6 +93,9 @@ pub(crate) struct Explained {
 }
 
 pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> {
+    if let Some((name, files)) = spread_named(&args.words) {
+        return explain_spread(args, name, files, context);
+    }
     let (target, files) = Target::parse(&args.words)?;
     if files.is_empty() && args.world.filename.is_empty() {
         return Err(
@@ -100,11 +106,9 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
             )),
         );
     }
-    let output = args.output.as_deref().map(|format| match format {
-        "yaml" => Format::Yaml,
-        _ => Format::Json,
-    });
-    let Some(setup) = setup::read(files, &args.world, output, context)? else {
+    let output = args.format();
+    let sources = args.sources(files)?;
+    let Some(setup) = setup::load(&sources, &args.world, output, context)? else {
         return Ok(2);
     };
     let namespace = args.namespace.as_deref();
@@ -112,7 +116,65 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         Some(at) => explain_at(&setup, &target, namespace, at)?,
         None => explain(&setup, &target, namespace, context)?,
     };
-    terminal::print(&explain_output::write(explained, output, context)?)?;
+    let spreads = Spreads::of(&read(&sources));
+    let pod = explained.world.pods[explained.entry].pod;
+    let uid = Arc::clone(&explained.world.cluster.pod(pod).uid);
+    let spread = spreads.and_then(|spreads| of_pod(&spreads, &uid));
+    terminal::print(&explain_output::write(explained, spread, output, context)?)?;
+    Ok(0)
+}
+
+impl ExplainArgs {
+    fn format(&self) -> Option<Format> {
+        self.output.as_deref().map(|format| match format {
+            "yaml" => Format::Yaml,
+            _ => Format::Json,
+        })
+    }
+
+    fn sources(&self, files: &[String]) -> Result<Sources, Failure> {
+        let names: Vec<String> = files.iter().chain(&self.world.filename).cloned().collect();
+        self.world.scheduling.check(&names)?;
+        inputs::read(&names, self.world.recursive)
+    }
+}
+
+/// The name of a WorkloadSpread that is to be explained, and the files.
+fn spread_named(words: &[String]) -> Option<(&str, &[String])> {
+    let (kind, name, files) = match words[0].split_once('/') {
+        Some((kind, name)) => (kind, name, &words[1..]),
+        None => (words[0].as_str(), words.get(1)?.as_str(), &words[2..]),
+    };
+    let kind = kind.to_lowercase();
+    let kind = kind.strip_suffix(".apps.kruise.io").unwrap_or(&kind);
+    let is_spread = ["ws", "workloadspread", "workloadspreads"].contains(&kind);
+    (is_spread && !name.is_empty()).then_some((name, files))
+}
+
+/// The ledger of a WorkloadSpread against the pods of the files.
+fn explain_spread(
+    args: &ExplainArgs,
+    name: &str,
+    files: &[String],
+    context: &Context,
+) -> Result<u8, Failure> {
+    let sources = args.sources(files)?;
+    let reading = read(&sources);
+    if reading.has_errors() {
+        say_diagnostics(&[(reading.diagnostics, &sources)], context);
+        return Ok(2);
+    }
+    let Some(spreads) = Spreads::of(&reading) else {
+        let error = anyhow!("there is no WorkloadSpread in the files");
+        return Err(Failure::input(error));
+    };
+    let ledger = ledger(&spreads, &spreads.find(name, args.namespace.as_deref())?);
+    let text = match args.format() {
+        Some(format) => serialized(&ledger, format)?,
+        None if context.terminal.unicode => ledger.text(),
+        None => terminal::ascii(&ledger.text()),
+    };
+    terminal::print(&text)?;
     Ok(0)
 }
 

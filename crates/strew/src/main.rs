@@ -4,8 +4,8 @@
 //! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`setup`] (a
 //! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
-//! [`blocked`] (why a pod is nowhere), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`] and
-//! [`diff`] (the commands), [`scenario`] (files with a Scenario), [`explain_output`], [`terminal`], [`failure`].
+//! [`blocked`] (why a pod is nowhere), [`spread_explain`] (what WorkloadSpreads say of it), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`],
+//! [`lint`] and [`diff`] (the commands), [`scenario`] (files with a Scenario), [`explain_output`], [`terminal`], [`failure`].
 
 mod arguments;
 mod blocked;
@@ -17,6 +17,7 @@ mod explain_text;
 mod failure;
 mod inputs;
 mod label_query;
+mod lint;
 mod live;
 mod load;
 mod natural_order;
@@ -29,6 +30,7 @@ mod setup;
 mod simulate;
 mod skews;
 mod spread;
+mod spread_explain;
 mod story;
 mod terminal;
 mod text;

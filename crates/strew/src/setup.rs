@@ -10,7 +10,6 @@ use strew_sim::{Blueprint, Settings, Simulation, Timing};
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::Failure;
-use crate::inputs;
 use crate::live::Frame;
 use crate::load;
 use crate::simulate::{Format, print_diagnostics, say_diagnostics, say_note};
@@ -49,23 +48,6 @@ pub(crate) fn blueprint(
         blueprint.profiles.push(own);
     }
     blueprint
-}
-
-/// Reads files and loads them.
-pub(crate) fn read(
-    files: &[String],
-    args: &WorldArgs,
-    output: Option<Format>,
-    context: &Context,
-) -> Result<Option<Setup>, Failure> {
-    let names: Vec<String> = files.iter().chain(&args.filename).cloned().collect();
-    args.scheduling.check(&names)?;
-    load(
-        &inputs::read(&names, args.recursive)?,
-        args,
-        output,
-        context,
-    )
 }
 
 /// Loads what was read; `None` if the input is wrong, which has been told.

@@ -4,7 +4,7 @@
 //! [`workloads`] (Kruise's own kinds), [`annotations`] (beyond Kruise), [`marker`] (of a pod), [`status`], [`forms`]
 //! (texts that decisions name), [`facts`] (objects into inputs), [`mod@inject`] (a subset into a pod),
 //! [`review`] (what a webhook is asked), [`desk`] (reviews on their way through admission), [`request`] (effects);
-//! [`validation`] (what is refused), [`crd`] (the CustomResourceDefinition).
+//! [`validation`] (what is refused), [`lint`] (what is probably not meant), [`crd`] (the CustomResourceDefinition).
 //!
 //! Source of all rules: spec/workloadspread.
 
@@ -15,6 +15,7 @@ pub mod desk;
 pub mod facts;
 pub mod forms;
 pub mod inject;
+pub mod lint;
 pub mod marker;
 mod object;
 pub mod request;

@@ -112,3 +112,8 @@ fn time(moment: Instant) -> Time {
     let seconds = i64::try_from(moment.secs()).unwrap_or(i64::MAX);
     Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
 }
+
+/// A moment as the API writes it: RFC 3339, whole seconds.
+pub fn time_text(moment: Instant) -> String {
+    crate::request::time(moment)
+}

@@ -8,9 +8,11 @@ mod configuration;
 mod data;
 mod explain;
 mod input;
+mod lint;
 mod look;
 mod scenario;
 mod simulate;
+mod spread;
 mod story;
 
 use std::path::{Path, PathBuf};

@@ -6,6 +6,7 @@ mod effects;
 mod facts;
 mod injection;
 mod lifecycle;
+mod linting;
 mod reading;
 
 use serde_json::{Value, json};

@@ -64,6 +64,11 @@ pub fn is_same_target(a: &TargetReference, b: &TargetReference) -> bool {
     parts(a) == parts(b)
 }
 
+/// Whether an object is of the kind that a reference names: the version of the API does not matter.
+pub fn is_same_kind_and_group(target: &TargetReference, object: &KubeObject) -> bool {
+    object.kind() == target.kind && group_of(object.api_version()) == group_of(&target.api_version)
+}
+
 /// The groups of kinds that are known by name.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("CloneSet", &["apps.kruise.io"]),
