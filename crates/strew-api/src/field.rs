@@ -121,6 +121,8 @@ pub enum FieldErrorKind {
     },
     /// `Forbidden`
     Forbidden,
+    /// `Internal error`: it cannot be told whether the value is right.
+    Internal,
     /// `Too long`
     TooLong,
     /// `Too many: COUNT`
@@ -206,13 +208,16 @@ impl FieldError {
 
 impl fmt::Display for FieldError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.path)?;
+        if !self.path.steps().is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
         match &self.kind {
             FieldErrorKind::Required => f.write_str("Required value")?,
             FieldErrorKind::Invalid { value } => write!(f, "Invalid value: {value}")?,
             FieldErrorKind::NotSupported { value } => write!(f, "Unsupported value: {value}")?,
             FieldErrorKind::Duplicate { value } => write!(f, "Duplicate value: {value}")?,
             FieldErrorKind::Forbidden => f.write_str("Forbidden")?,
+            FieldErrorKind::Internal => f.write_str("Internal error")?,
             FieldErrorKind::TooLong => f.write_str("Too long")?,
             FieldErrorKind::TooMany { count } => write!(f, "Too many: {count}")?,
         }

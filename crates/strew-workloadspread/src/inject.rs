@@ -132,6 +132,7 @@ mod tests {
             preferred: [(5, term(&[b]))].into(),
             tolerations: [toleration(s)].into(),
             patch: None,
+            form: Default::default(),
         };
         let mut spec = PodSpec::default();
         inject(&mut spec, &subset);

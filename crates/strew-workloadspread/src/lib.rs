@@ -15,7 +15,7 @@
 //! Eight in the first subset, the rest in the second, from rows as the ledger has them:
 //!
 //! ```
-//! use strew_workloadspread::{MaxReplicas, Spec, Status, Strategy, Subset, choose};
+//! use strew_workloadspread::{FormId, MaxReplicas, Spec, Status, Strategy, Subset, choose};
 //! let subset = |name: &str, max_replicas| Subset {
 //!     name: name.into(),
 //!     max_replicas,
@@ -24,6 +24,7 @@
 //!     preferred: Box::default(),
 //!     tolerations: Box::default(),
 //!     patch: None,
+//!     form: FormId::default(),
 //! };
 //! let spec = Spec {
 //!     target: None,
@@ -59,7 +60,7 @@ pub use controller::SpreadController;
 pub use facts::kinds::{GroupKind, Kind, Kinds};
 pub use facts::pod::{Phase, Pod};
 pub use facts::spec::{
-    Adaptive, FilterSelector, MaxReplicas, PatchId, Spec, Strategy, Subset, TargetFilter,
+    Adaptive, FilterSelector, FormId, MaxReplicas, PatchId, Spec, Strategy, Subset, TargetFilter,
     TargetRef, WorkloadSpread, WsKey,
 };
 pub use facts::status::{Entries, Row, Schedulable, Status, UNLIMITED};

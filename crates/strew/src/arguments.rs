@@ -9,7 +9,7 @@ use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
-use crate::{diff, explain, import, place, simulate, version};
+use crate::{diff, explain, import, lint, place, simulate, version};
 
 /// Pods over failure domains: where they go, why, and what would change it.
 #[derive(Parser, Debug)]
@@ -72,6 +72,8 @@ enum Command {
     Simulate(simulate::SimulateArgs),
     /// Say why a pod is where it is, or why it is nowhere
     Explain(explain::ExplainArgs),
+    /// Say what is wrong with the WorkloadSpreads of files, or probably not meant
+    Lint(lint::LintArgs),
     /// Say what moved between two reports of simulate
     Diff(diff::DiffArgs),
     /// Make a Scenario of a recorded cluster, for simulate
@@ -130,6 +132,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
     let done = match cli.command {
         Command::Simulate(args) => simulate::run(&args, &context),
         Command::Explain(args) => explain::run(&args, &context),
+        Command::Lint(args) => lint::run(&args, &context),
         Command::Diff(args) => diff::run(&args, &context),
         Command::Import(args) => import::run(&args, &context),
         Command::Place(args) => place::run(&args, &context),
@@ -168,6 +171,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
             c.after_help(examples(explain::EXAMPLES))
                 .override_usage(examples("PROGRAM explain [OPTIONS] TYPE/NAME FILE..."))
         })
+        .mut_subcommand("lint", |c| c.after_help(examples(lint::EXAMPLES)))
         .mut_subcommand("diff", |c| c.after_help(examples(diff::EXAMPLES)))
         .mut_subcommand("import", |c| c.after_help(examples(import::EXAMPLES)))
         .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use strew_api::duration::GoDuration;
-use strew_api::read::nearest;
+use strew_api::read::{nearest, read};
 use strew_model::time::Span;
 use strew_scheduler::explain::Standing as Stands;
 use strew_scheduler::explain::{self, Explanation};
@@ -17,13 +17,14 @@ use crate::arguments::{Context, WorldArgs};
 use crate::blocked::{Blocked, Eviction, Outcome};
 use crate::explain_output;
 use crate::failure::Failure;
-use crate::inputs;
+use crate::inputs::{self, Input};
 use crate::life::{Life, When};
 use crate::live::{self, Frame};
 use crate::progress::Progress;
 use crate::scenario::{self, Question, ScenarioArgs};
 use crate::setup;
-use crate::simulate::Format;
+use crate::simulate::{Format, say_diagnostics, serialized};
+use crate::spread_explain::{Spreads, ledger, of_pod};
 use crate::terminal;
 use crate::text::time_text;
 use crate::typename;
@@ -36,6 +37,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain deployment/web shop.yaml --at 90s   as things are then
   PROGRAM explain pod/web-7 story.yaml --variant gate-off --seed 7 --at 3m
                                                       in that run of a Scenario
+  PROGRAM explain workloadspread/web dump.json        its ledger against the pods
   PROGRAM explain deployment/web shop.yaml --config scheduler-config.yaml";
 
 /// Arguments of `strew explain`.
@@ -97,6 +99,9 @@ pub(crate) struct Explained {
 }
 
 pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> {
+    if let Some((name, files)) = spread_named(&args.words) {
+        return explain_spread(args, name, files, context);
+    }
     let (target, files) = Target::parse(&args.words)?;
     if files.is_empty() && args.world.filename.is_empty() {
         return Err(
@@ -107,11 +112,13 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
             )),
         );
     }
-    let output = args.output.as_deref().map(|format| match format {
-        "yaml" => Format::Yaml,
-        _ => Format::Json,
-    });
-    let Some(life) = life(args, files, output, context)? else {
+    let output = args.format();
+    let names = args.names(files)?;
+    let inputs = inputs::read_each(&names, args.world.recursive)?;
+    let mentions_spreads = inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
+    let spreads = mentions_spreads.then(|| read(&inputs::sources(inputs.clone())));
+    let spreads = spreads.and_then(|reading| Spreads::of(&reading));
+    let Some(life) = life(args, &names, inputs, output, context)? else {
         return Ok(2);
     };
     let namespace = args.namespace.as_deref();
@@ -121,21 +128,77 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         None => explain(&*life, &target, namespace, &progress)?,
     };
     progress.finish();
-    terminal::print(&explain_output::write(explained, output, context)?)?;
+    let pod = explained.world.pods[explained.entry].pod;
+    let uid = Arc::clone(&explained.world.cluster.pod(pod).uid);
+    let spread = spreads.and_then(|spreads| of_pod(&spreads, &uid));
+    terminal::print(&explain_output::write(explained, spread, output, context)?)?;
+    Ok(0)
+}
+
+impl ExplainArgs {
+    fn format(&self) -> Option<Format> {
+        self.output.as_deref().map(|format| match format {
+            "yaml" => Format::Yaml,
+            _ => Format::Json,
+        })
+    }
+
+    /// All files that are named.
+    fn names(&self, files: &[String]) -> Result<Vec<String>, Failure> {
+        let names: Vec<String> = files.iter().chain(&self.world.filename).cloned().collect();
+        self.world.scheduling.check(&names)?;
+        Ok(names)
+    }
+}
+
+/// The name of a WorkloadSpread that is to be explained, and the files.
+fn spread_named(words: &[String]) -> Option<(&str, &[String])> {
+    let (kind, name, files) = match words[0].split_once('/') {
+        Some((kind, name)) => (kind, name, &words[1..]),
+        None => (words[0].as_str(), words.get(1)?.as_str(), &words[2..]),
+    };
+    let kind = kind.to_lowercase();
+    let kind = kind.strip_suffix(".apps.kruise.io").unwrap_or(&kind);
+    let is_spread = ["ws", "workloadspread", "workloadspreads"].contains(&kind);
+    (is_spread && !name.is_empty()).then_some((name, files))
+}
+
+/// The ledger of a WorkloadSpread against the pods of the files.
+fn explain_spread(
+    args: &ExplainArgs,
+    name: &str,
+    files: &[String],
+    context: &Context,
+) -> Result<u8, Failure> {
+    let sources = inputs::read(&args.names(files)?, args.world.recursive)?;
+    let reading = read(&sources);
+    if reading.has_errors() {
+        say_diagnostics(&[(reading.diagnostics, &sources)], context);
+        return Ok(2);
+    }
+    let Some(spreads) = Spreads::of(&reading) else {
+        let error = anyhow!("there is no WorkloadSpread in the files");
+        return Err(Failure::input(error));
+    };
+    let ledger = ledger(&spreads, &spreads.find(name, args.namespace.as_deref())?);
+    let text = match args.format() {
+        Some(format) => serialized(&ledger, format)?,
+        None if context.terminal.unicode => ledger.text(),
+        None => terminal::ascii(&ledger.text()),
+    };
+    terminal::print(&text)?;
     Ok(0)
 }
 
 /// What the files make, ready to be played; `None` if they are wrong, which has been told.
 fn life(
     args: &ExplainArgs,
-    files: &[String],
+    names: &[String],
+    inputs: Vec<Input>,
     output: Option<Format>,
     context: &Context,
 ) -> Result<Option<Box<dyn Life>>, Failure> {
     let world = &args.world;
-    let names: Vec<String> = files.iter().chain(&world.filename).cloned().collect();
-    world.scheduling.check(&names)?;
-    let inputs = inputs::read_each(&names, world.recursive)?;
     if !scenario::is_meant(&inputs) {
         if args.variant.is_some() {
             let error = anyhow!("--variant is for a Scenario, and no file holds one");
@@ -153,7 +216,7 @@ fn life(
     let question = Question {
         args: &scenario,
         world,
-        files: &names,
+        files: names,
         output,
         html: None,
     };

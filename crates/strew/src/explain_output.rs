@@ -9,11 +9,13 @@ use crate::explain_text::{TextStyle, explain_text};
 use crate::failure::Failure;
 use crate::report::PreemptionReport;
 use crate::simulate::{Format, serialized};
+use crate::spread_explain::PodSpread;
 use crate::terminal;
 
 /// The explanation as text, JSON or YAML.
 pub(crate) fn write(
     explained: Explained,
+    spread: Option<PodSpread>,
     output: Option<Format>,
     context: &Context,
 ) -> Result<String, Failure> {
@@ -31,6 +33,10 @@ pub(crate) fn write(
                 let after = after.map_or(fields.len(), |place| place + 1);
                 fields.shift_insert(after, "preemption".to_owned(), preemption);
             }
+            if let Some(spread) = &spread {
+                let spread = serde_json::to_value(spread).map_err(Failure::outside)?;
+                fields.insert("workloadSpread".to_owned(), spread);
+            }
         }
         return serialized(&value, format);
     }
@@ -44,7 +50,8 @@ pub(crate) fn write(
     let aside = aside.map(|e| format!("It {}.", e.plan()));
     let text = explain_text(&wire, aside.as_deref(), style);
     // The verdict stands first; of which moment it is comes last.
-    let text = format!("{text}\n{dim}({}){dim:#}\n", explained.heading());
+    let spread = spread.map_or(String::new(), |spread| format!("\n{}", spread.text()));
+    let text = format!("{text}{spread}\n{dim}({}){dim:#}\n", explained.heading());
     Ok(match context.terminal.unicode {
         true => text,
         false => terminal::ascii(&text),

@@ -25,6 +25,11 @@ pub(crate) struct Input {
 }
 
 impl Input {
+    /// Whether these bytes are somewhere in it.
+    pub(crate) fn holds(&self, needle: &[u8]) -> bool {
+        self.bytes.windows(needle.len()).any(|part| part == needle)
+    }
+
     /// Puts it among the sources.
     pub(crate) fn add_to(self, sources: &mut Sources) {
         match self.is_found {

@@ -4,8 +4,10 @@
 //! (what there is), [`configuration`] and [`schedulers`] (who decides), [`load`] (objects, admitted), [`setup`] (a
 //! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
-//! [`blocked`] (why a pod is nowhere), [`report`] (for programs), [`text`] (for people), [`simulate`], [`explain`],
-//! [`diff`], [`import`] and [`place`] (the commands), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`], [`failure`].
+//! [`blocked`] (why a pod is nowhere), [`spread_explain`] (what WorkloadSpreads say of it), [`report`] (for programs),
+//! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`] and [`place`] (the commands),
+//! [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`],
+//! [`failure`].
 
 mod arguments;
 mod blocked;
@@ -20,6 +22,7 @@ mod import;
 mod inputs;
 mod label_query;
 mod life;
+mod lint;
 mod live;
 mod load;
 mod natural_order;
@@ -33,6 +36,7 @@ mod setup;
 mod simulate;
 mod skews;
 mod spread;
+mod spread_explain;
 mod story;
 mod terminal;
 mod text;

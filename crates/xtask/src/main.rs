@@ -41,6 +41,8 @@ enum Command {
         /// Only measurements whose name contains one of these (of decide: cycle/5000, deployment, build, …)
         names: Vec<String>,
     },
+    /// Write the files that are made from the code: deploy/crds
+    Gen,
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
@@ -54,6 +56,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Ci { keep_going } => ci::run(keep_going),
         Command::Conform { files, show } => conform::run(files, show),
         Command::Bench { suite, names } => bench::run(suite, &names),
+        Command::Gen => xtask::generated::write(ci::top()).map(|()| ExitCode::SUCCESS),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::Fidelity(options) => fidelity::run(&options),

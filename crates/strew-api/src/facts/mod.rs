@@ -62,7 +62,10 @@ pub fn apply(object: &KubeObject, cluster: &mut Cluster) -> Result<(), Vec<Field
 }
 
 /// A Service: its namespace, name and selector.
-fn service(wire: &core::Service, names: &mut Interner) -> (Symbol, Symbol, Option<Labels>) {
+pub(crate) fn service(
+    wire: &core::Service,
+    names: &mut Interner,
+) -> (Symbol, Symbol, Option<Labels>) {
     let (namespace, name) = namespaced(&wire.metadata, names);
     let pairs = wire.spec.as_ref().and_then(|s| s.selector.as_ref());
     let selector = pairs.map(|pairs| labels(Some(pairs), names));
@@ -71,7 +74,7 @@ fn service(wire: &core::Service, names: &mut Interner) -> (Symbol, Symbol, Optio
 
 /// A controller whose selector is looked at: its namespace, which one it is, and the selector; `None` if the object is
 /// another kind.
-fn controller(
+pub(crate) fn controller(
     object: &KubeObject,
     names: &mut Interner,
 ) -> Option<(Symbol, OwnerRef, Option<Selector>)> {
@@ -115,7 +118,7 @@ fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
 }
 
 /// The name and the labels of an object that is in no namespace.
-fn labelled(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Labels) {
+pub(crate) fn labelled(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Labels) {
     let name = names.intern(metadata.name.as_deref().unwrap_or_default());
     (name, labels(metadata.labels.as_ref(), names))
 }

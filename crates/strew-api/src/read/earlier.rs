@@ -1,10 +1,20 @@
 //! Objects of earlier versions of the API that are still served, as objects of the present one.
 
+use crate::workloadspread::workloads::{AdvancedStatefulSet, AdvancedStatefulSetV1alpha1};
 use k8s_openapi::api::autoscaling::v1;
 use k8s_openapi::api::autoscaling::v2::{
     CrossVersionObjectReference, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec, MetricSpec,
     MetricTarget, ResourceMetricSource,
 };
+
+/// What is looked at is the same in both versions.
+pub(super) fn stateful_set(old: AdvancedStatefulSetV1alpha1) -> AdvancedStatefulSet {
+    AdvancedStatefulSet {
+        metadata: old.metadata,
+        spec: old.spec,
+        status: old.status,
+    }
+}
 
 /// `targetCPUUtilizationPercentage` becomes a metric. The annotations in which v1 hides other metrics stay annotations,
 /// and the status is left out: it is about another moment.

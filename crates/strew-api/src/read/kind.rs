@@ -12,6 +12,7 @@ use super::nearest::nearest;
 use super::schema::Schema;
 use super::source::floor_char_boundary;
 use crate::placement::wire as ocm;
+use crate::workloadspread::{GROUP as KRUISE, conversion, v1alpha1, v1beta1, workloads as kruise};
 
 /// Declares the modelled kinds once: their objects, and what must be known to read them. Those of an earlier version that
 /// the API server still takes are read as objects of the present one.
@@ -160,9 +161,15 @@ kinds! {
     AddOnPlacementScore: ocm::AddOnPlacementScore,
     Placement: ocm::Placement,
     PlacementDecision: ocm::PlacementDecision,
+    WorkloadSpread: v1beta1::WorkloadSpread,
+    CloneSet: kruise::CloneSet,
+    AdvancedStatefulSet: kruise::AdvancedStatefulSet,
     ;
     HorizontalPodAutoscalerV1: autoscaling::v1::HorizontalPodAutoscaler
         => HorizontalPodAutoscaler by earlier::autoscaler,
+    WorkloadSpreadV1alpha1: v1alpha1::WorkloadSpread => WorkloadSpread by conversion::up,
+    AdvancedStatefulSetV1alpha1: kruise::AdvancedStatefulSetV1alpha1
+        => AdvancedStatefulSet by earlier::stateful_set,
 }
 
 impl Kind {
@@ -186,6 +193,12 @@ pub struct OtherObject {
     pub namespace: Option<String>,
     /// Its name; configuration files have none.
     pub name: String,
+}
+
+impl Kind {
+    fn is_kruise(self) -> bool {
+        group_of(self.api_version()) == KRUISE
+    }
 }
 
 trait Scope {
@@ -298,7 +311,11 @@ pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
         return Meaning::Known(*known);
     }
     let group = group_of(api_version);
-    let known = Kind::ALL.iter().find(|known| known.name() == kind);
+    if group == KRUISE || api_version == KRUISE {
+        return meaning_of_kruise(kind);
+    }
+    let mut builtin = Kind::ALL.iter().filter(|known| !known.is_kruise());
+    let known = builtin.find(|known| known.name() == kind);
     if let Some(known) = known {
         // `Service` of `serving.knative.dev` is another thing; `Deployment` of `v1` is a mistake.
         let is_same_group = group_of(known.api_version()) == group;
@@ -315,9 +332,33 @@ pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
             false => Meaning::Other,
         };
     }
+    if let Some(known) = Kind::ALL.iter().find(|known| known.name() == kind) {
+        // Of Kruise alone: `WorkloadSpread` of `apps/v1` is a mistake, of another's group another thing.
+        let is_builtin = Kind::ALL
+            .iter()
+            .any(|other| group_of(other.api_version()) == group);
+        return match is_builtin {
+            true => Meaning::WrongVersion(*known),
+            false => Meaning::Other,
+        };
+    }
     let names = of_version().map(|known| known.name());
     let meant = nearest(kind, names).filter(|_| !KINDS_PASSED_OVER.contains(&kind));
     match of_version().find(|known| Some(known.name()) == meant) {
+        Some(known) => Meaning::Misspelt(*known),
+        None => Meaning::Other,
+    }
+}
+
+/// Of Kruise's group a few kinds are known, and many are not: `DaemonSet` is one of them.
+fn meaning_of_kruise(kind: &str) -> Meaning {
+    let of_group = || Kind::ALL.iter().filter(|known| known.is_kruise());
+    if let Some(known) = of_group().find(|known| known.name() == kind) {
+        return Meaning::WrongVersion(*known);
+    }
+    let names = of_group().map(|known| known.name());
+    let meant = nearest(kind, names).filter(|_| !KINDS_PASSED_OVER.contains(&kind));
+    match of_group().find(|known| Some(known.name()) == meant) {
         Some(known) => Meaning::Misspelt(*known),
         None => Meaning::Other,
     }
@@ -394,6 +435,47 @@ mod tests {
             ("storage.k8s.io/v1", "CSIDriver", Meaning::Other),
             ("storage.k8s.io/v1", "CSINode", Meaning::Other),
             ("storage.k8s.io/v1", "VolumeAttachment", Meaning::Other),
+            (
+                "apps.kruise.io/v1beta1",
+                "WorkloadSpread",
+                Meaning::Known(Kind::WorkloadSpread),
+            ),
+            (
+                "apps.kruise.io/v1alpha1",
+                "WorkloadSpread",
+                Meaning::Known(Kind::WorkloadSpreadV1alpha1),
+            ),
+            (
+                "apps.kruise.io/v1",
+                "WorkloadSpread",
+                Meaning::WrongVersion(Kind::WorkloadSpread),
+            ),
+            (
+                "apps.kruise.io/v1",
+                "StatefulSet",
+                Meaning::WrongVersion(Kind::AdvancedStatefulSet),
+            ),
+            ("apps/v1", "CloneSet", Meaning::WrongVersion(Kind::CloneSet)),
+            (
+                "apps.kruise.io/v1beta1",
+                "WorkloadSpred",
+                Meaning::Misspelt(Kind::WorkloadSpread),
+            ),
+            ("apps.kruise.io/v1alpha1", "DaemonSet", Meaning::Other),
+            ("apps.kruise.io/v1alpha1", "SidecarSet", Meaning::Other),
+            (
+                "apps.kruise.io/v1alpha1",
+                "UnitedDeployment",
+                Meaning::Other,
+            ),
+            ("apps.kruise.io/v1alpha1", "BroadcastJob", Meaning::Other),
+            (
+                "apps.kruise.io/v1alpha1",
+                "PersistentPodState",
+                Meaning::Other,
+            ),
+            ("apps.kruise.io/v1alpha1", "ImagePullJob", Meaning::Other),
+            ("example.org/v1", "CloneSet", Meaning::Other),
         ];
         for (api_version, kind, expected) in cases {
             assert_eq!(meaning(api_version, kind), expected, "{api_version} {kind}");

@@ -4,7 +4,7 @@
 
 use k8s_openapi::api::core::v1::{
     Affinity, NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm,
-    PodAffinityTerm, WeightedPodAffinityTerm,
+    PodAffinityTerm, PreferredSchedulingTerm, WeightedPodAffinityTerm,
 };
 
 use super::{invalid_each, metadata, selector, spread, text};
@@ -39,10 +39,18 @@ pub fn node_affinity(affinity: &NodeAffinity, path: &FieldPath, errors: &mut Vec
         .preferred_during_scheduling_ignored_during_execution
         .iter();
     for (i, term) in preferred.flatten().enumerate() {
-        let path = path.child(PREFERRED).index(i);
-        weight(term.weight, &path, errors);
-        node_selector_term(&term.preference, &path.child("preference"), errors);
+        preferred_term(term, &path.child(PREFERRED).index(i), errors);
     }
+}
+
+/// Checks a preferred term of node affinity.
+pub(crate) fn preferred_term(
+    term: &PreferredSchedulingTerm,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    weight(term.weight, path, errors);
+    node_selector_term(&term.preference, &path.child("preference"), errors);
 }
 
 /// Checks required node affinity.
@@ -58,7 +66,12 @@ pub fn node_selector(node: &NodeSelector, path: &FieldPath, errors: &mut Vec<Fie
     }
 }
 
-fn node_selector_term(term: &NodeSelectorTerm, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// Checks a term of node affinity.
+pub(crate) fn node_selector_term(
+    term: &NodeSelectorTerm,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
     for (i, requirement) in term.match_expressions.iter().flatten().enumerate() {
         expression(
             requirement,

@@ -106,6 +106,11 @@ pub fn template_warnings(template: &PodTemplateSpec, path: &FieldPath) -> Vec<St
     spread::warnings(constraints.map_or(&[], Vec::as_slice), &path)
 }
 
+/// Checks the spec of a pod at `path`.
+pub(crate) fn validate_pod_spec(spec: &PodSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    validate_spec(spec, SharedKeys::Merged, path, errors);
+}
+
 fn validate_spec(
     spec: &PodSpec,
     shared: SharedKeys,

@@ -1,6 +1,8 @@
-//! Changes of an object as JSON: a JSON patch (RFC 6902) or a merge patch (RFC 7386).
+//! Changes of an object as JSON: a JSON patch (RFC 6902) or a merge patch (RFC 7386), read with the place of every
+//! mistake. They are carried out by [`strew_api::patch`].
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
+use strew_api::patch::{self, OperationFailure, merge_patch};
 
 use super::diagnostics;
 use super::problems::Problems;
@@ -62,10 +64,6 @@ impl Pointer {
             .iter()
             .map(|s| s.replace('~', "~0").replace('/', "~1"));
         escaped.map(|step| format!("/{step}")).collect()
-    }
-
-    fn find<'v>(&self, value: &'v Value) -> Option<&'v Value> {
-        value.pointer(&self.text())
     }
 }
 
@@ -140,139 +138,92 @@ impl Patch {
     /// The first step that can't be done. A merge patch always can.
     pub fn apply(&self, value: &mut Value) -> Result<(), PatchError> {
         match self {
-            Self::Merge(patch) => {
-                merge(value, patch);
-                Ok(())
-            }
+            Self::Merge(patch) => merge(value, patch),
             Self::Json(steps) => {
-                let mut changed = value.clone();
-                for (i, step) in steps.iter().enumerate() {
-                    let done = step.apply(&mut changed);
-                    done.map_err(|message| PatchError { step: i, message })?;
-                }
-                *value = changed;
-                Ok(())
+                let operations = steps.iter().map(Operation::to_json).collect();
+                let patched = patch::json_patch(value, &Value::Array(operations));
+                *value = patched.map_err(|error| failed(steps, &error))?;
             }
         }
+        Ok(())
     }
 }
 
-/// Merges a patch into a value. Source: RFC 7386, section 2.
+/// Merges a patch into a value.
 pub fn merge(value: &mut Value, patch: &Value) {
-    let Value::Object(patch) = patch else {
-        *value = patch.clone();
-        return;
-    };
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
-    }
-    let Some(fields) = value.as_object_mut() else {
-        return;
-    };
-    for (name, change) in patch {
-        if change.is_null() {
-            fields.shift_remove(name);
-        } else {
-            merge(fields.entry(name.clone()).or_insert(Value::Null), change);
-        }
-    }
+    *value = merge_patch(value, patch);
 }
 
 impl Operation {
-    fn apply(&self, root: &mut Value) -> Result<(), String> {
-        let absent = |pointer: &Pointer| format!("there is nothing at {:?}", pointer.text());
+    fn to_json(&self) -> Value {
         match self {
-            Self::Add(path, value) => add(root, path, value.clone()),
-            Self::Remove(path) => take(root, path).map(drop),
+            Self::Add(path, value) => json!({"op": "add", "path": path.text(), "value": value}),
+            Self::Remove(path) => json!({"op": "remove", "path": path.text()}),
             Self::Replace(path, value) => {
-                let found = root.pointer_mut(&path.text()).ok_or_else(|| absent(path))?;
-                *found = value.clone();
-                Ok(())
+                json!({"op": "replace", "path": path.text(), "value": value})
             }
-            Self::Move(from, _) if from.0.is_empty() => Err("the whole can't be moved".to_owned()),
             Self::Move(from, path) => {
-                if path.0.len() > from.0.len() && path.0.starts_with(&from.0) {
-                    return Err("a value can't be moved into itself".to_owned());
-                }
-                let value = take(root, from)?;
-                add(root, path, value)
+                json!({"op": "move", "from": from.text(), "path": path.text()})
             }
             Self::Copy(from, path) => {
-                let value = from.find(root).ok_or_else(|| absent(from))?.clone();
-                add(root, path, value)
+                json!({"op": "copy", "from": from.text(), "path": path.text()})
             }
-            Self::Test(path, value) => match path.find(root) {
-                Some(found) if found == value => Ok(()),
-                Some(_) => Err(format!("another value is at {:?}", path.text())),
-                None => Err(absent(path)),
-            },
+            Self::Test(path, value) => json!({"op": "test", "path": path.text(), "value": value}),
+        }
+    }
+
+    fn path(&self) -> &Pointer {
+        match self {
+            Self::Add(path, _)
+            | Self::Remove(path)
+            | Self::Replace(path, _)
+            | Self::Move(_, path)
+            | Self::Copy(_, path)
+            | Self::Test(path, _) => path,
+        }
+    }
+
+    fn source(&self) -> &Pointer {
+        match self {
+            Self::Move(from, _) | Self::Copy(from, _) => from,
+            other => other.path(),
         }
     }
 }
 
-/// The holder of what the pointer's last step names.
-fn holder<'v, 'p>(
-    root: &'v mut Value,
-    pointer: &'p Pointer,
-) -> Result<(&'v mut Value, &'p str), String> {
-    let Some((last, way)) = pointer.0.split_last() else {
-        return Err("the whole can't be taken away".to_owned());
+/// The step that failed, in our words.
+fn failed(steps: &[Operation], error: &patch::PatchError) -> PatchError {
+    let patch::PatchError::Operation { index, failure, .. } = error else {
+        // Steps are operations by their type.
+        return PatchError {
+            step: 0,
+            message: error.to_string(),
+        };
     };
-    let way = Pointer(way.to_vec()).text();
-    let holder = root.pointer_mut(&way);
-    let holder = holder.ok_or_else(|| format!("there is nothing at {way:?}"))?;
-    Ok((holder, last))
-}
-
-fn take(root: &mut Value, pointer: &Pointer) -> Result<Value, String> {
-    let absent = || format!("there is nothing at {:?}", pointer.text());
-    let (holder, last) = holder(root, pointer)?;
-    match holder {
-        Value::Object(fields) => fields.shift_remove(last).ok_or_else(absent),
-        Value::Array(elements) => match index(last) {
-            Some(index) if index < elements.len() => Ok(elements.remove(index)),
-            _ => Err(absent()),
-        },
-        _ => Err(absent()),
-    }
-}
-
-fn add(root: &mut Value, pointer: &Pointer, value: Value) -> Result<(), String> {
-    if pointer.0.is_empty() {
-        *root = value;
-        return Ok(());
-    }
-    let (holder, last) = holder(root, pointer)?;
-    match holder {
-        Value::Object(fields) => {
-            fields.insert(last.to_owned(), value);
-            Ok(())
+    let at = |pointer: fn(&Operation) -> &Pointer| {
+        steps
+            .get(*index)
+            .map(|step| pointer(step).text())
+            .unwrap_or_default()
+    };
+    let message = match failure {
+        OperationFailure::TestFailed => format!("another value is at {:?}", at(Operation::path)),
+        OperationFailure::NoSource => format!("there is nothing at {:?}", at(Operation::source)),
+        OperationFailure::NoTarget => {
+            // What adds needs no value there, but something to hold it.
+            let adds = matches!(
+                steps.get(*index),
+                Some(Operation::Add(..) | Operation::Move(..) | Operation::Copy(..))
+            );
+            let what = if adds { "no place" } else { "nothing" };
+            format!("there is {what} at {:?}", at(Operation::path))
         }
-        Value::Array(elements) => {
-            let at = match last {
-                "-" => Some(elements.len()),
-                last => index(last),
-            };
-            match at.filter(|at| *at <= elements.len()) {
-                Some(at) => {
-                    elements.insert(at, value);
-                    Ok(())
-                }
-                None => Err(format!(
-                    "{:?} is beyond the end of its list",
-                    pointer.text()
-                )),
-            }
-        }
-        _ => Err(format!("{:?} is in no object and no list", pointer.text())),
+        OperationFailure::IntoItself => "a value can't be moved into itself".to_owned(),
+    };
+    PatchError {
+        step: *index,
+        message,
     }
-}
-
-/// An index of a list: no sign, no leading zeros.
-fn index(text: &str) -> Option<usize> {
-    let is_plain =
-        text == "0" || (!text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()));
-    is_plain.then(|| text.parse().ok()).flatten()
 }
 
 #[cfg(test)]
@@ -346,7 +297,7 @@ mod tests {
         check(
             step(json!({"op": "add", "path": "/x/y", "value": 1})),
             object.clone(),
-            Err("there is nothing at \"/x\""),
+            Err("there is no place at \"/x/y\""),
         );
         check(
             step(json!({"op": "move", "from": "/b", "path": "/b/c"})),

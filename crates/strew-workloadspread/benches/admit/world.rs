@@ -146,6 +146,7 @@ fn subset(name: &str, max: Option<u32>, required: Option<NodeSelectorTerm>) -> S
         preferred: Box::default(),
         tolerations: Box::default(),
         patch: None,
+        form: Default::default(),
     }
 }
 

@@ -136,7 +136,14 @@ pub struct Subset {
     pub tolerations: Box<[Toleration]>,
     /// Its patch, which only a [`PodPatcher`](crate::PodPatcher) can read.
     pub patch: Option<PatchId>,
+    /// The subset as it is written: what is put into a pod's own text.
+    pub form: FormId,
 }
+
+/// Names a subset as it is written. The world gives the ids; equal ids are equal texts. Where no text is made, the
+/// default will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct FormId(pub u64);
 
 /// Names a patch. The world gives the ids; equal ids are equal patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -101,6 +101,7 @@ pub(crate) fn subset(name: &str, max: Option<MaxReplicas>) -> Subset {
         preferred: Box::default(),
         tolerations: Box::default(),
         patch: None,
+        form: Default::default(),
     }
 }
 

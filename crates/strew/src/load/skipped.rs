@@ -11,8 +11,11 @@ const NOT_READ_YET: [(&str, &str); 1] = [(
 )];
 
 /// Kinds that are read and change nothing yet, though they do in a cluster.
-const WITHOUT_EFFECT: [&str; 7] = [
+const WITHOUT_EFFECT: [&str; 10] = [
     "RuntimeClass",
+    "WorkloadSpread",
+    "CloneSet",
+    "StatefulSet of Kruise",
     "Placement",
     "PlacementDecision",
     "ManagedCluster",
@@ -23,8 +26,14 @@ const WITHOUT_EFFECT: [&str; 7] = [
 
 impl Loader<'_> {
     pub(super) fn count_without_effect(&mut self, object: &KubeObject) {
-        if WITHOUT_EFFECT.contains(&object.kind()) {
-            *self.skipped.entry(object.kind().to_owned()).or_default() += 1;
+        let kind = match object {
+            KubeObject::AdvancedStatefulSet(_) => "StatefulSet of Kruise",
+            // Its kind alone would be taken for Kubernetes' own.
+            KubeObject::StatefulSet(_) => return,
+            object => object.kind(),
+        };
+        if WITHOUT_EFFECT.contains(&kind) {
+            *self.skipped.entry(kind.to_owned()).or_default() += 1;
         }
     }
 

@@ -55,8 +55,7 @@ pub(super) struct Staged {
 
 /// Whether a document of strew's simulation seems to be in the file; reading it tells for sure.
 pub(super) fn holds_scenario(input: &Input) -> bool {
-    let needle = GROUP.as_bytes();
-    input.bytes.windows(needle.len()).any(|part| part == needle)
+    input.holds(GROUP.as_bytes())
 }
 
 /// Makes plans of all scenarios.

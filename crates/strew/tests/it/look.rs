@@ -68,6 +68,10 @@ fn help_has_examples() {
         .assert()
         .code(0)
         .stdout_eq(file!["snapshots/help-explain.txt"]);
+    strew("lint --help")
+        .assert()
+        .code(0)
+        .stdout_eq(file!["snapshots/help-lint.txt"]);
 }
 
 #[test]

@@ -10,10 +10,12 @@ mod explain;
 mod html;
 mod import;
 mod input;
+mod lint;
 mod look;
 mod place;
 mod scenario;
 mod simulate;
+mod spread;
 mod story;
 
 use std::path::{Path, PathBuf};

@@ -28,8 +28,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
     ("strew-placement", &["strew-model", "strew-spread"]),
-    // The scheduler for the wire form of its explanations; the spread arithmetic comes with them. Placement for its facts
-    // and effects, and CEL for what it asks about a cluster: one answer for simulation and real hub.
+    // The scheduler for the wire form of its explanations; the spread arithmetic comes with them. Placement and
+    // WorkloadSpread for their facts and effects, and CEL for what is asked about a cluster: one answer for simulation
+    // and real cluster.
     (
         "strew-api",
         &[
@@ -39,6 +40,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-scheduler",
             "strew-placement",
             "strew-cel",
+            "strew-workloadspread",
         ],
     ),
     // Objects of the wire, and how the API server admits them.

@@ -2,10 +2,11 @@
 //!
 //! [`graph`] (arrows, dependencies of the deciding crates, licences), [`lock`] (bans and sources), [`manifests`]
 //! (how dependencies are declared), [`files`] (what may stand in a file), [`purity`] (what deciding code may name),
-//! [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold).
+//! [`generated`] (files made from the code), [`documents`] (what README, ARCHITECTURE and CHANGELOG must hold).
 
 mod documents;
 mod files;
+mod generated;
 mod graph;
 mod licence;
 mod lock;

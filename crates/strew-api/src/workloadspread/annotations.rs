@@ -1,0 +1,73 @@
+//! What strew offers beyond Kruise, as annotations of a WorkloadSpread: its fields stay those of Kruise, so that either
+//! may serve it.
+//!
+//! | annotation | value | effect |
+//! |---|---|---|
+//! | [`MIN_REPLICAS`] | `{"own": 2, "elastic": 1}` | pods that a subset gets before any gets more than its minimum |
+//! | [`CLOSED_SECONDS`] | `600` | how long a subset stays closed; 300 otherwise |
+//!
+//! Source: context/workloadspread-users §1, numbers 1 and 3.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use strew_model::Span;
+
+/// The least pods of each subset, as a JSON object.
+pub const MIN_REPLICAS: &str = "workloadspread.strew.dev/min-replicas";
+
+/// For how many seconds a subset takes no pods after some could not be scheduled.
+pub const CLOSED_SECONDS: &str = "workloadspread.strew.dev/closed-seconds";
+
+/// The longest time that a subset may be closed: a day.
+pub const CLOSED_SECONDS_MAX: u32 = 86_400;
+
+/// An annotation that cannot be read; it is as if it were not there.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadAnnotation {
+    /// Of [`MIN_REPLICAS`].
+    #[error("must be a JSON object with a number for each subset, such as {{\"own\": 2}}")]
+    MinReplicas,
+    /// Of [`CLOSED_SECONDS`].
+    #[error("must be a number of seconds between 1 and {CLOSED_SECONDS_MAX}")]
+    ClosedSeconds,
+}
+
+fn text<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    let all = metadata.annotations.as_ref()?;
+    all.get(key).map(String::as_str)
+}
+
+/// The minimum of each subset that has one.
+///
+/// # Errors
+/// If the annotation is no JSON object of numbers.
+pub fn min_replicas(metadata: &ObjectMeta) -> Result<BTreeMap<String, u32>, BadAnnotation> {
+    let Some(text) = text(metadata, MIN_REPLICAS) else {
+        return Ok(BTreeMap::new());
+    };
+    let read: BTreeMap<String, u32> =
+        serde_json::from_str(text).map_err(|_| BadAnnotation::MinReplicas)?;
+    // Counts of pods are 32-bit integers with a sign.
+    let fits = read.values().all(|n| i32::try_from(*n).is_ok());
+    fits.then_some(read).ok_or(BadAnnotation::MinReplicas)
+}
+
+/// How long a subset stays closed, if it is told.
+///
+/// # Errors
+/// If the annotation is no number of seconds within bounds.
+pub fn closed_for(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> {
+    let Some(text) = text(metadata, CLOSED_SECONDS) else {
+        return Ok(None);
+    };
+    let seconds: Option<u32> = text.parse().ok();
+    let seconds = seconds.filter(|s| (1..=CLOSED_SECONDS_MAX).contains(s));
+    let seconds = seconds.ok_or(BadAnnotation::ClosedSeconds)?;
+    Ok(Some(Span::from_secs(u64::from(seconds))))
+}
+
+/// Whether an annotation is `true`.
+pub(super) fn is_true(metadata: &ObjectMeta, key: &str) -> bool {
+    text(metadata, key) == Some("true")
+}

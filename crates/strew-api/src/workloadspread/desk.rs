@@ -1,0 +1,229 @@
+//! Requests about pods on their way through admission: reviews in, the machine's requests out; its answers in,
+//! decisions out. In between the desk keeps the pods as texts, for who asks what a patch makes of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::Value;
+use strew_cluster::PodFact;
+use strew_model::Interner;
+use strew_workloadspread::admission::request::{PodAsked, Request, RequestId};
+use strew_workloadspread::admission::{self, Answer, Denial, Verdict};
+use strew_workloadspread::facts::pod::is_active;
+use strew_workloadspread::{PatchId, PodPatcher, Subset};
+
+use super::facts::{controller_of, pod as pod_facts};
+use super::forms::Forms;
+use super::inject;
+use super::review::{Decision, Operation, Review};
+use crate::facts as common;
+use crate::patch::{Schema, json_diff, strategic};
+
+/// Pods as the API server stores them.
+pub trait PodSource {
+    /// The pod of a uid.
+    fn by_uid(&self, uid: &str) -> Option<Value>;
+    /// The pod of a namespace and a name.
+    fn by_name(&self, namespace: &str, name: &str) -> Option<Value>;
+}
+
+/// For worlds without stored pods.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoPods;
+
+impl PodSource for NoPods {
+    fn by_uid(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn by_name(&self, _: &str, _: &str) -> Option<Value> {
+        None
+    }
+}
+
+/// Reviews that wait for an answer.
+#[derive(Debug, Default)]
+pub struct Desk {
+    next: u64,
+    waiting: BTreeMap<RequestId, Review>,
+}
+
+impl Desk {
+    /// A review as a request to the machine.
+    ///
+    /// `fresh_uid` is a new UUID: it stands for the pod in the ledger where its name is not known.
+    ///
+    /// # Errors
+    /// The answer, where the machine need not be asked: a pod that cannot be read, an eviction of a pod that is not there.
+    pub fn ask(
+        &mut self,
+        mut review: Review,
+        fresh_uid: Arc<str>,
+        pods: &dyn PodSource,
+        names: &mut Interner,
+    ) -> Result<Request, Box<Decision>> {
+        if review.operation == Operation::Evict {
+            let Some(pod) = pods.by_name(&review.namespace, &review.name) else {
+                let message = format!("pods {:?} not found", review.name);
+                return Err(Box::new(Decision::refuse(&review.uid, 400, message)));
+            };
+            review.pod = pod;
+        }
+        let pod: Pod = match serde_json::from_value(review.pod.clone()) {
+            Ok(pod) => pod,
+            // Of a subresource the object is no pod.
+            Err(_) if review.subresource => Pod::default(),
+            Err(error) => {
+                let message = format!("read the pod: {error}");
+                return Err(Box::new(Decision::refuse(&review.uid, 400, message)));
+            }
+        };
+        let pod = in_namespace(pod, &review.namespace);
+        let id = RequestId(self.next);
+        self.next += 1;
+        let request = Request {
+            id,
+            operation: match review.operation {
+                Operation::Create => admission::Operation::Create {
+                    fact: common::pod(&pod, names).ok().flatten().map(Box::new),
+                    fresh_uid,
+                },
+                Operation::Delete => admission::Operation::Delete,
+                Operation::Evict => admission::Operation::Evict,
+            },
+            dry_run: review.dry_run,
+            subresource: review.subresource,
+            pod: asked(&pod, &review.name, names),
+        };
+        self.waiting.insert(id, review);
+        Ok(request)
+    }
+
+    /// An answer of the machine as a decision; `None`: nobody waits for it.
+    pub fn answer(&mut self, answer: &Answer, forms: &Forms, names: &Interner) -> Option<Decision> {
+        let review = self.waiting.remove(&answer.request)?;
+        let uid = &review.uid;
+        Some(match &answer.verdict {
+            Verdict::Untouched(_) | Verdict::Counted => Decision::allow(uid),
+            Verdict::Deny(denial) => {
+                let code = denial.code(review.operation == Operation::Create);
+                Decision::refuse(uid, code, sentence(*denial, names))
+            }
+            Verdict::Inject(injection) => {
+                let form = forms.form(injection.subset().form).cloned();
+                let form = form.unwrap_or_default();
+                match inject::inject(&review.pod, &form, &injection.marker) {
+                    Ok(pod) => Decision {
+                        patch: Some(json_diff(&review.pod, &pod)),
+                        pod: Some(pod),
+                        ..Decision::allow(uid)
+                    },
+                    Err(error) => Decision::refuse(uid, 500, chain(&error)),
+                }
+            }
+        })
+    }
+
+    /// How many reviews wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+/// The namespace of a pod that names none is that of the request.
+fn in_namespace(mut pod: Pod, namespace: &str) -> Pod {
+    let own = pod.metadata.namespace.as_deref().unwrap_or_default();
+    if own.is_empty() && !namespace.is_empty() {
+        pod.metadata.namespace = Some(namespace.to_owned());
+    }
+    pod
+}
+
+fn asked(pod: &Pod, name: &str, names: &mut Interner) -> PodAsked {
+    let metadata = &pod.metadata;
+    let own = metadata.name.as_deref().unwrap_or(name);
+    let deleting = metadata.deletion_timestamp.is_some();
+    PodAsked {
+        namespace: super::facts::namespace(metadata, names),
+        name: Some(own).filter(|name| !name.is_empty()).map(Into::into),
+        labels: common::labels(metadata.labels.as_ref(), names),
+        controller: controller_of(metadata, names),
+        active: is_active(pod_facts::phase(pod), deleting),
+        marker: pod_facts::marked(metadata),
+    }
+}
+
+/// A refusal in words; who asked tries again.
+fn sentence(denial: Denial, names: &Interner) -> String {
+    match denial {
+        Denial::OwnerNotFound(owner) => {
+            let (kind, name) = (names.text(owner.kind), names.text(owner.name));
+            format!("the pod's owner {kind} {name:?} was not found")
+        }
+        Denial::Conflicts(attempts) => {
+            format!("the WorkloadSpread's status changed meanwhile, {attempts} times")
+        }
+        Denial::Failed => "the WorkloadSpread's status could not be written".to_owned(),
+        Denial::Lost => "nobody knows whether the WorkloadSpread's status was written".to_owned(),
+        Denial::Overloaded => "too many pods wait for the WorkloadSpread".to_owned(),
+    }
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+/// Reads patches for both machines: of pods that are asked for at the desk, and of those that are stored.
+pub struct Patcher<'a> {
+    /// The patches.
+    pub forms: &'a Forms,
+    /// Pods that are asked for; `None` for the controller, which asks of none.
+    pub desk: Option<&'a Desk>,
+    /// Pods that are stored.
+    pub pods: &'a dyn PodSource,
+}
+
+impl PodPatcher for Patcher<'_> {
+    fn candidate(
+        &mut self,
+        names: &mut Interner,
+        request: RequestId,
+        pod: &PodFact,
+        subset: &Subset,
+    ) -> Option<PodFact> {
+        let form = self.forms.form(subset.form)?;
+        let review = self.desk?.waiting.get(&request)?;
+        let (_, patched) = inject::candidate(&review.pod, form).ok()?;
+        let patched = in_namespace(patched, &review.namespace);
+        let fact = common::pod(&patched, names).ok().flatten()?;
+        Some(PodFact {
+            labels: fact.labels,
+            spec: fact.spec,
+            ..pod.clone()
+        })
+    }
+
+    fn is_in_effect(&mut self, pod_uid: &str, patch: PatchId) -> bool {
+        let (Some(patch), Some(pod)) = (self.forms.patch(patch), self.pods.by_uid(pod_uid)) else {
+            return false;
+        };
+        let Ok(mut patched) = strategic::patch(Schema::Pod, &pod, patch) else {
+            return false;
+        };
+        let annotations = pod.pointer("/metadata/annotations").cloned();
+        if let Some(Value::Object(metadata)) = patched.get_mut("metadata") {
+            match annotations {
+                Some(annotations) => metadata.insert("annotations".to_owned(), annotations),
+                None => metadata.shift_remove("annotations"),
+            };
+        }
+        patched == pod
+    }
+}

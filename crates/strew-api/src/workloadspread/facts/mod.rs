@@ -1,0 +1,198 @@
+//! Objects into what the machines of WorkloadSpread see: the one conversion that simulation and real clusters share.
+//!
+//! Admission and controller are told different things of the same objects, each in its own symbols; a [`Translator`]
+//! gives both the same ids of texts. It is asked again for a target whose numbers a new filter names
+//! ([`Translator::look_again`]).
+
+pub mod pod;
+pub mod spread;
+pub mod white_list;
+pub mod workload;
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use strew_model::{Interner, Symbol, well_known};
+use strew_workloadspread::facts::workload::{Controller, WorkloadKey};
+use strew_workloadspread::{TargetRef, WsKey, admission, controller};
+
+use super::forms::Forms;
+use crate::facts as common;
+use crate::read::KubeObject;
+
+/// Turns objects into inputs of both machines.
+#[derive(Debug, Default)]
+pub struct Translator {
+    /// Texts that decisions name.
+    pub forms: Forms,
+    /// Targets whose numbers are to be told again: namespace, group, kind and name.
+    again: BTreeSet<[String; 4]>,
+}
+
+impl Translator {
+    /// What admission is told when an object is there, and like this. What no decision could be made from tells nothing.
+    pub fn admission(
+        &mut self,
+        object: &KubeObject,
+        names: &mut Interner,
+    ) -> Vec<admission::Input> {
+        use admission::Input;
+        let input = match object {
+            KubeObject::WorkloadSpread(wire) => {
+                Some(Input::SpreadSet(Box::new(self.spread(wire, names))))
+            }
+            KubeObject::Pod(wire) => match common::pod(wire, names) {
+                Ok(Some(fact)) => {
+                    let marker = pod::marked(&wire.metadata).marker().cloned();
+                    Some(Input::PodSet(Box::new(fact), marker))
+                }
+                Ok(None) => Some(Input::PodGone(pod::uid(&wire.metadata))),
+                Err(_) => None,
+            },
+            KubeObject::Node(wire) => common::node(wire, names)
+                .ok()
+                .map(|fact| Input::NodeSet(Box::new(fact))),
+            KubeObject::Service(wire) => {
+                let (namespace, name, selector) = common::service(wire, names);
+                Some(Input::ServiceSet(namespace, name, selector))
+            }
+            KubeObject::Namespace(wire) => {
+                let (name, labels) = common::labelled(&wire.metadata, names);
+                Some(Input::NamespaceSet(name, Some(labels)))
+            }
+            _ => None,
+        };
+        let selecting = common::controller(object, names)
+            .map(|(namespace, owner, selector)| Input::ControllerSet(namespace, owner, selector));
+        let workload = self.workload(object, names);
+        let workload = workload.map(|fact| Input::WorkloadSet(Box::new(fact)));
+        input.into_iter().chain(selecting).chain(workload).collect()
+    }
+
+    /// What admission is told when an object is gone.
+    pub fn admission_gone(
+        &mut self,
+        object: &KubeObject,
+        names: &mut Interner,
+    ) -> Vec<admission::Input> {
+        use admission::Input;
+        let gone = |input| match input {
+            Input::SpreadSet(ws) => Some(Input::SpreadGone(ws.key)),
+            Input::PodSet(fact, _) => Some(Input::PodGone(fact.uid)),
+            Input::NodeSet(fact) => Some(Input::NodeGone(fact.name)),
+            Input::ServiceSet(namespace, name, _) => Some(Input::ServiceSet(namespace, name, None)),
+            Input::NamespaceSet(name, _) => Some(Input::NamespaceSet(name, None)),
+            Input::ControllerSet(namespace, owner, _) => {
+                Some(Input::ControllerSet(namespace, owner, None))
+            }
+            Input::WorkloadSet(fact) => Some(Input::WorkloadGone(fact.key)),
+            other => Some(other),
+        };
+        let inputs = self.admission(object, names).into_iter();
+        inputs.filter_map(gone).collect()
+    }
+
+    /// What the controller is told when an object is there, and like this.
+    pub fn controller(
+        &mut self,
+        object: &KubeObject,
+        names: &mut Interner,
+    ) -> Vec<controller::Input> {
+        use controller::Input;
+        let input = match object {
+            KubeObject::WorkloadSpread(wire) => {
+                Some(Input::SpreadSet(Box::new(self.spread(wire, names))))
+            }
+            KubeObject::Pod(wire) => Some(Input::PodSet(Box::new(pod::pod(wire, names)))),
+            KubeObject::Node(wire) => {
+                let (name, labels) = common::labelled(&wire.metadata, names);
+                let taints = wire.spec.as_ref().and_then(|s| s.taints.as_deref());
+                let taints = common::taints(taints.unwrap_or_default(), names);
+                Some(Input::NodeSet(name, labels, taints))
+            }
+            object => {
+                let workload = self.workload(object, names);
+                workload.map(|fact| Input::WorkloadSet(Box::new(fact)))
+            }
+        };
+        input.into_iter().collect()
+    }
+
+    /// What the controller is told when an object is gone.
+    pub fn controller_gone(
+        &mut self,
+        object: &KubeObject,
+        names: &mut Interner,
+    ) -> Vec<controller::Input> {
+        use controller::Input;
+        let gone = |input| match input {
+            Input::SpreadSet(ws) => Input::SpreadGone(ws.key),
+            Input::PodSet(pod) => Input::PodGone(pod.uid),
+            Input::NodeSet(name, ..) => Input::NodeGone(name),
+            Input::WorkloadSet(fact) => Input::WorkloadGone(fact.key),
+            other => other,
+        };
+        let inputs = self.controller(object, names).into_iter();
+        inputs.map(gone).collect()
+    }
+
+    /// Targets, as namespace, group, kind and name, that have to be told again to both machines, if they were told
+    /// before: a filter names numbers of them that none named until now. Taken away by asking.
+    pub fn look_again(&mut self) -> BTreeSet<[String; 4]> {
+        std::mem::take(&mut self.again)
+    }
+}
+
+/// The namespace of an object; `default` where it is silent.
+pub(super) fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
+    match metadata.namespace.as_deref() {
+        None | Some("") => well_known::DEFAULT_NAMESPACE,
+        Some(namespace) => names.intern(namespace),
+    }
+}
+
+/// What names a WorkloadSpread.
+pub(super) fn key(metadata: &ObjectMeta, names: &mut Interner) -> WsKey {
+    WsKey {
+        namespace: namespace(metadata, names),
+        name: metadata.name.as_deref().unwrap_or_default().into(),
+    }
+}
+
+/// A target by its API version, of which the group alone matters.
+pub(super) fn target(api_version: &str, kind: &str, name: &str, names: &mut Interner) -> TargetRef {
+    TargetRef {
+        group: names.intern(group_of(api_version)),
+        kind: names.intern(kind),
+        name: names.intern(name),
+    }
+}
+
+/// `apps` of `apps/v1`, nothing of `v1`.
+pub(crate) fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// The owner that is an object's controller.
+pub fn controller_of(metadata: &ObjectMeta, names: &mut Interner) -> Option<Controller> {
+    let mut owners = metadata.owner_references.iter().flatten();
+    let owner = owners.find(|owner| owner.controller == Some(true))?;
+    Some(Controller {
+        target: target(&owner.api_version, &owner.kind, &owner.name, names),
+        uid: owner.uid.as_str().into(),
+    })
+}
+
+/// The workload that an object is, as far as its name goes.
+pub(super) fn workload_key(
+    api_version: &str,
+    kind: &str,
+    metadata: &ObjectMeta,
+    names: &mut Interner,
+) -> WorkloadKey {
+    let name = metadata.name.as_deref().unwrap_or_default();
+    WorkloadKey {
+        namespace: namespace(metadata, names),
+        target: target(api_version, kind, name, names),
+    }
+}

@@ -1,0 +1,199 @@
+//! Workloads into facts.
+//!
+//! Source: spec/workloadspread §2.2 (`replicasPathList`), §3, §5.3.
+
+use std::sync::Arc;
+
+use k8s_openapi::Resource;
+use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use serde_json::Value;
+use strew_model::{Interner, Selector};
+use strew_workloadspread::facts::workload::WorkloadFact;
+
+use super::{Translator, controller_of, workload_key};
+use crate::facts::selector;
+use crate::read::KubeObject;
+
+/// The annotation that numbers the ReplicaSets of a Deployment.
+const REVISION: &str = "deployment.kubernetes.io/revision";
+
+/// The label that tells ReplicaSets of a Deployment apart.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// What tells kinds of workloads apart.
+struct Parts<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    metadata: &'a ObjectMeta,
+    replicas: Option<i64>,
+    selector: Option<&'a LabelSelector>,
+    template: Option<&'a PodTemplateSpec>,
+}
+
+impl Translator {
+    /// A workload of a kind that is known by name; `None` for other objects.
+    pub fn workload(&mut self, object: &KubeObject, names: &mut Interner) -> Option<WorkloadFact> {
+        let parts = parts(object)?;
+        let numbers = self.numbers(|| object.to_json());
+        Some(self.fact(&parts, numbers, names))
+    }
+
+    /// A workload of another kind: an object as the API server gives it, and its scale, if it has one.
+    /// `replicas_path` is that of the white list: it stands for the scale's number.
+    pub fn custom(
+        &mut self,
+        object: &Value,
+        scale: Option<&Value>,
+        replicas_path: Option<&str>,
+        names: &mut Interner,
+    ) -> WorkloadFact {
+        let text = |key: &str| object[key].as_str().unwrap_or_default();
+        let metadata: ObjectMeta =
+            serde_json::from_value(object["metadata"].clone()).unwrap_or_default();
+        let of_scale = scale.and_then(|scale| scale.pointer("/spec/replicas")?.as_i64());
+        let of_path = replicas_path.and_then(|path| number_at(object, path));
+        let parts = Parts {
+            api_version: text("apiVersion"),
+            kind: text("kind"),
+            metadata: &metadata,
+            replicas: of_path.or(of_scale),
+            selector: None,
+            template: None,
+        };
+        let numbers = self.numbers(|| object.clone());
+        self.fact(&parts, numbers, names)
+    }
+
+    fn fact(
+        &mut self,
+        parts: &Parts<'_>,
+        numbers: Box<[(Arc<str>, i64)]>,
+        names: &mut Interner,
+    ) -> WorkloadFact {
+        let metadata = parts.metadata;
+        let of = |map: &Option<std::collections::BTreeMap<String, String>>, key: &str| {
+            map.as_ref().and_then(|all| all.get(key)).cloned()
+        };
+        let hash = of(&metadata.labels, TEMPLATE_HASH);
+        let revision = of(&metadata.annotations, REVISION);
+        let key = workload_key(parts.api_version, parts.kind, metadata, names);
+        WorkloadFact {
+            key,
+            uid: uid(parts),
+            deleting: metadata.deletion_timestamp.is_some(),
+            controller: controller_of(metadata, names),
+            replicas: parts.replicas,
+            numbers,
+            // One that does not parse selects nothing.
+            selector: parts
+                .selector
+                .map(|s| selector(Some(s), names).unwrap_or(Selector::Nothing)),
+            template: parts.template.map(|t| self.forms.template_id(t)),
+            template_hash: hash.map(|hash| names.intern(&hash)),
+            revision: revision.and_then(|revision| revision.parse().ok()),
+        }
+    }
+
+    /// The numbers of an object that filters name. Nearly always there are none, and no JSON is made.
+    fn numbers(&self, object: impl FnOnce() -> Value) -> Box<[(Arc<str>, i64)]> {
+        let mut paths = self.forms.paths().peekable();
+        if paths.peek().is_none() {
+            return Box::default();
+        }
+        let object = object();
+        paths
+            .filter_map(|path| Some((Arc::clone(path), number_at(&object, path)?)))
+            .collect()
+    }
+}
+
+/// The uid, or what stands for it where files have none.
+fn uid(parts: &Parts<'_>) -> Arc<str> {
+    match parts.metadata.uid.as_deref() {
+        None | Some("") => {
+            let namespace = parts
+                .metadata
+                .namespace
+                .as_deref()
+                .filter(|n| !n.is_empty());
+            let (kind, name) = (parts.kind, parts.metadata.name.as_deref());
+            format!(
+                "{kind}/{}/{}",
+                namespace.unwrap_or("default"),
+                name.unwrap_or_default()
+            )
+            .into()
+        }
+        Some(uid) => uid.into(),
+    }
+}
+
+fn parts(object: &KubeObject) -> Option<Parts<'_>> {
+    fn of<'a, T: Resource>(
+        metadata: &'a ObjectMeta,
+        replicas: Option<i32>,
+        template: Option<&'a PodTemplateSpec>,
+    ) -> Parts<'a> {
+        Parts {
+            api_version: T::API_VERSION,
+            kind: T::KIND,
+            metadata,
+            replicas: replicas.map(i64::from),
+            selector: None,
+            template,
+        }
+    }
+    use crate::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
+    use k8s_openapi::api::{apps::v1 as apps, batch::v1 as batch, core::v1 as core};
+    Some(match object {
+        KubeObject::Deployment(o) => {
+            let spec = o.spec.as_ref();
+            let template = spec.map(|s| &s.template);
+            of::<apps::Deployment>(&o.metadata, spec.and_then(|s| s.replicas), template)
+        }
+        KubeObject::ReplicaSet(o) => {
+            let spec = o.spec.as_ref();
+            let template = spec.and_then(|s| s.template.as_ref());
+            of::<apps::ReplicaSet>(&o.metadata, spec.and_then(|s| s.replicas), template)
+        }
+        KubeObject::StatefulSet(o) => {
+            let replicas = o.spec.as_ref().and_then(|s| s.replicas);
+            of::<apps::StatefulSet>(&o.metadata, replicas, None)
+        }
+        KubeObject::CloneSet(o) => {
+            let replicas = o.spec.as_ref().and_then(|s| s.replicas);
+            of::<CloneSet>(&o.metadata, replicas, None)
+        }
+        KubeObject::AdvancedStatefulSet(o) => {
+            let replicas = o.spec.as_ref().and_then(|s| s.replicas);
+            of::<AdvancedStatefulSet>(&o.metadata, replicas, None)
+        }
+        KubeObject::ReplicationController(o) => {
+            let replicas = o.spec.as_ref().and_then(|s| s.replicas);
+            of::<core::ReplicationController>(&o.metadata, replicas.or(Some(1)), None)
+        }
+        KubeObject::Job(o) => {
+            let spec = o.spec.as_ref();
+            let parallelism = spec.and_then(|s| s.parallelism);
+            Parts {
+                selector: spec.and_then(|s| s.selector.as_ref()),
+                ..of::<batch::Job>(&o.metadata, parallelism, None)
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// The integer at a dotted path, indexes of lists as numbers; an empty path has none.
+pub fn number_at(object: &Value, path: &str) -> Option<i64> {
+    let mut value = object;
+    for step in path.split('.') {
+        value = match value {
+            Value::Object(map) => map.get(step)?,
+            Value::Array(list) => list.get(step.parse::<usize>().ok()?)?,
+            _ => return None,
+        };
+    }
+    value.as_i64()
+}

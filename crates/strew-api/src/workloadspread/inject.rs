@@ -1,0 +1,123 @@
+//! A subset put into a pod's JSON.
+//!
+//! Source: spec/workloadspread §4.6.
+
+use k8s_openapi::api::core::v1::Pod;
+use serde_json::{Map, Value};
+use strew_workloadspread::{MARKER_ANNOTATION, Marker};
+
+use super::forms::Form;
+use super::marker;
+use crate::patch::{PatchError, Schema, strategic};
+
+const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
+const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
+
+/// Why a subset cannot be put into a pod.
+#[derive(Debug, thiserror::Error)]
+pub enum InjectError {
+    /// The pod is no JSON object.
+    #[error("the pod is no object")]
+    NotAnObject,
+    /// Its patch cannot be merged.
+    #[error("merge the patch of the subset")]
+    Patch(#[from] PatchError),
+    /// What comes of it is no pod.
+    #[error("read the patched pod")]
+    Decode(#[source] serde_json::Error),
+}
+
+/// A pod with a subset in it, marker and all; the pod as JSON and decoded.
+///
+/// # Errors
+/// A patch that cannot be merged, or after which the pod is no pod.
+pub fn inject(pod: &Value, form: &Form, marker: &Marker) -> Result<Value, InjectError> {
+    let (mut pod, _) = candidate(pod, form)?;
+    set_marker(&mut pod, marker)?;
+    Ok(pod)
+}
+
+/// A pod with a subset in it, but for the marker: what it would ask of nodes.
+///
+/// # Errors
+/// A patch that cannot be merged, or after which the pod is no pod.
+pub fn candidate(pod: &Value, form: &Form) -> Result<(Value, Pod), InjectError> {
+    let mut pod = pod.clone();
+    let spec = object_at(root(&mut pod)?, "spec");
+    append(spec, "tolerations", &form.tolerations);
+    node_affinity(spec, form);
+    if let Some(patch) = &form.patch {
+        let class = |pod: &Value| pod.pointer("/spec/priorityClassName").cloned();
+        let patched = strategic::patch(Schema::Pod, &pod, patch)?;
+        // The API server computes it anew.
+        let is_other_class = class(&patched) != class(&pod);
+        pod = patched;
+        if is_other_class && let Some(Value::Object(spec)) = pod.get_mut("spec") {
+            spec.shift_remove("priority");
+        }
+    }
+    let typed = serde_json::from_value(pod.clone()).map_err(InjectError::Decode)?;
+    Ok((pod, typed))
+}
+
+fn set_marker(pod: &mut Value, to: &Marker) -> Result<(), InjectError> {
+    let metadata = object_at(root(pod)?, "metadata");
+    let annotations = object_at(metadata, "annotations");
+    annotations.insert(MARKER_ANNOTATION.to_owned(), marker::write(to).into());
+    Ok(())
+}
+
+/// Steps 2 to 4: `nodeAffinity` is made in any case; preferred terms are appended; required ones are ANDed.
+fn node_affinity(spec: &mut Map<String, Value>, form: &Form) {
+    let affinity = object_at(object_at(spec, "affinity"), "nodeAffinity");
+    append(affinity, PREFERRED, &form.preferred);
+    let Some(subset) = &form.required else {
+        return;
+    };
+    let selector = object_at(affinity, REQUIRED);
+    let terms = list_at(selector, "nodeSelectorTerms");
+    if terms.is_empty() {
+        terms.push(subset.clone());
+        return;
+    }
+    for term in terms.iter_mut().filter_map(Value::as_object_mut) {
+        for name in ["matchExpressions", "matchFields"] {
+            if let Some(Value::Array(more)) = subset.get(name) {
+                append(term, name, more);
+            }
+        }
+    }
+}
+
+fn root(pod: &mut Value) -> Result<&mut Map<String, Value>, InjectError> {
+    pod.as_object_mut().ok_or(InjectError::NotAnObject)
+}
+
+/// The object at a field; made where there is none.
+fn object_at<'a>(map: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+    let value = map.entry(name).or_insert(Value::Null);
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(object) => object,
+        _ => unreachable!("it was made an object"),
+    }
+}
+
+fn list_at<'a>(map: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
+    let value = map.entry(name).or_insert(Value::Null);
+    if !value.is_array() {
+        *value = Value::Array(Vec::new());
+    }
+    match value {
+        Value::Array(list) => list,
+        _ => unreachable!("it was made a list"),
+    }
+}
+
+fn append(map: &mut Map<String, Value>, name: &str, more: &[Value]) {
+    if !more.is_empty() {
+        list_at(map, name).extend_from_slice(more);
+    }
+}

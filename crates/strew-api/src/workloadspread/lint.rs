@@ -1,0 +1,414 @@
+//! What is wrong, or probably not meant, in the WorkloadSpreads among some objects.
+//!
+//! Errors are what the webhook refuses ([`super::validation`]); warnings are what it takes and somebody will regret.
+//!
+//! | warning | why | source |
+//! |---|---|---|
+//! | `target-missing` | nothing is spread | spec/workloadspread §5.3 |
+//! | `target-deleting` | no pods are counted | §5.3 |
+//! | `unknown-target-kind` | needs the white list | §2.6, §6.3 |
+//! | `unreachable-subset` | an earlier one takes any number | §4.3 |
+//! | `no-room` | the limits are less than the replicas: the rest goes anywhere | §4.3; context/workloadspread-users §1, 7 |
+//! | `no-node` | no node of the files is one of the subset | §4.6 |
+//! | `patch-replaces` | lists of the patch replace what the subset injects | §4.6, 5 |
+//! | `acts-as-fixed` | `Adaptive` without `adaptive` | §2.6 |
+//! | `no-selector` | Kruise's own webhook would take no pod | §4.2, F1 |
+//! | `no-effect` | an annotation that nothing looks at | §4.4 |
+//! | `same-nodes` | two subsets that nothing tells apart | §1 |
+
+use strew_model::{Interner, NodeSelectorTerm as Term};
+use strew_workloadspread::{UNLIMITED, quota};
+
+use super::annotations::{self, CLOSED_SECONDS, MIN_REPLICAS};
+use super::facts::spread::max_replicas;
+use super::facts::{Translator, group_of};
+use super::forms::Form;
+use super::v1beta1::{WorkloadSpread, WorkloadSpreadSpec, WorkloadSpreadSubset};
+use super::validation::{self, Context, is_same_kind_and_group};
+use crate::facts;
+use crate::field::{FieldError, FieldPath};
+use crate::read::KubeObject;
+
+/// Something found in one of the objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Which object, by its place in the list.
+    pub object: usize,
+    /// What.
+    pub what: What,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// The webhook refuses it.
+    Refused(FieldError),
+    /// The webhook takes it.
+    Suspicious(Warning),
+}
+
+/// Something that is probably not meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    /// Its name.
+    pub code: &'static str,
+    /// Where.
+    pub path: FieldPath,
+    /// What is the matter.
+    pub message: String,
+    /// What to do.
+    pub help: String,
+}
+
+/// Looks at every WorkloadSpread, in the order of the objects.
+pub fn lint(objects: &[&KubeObject]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut earlier: Vec<&WorkloadSpread> = Vec::new();
+    for (object, spread) in objects.iter().enumerate() {
+        let KubeObject::WorkloadSpread(ws) = spread else {
+            continue;
+        };
+        let is_near = |other: &&&WorkloadSpread| namespace_of(other) == namespace_of(ws);
+        let others: Vec<&WorkloadSpread> = earlier.iter().filter(is_near).copied().collect();
+        let look = Look {
+            objects,
+            ws,
+            spec: ws.spec.as_ref(),
+            target: target_of(objects, ws),
+        };
+        let cx = Context {
+            target: look.target,
+            others: Some(Ok(&others)),
+            ..Context::default()
+        };
+        let refused = validation::validate(ws, &cx).into_iter().map(What::Refused);
+        let suspicious = look.warnings().into_iter().map(What::Suspicious);
+        let found = refused.chain(suspicious);
+        findings.extend(found.map(|what| Finding { object, what }));
+        earlier.push(ws);
+    }
+    findings
+}
+
+fn namespace_of(ws: &WorkloadSpread) -> &str {
+    let given = ws.metadata.namespace.as_deref();
+    given.filter(|n| !n.is_empty()).unwrap_or("default")
+}
+
+/// The objects that the target of a WorkloadSpread names, in any namespace.
+fn named_by<'a>(
+    objects: &'a [&'a KubeObject],
+    ws: &'a WorkloadSpread,
+) -> impl Iterator<Item = &'a KubeObject> {
+    let target = ws.spec.as_ref().and_then(|s| s.target_reference.as_ref());
+    objects.iter().copied().filter(move |object| {
+        target.is_some_and(|target| {
+            is_same_kind_and_group(target, object) && object.name() == target.name
+        })
+    })
+}
+
+fn target_of<'a>(objects: &'a [&'a KubeObject], ws: &'a WorkloadSpread) -> Option<&'a KubeObject> {
+    named_by(objects, ws).find(|object| object.namespace() == Some(namespace_of(ws)))
+}
+
+/// One WorkloadSpread among all objects.
+struct Look<'a> {
+    objects: &'a [&'a KubeObject],
+    ws: &'a WorkloadSpread,
+    spec: Option<&'a WorkloadSpreadSpec>,
+    target: Option<&'a KubeObject>,
+}
+
+impl Look<'_> {
+    fn warnings(&self) -> Vec<Warning> {
+        let Some(spec) = self.spec else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        found.extend(self.of_target(spec));
+        found.extend(of_filter(spec));
+        found.extend(of_strategy(spec));
+        found.extend(unreachable(spec));
+        found.extend(self.no_room(spec));
+        found.extend(same_nodes(spec));
+        for (i, subset) in spec.subsets.iter().enumerate() {
+            let path = FieldPath::root().child("spec.subsets").index(i);
+            found.extend(self.no_node(subset, &path));
+            found.extend(replaced(subset, &path));
+        }
+        found.extend(self.of_annotations(spec));
+        found
+    }
+
+    fn of_target(&self, spec: &WorkloadSpreadSpec) -> Option<Warning> {
+        let target = spec.target_reference.as_ref()?;
+        let path = FieldPath::root().child("spec.targetRef");
+        let warn = |code, message, help: String| {
+            Some(Warning {
+                code,
+                path,
+                message,
+                help,
+            })
+        };
+        if let Some(object) = self.target {
+            let metadata = object.metadata();
+            let deleting = metadata.is_some_and(|m| m.deletion_timestamp.is_some());
+            let message = format!(
+                "{} is being deleted: none of its pods is counted",
+                object.label()
+            );
+            let help = "a WorkloadSpread can be deleted with its workload".to_owned();
+            return match deleting {
+                true => warn("target-deleting", message, help),
+                false => None,
+            };
+        }
+        let empty = target.kind.is_empty() || target.name.is_empty();
+        if empty || target.api_version.is_empty() {
+            return None;
+        }
+        let kinds = ["CloneSet", "Deployment", "ReplicaSet", "Job", "StatefulSet"];
+        if !kinds.contains(&target.kind.as_str()) {
+            let message = format!(
+                "kind {} of {:?} is none that is known by name",
+                target.kind,
+                group_of(&target.api_version)
+            );
+            let help = format!(
+                "put it into the white list: ConfigMap {}, key {}",
+                super::facts::white_list::CONFIG_MAP,
+                super::facts::white_list::KEY
+            );
+            return warn("unknown-target-kind", message, help);
+        }
+        let namespace = namespace_of(self.ws);
+        let message = format!(
+            "there is no {} {:?} in namespace {namespace:?} of these files",
+            target.kind, target.name
+        );
+        let elsewhere = named_by(self.objects, self.ws).find_map(KubeObject::namespace);
+        let names = self.objects.iter().filter(|object| {
+            is_same_kind_and_group(target, object) && object.namespace() == Some(namespace)
+        });
+        let nearest = crate::read::nearest(&target.name, names.map(|object| object.name()));
+        let help = match (elsewhere, nearest) {
+            (Some(elsewhere), _) => format!(
+                "there is one in namespace {elsewhere:?}: a WorkloadSpread spreads workloads of its own namespace"
+            ),
+            (None, Some(name)) => format!("did you mean {name:?}?"),
+            (None, None) => {
+                "name the file that has it, too, and its patches are checked with it".to_owned()
+            }
+        };
+        warn("target-missing", message, help)
+    }
+
+    /// All subsets have limits, and they are less than the replicas.
+    fn no_room(&self, spec: &WorkloadSpreadSpec) -> Option<Warning> {
+        let fact = Translator::default().workload(self.target?, &mut Interner::new())?;
+        let total = fact.replicas.unwrap_or(1);
+        if spec.target_filter.is_some() {
+            return None;
+        }
+        let limits = spec.subsets.iter();
+        let limits =
+            limits.map(|s| quota::scaled(s.max_replicas.as_ref().map(max_replicas), total));
+        let limits: Option<Vec<i32>> = limits.collect();
+        let limits = limits.filter(|all| !all.is_empty() && !all.contains(&UNLIMITED))?;
+        let room: i64 = limits.into_iter().map(i64::from).sum();
+        if room >= total {
+            return None;
+        }
+        let last = FieldPath::root()
+            .child("spec.subsets")
+            .index(spec.subsets.len() - 1);
+        Some(Warning {
+            code: "no-room",
+            path: last.child("maxReplicas"),
+            message: format!(
+                "the subsets take {room} pods, and {} asks for {total}: {} are in no subset, and go to any node",
+                self.target?.label(),
+                total - room
+            ),
+            help: "leave out maxReplicas of the last subset: it takes the rest".to_owned(),
+        })
+    }
+
+    fn no_node(&self, subset: &WorkloadSpreadSubset, path: &FieldPath) -> Option<Warning> {
+        let required = subset.required_node_selector.as_ref()?;
+        let mut names = Interner::new();
+        let term: Term = facts::node_selector_term(required, &mut names);
+        let mut n_nodes = 0;
+        for object in self.objects {
+            let KubeObject::Node(node) = object else {
+                continue;
+            };
+            n_nodes += 1;
+            let (name, labels) = facts::labelled(&node.metadata, &mut names);
+            if term.matches(name, &labels, &names) {
+                return None;
+            }
+        }
+        (n_nodes > 0).then(|| Warning {
+            code: "no-node",
+            path: path.child("requiredNodeSelector"),
+            message: format!("none of the {n_nodes} nodes of these files is one of subset {:?}", subset.name),
+            help: "compare its labels with those of the nodes; where nodes are made on demand, this is as it should be".to_owned(),
+        })
+    }
+
+    fn of_annotations(&self, spec: &WorkloadSpreadSpec) -> Vec<Warning> {
+        let path = FieldPath::root().child("metadata.annotations");
+        let mut found = Vec::new();
+        let mut warn = |key: &str, message: String, help: &str| {
+            found.push(Warning {
+                code: "no-effect",
+                path: path.key(key),
+                message,
+                help: help.to_owned(),
+            });
+        };
+        let minimums = annotations::min_replicas(&self.ws.metadata).unwrap_or_default();
+        let kind = spec.target_reference.as_ref().map(|t| t.kind.as_str());
+        if !minimums.is_empty() && kind == Some("StatefulSet") {
+            let message = "pods of a StatefulSet go by their ordinals: minimums are not looked at";
+            warn(MIN_REPLICAS, message.to_owned(), "leave it out");
+        }
+        let strategy = spec.schedule_strategy.as_ref();
+        let adaptive = strategy.and_then(|s| s.adaptive.as_ref());
+        let reschedules = adaptive
+            .and_then(|a| a.reschedule_critical_seconds)
+            .unwrap_or(0)
+            > 0;
+        let closed = annotations::closed_for(&self.ws.metadata).ok().flatten();
+        if closed.is_some() && !reschedules {
+            let message = "no subset is ever closed without rescheduleCriticalSeconds";
+            let help =
+                "set spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds, or leave it out";
+            warn(CLOSED_SECONDS, message.to_owned(), help);
+        }
+        let own = self
+            .ws
+            .metadata
+            .annotations
+            .iter()
+            .flatten()
+            .map(|(key, _)| key);
+        for key in own.filter(|key| key.starts_with("workloadspread.strew.dev/")) {
+            let known = [MIN_REPLICAS, CLOSED_SECONDS];
+            if !known.contains(&key.as_str()) {
+                let help = match crate::read::nearest(key, known) {
+                    Some(meant) => format!("did you mean {meant:?}?"),
+                    None => format!("there are {}", known.join(" and ")),
+                };
+                warn(key, "nothing looks at this annotation".to_owned(), &help);
+            }
+        }
+        found
+    }
+}
+
+fn of_filter(spec: &WorkloadSpreadSpec) -> Option<Warning> {
+    let filter = spec.target_filter.as_ref()?;
+    filter.selector.is_none().then(|| Warning {
+        code: "no-selector",
+        path: FieldPath::root().child("spec.targetFilter"),
+        message: "without a selector all pods are managed here, and none is placed by Kruise's own webhook".to_owned(),
+        help: "write `selector: {}` to mean all pods everywhere".to_owned(),
+    })
+}
+
+fn of_strategy(spec: &WorkloadSpreadSpec) -> Option<Warning> {
+    let strategy = spec.schedule_strategy.as_ref()?;
+    let is_adaptive = strategy.type_.as_deref() == Some("Adaptive");
+    (is_adaptive && strategy.adaptive.is_none()).then(|| Warning {
+        code: "acts-as-fixed",
+        path: FieldPath::root().child("spec.scheduleStrategy.type"),
+        message: "Adaptive without `adaptive` acts as Fixed".to_owned(),
+        help: "add `adaptive: {}`, with rescheduleCriticalSeconds if pods shall be replaced in another subset".to_owned(),
+    })
+}
+
+/// With a fixed order, what follows a subset without limit gets nothing.
+fn unreachable(spec: &WorkloadSpreadSpec) -> Vec<Warning> {
+    let strategy = spec.schedule_strategy.as_ref();
+    let is_adaptive =
+        strategy.is_some_and(|s| s.type_.as_deref() == Some("Adaptive") && s.adaptive.is_some());
+    let open = spec.subsets.iter().position(|s| s.max_replicas.is_none());
+    let Some(open) = open.filter(|_| !is_adaptive) else {
+        return Vec::new();
+    };
+    let later = spec.subsets.iter().enumerate().skip(open + 1);
+    let of = |(i, subset): (usize, &WorkloadSpreadSubset)| Warning {
+        code: "unreachable-subset",
+        path: FieldPath::root().child("spec.subsets").index(i),
+        message: format!(
+            "subset {:?} gets no new pods: {:?} before it takes any number",
+            subset.name, spec.subsets[open].name
+        ),
+        help: format!(
+            "give {:?} maxReplicas, or use the strategy Adaptive with `adaptive`",
+            spec.subsets[open].name
+        ),
+    };
+    later.map(of).collect()
+}
+
+/// Lists of tolerations and terms are atomic in a patch.
+fn replaced(subset: &WorkloadSpreadSubset, path: &FieldPath) -> Vec<Warning> {
+    let Some(patch) = &subset.patch else {
+        return Vec::new();
+    };
+    let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+    let preferred = "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution";
+    let of_tolerations = subset.tolerations.as_ref().is_some_and(|t| !t.is_empty());
+    let of_preferred = subset.preferred_node_selector.as_ref();
+    let fields = [
+        ("/spec/tolerations", of_tolerations, "tolerations"),
+        (
+            required,
+            subset.required_node_selector.is_some(),
+            "requiredNodeSelector",
+        ),
+        (
+            preferred,
+            of_preferred.is_some_and(|p| !p.is_empty()),
+            "preferredNodeSelector",
+        ),
+    ];
+    let lost = fields
+        .into_iter()
+        .filter(|(pointer, is_set, _)| *is_set && patch.pointer(pointer).is_some());
+    lost.map(|(_, _, field)| Warning {
+        code: "patch-replaces",
+        path: path.child("patch"),
+        message: format!(
+            "the patch replaces what {field} of subset {:?} puts into the pod",
+            subset.name
+        ),
+        help: format!("say it in one of the two: {field}, or the patch"),
+    })
+    .collect()
+}
+
+/// A later subset that puts the same into its pods as an earlier one.
+fn same_nodes(spec: &WorkloadSpreadSpec) -> Vec<Warning> {
+    let forms: Vec<Form> = spec.subsets.iter().map(Form::of).collect();
+    let mut found = Vec::new();
+    for (i, form) in forms.iter().enumerate() {
+        if let Some(first) = forms[..i].iter().position(|earlier| earlier == form) {
+            found.push(Warning {
+                code: "same-nodes",
+                path: FieldPath::root().child("spec.subsets").index(i),
+                message: format!(
+                    "subset {:?} puts the same into its pods as {:?}: nothing tells their nodes apart",
+                    spec.subsets[i].name, spec.subsets[first].name
+                ),
+                help: "give each its own requiredNodeSelector".to_owned(),
+            });
+        }
+    }
+    found
+}

@@ -1,0 +1,67 @@
+//! WorkloadSpread on the wire: its types, its rules, and the way from objects to decisions and back.
+//!
+//! Reading order: [`v1beta1`] (as it is stored), [`v1alpha1`], [`spec`] (what both share), [`conversion`];
+//! [`workloads`] (Kruise's own kinds), [`annotations`] (beyond Kruise), [`marker`] (of a pod), [`status`], [`forms`]
+//! (texts that decisions name), [`facts`] (objects into inputs), [`mod@inject`] (a subset into a pod),
+//! [`review`] (what a webhook is asked), [`desk`] (reviews on their way through admission), [`request`] (effects);
+//! [`validation`] (what is refused), [`lint`] (what is probably not meant), [`crd`] (the CustomResourceDefinition).
+//!
+//! Source of all rules: spec/workloadspread.
+
+pub mod annotations;
+pub mod conversion;
+pub mod crd;
+pub mod desk;
+pub mod facts;
+pub mod forms;
+pub mod inject;
+pub mod lint;
+pub mod marker;
+mod object;
+pub mod request;
+pub mod review;
+pub mod spec;
+pub mod status;
+#[cfg(test)]
+mod tests;
+pub mod v1alpha1;
+pub mod v1beta1;
+pub mod validation;
+pub mod workloads;
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::read::{RawFault, RawSchema};
+pub use facts::Translator;
+pub use object::GROUP;
+
+/// A stored WorkloadSpread of either version, as v1beta1, whatever somebody wrote into it: what is of another type than
+/// the field's is left out, and named. `None`: it is no WorkloadSpread.
+pub fn read_back(mut value: Value) -> Option<(v1beta1::WorkloadSpread, Vec<RawFault>)> {
+    use k8s_openapi::Resource;
+    if value["kind"] != v1beta1::WorkloadSpread::KIND {
+        return None;
+    }
+    let is_old = value["apiVersion"] == v1alpha1::WorkloadSpread::API_VERSION;
+    let faults = schema(is_old).check(&mut value);
+    let object = match is_old {
+        true => conversion::up(serde_json::from_value(value).ok()?),
+        false if value["apiVersion"] == v1beta1::WorkloadSpread::API_VERSION => {
+            serde_json::from_value(value).ok()?
+        }
+        false => return None,
+    };
+    Some((object, faults))
+}
+
+/// The schema of a version, made when first asked for.
+fn schema(is_old: bool) -> &'static RawSchema {
+    static OLD: OnceLock<RawSchema> = OnceLock::new();
+    static NEW: OnceLock<RawSchema> = OnceLock::new();
+    match is_old {
+        true => OLD.get_or_init(RawSchema::of::<v1alpha1::WorkloadSpread>),
+        false => NEW.get_or_init(RawSchema::of::<v1beta1::WorkloadSpread>),
+    }
+}

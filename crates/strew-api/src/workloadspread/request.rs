@@ -1,0 +1,295 @@
+//! Effects of both machines as requests to an API server, and what came back as their outcomes.
+//!
+//! Source: spec/workloadspread §4.5, §5.4, §5.5, §5.7, §5.8, §5.11.
+
+use serde_json::{Map, Value, json};
+use strew_model::Interner;
+use strew_model::time::Instant;
+use strew_workloadspread::controller::{Event, EventKind, PodName};
+use strew_workloadspread::{
+    COST_ANNOTATION, MARKER_ANNOTATION, Marker, Status, WsKey, admission, controller,
+};
+
+use super::facts::Translator;
+use super::{marker, status};
+use crate::fnv::Fnv;
+use crate::request::{Answer, Precondition, Request, Resource, Verb, micro_time};
+
+/// The WorkloadSpreads of the stored version.
+pub const WORKLOAD_SPREADS: Resource = Resource {
+    group: super::GROUP,
+    version: "v1beta1",
+    plural: "workloadspreads",
+};
+
+const API_VERSION: &str = "apps.kruise.io/v1beta1";
+const KIND: &str = "WorkloadSpread";
+
+/// What a request says beside its effect.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The names of the machine that the effect is of.
+    pub names: &'a Interner,
+    /// The time by the wall's clock.
+    pub now: Instant,
+    /// The name of this host, or of this instance: part of `reportingInstance`.
+    pub hostname: &'a str,
+}
+
+/// Who reports events.
+pub const REPORTER: &str = "workloadspread-controller";
+
+// === admission ===
+
+/// The request of an effect of admission, and the id under which its outcome is told; `None`: it is an answer, which goes
+/// to the [`Desk`](super::desk::Desk).
+pub fn of_admission(
+    effect: &admission::Effect,
+    cx: &Context<'_>,
+) -> Option<(admission::EffectId, Request)> {
+    match effect {
+        admission::Effect::WriteStatus {
+            id,
+            key,
+            uid,
+            version,
+            status,
+        } => Some((*id, write_status(key, uid, *version, status, cx))),
+        admission::Effect::ReadSpread { id, key } => {
+            let body = Value::Null;
+            let request = of_spread(Verb::Get, key, "", body, Precondition::default(), cx);
+            Some((*id, request))
+        }
+        admission::Effect::Answer(_) => None,
+    }
+}
+
+/// What an answer says of admission's effect: of a written status the version, of a read object the object.
+pub fn admission_outcome(
+    request: &Request,
+    answer: &Answer,
+    translator: &mut Translator,
+    names: &mut Interner,
+) -> admission::Outcome {
+    use admission::Outcome;
+    match (answer.code(), answer.object()) {
+        (_, Some(object)) if request.verb == Verb::Get => match super::read_back(object.clone()) {
+            Some((wire, _)) => Outcome::Read(Box::new(translator.spread(&wire, names))),
+            None => Outcome::Failed,
+        },
+        (_, Some(object)) => {
+            let version = object.pointer("/metadata/resourceVersion");
+            let version = version.and_then(|v| v.as_str()?.parse().ok());
+            // It was written, but without a version nothing can be built upon it.
+            version.map_or(Outcome::Failed, Outcome::Written)
+        }
+        (Some(404), _) => Outcome::Gone,
+        (Some(409), _) => Outcome::Conflict,
+        _ => Outcome::Failed,
+    }
+}
+
+// === controller ===
+
+/// The request of an effect of the controller, and the id under which its outcome is told; none for an event.
+pub fn of_controller(
+    effect: &controller::Effect,
+    translator: &Translator,
+    cx: &Context<'_>,
+) -> (Option<controller::EffectId>, Request) {
+    use controller::Effect;
+    match effect {
+        Effect::Adopt {
+            id,
+            pod,
+            marker,
+            metadata_of,
+        } => {
+            let patch = metadata_of.and_then(|patch| translator.forms.patch(patch));
+            (Some(*id), adopt(pod, marker, patch.map(|p| &**p), cx))
+        }
+        Effect::SetCost { id, pod, cost } => {
+            let annotations = json!({ COST_ANNOTATION: cost.to_string() });
+            let metadata = json!({"uid": &*pod.uid, "annotations": annotations});
+            let body = json!({ "metadata": metadata });
+            (Some(*id), of_pod(Verb::Patch, pod, body, cx))
+        }
+        Effect::WriteStatus {
+            id,
+            key,
+            uid,
+            version,
+            status,
+        } => (Some(*id), write_status(key, uid, *version, status, cx)),
+        Effect::DeletePod { id, pod } => {
+            let body = json!({
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": {"uid": &*pod.uid},
+            });
+            (Some(*id), of_pod(Verb::Delete, pod, body, cx))
+        }
+        Effect::Event(event) => (None, create_event(event, cx)),
+    }
+}
+
+/// What an answer says of the controller's effect.
+pub fn controller_outcome(answer: &Answer) -> controller::Outcome {
+    use controller::Outcome;
+    match answer.code() {
+        Some(200..=299) => Outcome::Ok,
+        Some(404) => Outcome::Gone,
+        Some(409 | 422) if answer.is_of_another_uid() => Outcome::Gone,
+        Some(409) => Outcome::Conflict,
+        _ => Outcome::Failed,
+    }
+}
+
+// === requests ===
+
+/// A PUT of the status alone: the API server takes nothing else of the body.
+fn write_status(key: &WsKey, uid: &str, version: u64, fact: &Status, cx: &Context<'_>) -> Request {
+    let version = version.to_string();
+    // Plain data: it always has a JSON form.
+    let status = serde_json::to_value(status::wire(fact)).unwrap_or_default();
+    let body = json!({
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "metadata": {
+            "name": &*key.name,
+            "namespace": cx.names.text(key.namespace),
+            "uid": uid,
+            "resourceVersion": version,
+        },
+        "status": status,
+    });
+    let precondition = Precondition {
+        uid: Some(uid.to_owned()),
+        resource_version: Some(version),
+    };
+    of_spread(Verb::Update, key, "status", body, precondition, cx)
+}
+
+/// The marker, and the metadata of the subset's patch. The uid of the pod is the precondition, whatever the patch says.
+fn adopt(pod: &PodName, to: &Marker, patch: Option<&Value>, cx: &Context<'_>) -> Request {
+    let metadata = patch.and_then(|patch| patch["metadata"].as_object());
+    let mut metadata = metadata.cloned().unwrap_or_default();
+    let annotations = metadata.entry("annotations").or_insert(Value::Null);
+    if !annotations.is_object() {
+        *annotations = Value::Object(Map::new());
+    }
+    annotations[MARKER_ANNOTATION] = marker::write(to).into();
+    metadata.insert("uid".to_owned(), (&*pod.uid).into());
+    of_pod(Verb::Patch, pod, json!({ "metadata": metadata }), cx)
+}
+
+fn of_pod(verb: Verb, pod: &PodName, body: Value, cx: &Context<'_>) -> Request {
+    Request {
+        verb,
+        resource: Resource::PODS,
+        namespace: cx.names.text(pod.namespace).to_owned(),
+        name: pod.name.to_string(),
+        subresource: "",
+        body,
+        precondition: Precondition::uid(&pod.uid),
+    }
+}
+
+fn of_spread(
+    verb: Verb,
+    key: &WsKey,
+    subresource: &'static str,
+    body: Value,
+    precondition: Precondition,
+    cx: &Context<'_>,
+) -> Request {
+    Request {
+        verb,
+        resource: WORKLOAD_SPREADS,
+        namespace: cx.names.text(key.namespace).to_owned(),
+        name: key.name.to_string(),
+        subresource,
+        body,
+        precondition,
+    }
+}
+
+// === events ===
+
+/// How long a name may be, in bytes.
+const NAME_MAX: usize = 253;
+
+/// Source: spec/workloadspread §5.11.
+fn create_event(event: &Event, cx: &Context<'_>) -> Request {
+    let (kind, reason) = event.kind.names();
+    let namespace = cx.names.text(event.key.namespace);
+    let name = event_name(event, cx);
+    let body = json!({
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace},
+        "eventTime": micro_time(cx.now),
+        "type": kind,
+        "reason": reason,
+        "action": action(event.kind),
+        "note": note(event),
+        "reportingController": REPORTER,
+        "reportingInstance": format!("{REPORTER}-{}", cx.hostname),
+        "regarding": reference(&event.key, cx.names.text(event.key.namespace)),
+    });
+    Request {
+        verb: Verb::Create,
+        resource: Resource::EVENTS,
+        namespace: namespace.to_owned(),
+        name,
+        subresource: "",
+        body,
+        precondition: Precondition::default(),
+    }
+}
+
+fn reference(key: &WsKey, namespace: &str) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "namespace": namespace,
+        "name": &*key.name,
+    })
+}
+
+fn action(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::CreatePodFailed => "Create",
+        EventKind::DeletePodFailed => "Delete",
+        EventKind::PatchPodDeletionCostFailed => "PatchDeletionCost",
+        EventKind::RecoverSchedulable => "Reschedule",
+    }
+}
+
+fn note(event: &Event) -> String {
+    let subject = &event.subject;
+    match event.kind {
+        EventKind::CreatePodFailed => {
+            format!("pod {subject} was admitted and did not appear in time")
+        }
+        EventKind::DeletePodFailed => format!("pod {subject} was to be deleted and is still there"),
+        EventKind::PatchPodDeletionCostFailed => {
+            format!("the deletion cost of pod {subject} could not be written")
+        }
+        EventKind::RecoverSchedulable => format!("subset {subject} takes pods again"),
+    }
+}
+
+/// The WorkloadSpread's name, and a hash of the moment and the event: created again, it is already there.
+fn event_name(event: &Event, cx: &Context<'_>) -> String {
+    let mut hash = Fnv::default();
+    hash.add(&cx.now.0.to_be_bytes());
+    for text in [event.kind.names().1, cx.hostname, &event.subject] {
+        hash.add(text.as_bytes());
+        hash.add(&[0xff]);
+    }
+    let suffix = format!(".{:016x}", hash.value());
+    let name = &event.key.name;
+    let end = name.floor_char_boundary(name.len().min(NAME_MAX - suffix.len()));
+    format!("{}{suffix}", name[..end].trim_end_matches(['-', '.']))
+}

@@ -1,0 +1,166 @@
+//! What a webhook is asked, and what it answers: `AdmissionReview` of `admission.k8s.io`.
+//!
+//! Source: spec/workloadspread §4.1, §4.7; `k8s.io/api/admission/v1`, v1.36.
+
+use serde_json::{Value, json};
+
+/// What is asked of the webhook about a pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Review {
+    /// `request.uid`: the answer repeats it.
+    pub uid: String,
+    /// What is to be done.
+    pub operation: Operation,
+    /// The namespace of the request.
+    pub namespace: String,
+    /// The name in the request; empty where the API server has still to make one up.
+    pub name: String,
+    /// The pod: of a create the new one, of a delete the old one, of an eviction null until it was looked up.
+    pub pod: Value,
+    /// Whether nothing is to be done in earnest.
+    pub dry_run: bool,
+    /// Whether it is about a subresource other than `eviction`.
+    pub subresource: bool,
+}
+
+/// What is to be done with a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// Create it.
+    Create,
+    /// Delete it.
+    Delete,
+    /// Evict it.
+    Evict,
+}
+
+/// Why a review cannot be answered but with 400.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadReview {
+    /// It has no request with a uid.
+    #[error("expected an AdmissionReview with a request")]
+    NoRequest,
+    /// An operation that the webhook is not registered for.
+    #[error("operation {operation:?} on {resource:?} is not for this webhook")]
+    NotForUs {
+        /// The operation.
+        operation: String,
+        /// The resource.
+        resource: String,
+    },
+}
+
+impl Review {
+    /// Reads a review.
+    ///
+    /// # Errors
+    /// What is no review about the creation, deletion or eviction of a pod.
+    pub fn read(body: &Value) -> Result<Self, BadReview> {
+        let request = &body["request"];
+        let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
+        let uid = text("uid");
+        if uid.is_empty() {
+            return Err(BadReview::NoRequest);
+        }
+        let resource = request["resource"]["resource"].as_str().unwrap_or_default();
+        let subresource = text("subResource");
+        let operation = match (text("operation").as_str(), subresource.as_str()) {
+            ("CREATE", "eviction") => Operation::Evict,
+            ("CREATE", _) => Operation::Create,
+            ("DELETE", _) => Operation::Delete,
+            (other, _) => {
+                return Err(BadReview::NotForUs {
+                    operation: other.to_owned(),
+                    resource: resource.to_owned(),
+                });
+            }
+        };
+        if resource != "pods" {
+            return Err(BadReview::NotForUs {
+                operation: text("operation"),
+                resource: resource.to_owned(),
+            });
+        }
+        let pod = match operation {
+            Operation::Create => request["object"].clone(),
+            Operation::Delete => request["oldObject"].clone(),
+            Operation::Evict => Value::Null,
+        };
+        // `dryRun` of the request holds for the query option and for that of the eviction alike; of an eviction the
+        // options that it carries say it, too.
+        let of_eviction = request.pointer("/object/deleteOptions/dryRun");
+        let of_options = [request.pointer("/options/dryRun"), of_eviction];
+        let mut of_options = of_options.into_iter().flatten();
+        let is_all = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
+        Ok(Self {
+            uid,
+            namespace: text("namespace"),
+            name: text("name"),
+            pod,
+            dry_run: request["dryRun"] == true || of_options.any(is_all),
+            subresource: !subresource.is_empty() && operation != Operation::Evict,
+            operation,
+        })
+    }
+}
+
+/// What the webhook answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decision {
+    /// `request.uid`.
+    pub uid: String,
+    /// The pod as it is to be stored, if it is changed.
+    pub pod: Option<Value>,
+    /// The JSON patch that makes it.
+    pub patch: Option<Value>,
+    /// The status code and the sentence of a refusal; `None`: it passes.
+    pub refusal: Option<(u16, String)>,
+}
+
+impl Decision {
+    /// It passes as it is.
+    pub fn allow(uid: &str) -> Self {
+        Self {
+            uid: uid.to_owned(),
+            pod: None,
+            patch: None,
+            refusal: None,
+        }
+    }
+
+    /// It is refused.
+    pub fn refuse(uid: &str, code: u16, message: impl Into<String>) -> Self {
+        Self {
+            refusal: Some((code, message.into())),
+            ..Self::allow(uid)
+        }
+    }
+
+    /// The answer in a review of this API version; the patch in base 64.
+    pub fn to_review(&self, api_version: &str) -> Value {
+        let mut response = json!({"uid": self.uid, "allowed": self.refusal.is_none()});
+        if let Some(patch) = &self.patch {
+            response["patchType"] = "JSONPatch".into();
+            response["patch"] = base64(patch.to_string().as_bytes()).into();
+        }
+        if let Some((code, message)) = &self.refusal {
+            response["status"] = json!({"code": code, "message": message});
+        }
+        json!({"apiVersion": api_version, "kind": "AdmissionReview", "response": response})
+    }
+}
+
+/// Base 64 with padding. Source: RFC 4648 §4.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let at = |i: usize| u32::from(chunk.get(i).copied().unwrap_or(0));
+        let group = at(0) << 16 | at(1) << 8 | at(2);
+        for i in 0..4 {
+            let letter = LETTERS[(group >> (18 - 6 * i) & 63) as usize];
+            text.push(if i <= chunk.len() { letter.into() } else { '=' });
+        }
+    }
+    text
+}

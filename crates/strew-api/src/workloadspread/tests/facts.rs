@@ -1,0 +1,302 @@
+//! Objects into facts.
+
+use std::sync::Arc;
+
+use strew_model::{Instant, Interner, NodeSelectorTerm, Span};
+use strew_workloadspread::{
+    Adaptive, FilterSelector, FormId, Kinds, MaxReplicas, Phase, PodPatcher, Strategy, quota,
+};
+
+use super::*;
+use crate::workloadspread::Translator;
+use crate::workloadspread::desk::{Patcher, PodSource};
+use crate::workloadspread::facts::white_list::WhiteList;
+use crate::workloadspread::facts::workload::number_at;
+use crate::workloadspread::facts::{pod as pods, spread as spreads};
+
+#[test]
+fn limits_are_whole_numbers_or_whole_percents() {
+    use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString::{Int, String as Text};
+    for (wire, expected) in [
+        (Int(0), MaxReplicas::Count(0)),
+        (Int(7), MaxReplicas::Count(7)),
+        (Int(-1), MaxReplicas::Broken),
+        (Text("50%".into()), MaxReplicas::Percent(50)),
+        (Text("050%".into()), MaxReplicas::Percent(50)),
+        (Text("50".into()), MaxReplicas::Broken),
+        (Text("0.2%".into()), MaxReplicas::Broken),
+        (Text("-1%".into()), MaxReplicas::Broken),
+        (Text("+1%".into()), MaxReplicas::Broken),
+        (Text("%".into()), MaxReplicas::Broken),
+        (Text(String::new()), MaxReplicas::Broken),
+        (Text("99999999999%".into()), MaxReplicas::Broken),
+    ] {
+        assert_eq!(spreads::max_replicas(&wire), expected, "{wire:?}");
+    }
+}
+
+#[test]
+fn a_spread_is_read_with_what_is_beyond_kruise() {
+    let mut wire = web(
+        json!([{"name": "own", "maxReplicas": "50%", "requiredNodeSelector": {}}, {"name": "else", "patch": {"a": 1}}]),
+    );
+    wire["metadata"]["annotations"] = json!({
+        "workloadspread.strew.dev/min-replicas": "{\"else\": 2, \"gone\": 1}",
+        "workloadspread.strew.dev/closed-seconds": "600",
+        "workloadspread.kruise.io/ignore-patch-existing-pods-metadata": "true",
+    });
+    wire["spec"]["scheduleStrategy"] =
+        json!({"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 30}});
+    wire["spec"]["targetFilter"] = json!({"replicasPathList": ["spec.replicas"]});
+    let mut names = Interner::new();
+    let mut translator = Translator::default();
+    let fact = translator.spread(&spread(wire.clone()), &mut names);
+    assert_eq!((fact.version, fact.generation), (41, 3));
+    assert!(fact.ignore_patch_of_existing);
+    let [own, other] = &fact.spec.subsets[..] else {
+        panic!("two subsets");
+    };
+    assert_eq!((own.min_replicas, other.min_replicas), (0, 2));
+    assert_eq!(own.required, Some(NodeSelectorTerm::NoNode));
+    assert_eq!((own.patch, other.patch.is_some()), (None, true));
+    assert_ne!(own.form, FormId::default());
+    assert_eq!(
+        fact.spec.strategy,
+        Strategy::Adaptive(Adaptive {
+            disable_simulation: false,
+            critical: Some(Span::from_secs(30)),
+            closed_for: Some(Span::from_secs(600)),
+        })
+    );
+    assert_eq!(
+        fact.spec.filter.as_ref().unwrap().selector,
+        FilterSelector::Every
+    );
+    // Equal subsets have equal ids, also in another machine's symbols.
+    let again = translator.spread(&spread(wire.clone()), &mut Interner::new());
+    assert_eq!(again.spec.subsets[1].form, other.form);
+    assert_eq!(again.spec.subsets[1].patch, other.patch);
+    // What does not parse is as if it were not there.
+    wire["metadata"]["annotations"] = json!({
+        "workloadspread.strew.dev/min-replicas": "{\"else\": -2}",
+        "workloadspread.strew.dev/closed-seconds": "1h",
+    });
+    let fact = translator.spread(&spread(wire), &mut names);
+    assert_eq!(fact.spec.subsets[1].min_replicas, 0);
+    assert_eq!(
+        fact.spec.strategy.reschedules(),
+        Some((Span::from_secs(30), Span::from_secs(300)))
+    );
+}
+
+#[test]
+fn a_filter_asks_for_its_numbers_once() {
+    let mut names = Interner::new();
+    let mut translator = Translator::default();
+    let target = objects(
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: shop}, spec: {replicas: 7, revisionHistoryLimit: 2, selector: {}, template: {}}}",
+    );
+    let before = translator.workload(&target[0], &mut names).unwrap();
+    assert_eq!(before.replicas, Some(7));
+    assert!(before.numbers.is_empty());
+    let mut wire = web(json!([{"name": "a", "maxReplicas": "50%"}]));
+    wire["spec"]["targetFilter"] =
+        json!({"replicasPathList": ["spec.revisionHistoryLimit", "spec.no", ""]});
+    let wire = spread(wire);
+    let fact = translator.spread(&wire, &mut names);
+    let again: Vec<[String; 4]> = translator.look_again().into_iter().collect();
+    assert_eq!(
+        again,
+        [["shop", "apps", "Deployment", "web"].map(str::to_owned)]
+    );
+    translator.spread(&wire, &mut names);
+    assert!(translator.look_again().is_empty());
+    let now = translator.workload(&target[0], &mut names).unwrap();
+    assert_eq!(now.number("spec.revisionHistoryLimit"), Some(2));
+    let kinds = Kinds::new(&mut names);
+    assert_eq!(
+        quota::total(&fact.spec, Some(&now), &kinds),
+        Err(quota::CannotCount::Path("spec.no".into()))
+    );
+}
+
+#[test]
+fn numbers_stand_at_dotted_paths() {
+    let object = json!({"spec": {"replicas": 5, "text": "5", "half": 0.5, "list": [1, 2], "map": {"a": {"b": 3}}}});
+    for (path, expected) in [
+        ("spec.replicas", Some(5)),
+        ("spec.list.1", Some(2)),
+        ("spec.map.a.b", Some(3)),
+        ("", None),
+        ("spec", None),
+        ("spec.no", None),
+        ("spec.text", None),
+        ("spec.half", None),
+        ("spec.list.x", None),
+        ("spec.list.10", None),
+        ("spec.list.-1", None),
+        ("spec.list.9223372036854775807", None),
+        ("spec.list.99999999999999999999", None),
+        ("spec.replicas.deeper", None),
+        ("spec..replicas", None),
+    ] {
+        assert_eq!(number_at(&object, path), expected, "{path:?}");
+    }
+}
+
+#[test]
+fn a_pod_is_read_with_all_that_costs_depend_on() {
+    let text = "
+apiVersion: v1
+kind: Pod
+metadata:
+  name: web-7-x
+  namespace: shop
+  uid: u
+  creationTimestamp: 2026-01-01T00:00:10Z
+  annotations: {apps.kruise.io/matched-workloadspread: '{\"Name\":\"ws\",\"Subset\":\"a\"}', controller.kubernetes.io/pod-deletion-cost: '100'}
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: web-7, uid: rs, controller: true}, {apiVersion: v1, kind: X, name: x, uid: x}]
+spec: {containers: []}
+status:
+  phase: Pending
+  conditions:
+  - {type: PodScheduled, status: 'False', reason: Unschedulable}
+  - {type: Ready, status: 'True', lastTransitionTime: 2026-01-01T00:00:20Z}
+  containerStatuses: [{name: a, restartCount: 1, image: a, imageID: a, ready: true}, {name: b, restartCount: 3, image: a, imageID: a, ready: true}]
+";
+    let all = objects(text);
+    let KubeObject::Pod(wire) = &all[0] else {
+        panic!("a pod");
+    };
+    let fact = pods::pod(wire, &mut Interner::new());
+    assert_eq!(fact.phase, Phase::Pending);
+    assert!(fact.unschedulable && !fact.deleting && fact.is_active());
+    assert_eq!(fact.restarts, 3);
+    assert_eq!(
+        fact.owners.iter().map(|o| &**o).collect::<Vec<_>>(),
+        ["rs", "x"]
+    );
+    assert_eq!(fact.controller.unwrap().uid, Arc::from("rs"));
+    assert_eq!(
+        fact.ready_since.unwrap().since(fact.created),
+        Span::from_secs(10)
+    );
+    assert_eq!(&*fact.marker.marker().unwrap().subset, "a");
+    assert_eq!(fact.cost.as_deref(), Some("100"));
+    // A pod of nothing but a name is read, too.
+    let bare = pods::pod(&Default::default(), &mut Interner::new());
+    assert_eq!((bare.created, bare.phase), (Instant(0), Phase::Pending));
+}
+
+#[test]
+fn templates_are_equal_but_for_the_hash_and_empty_maps() {
+    let mut translator = Translator::default();
+    let mut id = |json: Value| {
+        translator
+            .forms
+            .template_id(&serde_json::from_value(json).unwrap())
+    };
+    let plain =
+        id(json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}));
+    let hashed = id(
+        json!({"metadata": {"labels": {"a": "b", "pod-template-hash": "7"}, "annotations": {}},
+        "spec": {"containers": [{"name": "c"}], "volumes": []}}),
+    );
+    let other =
+        id(json!({"metadata": {"labels": {"a": "c"}}, "spec": {"containers": [{"name": "c"}]}}));
+    let empty_dir =
+        id(json!({"spec": {"containers": [], "volumes": [{"name": "v", "emptyDir": {}}]}}));
+    let no_dir = id(json!({"spec": {"containers": [], "volumes": [{"name": "v"}]}}));
+    assert_eq!(plain, hashed);
+    assert_ne!(plain, other);
+    assert_ne!(empty_dir, no_dir);
+}
+
+#[test]
+fn the_white_list_is_read_in_any_letter_case() {
+    let text = r#"{"WORKLOADS":[{"group":"game.kruise.io","Version":"v1alpha1","KIND":"GameServerSet",
+        "subresources":[{"Group":"game.kruise.io","Version":"v1alpha1","Kind":"GameServer"}],"ReplicasPath":"spec.replicas"}]}"#;
+    let list = WhiteList::read(text).unwrap();
+    assert!(list.allows("game.kruise.io", "GameServerSet"));
+    assert!(!list.allows("game.kruise.io", "GameServer"));
+    let mut names = Interner::new();
+    assert_eq!(list.kinds(&mut names).len(), 2);
+    let path = |version| list.replicas_path("game.kruise.io", version, "GameServerSet");
+    assert_eq!(
+        (path("v1alpha1"), path("v1")),
+        (Some("spec.replicas"), None)
+    );
+    assert_eq!(WhiteList::read("{}").unwrap(), WhiteList::default());
+    for broken in [
+        "",
+        "[]",
+        "{\"workloads\":7}",
+        "{\"workloads\":[7]}",
+        "{\"workloads\":[{\"Kind\":7}]}",
+    ] {
+        assert!(WhiteList::read(broken).is_err(), "{broken:?}");
+    }
+}
+
+#[test]
+fn a_patch_is_in_effect_where_it_changes_nothing_but_annotations() {
+    struct One;
+    impl PodSource for One {
+        fn by_uid(&self, uid: &str) -> Option<Value> {
+            let mut pod = pod();
+            pod["metadata"]["labels"]["subset"] = "a".into();
+            (uid == "here").then_some(pod)
+        }
+        fn by_name(&self, _: &str, _: &str) -> Option<Value> {
+            None
+        }
+    }
+    let mut translator = Translator::default();
+    for (patch, uid, expected) in [
+        (
+            json!({"metadata": {"labels": {"subset": "a"}}}),
+            "here",
+            true,
+        ),
+        (
+            json!({"metadata": {"labels": {"subset": "a"}, "annotations": {"x": "y"}}}),
+            "here",
+            true,
+        ),
+        (
+            json!({"metadata": {"annotations": {"x": "y"}}}),
+            "here",
+            true,
+        ),
+        (json!({}), "here", true),
+        (
+            json!({"metadata": {"labels": {"subset": "b"}}}),
+            "here",
+            false,
+        ),
+        (
+            json!({"spec": {"containers": [{"name": "main", "image": "web"}]}}),
+            "here",
+            true,
+        ),
+        (
+            json!({"spec": {"containers": [{"name": "side"}]}}),
+            "here",
+            false,
+        ),
+        (
+            json!({"metadata": {"labels": {"subset": "a"}}}),
+            "gone",
+            false,
+        ),
+        (json!(7), "here", false),
+    ] {
+        let id = translator.forms.patch_id(&patch);
+        let mut patcher = Patcher {
+            forms: &translator.forms,
+            desk: None,
+            pods: &One,
+        };
+        assert_eq!(patcher.is_in_effect(uid, id), expected, "{patch}");
+    }
+}

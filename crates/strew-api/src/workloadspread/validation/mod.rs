@@ -1,0 +1,254 @@
+//! What the validating webhook refuses, all of it at once, at the paths of v1beta1.
+//!
+//! Paths and kinds of errors are Kruise's; the sentences are ours. Beyond Kruise: a limit such as `"50"` without `%` is
+//! refused (it passes there, and stops the controller), and so are annotations of strew's own that cannot be read.
+//!
+//! Source: spec/workloadspread §2.6.
+
+mod strategy;
+mod subset;
+#[cfg(test)]
+mod tests;
+
+use super::annotations::{self, CLOSED_SECONDS, MIN_REPLICAS};
+use super::facts::group_of;
+use super::facts::spread::max_replicas;
+use super::facts::white_list::WhiteList;
+use super::spec::TargetReference;
+use super::v1beta1::{WorkloadSpread, WorkloadSpreadSpec};
+use crate::field::{FieldError, FieldErrorKind, FieldPath};
+use crate::read::KubeObject;
+use crate::validation::json;
+use strew_workloadspread::MaxReplicas;
+
+/// What a WorkloadSpread is judged by beside itself.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context<'a> {
+    /// The white list of custom kinds, or why it cannot be read; `None`: any kind passes, which only files may.
+    pub white_list: Option<Result<&'a WhiteList, &'a str>>,
+    /// The target, if it exists.
+    pub target: Option<&'a KubeObject>,
+    /// The other WorkloadSpreads of the namespace, or why they cannot be listed.
+    pub others: Option<Result<&'a [&'a WorkloadSpread], &'a str>>,
+    /// The object before an update.
+    pub before: Option<&'a WorkloadSpread>,
+}
+
+/// All that is wrong.
+pub fn validate(ws: &WorkloadSpread, cx: &Context<'_>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let empty = WorkloadSpreadSpec::default();
+    let spec = ws.spec.as_ref().unwrap_or(&empty);
+    let path = FieldPath::root().child("spec");
+    target(spec.target_reference.as_ref(), cx, &path, &mut errors);
+    subset::validate(spec, cx, &path, &mut errors);
+    strategy::validate(ws, spec, &path, &mut errors);
+    filter(spec, &path, &mut errors);
+    conflict(ws, spec, cx, &path, &mut errors);
+    own_annotations(ws, spec, &mut errors);
+    if let Some(before) = cx.before {
+        update(ws, before, &mut errors);
+    }
+    errors
+}
+
+/// Whether two references name the same workload: the version of the API does not matter.
+pub fn is_same_target(a: &TargetReference, b: &TargetReference) -> bool {
+    let parts = |r: &TargetReference| {
+        [
+            group_of(&r.api_version).to_owned(),
+            r.kind.clone(),
+            r.name.clone(),
+        ]
+    };
+    parts(a) == parts(b)
+}
+
+/// Whether an object is of the kind that a reference names: the version of the API does not matter.
+pub fn is_same_kind_and_group(target: &TargetReference, object: &KubeObject) -> bool {
+    object.kind() == target.kind && group_of(object.api_version()) == group_of(&target.api_version)
+}
+
+/// The groups of kinds that are known by name.
+const GROUPS: [(&str, &[&str]); 5] = [
+    ("CloneSet", &["apps.kruise.io"]),
+    ("Deployment", &["apps"]),
+    ("ReplicaSet", &["apps"]),
+    ("Job", &["batch"]),
+    ("StatefulSet", &["apps", "apps.kruise.io"]),
+];
+
+fn target(
+    target: Option<&TargetReference>,
+    cx: &Context<'_>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    let path = path.child("targetRef");
+    let Some(target) = target else {
+        let error = FieldError::required(path, "the workload whose pods are spread must be named");
+        errors.push(error.with_help(
+            "for example: targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}",
+        ));
+        return;
+    };
+    let invalid = |detail: String| FieldError::invalid_raw(path.clone(), json(target), detail);
+    let fields = [
+        ("apiVersion", &target.api_version),
+        ("kind", &target.kind),
+        ("name", &target.name),
+    ];
+    let missing = fields.iter().filter(|(_, value)| value.is_empty());
+    let missing: Vec<&str> = missing.map(|(name, _)| *name).collect();
+    if !missing.is_empty() {
+        errors.push(invalid(format!("empty {}", missing.join(", "))));
+        return;
+    }
+    if target.api_version.matches('/').count() > 1 {
+        errors.push(invalid("apiVersion must be GROUP/VERSION".to_owned()));
+        return;
+    }
+    let group = group_of(&target.api_version);
+    if let Some((kind, groups)) = GROUPS.iter().find(|(kind, _)| *kind == target.kind) {
+        if !groups.contains(&group) {
+            let groups = groups.join(" or ");
+            errors.push(invalid(format!("{kind} must be of the group {groups}")));
+        }
+        return;
+    }
+    match cx.white_list {
+        None => {}
+        Some(Err(why)) => errors.push(FieldError::new(path, FieldErrorKind::Internal, why)),
+        Some(Ok(list)) if list.allows(group, &target.kind) => {}
+        Some(Ok(_)) => {
+            let detail = format!("kind {} of {group:?} is not in the white list", target.kind);
+            errors.push(invalid(detail));
+        }
+    }
+}
+
+fn filter(spec: &WorkloadSpreadSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let Some(selector) = spec
+        .target_filter
+        .as_ref()
+        .and_then(|f| f.selector.as_ref())
+    else {
+        return;
+    };
+    let mut found = Vec::new();
+    let root = FieldPath::root().child("selector");
+    crate::validation::selector::validate(Some(selector), &root, &mut found);
+    // Reported as a whole, with each reason.
+    let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+    if !found.is_empty() {
+        let path = path.child("targetFilter");
+        let value = json(&spec.target_filter);
+        errors.push(FieldError::invalid_raw(path, value, found.join("; ")));
+    }
+}
+
+fn conflict(
+    ws: &WorkloadSpread,
+    spec: &WorkloadSpreadSpec,
+    cx: &Context<'_>,
+    path: &FieldPath,
+    errors: &mut Vec<FieldError>,
+) {
+    let others = match cx.others {
+        None => return,
+        Some(Err(why)) => {
+            let path = FieldPath::root();
+            errors.push(FieldError::new(path, FieldErrorKind::Internal, why));
+            return;
+        }
+        Some(Ok(others)) => others,
+    };
+    let Some(target) = &spec.target_reference else {
+        return;
+    };
+    for other in others {
+        if other.metadata.name == ws.metadata.name {
+            continue;
+        }
+        let theirs = other
+            .spec
+            .as_ref()
+            .and_then(|s| s.target_reference.as_ref());
+        if theirs.is_some_and(|theirs| is_same_target(theirs, target)) {
+            let name = other.metadata.name.as_deref().unwrap_or_default();
+            let detail = format!("WorkloadSpread {name:?} has the same target");
+            let path = path.child("targetRef");
+            let error = FieldError::invalid_raw(path, json(target), detail);
+            errors.push(error.with_help("one workload has one WorkloadSpread: merge their subsets, filters are not considered"));
+            return;
+        }
+    }
+}
+
+fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut Vec<FieldError>) {
+    let path = FieldPath::root().child("metadata.annotations");
+    let text = |key: &str| {
+        let all = ws.metadata.annotations.as_ref();
+        all.and_then(|all| all.get(key))
+            .cloned()
+            .unwrap_or_default()
+    };
+    if let Err(bad) = annotations::closed_for(&ws.metadata) {
+        let at = path.key(CLOSED_SECONDS);
+        errors.push(FieldError::invalid(
+            at,
+            &text(CLOSED_SECONDS),
+            bad.to_string(),
+        ));
+    }
+    let at = path.key(MIN_REPLICAS);
+    let minimums = match annotations::min_replicas(&ws.metadata) {
+        Ok(minimums) => minimums,
+        Err(bad) => {
+            errors.push(FieldError::invalid(
+                at,
+                &text(MIN_REPLICAS),
+                bad.to_string(),
+            ));
+            return;
+        }
+    };
+    for (name, min) in minimums {
+        let detail = match spec.subsets.iter().find(|s| s.name == name) {
+            None => format!("there is no subset {name:?}"),
+            Some(subset) => match subset.max_replicas.as_ref().map(max_replicas) {
+                Some(MaxReplicas::Count(max)) if min > max => {
+                    format!(
+                        "the minimum {min} of subset {name:?} is more than its maxReplicas {max}"
+                    )
+                }
+                _ => continue,
+            },
+        };
+        errors.push(FieldError::invalid(at.clone(), &text(MIN_REPLICAS), detail));
+    }
+}
+
+fn update(ws: &WorkloadSpread, before: &WorkloadSpread, errors: &mut Vec<FieldError>) {
+    let (new, old) = (&ws.metadata, &before.metadata);
+    let fields = [
+        ("metadata.name", &new.name, &old.name),
+        ("metadata.namespace", &new.namespace, &old.namespace),
+        ("metadata.uid", &new.uid, &old.uid),
+    ];
+    for (name, new, old) in fields {
+        if new != old {
+            let value = new.as_deref().unwrap_or_default();
+            let path = FieldPath::root().child(name);
+            errors.push(FieldError::invalid(path, value, "field is immutable"));
+        }
+    }
+    let target = |ws: &WorkloadSpread| ws.spec.as_ref().and_then(|s| s.target_reference.clone());
+    if let (Some(new), Some(old)) = (target(ws), target(before))
+        && !is_same_target(&new, &old)
+    {
+        let path = FieldPath::root().child("spec.targetRef");
+        let detail = "group, kind and name of the target are immutable";
+        errors.push(FieldError::invalid_raw(path, json(&new), detail));
+    }
+}

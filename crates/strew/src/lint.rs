@@ -1,0 +1,176 @@
+//! `strew lint`: what is wrong with the WorkloadSpreads of files, or probably not meant.
+
+use anyhow::anyhow;
+use clap::Args;
+use strew_api::field::{FieldPath, Step};
+use strew_api::read::{
+    self, Broken, Diagnostic, KubeObject, Locator, Origin, Severity, Sources, document_at, render,
+};
+use strew_api::workloadspread::lint::{What, lint};
+
+use crate::arguments::Context;
+use crate::failure::{EXIT_NO, Failure};
+use crate::inputs;
+use crate::simulate::{Format, print_diagnostics};
+use crate::terminal;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM lint spread.yaml web.yaml                 with its workload, patches are checked, too
+  PROGRAM lint -R deploy/                           everything below a folder
+  PROGRAM lint spread.yaml -o json | jq '.items[].message'
+  kubectl get ws,deploy,nodes -A -o json | PROGRAM lint -
+
+Only WorkloadSpreads are looked at as yet; the other objects tell what is there.
+
+Exit codes: 0 nothing found; 1 something was; 2 wrong usage, or a file that cannot be read as objects;
+3 something outside failed.";
+
+/// Arguments of `strew lint`.
+#[derive(Args, Debug)]
+pub(crate) struct LintArgs {
+    /// Files and folders with manifests; - is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<String>,
+    /// More files; the same as naming them as arguments
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    filename: Vec<String>,
+    /// Read directories with all that is below them
+    #[arg(short = 'R', long)]
+    recursive: bool,
+    /// How to write it
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
+    output: Option<String>,
+}
+
+/// Input that cannot be read as objects.
+const EXIT_UNDECODABLE: u8 = 2;
+
+pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
+    let names: Vec<String> = args.files.iter().chain(&args.filename).cloned().collect();
+    if names.is_empty() {
+        let hint = format!("{} lint FILE...", context.program);
+        return Err(Failure::input(anyhow!("no file to look into")).with_hint(hint));
+    }
+    let sources = inputs::read(&names, args.recursive)?;
+    let found = look(&sources);
+    let all = found.diagnostics;
+    match args.output.as_deref() {
+        Some(format) => {
+            let format = match format {
+                "yaml" => Format::Yaml,
+                _ => Format::Json,
+            };
+            print_diagnostics(&[(all.clone(), &sources)], Some(format))?;
+        }
+        None => {
+            let text = match all.is_empty() {
+                true => String::new(),
+                false => render(&all, &sources, true) + "\n",
+            };
+            let summary = match context.global.quiet {
+                true => String::new(),
+                false => summary(&all, found.n_spreads) + "\n",
+            };
+            terminal::print(&(text + &summary))?;
+        }
+    }
+    Ok(match (found.is_undecodable, all.is_empty()) {
+        (true, _) => EXIT_UNDECODABLE,
+        (false, false) => EXIT_NO,
+        (false, true) => 0,
+    })
+}
+
+/// All that was found.
+struct Found {
+    diagnostics: Vec<Diagnostic>,
+    n_spreads: usize,
+    /// Some object could not be read whole.
+    is_undecodable: bool,
+}
+
+/// Objects that cannot be read whole are looked at as far as they could be read.
+fn look(sources: &Sources) -> Found {
+    let reading = read::read(sources);
+    let is_undecodable = reading.has_errors();
+    let whole = reading.objects.iter().map(|located| (located, None));
+    let broken = reading.broken.iter().map(|b| (&b.located, Some(b)));
+    let all: Vec<(&read::Located, Option<&Broken>)> = whole.chain(broken).collect();
+    let objects: Vec<&KubeObject> = all.iter().map(|(located, _)| &located.object).collect();
+    let mut locator = Locator::new(sources);
+    let mut diagnostics = reading.diagnostics.clone();
+    for finding in lint(&objects) {
+        let (located, broken) = all[finding.object];
+        let label = located.object.label();
+        let place = |locator: &mut Locator<'_>, path: &FieldPath| {
+            locator.place(&located.origin, &as_written(path, sources, &located.origin))
+        };
+        diagnostics.push(match finding.what {
+            What::Refused(error) => {
+                // What follows from a field that could not be read was said with that.
+                if broken.is_some_and(|broken| broken.follows(&error)) {
+                    continue;
+                }
+                let place = place(&mut locator, &error.path);
+                Diagnostic::from_field_error(&error, label, place)
+            }
+            What::Suspicious(warning) => {
+                let place = place(&mut locator, &warning.path);
+                Diagnostic::warning(warning.code, warning.message)
+                    .about(label)
+                    .at(place)
+                    .in_field(warning.path)
+                    .with_help(warning.help)
+            }
+        });
+    }
+    diagnostics.sort_by_key(|d| (d.place.is_none(), d.place));
+    let is_spread = |object: &&&KubeObject| matches!(object, KubeObject::WorkloadSpread(_));
+    Found {
+        n_spreads: objects.iter().filter(is_spread).count(),
+        diagnostics,
+        is_undecodable,
+    }
+}
+
+/// Paths are those of v1beta1, and below a patch those of the patched pod's spec; the file may call a field by its name
+/// in v1alpha1, and of a patched pod's list it has only a part.
+fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> FieldPath {
+    let mut steps: Vec<Step> = path.steps().to_vec();
+    let is_name = |step: &Step, wanted: &str| matches!(step, Step::Name(name) if name == wanted);
+    if let Some(at) = steps.iter().position(|step| is_name(step, "patch")) {
+        let below = steps.split_off(at + 1).into_iter();
+        steps.push(Step::Name("spec".into()));
+        steps.extend(below.take_while(|step| !matches!(step, Step::Index(_))));
+    }
+    let renamed = [
+        ("requiredNodeSelector", "requiredNodeSelectorTerm"),
+        ("preferredNodeSelector", "preferredNodeSelectorTerms"),
+    ];
+    for (new, old) in renamed {
+        if let Some(at) = steps.iter().position(|step| is_name(step, new)) {
+            let document = document_at(sources, origin);
+            if document.is_some_and(|d| d.value["apiVersion"] == "apps.kruise.io/v1alpha1") {
+                steps[at] = Step::Name(old.into());
+            }
+        }
+    }
+    FieldPath::from(steps.as_slice())
+}
+
+fn summary(all: &[Diagnostic], n_spreads: usize) -> String {
+    let of = |severity| all.iter().filter(|d| d.severity == severity).count();
+    let count = |n: usize, what: &str| match n {
+        1 => format!("1 {what}"),
+        n => format!("{n} {what}s"),
+    };
+    let spreads = count(n_spreads, "WorkloadSpread");
+    match (of(Severity::Error), of(Severity::Warning)) {
+        (0, 0) => format!("{spreads}: nothing found"),
+        (errors, warnings) => format!(
+            "{spreads}: {}, {}",
+            count(errors, "error"),
+            count(warnings, "warning")
+        ),
+    }
+}

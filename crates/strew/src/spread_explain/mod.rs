@@ -1,0 +1,156 @@
+//! What the WorkloadSpreads of files say: of a pod its subset and deletion cost, of a WorkloadSpread its ledger against
+//! the pods. The machine of the real controller answers; nothing is decided here.
+
+mod ledger;
+mod pod;
+
+use std::collections::BTreeMap;
+
+use anyhow::anyhow;
+use serde_json::Value;
+use strew_api::read::{KubeObject, Reading, nearest};
+use strew_api::workloadspread::desk::{NoPods, Patcher, PodSource};
+use strew_api::workloadspread::facts::Translator;
+pub(crate) use strew_api::workloadspread::status::time_text;
+use strew_model::{Instant, Interner};
+use strew_workloadspread::controller::{Limits, SpreadController};
+use strew_workloadspread::{UNLIMITED, WorkloadSpread, WsKey};
+
+use crate::failure::Failure;
+pub(crate) use ledger::ledger;
+pub(crate) use pod::{PodSpread, of_pod};
+
+/// The WorkloadSpreads of files, and the controller that was told all of them.
+pub(crate) struct Spreads {
+    machine: SpreadController,
+    translator: Translator,
+    pods: Stored,
+    /// The newest moment that the files tell of: the clock of whoever looks at them is of no use.
+    now: Instant,
+}
+
+/// Pods as the files have them, by uid.
+#[derive(Default)]
+struct Stored(BTreeMap<String, Value>);
+
+impl PodSource for Stored {
+    fn by_uid(&self, uid: &str) -> Option<Value> {
+        self.0.get(uid).cloned()
+    }
+
+    fn by_name(&self, namespace: &str, name: &str) -> Option<Value> {
+        NoPods.by_name(namespace, name)
+    }
+}
+
+impl Spreads {
+    /// Those of the objects that could be read; `None`: there is no WorkloadSpread.
+    pub(crate) fn of(reading: &Reading) -> Option<Self> {
+        let objects = || reading.objects.iter().map(|located| &located.object);
+        let is_spread = |object: &KubeObject| matches!(object, KubeObject::WorkloadSpread(_));
+        if !objects().any(is_spread) {
+            return None;
+        }
+        let mut translator = Translator::default();
+        let mut machine = SpreadController::new(Interner::new(), Limits::default());
+        let mut pods = Stored::default();
+        let mut now = Instant(0);
+        // WorkloadSpreads first: their filters name the numbers that are read of workloads.
+        let (spreads, others): (Vec<_>, Vec<_>) = objects().partition(|object| is_spread(object));
+        for object in spreads.into_iter().chain(others) {
+            now = now.max(newest(object));
+            if let KubeObject::Pod(pod) = object {
+                let uid = strew_api::workloadspread::facts::pod::uid(&pod.metadata);
+                pods.0.insert(uid.to_string(), object.to_json());
+            }
+            for input in translator.controller(object, machine.names_mut()) {
+                machine.handle(Instant(0), input);
+            }
+        }
+        Some(Self {
+            machine,
+            translator,
+            pods,
+            now,
+        })
+    }
+
+    fn patcher(&self) -> Patcher<'_> {
+        Patcher {
+            forms: &self.translator.forms,
+            desk: None,
+            pods: &self.pods,
+        }
+    }
+
+    fn namespace(&self, key: &WsKey) -> &str {
+        self.machine.names().text(key.namespace)
+    }
+
+    /// The WorkloadSpread of a name, in a namespace or in the only one that has the name.
+    pub(crate) fn find(&self, name: &str, namespace: Option<&str>) -> Result<WsKey, Failure> {
+        let all: Vec<&WorkloadSpread> = self.machine.spreads().iter().map(|ws| &**ws).collect();
+        let of_name = all.iter().filter(|ws| &*ws.key.name == name);
+        let of_name: Vec<&WsKey> = of_name.map(|ws| &ws.key).collect();
+        let wanted = namespace.unwrap_or("default");
+        let here = of_name.iter().find(|key| self.namespace(key) == wanted);
+        match (here, namespace, of_name.as_slice()) {
+            (Some(key), ..) | (None, None, [key]) => return Ok((*key).clone()),
+            _ => {}
+        }
+        let error = anyhow!("there is no workloadspread {name:?} in the files");
+        let failure = Failure::input(error);
+        let places: Vec<&str> = of_name.iter().map(|key| self.namespace(key)).collect();
+        if !places.is_empty() {
+            return Err(failure.with_hint(format!("choose with -n: {}", places.join(", "))));
+        }
+        Err(match nearest(name, all.iter().map(|ws| &*ws.key.name)) {
+            Some(close) => failure.with_hint(format!("did you mean {close}?")),
+            None => failure,
+        })
+    }
+}
+
+/// The newest moment in an object: of its making, its conditions, its ledger.
+fn newest(object: &KubeObject) -> Instant {
+    let mut newest = object
+        .metadata()
+        .and_then(|m| m.creation_timestamp.as_ref())
+        .map_or(0, |time| time.0.as_second());
+    let mut see = |time: Option<&k8s_openapi::apimachinery::pkg::apis::meta::v1::Time>| {
+        newest = newest.max(time.map_or(0, |time| time.0.as_second()));
+    };
+    match object {
+        KubeObject::Pod(pod) => {
+            let conditions = pod.status.as_ref().and_then(|s| s.conditions.as_ref());
+            for condition in conditions.into_iter().flatten() {
+                see(condition.last_transition_time.as_ref());
+            }
+        }
+        KubeObject::WorkloadSpread(ws) => {
+            let status = ws.status.as_ref();
+            let overall = status.and_then(|s| s.subset_statuses.as_ref());
+            let versioned = status.and_then(|s| s.versioned_subset_statuses.as_ref());
+            let versioned = versioned.into_iter().flat_map(|v| v.values().flatten());
+            for row in overall.into_iter().flatten().chain(versioned) {
+                let entries = [row.creating_pods.as_ref(), row.deleting_pods.as_ref()];
+                for time in entries.into_iter().flatten().flat_map(|all| all.values()) {
+                    see(Some(time));
+                }
+                for condition in row.conditions.iter().flatten() {
+                    see(Some(&condition.last_transition_time));
+                }
+            }
+        }
+        _ => {}
+    }
+    Instant::from_secs(u64::try_from(newest).unwrap_or(0))
+}
+
+/// `8`, or `any number`.
+fn limit_text(max: i32) -> String {
+    match max {
+        UNLIMITED => "any number".to_owned(),
+        max => max.to_string(),
+    }
+}

@@ -1,0 +1,60 @@
+//! `strew lint`.
+
+use snapbox::file;
+
+use crate::{json, stderr, stdout, strew};
+
+const FILE: &str = "crates/strew/tests/files/spread-lint.yaml";
+
+#[test]
+fn all_findings_are_told_at_once_with_their_places() {
+    let run = strew(&format!("lint {FILE}")).assert().code(1);
+    run.stdout_eq(file!["snapshots/lint.txt"]).stderr_eq("");
+    let run = strew(&format!("lint {FILE} -o json")).assert().code(1);
+    let list = json(&run);
+    assert_eq!(list["kind"], "Diagnostics");
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), 10);
+    let first = &items[0];
+    assert_eq!(first["code"], "no-effect");
+    assert_eq!(first["severity"], "warning");
+}
+
+#[test]
+fn what_is_right_is_told_in_a_line() {
+    let run = strew("lint examples/elastic.yaml").assert().code(0);
+    assert_eq!(stdout(&run), "1 WorkloadSpread: nothing found\n");
+    let run = strew("lint -q examples/elastic.yaml").assert().code(0);
+    assert_eq!(stdout(&run), "");
+    let run = strew("lint examples/shop.yaml").assert().code(0);
+    assert_eq!(stdout(&run), "0 WorkloadSpreads: nothing found\n");
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_the_rest() {
+    let text = "apiVersion: apps.kruise.io/v1beta1
+kind: WorkloadSpread
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: DaemonSet, name: web}
+  subsets:
+  - name: a
+    maxReplica: 3
+  - name: b
+    maxReplicas: -1
+";
+    let run = strew("lint -").stdin(text).assert().code(2);
+    let text = stdout(&run);
+    for told in [
+        "unknown field \"maxReplica\", did you mean \"maxReplicas\"?",
+        "<stdin>:8:5",
+        "spec.subsets[1].maxReplicas: Invalid value: -1: must not be negative",
+        "warning[unknown-target-kind]",
+    ] {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    let run = strew("lint").assert().code(2);
+    assert!(stderr(&run).contains("no file to look into"));
+    strew("lint -").stdin("a: [").assert().code(2);
+    strew("lint no-such-file.yaml").assert().code(3);
+}
