@@ -390,8 +390,7 @@ impl<'a> Pipeline<'a> {
             }
         }
         if !self.selection.levels.is_empty() {
-            let clusters = passing.iter().filter_map(|&idx| self.hub.cluster(idx));
-            base.ground = Some(Ground::of(&self.selection.levels, clusters));
+            base.ground = Some(Ground::of(&self.selection.levels, self.hub, passing));
         }
         base
     }

@@ -21,8 +21,22 @@ const ROUNDS: usize = 100;
 const NOW: Instant = Instant::from_secs(1_000);
 
 fn main() {
-    one();
+    for hard in [false, true] {
+        one(10_000, 100, 3, hard);
+    }
+    growth();
     fleet();
+}
+
+/// How one placement grows with clusters and levels; the last line has as many clusters a zone as zones.
+fn growth() {
+    for clusters in [1_250, 2_500, 5_000] {
+        one(clusters, 100, 3, false);
+    }
+    for levels in [1, 2] {
+        one(10_000, 100, levels, false);
+    }
+    one(10_000, 100, 1, true);
 }
 
 /// Cluster `i` in zone `i % zones`, ten zones a region, five regions a provider; one of twenty teams, one of 100 apps.
@@ -48,6 +62,11 @@ fn cluster(names: &mut Interner, dice: &mut Prng, i: usize, zones: usize) -> Clu
 }
 
 fn terms(names: &mut Interner, hard: bool) -> Box<[SpreadTerm]> {
+    levels(names, hard, 3)
+}
+
+/// The last so many of three levels.
+fn levels(names: &mut Interner, hard: bool, n: usize) -> Box<[SpreadTerm]> {
     let term = |key| SpreadTerm {
         key: names.intern(key),
         key_type: TopologyKeyType::Label,
@@ -58,7 +77,8 @@ fn terms(names: &mut Interner, hard: bool) -> Box<[SpreadTerm]> {
         },
         weights: None,
     };
-    ["provider", "region", "zone"].map(term).into()
+    let keys = ["provider", "region", "zone"];
+    keys[keys.len() - n..].iter().copied().map(term).collect()
 }
 
 fn placement(
@@ -85,35 +105,34 @@ fn everything(names: &mut Interner) -> ClusterSetFact {
     }
 }
 
-/// One large placement.
-fn one() {
-    for hard in [false, true] {
-        let mut hub = Hub::new(Interner::new());
-        let mut dice = Prng::new(1);
-        let set = everything(&mut hub.names);
-        let namespace = hub.names.intern("ns");
-        hub.set_binding(namespace, set.name);
-        hub.set_cluster_set(set);
-        for i in 0..10_000 {
-            let fact = cluster(&mut hub.names, &mut dice, i, 100);
-            hub.set_cluster(fact);
-        }
-        let spec = PlacementSpec {
-            number_of_clusters: Some(1_000),
-            spread: terms(&mut hub.names, hard),
-            ..PlacementSpec::default()
-        };
-        let placement = placement(&mut hub.names, "ns", "large", spec);
-        let start = cpu_ns();
-        for _ in 0..ROUNDS {
-            let schedule = black_box(schedule::schedule(&hub, NOW, &placement, &NoCel));
-            assert_eq!(schedule.picks.len(), 1_000);
-        }
-        let mean = (cpu_ns() - start) as f64 / 1e6 / ROUNDS as f64;
-        println!(
-            "{{\"bench\":\"one\",\"clusters\":10000,\"picks\":1000,\"hard\":{hard},\"cpu_ms\":{mean:.2},\"target_ms\":5}}"
-        );
+/// One large placement: a tenth of its clusters.
+fn one(clusters: usize, zones: usize, n_levels: usize, hard: bool) {
+    let mut hub = Hub::new(Interner::new());
+    let mut dice = Prng::new(1);
+    let set = everything(&mut hub.names);
+    let namespace = hub.names.intern("ns");
+    hub.set_binding(namespace, set.name);
+    hub.set_cluster_set(set);
+    for i in 0..clusters {
+        let fact = cluster(&mut hub.names, &mut dice, i, zones);
+        hub.set_cluster(fact);
     }
+    let picks = clusters / 10;
+    let spec = PlacementSpec {
+        number_of_clusters: i32::try_from(picks).ok(),
+        spread: levels(&mut hub.names, hard, n_levels),
+        ..PlacementSpec::default()
+    };
+    let placement = placement(&mut hub.names, "ns", "large", spec);
+    let start = cpu_ns();
+    for _ in 0..ROUNDS {
+        let schedule = black_box(schedule::schedule(&hub, NOW, &placement, &NoCel));
+        assert_eq!(schedule.picks.len(), picks);
+    }
+    let mean = (cpu_ns() - start) as f64 / 1e6 / ROUNDS as f64;
+    println!(
+        "{{\"bench\":\"one\",\"clusters\":{clusters},\"zones\":{zones},\"levels\":{n_levels},\"picks\":{picks},\"hard\":{hard},\"cpu_ms\":{mean:.2},\"target_ms\":5}}"
+    );
 }
 
 /// Many placements, then one cluster changes.

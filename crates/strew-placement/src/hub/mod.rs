@@ -3,6 +3,7 @@
 //! A [`Hub`] is told facts in any order and answers which clusters a placement may choose from. It decides nothing.
 
 pub mod ledger;
+pub(crate) mod topologies;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use crate::facts::cluster_set::{CLUSTER_SET_LABEL, ClusterSetFact, SetSelector};
 use crate::facts::placement::PlacementFact;
 use crate::facts::scores::ScoresFact;
 use ledger::Ledger;
+use topologies::{Source, Topologies};
 
 index_type! {
     /// A cluster's row. It stays with the name, also when the cluster goes and comes back.
@@ -49,6 +51,8 @@ pub struct Hub {
     /// By namespace: the names of bindings.
     bindings: IndexMap<Symbol, Vec<Symbol>, FxBuildHasher>,
     scores: FxHashMap<(Symbol, Symbol), ScoresFact>,
+    /// Where clusters stand, for the keys that placements spread over.
+    pub(crate) topologies: Topologies,
     /// Who holds which clusters.
     pub ledger: Ledger,
 }
@@ -78,6 +82,7 @@ impl Hub {
             sets: IndexMap::default(),
             bindings: IndexMap::default(),
             scores: FxHashMap::default(),
+            topologies: Topologies::default(),
             ledger: Ledger::default(),
         }
     }
@@ -90,9 +95,17 @@ impl Hub {
             self.order.insert(place, idx);
         }
         let sets = self.sets_of(&fact);
+        self.topologies.set(idx, &fact);
         let row = &mut self.clusters[idx.index()];
         row.sets = sets;
         (idx, row.fact.replace(fact))
+    }
+
+    /// Begins to follow where clusters stand under these keys.
+    pub(crate) fn follow(&mut self, keys: &[Source]) {
+        let rows = self.clusters.iter().enumerate();
+        let clusters = rows.filter_map(|(i, row)| Some((ClusterIdx::from(i), row.fact.as_ref()?)));
+        self.topologies.follow(keys, clusters);
     }
 
     /// A cluster is gone. Returns what it was.

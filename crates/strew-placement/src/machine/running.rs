@@ -18,6 +18,7 @@ use crate::facts::status::{
 use crate::filter::predicate::ClusterPredicate;
 use crate::hub::{ClusterIdx, Hub};
 use crate::schedule::{Code, Known, Schedule, passing, scheduled, score_text};
+use crate::select::levels::Level;
 
 impl Placer {
     /// Decides a placement and begins to write what changes.
@@ -47,6 +48,12 @@ impl Placer {
     }
 
     fn decide(&mut self, row: &mut Row, cel: &dyn ClusterPredicate) -> Option<Wake> {
+        if let Ok(selection) = &row.plan.selection
+            && !selection.levels.is_empty()
+        {
+            let keys = selection.levels.iter().map(Level::source);
+            self.hub.follow(&keys.collect::<Vec<_>>());
+        }
         let known = self.known(&row.fact, &row.sets, &mut row.passed, cel);
         let schedule = scheduled(&self.hub, self.now, &row.fact, &row.plan, cel, known, None);
         if schedule.candidates.broken.is_some() {

@@ -10,7 +10,7 @@ use strew_spread::level::Combined;
 
 use super::levels::Level;
 use super::tree::{NodeId, Place, Tree};
-use crate::facts::cluster::ClusterFact;
+use crate::hub::{ClusterIdx, Hub};
 
 /// What the selector is given. Clusters are named by their places in one list, sorted by name.
 pub(crate) struct Request<'a> {
@@ -45,12 +45,9 @@ pub(crate) struct Ground<'a> {
 
 impl<'a> Ground<'a> {
     /// The ground of clusters, by place.
-    pub(crate) fn of<'f>(
-        levels: &'a [Level],
-        clusters: impl Iterator<Item = &'f ClusterFact>,
-    ) -> Self {
+    pub(crate) fn of(levels: &'a [Level], hub: &Hub, clusters: &[ClusterIdx]) -> Self {
         let mut tree = Tree::new(levels);
-        let places = tree.place_all(clusters);
+        let places = tree.place_all(hub, clusters);
         Self { tree, places }
     }
 }

@@ -11,6 +11,8 @@ use crate::facts::placement::{
     PlacementSpec, SpreadTerm, TopologyKeyType, TopologyWeights, WhenUnsatisfiable,
 };
 
+use crate::hub::topologies::{self, Source};
+
 /// The largest weight of a topology.
 const WEIGHT_MAX: i64 = 1000;
 
@@ -28,10 +30,12 @@ pub(crate) struct Level {
 impl Level {
     /// The value of a cluster at this level, in its own source only.
     pub(crate) fn value(&self, cluster: &ClusterFact) -> Option<Symbol> {
-        match self.from_claims {
-            true => cluster.claims.get(self.key),
-            false => cluster.labels.get(self.key),
-        }
+        topologies::value(cluster, self.source())
+    }
+
+    /// Where its value is read.
+    pub(crate) fn source(&self) -> Source {
+        (self.key, self.from_claims)
     }
 
     /// Whether topologies here hold shares by weight.
@@ -44,11 +48,6 @@ impl Level {
         let weights = self.weights.as_ref();
         // Checked to be in range when the level was made.
         weights.map_or(1, |w| w.of(value).clamp(0, WEIGHT_MAX) as u32)
-    }
-
-    /// Whether clusters read the label or claim of this key here.
-    pub(crate) fn reads(&self, key: Symbol, from_claims: bool) -> bool {
-        self.key == key && self.from_claims == from_claims
     }
 }
 
@@ -67,7 +66,7 @@ pub(crate) fn of(spec: &PlacementSpec, names: &Interner) -> Result<Vec<Level>, A
         let of_key = annotated.iter().find(|(key, _)| *key == term.key);
         let weights = term.weights.as_ref().or(of_key.map(|(_, weights)| weights));
         let level = level(i, term, weights.cloned())?;
-        if levels.iter().any(|l| l.reads(level.key, level.from_claims)) {
+        if levels.iter().any(|l| l.source() == level.source()) {
             let (key, kind) = (names.text(term.key), term.key_type.name());
             let text =
                 format!("spreadConstraints[{i}]: duplicate topologyKey {key} of type {kind}");

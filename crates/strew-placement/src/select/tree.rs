@@ -9,6 +9,8 @@ use strew_spread::{DomainIdx, SkewCheck, Tally};
 
 use super::levels::Level;
 use crate::facts::cluster::ClusterFact;
+use crate::hub::topologies::{self, Column, Source, Tuple};
+use crate::hub::{ClusterIdx, Hub};
 
 /// A node: a tuple of values. The root, 0, is the tuple without values.
 pub(crate) type NodeId = u32;
@@ -26,9 +28,6 @@ pub(crate) enum Place {
     /// Its value at this hard level has weight 0: not eligible.
     Weightless(usize),
 }
-
-/// What clusters may have in common: their values, level by level.
-type Tuple = SmallVec<[Option<Symbol>; 4]>;
 
 /// A tuple of values.
 #[derive(Debug, Clone)]
@@ -94,28 +93,18 @@ impl<'a> Tree<'a> {
 
     /// Puts clusters into the tree, and computes what depends on the counts. Most clusters stand where another one
     /// does, so each tuple is looked for once.
-    pub(crate) fn place_all<'f>(
-        &mut self,
-        clusters: impl Iterator<Item = &'f ClusterFact>,
-    ) -> Vec<Place> {
-        let mut known: FxHashMap<Tuple, Place> = FxHashMap::default();
-        let mut here = Vec::new();
-        let levels = self.levels;
-        let place = |cluster: &ClusterFact| {
-            let values: Tuple = levels.iter().map(|level| level.value(cluster)).collect();
-            let place = *known
-                .entry(values)
-                .or_insert_with_key(|values| self.place(values));
-            if let Place::At(node) = place {
-                let node = node as usize;
-                if here.len() <= node {
-                    here.resize(node + 1, 0);
-                }
-                here[node] += 1;
-            }
-            place
+    pub(crate) fn place_all(&mut self, hub: &Hub, clusters: &[ClusterIdx]) -> Vec<Place> {
+        let keys: Vec<Source> = self.levels.iter().map(Level::source).collect();
+        let places = match hub.topologies.column(&keys) {
+            Some(column) => self.place_by(column, clusters),
+            None => self.place_by_facts(&keys, hub, clusters),
         };
-        let places = clusters.map(place).collect();
+        let mut here = vec![0; self.nodes.len()];
+        for place in &places {
+            if let Place::At(node) = *place {
+                here[node as usize] += 1;
+            }
+        }
         for (node, n) in here.into_iter().enumerate().filter(|&(_, n)| n > 0) {
             for node in self.path(node as NodeId) {
                 let Node { group, domain, .. } = self.nodes[node as usize];
@@ -126,6 +115,36 @@ impl<'a> Tree<'a> {
         }
         self.refresh_all();
         places
+    }
+
+    /// Where clusters stand whose tuples are known.
+    fn place_by(&mut self, column: &Column, clusters: &[ClusterIdx]) -> Vec<Place> {
+        let mut known: Vec<Option<Place>> = vec![None; column.len()];
+        let place = |&idx: &ClusterIdx| {
+            let (number, tuple) = column.tuple(idx);
+            *known[number].get_or_insert_with(|| self.place(tuple))
+        };
+        clusters.iter().map(place).collect()
+    }
+
+    /// Where clusters stand, from what they say themselves.
+    fn place_by_facts(
+        &mut self,
+        keys: &[Source],
+        hub: &Hub,
+        clusters: &[ClusterIdx],
+    ) -> Vec<Place> {
+        let mut known: FxHashMap<Tuple, Place> = FxHashMap::default();
+        let place = |cluster: &ClusterFact| {
+            let values: Tuple = keys
+                .iter()
+                .map(|&key| topologies::value(cluster, key))
+                .collect();
+            let known = known.entry(values);
+            *known.or_insert_with_key(|values| self.place(values))
+        };
+        let facts = clusters.iter().filter_map(|&idx| hub.cluster(idx));
+        facts.map(place).collect()
     }
 
     /// The place of a cluster with these values.

@@ -433,6 +433,19 @@ fn sets_and_bindings_of_the_files_decide_where_there_are_any() {
     }
 }
 
+/// A dump is taken as it is; what cannot be read leaves nothing to decide, and what is held stays.
+#[test]
+fn a_set_of_an_unknown_kind_stops_what_would_choose_from_it() {
+    let set = "---\napiVersion: cluster.open-cluster-management.io/v1beta2\nkind: ManagedClusterSet\nmetadata: {name: odd, uid: u}\n\
+               spec: {clusterSelector: {selectorType: Magic}}\n---\napiVersion: cluster.open-cluster-management.io/v1beta2\n\
+               kind: ManagedClusterSetBinding\nmetadata: {name: odd, namespace: ns}\nspec: {clusterSet: odd}\n";
+    let text = small("{}") + set + &held(&["b1"]);
+    let run = on(&text, "").assert().code(2);
+    let told = "ns/p was not decided: ManagedClusterSet odd: selectorType Magic is not known";
+    assert!(stderr(&run).contains(told), "{}", stderr(&run));
+    assert_eq!(clusters(&on(&text, "-o json").assert().code(2)), ["b1"]);
+}
+
 #[test]
 fn tolerations_end_at_the_moment_that_is_asked_about() {
     let text = small("{tolerations: [{key: gone, operator: Exists, tolerationSeconds: 10}]}").replace(
