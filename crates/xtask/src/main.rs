@@ -36,7 +36,7 @@ enum Command {
     },
     /// Measure what decisions cost: JSON lines, each beside the plain recount
     Bench {
-        /// Only measurements whose name contains one of these (cycle/5000, deployment, build, …)
+        /// Only measurements whose name contains one of these (cycle/5000, deployment, build, admit, sync, …)
         names: Vec<String>,
     },
     /// Write the files that are made from the code: deploy/crds
