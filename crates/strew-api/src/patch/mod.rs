@@ -143,4 +143,6 @@ pub fn merge_patch(document: &Value, patch: &Value) -> Value {
 }
 
 #[cfg(test)]
+mod plain;
+#[cfg(test)]
 mod tests;

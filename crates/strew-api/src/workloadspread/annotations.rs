@@ -4,7 +4,7 @@
 //! | annotation | value | effect |
 //! |---|---|---|
 //! | [`MIN_REPLICAS`] | `{"own": 2, "elastic": 1}` | pods that a subset gets before any gets more than its minimum |
-//! | [`CLOSED_SECONDS`] | `600` | how long a subset stays closed; 300 otherwise |
+//! | [`WINDOW_SECONDS`] | `600` | how long a subset stays closed; 300 otherwise |
 //!
 //! Source: context/workloadspread-users §1, numbers 1 and 3.
 
@@ -14,13 +14,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_model::Span;
 
 /// The least pods of each subset, as a JSON object.
-pub const MIN_REPLICAS: &str = "workloadspread.strew.dev/min-replicas";
+pub const MIN_REPLICAS: &str = "strew.dev/min-replicas";
 
 /// For how many seconds a subset takes no pods after some could not be scheduled.
-pub const CLOSED_SECONDS: &str = "workloadspread.strew.dev/closed-seconds";
+pub const WINDOW_SECONDS: &str = "strew.dev/unschedulable-window-seconds";
 
 /// The longest time that a subset may be closed: a day.
-pub const CLOSED_SECONDS_MAX: u32 = 86_400;
+pub const WINDOW_SECONDS_MAX: u32 = 86_400;
 
 /// An annotation that cannot be read; it is as if it were not there.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -28,8 +28,8 @@ pub enum BadAnnotation {
     /// Of [`MIN_REPLICAS`].
     #[error("must be a JSON object with a number for each subset, such as {{\"own\": 2}}")]
     MinReplicas,
-    /// Of [`CLOSED_SECONDS`].
-    #[error("must be a number of seconds between 1 and {CLOSED_SECONDS_MAX}")]
+    /// Of [`WINDOW_SECONDS`].
+    #[error("must be a number of seconds between 1 and {WINDOW_SECONDS_MAX}")]
     ClosedSeconds,
 }
 
@@ -58,11 +58,11 @@ pub fn min_replicas(metadata: &ObjectMeta) -> Result<BTreeMap<String, u32>, BadA
 /// # Errors
 /// If the annotation is no number of seconds within bounds.
 pub fn closed_for(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> {
-    let Some(text) = text(metadata, CLOSED_SECONDS) else {
+    let Some(text) = text(metadata, WINDOW_SECONDS) else {
         return Ok(None);
     };
     let seconds: Option<u32> = text.parse().ok();
-    let seconds = seconds.filter(|s| (1..=CLOSED_SECONDS_MAX).contains(s));
+    let seconds = seconds.filter(|s| (1..=WINDOW_SECONDS_MAX).contains(s));
     let seconds = seconds.ok_or(BadAnnotation::ClosedSeconds)?;
     Ok(Some(Span::from_secs(u64::from(seconds))))
 }

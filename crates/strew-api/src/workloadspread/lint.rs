@@ -19,7 +19,7 @@
 use strew_model::{Interner, NodeSelectorTerm as Term};
 use strew_workloadspread::{UNLIMITED, quota};
 
-use super::annotations::{self, CLOSED_SECONDS, MIN_REPLICAS};
+use super::annotations::{self, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::spread::max_replicas;
 use super::facts::{Translator, group_of};
 use super::forms::Form;
@@ -287,7 +287,7 @@ impl Look<'_> {
             let message = "no subset is ever closed without rescheduleCriticalSeconds";
             let help =
                 "set spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds, or leave it out";
-            warn(CLOSED_SECONDS, message.to_owned(), help);
+            warn(WINDOW_SECONDS, message.to_owned(), help);
         }
         let own = self
             .ws
@@ -297,7 +297,7 @@ impl Look<'_> {
             .flatten()
             .map(|(key, _)| key);
         for key in own.filter(|key| key.starts_with("workloadspread.strew.dev/")) {
-            let known = [MIN_REPLICAS, CLOSED_SECONDS];
+            let known = [MIN_REPLICAS, WINDOW_SECONDS];
             if !known.contains(&key.as_str()) {
                 let help = match crate::read::nearest(key, known) {
                     Some(meant) => format!("did you mean {meant:?}?"),

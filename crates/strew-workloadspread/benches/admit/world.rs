@@ -134,6 +134,7 @@ pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {
         template: None,
         template_hash: None,
         revision: None,
+        revisions: None,
     }
 }
 

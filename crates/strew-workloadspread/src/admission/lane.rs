@@ -321,6 +321,8 @@ impl Admission {
     }
 
     fn answer(&mut self, key: &WsKey, ticket: Ticket) {
+        self.counters
+            .answered(Some(key), &ticket.verdict, ticket.conflicts);
         self.effects.push_back(Effect::Answer(Box::new(Answer {
             request: ticket.request.id,
             verdict: ticket.verdict,

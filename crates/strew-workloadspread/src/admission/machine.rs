@@ -6,6 +6,7 @@ use std::sync::Arc;
 use strew_model::{Instant, Interner, Prng, Span};
 use strew_scheduler::Profile;
 
+use super::counters::Counters;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::{Input, Outcome};
 use super::lane::{Lane, State, Ticket};
@@ -53,6 +54,7 @@ pub struct Admission {
     pub(super) next_effect: u64,
     /// Effects whose outcome is waited for, oldest first.
     pub(super) pending: BTreeMap<EffectId, (WsKey, Instant)>,
+    pub(super) counters: Counters,
     pub(super) dice: Prng,
     pub(super) limits: Limits,
     pub(super) now: Instant,
@@ -75,6 +77,7 @@ impl Admission {
             effects: VecDeque::new(),
             next_effect: 1,
             pending: BTreeMap::new(),
+            counters: Counters::default(),
             dice: Prng::new(seed),
             limits,
             now: Instant(0),
@@ -90,6 +93,7 @@ impl Admission {
             Input::SpreadSet(ws) => self.set_spread(*ws),
             Input::SpreadGone(key) => {
                 self.spreads.remove(&key);
+                self.counters.forget(&key);
                 if let Some(lane) = self.lanes.get_mut(&key) {
                     lane.written = None;
                 }
@@ -182,6 +186,11 @@ impl Admission {
         &self.spreads
     }
 
+    /// What was done.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
     /// How many requests are not answered yet.
     pub fn waiting(&self) -> usize {
         self.lanes.values().map(Lane::waiting).sum()
@@ -255,6 +264,7 @@ impl Admission {
     }
 
     fn answer_at_once(&mut self, request: &Request, verdict: Verdict) {
+        self.counters.answered(None, &verdict, 0);
         self.effects.push_back(Effect::Answer(Box::new(Answer {
             request: request.id,
             verdict,
@@ -278,6 +288,7 @@ impl Admission {
     }
 
     fn outcome(&mut self, effect: EffectId, outcome: Outcome) {
+        self.counters.written += u64::from(matches!(outcome, Outcome::Written(_)));
         match outcome {
             Outcome::Failed => self.settle(effect, Err(Denial::Failed)),
             outcome => self.settle(effect, Ok(outcome)),

@@ -6,10 +6,11 @@
 //! Restarting is making a new machine from the facts: whoever asked was not answered, and asks again.
 //!
 //! Reading order: [`request`], [`input`], [`effect`], [`machine`] (the three verbs), `lane` (one WorkloadSpread's
-//! requests and writes), `decide` (one request against the ledger).
+//! requests and writes), `decide` (one request against the ledger), [`counters`].
 //!
 //! Source: spec/workloadspread §4.
 
+pub mod counters;
 mod decide;
 pub mod effect;
 pub mod input;
@@ -17,6 +18,7 @@ mod lane;
 pub mod machine;
 pub mod request;
 
+pub use counters::Counters;
 pub use effect::{Answer, Denial, Effect, EffectId, Injection, Untouched, Verdict};
 pub use input::{Input, Outcome};
 pub use machine::{Admission, Limits};

@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use strew_model::{Instant, Interner, Span};
 
+use super::counters::Counters;
 use super::effect::{Effect, EffectId};
 use super::input::{Input, Outcome};
 use super::plan::Facts;
+use super::retries::Retries;
 use super::sync::Running;
 use crate::facts::kinds::Kinds;
 use crate::facts::spec::WsKey;
@@ -22,6 +24,10 @@ pub struct Limits {
     pub backoff: Span,
     /// The longest pause.
     pub backoff_max: Span,
+    /// How many failed syncs are tried again in a second, all together; 0: any number.
+    pub retries_qps: u32,
+    /// How many of them at once.
+    pub retries_burst: u32,
     /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
     pub lost_after: Span,
 }
@@ -32,6 +38,8 @@ impl Default for Limits {
             workers: 3,
             backoff: Span::from_millis(5),
             backoff_max: Span::from_secs(1000),
+            retries_qps: 10,
+            retries_burst: 100,
             lost_after: Span::from_secs(5 * 60),
         }
     }
@@ -52,6 +60,8 @@ pub struct SpreadController {
     pub(super) later: BTreeSet<(Instant, WsKey)>,
     pub(super) later_of: BTreeMap<WsKey, Instant>,
     pub(super) failures: BTreeMap<WsKey, u32>,
+    pub(super) retries: Retries,
+    pub(super) counters: Counters,
     pub(super) effects: VecDeque<Effect>,
     pub(super) next_effect: u64,
     pub(super) pending: BTreeMap<EffectId, (WsKey, Instant)>,
@@ -74,6 +84,8 @@ impl SpreadController {
             later: BTreeSet::new(),
             later_of: BTreeMap::new(),
             failures: BTreeMap::new(),
+            retries: Retries::default(),
+            counters: Counters::default(),
             effects: VecDeque::new(),
             next_effect: 1,
             pending: BTreeMap::new(),
@@ -176,6 +188,11 @@ impl SpreadController {
     /// The kinds.
     pub fn kinds(&self) -> &Kinds {
         &self.kinds
+    }
+
+    /// What was done.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// Whether nothing is to be synced, now or later.

@@ -6,22 +6,26 @@
 //! that cannot be scheduled are deleted, so that their replacements find the subset closed.
 //!
 //! Reading order: [`input`], [`effect`], [`pods`] (who belongs to a target), [`assign`] (pods to subsets), [`cost`],
-//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three verbs), `sync`, `triggers`.
+//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three verbs), `sync`, `retries`,
+//! `triggers`, [`counters`].
 //!
 //! Source: spec/workloadspread §5.
 
 pub mod assign;
 pub mod cost;
+pub mod counters;
 pub mod effect;
 pub mod input;
 pub mod machine;
 pub mod plan;
 pub mod pods;
 pub mod reschedule;
+mod retries;
 pub mod rows;
 mod sync;
 mod triggers;
 
+pub use counters::Counters;
 pub use effect::{Effect, EffectId, Event, EventKind, PodName};
 pub use input::{Input, Outcome};
 pub use machine::{Limits, SpreadController};

@@ -114,6 +114,12 @@ impl SpreadController {
         };
         running.step = Step::Deleting;
         for (kind, subject) in std::mem::take(&mut running.plan.noted.events) {
+            match kind {
+                EventKind::CreatePodFailed => self.counters.creations_expired += 1,
+                EventKind::DeletePodFailed => self.counters.deletions_expired += 1,
+                EventKind::RecoverSchedulable => self.counters.recovered += 1,
+                EventKind::PatchPodDeletionCostFailed => {}
+            }
             self.record(key, kind, subject);
         }
         let pods: Vec<PodName> = std::mem::take(&mut running.plan.deletions);
@@ -132,6 +138,7 @@ impl SpreadController {
     }
 
     fn finish(&mut self, key: &WsKey, wake: Option<Instant>) {
+        self.counters.synced += 1;
         self.running.remove(key);
         self.failures.remove(key);
         if self.spreads.get(key).is_some() {
@@ -148,6 +155,9 @@ impl SpreadController {
         let failures = self.failures.entry(key.clone()).or_default();
         let pause = self.limits.backoff.doubled(*failures);
         let pause = pause.map_or(self.limits.backoff_max, |p| p.min(self.limits.backoff_max));
+        let (qps, burst) = (self.limits.retries_qps, self.limits.retries_burst);
+        let pause = pause.max(self.retries.take(self.now, qps, burst));
+        self.counters.failed += 1;
         *failures = failures.saturating_add(1);
         self.sync_at(key, Some(self.now + pause));
     }
@@ -167,6 +177,14 @@ impl SpreadController {
         let done =
             outcome == Outcome::Ok || (outcome == Outcome::Gone && running.step == Step::Deleting);
         running.failed |= !done;
+        if outcome == Outcome::Ok {
+            match (running.step, &failure) {
+                (Step::Patching, None) => self.counters.adopted += 1,
+                (Step::Patching, Some(_)) => self.counters.costs += 1,
+                (Step::Writing, _) => self.counters.written += 1,
+                (Step::Deleting, _) => self.counters.rescheduled += 1,
+            }
+        }
         let (step, failed, rest) = (running.step, running.failed, running.left.len());
         let wake = running.plan.noted.wake;
         if !done && let Some((kind, subject)) = failure {

@@ -70,8 +70,9 @@ impl SpreadController {
         }
     }
 
-    /// Of workloads: that they came or went, and their replicas; of a Deployment its revision, too. Custom kinds:
-    /// their replicas alone. StatefulSets: nothing.
+    /// Of workloads: that they came or went, and their replicas; of a Deployment its revision, too; of a CloneSet every
+    /// change while its newest revision is another than the one before. Custom kinds: their replicas alone.
+    /// StatefulSets: nothing.
     pub(super) fn set_workload(&mut self, fact: WorkloadFact) {
         let key = fact.key;
         let before = self.facts.workloads.set(fact);
@@ -86,6 +87,7 @@ impl SpreadController {
                     || before.revision != now.revision
                     || before.template != now.template
                     || before.deleting != now.deleting
+                    || is_updated(before, now)
             }
         };
         if changed {
@@ -117,4 +119,11 @@ impl SpreadController {
             self.enqueue_known(&key);
         }
     }
+}
+
+/// Whether a CloneSet's newest revision is another than the one that it had.
+fn is_updated(before: &WorkloadFact, now: &WorkloadFact) -> bool {
+    let current = before.revisions.map(|[current, _]| current);
+    let update = now.revisions.map(|[_, update]| update);
+    update.is_some() && update != current
 }

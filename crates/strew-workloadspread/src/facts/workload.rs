@@ -54,6 +54,8 @@ pub struct WorkloadFact {
     pub template_hash: Option<Symbol>,
     /// Its annotation `deployment.kubernetes.io/revision`.
     pub revision: Option<i64>,
+    /// Of a CloneSet: `status.currentRevision` and `status.updateRevision`.
+    pub revisions: Option<[Symbol; 2]>,
 }
 
 impl WorkloadFact {

@@ -3,6 +3,7 @@
 mod admission;
 mod adoption;
 mod costs;
+mod counters;
 mod desk;
 mod fleet;
 mod group_commit;

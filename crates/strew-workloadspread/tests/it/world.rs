@@ -153,6 +153,7 @@ pub(crate) fn workload(target: TargetRef, replicas: i64) -> WorkloadFact {
         template: None,
         template_hash: None,
         revision: None,
+        revisions: None,
     }
 }
 

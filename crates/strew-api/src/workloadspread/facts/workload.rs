@@ -29,6 +29,7 @@ struct Parts<'a> {
     replicas: Option<i64>,
     selector: Option<&'a LabelSelector>,
     template: Option<&'a PodTemplateSpec>,
+    revisions: Option<[&'a str; 2]>,
 }
 
 impl Translator {
@@ -60,6 +61,7 @@ impl Translator {
             replicas: of_path.or(of_scale),
             selector: None,
             template: None,
+            revisions: None,
         };
         let numbers = self.numbers(|| object.clone());
         self.fact(&parts, numbers, names)
@@ -92,6 +94,9 @@ impl Translator {
             template: parts.template.map(|t| self.forms.template_id(t)),
             template_hash: hash.map(|hash| names.intern(&hash)),
             revision: revision.and_then(|revision| revision.parse().ok()),
+            revisions: parts
+                .revisions
+                .map(|both| both.map(|text| names.intern(text))),
         }
     }
 
@@ -142,6 +147,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             replicas: replicas.map(i64::from),
             selector: None,
             template,
+            revisions: None,
         }
     }
     use crate::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
@@ -163,7 +169,14 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
         }
         KubeObject::CloneSet(o) => {
             let replicas = o.spec.as_ref().and_then(|s| s.replicas);
-            of::<CloneSet>(&o.metadata, replicas, None)
+            let revisions = o.status.as_ref().and_then(|s| {
+                let update = s.update_revision.as_deref()?;
+                Some([s.current_revision.as_deref().unwrap_or_default(), update])
+            });
+            Parts {
+                revisions,
+                ..of::<CloneSet>(&o.metadata, replicas, None)
+            }
         }
         KubeObject::AdvancedStatefulSet(o) => {
             let replicas = o.spec.as_ref().and_then(|s| s.replicas);

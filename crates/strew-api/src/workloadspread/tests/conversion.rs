@@ -117,7 +117,7 @@ fn object() -> impl Strategy<Value = new::WorkloadSpread> {
     let beyond = btree_map(
         prop_oneof![
             Just(annotations::MIN_REPLICAS.to_owned()),
-            Just(annotations::CLOSED_SECONDS.to_owned()),
+            Just(annotations::WINDOW_SECONDS.to_owned()),
             word(),
         ],
         "[a-z{}0-9\":]{0,6}",

@@ -41,8 +41,8 @@ fn a_spread_is_read_with_what_is_beyond_kruise() {
         json!([{"name": "own", "maxReplicas": "50%", "requiredNodeSelector": {}}, {"name": "else", "patch": {"a": 1}}]),
     );
     wire["metadata"]["annotations"] = json!({
-        "workloadspread.strew.dev/min-replicas": "{\"else\": 2, \"gone\": 1}",
-        "workloadspread.strew.dev/closed-seconds": "600",
+        "strew.dev/min-replicas": "{\"else\": 2, \"gone\": 1}",
+        "strew.dev/unschedulable-window-seconds": "600",
         "workloadspread.kruise.io/ignore-patch-existing-pods-metadata": "true",
     });
     wire["spec"]["scheduleStrategy"] =
@@ -78,8 +78,8 @@ fn a_spread_is_read_with_what_is_beyond_kruise() {
     assert_eq!(again.spec.subsets[1].patch, other.patch);
     // What does not parse is as if it were not there.
     wire["metadata"]["annotations"] = json!({
-        "workloadspread.strew.dev/min-replicas": "{\"else\": -2}",
-        "workloadspread.strew.dev/closed-seconds": "1h",
+        "strew.dev/min-replicas": "{\"else\": -2}",
+        "strew.dev/unschedulable-window-seconds": "1h",
     });
     let fact = translator.spread(&spread(wire), &mut names);
     assert_eq!(fact.spec.subsets[1].min_replicas, 0);

@@ -57,7 +57,7 @@ fn what_is_meant_brings_nothing() {
     );
     adaptive["spec"]["scheduleStrategy"] =
         json!({"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 30}});
-    adaptive["metadata"]["annotations"] = json!({"workloadspread.strew.dev/closed-seconds": "600", "workloadspread.strew.dev/min-replicas": "{\"own\":1}"});
+    adaptive["metadata"]["annotations"] = json!({"strew.dev/unschedulable-window-seconds": "600", "strew.dev/min-replicas": "{\"own\":1}"});
     check(adaptive, &[deployment("shop", json!({}))], &[]);
 }
 
@@ -113,13 +113,13 @@ fn each_warning_has_its_cause() {
         &[("acts-as-fixed", "spec.scheduleStrategy.type")],
     );
     let mut idle = web(two());
-    idle["metadata"]["annotations"] = json!({"workloadspread.strew.dev/closed-seconds": "600"});
+    idle["metadata"]["annotations"] = json!({"strew.dev/unschedulable-window-seconds": "600"});
     check(
         idle,
         &[here()],
         &[(
             "no-effect",
-            "metadata.annotations[workloadspread.strew.dev/closed-seconds]",
+            "metadata.annotations[strew.dev/unschedulable-window-seconds]",
         )],
     );
     let mut replaced = two();

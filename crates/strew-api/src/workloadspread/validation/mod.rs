@@ -10,7 +10,7 @@ mod subset;
 #[cfg(test)]
 mod tests;
 
-use super::annotations::{self, CLOSED_SECONDS, MIN_REPLICAS};
+use super::annotations::{self, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::group_of;
 use super::facts::spread::max_replicas;
 use super::facts::white_list::WhiteList;
@@ -194,10 +194,10 @@ fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut 
             .unwrap_or_default()
     };
     if let Err(bad) = annotations::closed_for(&ws.metadata) {
-        let at = path.key(CLOSED_SECONDS);
+        let at = path.key(WINDOW_SECONDS);
         errors.push(FieldError::invalid(
             at,
-            &text(CLOSED_SECONDS),
+            &text(WINDOW_SECONDS),
             bad.to_string(),
         ));
     }

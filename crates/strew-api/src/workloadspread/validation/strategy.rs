@@ -69,7 +69,7 @@ pub(super) fn validate(
         );
         let help = format!(
             "annotation {}: \"{}\" closes subsets for longer",
-            annotations::CLOSED_SECONDS,
+            annotations::WINDOW_SECONDS,
             given
                 .saturating_mul(n_others as u64)
                 .saturating_add(MARGIN_S)

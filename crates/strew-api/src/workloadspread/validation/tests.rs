@@ -272,7 +272,7 @@ fn strategies_leave_time_to_try_every_subset() {
     let strategy = json!({"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 595}});
     let mut ws = object(of(2, strategy));
     assert_eq!(validate(&ws, &cx).len(), 1);
-    ws.metadata.annotations = Some([(CLOSED_SECONDS.to_owned(), "600".to_owned())].into());
+    ws.metadata.annotations = Some([(WINDOW_SECONDS.to_owned(), "600".to_owned())].into());
     assert_eq!(validate(&ws, &cx), []);
 }
 
