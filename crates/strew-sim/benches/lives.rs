@@ -15,7 +15,6 @@ use strew_api::read::KubeObject;
 use strew_controllers::object::{Deployment as Live, Object};
 use strew_model::Interner;
 use strew_model::time::Span;
-use strew_scheduler::machine::Limits;
 use strew_sim::{Blueprint, Settings, Simulation, Timing};
 
 fn main() {
@@ -76,12 +75,7 @@ fn simulation(objects: Vec<Object>) -> Simulation {
         seed: 1,
         objects,
         options: AdmissionOptions::KUBERNETES_1_36,
-        scheduler: Blueprint {
-            names,
-            profiles: configuration.profiles,
-            limits: Limits::default(),
-            election: configuration.leader_election,
-        },
+        scheduler: Blueprint::of(&configuration, names),
         elects: false,
         controllers: Arc::new(strew_sim::controllers),
         timing: Timing::default(),

@@ -13,7 +13,6 @@ use strew_controllers::object::{Key, Kind, Name, Object, Pod};
 use strew_controllers::{DeleteOptions, Tables};
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
-use strew_scheduler::machine::Limits;
 
 use super::story::{Action, Story, World};
 use super::{acts, manifests};
@@ -66,12 +65,7 @@ impl Parts {
         let configured = configure(Given::Nothing, &gates, &mut names)
             .expect("the defaults are a configuration");
         Self {
-            scheduler: Blueprint {
-                names,
-                profiles: configured.profiles,
-                limits: Limits::default(),
-                election: configured.leader_election,
-            },
+            scheduler: Blueprint::of(&configured, names),
             controllers: Arc::new(crate::controllers),
             sabotage: None,
         }
