@@ -89,31 +89,36 @@ impl Feed {
         fault: Option<&WatchFault>,
         dice: &mut Prng,
     ) -> Option<Change> {
+        let Some(fault) = fault else {
+            return self.next_plain(server);
+        };
         if let Some(change) = self.listed.pop_front() {
             return Some(change);
         }
-        if let Some(fault) = fault {
-            self.hold(now, server, fault, dice);
-            if fault.cut_ppm > 0
-                && self.is_due(now)
-                && dice.chance(u64::from(fault.cut_ppm), MILLION)
-            {
-                self.relist(server, seen);
-                return self.listed.pop_front();
-            }
-        } else if let Some((_, change)) = self.held.pop_first() {
-            // The fault is over: what it held back comes first. Were it held any longer, what is written now would
-            // overtake it, again and again within one instant.
-            return Some(change);
-        } else {
-            let change = server.logged(self.cursor)?.clone();
-            self.cursor += 1;
-            return Some(change);
+        self.hold(now, server, fault, dice);
+        if fault.cut_ppm > 0 && self.is_due(now) && dice.chance(u64::from(fault.cut_ppm), MILLION) {
+            self.relist(server, seen);
+            return self.listed.pop_front();
         }
         match self.is_due(now) {
             true => self.held.pop_first().map(|(_, change)| change),
             false => None,
         }
+    }
+
+    /// The next telling, without any fault.
+    pub(crate) fn next_plain(&mut self, server: &Server) -> Option<Change> {
+        if let Some(change) = self.listed.pop_front() {
+            return Some(change);
+        }
+        // A fault is over: what it held back comes first. Were it held any longer, what is written now would overtake
+        // it, again and again within one instant.
+        if let Some((_, change)) = self.held.pop_first() {
+            return Some(change);
+        }
+        let change = server.logged(self.cursor)?.clone();
+        self.cursor += 1;
+        Some(change)
     }
 
     /// Whether a telling is due.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use strew_api::admission::AdmissionOptions;
 use strew_controllers::object::{Name, Object};
-use strew_controllers::{Controller, Manager, Tables};
+use strew_controllers::{Controller, Manager};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
@@ -33,6 +33,9 @@ const STEPS_PER_OBJECT: u64 = 1_000;
 
 /// And for the loop as a whole, which is looked at every so often.
 const STEPS_MIN: u64 = 50_000;
+
+/// After so many steps what every watch has seen is forgotten, and at the end of each instant.
+const TRIMMED: u64 = 64;
 
 /// Makes controllers: at the start, and again after a crash.
 pub type ControllerMaker = Arc<dyn Fn() -> Vec<Box<dyn Controller>> + Send + Sync>;
@@ -319,6 +322,9 @@ impl Simulation {
         let mut n_steps = 0_u64;
         while self.step() {
             n_steps += 1;
+            if n_steps.is_multiple_of(TRIMMED) {
+                self.trim();
+            }
             if n_steps.is_multiple_of(STEPS_MIN) && n_steps > self.steps_max() {
                 return Err(Stuck {
                     steps: n_steps,
@@ -327,6 +333,9 @@ impl Simulation {
             }
         }
         self.n_steps += n_steps;
+        if n_steps > 0 {
+            self.trim();
+        }
         self.testify();
         Ok(())
     }
@@ -340,11 +349,7 @@ impl Simulation {
     fn step(&mut self) -> bool {
         let n_components = N_OTHERS + self.schedulers.len();
         let first = self.dice.order.index(n_components);
-        let acted = (0..n_components).any(|i| self.act((first + i) % n_components));
-        if acted {
-            self.trim();
-        }
-        acted
+        (0..n_components).any(|i| self.act((first + i) % n_components))
     }
 
     fn act(&mut self, component: usize) -> bool {
@@ -359,12 +364,8 @@ impl Simulation {
     fn step_kubelets(&mut self) -> bool {
         let mut told = false;
         let (now, dice) = (self.now, &mut self.dice);
-        let nothing = Tables::default();
         // Kubelets know their own pods: no fault befalls what they are told.
-        while let Some(change) =
-            self.kubelet_feed
-                .next(now, &self.server, &nothing, None, &mut dice.faults)
-        {
+        while let Some(change) = self.kubelet_feed.next_plain(&self.server) {
             told = true;
             let server = &mut self.server;
             self.kubelets

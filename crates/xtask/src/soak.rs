@@ -116,7 +116,8 @@ fn work(shared: &Shared, begin: Instant) {
             let n_bad = found.bad.len();
             eprintln!("soak: {} seeds, {n_bad} bad, {seconds} s", found.n_seeds);
         }
-        if !verdict.violations.is_empty() {
+        if let Some(first) = verdict.violations.first() {
+            eprintln!("soak: seed {seed}: {first}");
             shared.stop.fetch_or(!shared.keep_going, Ordering::Relaxed);
             found.bad.push((seed, verdict));
         }

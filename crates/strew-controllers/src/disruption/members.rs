@@ -41,14 +41,15 @@ impl Members {
         selection.is_some_and(|selection| selection.matches(&pod.meta.labels))
     }
 
-    /// A pod has changed. Whether that concerns the budget.
+    /// A pod has changed. Whether that concerns the budget: any change does, as upstream, for the size of the pod's
+    /// controller may be another by now, which wakes nobody itself.
     pub(super) fn change(&mut self, old: Option<&Pod>, new: Option<&Pod>) -> bool {
         if let (Some(old), Some(new)) = (old, new)
             && old.meta.labels == new.meta.labels
             && old.meta.owners == new.meta.owners
             && is_healthy(old) == is_healthy(new)
         {
-            return false;
+            return self.selects(new);
         }
         let was_in = old.is_some_and(|pod| self.remove(pod));
         let is_in = new.is_some_and(|pod| self.add(pod));

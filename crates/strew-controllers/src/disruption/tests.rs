@@ -208,3 +208,31 @@ fn a_live_pod_loses_a_stale_disruption_target() {
     world.run_until(120);
     assert_eq!(target(&world), Truth::False);
 }
+
+/// A resize wakes nobody; the next change of a pod does, whatever it is.
+#[test]
+fn a_new_size_is_seen_with_the_next_change_of_a_pod() {
+    let mut world =
+        world(json!({"maxUnavailable": 1, "selector": {"matchLabels": {"app": "web"}}}));
+    add_replica_set(&mut world, "web", 3, None);
+    let mut fields = owned("ReplicaSet", "web");
+    fields["metadata"]["labels"] = json!({"app": "web"});
+    world.add_pod("p", "n", fields);
+    set_ready(&mut world, "p", true);
+    world.run_until(5);
+    assert_eq!(status(&world), "1/2 of 3, 0 InsufficientPods");
+    world.change(Kind::ReplicaSet, "web", |object| {
+        if let Object::ReplicaSet(set) = object {
+            let set = Arc::make_mut(set);
+            Arc::make_mut(&mut set.spec).replicas = Some(1);
+        }
+    });
+    world.run_until(10);
+    assert_eq!(status(&world), "1/2 of 3, 0 InsufficientPods");
+    world.change(Kind::Pod, "p", |object| {
+        let annotations = &mut object.meta_mut().annotations;
+        Arc::make_mut(annotations).insert("a".to_owned(), "b".to_owned());
+    });
+    world.run_until(15);
+    assert_eq!(status(&world), "1/0 of 1, 1 SufficientPods");
+}

@@ -12,6 +12,7 @@
 pub(crate) mod autoscalers;
 pub(crate) mod budgets;
 pub(crate) mod cron_jobs;
+pub(crate) mod groups;
 pub(crate) mod preemption;
 pub(crate) mod quotas;
 pub(crate) mod rest;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{Pod as WirePod, PodTemplateSpec, ResourceQuota};
+use k8s_openapi::api::core::v1::{Pod as WirePod, PodSpec, PodTemplateSpec, ResourceQuota};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_api::admission::quota::charge_pod;
 use strew_api::quantity::Quantity;
@@ -47,7 +47,7 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
         for (resource, limit) in &hard {
             let wanted = match resource.as_str() {
                 "pods" => counted.len() as i64 * 1000,
-                "requests.cpu" => counted.iter().map(|pod| cpu(pod)).sum(),
+                "requests.cpu" => counted.iter().map(|pod| cpu(&pod.spec)).sum(),
                 _ => continue,
             };
             let milli = |text: &str| Quantity::parse(text).ok().map(Quantity::milli_value);
@@ -76,8 +76,9 @@ fn counts(pod: &Pod, world: Resting<'_>) -> bool {
     !pod.is_finished() && !overdue
 }
 
-fn cpu(pod: &Pod) -> i64 {
-    let asked = pod.spec.containers.iter().filter_map(|container| {
+/// Thousandths of a CPU that a pod asks for.
+pub(super) fn cpu(pod: &PodSpec) -> i64 {
+    let asked = pod.containers.iter().filter_map(|container| {
         let requests = container.resources.as_ref()?.requests.as_ref()?;
         Some(Quantity::parse(&requests.get("cpu")?.0).ok()?.milli_value())
     });

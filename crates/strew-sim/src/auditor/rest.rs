@@ -7,6 +7,7 @@ use strew_controllers::object::{Name, Object, Phase, Pod};
 use strew_model::time::Instant;
 
 use super::{Rule, Witness};
+use crate::autoscaler::Autoscaler;
 use crate::kubelet::Kubelets;
 use crate::scheduler::{Blueprint, Replica};
 use crate::server::Server;
@@ -18,6 +19,7 @@ pub(crate) struct Resting<'a> {
     pub(crate) server: &'a Server,
     pub(crate) kubelets: &'a Kubelets,
     pub(crate) blueprint: &'a Blueprint,
+    pub(crate) autoscaler: Option<&'a Autoscaler>,
     /// What metrics show, by autoscaler.
     pub(crate) utilisation: &'a BTreeMap<Name, u32>,
 }
@@ -32,6 +34,7 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     super::quotas::judge(world, witness);
     super::autoscalers::judge(world, witness);
     super::cron_jobs::judge(world, witness);
+    super::groups::judge(world, witness);
 }
 
 /// A scheduler that begins now finds nothing to do.

@@ -7,7 +7,7 @@ use strew_api::facts;
 use strew_cluster::{Cluster, NodeFact, NodeIdx, PodIdx, PodSpec};
 use strew_controllers::Tables;
 use strew_controllers::object::{Object, Pod};
-use strew_model::{Symbol, Taint, tolerates_all};
+use strew_model::{Interner, Symbol, Taint, tolerates_all};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{Input, Scheduler};
 use strew_scheduler::naive::{NaiveAffinity, NaiveSpread};
@@ -30,6 +30,19 @@ pub(crate) fn recount(seen: &Tables, machine: &Scheduler, assumed: &Assumed) -> 
         let known = machine.cluster();
         if let Some(same) = known.find_pod(&cluster.pod(pod).uid) {
             cluster.nominate(pod, known.pod(same).history.nominated);
+        }
+    }
+    cluster
+}
+
+/// What is stored, in the symbols of these names.
+pub(super) fn stored(tables: &Tables, names: &Interner) -> Cluster {
+    let mut cluster = Cluster::new();
+    cluster.names = names.clone();
+    for object in tables.all() {
+        match &object {
+            Object::Pod(pod) => put_pod(&mut cluster, pod, &Assumed::new()),
+            other => put_other(&mut cluster, other),
         }
     }
     cluster

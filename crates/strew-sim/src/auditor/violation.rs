@@ -49,6 +49,8 @@ pub enum Rule {
     Quota,
     /// Sizes are what autoscalers' metrics ask for.
     Autoscaler,
+    /// Nothing panics.
+    Panic,
 }
 
 /// A broken rule.

@@ -158,6 +158,17 @@ impl Autoscaler {
         self.feed.cursor()
     }
 
+    /// The next node of each group that may grow.
+    pub(crate) fn next_nodes(&self) -> Vec<core::Node> {
+        let groups = 0..self.groups.len();
+        let open = groups.filter(|&group| self.size(group) < self.groups[group].max);
+        let nodes = open.filter_map(|group| {
+            let number = self.free_numbers(group, 1).first().copied()?;
+            Some(self.groups[group].node(number))
+        });
+        nodes.collect()
+    }
+
     /// When it scans next, or an ordered node arrives.
     pub fn next_wake(&self) -> Option<Instant> {
         let arrivals = self.ordered.iter().map(|ordered| ordered.ready_at);

@@ -30,12 +30,12 @@ fn done(sim: &mut Simulation, world: &World, action: &Action) -> Done {
         }),
         Action::SetImage(name, image) => edit(sim, world, name, |value| {
             let image = format!("app:{image}");
-            value["spec"]["template"]["spec"]["containers"][0]["image"] = image.into();
+            template(value)["spec"]["containers"][0]["image"] = image.into();
         }),
         Action::Restart(name) => {
             let now = moment::to_wire(sim.now()).0.to_string();
             edit(sim, world, name, |value| {
-                let metadata = &mut value["spec"]["template"]["metadata"];
+                let metadata = &mut template(value)["metadata"];
                 metadata["annotations"][RESTARTED_AT] = now.as_str().into();
             })
         }
@@ -73,6 +73,15 @@ fn done(sim: &mut Simulation, world: &World, action: &Action) -> Done {
         }
         of_node => node(sim, world, of_node),
     }
+}
+
+/// The template of a workload's pods.
+fn template(workload: &mut Value) -> &mut Value {
+    let spec = match workload["kind"] == "CronJob" {
+        true => &mut workload["spec"]["jobTemplate"]["spec"],
+        false => &mut workload["spec"],
+    };
+    &mut spec["template"]
 }
 
 fn node(sim: &mut Simulation, world: &World, action: &Action) -> Done {

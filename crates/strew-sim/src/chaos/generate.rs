@@ -5,7 +5,7 @@ use strew_model::Prng;
 use strew_model::time::Span;
 
 use super::story::{
-    Action, Anti, Budgeting, Concurrency, Event, NodePlan, Quota, Scaling, Spread, Story,
+    Action, Anti, Budgeting, Concurrency, Event, Group, NodePlan, Quota, Scaling, Spread, Story,
     TaintEffect, Worker, Workload, World,
 };
 use crate::client::WriteFault;
@@ -65,12 +65,13 @@ fn world(dice: &mut Prng) -> World {
         nodes,
         workloads,
         quota: None,
+        group: None,
         elects: dice.chance(1, 2),
     }
 }
 
 /// What came later, with dice of its own, so that the rest of each story stayed as it was: other kinds of workloads, a
-/// quota, autoscalers, and what pods use.
+/// quota, autoscalers of pods and of nodes, and what pods use.
 fn uses(dice: &mut Prng, world: &mut World) -> Vec<Event> {
     let mut events = Vec::new();
     for workload in &mut world.workloads {
@@ -106,6 +107,11 @@ fn uses(dice: &mut Prng, world: &mut World) -> Vec<Event> {
     world.quota = dice.chance(1, 8).then(|| Quota {
         pods: u32::try_from(dice.between(1, 20)).unwrap_or(1),
         cpu: *dice.pick(&[0, 0, 1000, 5000]),
+    });
+    world.group = dice.chance(1, 8).then(|| Group {
+        max: u32::try_from(dice.between(1, 4)).unwrap_or(1),
+        zone: u8::try_from(dice.between(0, 3)).unwrap_or(0),
+        cpu: *dice.pick(&[1000, 4000]),
     });
     events
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::story::{Anti, Budgeting, NodePlan, Quota, Spread, Worker, Workload, World};
+use super::story::{Anti, Budgeting, Group, NodePlan, Quota, Spread, Worker, Workload, World};
+use crate::autoscaler::NodeGroup;
 
 /// The zone that a number stands for.
 pub(super) fn zone(number: u8) -> String {
@@ -198,6 +199,25 @@ fn budget(of: &Workload) -> Option<Value> {
         "metadata": {"name": of.name, "namespace": "default"},
         "spec": {"selector": {"matchLabels": {"app": of.name}}, field: value},
     }))
+}
+
+/// The group of nodes.
+pub(super) fn group(of: &Group) -> Option<NodeGroup> {
+    let template = node(&NodePlan {
+        name: String::new(),
+        zone: Some(of.zone),
+        cpu: of.cpu,
+        pods: 10,
+        is_tainted: false,
+        is_cordoned: false,
+    });
+    Some(NodeGroup {
+        name: "g".into(),
+        min: 0,
+        max: of.max,
+        boot: None,
+        template: serde_json::from_value(template).ok()?,
+    })
 }
 
 /// What pods are to use of the CPU that they ask for, in percent.

@@ -18,6 +18,6 @@ pub use generate::generate;
 pub use play::{Figures, Parts, Verdict, play};
 pub use shrink::shrink;
 pub use story::{
-    Action, Anti, Budgeting, Concurrency, Event, NodePlan, Quota, Scaling, Spread, Story, Worker,
-    Workload, World,
+    Action, Anti, Budgeting, Concurrency, Event, Group, NodePlan, Quota, Scaling, Spread, Story,
+    Worker, Workload, World,
 };

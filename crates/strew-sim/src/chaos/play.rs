@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
@@ -12,11 +13,11 @@ use strew_controllers::object::{Key, Kind, Name, Object, Pod};
 use strew_controllers::{DeleteOptions, Tables};
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
-use strew_scheduler::machine::Limits;
 
 use super::story::{Action, Story, World};
 use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
+use crate::autoscaler::AutoscalerSettings;
 use crate::fault::Sabotage;
 use crate::scheduler::Blueprint;
 use crate::simulation::{ControllerMaker, Settings, Simulation};
@@ -33,6 +34,9 @@ const QUIET: Span = Span::from_secs(660);
 
 /// The same where a quota refuses pods: a controller tries again after 1,000 seconds at most.
 const QUIET_WITH_QUOTA: Span = Span::from_secs(1100);
+
+/// The same where nodes come and go: ten minutes after the last came, and ten minutes unneeded.
+const QUIET_WITH_GROUP: Span = Span::from_secs(1400);
 
 /// Who makes others go so often in so long a time does so for ever: what comes in the place of those who went takes the
 /// room again, by every rule, before the pod that it was made for is tried (kube-scheduler goes round like that too,
@@ -61,12 +65,7 @@ impl Parts {
         let configured = configure(Given::Nothing, &gates, &mut names)
             .expect("the defaults are a configuration");
         Self {
-            scheduler: Blueprint {
-                names,
-                profiles: configured.profiles,
-                limits: Limits::default(),
-                election: configured.leader_election,
-            },
+            scheduler: Blueprint::of(&configured, names),
             controllers: Arc::new(crate::controllers),
             sabotage: None,
         }
@@ -116,8 +115,25 @@ pub struct Verdict {
     pub figures: Figures,
 }
 
-/// Plays a story with these parts, to the first violation.
+/// Plays a story with these parts, to the first violation; a panic is one.
 pub fn play(story: &Story, parts: &Parts) -> Verdict {
+    let played = catch_unwind(AssertUnwindSafe(|| play_on(story, parts)));
+    played.unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or(panic.downcast_ref::<&str>().copied());
+        Verdict {
+            violations: vec![Violation {
+                rule: Rule::Panic,
+                after: Span::default(),
+                actor: "the simulation".to_owned(),
+                text: text.unwrap_or_default().to_owned(),
+            }],
+            figures: Figures::default(),
+        }
+    })
+}
+
+fn play_on(story: &Story, parts: &Parts) -> Verdict {
     let mut life = Life::new(story, parts);
     let violations = match life.live(story) {
         ControlFlow::Break(violations) => violations,
@@ -153,8 +169,13 @@ impl Life {
             elects: story.world.elects,
             controllers: Arc::clone(&parts.controllers),
             timing: Timing::default(),
-            groups: Vec::new(),
-            autoscaler: None,
+            groups: story
+                .world
+                .group
+                .iter()
+                .filter_map(manifests::group)
+                .collect(),
+            autoscaler: story.world.group.map(|_| AutoscalerSettings::default()),
         });
         sim.watch_closely();
         sim.sabotage = parts.sabotage;
@@ -179,9 +200,10 @@ impl Life {
                 acts::act(&mut self.sim, &story.world, &action);
             }
         }
-        self.rest(match story.world.quota {
-            Some(_) => QUIET_WITH_QUOTA,
-            None => QUIET,
+        self.rest(match (story.world.group, story.world.quota) {
+            (Some(_), _) => QUIET_WITH_GROUP,
+            (None, Some(_)) => QUIET_WITH_QUOTA,
+            (None, None) => QUIET,
         })?;
         self.sim.audit_rest();
         self.verdict()

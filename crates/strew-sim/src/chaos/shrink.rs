@@ -100,6 +100,7 @@ impl Shrinking<'_> {
     fn details(&mut self) {
         self.with(|story| story.world.elects = false);
         self.with(|story| story.world.quota = None);
+        self.with(|story| story.world.group = None);
         for i in 0..self.best.world.nodes.len() {
             self.with(|story| story.world.nodes[i].is_tainted = false);
             self.with(|story| story.world.nodes[i].is_cordoned = false);

@@ -27,6 +27,8 @@ pub struct World {
     pub workloads: Vec<Workload>,
     /// A quota of their namespace.
     pub quota: Option<Quota>,
+    /// A group of nodes that grows and shrinks.
+    pub group: Option<Group>,
     /// Whether the scheduler's replicas elect a leader.
     pub elects: bool,
 }
@@ -46,6 +48,17 @@ pub struct NodePlan {
     pub is_tainted: bool,
     /// Whether it is cordoned.
     pub is_cordoned: bool,
+}
+
+/// Nodes that a cluster autoscaler adds and takes away; there is none at first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Group {
+    /// At most so many.
+    pub max: u32,
+    /// Their zone.
+    pub zone: u8,
+    /// Thousandths of a CPU of each.
+    pub cpu: u32,
 }
 
 /// How much there may be in the namespace.

@@ -18,6 +18,11 @@ impl Display for Story {
         for node in &self.world.nodes {
             writeln!(f, "- {node}")?;
         }
+        if let Some(group) = self.world.group {
+            let zone = manifests::zone(group.zone);
+            let (max, cpu) = (group.max, group.cpu);
+            writeln!(f, "nodeGroup: {{max: {max}, zone: {zone}, cpu: {cpu}m}}")?;
+        }
         if let Some(quota) = self.world.quota {
             write!(f, "quota: {{pods: {}", quota.pods)?;
             if quota.cpu > 0 {

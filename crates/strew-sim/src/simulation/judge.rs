@@ -72,6 +72,7 @@ impl Simulation {
             server: &self.server,
             kubelets: &self.kubelets,
             blueprint: &self.blueprint,
+            autoscaler: self.autoscaler.as_ref(),
             utilisation: &self.utilisation,
         };
         rest::judge(world, witness);

@@ -43,6 +43,7 @@ fn story(replicas: u32, elects: bool, events: &[(u64, Action)]) -> Story {
                 is_late: false,
             }],
             quota: None,
+            group: None,
             elects,
         },
         events: events.iter().map(at).collect(),

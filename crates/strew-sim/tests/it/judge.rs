@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_controllers::object::{Key, Kind, Name, Object, Pod, Truth};
+use strew_controllers::object::{Job, Key, Kind, Name, Object, Pod, Truth};
 use strew_controllers::{
     Api, ApiError, Change, Context, Controller, DeleteOptions, Event, Queue, Tables,
 };
@@ -63,6 +63,8 @@ fn a_controller_that_does_nothing_is_found_out() {
         ("replicaset-controller", Rule::Replicas),
         ("garbage-collector-controller", Rule::Orphan),
         ("disruption-controller", Rule::Budget),
+        ("resourcequota-controller", Rule::Quota),
+        ("horizontal-pod-autoscaler", Rule::Autoscaler),
     ] {
         let names: Vec<&str> = strew_sim::controllers().iter().map(|c| c.name()).collect();
         assert!(names.contains(&name), "{names:?}");
@@ -218,6 +220,55 @@ impl Api for Listening<'_> {
     }
 }
 
+/// A controller that never hears that a Job has ended.
+struct DeafToJobs(Box<dyn Controller>);
+
+impl Controller for DeafToJobs {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn observe(&mut self, now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
+        if change.of::<Job>().is_none() {
+            self.0.observe(now, change, cache, queue);
+        }
+    }
+
+    fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        self.0.sync(name, cx)
+    }
+}
+
+#[test]
+fn a_cron_job_that_forgets_its_jobs_is_found_out() {
+    let parts = with("cronjob-controller", |inner| Box::new(DeafToJobs(inner)));
+    assert!(found(&parts, Rule::Status, 0..200).is_some());
+}
+
+struct Panicking;
+
+impl Controller for Panicking {
+    fn name(&self) -> &'static str {
+        "panicking"
+    }
+
+    fn observe(&mut self, _: Instant, _: Change<'_>, _: &Tables, _: &mut Queue) {
+        panic!("on purpose");
+    }
+
+    fn sync(&mut self, _: &Name, _: &mut Context<'_>) -> Result<(), ApiError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_is_found_out() {
+    let parts = with("replicaset-controller", |_| Box::new(Panicking));
+    let violations = play(&circle(), &parts).violations;
+    let found: Vec<(Rule, &str)> = violations.iter().map(|v| (v.rule, &*v.text)).collect();
+    assert_eq!(found, [(Rule::Panic, "on purpose")]);
+}
+
 /// The real parts, but for the controller of this name.
 fn with(name: &'static str, other: fn(Box<dyn Controller>) -> Box<dyn Controller>) -> Parts {
     let mut parts = Parts::real();
@@ -241,7 +292,7 @@ fn ignored_expectations_are_found_out() {
     assert!(found(&parts, Rule::Surplus, 0..60).is_some());
 }
 
-/// A controller that annotates what it looks at, each time anew, half a minute after the last time.
+/// A controller that annotates what it looks at, each time anew, five minutes after the last time.
 struct Fussy(Box<dyn Controller>);
 
 impl Controller for Fussy {
@@ -268,7 +319,7 @@ impl Controller for Fussy {
         };
         let annotations = &mut set.meta_mut().annotations;
         Arc::make_mut(annotations).insert("seen".to_owned(), format!("{:?}", cx.now));
-        cx.queue.add_at(name, cx.now + Span::from_secs(30));
+        cx.queue.add_at(name, cx.now + Span::from_secs(300));
         cx.api.update(set).map(drop)
     }
 }
@@ -318,6 +369,7 @@ fn circle() -> Story {
             nodes: vec![node("a", 0, 4000), node("b", 1, 100)],
             workloads: vec![workload("web", 0), vip],
             quota: None,
+            group: None,
             elects: false,
         },
         events: vec![StoryEvent {

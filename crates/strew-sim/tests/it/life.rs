@@ -10,7 +10,6 @@ use strew_api::workloads::NameSource;
 use strew_controllers::object::{Object, Pod};
 use strew_model::Interner;
 use strew_model::time::Span;
-use strew_scheduler::machine::Limits;
 use strew_sim::{Blueprint, Settings, Simulation, Timing};
 
 /// A simulation under test.
@@ -74,12 +73,7 @@ impl Life {
             seed,
             objects: objects(text),
             options: AdmissionOptions::KUBERNETES_1_36,
-            scheduler: Blueprint {
-                names,
-                profiles: configuration.profiles,
-                limits: Limits::default(),
-                election: configuration.leader_election,
-            },
+            scheduler: Blueprint::of(&configuration, names),
             controllers: std::sync::Arc::new(strew_sim::controllers),
             elects: false,
             groups: Vec::new(),

@@ -14,7 +14,6 @@ use strew_model::time::Span;
 use strew_scenario::format::{NodeTarget, Verb, load};
 use strew_scenario::run::errands::Errands;
 use strew_scenario::run::{Configure, Plan, Refused, verbs};
-use strew_scheduler::machine::Limits;
 use strew_sim::{Blueprint, Simulation};
 use xtask::lab::KUBELET_LABEL;
 
@@ -67,12 +66,7 @@ fn scheduler(sources: Sources, configuration: Option<Origin>) -> Configure {
             None => Given::Nothing,
         };
         let configuration = configure(given, gates, &mut names).ok()?;
-        Some(Blueprint {
-            names,
-            profiles: configuration.profiles,
-            limits: Limits::default(),
-            election: configuration.leader_election,
-        })
+        Some(Blueprint::of(&configuration, names))
     })
 }
 
