@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_controllers::object::{
-    Budget, DaemonSet, Deployment, Name, Owner, Pairs, Pod, ReplicaSet, ReplicationController,
-    StatefulSet,
+    Budget, Deployment, Name, Owner, Pairs, Pod, ReplicaSet, ReplicationController, StatefulSet,
 };
 use strew_controllers::{Selection, Tables};
 use strew_model::time::Span;
@@ -127,30 +126,33 @@ fn sizes(pods: &[&Arc<Pod>], tables: &Tables) -> Option<BTreeMap<Arc<str>, i64>>
     Some(sizes)
 }
 
+/// `None`: there is no such controller (any more), or it has no size.
 fn of_owner(owner: &Owner, namespace: &Arc<str>, tables: &Tables) -> Option<(Arc<str>, i64)> {
     let name = Name::new(Arc::clone(namespace), Arc::clone(&owner.name));
-    let replicas = |replicas: Option<i32>| i64::from(replicas.unwrap_or(1));
-    match &*owner.kind {
+    let (meta, replicas) = match &*owner.kind {
         "ReplicaSet" => {
             let set = tables.get::<ReplicaSet>(&name)?;
-            match set.meta.controller() {
-                Some(above) => of_owner(above, namespace, tables),
-                None => Some((Arc::clone(&set.meta.uid), replicas(set.spec.replicas))),
+            if let Some(above) = set.meta.controller()
+                && set.meta.uid == owner.uid
+            {
+                return of_owner(above, namespace, tables);
             }
+            (&set.meta, set.spec.replicas)
         }
         "Deployment" => {
             let found = tables.get::<Deployment>(&name)?;
-            Some((Arc::clone(&found.meta.uid), replicas(found.spec.replicas)))
+            (&found.meta, found.spec.replicas)
         }
         "ReplicationController" => {
             let found = tables.get::<ReplicationController>(&name)?;
-            Some((Arc::clone(&found.meta.uid), replicas(found.spec.replicas)))
+            (&found.meta, found.spec.replicas)
         }
         "StatefulSet" => {
             let found = tables.get::<StatefulSet>(&name)?;
-            Some((Arc::clone(&found.meta.uid), replicas(found.spec.replicas)))
+            (&found.meta, found.spec.replicas)
         }
-        "DaemonSet" => tables.get::<DaemonSet>(&name).and(None),
-        _ => None,
-    }
+        _ => return None,
+    };
+    // Another object of the name is not the one that made the pod.
+    (meta.uid == owner.uid).then(|| (Arc::clone(&meta.uid), i64::from(replicas.unwrap_or(1))))
 }

@@ -67,7 +67,7 @@ pub struct Witness {
     holds: BTreeMap<String, BTreeSet<Arc<str>>>,
     preempted: Vec<Preempted>,
     makers: Makers,
-    /// When the size of a workload changed last, by its uid.
+    /// When the size of a workload, or whose size counts for it, changed last, by its uid.
     resized: BTreeMap<Arc<str>, Instant>,
     /// When a pod with these labels was written last, by its namespace.
     pods_written: BTreeMap<(Arc<str>, Arc<Pairs>), Instant>,
@@ -183,7 +183,7 @@ impl Witness {
             }
         }
         if let (Some(old), Some(new)) = (old, new)
-            && replicas(old) != replicas(new)
+            && (replicas(old) != replicas(new) || controller(old) != controller(new))
         {
             self.resized.insert(Arc::clone(&new.meta().uid), self.now);
         }
@@ -327,6 +327,11 @@ impl Witness {
             self.blame(Rule::LostWrite, "the store", difference);
         }
     }
+}
+
+/// Whose size counts for that of an object.
+fn controller(object: &Object) -> Option<&Arc<str>> {
+    object.meta().controller().map(|owner| &owner.uid)
 }
 
 /// The size of what has one.
