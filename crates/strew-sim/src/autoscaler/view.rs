@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rustc_hash::FxHashMap;
 use strew_api::facts;
 use strew_api::read::KubeObject;
+use strew_api::workloads::{DaemonTemplate, NodeView};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_controllers::Tables;
 use strew_controllers::object::pod::POD_SCHEDULED;
-use strew_controllers::object::{Node, Object, Pod, Truth};
+use strew_controllers::object::{DaemonSet, Node, Object, Pod, Truth};
 use strew_scheduler::{Engine, Profile};
 
 use crate::scheduler::{Blueprint, Facts};
@@ -41,11 +44,34 @@ fn is_of_start(taint: &k8s_openapi::api::core::v1::Taint) -> bool {
     taint.key == "node.kubernetes.io/not-ready"
 }
 
+/// The pod that a DaemonSet will have on a node, if any.
+fn daemon_on(set: &DaemonSet, node: &core::Node, name: &str) -> Option<core::Pod> {
+    let mut template = DaemonTemplate::new(&set.spec.template);
+    if !template.fit(NodeView::of(node)).should_run {
+        return None;
+    }
+    let labels = set.spec.template.metadata.as_ref();
+    Some(core::Pod {
+        metadata: ObjectMeta {
+            namespace: Some(set.meta.name.namespace.to_string()),
+            name: Some(format!("{}-{name}", set.meta.name.name)),
+            labels: labels.and_then(|metadata| metadata.labels.clone()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(core::PodSpec {
+            node_name: Some(name.to_owned()),
+            ..template.pod_spec(name)
+        }),
+        status: None,
+    })
+}
+
 /// A copy of the cluster to try things out on.
 pub(super) struct View {
     pub(super) cluster: Cluster,
     engines: Vec<(String, Engine)>,
     pods: FxHashMap<Arc<str>, PodIdx>,
+    daemons: Vec<Arc<DaemonSet>>,
 }
 
 impl View {
@@ -83,6 +109,7 @@ impl View {
             engines: blueprint.profiles.iter().map(engine).collect(),
             cluster,
             pods,
+            daemons: seen.of::<DaemonSet>().iter().cloned().collect(),
         }
     }
 
@@ -95,6 +122,7 @@ impl View {
             cluster: self.cluster.clone(),
             engines: self.engines.iter().map(engine).collect(),
             pods: self.pods.clone(),
+            daemons: self.daemons.clone(),
         }
     }
 
@@ -102,10 +130,17 @@ impl View {
         self.pods.get(&pod.meta.uid).copied()
     }
 
-    /// Adds a node of a template; it counts as ready.
-    pub(super) fn add_node(&mut self, node: k8s_openapi::api::core::v1::Node) -> Option<NodeIdx> {
+    /// Adds a node of a template, with the daemons that will run on it; it counts as ready.
+    pub(super) fn add_node(&mut self, node: core::Node) -> Option<NodeIdx> {
         let name = node.metadata.name.clone().unwrap_or_default();
+        let daemons = self.daemons.iter();
+        let pods = daemons.filter_map(|set| daemon_on(set, &node, &name));
+        let pods: Vec<core::Pod> = pods.collect();
         facts::apply(&KubeObject::from(node), &mut self.cluster).ok()?;
+        for pod in pods {
+            // What no decision could be made from takes no room.
+            let _ = facts::apply(&KubeObject::from(pod), &mut self.cluster);
+        }
         let name = self.cluster.names.intern(&name);
         self.cluster.find_node(name)
     }

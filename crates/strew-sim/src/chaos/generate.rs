@@ -108,12 +108,9 @@ fn uses(dice: &mut Prng, world: &mut World) -> Vec<Event> {
         pods: u32::try_from(dice.between(1, 20)).unwrap_or(1),
         cpu: *dice.pick(&[0, 0, 1000, 5000]),
     });
-    // The autoscaler does not think of daemons on nodes that are not there yet, as the real one does; and where rules
-    // between pods are hard it may take a node away whose pods only a new one takes. Both go round for ever.
-    let is_plain = |w: &Workload| {
-        let is_hard = w.anti.is_some() || w.spread.iter().any(|spread| spread.is_hard);
-        w.worker != Worker::DaemonSet && !is_hard
-    };
+    // Where rules between pods are hard the autoscaler may take a node away whose pods only a new one takes, and goes
+    // round for ever.
+    let is_plain = |w: &Workload| w.anti.is_none() && !w.spread.iter().any(|spread| spread.is_hard);
     let all_plain = world.workloads.iter().all(is_plain);
     world.group = (dice.chance(1, 3) && all_plain).then(|| Group {
         max: u32::try_from(dice.between(1, 4)).unwrap_or(1),

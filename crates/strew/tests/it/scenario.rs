@@ -385,3 +385,29 @@ fn every_decision_is_told_to_who_asks_for_more() {
     // What was decided stands before what it led to.
     assert!(text.find("Scheduled").unwrap() < text.find("✓ 5s").unwrap());
 }
+
+/// Its daemon leaves a new node too little room: the autoscaler sees that before it orders one.
+#[test]
+fn no_node_is_ordered_whose_daemons_leave_no_room() {
+    let manifests = "apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    spec: {containers: [{name: agent, image: i, resources: {requests: {cpu: \"3\"}}}]}
+---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {name: daemons}
+spec:
+  autoscaler: {scanEvery: 10s}
+  nodeGroups: [{name: n, size: 1, max: 5, boot: 10s, template: {status: {allocatable: {cpu: \"4\", memory: 8Gi, pods: \"110\"}}}}]
+  always: [{cel: size(nodes) == 1}]
+  timeline:
+  - {at: 1m, apply: {apiVersion: v1, kind: Pod, metadata: {name: big}, spec: {containers: [{name: c, image: i, resources: {requests: {cpu: \"2\"}}}]}}}
+  - {at: 5m, expect: [{pods: {of: pod/big, phase: Pending, count: 1}}]}
+";
+    strew("simulate - -q").stdin(manifests).assert().code(0);
+}
