@@ -93,6 +93,9 @@ macro_rules! library {
                 .map(|entry| entry.unwrap().file_name().into_string().unwrap())
                 .filter(|name| name.ends_with(".yaml"))
                 .collect();
+            let of_placement = std::fs::read_dir(folder().join("placement")).unwrap();
+            let of_placement = of_placement.map(|entry| entry.unwrap().file_name());
+            found.extend(of_placement.map(|name| format!("placement/{}", name.to_str().unwrap())));
             found.sort();
             let mut known = vec![$($file),*];
             known.sort_unstable();
@@ -116,6 +119,7 @@ library! {
     zones_are_even_without_a_word: "multi-az.yaml",
     a_tainted_zone_is_a_domain_or_none: "node-taints-policies.yaml",
     room_is_made_for_the_important: "preemption.yaml",
+    the_proposals_example_is_what_it_says: "placement/worked-example.yaml",
     a_quota_refuses_pods: "quota.yaml",
     a_rollout_stays_even: "rollout-match-label-keys.yaml",
     a_bad_release_is_undone: "rollout-paused-undone.yaml",

@@ -1,7 +1,7 @@
 //! The judge of a life: whatever befalls the cluster, these rules hold.
 //!
 //! While it lives: every bind is judged anew before it is sent (`verdict`), every write is compared with all that were
-//! before ([`witness`]), and what is kept incrementally is recounted at sampled instants (`structure`). Once faults
+//! before ([`witness`]), a cluster that a placement keeps is looked for after every write ([`kept`]), and what is kept incrementally is recounted at sampled instants (`structure`). Once faults
 //! are over and everybody has come to rest: no pod waits that fits (`rest`), and every workload has what it asks for
 //! and says so (`workloads`). What is judged shares no code with the judge but the types of facts and the naive
 //! reading of the scheduler's rules.
@@ -9,6 +9,7 @@
 //! Source: design §5.4.
 
 pub(crate) mod budgets;
+pub mod kept;
 pub(crate) mod rest;
 pub(crate) mod structure;
 pub(crate) mod verdict;

@@ -41,6 +41,10 @@ pub enum Rule {
     Status,
     /// A budget's status is what a recount says.
     Budget,
+    /// A cluster that a placement keeps is in its decisions after every write.
+    KeptCluster,
+    /// What placements hold is what a controller that begins now would decide, within their hard limits.
+    Placed,
 }
 
 /// A broken rule.

@@ -148,7 +148,11 @@ impl Display for Action {
                         "watch: {{delay: {}, repeat-ppm: {}, cut-ppm: {}}}",
                         w.delay, w.repeat_ppm, w.cut_ppm
                     ),
-                    Fault::Write(w) => write!(f, "write: {{conflict-ppm: {}}}", w.conflict_ppm),
+                    Fault::Write(w) => write!(
+                        f,
+                        "write: {{conflict-ppm: {}, lost-ppm: {}}}",
+                        w.conflict_ppm, w.lost_ppm
+                    ),
                     Fault::Bind(b) => {
                         write!(f, "bind: {{slow: {}, fail-ppm: {}}}", b.slow, b.fail_ppm)
                     }
