@@ -132,7 +132,8 @@ impl GarbageCollector {
             ..DeleteOptions::of_uid(&uid)
         };
         match cx.api.delete(&object.key(), &options) {
-            Ok(()) | Err(ApiError::NotFound(_) | ApiError::Conflict(_)) => Ok(()),
+            Ok(()) | Err(ApiError::NotFound(_)) => Ok(()),
+            // A conflict too: another object of this name, or a write in between, is looked at anew.
             Err(error) => Err(error),
         }
     }
