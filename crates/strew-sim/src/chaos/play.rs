@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use serde_json::Value;
 use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
 use strew_api::config::{FeatureGates, Given, configure};
 use strew_api::read::KubeObject;
@@ -13,7 +14,7 @@ use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scheduler::machine::Limits;
 
-use super::story::{Action, Story, World};
+use super::story::{Action, Story};
 use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
 use crate::scheduler::Blueprint;
@@ -73,6 +74,10 @@ pub struct Figures {
     pub binds: u64,
     /// Writes.
     pub writes: u64,
+    /// Decisions on placements that came to writes.
+    pub placed: u64,
+    /// Writes of PlacementDecisions that were judged.
+    pub decisions: u64,
     /// How often each kind of fault began.
     pub faults: BTreeMap<&'static str, u64>,
 }
@@ -85,6 +90,8 @@ impl Figures {
         self.judged += other.judged;
         self.binds += other.binds;
         self.writes += other.writes;
+        self.placed += other.placed;
+        self.decisions += other.decisions;
         for (kind, n) in &other.faults {
             *self.faults.entry(kind).or_default() += n;
         }
@@ -102,39 +109,33 @@ pub struct Verdict {
 
 /// Plays a story with these parts, to the first violation.
 pub fn play(story: &Story, parts: &Parts) -> Verdict {
-    let mut life = Life::new(story, parts);
+    let world = &story.world;
+    let mut life = Life::begin(story.seed, manifests::of(world), world.elects, parts);
     let violations = match life.live(story) {
         ControlFlow::Break(violations) => violations,
         ControlFlow::Continue(()) => Vec::new(),
     };
-    if let Some(witness) = life.sim.witness() {
-        life.figures.judged = witness.n_judged;
-        life.figures.binds = witness.n_bound;
-        life.figures.writes = witness.n_written;
-    }
-    life.figures.steps = life.sim.n_steps();
-    Verdict {
-        violations,
-        figures: life.figures,
-    }
+    life.end(violations)
 }
 
-struct Life {
-    sim: Simulation,
-    figures: Figures,
+/// A life under way.
+pub(super) struct Life {
+    pub(super) sim: Simulation,
+    pub(super) figures: Figures,
 }
 
 /// Breaks with what was wrong.
-type Going = ControlFlow<Vec<Violation>>;
+pub(super) type Going = ControlFlow<Vec<Violation>>;
 
 impl Life {
-    fn new(story: &Story, parts: &Parts) -> Self {
+    /// A closely watched life that begins with these objects.
+    pub(super) fn begin(seed: u64, manifests: Vec<Value>, elects: bool, parts: &Parts) -> Self {
         let mut sim = Simulation::new(Settings {
-            seed: story.seed,
-            objects: objects(&story.world),
+            seed,
+            objects: objects(manifests),
             options: AdmissionOptions::KUBERNETES_1_36,
             scheduler: parts.scheduler.clone(),
-            elects: story.world.elects,
+            elects,
             controllers: Arc::clone(&parts.controllers),
             timing: Timing::default(),
             groups: Vec::new(),
@@ -143,6 +144,22 @@ impl Life {
         sim.watch_closely();
         let figures = Figures::default();
         Self { sim, figures }
+    }
+
+    /// It is over.
+    pub(super) fn end(mut self, violations: Vec<Violation>) -> Verdict {
+        if let Some(witness) = self.sim.witness() {
+            self.figures.judged = witness.n_judged;
+            self.figures.binds = witness.n_bound;
+            self.figures.writes = witness.n_written;
+            self.figures.placed = witness.n_placed;
+            self.figures.decisions = witness.n_decisions;
+        }
+        self.figures.steps = self.sim.n_steps();
+        Verdict {
+            violations,
+            figures: self.figures,
+        }
     }
 
     fn live(&mut self, story: &Story) -> Going {
@@ -167,7 +184,7 @@ impl Life {
         self.verdict()
     }
 
-    fn verdict(&mut self) -> Going {
+    pub(super) fn verdict(&mut self) -> Going {
         let violations = self.sim.violations();
         match violations.is_empty() {
             true => Going::Continue(()),
@@ -175,7 +192,7 @@ impl Life {
         }
     }
 
-    fn until(&mut self, end: Span) -> Going {
+    pub(super) fn until(&mut self, end: Span) -> Going {
         let mut found = Vec::new();
         let (mut n_instants, mut last) = (0_u64, None);
         let figures = &mut self.figures;
@@ -208,7 +225,7 @@ impl Life {
     }
 
     /// Waits until nothing is written any more.
-    fn rest(&mut self) -> Going {
+    pub(super) fn rest(&mut self) -> Going {
         let calm = self.sim.elapsed();
         let (mut written, mut since) = (self.sim.server().log_end(), calm);
         loop {
@@ -240,8 +257,8 @@ fn restless(sim: &Simulation, text: String) -> Violation {
 }
 
 /// The objects of a world, admitted.
-fn objects(world: &World) -> Vec<Object> {
-    let decoded = manifests::of(world).into_iter();
+fn objects(manifests: Vec<Value>) -> Vec<Object> {
+    let decoded = manifests.into_iter();
     let decoded: Vec<KubeObject> = decoded
         .filter_map(|v| KubeObject::of_json(v).ok())
         .collect();

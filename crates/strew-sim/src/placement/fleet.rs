@@ -11,7 +11,9 @@ use strew_controllers::object::Pairs;
 use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
 use strew_placement::explain::sum;
-use strew_placement::facts::placement::{PlacementFact, TopologyKeyType, WhenUnsatisfiable};
+use strew_placement::facts::placement::{
+    PlacementFact, SpreadTerm, TopologyKeyType, WhenUnsatisfiable,
+};
 use strew_placement::machine::{Effect, Input, Limits, Placer};
 use strew_placement::schedule::schedule;
 use strew_placement::{Explanation, Verdict};
@@ -80,12 +82,27 @@ impl Fleet {
         self.machine.hub().names.text(symbol)
     }
 
-    /// The clusters that pass a placement's filters, by name; `None`: there is no such placement.
+    /// The clusters that pass a placement's filters and lack no key of a hard term, by name; `None`: there is no such
+    /// placement.
     pub fn eligible(&self, namespace: &str, name: &str) -> Option<BTreeSet<Arc<str>>> {
         let fact = self.fact(namespace, name)?;
         let decided = schedule(self.machine.hub(), self.now, fact, &self.cel);
         let names = decided.scored.iter().map(|(name, _)| self.text(*name));
-        Some(names.map(Into::into).collect())
+        let lacks_none = |name: &&str| {
+            let place = self.places.get(*name);
+            let mut hard = fact.spec.spread.iter().filter(|term| is_hard(term));
+            hard.all(|term| place.is_some_and(|at| self.value(at, term).is_some()))
+        };
+        Some(names.filter(lacks_none).map(Into::into).collect())
+    }
+
+    /// A cluster's value of a term's key.
+    fn value<'p>(&self, place: &'p Place, term: &SpreadTerm) -> Option<&'p String> {
+        let pairs = match term.key_type {
+            TopologyKeyType::Claim => &place.claims,
+            _ => &place.labels,
+        };
+        pairs.get(self.text(term.key))
     }
 
     /// How many of these clusters each topology of a key holds; the topologies are those of clusters that pass the
@@ -96,17 +113,9 @@ impl Fleet {
         key: &str,
         held: &BTreeSet<Arc<str>>,
     ) -> Topologies {
-        let terms = self.fact(namespace, name).map(|fact| &fact.spec.spread);
-        let terms: Vec<(&str, bool)> = terms
-            .into_iter()
-            .flatten()
-            .map(|term| (self.text(term.key), term.key_type == TopologyKeyType::Claim))
-            .collect();
-        let place = terms.iter().position(|(known, _)| *known == key);
-        let value = |cluster: &Place, (key, in_claims): (&str, bool)| match in_claims {
-            true => cluster.claims.get(key).cloned(),
-            false => cluster.labels.get(key).cloned(),
-        };
+        let terms = self.fact(namespace, name).map(|fact| &*fact.spec.spread);
+        let terms = terms.unwrap_or_default();
+        let place = terms.iter().position(|term| self.text(term.key) == key);
         let mut topologies = Topologies::new();
         let eligible = self.eligible(namespace, name).unwrap_or_default();
         for cluster in eligible.union(held) {
@@ -114,14 +123,15 @@ impl Fleet {
                 continue;
             };
             let own = match place {
-                Some(i) => value(at, terms[i]),
-                None => value(at, (key, false)).or_else(|| value(at, (key, true))),
+                Some(i) => self.value(at, &terms[i]),
+                None => at.labels.get(key).or_else(|| at.claims.get(key)),
             };
             let above = terms[..place.unwrap_or(0)].iter();
-            let above: Option<Vec<String>> = above.map(|&term| value(at, term)).collect();
+            let above: Option<Vec<String>> =
+                above.map(|term| self.value(at, term).cloned()).collect();
             if let (Some(own), Some(above)) = (own, above) {
                 let group = topologies.entry(above).or_default();
-                *group.entry(own).or_default() += u32::from(held.contains(cluster));
+                *group.entry(own.clone()).or_default() += u32::from(held.contains(cluster));
             }
         }
         topologies
@@ -204,22 +214,8 @@ impl Fleet {
             };
             let held = kept::union(tables, namespace, name);
             let eligible = self.eligible(namespace, name).unwrap_or_default();
-            let hard = |term: &&strew_placement::facts::placement::SpreadTerm| {
-                term.when == WhenUnsatisfiable::DoNotSchedule
-            };
-            for term in fact.spec.spread.iter().filter(hard) {
+            for term in fact.spec.spread.iter().filter(|term| is_hard(term)) {
                 let key = self.text(term.key);
-                let lacks = held.iter().find(|cluster| {
-                    let place = self.places.get(*cluster);
-                    let value = place.map(|place| match term.key_type {
-                        TopologyKeyType::Claim => place.claims.contains_key(key),
-                        _ => place.labels.contains_key(key),
-                    });
-                    value != Some(true)
-                });
-                if let Some(cluster) = lacks {
-                    broken.push(format!("{name} holds {cluster}, which lacks {key}"));
-                }
                 let groups = self.topologies((namespace, name), key, &held);
                 for (above, counts) in &groups {
                     let max = counts.values().max().copied().unwrap_or(0);
@@ -245,4 +241,8 @@ impl Fleet {
         }
         broken
     }
+}
+
+fn is_hard(term: &SpreadTerm) -> bool {
+    term.when == WhenUnsatisfiable::DoNotSchedule
 }
