@@ -11,15 +11,7 @@ const NOT_READ_YET: [(&str, &str); 1] = [(
 )];
 
 /// Kinds that are read and change nothing yet, though they do in a cluster.
-const WITHOUT_EFFECT: [&str; 7] = [
-    "RuntimeClass",
-    "Placement",
-    "PlacementDecision",
-    "ManagedCluster",
-    "ManagedClusterSet",
-    "ManagedClusterSetBinding",
-    "AddOnPlacementScore",
-];
+const WITHOUT_EFFECT: [&str; 1] = ["RuntimeClass"];
 
 impl Loader<'_> {
     pub(super) fn count_without_effect(&mut self, object: &KubeObject) {
