@@ -16,6 +16,9 @@ use crate::server::{Part, Recorded, Server};
 pub struct WriteFault {
     /// Of a million writes so many are refused as stale.
     pub conflict_ppm: u32,
+    /// Of a million requests of strew's own controller so many get no answer; half of those are carried out all the
+    /// same.
+    pub lost_ppm: u32,
 }
 
 /// One component's connection; every write goes through [`Client::allows`].

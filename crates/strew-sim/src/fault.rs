@@ -13,6 +13,8 @@ pub enum Component {
     Scheduler,
     /// kube-controller-manager.
     Controllers,
+    /// strew's own controller, which carries out Placements.
+    Controller,
 }
 
 /// What befalls requests about the schedulers' Lease for a while.
@@ -27,7 +29,7 @@ pub struct LeaseFault {
 pub enum Fault {
     /// Watches of the scheduler and of the controllers.
     Watch(WatchFault),
-    /// Writes of the controllers, and patches of the scheduler.
+    /// Writes of the controllers, strew's own included, and patches of the scheduler.
     Write(WriteFault),
     /// Binds.
     Bind(BindFault),

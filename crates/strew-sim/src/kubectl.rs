@@ -61,7 +61,8 @@ impl Simulation {
         };
         let mut json = stored.to_json();
         change(&mut json).map_err(|text| ApiError::Invalid(text.into()))?;
-        self.server.replace(&stored, decode(json)?)
+        let now = self.now();
+        self.server.replace(now, &stored, decode(json)?)
     }
 
     /// Deletes an object, and what it owns.

@@ -5,7 +5,7 @@
 //! one loop, and nothing reads a clock.
 //!
 //! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), `client` (how
-//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`autoscaler`], [`fault`], [`timing`]; and the judge: [`auditor`], with the
+//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`placement`], [`autoscaler`], [`fault`], [`timing`]; and the judge: [`auditor`], with the
 //! worlds that it is shown: [`chaos`].
 //!
 //! Source: scenarios; spec/controllers §13.
@@ -19,6 +19,7 @@ pub mod fault;
 pub mod feed;
 pub mod kubectl;
 pub mod kubelet;
+pub mod placement;
 pub mod scheduler;
 pub mod server;
 pub mod simulation;
@@ -29,6 +30,7 @@ pub use client::WriteFault;
 pub use controllers::controllers;
 pub use fault::{Component, Crash, Fault, LeaseFault, Sabotage};
 pub use feed::WatchFault;
+pub use placement::{Diligence, Fleet, PlacementController};
 pub use scheduler::{BindFault, Blueprint, Facts, Replica, wire_of};
 pub use server::{Change, EventLog, Part, Recorded, Server};
 pub use simulation::{ControllerMaker, Settings, Simulation, Stuck};

@@ -2,7 +2,9 @@
 //!
 //! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when nobody can act any more).
 
+mod faults;
 mod judge;
+mod placing;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,9 +20,10 @@ use strew_model::time::{Instant, Span};
 use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
 use crate::client::Client;
-use crate::fault::{Component, Crash, Fault, Faults, Sabotage};
+use crate::fault::{Faults, Sabotage};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
+use crate::placement::{Diligence, PlacementController};
 use crate::scheduler::{Blueprint, Replica, Surroundings};
 use crate::server::{Change, Server};
 use crate::timing::Timing;
@@ -123,6 +126,9 @@ pub struct Simulation {
     blueprint: Blueprint,
     elects: bool,
     n_replicas: u64,
+    /// strew's controller; `None`: there never was a Placement.
+    placing: Option<Slot<PlacementController>>,
+    diligence: Diligence,
     autoscaler: Option<Autoscaler>,
     utilisation: BTreeMap<Name, u32>,
     faults: Faults,
@@ -143,6 +149,7 @@ pub(crate) struct Dice {
     autoscaler: Prng,
     /// What faults hit.
     faults: Prng,
+    placing: Prng,
 }
 
 /// Components that take turns beside the schedulers.
@@ -159,12 +166,14 @@ impl Simulation {
         for object in settings.objects {
             server.preload(start, object);
         }
+        server.keep_default_sets(start);
         let mut dice = Dice {
             order: dice(),
             controllers: dice(),
             kubelets: dice(),
             autoscaler: dice(),
             faults: dice(),
+            placing: dice(),
         };
         let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
         let boot = settings.timing.node_boot;
@@ -195,6 +204,8 @@ impl Simulation {
             blueprint: settings.scheduler,
             elects: settings.elects,
             n_replicas: 0,
+            placing: None,
+            diligence: Diligence::AsDecided,
             autoscaler,
             utilisation: BTreeMap::new(),
             faults: Faults::default(),
@@ -347,7 +358,8 @@ impl Simulation {
 
     /// One component does one thing. Whether any had something to do.
     fn step(&mut self) -> bool {
-        let n_components = N_OTHERS + self.schedulers.len();
+        self.begin_placing();
+        let n_components = N_OTHERS + self.schedulers.len() + usize::from(self.placing.is_some());
         let first = self.dice.order.index(n_components);
         (0..n_components).any(|i| self.act((first + i) % n_components))
     }
@@ -357,7 +369,8 @@ impl Simulation {
             0 => self.step_kubelets(),
             1 => self.step_controllers(),
             2 => self.step_autoscaler(),
-            n => self.step_scheduler(n - N_OTHERS),
+            n if n - N_OTHERS < self.schedulers.len() => self.step_scheduler(n - N_OTHERS),
+            _ => self.step_placing(),
         }
     }
 
@@ -447,7 +460,9 @@ impl Simulation {
         let schedulers = self.schedulers().map(Replica::cursor);
         let controllers = self.controllers.alive.iter().map(|c| c.feed.cursor());
         let autoscaler = self.autoscaler.iter().map(Autoscaler::cursor);
-        let others = controllers.chain(autoscaler);
+        let placing = self.placing.iter().filter_map(|slot| slot.alive.as_ref());
+        let placing = placing.map(PlacementController::cursor);
+        let others = controllers.chain(autoscaler).chain(placing);
         let seen = schedulers
             .chain(others)
             .chain([self.kubelet_feed.cursor()])
@@ -465,7 +480,10 @@ impl Simulation {
             [own, slot.restart]
         });
         let controllers = self.controllers.alive.as_ref();
+        let placing = self.placing.as_ref();
         let others = [
+            placing.and_then(|slot| slot.alive.as_ref()?.next_wake()),
+            placing.and_then(|slot| slot.restart),
             self.kubelets.next_wake(),
             self.kubelet_feed.next_wake(),
             controllers.and_then(|c| c.manager.next_wake()),
@@ -475,110 +493,5 @@ impl Simulation {
             self.faults.next_wake(),
         ];
         schedulers.chain(others).flatten().min()
-    }
-}
-
-// === faults ===
-
-impl Simulation {
-    /// Faults end, and what is to be started anew is.
-    fn pass_time(&mut self) {
-        let now = self.now;
-        if self.faults.pass_time(now) && !self.faults.has_second_scheduler() {
-            self.schedulers.truncate(1);
-        }
-        for index in 0..self.schedulers.len() {
-            if self.schedulers[index].restart.is_some_and(|at| at <= now) {
-                self.schedulers[index] = Slot::new(self.replica());
-            }
-        }
-        if self.controllers.restart.is_some_and(|at| at <= now) {
-            self.restart_controllers();
-        }
-    }
-
-    fn restart_controllers(&mut self) {
-        let dice = &mut self.dice.controllers;
-        let manager = Manager::new((self.make_controllers)(), self.now, dice);
-        let feed = Feed::new(&self.server);
-        self.controllers = Slot::new(Controllers { manager, feed });
-    }
-
-    /// A component dies.
-    pub fn crash(&mut self, crash: Crash) {
-        let Crash {
-            component,
-            after_writes,
-            down,
-        } = crash;
-        let restart = self.now + down;
-        let doom = (after_writes > 0).then_some((after_writes, down));
-        match component {
-            Component::Scheduler => {
-                for slot in &mut self.schedulers {
-                    match doom {
-                        Some(_) => slot.doomed = doom,
-                        None => slot.die(restart),
-                    }
-                }
-            }
-            Component::Controllers => match doom {
-                Some(_) => self.controllers.doomed = doom,
-                None => self.controllers.die(restart),
-            },
-        }
-    }
-
-    /// Something goes wrong for a while.
-    pub fn fault(&mut self, fault: Fault, lasts: Span) {
-        self.faults.begin(fault, self.now + lasts);
-        if fault == Fault::SecondScheduler && self.schedulers.len() == 1 {
-            let second = self.replica();
-            self.schedulers.push(Slot::new(second));
-        }
-    }
-
-    /// The schedulers' clocks jump ahead.
-    pub fn jump_clock(&mut self, by: Span) {
-        for replica in self
-            .schedulers
-            .iter_mut()
-            .filter_map(|slot| slot.alive.as_mut())
-        {
-            replica.ahead = Span(replica.ahead.0.saturating_add(by.0));
-        }
-    }
-
-    /// All faults are over, and everybody is alive.
-    pub fn calm(&mut self) {
-        self.faults.end();
-        self.schedulers.truncate(1);
-        for slot in &mut self.schedulers {
-            slot.doomed = None;
-            slot.restart = slot.restart.map(|_| self.now);
-        }
-        self.controllers.doomed = None;
-        self.controllers.restart = self.controllers.restart.map(|_| self.now);
-    }
-
-    /// All components are started anew with other flags.
-    pub fn restart_with(
-        &mut self,
-        options: AdmissionOptions,
-        scheduler: Blueprint,
-        controllers: ControllerMaker,
-    ) {
-        self.server.set_options(options);
-        self.blueprint = scheduler;
-        self.make_controllers = controllers;
-        for index in 0..self.schedulers.len() {
-            self.schedulers[index] = Slot::new(self.replica());
-        }
-        self.restart_controllers();
-    }
-
-    /// From now on the pods of an autoscaler's target report this utilisation, in percent of what they request.
-    pub fn set_utilisation(&mut self, autoscaler: Name, percent: u32) {
-        self.utilisation.insert(autoscaler, percent);
     }
 }

@@ -6,13 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use strew_sim::chaos::{Figures, Parts, Story, Verdict, generate, play, shrink};
+use strew_sim::Diligence;
+use strew_sim::auditor::Rule;
+use strew_sim::chaos::{self, Figures, Parts, Verdict};
 
 use crate::ci::top;
 
 /// What the command line says.
 #[derive(clap::Args)]
 pub(crate) struct Soak {
+    /// What kind of lives
+    #[arg(long, value_enum, default_value_t = Of::Cluster)]
+    of: Of,
     /// How many seeds to play
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
@@ -36,8 +41,60 @@ pub(crate) struct Soak {
     keep_going: bool,
 }
 
+/// Kinds of lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Of {
+    /// Workloads on nodes
+    Cluster,
+    /// Placements on a hub
+    Placement,
+}
+
+/// A story of one kind.
+enum Tale {
+    Cluster(chaos::Story),
+    Placement(chaos::placement::HubStory),
+}
+
+impl Tale {
+    fn generate(of: Of, seed: u64) -> Self {
+        match of {
+            Of::Cluster => Self::Cluster(chaos::generate(seed)),
+            Of::Placement => Self::Placement(chaos::placement::generate(seed)),
+        }
+    }
+
+    fn play(&self, parts: &Parts) -> Verdict {
+        match self {
+            Self::Cluster(story) => chaos::play(story, parts),
+            Self::Placement(story) => chaos::placement::play(story, parts, Diligence::AsDecided),
+        }
+    }
+
+    fn shrink(&self, rule: Rule, parts: &Parts) -> Self {
+        match self {
+            Self::Cluster(story) => Self::Cluster(chaos::shrink(story, rule, parts)),
+            Self::Placement(story) => {
+                let diligence = Diligence::AsDecided;
+                let small = chaos::placement::shrink(story, rule, parts, diligence);
+                Self::Placement(small)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Tale {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cluster(story) => story.fmt(f),
+            Self::Placement(story) => story.fmt(f),
+        }
+    }
+}
+
 /// What all threads share.
 struct Shared {
+    of: Of,
     next: AtomicU64,
     end: u64,
     stop: AtomicBool,
@@ -63,6 +120,7 @@ pub(crate) fn run(options: &Soak) -> anyhow::Result<ExitCode> {
     };
     println!("soak: seeds {from}..{}", from.saturating_add(n_seeds));
     let shared = Shared {
+        of: options.of,
         next: AtomicU64::new(from),
         end: from.saturating_add(n_seeds),
         stop: AtomicBool::new(false),
@@ -92,7 +150,7 @@ pub(crate) fn run(options: &Soak) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     if !options.keep_going {
-        print_smaller(&generate(*seed), verdict);
+        print_smaller(options.of, *seed, verdict);
     }
     Ok(ExitCode::FAILURE)
 }
@@ -105,7 +163,7 @@ fn work(shared: &Shared, begin: Instant) {
         if seed >= shared.end || is_late || shared.stop.load(Ordering::Relaxed) {
             return;
         }
-        let verdict = play(&generate(seed), &parts);
+        let verdict = Tale::generate(shared.of, seed).play(&parts);
         let Ok(mut found) = shared.found.lock() else {
             return;
         };
@@ -133,6 +191,8 @@ fn print_figures(found: &Found, took: Duration) {
     println!("binds      {:>12}", figures.binds);
     println!("judged     {:>12}", figures.judged);
     println!("circles    {:>12}", figures.circles);
+    println!("placed     {:>12}", figures.placed);
+    println!("decisions  {:>12}", figures.decisions);
     for (kind, n) in &figures.faults {
         println!("fault      {n:>12}  {kind}");
     }
@@ -141,19 +201,23 @@ fn print_figures(found: &Found, took: Duration) {
 }
 
 /// The story made small, and how to see it again.
-fn print_smaller(story: &Story, verdict: &Verdict) {
+fn print_smaller(of: Of, seed: u64, verdict: &Verdict) {
     let Some(first) = verdict.violations.first() else {
         return;
     };
-    eprintln!("soak: making seed {} smaller", story.seed);
+    eprintln!("soak: making seed {seed} smaller");
     let parts = Parts::real();
-    let small = shrink(story, first.rule, &parts);
+    let small = Tale::generate(of, seed).shrink(first.rule, &parts);
     println!();
     print!("{small}");
-    for violation in play(&small, &parts).violations {
+    for violation in small.play(&parts).violations {
         println!("# {violation}");
     }
-    println!("# again: cargo xtask soak --seed {}", story.seed);
+    let of = match of {
+        Of::Cluster => "",
+        Of::Placement => " --of placement",
+    };
+    println!("# again: cargo xtask soak{of} --seed {seed}");
 }
 
 /// From the newest commit's name: the same seeds wherever it is checked.

@@ -133,7 +133,7 @@ impl GarbageCollector {
         };
         match cx.api.delete(&object.key(), &options) {
             Ok(()) | Err(ApiError::NotFound(_)) => Ok(()),
-            // A conflict too: looked at once more, whoever has the name now is judged by its own owners.
+            // A conflict too: another object of this name, or a write in between, is looked at anew.
             Err(error) => Err(error),
         }
     }

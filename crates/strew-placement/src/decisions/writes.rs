@@ -39,7 +39,17 @@ pub enum WriteKind {
 
 /// What is to be written so that objects as `stored` become `slices`.
 pub fn of(stored: &[&DecisionFact], slices: &[Slice]) -> Vec<Write> {
-    let mut order = Ordering::new(stored, slices);
+    in_doubt(stored, slices, &|_| false)
+}
+
+/// The same where nobody knows what has become of a write to some objects: nobody relies on what they are said to hold
+/// before they are written anew, as `stored` or otherwise.
+pub fn in_doubt(
+    stored: &[&DecisionFact],
+    slices: &[Slice],
+    doubtful: &dyn Fn(Symbol) -> bool,
+) -> Vec<Write> {
+    let mut order = Ordering::new(stored, slices, doubtful);
     let mut writes = Vec::new();
     let mut pending: BTreeSet<usize> = (0..slices.len()).filter(|&i| order.moves(i)).collect();
     let mut united = BTreeSet::new();
@@ -107,6 +117,8 @@ struct Ordering<'a> {
     /// By slice: what it holds after the writes so far.
     held: Vec<Vec<Decision>>,
     exists: Vec<bool>,
+    /// By slice: whether it is certain what it holds. What is not does not count below.
+    is_sure: Vec<bool>,
     /// In how many objects each cluster is.
     holders: FxHashMap<Symbol, u32>,
     /// Clusters that are selected.
@@ -114,7 +126,11 @@ struct Ordering<'a> {
 }
 
 impl<'a> Ordering<'a> {
-    fn new(stored: &[&'a DecisionFact], slices: &'a [Slice]) -> Self {
+    fn new(
+        stored: &[&'a DecisionFact],
+        slices: &'a [Slice],
+        doubtful: &dyn Fn(Symbol) -> bool,
+    ) -> Self {
         let by_name: FxHashMap<Symbol, &DecisionFact> =
             stored.iter().map(|&f| (f.name, f)).collect();
         let of_slice: Vec<_> = slices
@@ -122,7 +138,7 @@ impl<'a> Ordering<'a> {
             .map(|s| by_name.get(&s.name).copied())
             .collect();
         let mut holders = FxHashMap::default();
-        for fact in stored {
+        for fact in stored.iter().filter(|fact| !doubtful(fact.name)) {
             count(&mut holders, &fact.decisions, true);
         }
         let held = |fact: &Option<&DecisionFact>| fact.map_or(Vec::new(), |f| f.decisions.to_vec());
@@ -131,26 +147,33 @@ impl<'a> Ordering<'a> {
             slices,
             held: of_slice.iter().map(held).collect(),
             exists: of_slice.iter().map(Option::is_some).collect(),
+            is_sure: slices.iter().map(|s| !doubtful(s.name)).collect(),
             stored: of_slice,
             holders,
             kept: selected.map(|d| d.cluster).collect(),
         }
     }
 
-    /// Whether a slice's object must be made, or holds something else.
+    /// Whether a slice's object must be made, or holds something else, or may.
     fn moves(&self, i: usize) -> bool {
-        !self.exists[i] || self.held[i] != self.slices[i].decisions
+        !self.exists[i] || !self.is_sure[i] || self.held[i] != self.slices[i].decisions
     }
 
     /// Whether every selected cluster that leaves a slice's object is in another one.
     fn loses_nobody(&self, i: usize) -> bool {
         let stays: FxHashSet<Symbol> = self.slices[i].decisions.iter().map(|d| d.cluster).collect();
         let mut leaving = self.held[i].iter().filter(|d| !stays.contains(&d.cluster));
-        leaving.all(|d| !self.kept.contains(&d.cluster) || self.holders[&d.cluster] >= 2)
+        let others = |cluster| {
+            let holders = self.holders.get(cluster).copied().unwrap_or(0);
+            holders > u32::from(self.is_sure[i])
+        };
+        leaving.all(|d| !self.kept.contains(&d.cluster) || others(&d.cluster))
     }
 
     fn write(&mut self, i: usize, decisions: Vec<Decision>) -> Write {
-        count(&mut self.holders, &self.held[i], false);
+        if std::mem::replace(&mut self.is_sure[i], true) {
+            count(&mut self.holders, &self.held[i], false);
+        }
         count(&mut self.holders, &decisions, true);
         self.held[i].clone_from(&decisions);
         let new = !std::mem::replace(&mut self.exists[i], true);

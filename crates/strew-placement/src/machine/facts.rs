@@ -270,6 +270,9 @@ impl Placer {
         if late {
             return;
         }
+        if known.is_none_or(|known| fact.revision > known.revision) {
+            self.doubtful.remove(&key);
+        }
         let placement = fact.placement;
         let mut before = self.hub.ledger.set(fact.clone());
         if let Some(before) = &mut before {
@@ -286,6 +289,7 @@ impl Placer {
 
     fn decision_gone(&mut self, namespace: Symbol, name: Symbol) {
         self.deleted.remove(&(namespace, name));
+        self.doubtful.remove(&(namespace, name));
         if let Some(before) = self.hub.ledger.remove(namespace, name) {
             self.decisions_changed(namespace, before.placement);
         }

@@ -25,7 +25,12 @@ impl Placer {
         let revision = match outcome {
             Outcome::Ok { revision } => revision,
             Outcome::Gone if deletes => 0,
-            Outcome::Gone | Outcome::Conflict(_) | Outcome::Failed(_) => return self.failed(idx),
+            Outcome::Gone | Outcome::Conflict(_) | Outcome::Failed(_) => {
+                if let Some(Todo::Write(write)) = &todo {
+                    self.doubtful.insert((row.fact.namespace, write.name));
+                }
+                return self.failed(idx);
+            }
         };
         match todo {
             Some(Todo::Write(write)) => self.written(idx, &write, revision),
@@ -63,6 +68,7 @@ impl Placer {
             return;
         };
         let (namespace, placement) = (row.fact.namespace, row.fact.name);
+        self.doubtful.remove(&(namespace, write.name));
         if write.kind == WriteKind::Delete {
             let known = self.hub.ledger.remove(namespace, write.name);
             let last = known.map_or(0, |fact| fact.revision).max(revision);

@@ -95,6 +95,8 @@ pub struct Placer {
     pub(super) pending: BTreeMap<EffectId, PlacementIdx>,
     /// Decisions that were deleted here: older facts of them are late.
     pub(super) deleted: FxHashMap<(Symbol, Symbol), u64>,
+    /// Decisions of which a write failed, or nobody knows: until they are written or told of, what they hold is not known.
+    pub(super) doubtful: BTreeSet<(Symbol, Symbol)>,
     pub(super) effects: VecDeque<Effect>,
     pub(super) next_effect: EffectId,
     resync: Option<Instant>,
@@ -117,6 +119,7 @@ impl Placer {
             wakes: BTreeSet::new(),
             pending: BTreeMap::new(),
             deleted: FxHashMap::default(),
+            doubtful: BTreeSet::new(),
             effects: VecDeque::new(),
             next_effect: EffectId(1),
             resync: limits.resync.map(|span| now + span),

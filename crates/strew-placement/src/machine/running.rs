@@ -68,7 +68,9 @@ impl Placer {
         let stored = stored(&self.hub, &row.fact);
         let mut writes = match keep {
             true => Vec::new(),
-            false => writes::of(&stored, &slices),
+            false => writes::in_doubt(&stored, &slices, &|name| {
+                self.doubtful.contains(&(row.fact.namespace, name))
+            }),
         };
         let scored = spec.sort_by == SortBy::Score;
         if scored && !writes.is_empty() && writes::differ_in_scores_only(&stored, &slices) {

@@ -1,11 +1,12 @@
 //! Whether what a scenario expects is so.
 //!
 //! Reading order: this file (a claim and its verdict), [`subject`] (which pods are meant), [`spread`], [`pods`],
-//! [`object`], [`events`], [`removed`], [`expression`].
+//! [`object`], [`events`], [`removed`], [`placement`], [`expression`].
 
 pub mod events;
 pub mod expression;
 pub mod object;
+pub mod placement;
 pub mod pods;
 pub mod removed;
 pub mod spread;
@@ -66,7 +67,11 @@ impl Judge {
     /// A judge of a plan's claims.
     pub fn new(plan: &Plan) -> Self {
         let mut expectations = crate::run::plan::expectations(&plan.scenario);
-        let compares = expectations.any(|e| matches!(e.claim, Claim::Removed(_)));
+        let compares = expectations.any(|e| match &e.claim {
+            Claim::Removed(_) => true,
+            Claim::Placement(claim) => claim.moved_max.is_some(),
+            _ => false,
+        });
         Self {
             programs: plan.programs.clone(),
             views: Views::default(),
@@ -101,9 +106,7 @@ impl Judge {
             Claim::Object(partial) => object::judge(simulation, partial),
             Claim::Events(claim) => events::judge(simulation, claim),
             Claim::Removed(claim) => removed::judge(simulation, claim, before.as_deref()),
-            Claim::Placement(_) => {
-                Verdict::new(false, "strew does not yet run Placements in a scenario")
-            }
+            Claim::Placement(claim) => placement::judge(simulation, claim, before.as_deref()),
             Claim::Cel(_) => match self.programs.get(program).and_then(Option::as_deref) {
                 Some(program) => self.views.judge(simulation, program),
                 None => Verdict::new(false, "the expression was not compiled"),

@@ -151,13 +151,17 @@ pub(super) static PLACEMENT: Shape = shape(
         may(
             "counts",
             &Map(&COUNTS),
-            "Clusters per domain, by topology key.",
+            "Clusters per domain, by topology key: a label, or a claim.",
         ),
-        may("skew", &Map(&Count), "The skew, by topology key."),
+        may(
+            "skew",
+            &Map(&Count),
+            "The skew, by topology key; topologies with different parents are apart.",
+        ),
         may(
             "moved",
             &Count,
-            "Clusters exchanged since the last step, at most.",
+            "Clusters given up since the last step, at most.",
         ),
     ],
 );

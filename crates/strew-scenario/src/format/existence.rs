@@ -48,7 +48,16 @@ pub(super) enum Mention {
 }
 
 /// Kinds that others make, or that are there without being written: nothing is said of them.
-const NOT_IN_FILES: [&str; 4] = ["Pod", "Namespace", "PriorityClass", "Lease"];
+const NOT_IN_FILES: [&str; 5] = [
+    "Pod",
+    "Namespace",
+    "PriorityClass",
+    "Lease",
+    "PlacementDecision",
+];
+
+/// The sets of clusters that every hub has.
+const HUB_SETS: [&str; 2] = ["default", "global"];
 
 /// Every target that neither `objects`, nor a node group, nor an earlier step makes, with its place in the document.
 ///
@@ -90,7 +99,8 @@ fn judge(
     missing: &mut Vec<(FieldPath, Diagnostic)>,
 ) {
     let kind = target.type_name.kind;
-    let is_passed_over = NOT_IN_FILES.contains(&kind) || (kind == NODE && !has_nodes);
+    let is_hub_set = kind == "ManagedClusterSet" && HUB_SETS.contains(&&*target.name);
+    let is_passed_over = NOT_IN_FILES.contains(&kind) || is_hub_set || (kind == NODE && !has_nodes);
     let is_there = || {
         let of_group = || {
             scenario

@@ -216,7 +216,7 @@ pub struct PlacementClaim {
     pub counts: BTreeMap<String, Counts>,
     /// The skew, by topology key.
     pub skew: BTreeMap<String, u32>,
-    /// Exchanged since the last step, at most.
+    /// Given up since the last step, at most.
     pub moved_max: Option<u32>,
 }
 

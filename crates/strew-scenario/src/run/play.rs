@@ -322,6 +322,10 @@ impl<'a> Life<'a> {
         let mut still_open = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
             let (expectation, program) = (open.expectation, open.program);
+            if open.holds_until.is_some_and(|until| now > until) {
+                // Between instants nothing happens: it has held long enough, whatever begins now.
+                continue;
+            }
             let verdict = self
                 .judge
                 .judge(simulation, expectation, program, &open.before);

@@ -310,8 +310,9 @@ fn crash(simulation: &mut Simulation, crash: &format::Crash) {
     let component = match crash.component {
         format::Component::Scheduler => Component::Scheduler,
         format::Component::Controllers => Component::Controllers,
-        // strew's own webhook and controller come with WorkloadSpread and Placement: nothing of theirs can die yet.
-        format::Component::Webhook | format::Component::Controller => return,
+        format::Component::Controller => Component::Controller,
+        // strew's webhook comes with WorkloadSpread: nothing of it can die yet.
+        format::Component::Webhook => return,
     };
     simulation.crash(Crash {
         component,
@@ -337,7 +338,12 @@ fn fault(simulation: &mut Simulation, fault: &format::Fault) {
         }
         format::Fault::Conflict { rate, lasts } => {
             let conflict_ppm = rate.millionths();
-            simulation.fault(Fault::Write(WriteFault { conflict_ppm }), lasts);
+            let lost_ppm = 0;
+            let fault = WriteFault {
+                conflict_ppm,
+                lost_ppm,
+            };
+            simulation.fault(Fault::Write(fault), lasts);
         }
         format::Fault::Bind { slow, fail, lasts } => {
             let fail_ppm = fail.millionths();

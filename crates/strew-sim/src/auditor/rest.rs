@@ -9,6 +9,7 @@ use strew_model::time::Instant;
 use super::{Rule, Witness};
 use crate::autoscaler::Autoscaler;
 use crate::kubelet::Kubelets;
+use crate::placement::Fleet;
 use crate::scheduler::{Blueprint, Replica};
 use crate::server::Server;
 
@@ -35,6 +36,21 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     super::autoscalers::judge(world, witness);
     super::cron_jobs::judge(world, witness);
     super::groups::judge(world, witness);
+    placements_rest(world, witness);
+}
+
+/// A controller that begins now finds every placement as it would decide it, and none beyond its limits.
+fn placements_rest(world: Resting<'_>, witness: &mut Witness) {
+    if !world.server.is_hub() {
+        return;
+    }
+    let fleet = Fleet::of(world.server.tables(), world.now);
+    for text in fleet.broken_limits(world.server.tables()) {
+        witness.blame(Rule::Placed, "a recount", text);
+    }
+    for text in fleet.would_write() {
+        witness.blame(Rule::Placed, "a fresh controller", text);
+    }
 }
 
 /// A scheduler that begins now finds nothing to do.

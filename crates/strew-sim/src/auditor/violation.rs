@@ -51,6 +51,10 @@ pub enum Rule {
     Autoscaler,
     /// Nothing panics.
     Panic,
+    /// A cluster that a placement keeps is in its decisions after every write.
+    KeptCluster,
+    /// What placements hold is what a controller that begins now would decide, within their hard limits.
+    Placed,
 }
 
 /// A broken rule.

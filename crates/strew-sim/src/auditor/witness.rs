@@ -78,6 +78,10 @@ pub struct Witness {
     pub n_bound: u64,
     /// Writes that were seen.
     pub n_written: u64,
+    /// Decisions on placements that came to writes.
+    pub n_placed: u64,
+    /// Writes of PlacementDecisions that were judged.
+    pub n_decisions: u64,
 }
 
 /// So many are kept of one life.

@@ -222,6 +222,7 @@ fn fault(dice: &mut Prng, world: &World) -> Action {
         }),
         4 | 5 => Fault::Write(WriteFault {
             conflict_ppm: ppm(dice, 300_000),
+            lost_ppm: 0,
         }),
         6 | 7 => Fault::Bind(BindFault {
             slow: Span::from_millis(*dice.pick(&[0, 100, 5_000, 30_000])),

@@ -4,11 +4,13 @@
 //! (`shrink`), and be read by people (`text`).
 //!
 //! Reading order: [`story`] (what a story is), [`generate`](mod@generate) (one from a seed), `manifests` (its
-//! objects), [`play`](mod@play) (its life), `acts` (what people do in it), `shrink`, `text`.
+//! objects), [`play`](mod@play) (its life), `acts` (what people do in it), `shrink`, `text`; the same for
+//! a hub with placements: [`placement`].
 
 mod acts;
 pub mod generate;
 mod manifests;
+pub mod placement;
 pub mod play;
 pub mod shrink;
 pub mod story;

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use serde_json::Value;
 use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
 use strew_api::config::{FeatureGates, Given, configure};
 use strew_api::read::KubeObject;
@@ -14,7 +15,7 @@ use strew_controllers::{DeleteOptions, Tables};
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
 
-use super::story::{Action, Story, World};
+use super::story::{Action, Group, Story};
 use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
 use crate::autoscaler::AutoscalerSettings;
@@ -30,7 +31,7 @@ const SAMPLED: u64 = 16;
 const INSTANTS_MAX: u64 = 200_000;
 
 /// Nothing was written for so long: everybody rests. Longer than any wait after an error, any back-off, any flush.
-const QUIET: Span = Span::from_secs(660);
+pub(super) const QUIET: Span = Span::from_secs(660);
 
 /// The same where a quota refuses pods: a controller tries again after 1,000 seconds at most.
 const QUIET_WITH_QUOTA: Span = Span::from_secs(1100);
@@ -87,6 +88,10 @@ pub struct Figures {
     pub writes: u64,
     /// Preemptions without end.
     pub circles: u64,
+    /// Decisions on placements that came to writes.
+    pub placed: u64,
+    /// Writes of PlacementDecisions that were judged.
+    pub decisions: u64,
     /// How often each kind of fault began.
     pub faults: BTreeMap<&'static str, u64>,
 }
@@ -100,6 +105,8 @@ impl Figures {
         self.binds += other.binds;
         self.writes += other.writes;
         self.circles += other.circles;
+        self.placed += other.placed;
+        self.decisions += other.decisions;
         for (kind, n) in &other.faults {
             *self.faults.entry(kind).or_default() += n;
         }
@@ -117,7 +124,12 @@ pub struct Verdict {
 
 /// Plays a story with these parts, to the first violation; a panic is one.
 pub fn play(story: &Story, parts: &Parts) -> Verdict {
-    let played = catch_unwind(AssertUnwindSafe(|| play_on(story, parts)));
+    caught(|| play_on(story, parts))
+}
+
+/// The verdict on a life; a panic is one.
+pub(super) fn caught(play: impl FnOnce() -> Verdict) -> Verdict {
+    let played = catch_unwind(AssertUnwindSafe(play));
     played.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or(panic.downcast_ref::<&str>().copied());
@@ -134,53 +146,65 @@ pub fn play(story: &Story, parts: &Parts) -> Verdict {
 }
 
 fn play_on(story: &Story, parts: &Parts) -> Verdict {
-    let mut life = Life::new(story, parts);
+    let world = &story.world;
+    let manifests = manifests::of(world);
+    let mut life = Life::begin(story.seed, manifests, world.elects, world.group, parts);
     let violations = match life.live(story) {
         ControlFlow::Break(violations) => violations,
         ControlFlow::Continue(()) => Vec::new(),
     };
-    if let Some(witness) = life.sim.witness() {
-        life.figures.judged = witness.n_judged;
-        life.figures.binds = witness.n_bound;
-        life.figures.writes = witness.n_written;
-    }
-    life.figures.steps = life.sim.n_steps();
-    Verdict {
-        violations,
-        figures: life.figures,
-    }
+    life.end(violations)
 }
 
-struct Life {
-    sim: Simulation,
-    figures: Figures,
+/// A life under way.
+pub(super) struct Life {
+    pub(super) sim: Simulation,
+    pub(super) figures: Figures,
 }
 
 /// Breaks with what was wrong.
-type Going = ControlFlow<Vec<Violation>>;
+pub(super) type Going = ControlFlow<Vec<Violation>>;
 
 impl Life {
-    fn new(story: &Story, parts: &Parts) -> Self {
+    /// A closely watched life that begins with these objects.
+    pub(super) fn begin(
+        seed: u64,
+        manifests: Vec<Value>,
+        elects: bool,
+        group: Option<Group>,
+        parts: &Parts,
+    ) -> Self {
         let mut sim = Simulation::new(Settings {
-            seed: story.seed,
-            objects: objects(&story.world),
+            seed,
+            objects: objects(manifests),
             options: AdmissionOptions::KUBERNETES_1_36,
             scheduler: parts.scheduler.clone(),
-            elects: story.world.elects,
+            elects,
             controllers: Arc::clone(&parts.controllers),
             timing: Timing::default(),
-            groups: story
-                .world
-                .group
-                .iter()
-                .filter_map(manifests::group)
-                .collect(),
-            autoscaler: story.world.group.map(|_| AutoscalerSettings::default()),
+            groups: group.iter().filter_map(manifests::group).collect(),
+            autoscaler: group.map(|_| AutoscalerSettings::default()),
         });
         sim.watch_closely();
         sim.sabotage = parts.sabotage;
         let figures = Figures::default();
         Self { sim, figures }
+    }
+
+    /// It is over.
+    pub(super) fn end(mut self, violations: Vec<Violation>) -> Verdict {
+        if let Some(witness) = self.sim.witness() {
+            self.figures.judged = witness.n_judged;
+            self.figures.binds = witness.n_bound;
+            self.figures.writes = witness.n_written;
+            self.figures.placed = witness.n_placed;
+            self.figures.decisions = witness.n_decisions;
+        }
+        self.figures.steps = self.sim.n_steps();
+        Verdict {
+            violations,
+            figures: self.figures,
+        }
     }
 
     fn live(&mut self, story: &Story) -> Going {
@@ -209,7 +233,7 @@ impl Life {
         self.verdict()
     }
 
-    fn verdict(&mut self) -> Going {
+    pub(super) fn verdict(&mut self) -> Going {
         let violations = self.sim.violations();
         match violations.is_empty() {
             true => Going::Continue(()),
@@ -217,7 +241,7 @@ impl Life {
         }
     }
 
-    fn until(&mut self, end: Span) -> Going {
+    pub(super) fn until(&mut self, end: Span) -> Going {
         let mut found = Vec::new();
         let (mut n_instants, mut last) = (0_u64, None);
         let figures = &mut self.figures;
@@ -250,7 +274,7 @@ impl Life {
     }
 
     /// Waits until nothing is written any more.
-    fn rest(&mut self, quiet: Span) -> Going {
+    pub(super) fn rest(&mut self, quiet: Span) -> Going {
         let mut calm = self.sim.elapsed();
         let (mut written, mut since) = (self.sim.server().log_end(), calm);
         loop {
@@ -319,8 +343,8 @@ fn restless(sim: &Simulation, text: String) -> Violation {
 }
 
 /// The objects of a world, admitted.
-fn objects(world: &World) -> Vec<Object> {
-    let decoded = manifests::of(world).into_iter();
+fn objects(manifests: Vec<Value>) -> Vec<Object> {
+    let decoded = manifests.into_iter();
     let decoded: Vec<KubeObject> = decoded
         .filter_map(|v| KubeObject::of_json(v).ok())
         .collect();

@@ -287,6 +287,7 @@ impl Action {
             Self::Crash(crash) => Some(match crash.component {
                 crate::fault::Component::Scheduler => "scheduler dies",
                 crate::fault::Component::Controllers => "controllers die",
+                crate::fault::Component::Controller => "controller dies",
             }),
             Self::Jump(_) => Some("clock jumps"),
             Self::Lose(_) => Some("node lost"),

@@ -163,21 +163,33 @@ impl Display for Action {
             ),
             Self::Jump(by) => write!(f, "clock-jump: {by}"),
             Self::Fault(fault, lasts) => {
-                match fault {
-                    Fault::Watch(w) => write!(
-                        f,
-                        "watch: {{delay: {}, repeat-ppm: {}, cut-ppm: {}}}",
-                        w.delay, w.repeat_ppm, w.cut_ppm
-                    ),
-                    Fault::Write(w) => write!(f, "write: {{conflict-ppm: {}}}", w.conflict_ppm),
-                    Fault::Bind(b) => {
-                        write!(f, "bind: {{slow: {}, fail-ppm: {}}}", b.slow, b.fail_ppm)
-                    }
-                    Fault::Lease(l) => write!(f, "lease: {{lost-ppm: {}}}", l.lost_ppm),
-                    Fault::SecondScheduler => write!(f, "second-scheduler: true"),
-                }?;
-                write!(f, ", for: {lasts}")
+                write!(f, "{}, for: {lasts}", WrittenFault(fault))
             }
+        }
+    }
+}
+
+/// A fault, for people.
+pub(super) struct WrittenFault<'a>(pub(super) &'a Fault);
+
+impl Display for WrittenFault<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Fault::Watch(w) => write!(
+                f,
+                "watch: {{delay: {}, repeat-ppm: {}, cut-ppm: {}}}",
+                w.delay, w.repeat_ppm, w.cut_ppm
+            ),
+            Fault::Write(w) => write!(
+                f,
+                "write: {{conflict-ppm: {}, lost-ppm: {}}}",
+                w.conflict_ppm, w.lost_ppm
+            ),
+            Fault::Bind(b) => {
+                write!(f, "bind: {{slow: {}, fail-ppm: {}}}", b.slow, b.fail_ppm)
+            }
+            Fault::Lease(l) => write!(f, "lease: {{lost-ppm: {}}}", l.lost_ppm),
+            Fault::SecondScheduler => write!(f, "second-scheduler: true"),
         }
     }
 }

@@ -1,14 +1,17 @@
 //! The API server and its store: objects with resourceVersions, admission, graceful deletion, watches.
 //!
 //! Reading order: this file (the store and its log), `admission` (what it does to an object that is created),
-//! `write` (create, update, delete), `binding`, `request` (requests of the wire), [`events`].
+//! `write` (create, update, delete), `binding`, `request` (requests of the wire; `custom` for those of a hub),
+//! `registration` (a hub's webhooks), [`events`].
 
 mod admission;
 mod binding;
+mod custom;
 pub mod events;
 mod eviction;
 mod lease;
 mod quota;
+mod registration;
 mod request;
 mod write;
 
@@ -52,6 +55,8 @@ pub struct Server {
     leases: Leases,
     /// Whether there ever was a ResourceQuota.
     has_quotas: bool,
+    /// Whether there ever was a Placement.
+    is_hub: bool,
     /// Uids and names are drawn from it.
     dice: Prng,
     /// Writes that a witness has not seen yet; `None`: there is no witness.
@@ -71,6 +76,7 @@ impl Server {
             events: EventLog::default(),
             leases: Leases::default(),
             has_quotas: false,
+            is_hub: false,
             dice,
             journal: None,
         }
@@ -149,8 +155,10 @@ impl Server {
     /// Stores an object under a new version, and tells the watches.
     fn put(&mut self, mut object: Object) -> Object {
         object.meta_mut().version = self.next_version();
-        self.has_quotas |=
-            matches!(&object, Object::Plain(plain) if plain.kind.name() == "ResourceQuota");
+        if let Object::Plain(plain) = &object {
+            self.has_quotas |= plain.kind.name() == "ResourceQuota";
+            self.is_hub |= plain.kind.name() == "Placement";
+        }
         let old = self.tables.set(object.clone());
         if let Some(journal) = &mut self.journal {
             journal.push(Written {

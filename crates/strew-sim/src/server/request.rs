@@ -30,12 +30,24 @@ impl Server {
                 Ok(201)
             }
             (Resource::LEASES, verb, "") => return self.lease(verb, request),
+            (Resource::PLACEMENTS, ..) => return self.object(now, "Placement", request),
+            (Resource::PLACEMENT_DECISIONS, ..) => {
+                return self.object(now, "PlacementDecision", request);
+            }
             _ => Err(ApiError::Internal(
                 "the simulated server has no such resource".into(),
             )),
         };
         match done {
             Ok(code) => answer(code, json!({})),
+            Err(error) => refusal(&error),
+        }
+    }
+
+    /// A request that is answered with its object.
+    fn object(&mut self, now: Instant, kind: &str, request: &Request) -> Answer {
+        match self.custom(now, kind, request) {
+            Ok((code, object)) => answer(code, object),
             Err(error) => refusal(&error),
         }
     }

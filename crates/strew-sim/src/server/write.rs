@@ -8,7 +8,7 @@ use strew_controllers::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, 
 use strew_controllers::{ApiError, DeleteOptions, Propagation};
 use strew_model::time::{Instant, Span};
 
-use super::Server;
+use super::{Server, registration};
 
 /// Finalizer of an owner that waits for what it owns.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -29,6 +29,7 @@ impl Server {
     /// Puts in an object that was there before the simulation began; a missing uid is made.
     pub fn preload(&mut self, now: Instant, mut object: Object) {
         let uid = self.uid();
+        registration::mutate(&mut object, None, now);
         let meta = object.meta_mut();
         if meta.uid.is_empty() {
             meta.uid = uid;
@@ -61,19 +62,31 @@ impl Server {
         meta.created = moment::whole_seconds(now);
         meta.generation = 1;
         meta.deletion = None;
+        registration::mutate(&mut object, None, now);
         if let Object::Pod(pod) = &object {
             self.charge(now, pod)?;
         }
         self.admission.observe(&key);
-        Ok(self.put(object))
+        let was_hub = self.is_hub;
+        let stored = self.put(object);
+        if self.is_hub && !was_hub {
+            self.keep_default_sets(now);
+        }
+        Ok(stored)
     }
 
     /// Writes metadata and spec of what somebody made of a stored object, if admission lets it pass.
     ///
     /// # Errors
     /// What admission refuses; a conflict.
-    pub fn replace(&mut self, stored: &Object, new: KubeObject) -> Result<Object, ApiError> {
-        let admitted = self.admission.admit_update(new, stored)?;
+    pub fn replace(
+        &mut self,
+        now: Instant,
+        stored: &Object,
+        new: KubeObject,
+    ) -> Result<Object, ApiError> {
+        let mut admitted = self.admission.admit_update(new, stored)?;
+        registration::mutate(&mut admitted, Some(stored), now);
         self.update(Part::Main, admitted)
     }
 
@@ -265,7 +278,7 @@ fn same_spec(a: &Object, b: &Object) -> bool {
                 $((Object::$variant(a), Object::$variant(b)) => {
                     Arc::ptr_eq(&a.spec, &b.spec) || a.spec == b.spec
                 })*
-                (Object::Plain(a), Object::Plain(b)) => a.object == b.object,
+                (Object::Plain(_), Object::Plain(_)) => content(a) == content(b),
                 _ => false,
             }
         };
@@ -284,6 +297,16 @@ fn same_spec(a: &Object, b: &Object) -> bool {
         Autoscaler,
         Budget
     )
+}
+
+/// What an object of any kind says beside its metadata and its status.
+fn content(object: &Object) -> serde_json::Value {
+    let mut json = object.to_json();
+    if let Some(fields) = json.as_object_mut() {
+        fields.shift_remove("metadata");
+        fields.shift_remove("status");
+    }
+    json
 }
 
 /// The key of a pod.

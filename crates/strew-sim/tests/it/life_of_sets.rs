@@ -85,7 +85,10 @@ fn a_stateful_set_that_is_deleted_in_the_foreground_goes() {
     for conflict_ppm in [0, 600_000] {
         let mut life = Life::of(&(nodes(3, 3) + "---" + DATABASE), 1);
         life.until(60);
-        let fault = Fault::Write(WriteFault { conflict_ppm });
+        let fault = Fault::Write(WriteFault {
+            conflict_ppm,
+            lost_ppm: 0,
+        });
         life.sim.fault(fault, Span::from_secs(20));
         let key = Key {
             kind: Kind::StatefulSet,

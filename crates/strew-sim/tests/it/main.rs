@@ -11,3 +11,4 @@ mod life;
 mod life_of_deployments;
 mod life_of_pods;
 mod life_of_sets;
+mod placement;

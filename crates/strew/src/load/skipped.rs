@@ -11,17 +11,11 @@ const NOT_READ_YET: [(&str, &str); 1] = [(
 )];
 
 /// Kinds that are read and change nothing yet, though they do in a cluster.
-const WITHOUT_EFFECT: [&str; 10] = [
+const WITHOUT_EFFECT: [&str; 4] = [
     "RuntimeClass",
     "WorkloadSpread",
     "CloneSet",
     "StatefulSet of Kruise",
-    "Placement",
-    "PlacementDecision",
-    "ManagedCluster",
-    "ManagedClusterSet",
-    "ManagedClusterSetBinding",
-    "AddOnPlacementScore",
 ];
 
 impl Loader<'_> {

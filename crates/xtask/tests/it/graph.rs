@@ -45,13 +45,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Objects of the wire, and how the API server admits them.
     ("strew-controllers", &["strew-model", "strew-api"]),
-    // The world in virtual time: the scheduler's machine, its facts, and the store that controllers write to.
+    // The world in virtual time: the machines of scheduler and placement, their facts, and the store that controllers
+    // write to.
     (
         "strew-sim",
         &[
             "strew-model",
             "strew-cluster",
             "strew-scheduler",
+            "strew-placement",
             "strew-api",
             "strew-controllers",
         ],

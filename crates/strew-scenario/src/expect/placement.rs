@@ -1,0 +1,147 @@
+//! Which clusters a Placement holds, and how they spread.
+//!
+//! A cluster is held that some PlacementDecision of the placement names: what a consumer sees. The domains of a key are
+//! its values on clusters that pass the placement's filters, also those that hold none; of a key that is one of its
+//! spread terms, topologies below different parents are measured apart, as the spread policy does.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use strew_controllers::Tables;
+use strew_controllers::object::{Key, Kind, Name};
+use strew_sim::auditor::kept;
+use strew_sim::{Fleet, Simulation};
+
+use super::Verdict;
+use super::spread::{self, ByDomain, agree};
+use crate::format::{Clusters, PlacementClaim};
+
+type Held = BTreeSet<Arc<str>>;
+
+/// Judges a claim; `before` is what was there at the end of the last step.
+pub fn judge(simulation: &Simulation, claim: &PlacementClaim, before: Option<&Tables>) -> Verdict {
+    let tables = simulation.server().tables();
+    let namespace = claim.of.namespace.as_deref().unwrap_or_default();
+    let of = (namespace, claim.of.name.as_str());
+    let key = Key {
+        kind: Kind::of(claim.of.type_name.kind),
+        name: Name::new(of.0, of.1),
+    };
+    if tables.find(&key).is_none() {
+        return Verdict::new(false, "there is no such placement");
+    }
+    let held = kept::union(tables, of.0, of.1);
+    let fleet = Fleet::of(tables, simulation.now());
+    let mut judged = Judged {
+        wrong: Vec::new(),
+        told: vec![chosen(&held)],
+    };
+    judged.clusters(claim, &held, &fleet, of);
+    let keys: BTreeSet<&String> = claim.counts.keys().chain(claim.skew.keys()).collect();
+    let mut counted = None;
+    for key in keys {
+        let topologies = fleet.topologies(of, key, &held);
+        let mut counts = ByDomain::new();
+        for (domain, n) in topologies.values().flatten() {
+            *counts.entry(domain.clone()).or_default() += n;
+        }
+        let skew = topologies.values().map(spread::skew).max().unwrap_or(0);
+        let is_wrong = claim.counts.get(key).is_some_and(|c| !agree(c, &counts));
+        judged.note(is_wrong, "counts");
+        judged.note(claim.skew.get(key).is_some_and(|s| *s != skew), "skew");
+        judged
+            .told
+            .push(format!("{key} {}", by_domain(&counts, skew)));
+        counted.get_or_insert(counts);
+    }
+    if let Some(max) = claim.moved_max {
+        judged.moved(
+            max,
+            &held,
+            before.map(|before| kept::union(before, of.0, of.1)),
+        );
+    }
+    let verdict = Verdict::new(judged.wrong.is_empty(), judged.told.join("; "));
+    match counted {
+        Some(counts) => verdict.counted(counts),
+        None => verdict,
+    }
+}
+
+/// What is wrong, and what is told of it.
+struct Judged {
+    wrong: Vec<&'static str>,
+    told: Vec<String>,
+}
+
+impl Judged {
+    fn note(&mut self, is_wrong: bool, what: &'static str) {
+        if is_wrong {
+            self.wrong.push(what);
+        }
+    }
+
+    fn clusters(&mut self, claim: &PlacementClaim, held: &Held, fleet: &Fleet, of: (&str, &str)) {
+        match &claim.clusters {
+            None => {}
+            Some(Clusters::Count(range)) => {
+                let n = u32::try_from(held.len()).unwrap_or(u32::MAX);
+                self.note(!range.contains(n), "clusters");
+            }
+            Some(Clusters::Exact(wanted)) => {
+                let is_held = |name: &&String| held.contains(name.as_str());
+                let is_wanted = |name: &&Arc<str>| wanted.iter().any(|w| **w == ***name);
+                let missing: Vec<&String> = wanted.iter().filter(|w| !is_held(w)).collect();
+                let surplus = held.iter().find(|name| !is_wanted(name));
+                self.note(!missing.is_empty() || surplus.is_some(), "clusters");
+                for name in missing.into_iter().take(CLUSTERS_TOLD) {
+                    let why = fleet.why(of.0, of.1, name).unwrap_or_default();
+                    self.told.push(format!("{name}: {why}"));
+                }
+            }
+        }
+    }
+
+    fn moved(&mut self, max: u32, held: &Held, before: Option<Held>) {
+        let Some(before) = before else {
+            self.note(true, "moved");
+            self.told
+                .push("there is no step before this one".to_owned());
+            return;
+        };
+        let gone: Vec<&str> = before.difference(held).map(|name| &**name).collect();
+        self.note(u32::try_from(gone.len()).is_ok_and(|n| n > max), "moved");
+        self.told.push(match gone.len() {
+            0 => "none was given up".to_owned(),
+            n => format!("{n} given up: {}", gone.join(", ")),
+        });
+    }
+}
+
+/// Clusters told by name.
+const CLUSTERS_TOLD: usize = 10;
+
+fn chosen(held: &Held) -> String {
+    let told: Vec<&str> = held
+        .iter()
+        .take(CLUSTERS_TOLD)
+        .map(|name| &**name)
+        .collect();
+    let more = match held.len().saturating_sub(CLUSTERS_TOLD) {
+        0 => String::new(),
+        n => format!(", … {n} more"),
+    };
+    match held.len() {
+        0 => "no cluster".to_owned(),
+        n => format!("{n} clusters: {}{more}", told.join(", ")),
+    }
+}
+
+/// As for pods, but for the sum: below several parents the skew is not the largest count less the smallest.
+fn by_domain(counts: &ByDomain, skew: u32) -> String {
+    let parts: Vec<String> = counts.iter().map(|(d, n)| format!("{d}: {n}")).collect();
+    match parts.is_empty() {
+        true => "is no key of any cluster in question".to_owned(),
+        false => format!("{}, skew {skew}", parts.join(", ")),
+    }
+}

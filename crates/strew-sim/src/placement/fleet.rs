@@ -1,0 +1,248 @@
+//! A hub as it is stored: what a controller that begins now would see and do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use strew_api::placement::cel::CelSelectors;
+use strew_api::placement::facts::inputs;
+use strew_api::read::KubeObject;
+use strew_controllers::Tables;
+use strew_controllers::object::Pairs;
+use strew_model::time::Instant;
+use strew_model::{Interner, Symbol};
+use strew_placement::explain::sum;
+use strew_placement::facts::placement::{
+    PlacementFact, SpreadTerm, TopologyKeyType, WhenUnsatisfiable,
+};
+use strew_placement::machine::{Effect, Input, Limits, Placer};
+use strew_placement::schedule::schedule;
+use strew_placement::{Explanation, Verdict};
+
+use super::wire_of;
+use crate::auditor::kept;
+
+/// Where a cluster stands.
+#[derive(Debug, Default)]
+struct Place {
+    labels: Pairs,
+    claims: Pairs,
+}
+
+/// A hub as it is stored.
+pub struct Fleet {
+    machine: Placer,
+    cel: CelSelectors,
+    places: BTreeMap<Arc<str>, Place>,
+    now: Instant,
+}
+
+/// Numbers of selected clusters by value of a key, each group those whose topologies at the terms before are the same.
+pub type Topologies = BTreeMap<Vec<String>, BTreeMap<String, u32>>;
+
+impl Fleet {
+    /// The hub of a store.
+    pub fn of(tables: &Tables, now: Instant) -> Self {
+        let mut fleet = Self {
+            machine: Placer::new(Interner::new(), Limits::default(), now),
+            cel: CelSelectors::new(),
+            places: BTreeMap::new(),
+            now,
+        };
+        for plain in tables.all_plain() {
+            let object = strew_controllers::object::Object::Plain(Arc::clone(plain));
+            let Some(wire) = wire_of(&object) else {
+                continue;
+            };
+            if let KubeObject::ManagedCluster(cluster) = &wire {
+                let status = cluster.status.clone().unwrap_or_default();
+                let claims = status.cluster_claims.into_iter().flatten();
+                let place = Place {
+                    labels: (*plain.meta.labels).clone(),
+                    claims: claims.map(|claim| (claim.name, claim.value)).collect(),
+                };
+                fleet
+                    .places
+                    .insert(Arc::clone(&plain.meta.name.name), place);
+            }
+            let names = fleet.machine.names_mut();
+            if let Some(input) = inputs(&wire, names, &mut fleet.cel) {
+                fleet.machine.handle(now, input);
+            }
+        }
+        fleet
+    }
+
+    fn fact(&self, namespace: &str, name: &str) -> Option<&PlacementFact> {
+        let names = &self.machine.hub().names;
+        let (namespace, name) = (names.get(namespace)?, names.get(name)?);
+        self.machine.placement(namespace, name)
+    }
+
+    fn text(&self, symbol: Symbol) -> &str {
+        self.machine.hub().names.text(symbol)
+    }
+
+    /// The clusters that pass a placement's filters and lack no key of a hard term, by name; `None`: there is no such
+    /// placement.
+    pub fn eligible(&self, namespace: &str, name: &str) -> Option<BTreeSet<Arc<str>>> {
+        let fact = self.fact(namespace, name)?;
+        let decided = schedule(self.machine.hub(), self.now, fact, &self.cel);
+        let names = decided.scored.iter().map(|(name, _)| self.text(*name));
+        let lacks_none = |name: &&str| {
+            let place = self.places.get(*name);
+            let mut hard = fact.spec.spread.iter().filter(|term| is_hard(term));
+            hard.all(|term| place.is_some_and(|at| self.value(at, term).is_some()))
+        };
+        Some(names.filter(lacks_none).map(Into::into).collect())
+    }
+
+    /// A cluster's value of a term's key.
+    fn value<'p>(&self, place: &'p Place, term: &SpreadTerm) -> Option<&'p String> {
+        let pairs = match term.key_type {
+            TopologyKeyType::Claim => &place.claims,
+            _ => &place.labels,
+        };
+        pairs.get(self.text(term.key))
+    }
+
+    /// How many of these clusters each topology of a key holds; the topologies are those of clusters that pass the
+    /// placement's filters. A key that is none of its terms has one group.
+    pub fn topologies(
+        &self,
+        (namespace, name): (&str, &str),
+        key: &str,
+        held: &BTreeSet<Arc<str>>,
+    ) -> Topologies {
+        let terms = self.fact(namespace, name).map(|fact| &*fact.spec.spread);
+        let terms = terms.unwrap_or_default();
+        let place = terms.iter().position(|term| self.text(term.key) == key);
+        let mut topologies = Topologies::new();
+        let eligible = self.eligible(namespace, name).unwrap_or_default();
+        for cluster in eligible.union(held) {
+            let Some(at) = self.places.get(cluster) else {
+                continue;
+            };
+            let own = match place {
+                Some(i) => self.value(at, &terms[i]),
+                None => at.labels.get(key).or_else(|| at.claims.get(key)),
+            };
+            let above = terms[..place.unwrap_or(0)].iter();
+            let above: Option<Vec<String>> =
+                above.map(|term| self.value(at, term).cloned()).collect();
+            if let (Some(own), Some(above)) = (own, above) {
+                let group = topologies.entry(above).or_default();
+                *group.entry(own.clone()).or_default() += u32::from(held.contains(cluster));
+            }
+        }
+        topologies
+    }
+
+    /// What became of a cluster, in words; `None`: there is no such placement.
+    pub fn why(&self, namespace: &str, name: &str, cluster: &str) -> Option<String> {
+        let names = &self.machine.hub().names;
+        let (namespace, name) = (names.get(namespace)?, names.get(name)?);
+        let explained: Explanation = self.machine.explain(namespace, name, &self.cel)?;
+        let symbol = names.get(cluster);
+        let mut verdicts = explained.verdicts.iter();
+        let found = verdicts.find(|(candidate, _)| Some(*candidate) == symbol);
+        Some(match found {
+            None => "is no candidate".to_owned(),
+            Some((_, verdict)) => self.verdict(verdict),
+        })
+    }
+
+    fn verdict(&self, verdict: &Verdict) -> String {
+        match verdict {
+            Verdict::Selected(rank) => format!("is pick {}", rank + 1),
+            Verdict::NoPredicate => "matches no predicate".to_owned(),
+            Verdict::Taint(taint) => {
+                let key = self.text(taint.key);
+                format!("has the taint {key}, which is not tolerated")
+            }
+            Verdict::LacksTopologyKey(key) => format!("lacks {}", self.text(*key)),
+            Verdict::TopologyWithoutWeight(key) => {
+                format!("its {} has weight 0", self.text(*key))
+            }
+            Verdict::MaxSkew(key, check) => format!("{}: {}", self.text(*key), sum(*check)),
+            Verdict::NotNeeded => "others are better, and enough".to_owned(),
+            Verdict::Undecided => "the placement is misconfigured".to_owned(),
+        }
+    }
+
+    /// What a controller that begins now would write first for each placement.
+    pub fn would_write(mut self) -> Vec<String> {
+        self.machine.handle(self.now, Input::Tick);
+        let mut wanted = Vec::new();
+        while let Some(effect) = self.machine.poll_effect(&self.cel) {
+            let text = |symbol| self.machine.hub().names.text(symbol);
+            match &effect {
+                Effect::WriteDecision {
+                    placement, write, ..
+                } => wanted.push(format!(
+                    "{}: would write {} ({:?}, {:?})",
+                    text(placement.name),
+                    text(write.name),
+                    write.kind,
+                    write.decisions.as_ref().map(|decisions| {
+                        let clusters = decisions.iter().map(|d| text(d.cluster));
+                        clusters.collect::<Vec<_>>()
+                    }),
+                )),
+                Effect::WriteStatus {
+                    placement, status, ..
+                } => wanted.push(format!(
+                    "{}: would write its status, {:?}",
+                    text(placement.name),
+                    status.conditions
+                )),
+                Effect::Event(_) => {}
+            }
+        }
+        wanted
+    }
+
+    /// Hard limits that what is stored breaks: recounted from labels and claims, whoever decided.
+    pub(crate) fn broken_limits(&self, tables: &Tables) -> Vec<String> {
+        let mut broken = Vec::new();
+        for plain in tables.all_plain() {
+            let KubeObject::Placement(_) = &plain.object else {
+                continue;
+            };
+            let (namespace, name) = (&*plain.meta.name.namespace, &*plain.meta.name.name);
+            let Some(fact) = self.fact(namespace, name) else {
+                continue;
+            };
+            let held = kept::union(tables, namespace, name);
+            let eligible = self.eligible(namespace, name).unwrap_or_default();
+            for term in fact.spec.spread.iter().filter(|term| is_hard(term)) {
+                let key = self.text(term.key);
+                let groups = self.topologies((namespace, name), key, &held);
+                for (above, counts) in &groups {
+                    let max = counts.values().max().copied().unwrap_or(0);
+                    let min = counts.values().min().copied().unwrap_or(0);
+                    if i64::from(max - min) > i64::from(term.max_skew.max(1)) {
+                        let limit = term.max_skew;
+                        broken.push(format!(
+                            "{name}: {key} under {above:?} is {counts:?}, beyond maxSkew {limit}"
+                        ));
+                    }
+                }
+            }
+            let strangers: Vec<&str> = held
+                .iter()
+                .filter(|cluster| !eligible.contains(*cluster))
+                .map(|cluster| &**cluster)
+                .collect();
+            if !strangers.is_empty() && !fact.ignored {
+                broken.push(format!(
+                    "{name} holds {strangers:?}, which no filter lets pass"
+                ));
+            }
+        }
+        broken
+    }
+}
+
+fn is_hard(term: &SpreadTerm) -> bool {
+    term.when == WhenUnsatisfiable::DoNotSchedule
+}

@@ -1,0 +1,53 @@
+//! strew's controller among the components.
+
+use super::{Simulation, Slot};
+use crate::placement::{Around, Diligence, PlacementController};
+
+impl Simulation {
+    /// From the first Placement on there is a controller, and after a crash a new one.
+    pub(super) fn begin_placing(&mut self) {
+        let begins = match &self.placing {
+            None => self.server.is_hub(),
+            Some(slot) => slot.restart.is_some_and(|at| at <= self.now),
+        };
+        if begins {
+            let controller = PlacementController::new(&self.server, self.now, self.diligence);
+            self.placing = Some(Slot::new(controller));
+        }
+    }
+
+    pub(super) fn step_placing(&mut self) -> bool {
+        let Some(slot) = &mut self.placing else {
+            return false;
+        };
+        let Some(controller) = &mut slot.alive else {
+            return false;
+        };
+        let mut around = Around {
+            now: self.now,
+            server: &mut self.server,
+            watch_fault: self.faults.watch(),
+            write_fault: self.faults.write(),
+            dice: &mut self.dice.faults,
+            order: &mut self.dice.placing,
+            writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
+            witness: self.witness.as_deref_mut(),
+        };
+        let acted = controller.step(&mut around);
+        slot.meet_doom(self.now);
+        acted
+    }
+
+    /// The controller, while it lives.
+    pub fn placing(&self) -> Option<&PlacementController> {
+        self.placing.as_ref()?.alive.as_ref()
+    }
+
+    /// From now on strew's controller carries out what it decides in this way.
+    pub fn set_diligence(&mut self, diligence: Diligence) {
+        self.diligence = diligence;
+        if let Some(slot) = &mut self.placing {
+            *slot = Slot::new(PlacementController::new(&self.server, self.now, diligence));
+        }
+    }
+}
