@@ -5,8 +5,8 @@
 //! one loop, and nothing reads a clock.
 //!
 //! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), `client` (how
-//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`autoscaler`], [`fault`], [`timing`]; and the judge: [`auditor`], with the
-//! worlds that it is shown: [`chaos`].
+//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`autoscaler`], [`mod@workloadspread`], [`fault`], [`timing`]; and the judge:
+//! [`auditor`], with the worlds that it is shown: [`chaos`].
 //!
 //! Source: scenarios; spec/controllers §13.
 
@@ -22,7 +22,9 @@ pub mod kubelet;
 pub mod scheduler;
 pub mod server;
 pub mod simulation;
+mod slot;
 pub mod timing;
+pub mod workloadspread;
 
 pub use autoscaler::{Autoscaler, AutoscalerSettings, Expander, NodeGroup};
 pub use client::WriteFault;
@@ -33,3 +35,4 @@ pub use scheduler::{BindFault, Blueprint, Facts, Replica, wire_of};
 pub use server::{Change, EventLog, Part, Recorded, Server};
 pub use simulation::{ControllerMaker, Settings, Simulation, Stuck};
 pub use timing::{Between, Timing};
+pub use workloadspread::WebhookFault;

@@ -3,6 +3,8 @@
 //! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when nobody can act any more).
 
 mod judge;
+mod spreading;
+mod weather;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,12 +20,14 @@ use strew_model::time::{Instant, Span};
 use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
 use crate::client::Client;
-use crate::fault::{Component, Crash, Fault, Faults};
+use crate::fault::Faults;
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
 use crate::scheduler::{Blueprint, Replica, Surroundings};
 use crate::server::{Change, Server};
+use crate::slot::Slot;
 use crate::timing::Timing;
+use crate::workloadspread::SpreadKeeper;
 
 /// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
 pub const START: Instant = Instant::from_secs(1_767_225_600);
@@ -67,38 +71,6 @@ pub struct Stuck {
     pub after: Span,
 }
 
-/// A component, alive or dead.
-struct Slot<T> {
-    alive: Option<T>,
-    /// When it is started anew.
-    restart: Option<Instant>,
-    /// How many more requests it lives to send, and how long it is dead then.
-    doomed: Option<(u32, Span)>,
-}
-
-impl<T> Slot<T> {
-    fn new(component: T) -> Self {
-        Self {
-            alive: Some(component),
-            restart: None,
-            doomed: None,
-        }
-    }
-
-    fn die(&mut self, restart: Instant) {
-        self.alive = None;
-        self.doomed = None;
-        self.restart = Some(restart);
-    }
-
-    /// Dies if it has sent its last request.
-    fn meet_doom(&mut self, now: Instant) {
-        if let Some((0, down)) = self.doomed {
-            self.die(now + down);
-        }
-    }
-}
-
 struct Controllers {
     manager: Manager,
     feed: Feed,
@@ -117,6 +89,9 @@ pub struct Simulation {
     blueprint: Blueprint,
     elects: bool,
     n_replicas: u64,
+    /// The controller of WorkloadSpreads; `None`: there never was one.
+    spreads: Option<Slot<SpreadKeeper>>,
+    n_webhooks: usize,
     autoscaler: Option<Autoscaler>,
     utilisation: BTreeMap<Name, u32>,
     faults: Faults,
@@ -136,6 +111,8 @@ pub(crate) struct Dice {
     autoscaler: Prng,
     /// What faults hit.
     faults: Prng,
+    /// The webhook and the controller of WorkloadSpreads.
+    spreads: Prng,
 }
 
 /// Components that take turns beside the schedulers.
@@ -158,6 +135,7 @@ impl Simulation {
             kubelets: dice(),
             autoscaler: dice(),
             faults: dice(),
+            spreads: dice(),
         };
         let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
         let boot = settings.timing.node_boot;
@@ -188,6 +166,8 @@ impl Simulation {
             blueprint: settings.scheduler,
             elects: settings.elects,
             n_replicas: 0,
+            spreads: None,
+            n_webhooks: spreading::REPLICAS,
             autoscaler,
             utilisation: BTreeMap::new(),
             faults: Faults::default(),
@@ -199,6 +179,7 @@ impl Simulation {
         };
         let replica = simulation.replica();
         simulation.schedulers.push(Slot::new(replica));
+        simulation.begin_spreading();
         simulation
     }
 
@@ -333,7 +314,8 @@ impl Simulation {
 
     /// One component does one thing. Whether any had something to do.
     fn step(&mut self) -> bool {
-        let n_components = N_OTHERS + self.schedulers.len();
+        let n_spreading = self.spreads.as_ref().map_or(0, |_| spreading::COMPONENTS);
+        let n_components = N_OTHERS + self.schedulers.len() + n_spreading;
         let first = self.dice.order.index(n_components);
         let acted = (0..n_components).any(|i| self.act((first + i) % n_components));
         if acted {
@@ -347,7 +329,8 @@ impl Simulation {
             0 => self.step_kubelets(),
             1 => self.step_controllers(),
             2 => self.step_autoscaler(),
-            n => self.step_scheduler(n - N_OTHERS),
+            n if n - N_OTHERS < self.schedulers.len() => self.step_scheduler(n - N_OTHERS),
+            n => self.step_spreading(n - N_OTHERS - self.schedulers.len()),
         }
     }
 
@@ -444,6 +427,7 @@ impl Simulation {
         let seen = schedulers
             .chain(others)
             .chain([self.kubelet_feed.cursor()])
+            .chain(self.spreading_cursors())
             .chain(self.tap.as_ref().map(Cell::get))
             .min();
         self.server.trim_log(seen.unwrap_or(0));
@@ -467,111 +451,7 @@ impl Simulation {
             self.autoscaler.as_ref().and_then(Autoscaler::next_wake),
             self.faults.next_wake(),
         ];
-        schedulers.chain(others).flatten().min()
-    }
-}
-
-// === faults ===
-
-impl Simulation {
-    /// Faults end, and what is to be started anew is.
-    fn pass_time(&mut self) {
-        let now = self.now;
-        if self.faults.pass_time(now) && !self.faults.has_second_scheduler() {
-            self.schedulers.truncate(1);
-        }
-        for index in 0..self.schedulers.len() {
-            if self.schedulers[index].restart.is_some_and(|at| at <= now) {
-                self.schedulers[index] = Slot::new(self.replica());
-            }
-        }
-        if self.controllers.restart.is_some_and(|at| at <= now) {
-            self.restart_controllers();
-        }
-    }
-
-    fn restart_controllers(&mut self) {
-        let dice = &mut self.dice.controllers;
-        let manager = Manager::new((self.make_controllers)(), self.now, dice);
-        let feed = Feed::new(&self.server);
-        self.controllers = Slot::new(Controllers { manager, feed });
-    }
-
-    /// A component dies.
-    pub fn crash(&mut self, crash: Crash) {
-        let Crash {
-            component,
-            after_writes,
-            down,
-        } = crash;
-        let restart = self.now + down;
-        let doom = (after_writes > 0).then_some((after_writes, down));
-        match component {
-            Component::Scheduler => {
-                for slot in &mut self.schedulers {
-                    match doom {
-                        Some(_) => slot.doomed = doom,
-                        None => slot.die(restart),
-                    }
-                }
-            }
-            Component::Controllers => match doom {
-                Some(_) => self.controllers.doomed = doom,
-                None => self.controllers.die(restart),
-            },
-        }
-    }
-
-    /// Something goes wrong for a while.
-    pub fn fault(&mut self, fault: Fault, lasts: Span) {
-        self.faults.begin(fault, self.now + lasts);
-        if fault == Fault::SecondScheduler && self.schedulers.len() == 1 {
-            let second = self.replica();
-            self.schedulers.push(Slot::new(second));
-        }
-    }
-
-    /// The schedulers' clocks jump ahead.
-    pub fn jump_clock(&mut self, by: Span) {
-        for replica in self
-            .schedulers
-            .iter_mut()
-            .filter_map(|slot| slot.alive.as_mut())
-        {
-            replica.ahead = Span(replica.ahead.0.saturating_add(by.0));
-        }
-    }
-
-    /// All faults are over, and everybody is alive.
-    pub fn calm(&mut self) {
-        self.faults.end();
-        self.schedulers.truncate(1);
-        for slot in &mut self.schedulers {
-            slot.doomed = None;
-            slot.restart = slot.restart.map(|_| self.now);
-        }
-        self.controllers.doomed = None;
-        self.controllers.restart = self.controllers.restart.map(|_| self.now);
-    }
-
-    /// All components are started anew with other flags.
-    pub fn restart_with(
-        &mut self,
-        options: AdmissionOptions,
-        scheduler: Blueprint,
-        controllers: ControllerMaker,
-    ) {
-        self.server.set_options(options);
-        self.blueprint = scheduler;
-        self.make_controllers = controllers;
-        for index in 0..self.schedulers.len() {
-            self.schedulers[index] = Slot::new(self.replica());
-        }
-        self.restart_controllers();
-    }
-
-    /// From now on the pods of an autoscaler's target report this utilisation, in percent of what they request.
-    pub fn set_utilisation(&mut self, autoscaler: Name, percent: u32) {
-        self.utilisation.insert(autoscaler, percent);
+        let spreading = self.spreading_wakes();
+        schedulers.chain(others).chain(spreading).flatten().min()
     }
 }

@@ -310,8 +310,8 @@ fn crash(simulation: &mut Simulation, crash: &format::Crash) {
     let component = match crash.component {
         format::Component::Scheduler => Component::Scheduler,
         format::Component::Controllers => Component::Controllers,
-        // strew's own webhook and controller come with WorkloadSpread and Placement: nothing of theirs can die yet.
-        format::Component::Webhook | format::Component::Controller => return,
+        format::Component::Webhook => Component::Webhook,
+        format::Component::Controller => Component::Controller,
     };
     simulation.crash(Crash {
         component,

@@ -6,7 +6,7 @@ use strew_api::read::{Sources, render};
 use strew_scenario::format::{Variant, Verdict, load};
 use strew_scenario::run::{Plan, Played, play, scheduler_of};
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"))
 }
 
@@ -58,7 +58,7 @@ fn judge(variant: &Variant, sources: &Sources) {
 }
 
 #[track_caller]
-fn check(file: &str) {
+pub(crate) fn check(file: &str) {
     let mut sources = Sources::new();
     let text = std::fs::read_to_string(folder().join(file)).unwrap();
     assert!(
@@ -78,17 +78,17 @@ fn check(file: &str) {
     }
 }
 
-/// A test for each file, and one that no file is forgotten.
+/// A test for each file of a folder, and one that no file is forgotten.
 macro_rules! library {
-    ($($name:ident: $file:literal,)*) => {
+    ($folder:literal; $($name:ident: $file:literal,)*) => {
         $(#[test]
         fn $name() {
-            check($file);
+            $crate::library::check(concat!($folder, $file));
         })*
 
         #[test]
         fn no_scenario_is_without_a_test() {
-            let mut found: Vec<String> = std::fs::read_dir(folder())
+            let mut found: Vec<String> = std::fs::read_dir($crate::library::folder().join($folder))
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name().into_string().unwrap())
                 .filter(|name| name.ends_with(".yaml"))
@@ -102,6 +102,7 @@ macro_rules! library {
 }
 
 library! {
+    "";
     a_horizontal_autoscaler_follows_the_day: "autoscaled-day.yaml",
     an_empty_group_grows_and_shrinks_again: "autoscaler-from-zero.yaml",
     a_cron_job_runs_every_five_minutes: "cron-job.yaml",

@@ -4,11 +4,13 @@
 
 mod bad;
 mod examples;
+#[macro_use]
 mod library;
 mod mutated;
 mod played;
 mod schema;
 mod variants;
+mod workloadspreads;
 
 use strew_api::read::{Sources, render};
 use strew_scenario::format::{Loaded, load};

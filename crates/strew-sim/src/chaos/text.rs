@@ -153,6 +153,11 @@ impl Display for Action {
                         write!(f, "bind: {{slow: {}, fail-ppm: {}}}", b.slow, b.fail_ppm)
                     }
                     Fault::Lease(l) => write!(f, "lease: {{lost-ppm: {}}}", l.lost_ppm),
+                    Fault::Webhook(w) => write!(
+                        f,
+                        "webhook: {{lost-ppm: {}, write-lost-ppm: {}}}",
+                        w.lost_ppm, w.write_lost_ppm
+                    ),
                     Fault::SecondScheduler => write!(f, "second-scheduler: true"),
                 }?;
                 write!(f, ", for: {lasts}")

@@ -42,13 +42,15 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Objects of the wire, and how the API server admits them.
     ("strew-controllers", &["strew-model", "strew-api"]),
-    // The world in virtual time: the scheduler's machine, its facts, and the store that controllers write to.
+    // The world in virtual time: the scheduler's machine, its facts, and the store that controllers write to;
+    // WorkloadSpread's two machines, which are called and carried out there.
     (
         "strew-sim",
         &[
             "strew-model",
             "strew-cluster",
             "strew-scheduler",
+            "strew-workloadspread",
             "strew-api",
             "strew-controllers",
         ],

@@ -1,0 +1,122 @@
+//! What befalls components, and how they come back.
+
+use strew_api::admission::AdmissionOptions;
+use strew_controllers::Manager;
+use strew_controllers::object::Name;
+use strew_model::time::Span;
+
+use super::{ControllerMaker, Controllers, Simulation};
+use crate::fault::{Component, Crash, Fault};
+use crate::feed::Feed;
+use crate::scheduler::Blueprint;
+use crate::slot::Slot;
+
+impl Simulation {
+    /// Faults end, and what is to be started anew is.
+    pub(super) fn pass_time(&mut self) {
+        let now = self.now;
+        if self.faults.pass_time(now) && !self.faults.has_second_scheduler() {
+            self.schedulers.truncate(1);
+        }
+        for index in 0..self.schedulers.len() {
+            if self.schedulers[index].is_due(now) {
+                self.schedulers[index] = Slot::new(self.replica());
+            }
+        }
+        if self.controllers.is_due(now) {
+            self.restart_controllers();
+        }
+        self.restart_spreading();
+        self.tell_weather();
+    }
+
+    fn restart_controllers(&mut self) {
+        let dice = &mut self.dice.controllers;
+        let manager = Manager::new((self.make_controllers)(), self.now, dice);
+        let feed = Feed::new(&self.server);
+        self.controllers = Slot::new(Controllers { manager, feed });
+    }
+
+    /// A component dies.
+    pub fn crash(&mut self, crash: Crash) {
+        let Crash {
+            component,
+            after_writes,
+            down,
+        } = crash;
+        let now = self.now;
+        match component {
+            Component::Scheduler => {
+                for slot in &mut self.schedulers {
+                    slot.crash(now, after_writes, down);
+                }
+            }
+            Component::Controllers => self.controllers.crash(now, after_writes, down),
+            Component::Webhook | Component::WebhookReplica => {
+                let only_one = component == Component::WebhookReplica;
+                if let Some(webhook) = self.server.webhook_mut() {
+                    webhook.crash(now, crash, only_one);
+                }
+            }
+            Component::Controller => {
+                if let Some(slot) = &mut self.spreads {
+                    slot.crash(now, after_writes, down);
+                }
+            }
+        }
+    }
+
+    /// Something goes wrong for a while.
+    pub fn fault(&mut self, fault: Fault, lasts: Span) {
+        self.faults.begin(fault, self.now + lasts);
+        if fault == Fault::SecondScheduler && self.schedulers.len() == 1 {
+            let second = self.replica();
+            self.schedulers.push(Slot::new(second));
+        }
+        self.tell_weather();
+    }
+
+    /// The schedulers' clocks jump ahead.
+    pub fn jump_clock(&mut self, by: Span) {
+        for replica in self
+            .schedulers
+            .iter_mut()
+            .filter_map(|slot| slot.alive.as_mut())
+        {
+            replica.ahead = Span(replica.ahead.0.saturating_add(by.0));
+        }
+    }
+
+    /// All faults are over, and everybody is alive.
+    pub fn calm(&mut self) {
+        self.faults.end();
+        self.schedulers.truncate(1);
+        let now = self.now;
+        for slot in &mut self.schedulers {
+            slot.calm(now);
+        }
+        self.controllers.calm(now);
+        self.calm_spreading();
+    }
+
+    /// All components are started anew with other flags.
+    pub fn restart_with(
+        &mut self,
+        options: AdmissionOptions,
+        scheduler: Blueprint,
+        controllers: ControllerMaker,
+    ) {
+        self.server.set_options(options);
+        self.blueprint = scheduler;
+        self.make_controllers = controllers;
+        for index in 0..self.schedulers.len() {
+            self.schedulers[index] = Slot::new(self.replica());
+        }
+        self.restart_controllers();
+    }
+
+    /// From now on the pods of an autoscaler's target report this utilisation, in percent of what they request.
+    pub fn set_utilisation(&mut self, autoscaler: Name, percent: u32) {
+        self.utilisation.insert(autoscaler, percent);
+    }
+}
