@@ -5,11 +5,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use strew_sim::chaos::{Figures, Parts, Story, Verdict, generate, play, shrink};
+use strew_sim::chaos::{Figures, Parts, Story, Verdict, generate, generate_spreads, play, shrink};
 
 /// What the command line says.
 #[derive(clap::Args)]
 pub(crate) struct Soak {
+    /// What the stories are about
+    #[arg(long, value_enum, default_value_t = Of::Cluster)]
+    of: Of,
     /// How many seeds to play
     #[arg(long, default_value_t = 1000)]
     seeds: u64,
@@ -30,8 +33,36 @@ pub(crate) struct Soak {
     keep_going: bool,
 }
 
+/// What stories are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Of {
+    /// Workloads of all kinds, drains, elections
+    Cluster,
+    /// WorkloadSpreads, their webhook and their controller
+    #[value(name = "workloadspread")]
+    WorkloadSpread,
+}
+
+impl Of {
+    fn story(self, seed: u64) -> Story {
+        match self {
+            Self::Cluster => generate(seed),
+            Self::WorkloadSpread => generate_spreads(seed),
+        }
+    }
+
+    /// What the command line needs to say besides.
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Cluster => "",
+            Self::WorkloadSpread => "--of workloadspread ",
+        }
+    }
+}
+
 /// What all threads share.
 struct Shared {
+    of: Of,
     next: AtomicU64,
     end: u64,
     stop: AtomicBool,
@@ -56,6 +87,7 @@ pub(crate) fn run(options: &Soak) -> anyhow::Result<ExitCode> {
     };
     eprintln!("soak: seeds {from}..{}", from.saturating_add(n_seeds));
     let shared = Shared {
+        of: options.of,
         next: AtomicU64::new(from),
         end: from.saturating_add(n_seeds),
         stop: AtomicBool::new(false),
@@ -85,7 +117,7 @@ pub(crate) fn run(options: &Soak) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     };
     if !options.keep_going {
-        print_smaller(&generate(*seed), verdict);
+        print_smaller(options.of, &options.of.story(*seed), verdict);
     }
     Ok(ExitCode::FAILURE)
 }
@@ -98,7 +130,7 @@ fn work(shared: &Shared, begin: Instant) {
         if seed >= shared.end || is_late || shared.stop.load(Ordering::Relaxed) {
             return;
         }
-        let verdict = play(&generate(seed), &parts);
+        let verdict = play(&shared.of.story(seed), &parts);
         let Ok(mut found) = shared.found.lock() else {
             return;
         };
@@ -124,6 +156,7 @@ fn print_figures(found: &Found, took: Duration) {
     println!("writes     {:>12}", figures.writes);
     println!("binds      {:>12}", figures.binds);
     println!("judged     {:>12}", figures.judged);
+    println!("choices    {:>12}", figures.choices);
     for (kind, n) in &figures.faults {
         println!("fault      {n:>12}  {kind}");
     }
@@ -132,7 +165,7 @@ fn print_figures(found: &Found, took: Duration) {
 }
 
 /// The story made small, and how to see it again.
-fn print_smaller(story: &Story, verdict: &Verdict) {
+fn print_smaller(of: Of, story: &Story, verdict: &Verdict) {
     let Some(first) = verdict.violations.first() else {
         return;
     };
@@ -144,7 +177,8 @@ fn print_smaller(story: &Story, verdict: &Verdict) {
     for violation in play(&small, &parts).violations {
         println!("# {violation}");
     }
-    println!("# again: cargo xtask soak --seed {}", story.seed);
+    let flag = of.flag();
+    println!("# again: cargo xtask soak {flag}--seed {}", story.seed);
 }
 
 /// New seeds each time: whole seconds since 1970, in thousands of seeds.

@@ -20,6 +20,8 @@ library! {
     a_new_revision_ends_as_the_old_one_was: "rolling-update.yaml",
     ordinals_decide_for_stateful_sets: "stateful-set.yaml",
     pods_of_a_renamed_subset_are_orphans: "subset-renamed.yaml",
+    one_to_one_to_three: "three-zones.yaml",
     each_architecture_has_its_limits: "two-architectures.yaml",
+    the_first_by_name_handles_a_pod: "two-for-one-target.yaml",
     no_pod_goes_past_the_webhook: "webhook-down.yaml",
 }

@@ -3,13 +3,14 @@
 //! While it lives: every bind is judged anew before it is sent (`verdict`), every write is compared with all that were
 //! before ([`witness`]), and what is kept incrementally is recounted at sampled instants (`structure`). Once faults
 //! are over and everybody has come to rest: no pod waits that fits (`rest`), and every workload has what it asks for
-//! and says so (`workloads`). What is judged shares no code with the judge but the types of facts and the naive
+//! and says so (`workloads`), and so does every WorkloadSpread (`spreads`). What is judged shares no code with the judge but the types of facts and the naive
 //! reading of the scheduler's rules.
 //!
 //! Source: design §5.4.
 
 pub(crate) mod budgets;
 pub(crate) mod rest;
+pub(crate) mod spreads;
 pub(crate) mod structure;
 pub(crate) mod verdict;
 mod violation;

@@ -27,6 +27,7 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     nothing_is_orphaned(world, witness);
     super::workloads::judge(world, witness);
     super::budgets::judge(world, witness);
+    super::spreads::judge(world, witness);
 }
 
 /// A scheduler that begins now finds nothing to do.

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::story::{Anti, Budgeting, NodePlan, Spread, Worker, Workload, World};
+use super::story::{
+    Anti, Budgeting, NodePlan, Spread, SpreadPlan, SubsetPlan, Worker, Workload, World,
+};
 
 /// The zone that a number stands for.
 pub(super) fn zone(number: u8) -> String {
@@ -22,7 +24,9 @@ pub(super) fn of(world: &World) -> Vec<Value> {
     let nodes = world.nodes.iter().map(node);
     let present = world.workloads.iter().filter(|w| !w.is_late).map(workload);
     let budgets = world.workloads.iter().filter_map(budget);
-    classes.chain(nodes).chain(present).chain(budgets).collect()
+    let spreads = world.spreads.iter().map(|plan| spreading(plan, world));
+    let all = classes.chain(nodes).chain(present).chain(budgets);
+    all.chain(spreads).collect()
 }
 
 /// A node.
@@ -59,7 +63,7 @@ pub(super) fn workload(plan: &Workload) -> Value {
     let mut spec = json!({"selector": selector, "template": template, "replicas": plan.replicas});
     match plan.worker {
         Worker::Deployment(true) => spec["strategy"] = json!({"type": "Recreate"}),
-        Worker::Deployment(false) | Worker::ReplicaSet => {}
+        Worker::Deployment(false) | Worker::ReplicaSet | Worker::CloneSet => {}
         Worker::StatefulSet(in_parallel) => {
             spec["serviceName"] = plan.name.as_str().into();
             if in_parallel {
@@ -85,6 +89,51 @@ pub(super) fn workload(plan: &Workload) -> Value {
     })
 }
 
+/// The name of a subset.
+pub(super) fn subset(number: usize) -> String {
+    format!("subset-{number}")
+}
+
+/// A WorkloadSpread: its subsets are zones, and each labels its pods.
+fn spreading(plan: &SpreadPlan, world: &World) -> Value {
+    let worker = world.workloads.iter().find(|w| w.name == plan.of);
+    let (kind, version) = kind(worker.map_or(Worker::ReplicaSet, |w| w.worker));
+    let subset = |(number, limit): (usize, &SubsetPlan)| {
+        let zone = zone(u8::try_from(number).unwrap_or(0));
+        let term =
+            json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]});
+        let mut subset = json!({
+            "name": self::subset(number),
+            "requiredNodeSelector": {"matchExpressions": [term]},
+            "patch": {"metadata": {"labels": {"subset": self::subset(number)}}},
+        });
+        match limit {
+            SubsetPlan::Count(n) => subset["maxReplicas"] = json!(n),
+            SubsetPlan::Percent(n) => subset["maxReplicas"] = format!("{n}%").into(),
+            SubsetPlan::Unlimited => {}
+        }
+        subset
+    };
+    let subsets: Vec<Value> = plan.subsets.iter().enumerate().map(subset).collect();
+    let mut spec = json!({
+        "targetRef": {"apiVersion": version, "kind": kind, "name": plan.of},
+        "subsets": subsets,
+    });
+    if let Some((critical, simulates)) = plan.adaptive {
+        let adaptive = json!({
+            "rescheduleCriticalSeconds": critical,
+            "disableSimulationSchedule": !simulates,
+        });
+        spec["scheduleStrategy"] = json!({"type": "Adaptive", "adaptive": adaptive});
+    }
+    json!({
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "WorkloadSpread",
+        "metadata": {"name": plan.of, "namespace": "default"},
+        "spec": spec,
+    })
+}
+
 /// Kind and version of what makes a workload's pods.
 pub(super) fn kind(worker: Worker) -> (&'static str, &'static str) {
     match worker {
@@ -93,6 +142,7 @@ pub(super) fn kind(worker: Worker) -> (&'static str, &'static str) {
         Worker::StatefulSet(_) => ("StatefulSet", "apps/v1"),
         Worker::DaemonSet => ("DaemonSet", "apps/v1"),
         Worker::Job => ("Job", "batch/v1"),
+        Worker::CloneSet => ("CloneSet", "apps.kruise.io/v1alpha1"),
     }
 }
 

@@ -3,18 +3,25 @@
 //! A story is a plain value, so that one that ends badly can be made smaller until nothing of it can be left out
 //! (`shrink`), and be read by people (`text`).
 //!
-//! Reading order: [`story`] (what a story is), [`generate`](mod@generate) (one from a seed), `manifests` (its
+//! Reading order: [`story`] (what a story is), [`generate`](mod@generate) (one from a seed), [`spreads`] (one with
+//! WorkloadSpreads), `manifests` (its
 //! objects), [`play`](mod@play) (its life), `acts` (what people do in it), `shrink`, `text`.
 
 mod acts;
 pub mod generate;
 mod manifests;
 pub mod play;
+mod probe;
 pub mod shrink;
+pub mod spreads;
 pub mod story;
 mod text;
 
 pub use generate::generate;
 pub use play::{Figures, Parts, Verdict, play};
 pub use shrink::shrink;
-pub use story::{Action, Anti, Budgeting, Event, NodePlan, Spread, Story, Worker, Workload, World};
+pub use spreads::generate_spreads;
+pub use story::{
+    Action, Anti, Budgeting, Event, NodePlan, Spread, SpreadPlan, Story, SubsetPlan, Worker,
+    Workload, World,
+};

@@ -16,6 +16,7 @@ use strew_scheduler::machine::Limits;
 use super::story::{Action, Story, World};
 use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
+use crate::fault::{Component, Crash};
 use crate::scheduler::Blueprint;
 use crate::simulation::{ControllerMaker, Settings, Simulation};
 use crate::timing::Timing;
@@ -69,6 +70,8 @@ pub struct Figures {
     pub steps: u64,
     /// Binds that were judged.
     pub judged: u64,
+    /// Choices of subsets that were judged.
+    pub choices: u64,
     /// Binds that reached the store.
     pub binds: u64,
     /// Writes.
@@ -83,6 +86,7 @@ impl Figures {
         self.instants += other.instants;
         self.steps += other.steps;
         self.judged += other.judged;
+        self.choices += other.choices;
         self.binds += other.binds;
         self.writes += other.writes;
         for (kind, n) in &other.faults {
@@ -112,6 +116,7 @@ pub fn play(story: &Story, parts: &Parts) -> Verdict {
         life.figures.binds = witness.n_bound;
         life.figures.writes = witness.n_written;
     }
+    life.figures.choices = life.sim.choices_judged();
     life.figures.steps = life.sim.n_steps();
     Verdict {
         violations,
@@ -119,13 +124,13 @@ pub fn play(story: &Story, parts: &Parts) -> Verdict {
     }
 }
 
-struct Life {
-    sim: Simulation,
+pub(super) struct Life {
+    pub(super) sim: Simulation,
     figures: Figures,
 }
 
 /// Breaks with what was wrong.
-type Going = ControlFlow<Vec<Violation>>;
+pub(super) type Going = ControlFlow<Vec<Violation>>;
 
 impl Life {
     fn new(story: &Story, parts: &Parts) -> Self {
@@ -140,6 +145,9 @@ impl Life {
             groups: Vec::new(),
             autoscaler: None,
         });
+        if story.world.n_webhooks > 0 {
+            sim.set_webhook_replicas(usize::from(story.world.n_webhooks));
+        }
         sim.watch_closely();
         let figures = Figures::default();
         Self { sim, figures }
@@ -163,11 +171,24 @@ impl Life {
             }
         }
         self.rest()?;
+        if !story.world.spreads.is_empty() {
+            // One sync of each WorkloadSpread, as I3 has it: pods without a marker set off none, nor do StatefulSets.
+            self.sim.crash(Crash {
+                component: Component::Controller,
+                after_writes: 0,
+                down: Span::default(),
+            });
+            self.rest()?;
+        }
         self.sim.audit_rest();
-        self.verdict()
+        self.verdict()?;
+        match story.world.spreads.is_empty() {
+            true => Going::Continue(()),
+            false => self.probe(story),
+        }
     }
 
-    fn verdict(&mut self) -> Going {
+    pub(super) fn verdict(&mut self) -> Going {
         let violations = self.sim.violations();
         match violations.is_empty() {
             true => Going::Continue(()),
@@ -175,7 +196,7 @@ impl Life {
         }
     }
 
-    fn until(&mut self, end: Span) -> Going {
+    pub(super) fn until(&mut self, end: Span) -> Going {
         let mut found = Vec::new();
         let (mut n_instants, mut last) = (0_u64, None);
         let figures = &mut self.figures;

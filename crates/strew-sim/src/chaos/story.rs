@@ -27,6 +27,32 @@ pub struct World {
     pub workloads: Vec<Workload>,
     /// Whether the scheduler's replicas elect a leader.
     pub elects: bool,
+    /// WorkloadSpreads.
+    pub spreads: Vec<SpreadPlan>,
+    /// Replicas of the webhook; 0: as many as usual.
+    pub n_webhooks: u8,
+}
+
+/// A WorkloadSpread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpreadPlan {
+    /// The workload; the WorkloadSpread has its name.
+    pub of: String,
+    /// The subsets, each the zone of its number.
+    pub subsets: Vec<SubsetPlan>,
+    /// Critical seconds, and whether scheduling is simulated; `None`: Fixed.
+    pub adaptive: Option<(u32, bool)>,
+}
+
+/// A subset of a WorkloadSpread: the zone of its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubsetPlan {
+    /// `maxReplicas`, a number.
+    Count(u32),
+    /// `maxReplicas`, in percent.
+    Percent(u32),
+    /// Without a limit.
+    Unlimited,
 }
 
 /// A node.
@@ -59,6 +85,8 @@ pub enum Worker {
     DaemonSet,
     /// A Job whose pods run half a minute.
     Job,
+    /// A CloneSet.
+    CloneSet,
 }
 
 /// A workload. Its pods bear the label `app: <name>`.
@@ -163,6 +191,8 @@ pub enum Action {
     Restore(String),
     DeleteNode(String),
     CreateNode(String),
+    /// Gives a subset of a WorkloadSpread, by its number, another limit.
+    Limit(String, u32, u32),
     Fault(Fault, Span),
     Crash(Crash),
     Jump(Span),
@@ -198,6 +228,7 @@ impl Action {
             | Self::Pause(name)
             | Self::Resume(name)
             | Self::Ready(name, _)
+            | Self::Limit(name, ..)
             | Self::Delete(name, _)
             | Self::Drain(name)
             | Self::Cordon(name)

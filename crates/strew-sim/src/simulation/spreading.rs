@@ -35,6 +35,7 @@ impl Simulation {
         self.tell_weather();
         let keeper = SpreadKeeper::new(&self.blueprint, &self.server);
         self.spreads = Some(Slot::new(keeper));
+        self.judge_webhook();
     }
 
     /// One of the two does one thing.
@@ -57,6 +58,7 @@ impl Simulation {
             weather,
             dice: &mut self.dice.spreads,
             writes_left: slot.doomed.as_mut().map(|(left, _)| left),
+            is_judged: false,
         };
         let acted = keeper.step(&mut line);
         slot.meet_doom(now);

@@ -31,6 +31,13 @@ impl SpreadKeeper {
         }
     }
 
+    /// One that has been told all that is stored.
+    pub(crate) fn fresh(blueprint: &Blueprint, server: &Server, now: Instant) -> Self {
+        let mut keeper = Self::new(blueprint, server);
+        keeper.listen(now, server, None, &mut Prng::new(0));
+        keeper
+    }
+
     /// When time alone gives it something to do.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         let wakes = [self.machine.next_wake(), self.seen.next_wake()];

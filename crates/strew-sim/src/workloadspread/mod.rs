@@ -8,17 +8,19 @@
 //! Without a WorkloadSpread none of this is there, and nothing is asked.
 //!
 //! Reading order: `seen` (what a component was told), `replica` (one call of the webhook), `webhook` (its replicas),
-//! `controller`, `sending` (requests through faults).
+//! `controller`, `sending` (requests through faults), `judge` (invariants of each answer).
 //!
 //! Source: spec/workloadspread.
 
 mod controller;
+mod judge;
 mod replica;
 mod seen;
 mod sending;
 mod webhook;
 
 pub(crate) use controller::SpreadKeeper;
+pub(crate) use judge::Judge;
 pub use sending::WebhookFault;
 pub(crate) use sending::{Line, Weather};
 pub(crate) use webhook::{Asked, Hook, Webhook};

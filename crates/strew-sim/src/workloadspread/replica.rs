@@ -7,6 +7,7 @@ use strew_api::workloadspread::Translator;
 use strew_api::workloadspread::desk::{Desk, Patcher};
 use strew_api::workloadspread::request::{Context, admission_outcome, of_admission};
 use strew_api::workloadspread::review::{Decision, Review};
+use strew_controllers::object::{Name, WorkloadSpread as Stored};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_workloadspread::Admission;
@@ -35,6 +36,8 @@ pub(super) struct Answered {
     pub(super) decision: Decision,
     /// `None`: the machine was not asked.
     pub(super) answer: Option<Box<Answer>>,
+    /// All that it led to, the answer included; empty unless somebody judges.
+    pub(super) effects: Vec<Effect>,
 }
 
 pub(super) struct Replica {
@@ -43,6 +46,8 @@ pub(super) struct Replica {
     pub(super) translator: Translator,
     desk: Desk,
     pub(super) seen: Seen,
+    /// The object as it stood when the last status was written upon it; kept for who judges.
+    pub(super) base: Option<Arc<Stored>>,
 }
 
 impl Replica {
@@ -55,6 +60,7 @@ impl Replica {
             translator: Translator::default(),
             desk: Desk::default(),
             seen: Seen::new(server),
+            base: None,
         }
     }
 
@@ -105,13 +111,18 @@ impl Replica {
         let request = match self.desk.ask(review, fresh_uid, &self.seen, names) {
             Ok(request) => request,
             Err(decision) => {
-                let (decision, answer) = (*decision, None);
-                return Ok(Answered { decision, answer });
+                return Ok(Answered {
+                    decision: *decision,
+                    answer: None,
+                    effects: Vec::new(),
+                });
             }
         };
         let id = request.id;
         let mut clock = line.now;
         let until = clock + PATIENCE;
+        let mut effects = Vec::new();
+        self.base = None;
         self.machine
             .handle(clock, Input::AdmitAsked(Box::new(request)));
         loop {
@@ -120,14 +131,21 @@ impl Replica {
                 desk: Some(&self.desk),
                 pods: &self.seen,
             };
-            match self.machine.poll_effect(&mut patcher) {
+            let effect = self.machine.poll_effect(&mut patcher);
+            if line.is_judged {
+                effects.extend(effect.clone());
+            }
+            match effect {
                 Some(Effect::Answer(answer)) => {
                     let (forms, names) = (&self.translator.forms, self.machine.names());
                     // Of an earlier call that had been given up nobody waits for the answer.
                     let decision = self.desk.answer(&answer, forms, names);
                     if let Some(decision) = decision.filter(|_| answer.request == id) {
-                        let answer = Some(answer);
-                        return Ok(Answered { decision, answer });
+                        return Ok(Answered {
+                            decision,
+                            answer: Some(answer),
+                            effects,
+                        });
                     }
                 }
                 Some(effect) => self.carry_out(&effect, clock, line)?,
@@ -138,6 +156,27 @@ impl Replica {
                     }
                     None => return Err(Failure::TimedOut),
                 },
+            }
+        }
+    }
+
+    /// Gives up on calls that nobody waits for any more.
+    pub(super) fn settle(&mut self, line: &mut Line<'_>) {
+        self.machine.handle(line.now, Input::Tick);
+        loop {
+            let mut patcher = Patcher {
+                forms: &self.translator.forms,
+                desk: Some(&self.desk),
+                pods: &self.seen,
+            };
+            let Some(effect) = self.machine.poll_effect(&mut patcher) else {
+                return;
+            };
+            if let Effect::Answer(answer) = &effect {
+                let (forms, names) = (&self.translator.forms, self.machine.names());
+                self.desk.answer(answer, forms, names);
+            } else if self.carry_out(&effect, line.now, line).is_err() {
+                return;
             }
         }
     }
@@ -157,7 +196,12 @@ impl Replica {
         let Some((id, request)) = sent else {
             return Ok(());
         };
+        let before = self.stored(effect, line.server);
         let answer = line.send(&request);
+        let is_written = answer.as_ref().and_then(|answer| answer.code()) == Some(200);
+        if line.is_judged && is_written {
+            self.base = before;
+        }
         if line.is_dead() {
             return Err(Failure::Died);
         }
@@ -167,5 +211,15 @@ impl Replica {
             self.machine.handle(clock, Input::Outcome(id, outcome));
         }
         Ok(())
+    }
+
+    /// The object that a status is to be written upon.
+    fn stored(&self, effect: &Effect, server: &Server) -> Option<Arc<Stored>> {
+        let Effect::WriteStatus { key, .. } = effect else {
+            return None;
+        };
+        let namespace = self.machine.names().text(key.namespace);
+        let name = Name::new(namespace, Arc::clone(&key.name));
+        server.tables().get::<Stored>(&name).cloned()
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct Line<'a> {
     pub(crate) dice: &'a mut Prng,
     /// How many more requests the component lives to send.
     pub(crate) writes_left: Option<&'a mut u32>,
+    /// Whether somebody judges what is done.
+    pub(crate) is_judged: bool,
 }
 
 const MILLION: u64 = 1_000_000;

@@ -10,7 +10,9 @@ use strew_controllers::ApiError;
 use strew_controllers::object::{Name, Object, Pod};
 use strew_model::Prng;
 use strew_model::time::Instant;
+use strew_workloadspread::admission::Effect;
 
+use super::judge::Judge;
 use super::replica::{Answered, Failure, Replica};
 use super::sending::{Line, Weather};
 use crate::fault::Crash;
@@ -91,6 +93,8 @@ pub(crate) struct Webhook {
     dice: Prng,
     n_made: u64,
     n_calls: u64,
+    /// What its answers were found to be; `None`: nobody judges.
+    pub(crate) judge: Option<Judge>,
 }
 
 impl Webhook {
@@ -108,6 +112,7 @@ impl Webhook {
             dice,
             n_made: 0,
             n_calls: 0,
+            judge: None,
         };
         for _ in 0..n_replicas {
             let replica = webhook.replica(server);
@@ -200,6 +205,7 @@ impl Webhook {
             weather: self.weather,
             dice: &mut self.dice,
             writes_left: slot.doomed.as_mut().map(|(left, _)| left),
+            is_judged: self.judge.is_some(),
         };
         let lost = self.weather.call.map_or(0, |fault| fault.lost_ppm);
         let is_lost = line.strikes(lost);
@@ -208,7 +214,11 @@ impl Webhook {
         }
         let watch = self.weather.watch;
         replica.listen(now, line.server, watch.as_ref(), line.dice);
+        let is_alone = replica.machine.waiting() == 0;
         let answered = replica.ask(review, fresh_uid, &mut line);
+        if let (Some(judge), Ok(answered)) = (&mut self.judge, &answered) {
+            judge.answered(asked, answered, replica, server, is_alone);
+        }
         slot.meet_doom(now);
         match answered {
             Err(Failure::Died) => Err(hook.failed("EOF")),
@@ -219,6 +229,38 @@ impl Webhook {
                 None => Ok(decision.patch),
             },
         }
+    }
+}
+
+impl Webhook {
+    /// Calls each replica about a pod that nobody means to create; what that led to, and whether it wrote anything.
+    pub(crate) fn dry_run(
+        &mut self,
+        now: Instant,
+        server: &mut Server,
+        pod: &Arc<Pod>,
+    ) -> Vec<Vec<Effect>> {
+        let (_, mut review) = review_of(Asked::Create(pod), 0);
+        review.dry_run = true;
+        let mut all = Vec::new();
+        for slot in &mut self.replicas {
+            let mut line = Line {
+                now,
+                server: &mut *server,
+                weather: Weather::default(),
+                dice: &mut self.dice,
+                writes_left: None,
+                is_judged: true,
+            };
+            let Some(replica) = &mut slot.alive else {
+                continue;
+            };
+            replica.settle(&mut line);
+            if let Ok(answered) = replica.ask(review.clone(), "dry-run".into(), &mut line) {
+                all.push(answered.effects);
+            }
+        }
+        all
     }
 }
 

@@ -42,6 +42,7 @@ fn story(replicas: u32, elects: bool, events: &[(u64, Action)]) -> Story {
                 is_late: false,
             }],
             elects,
+            ..World::default()
         },
         events: events.iter().map(at).collect(),
         calm: Span::from_secs(100),
