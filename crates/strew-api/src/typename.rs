@@ -18,7 +18,7 @@ pub struct TypeName {
 }
 
 /// The types that strew knows by name.
-pub const TYPES: [TypeName; 28] = [
+pub const TYPES: [TypeName; 29] = [
     of("Pod", "pods", "po", None),
     of("Deployment", "deployments", "deploy", Some("apps")),
     of("ReplicaSet", "replicasets", "rs", Some("apps")),
@@ -74,6 +74,7 @@ pub const TYPES: [TypeName; 28] = [
         "hpa",
         Some("autoscaling"),
     ),
+    of("CloneSet", "clonesets", "clone", Some("apps.kruise.io")),
     of("Lease", "leases", "lease", Some("coordination.k8s.io")),
     of(
         "WorkloadSpread",

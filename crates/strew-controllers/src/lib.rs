@@ -9,10 +9,13 @@
 //! [`expectations`] (what was ordered and not yet seen), [`pod_control`] (making and deleting pods), [`write`](mod@write)
 //! (changes that do not insist on a version); then a folder for each controller, and [`drain`].
 //!
+//! Beside them OpenKruise's CloneSet, whose pods a WorkloadSpread may spread.
+//!
 //! Source: spec/controllers; Kubernetes v1.36.3.
 
 pub mod api;
 pub mod autoscaler;
+pub mod clone_set;
 pub mod controller;
 pub mod cron_job;
 pub mod daemon_set;
@@ -45,6 +48,7 @@ pub mod write;
 
 pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};
 pub use autoscaler::AutoscalerController;
+pub use clone_set::CloneSetController;
 pub use controller::{Change, Context, Controller};
 pub use cron_job::CronJobController;
 pub use deployment::DeploymentController;

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::object::{
-    Autoscaler, Budget, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Name, Node,
-    Object, Plain, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored,
+    Autoscaler, Budget, CloneSet, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key,
+    Name, Node, Object, Plain, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored,
+    WorkloadSpread,
 };
 
 /// The objects of a kind, by namespace and name.
@@ -139,6 +140,8 @@ pub struct Tables {
     pub(crate) cron_jobs: Table<CronJob>,
     pub(crate) autoscalers: Table<Autoscaler>,
     pub(crate) budgets: Table<Budget>,
+    pub(crate) clone_sets: Table<CloneSet>,
+    pub(crate) workload_spreads: Table<WorkloadSpread>,
     plain: BTreeMap<Key, Arc<Plain>>,
     by_owner: FxHashMap<Arc<str>, OwnedPods>,
     by_node: FxHashMap<Arc<str>, BTreeMap<Name, Arc<Pod>>>,

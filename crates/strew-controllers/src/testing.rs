@@ -95,7 +95,7 @@ fn with_status(spec: Object, status: Object) -> Object {
     }
     with_status!(
         Pod Node Deployment ReplicaSet ReplicationController StatefulSet DaemonSet
-        Job CronJob Autoscaler Budget
+        Job CronJob Autoscaler Budget CloneSet
     )
 }
 
@@ -111,7 +111,7 @@ fn same_spec(one: &Object, other: &Object) -> bool {
     }
     same_spec!(
         Pod Node Deployment ReplicaSet ReplicationController StatefulSet DaemonSet
-        ControllerRevision Job CronJob Autoscaler Budget
+        ControllerRevision Job CronJob Autoscaler Budget CloneSet
     )
 }
 

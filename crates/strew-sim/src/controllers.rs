@@ -9,11 +9,11 @@ use strew_controllers::quota::Quotas;
 use strew_controllers::stateful_set::{StatefulSetController, StatefulSetSettings};
 use strew_controllers::taint_eviction::TaintEviction;
 use strew_controllers::{
-    AutoscalerController, Controller, CronJobController, DeploymentController, JobController,
-    ReplicaSetController, TtlController,
+    AutoscalerController, CloneSetController, Controller, CronJobController, DeploymentController,
+    JobController, ReplicaSetController, TtlController,
 };
 
-/// All controllers of kube-controller-manager that the simulation knows.
+/// All controllers of kube-controller-manager that the simulation knows, and that of CloneSets.
 pub fn controllers() -> Vec<Box<dyn Controller>> {
     let stateful_sets = StatefulSetSettings {
         max_unavailable: false,
@@ -24,6 +24,7 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(ReplicaSetController::for_replication_controllers()),
         Box::new(StatefulSetController::new(stateful_sets)),
         Box::new(DaemonSetController::new()),
+        Box::new(CloneSetController::new()),
         Box::new(JobController::new()),
         Box::new(TtlController::new()),
         Box::new(CronJobController::new()),

@@ -5,6 +5,7 @@ use strew_model::time::{Instant, Span};
 use crate::client::WriteFault;
 use crate::feed::WatchFault;
 use crate::scheduler::BindFault;
+use crate::workloadspread::WebhookFault;
 
 /// A part of the cluster that can die and be started anew, without memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,7 +14,11 @@ pub enum Component {
     Scheduler,
     /// kube-controller-manager.
     Controllers,
-    /// strew's own controller, which carries out Placements.
+    /// Every replica of strew's webhook.
+    Webhook,
+    /// One replica of strew's webhook.
+    WebhookReplica,
+    /// strew's controller, of Placements and WorkloadSpreads.
     Controller,
 }
 
@@ -27,14 +32,16 @@ pub struct LeaseFault {
 /// Something that goes wrong for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Watches of the scheduler and of the controllers.
+    /// Watches of all components but kubelets.
     Watch(WatchFault),
-    /// Writes of the controllers, strew's own included, and patches of the scheduler.
+    /// Writes of the controllers, strew's own included, patches of the scheduler, and what the webhook writes.
     Write(WriteFault),
     /// Binds.
     Bind(BindFault),
     /// Requests about the schedulers' Lease.
     Lease(LeaseFault),
+    /// Calls of the webhook, and its writes.
+    Webhook(WebhookFault),
     /// A second replica of the scheduler is alive.
     SecondScheduler,
 }
@@ -90,6 +97,13 @@ impl Faults {
     pub(crate) fn lease(&self) -> Option<&LeaseFault> {
         self.0.iter().rev().find_map(|(fault, _)| match fault {
             Fault::Lease(fault) => Some(fault),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn webhook(&self) -> Option<&WebhookFault> {
+        self.0.iter().rev().find_map(|(fault, _)| match fault {
+            Fault::Webhook(fault) => Some(fault),
             _ => None,
         })
     }

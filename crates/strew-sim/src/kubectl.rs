@@ -25,7 +25,9 @@ impl Simulation {
         if matches!(object, Object::Node(_)) {
             label_as_kubelet(object.meta_mut());
         }
-        self.server.create(self.now(), object)
+        let created = self.server.create(self.now(), object)?;
+        self.begin_spreading();
+        Ok(created)
     }
 
     /// Creates an object, or makes the one that is there like it, as `kubectl apply` does.
@@ -33,7 +35,10 @@ impl Simulation {
     /// # Errors
     /// What the API server refuses it for.
     pub fn apply(&mut self, manifest: &Value) -> Result<Object, ApiError> {
-        let annotated = patch::apply::annotated(manifest);
+        // An older version of a kind is compared as it is stored.
+        let stored = decode(manifest.clone())?.to_json();
+        let is_same_version = stored["apiVersion"] == manifest["apiVersion"];
+        let annotated = patch::apply::annotated(if is_same_version { manifest } else { &stored });
         let new = decode(annotated.clone())?;
         let key = Object::of_wire(new.clone()).key();
         if self.server.tables().find(&key).is_none() {

@@ -5,8 +5,8 @@
 //! one loop, and nothing reads a clock.
 //!
 //! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), `client` (how
-//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`placement`], [`autoscaler`], [`fault`], [`timing`]; and the judge: [`auditor`], with the
-//! worlds that it is shown: [`chaos`].
+//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`],
+//! [`fault`], [`timing`]; and the judge: [`auditor`], with the worlds that it is shown: [`chaos`].
 //!
 //! Source: scenarios; spec/controllers §13.
 
@@ -23,7 +23,9 @@ pub mod placement;
 pub mod scheduler;
 pub mod server;
 pub mod simulation;
+mod slot;
 pub mod timing;
+pub mod workloadspread;
 
 pub use autoscaler::{Autoscaler, AutoscalerSettings, Expander, NodeGroup};
 pub use client::WriteFault;
@@ -35,3 +37,4 @@ pub use scheduler::{BindFault, Blueprint, Facts, Replica, wire_of};
 pub use server::{Change, EventLog, Part, Recorded, Server};
 pub use simulation::{ControllerMaker, Settings, Simulation, Stuck};
 pub use timing::{Between, Timing};
+pub use workloadspread::WebhookFault;

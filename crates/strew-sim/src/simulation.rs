@@ -5,6 +5,7 @@
 mod faults;
 mod judge;
 mod placing;
+mod spreading;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -26,7 +27,9 @@ use crate::kubelet::Kubelets;
 use crate::placement::{Diligence, PlacementController};
 use crate::scheduler::{Blueprint, Replica, Surroundings};
 use crate::server::{Change, Server};
+use crate::slot::Slot;
 use crate::timing::Timing;
+use crate::workloadspread::SpreadKeeper;
 
 /// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
 pub const START: Instant = Instant::from_secs(1_767_225_600);
@@ -76,38 +79,6 @@ pub struct Stuck {
     pub after: Span,
 }
 
-/// A component, alive or dead.
-struct Slot<T> {
-    alive: Option<T>,
-    /// When it is started anew.
-    restart: Option<Instant>,
-    /// How many more requests it lives to send, and how long it is dead then.
-    doomed: Option<(u32, Span)>,
-}
-
-impl<T> Slot<T> {
-    fn new(component: T) -> Self {
-        Self {
-            alive: Some(component),
-            restart: None,
-            doomed: None,
-        }
-    }
-
-    fn die(&mut self, restart: Instant) {
-        self.alive = None;
-        self.doomed = None;
-        self.restart = Some(restart);
-    }
-
-    /// Dies if it has sent its last request.
-    fn meet_doom(&mut self, now: Instant) {
-        if let Some((0, down)) = self.doomed {
-            self.die(now + down);
-        }
-    }
-}
-
 struct Controllers {
     manager: Manager,
     feed: Feed,
@@ -129,6 +100,9 @@ pub struct Simulation {
     /// strew's controller; `None`: there never was a Placement.
     placing: Option<Slot<PlacementController>>,
     diligence: Diligence,
+    /// The controller of WorkloadSpreads; `None`: there never was one.
+    spreads: Option<Slot<SpreadKeeper>>,
+    n_webhooks: usize,
     autoscaler: Option<Autoscaler>,
     utilisation: BTreeMap<Name, u32>,
     faults: Faults,
@@ -150,6 +124,8 @@ pub(crate) struct Dice {
     /// What faults hit.
     faults: Prng,
     placing: Prng,
+    /// The webhook and the controller of WorkloadSpreads.
+    spreads: Prng,
 }
 
 /// Components that take turns beside the schedulers.
@@ -174,6 +150,7 @@ impl Simulation {
             autoscaler: dice(),
             faults: dice(),
             placing: dice(),
+            spreads: dice(),
         };
         let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
         let boot = settings.timing.node_boot;
@@ -206,6 +183,8 @@ impl Simulation {
             n_replicas: 0,
             placing: None,
             diligence: Diligence::AsDecided,
+            spreads: None,
+            n_webhooks: spreading::REPLICAS,
             autoscaler,
             utilisation: BTreeMap::new(),
             faults: Faults::default(),
@@ -218,6 +197,7 @@ impl Simulation {
         };
         let replica = simulation.replica();
         simulation.schedulers.push(Slot::new(replica));
+        simulation.begin_spreading();
         simulation
     }
 
@@ -359,7 +339,9 @@ impl Simulation {
     /// One component does one thing. Whether any had something to do.
     fn step(&mut self) -> bool {
         self.begin_placing();
-        let n_components = N_OTHERS + self.schedulers.len() + usize::from(self.placing.is_some());
+        let n_placing = usize::from(self.placing.is_some());
+        let n_spreading = self.spreads.as_ref().map_or(0, |_| spreading::COMPONENTS);
+        let n_components = N_OTHERS + self.schedulers.len() + n_placing + n_spreading;
         let first = self.dice.order.index(n_components);
         (0..n_components).any(|i| self.act((first + i) % n_components))
     }
@@ -370,7 +352,13 @@ impl Simulation {
             1 => self.step_controllers(),
             2 => self.step_autoscaler(),
             n if n - N_OTHERS < self.schedulers.len() => self.step_scheduler(n - N_OTHERS),
-            _ => self.step_placing(),
+            n => {
+                let n = n - N_OTHERS - self.schedulers.len();
+                match n.checked_sub(usize::from(self.placing.is_some())) {
+                    Some(n) => self.step_spreading(n),
+                    None => self.step_placing(),
+                }
+            }
         }
     }
 
@@ -466,6 +454,7 @@ impl Simulation {
         let seen = schedulers
             .chain(others)
             .chain([self.kubelet_feed.cursor()])
+            .chain(self.spreading_cursors())
             .chain(self.tap.as_ref().map(Cell::get))
             .min();
         self.server.trim_log(seen.unwrap_or(0));
@@ -492,6 +481,7 @@ impl Simulation {
             self.autoscaler.as_ref().and_then(Autoscaler::next_wake),
             self.faults.next_wake(),
         ];
-        schedulers.chain(others).flatten().min()
+        let spreading = self.spreading_wakes();
+        schedulers.chain(others).chain(spreading).flatten().min()
     }
 }

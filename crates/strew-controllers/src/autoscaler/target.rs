@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::api::ApiError;
 use crate::controller::Context;
 use crate::object::{
-    Deployment, Key, Kind, Name, Object, ReplicaSet, ReplicationController, StatefulSet,
+    CloneSet, Deployment, Key, Kind, Name, Object, ReplicaSet, ReplicationController, StatefulSet,
 };
 use crate::selection::Selection;
 
@@ -25,6 +25,10 @@ pub(super) fn scale(object: &Object) -> Option<Scale> {
         Object::ReplicationController(o) => {
             let labels = o.spec.selector.as_ref();
             (o.spec.replicas, labels.map(Selection::of_pairs))
+        }
+        Object::CloneSet(o) => {
+            let selector = o.spec.selector.as_ref();
+            (o.spec.replicas, selector.and_then(Selection::of))
         }
         _ => return None,
     };
@@ -55,6 +59,7 @@ pub(super) fn resize(cx: &mut Context<'_>, target: Object, replicas: i32) -> Res
         Object::Deployment(o) => resized!(o, Deployment),
         Object::ReplicaSet(o) => resized!(o, ReplicaSet),
         Object::StatefulSet(o) => resized!(o, StatefulSet),
+        Object::CloneSet(o) => resized!(o, CloneSet),
         Object::ReplicationController(o) => resized!(o, ReplicationController),
         _ => return Ok(()),
     };

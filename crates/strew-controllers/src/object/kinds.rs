@@ -6,6 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
 use serde_json::Value;
 use strew_api::read::KubeObject;
+use strew_api::workloadspread::{v1beta1 as spread, workloads as kruise};
 
 use super::meta::{Meta, Name};
 use super::pod::Pod;
@@ -49,6 +50,10 @@ pub type Autoscaler = Resource<
 /// `policy/v1` PodDisruptionBudget
 pub type Budget =
     Resource<policy::v1::PodDisruptionBudgetSpec, policy::v1::PodDisruptionBudgetStatus>;
+/// `apps.kruise.io/v1alpha1` CloneSet
+pub type CloneSet = Resource<kruise::CloneSetSpec, kruise::WorkloadStatus>;
+/// `apps.kruise.io/v1beta1` WorkloadSpread
+pub type WorkloadSpread = Resource<spread::WorkloadSpreadSpec, spread::WorkloadSpreadStatus>;
 
 /// What a ControllerRevision holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +94,8 @@ pub enum Kind {
     CronJob,
     HorizontalPodAutoscaler,
     PodDisruptionBudget,
+    CloneSet,
+    WorkloadSpread,
     /// Any other, by its name.
     Other(Arc<str>),
 }
@@ -109,13 +116,15 @@ impl Kind {
             Self::CronJob => "CronJob",
             Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
             Self::PodDisruptionBudget => "PodDisruptionBudget",
+            Self::CloneSet => "CloneSet",
+            Self::WorkloadSpread => "WorkloadSpread",
             Self::Other(name) => name,
         }
     }
 
     /// The kind of this name.
     pub fn of(name: &str) -> Self {
-        const KNOWN: [Kind; 12] = [
+        const KNOWN: [Kind; 14] = [
             Kind::Pod,
             Kind::Node,
             Kind::Deployment,
@@ -128,6 +137,8 @@ impl Kind {
             Kind::CronJob,
             Kind::HorizontalPodAutoscaler,
             Kind::PodDisruptionBudget,
+            Kind::CloneSet,
+            Kind::WorkloadSpread,
         ];
         let known = KNOWN.into_iter().find(|kind| kind.name() == name);
         known.unwrap_or_else(|| Self::Other(name.into()))
@@ -145,6 +156,8 @@ impl Kind {
             Self::Job | Self::CronJob => "batch/v1",
             Self::HorizontalPodAutoscaler => "autoscaling/v2",
             Self::PodDisruptionBudget => "policy/v1",
+            Self::CloneSet => "apps.kruise.io/v1alpha1",
+            Self::WorkloadSpread => "apps.kruise.io/v1beta1",
             Self::Other(_) => "",
         }
     }
@@ -302,6 +315,8 @@ stored! {
     CronJob: CronJob, CronJob, cron_jobs;
     Autoscaler: Autoscaler, HorizontalPodAutoscaler, autoscalers;
     Budget: Budget, PodDisruptionBudget, budgets;
+    CloneSet: CloneSet, CloneSet, clone_sets;
+    WorkloadSpread: WorkloadSpread, WorkloadSpread, workload_spreads;
 }
 
 /// Which object: its kind, namespace and name.

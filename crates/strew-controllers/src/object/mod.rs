@@ -12,8 +12,9 @@ pub mod pod;
 mod wire;
 
 pub use kinds::{
-    Autoscaler, Budget, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key, Kind, Node,
-    Object, Plain, ReplicaSet, ReplicationController, Resource, RevisionData, StatefulSet, Stored,
+    Autoscaler, Budget, CloneSet, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key,
+    Kind, Node, Object, Plain, ReplicaSet, ReplicationController, Resource, RevisionData,
+    StatefulSet, Stored, WorkloadSpread,
 };
 pub use meta::{Deletion, Meta, Name, Owner, Pairs};
 pub use pod::{Condition, Exit, Phase, Pod, PodStatus, Truth};

@@ -6,6 +6,7 @@ use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use serde_json::Value;
 use strew_api::read::KubeObject;
+use strew_api::workloadspread::{v1beta1 as spread, workloads as kruise};
 
 use super::kinds::{Kind, Object, Plain, Resource, RevisionData};
 use super::meta::Meta;
@@ -60,6 +61,8 @@ impl Object {
                 }))
             }
             KubeObject::PodDisruptionBudget(object) => of_wire!(object, Budget, true),
+            KubeObject::CloneSet(object) => of_wire!(object, CloneSet, true),
+            KubeObject::WorkloadSpread(object) => of_wire!(object, WorkloadSpread, true),
             KubeObject::HorizontalPodAutoscaler(object) => {
                 let autoscaling::v2::HorizontalPodAutoscaler {
                     metadata,
@@ -109,6 +112,8 @@ impl Object {
             }
             .into(),
             Self::Budget(object) => to_wire!(object, policy::v1::PodDisruptionBudget).into(),
+            Self::CloneSet(object) => to_wire!(object, kruise::CloneSet).into(),
+            Self::WorkloadSpread(object) => to_wire!(object, spread::WorkloadSpread).into(),
             Self::Autoscaler(object) => autoscaling::v2::HorizontalPodAutoscaler {
                 metadata: object.meta.to_wire(),
                 spec: (*object.spec).clone(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use strew_controllers::object::{
-    CronJob, DaemonSet, Deployment, Job, Kind, Name, Pod, ReplicaSet, ReplicationController,
-    StatefulSet, Stored,
+    CloneSet, CronJob, DaemonSet, Deployment, Job, Kind, Name, Pod, ReplicaSet,
+    ReplicationController, StatefulSet, Stored,
 };
 use strew_controllers::{Selection, Tables};
 
@@ -45,6 +45,7 @@ pub fn of_target<'a>(tables: &'a Tables, target: &ObjectTarget) -> Vec<&'a Arc<P
         "StatefulSet" => own::<StatefulSet>(tables, &name, &mut pods),
         "DaemonSet" => own::<DaemonSet>(tables, &name, &mut pods),
         "Job" => own::<Job>(tables, &name, &mut pods),
+        "CloneSet" => own::<CloneSet>(tables, &name, &mut pods),
         _ => {}
     }
     pods
@@ -98,6 +99,10 @@ pub fn latest_revision(tables: &Tables, target: &ObjectTarget) -> Option<(&'stat
         }
         Kind::StatefulSet => {
             let set = tables.get::<StatefulSet>(&name)?;
+            Some((REVISION, set.status.update_revision.clone()?))
+        }
+        Kind::CloneSet => {
+            let set = tables.get::<CloneSet>(&name)?;
             Some((REVISION, set.status.update_revision.clone()?))
         }
         Kind::DaemonSet => {

@@ -327,6 +327,7 @@ const PODS_OF: &[&str] = &[
     "ReplicationController",
     "Job",
     "CronJob",
+    "CloneSet",
 ];
 
 /// In the order of [`PHASES`].

@@ -79,6 +79,7 @@ pub(super) const WORKLOADS: &[&str] = &[
     "ReplicationController",
     "Job",
     "CronJob",
+    "CloneSet",
 ];
 
 /// Reads targets: knows the namespace of those that name none.

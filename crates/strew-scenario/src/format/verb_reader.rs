@@ -24,6 +24,7 @@ const SCALABLE: &[&str] = &[
     "ReplicaSet",
     "StatefulSet",
     "ReplicationController",
+    "CloneSet",
 ];
 const WITH_IMAGES: &[&str] = &[
     "Pod",
@@ -34,6 +35,7 @@ const WITH_IMAGES: &[&str] = &[
     "ReplicationController",
     "Job",
     "CronJob",
+    "CloneSet",
 ];
 const ROLLED_OUT: &[&str] = &["Deployment", "StatefulSet", "DaemonSet"];
 const PAUSABLE: &[&str] = &["Deployment"];

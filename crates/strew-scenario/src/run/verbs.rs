@@ -310,9 +310,8 @@ fn crash(simulation: &mut Simulation, crash: &format::Crash) {
     let component = match crash.component {
         format::Component::Scheduler => Component::Scheduler,
         format::Component::Controllers => Component::Controllers,
+        format::Component::Webhook => Component::Webhook,
         format::Component::Controller => Component::Controller,
-        // strew's webhook comes with WorkloadSpread: nothing of it can die yet.
-        format::Component::Webhook => return,
     };
     simulation.crash(Crash {
         component,

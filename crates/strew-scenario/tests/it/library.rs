@@ -6,7 +6,7 @@ use strew_api::read::{Sources, render};
 use strew_scenario::format::{Variant, Verdict, load};
 use strew_scenario::run::{Plan, Played, play, scheduler_of};
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"))
 }
 
@@ -58,7 +58,7 @@ fn judge(variant: &Variant, sources: &Sources) {
 }
 
 #[track_caller]
-fn check(file: &str) {
+pub(crate) fn check(file: &str) {
     let mut sources = Sources::new();
     let text = std::fs::read_to_string(folder().join(file)).unwrap();
     assert!(
@@ -78,24 +78,21 @@ fn check(file: &str) {
     }
 }
 
-/// A test for each file, and one that no file is forgotten.
+/// A test for each file of a folder, and one that no file is forgotten.
 macro_rules! library {
-    ($($name:ident: $file:literal,)*) => {
+    ($folder:literal; $($name:ident: $file:literal,)*) => {
         $(#[test]
         fn $name() {
-            check($file);
+            $crate::library::check(concat!($folder, $file));
         })*
 
         #[test]
         fn no_scenario_is_without_a_test() {
-            let mut found: Vec<String> = std::fs::read_dir(folder())
+            let mut found: Vec<String> = std::fs::read_dir($crate::library::folder().join($folder))
                 .unwrap()
                 .map(|entry| entry.unwrap().file_name().into_string().unwrap())
                 .filter(|name| name.ends_with(".yaml"))
                 .collect();
-            let of_placement = std::fs::read_dir(folder().join("placement")).unwrap();
-            let of_placement = of_placement.map(|entry| entry.unwrap().file_name());
-            found.extend(of_placement.map(|name| format!("placement/{}", name.to_str().unwrap())));
             found.sort();
             let mut known = vec![$($file),*];
             known.sort_unstable();
@@ -105,6 +102,7 @@ macro_rules! library {
 }
 
 library! {
+    "";
     a_horizontal_autoscaler_follows_the_day: "autoscaled-day.yaml",
     an_empty_group_grows_and_shrinks_again: "autoscaler-from-zero.yaml",
     a_cron_job_runs_every_five_minutes: "cron-job.yaml",
@@ -119,18 +117,6 @@ library! {
     zones_are_even_without_a_word: "multi-az.yaml",
     a_tainted_zone_is_a_domain_or_none: "node-taints-policies.yaml",
     room_is_made_for_the_important: "preemption.yaml",
-    many_placements_share_a_fleet_evenly: "placement/balance.yaml",
-    a_region_of_clusters_is_lost_and_back: "placement/region-lost-and-back.yaml",
-    clusters_are_rolled_out_in_groups: "placement/rollout-groups.yaml",
-    providers_regions_and_zones_are_even: "placement/three-levels.yaml",
-    a_silent_cluster_is_tolerated_for_a_while: "placement/toleration-seconds.yaml",
-    no_kept_cluster_is_missed_in_bad_weather: "placement/under-faults.yaml",
-    companies_name_their_own_domains: "placement/use-case-1-own-topology.yaml",
-    two_zones_have_two_clusters_each: "placement/use-case-2-even-spread.yaml",
-    a_max_skew_holds_clusters_back: "placement/use-case-3-max-skew.yaml",
-    regions_come_first_then_zones: "placement/use-case-4-joint-spread.yaml",
-    two_thirds_are_in_the_east: "placement/use-case-5-ratio.yaml",
-    the_proposals_example_is_what_it_says: "placement/worked-example.yaml",
     a_quota_refuses_pods: "quota.yaml",
     a_rollout_stays_even: "rollout-match-label-keys.yaml",
     a_bad_release_is_undone: "rollout-paused-undone.yaml",

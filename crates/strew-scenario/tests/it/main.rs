@@ -5,11 +5,14 @@
 mod bad;
 mod examples;
 mod import;
+#[macro_use]
 mod library;
 mod mutated;
+mod placements;
 mod played;
 mod schema;
 mod variants;
+mod workloadspreads;
 
 use strew_api::read::{Sources, render};
 use strew_scenario::format::{Loaded, load};

@@ -5,7 +5,7 @@
 //! looked for after every write ([`kept`]), and what is kept incrementally is recounted at sampled instants
 //! (`structure`).
 //! Once faults are over and everybody has come to rest: no pod waits that fits (`rest`), and every workload has what it asks for
-//! and says so (`workloads`). What is judged shares no code with the judge but the types of facts and the naive
+//! and says so (`workloads`), and so does every WorkloadSpread (`spreads`). What is judged shares no code with the judge but the types of facts and the naive
 //! reading of the scheduler's rules.
 //!
 //! Source: design §5.4.
@@ -18,6 +18,7 @@ pub mod kept;
 pub(crate) mod preemption;
 pub(crate) mod quotas;
 pub(crate) mod rest;
+pub(crate) mod spreads;
 pub(crate) mod structure;
 mod surplus;
 pub(crate) mod verdict;

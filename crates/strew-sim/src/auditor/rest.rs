@@ -37,6 +37,7 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     super::cron_jobs::judge(world, witness);
     super::groups::judge(world, witness);
     placements_rest(world, witness);
+    super::spreads::judge(world, witness);
 }
 
 /// A controller that begins now finds every placement as it would decide it, and none beyond its limits.

@@ -55,6 +55,15 @@ pub enum Rule {
     KeptCluster,
     /// What placements hold is what a controller that begins now would decide, within their hard limits.
     Placed,
+    /// Never are more pods let into a subset than it takes (spec/workloadspread §8, I1).
+    SpreadLimit,
+    /// A subset is taken only if every earlier one was full or closed, markers are sound, dry runs do nothing
+    /// (I2, I5, I6, I8).
+    SpreadChoice,
+    /// At rest a ledger says what the pods say, and a controller that begins now finds nothing to do (I3).
+    Ledger,
+    /// Scaling in keeps the dearest pods; scaling up fills subsets in their order (I4, I7).
+    SpreadScale,
 }
 
 /// A broken rule.

@@ -59,6 +59,15 @@ fn done(sim: &mut Simulation, world: &World, action: &Action) -> Done {
             sim.delete(&key_of(world, name)?, &options)
         }
         Action::DeletePod(number) => delete_pod(sim, *number),
+        Action::Limit(name, subset, limit) => {
+            let key = key(Kind::WorkloadSpread, name);
+            edit_key(sim, &key, |value| {
+                let max = value.pointer_mut(&format!("/spec/subsets/{subset}/maxReplicas"));
+                if let Some(max) = max.filter(|max| max.is_number()) {
+                    *max = json!(limit);
+                }
+            })
+        }
         Action::Fault(fault, lasts) => {
             sim.fault(*fault, *lasts);
             Ok(())

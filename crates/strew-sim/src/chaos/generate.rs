@@ -67,6 +67,7 @@ fn world(dice: &mut Prng) -> World {
         quota: None,
         group: None,
         elects: dice.chance(1, 2),
+        ..World::default()
     }
 }
 
@@ -205,7 +206,7 @@ fn deed(dice: &mut Prng, world: &World) -> Action {
     }
 }
 
-fn fault(dice: &mut Prng, world: &World) -> Action {
+pub(super) fn fault(dice: &mut Prng, world: &World) -> Action {
     let lasts = Span::from_secs(dice.between(5, 60));
     let node = dice.pick(&world.nodes).name.clone();
     let ppm = |dice: &mut Prng, most: u64| u32::try_from(dice.between(0, most)).unwrap_or(0);

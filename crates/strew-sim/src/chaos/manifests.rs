@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::story::{Anti, Budgeting, Group, NodePlan, Quota, Spread, Worker, Workload, World};
+use super::story::{
+    Anti, Budgeting, Group, NodePlan, Quota, Spread, SpreadPlan, SubsetPlan, Worker, Workload,
+    World,
+};
 use crate::autoscaler::NodeGroup;
 
 /// The zone that a number stands for.
@@ -25,11 +28,13 @@ pub(super) fn of(world: &World) -> Vec<Value> {
     let budgets = world.workloads.iter().filter_map(budget);
     let autoscalers = world.workloads.iter().filter_map(autoscaler);
     let quota = world.quota.iter().map(quota);
+    let spreads = world.spreads.iter().map(|plan| spreading(plan, world));
     let plain = classes.chain(nodes).chain(quota);
     plain
         .chain(present)
         .chain(budgets)
         .chain(autoscalers)
+        .chain(spreads)
         .collect()
 }
 
@@ -67,7 +72,7 @@ pub(super) fn workload(plan: &Workload) -> Value {
     let mut spec = json!({"selector": selector, "template": template, "replicas": plan.replicas});
     match plan.worker {
         Worker::Deployment(true) => spec["strategy"] = json!({"type": "Recreate"}),
-        Worker::Deployment(false) | Worker::ReplicaSet => {}
+        Worker::Deployment(false) | Worker::ReplicaSet | Worker::CloneSet => {}
         Worker::StatefulSet(in_parallel) => {
             spec["serviceName"] = plan.name.as_str().into();
             if in_parallel {
@@ -95,6 +100,51 @@ pub(super) fn workload(plan: &Workload) -> Value {
     })
 }
 
+/// The name of a subset.
+pub(super) fn subset(number: usize) -> String {
+    format!("subset-{number}")
+}
+
+/// A WorkloadSpread: its subsets are zones, and each labels its pods.
+fn spreading(plan: &SpreadPlan, world: &World) -> Value {
+    let worker = world.workloads.iter().find(|w| w.name == plan.of);
+    let (kind, version) = kind(worker.map_or(Worker::ReplicaSet, |w| w.worker));
+    let subset = |(number, limit): (usize, &SubsetPlan)| {
+        let zone = zone(u8::try_from(number).unwrap_or(0));
+        let term =
+            json!({"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]});
+        let mut subset = json!({
+            "name": self::subset(number),
+            "requiredNodeSelector": {"matchExpressions": [term]},
+            "patch": {"metadata": {"labels": {"subset": self::subset(number)}}},
+        });
+        match limit {
+            SubsetPlan::Count(n) => subset["maxReplicas"] = json!(n),
+            SubsetPlan::Percent(n) => subset["maxReplicas"] = format!("{n}%").into(),
+            SubsetPlan::Unlimited => {}
+        }
+        subset
+    };
+    let subsets: Vec<Value> = plan.subsets.iter().enumerate().map(subset).collect();
+    let mut spec = json!({
+        "targetRef": {"apiVersion": version, "kind": kind, "name": plan.of},
+        "subsets": subsets,
+    });
+    if let Some((critical, simulates)) = plan.adaptive {
+        let adaptive = json!({
+            "rescheduleCriticalSeconds": critical,
+            "disableSimulationSchedule": !simulates,
+        });
+        spec["scheduleStrategy"] = json!({"type": "Adaptive", "adaptive": adaptive});
+    }
+    json!({
+        "apiVersion": "apps.kruise.io/v1beta1",
+        "kind": "WorkloadSpread",
+        "metadata": {"name": plan.of, "namespace": "default"},
+        "spec": spec,
+    })
+}
+
 /// Every minute of the storm, and then not for a year.
 const CRON: &str = "0-6 0 1 1 *";
 
@@ -117,6 +167,7 @@ pub(super) fn kind(worker: Worker) -> (&'static str, &'static str) {
         Worker::ReplicationController => ("ReplicationController", "v1"),
         Worker::Job => ("Job", "batch/v1"),
         Worker::CronJob(_) => ("CronJob", "batch/v1"),
+        Worker::CloneSet => ("CloneSet", "apps.kruise.io/v1alpha1"),
     }
 }
 

@@ -19,7 +19,7 @@ use super::story::{Action, Group, Story};
 use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
 use crate::autoscaler::AutoscalerSettings;
-use crate::fault::Sabotage;
+use crate::fault::{Component, Crash, Sabotage};
 use crate::scheduler::Blueprint;
 use crate::simulation::{ControllerMaker, Settings, Simulation};
 use crate::timing::Timing;
@@ -82,6 +82,8 @@ pub struct Figures {
     pub steps: u64,
     /// Binds that were judged.
     pub judged: u64,
+    /// Choices of subsets that were judged.
+    pub choices: u64,
     /// Binds that reached the store.
     pub binds: u64,
     /// Writes.
@@ -102,6 +104,7 @@ impl Figures {
         self.instants += other.instants;
         self.steps += other.steps;
         self.judged += other.judged;
+        self.choices += other.choices;
         self.binds += other.binds;
         self.writes += other.writes;
         self.circles += other.circles;
@@ -149,6 +152,9 @@ fn play_on(story: &Story, parts: &Parts) -> Verdict {
     let world = &story.world;
     let manifests = manifests::of(world);
     let mut life = Life::begin(story.seed, manifests, world.elects, world.group, parts);
+    if world.n_webhooks > 0 {
+        life.sim.set_webhook_replicas(usize::from(world.n_webhooks));
+    }
     let violations = match life.live(story) {
         ControlFlow::Break(violations) => violations,
         ControlFlow::Continue(()) => Vec::new(),
@@ -200,6 +206,7 @@ impl Life {
             self.figures.placed = witness.n_placed;
             self.figures.decisions = witness.n_decisions;
         }
+        self.figures.choices = self.sim.choices_judged();
         self.figures.steps = self.sim.n_steps();
         Verdict {
             violations,
@@ -224,13 +231,27 @@ impl Life {
                 acts::act(&mut self.sim, &story.world, &action);
             }
         }
-        self.rest(match (story.world.group, story.world.quota) {
+        let quiet = match (story.world.group, story.world.quota) {
             (Some(_), _) => QUIET_WITH_GROUP,
             (None, Some(_)) => QUIET_WITH_QUOTA,
             (None, None) => QUIET,
-        })?;
+        };
+        self.rest(quiet)?;
+        if !story.world.spreads.is_empty() {
+            // One sync of each WorkloadSpread, as I3 has it: pods without a marker set off none, nor do StatefulSets.
+            self.sim.crash(Crash {
+                component: Component::Controller,
+                after_writes: 0,
+                down: Span::default(),
+            });
+            self.rest(quiet)?;
+        }
         self.sim.audit_rest();
-        self.verdict()
+        self.verdict()?;
+        match story.world.spreads.is_empty() {
+            true => Going::Continue(()),
+            false => self.probe(story),
+        }
     }
 
     pub(super) fn verdict(&mut self) -> Going {

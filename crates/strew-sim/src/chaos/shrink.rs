@@ -75,9 +75,14 @@ impl Shrinking<'_> {
     }
 
     fn workloads(&mut self) {
+        for i in (0..self.best.world.spreads.len()).rev() {
+            self.with(|story| drop(story.world.spreads.remove(i)));
+        }
+        self.with(|story| story.world.n_webhooks = story.world.n_webhooks.min(1));
         for i in (0..self.best.world.workloads.len()).rev() {
             self.with(|story| {
                 let gone = story.world.workloads.remove(i);
+                story.world.spreads.retain(|s| s.of != gone.name);
                 story
                     .events
                     .retain(|e| e.action.subject() != Some(&gone.name));

@@ -31,6 +31,32 @@ pub struct World {
     pub group: Option<Group>,
     /// Whether the scheduler's replicas elect a leader.
     pub elects: bool,
+    /// WorkloadSpreads.
+    pub spreads: Vec<SpreadPlan>,
+    /// Replicas of the webhook; 0: as many as usual.
+    pub n_webhooks: u8,
+}
+
+/// A WorkloadSpread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpreadPlan {
+    /// The workload; the WorkloadSpread has its name.
+    pub of: String,
+    /// The subsets, each the zone of its number.
+    pub subsets: Vec<SubsetPlan>,
+    /// Critical seconds, and whether scheduling is simulated; `None`: Fixed.
+    pub adaptive: Option<(u32, bool)>,
+}
+
+/// A subset of a WorkloadSpread: the zone of its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SubsetPlan {
+    /// `maxReplicas`, a number.
+    Count(u32),
+    /// `maxReplicas`, in percent.
+    Percent(u32),
+    /// Without a limit.
+    Unlimited,
 }
 
 /// A node.
@@ -87,6 +113,8 @@ pub enum Worker {
     Job,
     /// A CronJob that makes such a Job in each of the first minutes.
     CronJob(Concurrency),
+    /// A CloneSet.
+    CloneSet,
 }
 
 /// What a CronJob does while a Job of it runs.
@@ -224,6 +252,8 @@ pub enum Action {
     Restore(String),
     DeleteNode(String),
     CreateNode(String),
+    /// Gives a subset of a WorkloadSpread, by its number, another limit.
+    Limit(String, u32, u32),
     Fault(Fault, Span),
     Crash(Crash),
     Jump(Span),
@@ -260,6 +290,7 @@ impl Action {
             | Self::Resume(name)
             | Self::Ready(name, _)
             | Self::Use(name, _)
+            | Self::Limit(name, ..)
             | Self::Delete(name, _)
             | Self::Drain(name)
             | Self::Cordon(name)
@@ -283,10 +314,13 @@ impl Action {
             Self::Fault(Fault::Write(_), _) => Some("write conflicts"),
             Self::Fault(Fault::Bind(_), _) => Some("binds slow or lost"),
             Self::Fault(Fault::Lease(_), _) => Some("lease requests lost"),
+            Self::Fault(Fault::Webhook(_), _) => Some("webhook calls lost"),
             Self::Fault(Fault::SecondScheduler, _) => Some("second scheduler"),
             Self::Crash(crash) => Some(match crash.component {
                 crate::fault::Component::Scheduler => "scheduler dies",
                 crate::fault::Component::Controllers => "controllers die",
+                crate::fault::Component::Webhook => "webhook dies",
+                crate::fault::Component::WebhookReplica => "replica of the webhook dies",
                 crate::fault::Component::Controller => "controller dies",
             }),
             Self::Jump(_) => Some("clock jumps"),

@@ -5,7 +5,9 @@ use std::fmt::{self, Display, Formatter};
 use strew_controllers::Propagation;
 
 use super::manifests;
-use super::story::{Action, Budgeting, NodePlan, Spread, Story, Worker, Workload};
+use super::story::{
+    Action, Budgeting, NodePlan, Spread, SpreadPlan, Story, SubsetPlan, Worker, Workload,
+};
 use crate::fault::Fault;
 
 impl Display for Story {
@@ -33,6 +35,13 @@ impl Display for Story {
         writeln!(f, "workloads:")?;
         for workload in &self.world.workloads {
             writeln!(f, "- {workload}")?;
+        }
+        if !self.world.spreads.is_empty() {
+            writeln!(f, "webhook-replicas: {}", self.world.n_webhooks)?;
+            writeln!(f, "workloadspreads:")?;
+        }
+        for spread in &self.world.spreads {
+            writeln!(f, "- {spread}")?;
         }
         writeln!(f, "steps:")?;
         for event in &self.events {
@@ -106,6 +115,29 @@ impl Display for Workload {
     }
 }
 
+impl Display for SpreadPlan {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{{of: {}, subsets: [", self.of)?;
+        for (number, subset) in (0..).zip(&self.subsets) {
+            let comma = if number > 0 { ", " } else { "" };
+            write!(f, "{comma}{{zone: {}", manifests::zone(number))?;
+            match subset {
+                SubsetPlan::Count(n) => write!(f, ", maxReplicas: {n}}}")?,
+                SubsetPlan::Percent(n) => write!(f, ", maxReplicas: {n}%}}")?,
+                SubsetPlan::Unlimited => write!(f, "}}")?,
+            }
+        }
+        write!(f, "]")?;
+        if let Some((critical, simulates)) = self.adaptive {
+            write!(
+                f,
+                ", adaptive: {{critical: {critical}s, simulates: {simulates}}}"
+            )?;
+        }
+        write!(f, "}}")
+    }
+}
+
 impl Display for Spread {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let key = if self.by_zone { "zone" } else { "hostname" };
@@ -145,6 +177,9 @@ impl Display for Action {
                 Propagation::Background => write!(f, "delete: {name}"),
                 how => write!(f, "delete: {name}, cascade: {how:?}"),
             },
+            Self::Limit(name, subset, n) => {
+                write!(f, "limit: {{{name}: {{subset-{subset}: {n}}}}}")
+            }
             Self::DeletePod(n) => write!(f, "delete-pod: {n}"),
             Self::Drain(node) => write!(f, "drain: {node}"),
             Self::Cordon(node) => write!(f, "cordon: {node}"),
@@ -189,6 +224,11 @@ impl Display for WrittenFault<'_> {
                 write!(f, "bind: {{slow: {}, fail-ppm: {}}}", b.slow, b.fail_ppm)
             }
             Fault::Lease(l) => write!(f, "lease: {{lost-ppm: {}}}", l.lost_ppm),
+            Fault::Webhook(w) => write!(
+                f,
+                "webhook: {{lost-ppm: {}, write-lost-ppm: {}}}",
+                w.lost_ppm, w.write_lost_ppm
+            ),
             Fault::SecondScheduler => write!(f, "second-scheduler: true"),
         }
     }

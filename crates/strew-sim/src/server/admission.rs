@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{LimitRange, PodSpec};
+use k8s_openapi::api::core::v1::{self as core, LimitRange, PodSpec};
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use rustc_hash::FxHashMap;
 use strew_api::admission::{
@@ -20,6 +20,17 @@ pub(super) struct Admission {
     options: AdmissionOptions,
     classes: Option<PriorityClasses>,
     known: FxHashMap<(usize, usize), Known>,
+    /// By the address of what they were before.
+    changed: FxHashMap<usize, Changed>,
+}
+
+/// Pods of one template that the webhook has changed alike.
+struct Changed {
+    /// Held, so that its address stays its own.
+    _template: Arc<PodSpec>,
+    /// Each result once.
+    specs: Vec<Arc<PodSpec>>,
+    labels: Vec<Arc<Pairs>>,
 }
 
 /// A template's pods, admitted. The keys are held, so that their addresses stay theirs.
@@ -39,6 +50,7 @@ impl Admission {
             options,
             classes: None,
             known: FxHashMap::default(),
+            changed: FxHashMap::default(),
         }
     }
 
@@ -134,6 +146,52 @@ impl Admission {
         pod.meta.annotations = admitted.meta.annotations;
         Ok(pod)
     }
+
+    /// Once more, of a pod that the webhook has changed: plug-ins are invoked again.
+    pub(super) fn admit_patched(
+        &mut self,
+        before: &Pod,
+        mut patched: core::Pod,
+        tables: &Tables,
+    ) -> Result<Pod, ApiError> {
+        let classes = self.classes.get_or_insert_with(|| classes(tables));
+        let context = AdmissionContext {
+            priority_classes: classes,
+            options: &self.options,
+        };
+        let ranges = limit_ranges(tables, &before.meta.name.namespace);
+        limit_range::apply_defaults(&mut patched, &ranges);
+        let invalid = |errors: Vec<FieldError>| refusal(&Object::from(before.clone()), &errors);
+        let admitted = admit_pod(patched, &context).map_err(invalid)?.object;
+        limit_range::check(&admitted, &ranges)
+            .map_err(|refusal| ApiError::Forbidden(refusal.to_string().into()))?;
+        let mut pod = Pod::of_wire(admitted);
+        if self.changed.len() >= KNOWN_MAX {
+            self.changed.clear();
+        }
+        let address = Arc::as_ptr(&before.spec) as usize;
+        let changed = self.changed.entry(address).or_insert_with(|| Changed {
+            _template: Arc::clone(&before.spec),
+            specs: Vec::new(),
+            labels: Vec::new(),
+        });
+        pod.spec = shared(&mut changed.specs, pod.spec);
+        pod.meta.labels = shared(&mut changed.labels, pod.meta.labels);
+        Ok(pod)
+    }
+}
+
+/// The same value that was there before, if there was one.
+fn shared<T: PartialEq>(known: &mut Vec<Arc<T>>, new: Arc<T>) -> Arc<T> {
+    /// Beyond so many nothing is alike.
+    const ALIKE_MAX: usize = 64;
+    if let Some(found) = known.iter().find(|known| **known == new) {
+        return Arc::clone(found);
+    }
+    if known.len() < ALIKE_MAX {
+        known.push(Arc::clone(&new));
+    }
+    new
 }
 
 /// The admitted object with what the wire does not tell: `generate_name` and owners are there already.

@@ -23,7 +23,9 @@ impl Server {
         let Some(pod) = self.tables.get::<Pod>(&key.name) else {
             return Err(ApiError::NotFound(key.clone()));
         };
-        let mut pod = (**pod).clone();
+        let pod = std::sync::Arc::clone(pod);
+        self.ask_about_eviction(now, &pod)?;
+        let mut pod = (*pod).clone();
         let budgets = eviction::budgets_of(&pod, &self.tables);
         match eviction::decide(&pod, &budgets, now) {
             Eviction::Delete => {}
@@ -40,6 +42,6 @@ impl Server {
             now,
         );
         self.update(Part::Status, Object::from(pod))?;
-        self.delete(now, key, options)
+        self.delete_if(now, key, options, false)
     }
 }

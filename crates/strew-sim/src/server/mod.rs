@@ -13,6 +13,7 @@ mod lease;
 mod quota;
 mod registration;
 mod request;
+mod webhook;
 mod write;
 
 use std::collections::VecDeque;
@@ -25,6 +26,7 @@ use strew_model::Prng;
 use strew_model::time::Instant;
 
 use crate::auditor::Written;
+use crate::workloadspread::Webhook;
 use admission::Admission;
 pub use events::{EventLog, Recorded};
 use lease::Leases;
@@ -61,6 +63,8 @@ pub struct Server {
     dice: Prng,
     /// Writes that a witness has not seen yet; `None`: there is no witness.
     journal: Option<Vec<Written>>,
+    /// Whom to ask about pods; `None`: there never was a WorkloadSpread, or it is being asked just now.
+    webhook: Option<Box<Webhook>>,
 }
 
 impl Server {
@@ -79,6 +83,7 @@ impl Server {
             is_hub: false,
             dice,
             journal: None,
+            webhook: None,
         }
     }
 
@@ -206,22 +211,23 @@ impl Server {
         }
     }
 
-    fn uid(&mut self) -> Arc<str> {
-        let (a, b) = (self.dice.next_u64(), self.dice.next_u64());
-        format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            a >> 32,
-            a >> 16 & 0xffff,
-            a & 0xfff,
-            0x8000 | (b >> 48 & 0x3fff),
-            b & 0xffff_ffff_ffff
-        )
-        .into()
-    }
-
     /// The first moment that no time in the stored objects is later than.
     pub(crate) fn newest_moment(objects: &[Object]) -> Instant {
         let created = objects.iter().map(|object| object.meta().created);
         created.max().unwrap_or_default()
     }
+}
+
+/// A random UUID of version 4.
+pub(crate) fn uuid(dice: &mut Prng) -> Arc<str> {
+    let (a, b) = (dice.next_u64(), dice.next_u64());
+    format!(
+        "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+        a >> 32,
+        a >> 16 & 0xffff,
+        a & 0xfff,
+        0x8000 | (b >> 48 & 0x3fff),
+        b & 0xffff_ffff_ffff
+    )
+    .into()
 }

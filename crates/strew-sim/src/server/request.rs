@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use strew_api::patch::{Schema, strategic};
+use strew_api::read::KubeObject;
 use strew_api::request::{Answer, Request, Resource, Verb};
-use strew_controllers::object::{Key, Kind, Name, Object, Pod, Truth};
+use strew_api::workloadspread::request::WORKLOAD_SPREADS;
+use strew_controllers::object::{Key, Kind, Meta, Name, Object, Pod, Truth};
 use strew_controllers::{ApiError, DeleteOptions};
 use strew_model::time::Instant;
 
@@ -34,6 +37,9 @@ impl Server {
             (Resource::PLACEMENT_DECISIONS, ..) => {
                 return self.object(now, "PlacementDecision", request);
             }
+            (Resource::PODS, Verb::Patch, "") => self.patch_metadata(request),
+            (WORKLOAD_SPREADS, Verb::Get, "") => return self.read_spread(request),
+            (WORKLOAD_SPREADS, Verb::Update, "status") => return self.write_spread(request),
             _ => Err(ApiError::Internal(
                 "the simulated server has no such resource".into(),
             )),
@@ -87,6 +93,50 @@ impl Server {
         self.update(Part::Status, Object::from(pod)).map(|_| 200)
     }
 
+    /// A strategic merge patch of a pod's metadata.
+    fn patch_metadata(&mut self, request: &Request) -> Result<u16, ApiError> {
+        let name = name_of(request);
+        let Some(pod) = self.tables.get::<Pod>(&name) else {
+            return Err(ApiError::NotFound(pod_key(&name)));
+        };
+        let uid = request.body["metadata"]["uid"].as_str();
+        if uid.is_some_and(|uid| *pod.meta.uid != *uid) {
+            return Err(ApiError::Invalid(
+                "metadata.uid: Invalid value: field is immutable".into(),
+            ));
+        }
+        let mut pod = (**pod).clone();
+        let before = json!({"metadata": pod.meta.to_wire()});
+        let wrong = |text: String| ApiError::Invalid(text.into());
+        let mut patched = strategic::patch(Schema::Pod, &before, &request.body)
+            .map_err(|error| wrong(error.to_string()))?;
+        let metadata = serde_json::from_value(patched["metadata"].take());
+        let metadata = metadata.map_err(|error| wrong(error.to_string()))?;
+        pod.meta = Meta {
+            version: 0,
+            ..Meta::of_wire(metadata, true)
+        };
+        self.update(Part::Main, Object::from(pod)).map(|_| 200)
+    }
+
+    fn read_spread(&self, request: &Request) -> Answer {
+        let key = spread_key(request);
+        match self.tables.find(&key) {
+            Some(found) => answer(200, found.to_json()),
+            None => refusal(&ApiError::NotFound(key)),
+        }
+    }
+
+    fn write_spread(&mut self, request: &Request) -> Answer {
+        let Ok(spread) = KubeObject::of_json(request.body.clone()) else {
+            return status(422, "Invalid", "the body is no WorkloadSpread");
+        };
+        match self.update(Part::Status, Object::of_wire(spread)) {
+            Ok(stored) => answer(200, stored.to_json()),
+            Err(error) => refusal(&error),
+        }
+    }
+
     fn record(&mut self, now: Instant, body: &Value) {
         let text = |value: &Value| -> Arc<str> { value.as_str().unwrap_or_default().into() };
         let regarding = &body["regarding"];
@@ -133,6 +183,13 @@ impl Server {
                 "leases are read, created and updated",
             ),
         }
+    }
+}
+
+fn spread_key(request: &Request) -> Key {
+    Key {
+        kind: Kind::WorkloadSpread,
+        name: name_of(request),
     }
 }
 

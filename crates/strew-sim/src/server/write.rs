@@ -28,7 +28,7 @@ pub enum Part {
 impl Server {
     /// Puts in an object that was there before the simulation began; a missing uid is made.
     pub fn preload(&mut self, now: Instant, mut object: Object) {
-        let uid = self.uid();
+        let uid = super::uuid(&mut self.dice);
         registration::mutate(&mut object, None, now);
         let meta = object.meta_mut();
         if meta.uid.is_empty() {
@@ -47,7 +47,8 @@ impl Server {
     /// # Errors
     /// What admission refuses; a name that is taken.
     pub fn create(&mut self, now: Instant, object: Object) -> Result<Object, ApiError> {
-        let mut object = self.admission.admit(object, &self.tables)?;
+        let object = self.admission.admit(object, &self.tables)?;
+        let mut object = self.call_webhook(now, object)?;
         if object.meta().name.name.is_empty() {
             let name = self.generate_name(&object);
             object.meta_mut().name = name;
@@ -56,7 +57,7 @@ impl Server {
         if self.tables.find(&key).is_some() {
             return Err(ApiError::AlreadyExists(key));
         }
-        let uid = self.uid();
+        let uid = super::uuid(&mut self.dice);
         let meta = object.meta_mut();
         meta.uid = uid;
         meta.created = moment::whole_seconds(now);
@@ -87,6 +88,7 @@ impl Server {
     ) -> Result<Object, ApiError> {
         let mut admitted = self.admission.admit_update(new, stored)?;
         registration::mutate(&mut admitted, Some(stored), now);
+        self.check_spread(&admitted, Some(stored))?;
         self.update(Part::Main, admitted)
     }
 
@@ -144,6 +146,17 @@ impl Server {
         key: &Key,
         options: &DeleteOptions,
     ) -> Result<(), ApiError> {
+        self.delete_if(now, key, options, true)
+    }
+
+    /// Deletes an object; the webhook is asked unless it was asked about the eviction.
+    pub(super) fn delete_if(
+        &mut self,
+        now: Instant,
+        key: &Key,
+        options: &DeleteOptions,
+        asks: bool,
+    ) -> Result<(), ApiError> {
         let Some(mut object) = self.tables.find(key) else {
             return Err(ApiError::NotFound(key.clone()));
         };
@@ -153,6 +166,9 @@ impl Server {
             .is_some_and(|uid| *uid != object.meta().uid)
         {
             return Err(another_uid(options, &object));
+        }
+        if asks {
+            self.ask_about_deletion(now, &object)?;
         }
         let grace = match &object {
             Object::Pod(pod) => grace_of(pod, options),
@@ -253,7 +269,9 @@ fn merge(part: Part, stored: &Object, new: Object) -> Object {
         Job,
         CronJob,
         Autoscaler,
-        Budget
+        Budget,
+        CloneSet,
+        WorkloadSpread
     )
 }
 
@@ -295,7 +313,9 @@ fn same_spec(a: &Object, b: &Object) -> bool {
         Job,
         CronJob,
         Autoscaler,
-        Budget
+        Budget,
+        CloneSet,
+        WorkloadSpread
     )
 }
 

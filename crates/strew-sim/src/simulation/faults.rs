@@ -1,14 +1,15 @@
-//! What goes wrong, and what people do to the cluster's own components.
+//! What befalls components, how they come back, and what people do to them.
 
 use strew_api::admission::AdmissionOptions;
 use strew_controllers::Manager;
 use strew_controllers::object::Name;
 use strew_model::time::Span;
 
-use super::{ControllerMaker, Controllers, Simulation, Slot};
+use super::{ControllerMaker, Controllers, Simulation};
 use crate::fault::{Component, Crash, Fault};
 use crate::feed::Feed;
 use crate::scheduler::Blueprint;
+use crate::slot::Slot;
 
 impl Simulation {
     /// Faults end, and what is to be started anew is.
@@ -18,14 +19,16 @@ impl Simulation {
             self.schedulers.truncate(1);
         }
         for index in 0..self.schedulers.len() {
-            if self.schedulers[index].restart.is_some_and(|at| at <= now) {
+            if self.schedulers[index].is_due(now) {
                 self.schedulers[index] = Slot::new(self.replica());
             }
         }
-        if self.controllers.restart.is_some_and(|at| at <= now) {
+        if self.controllers.is_due(now) {
             self.restart_controllers();
         }
         self.begin_placing();
+        self.restart_spreading();
+        self.tell_weather();
     }
 
     fn restart_controllers(&mut self) {
@@ -42,27 +45,26 @@ impl Simulation {
             after_writes,
             down,
         } = crash;
-        let restart = self.now + down;
-        let doom = (after_writes > 0).then_some((after_writes, down));
+        let now = self.now;
         match component {
             Component::Scheduler => {
                 for slot in &mut self.schedulers {
-                    match doom {
-                        Some(_) => slot.doomed = doom,
-                        None => slot.die(restart),
-                    }
+                    slot.crash(now, after_writes, down);
                 }
             }
-            Component::Controllers => match doom {
-                Some(_) => self.controllers.doomed = doom,
-                None => self.controllers.die(restart),
-            },
+            Component::Controllers => self.controllers.crash(now, after_writes, down),
+            Component::Webhook | Component::WebhookReplica => {
+                let only_one = component == Component::WebhookReplica;
+                if let Some(webhook) = self.server.webhook_mut() {
+                    webhook.crash(now, crash, only_one);
+                }
+            }
             Component::Controller => {
                 if let Some(slot) = &mut self.placing {
-                    match doom {
-                        Some(_) => slot.doomed = doom,
-                        None => slot.die(restart),
-                    }
+                    slot.crash(now, after_writes, down);
+                }
+                if let Some(slot) = &mut self.spreads {
+                    slot.crash(now, after_writes, down);
                 }
             }
         }
@@ -75,6 +77,7 @@ impl Simulation {
             let second = self.replica();
             self.schedulers.push(Slot::new(second));
         }
+        self.tell_weather();
     }
 
     /// The schedulers' clocks jump ahead.
@@ -92,16 +95,15 @@ impl Simulation {
     pub fn calm(&mut self) {
         self.faults.end();
         self.schedulers.truncate(1);
+        let now = self.now;
         for slot in &mut self.schedulers {
-            slot.doomed = None;
-            slot.restart = slot.restart.map(|_| self.now);
+            slot.calm(now);
         }
-        self.controllers.doomed = None;
-        self.controllers.restart = self.controllers.restart.map(|_| self.now);
+        self.controllers.calm(now);
         if let Some(slot) = &mut self.placing {
-            slot.doomed = None;
-            slot.restart = slot.restart.map(|_| self.now);
+            slot.calm(now);
         }
+        self.calm_spreading();
     }
 
     /// All components are started anew with other flags.

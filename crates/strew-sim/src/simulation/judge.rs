@@ -3,6 +3,7 @@
 use super::Simulation;
 use crate::auditor::{Violation, Witness, rest, structure};
 use crate::scheduler::Replica;
+use crate::workloadspread::Judge;
 
 impl Simulation {
     /// From now on a witness sees every write and every bind.
@@ -10,6 +11,21 @@ impl Simulation {
         self.server.keep_journal();
         let witness = Witness::new(self.start, self.server.tables());
         self.witness = Some(Box::new(witness));
+        self.judge_webhook();
+    }
+
+    /// From now on the webhook's answers are judged, if anything is.
+    pub(super) fn judge_webhook(&mut self) {
+        if self.witness.is_some() {
+            self.server
+                .with_webhook(|webhook, server| webhook.judge = Some(Judge::new(server)));
+        }
+    }
+
+    /// How many choices of subsets were judged.
+    pub(crate) fn choices_judged(&self) -> u64 {
+        let judge = self.server.webhook().and_then(|w| w.judge.as_ref());
+        judge.map_or(0, |judge| judge.n_judged)
     }
 
     /// The witness, if there is one.
@@ -31,6 +47,14 @@ impl Simulation {
         };
         for written in self.server.take_journal() {
             witness.written(&written);
+            if let Some(judge) = self.server.webhook_mut().and_then(|w| w.judge.as_mut()) {
+                judge.written(&written);
+            }
+        }
+        if let Some(judge) = self.server.webhook_mut().and_then(|w| w.judge.as_mut()) {
+            for (rule, actor, text) in judge.take() {
+                witness.blame(rule, actor, text);
+            }
         }
         if self.elects {
             let replicas = self.schedulers.iter().filter_map(|s| s.alive.as_ref());
@@ -66,6 +90,11 @@ impl Simulation {
         if let Some(controllers) = &self.controllers.alive {
             let cache = controllers.manager.cache();
             structure::cache(cache, &self.server, "the controllers", witness);
+        }
+        let keeper = self.spreads.as_ref().and_then(|slot| slot.alive.as_ref());
+        if let Some(keeper) = keeper {
+            let (seen, whose) = (keeper.seen.tables(), "the controller of WorkloadSpreads");
+            structure::cache(seen, &self.server, whose, witness);
         }
         let world = rest::Resting {
             now: self.now,

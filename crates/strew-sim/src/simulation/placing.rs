@@ -1,14 +1,15 @@
 //! strew's controller among the components.
 
-use super::{Simulation, Slot};
+use super::Simulation;
 use crate::placement::{Around, Diligence, PlacementController};
+use crate::slot::Slot;
 
 impl Simulation {
     /// From the first Placement on there is a controller, and after a crash a new one.
     pub(super) fn begin_placing(&mut self) {
         let begins = match &self.placing {
             None => self.server.is_hub(),
-            Some(slot) => slot.restart.is_some_and(|at| at <= self.now),
+            Some(slot) => slot.is_due(self.now),
         };
         if begins {
             let controller = PlacementController::new(&self.server, self.now, self.diligence);

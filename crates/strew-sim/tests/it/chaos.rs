@@ -1,12 +1,12 @@
 //! Seeded lives under faults: none breaks a rule.
 
-use strew_sim::chaos::{Figures, Parts, generate, play};
+use strew_sim::chaos::{Figures, Parts, generate, generate_spreads, play};
 
 #[test]
 fn no_life_under_faults_breaks_a_rule() {
     let parts = Parts::real();
     let mut figures = Figures::default();
-    for seed in seeds() {
+    for seed in seeds_or("0..24") {
         let story = generate(seed);
         let verdict = play(&story, &parts);
         assert!(
@@ -23,19 +23,45 @@ fn no_life_under_faults_breaks_a_rule() {
 }
 
 #[test]
+fn no_life_with_workload_spreads_breaks_a_rule() {
+    let parts = Parts::real();
+    let mut figures = Figures::default();
+    for seed in seeds_or("0..200") {
+        let story = generate_spreads(seed);
+        let verdict = play(&story, &parts);
+        assert!(
+            verdict.violations.is_empty(),
+            "{story}{}\n# smaller: cargo xtask soak --of workloadspread --seed {seed}",
+            verdict.violations[0]
+        );
+        figures.add(&verdict.figures);
+    }
+    assert!(figures.choices > 500, "{figures:?}");
+    for kind in ["webhook dies", "controller dies", "webhook calls lost"] {
+        assert!(figures.faults.contains_key(kind), "{figures:?}");
+    }
+}
+
+#[test]
 fn equal_stories_give_equal_lives() {
     let parts = Parts::real();
     for seed in [3, 4] {
         let story = generate(seed);
         assert_eq!(story, generate(seed));
         assert_eq!(play(&story, &parts), play(&story, &parts));
+        let story = generate_spreads(seed);
+        assert_eq!(story, generate_spreads(seed));
+        assert_eq!(play(&story, &parts), play(&story, &parts));
     }
 }
 
-/// More than the usual seeds: `STREW_SEEDS=0..1000`.
-fn seeds() -> std::ops::Range<u64> {
-    let given = std::env::var("STREW_SEEDS").unwrap_or_default();
-    let (from, to) = given.split_once("..").unwrap_or(("0", "24"));
+/// Others than the usual seeds: `STREW_SEEDS=0..1000`.
+fn seeds_or(usual: &str) -> std::ops::Range<u64> {
+    let given = std::env::var("STREW_SEEDS");
+    let given = given.as_deref().unwrap_or(usual);
+    let (from, to) = given
+        .split_once("..")
+        .expect("STREW_SEEDS is two numbers: 0..24");
     let seed = |text: &str| text.parse().expect("STREW_SEEDS is two numbers: 0..24");
     seed(from)..seed(to)
 }

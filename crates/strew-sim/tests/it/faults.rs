@@ -45,6 +45,7 @@ fn story(replicas: u32, elects: bool, events: &[(u64, Action)]) -> Story {
             quota: None,
             group: None,
             elects,
+            ..World::default()
         },
         events: events.iter().map(at).collect(),
         calm: Span::from_secs(100),

@@ -366,6 +366,8 @@ fn circle() -> Story {
     Story {
         seed: 1,
         world: World {
+            spreads: Vec::new(),
+            n_webhooks: 0,
             nodes: vec![node("a", 0, 4000), node("b", 1, 100)],
             workloads: vec![workload("web", 0), vip],
             quota: None,

@@ -198,6 +198,7 @@ impl Admission {
             return false;
         }
         self.rows(base, status, &ticket.revision);
+        let total = self.total(base);
         let rows = status.rows(&ticket.revision);
         if rows.iter().any(|row| row.knows(name)) {
             return false;
@@ -210,9 +211,12 @@ impl Admission {
         if rows[place].missing == UNLIMITED && !has_min {
             return false;
         }
+        // Of a subset with too many pods (adopted ones, or a limit that was lowered) one that goes leaves no room.
+        let max = min.map(|at| quota::scaled_or_zero(base.spec.subsets[at].max_replicas, total));
+        let is_over = max.is_some_and(|max| rows[place].expected() > i64::from(max));
         let row = &mut rows_mut(status, &ticket.revision)[place];
         row.deleting.insert(name.clone(), whole_second(self.now));
-        if row.missing != UNLIMITED {
+        if row.missing != UNLIMITED && !is_over {
             row.missing = row.missing.saturating_add(1);
         }
         ticket.verdict = Verdict::Counted;

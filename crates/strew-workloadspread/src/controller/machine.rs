@@ -101,7 +101,9 @@ impl SpreadController {
         match input {
             Input::SpreadSet(ws) => self.set_spread(*ws),
             Input::SpreadGone(key) => {
-                self.spreads.remove(&key);
+                if let Some(ws) = self.spreads.remove(&key) {
+                    self.enqueue_successors(&ws);
+                }
                 self.forget(&key);
             }
             Input::WorkloadSet(fact) => self.set_workload(*fact),

@@ -18,6 +18,9 @@ impl SpreadController {
         let deleting = ws.deleting;
         let before = self.spreads.set(ws);
         if deleting {
+            if let Some(ws) = self.spreads.get(&key).cloned() {
+                self.enqueue_successors(&ws);
+            }
             return self.forget(&key);
         }
         if before.as_ref() != self.spreads.get(&key) {
@@ -60,6 +63,18 @@ impl SpreadController {
     pub(super) fn pod_gone(&mut self, uid: &str) {
         let pod = self.facts.pods.remove(uid);
         if let Some(key) = pod.and_then(|p| p.marked_for()) {
+            self.enqueue_known(&key);
+        }
+    }
+
+    /// Other WorkloadSpreads of its target, one of which may have its pods now.
+    pub(super) fn enqueue_successors(&mut self, ws: &WorkloadSpread) {
+        let Some(target) = ws.spec.target else {
+            return;
+        };
+        let all = self.spreads.of_target(ws.key.namespace, target);
+        let after: Vec<WsKey> = all.filter(|key| **key > ws.key).cloned().collect();
+        for key in after {
             self.enqueue_known(&key);
         }
     }

@@ -170,7 +170,14 @@ fn deletes_and_evictions_count_up_once() {
     let unlimited = vec![row("a", -1)];
     let mut deleting = row("a", 1);
     deleting.deleting.insert("p1".into(), secs(900));
+    // Six of five: adopted ones are among them.
+    let mut over = row("a", 0);
+    over.replicas = 6;
+    let mut full = row("a", 0);
+    full.replicas = 5;
     for (name, rows, at, expected) in [
+        ("over-full", vec![over], "a", "a m0 c[] d[p1]"),
+        ("full", vec![full], "a", "a m1 c[] d[p1]"),
         ("m=0", vec![row("a", 0)], "a", "a m1 c[] d[p1]"),
         ("unknown subset", vec![row("a", 0)], "b", "a m0 c[] d[]"),
         ("twice", vec![deleting], "a", "a m1 c[] d[p1]"),

@@ -45,8 +45,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Objects of the wire, and how the API server admits them.
     ("strew-controllers", &["strew-model", "strew-api"]),
-    // The world in virtual time: the machines of scheduler and placement, their facts, and the store that controllers
-    // write to.
+    // The world in virtual time: the machines of scheduler, placement and WorkloadSpread, their facts, and the store that
+    // controllers write to.
     (
         "strew-sim",
         &[
@@ -54,6 +54,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-cluster",
             "strew-scheduler",
             "strew-placement",
+            "strew-workloadspread",
             "strew-api",
             "strew-controllers",
         ],

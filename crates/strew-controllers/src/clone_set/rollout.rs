@@ -1,0 +1,201 @@
+//! How many pods there are to be of which revision, and which of them go.
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use strew_api::workloadspread::workloads::CloneSetSpec;
+use strew_model::Prng;
+use strew_model::time::{Instant, Span};
+
+use crate::object::Pod;
+use crate::replica_set::ranking::{Candidate, first_to_go};
+use crate::sets::{REVISION_LABEL, available_at};
+
+/// The active pods of a set.
+#[derive(Debug, Default)]
+pub(super) struct Counted {
+    /// Of today's template.
+    pub(super) updated: Vec<Arc<Pod>>,
+    /// Of all others.
+    pub(super) old: Vec<Arc<Pod>>,
+    pub(super) n_ready: usize,
+    pub(super) n_available: usize,
+    pub(super) n_updated_ready: usize,
+    pub(super) n_updated_available: usize,
+    /// When the next pod becomes available.
+    pub(super) next_available: Option<Instant>,
+    now: Instant,
+    min_ready: Span,
+}
+
+impl Counted {
+    pub(super) fn new(pods: &[Arc<Pod>], update: &str, min_ready: Span, now: Instant) -> Self {
+        let mut counted = Self {
+            now,
+            min_ready,
+            ..Self::default()
+        };
+        for pod in pods {
+            let is_updated = pod.meta.label(REVISION_LABEL) == Some(update);
+            let at = available_at(pod, min_ready);
+            let is_available = counted.is_available(pod);
+            if let Some(at) = at.filter(|_| !is_available) {
+                let next = counted.next_available.map_or(at, |next| next.min(at));
+                counted.next_available = Some(next);
+            }
+            counted.n_ready += usize::from(at.is_some());
+            counted.n_available += usize::from(is_available);
+            if is_updated {
+                counted.n_updated_ready += usize::from(at.is_some());
+                counted.n_updated_available += usize::from(is_available);
+                counted.updated.push(Arc::clone(pod));
+            } else {
+                counted.old.push(Arc::clone(pod));
+            }
+        }
+        counted
+    }
+
+    pub(super) fn n_active(&self) -> usize {
+        self.updated.len() + self.old.len()
+    }
+
+    fn is_available(&self, pod: &Pod) -> bool {
+        available_at(pod, self.min_ready).is_some_and(|at| at <= self.now)
+    }
+
+    /// Candidates with how many of the set's pods are on the node of each.
+    fn candidates<'a>(&'a self, pods: &'a [Arc<Pod>]) -> Vec<Candidate<'a>> {
+        let mut on_node: FxHashMap<&str, usize> = FxHashMap::default();
+        for pod in self.updated.iter().chain(&self.old) {
+            if let Some(node) = pod.node.as_deref() {
+                *on_node.entry(node).or_default() += 1;
+            }
+        }
+        let rank = |pod: &Arc<Pod>| pod.node.as_deref().map_or(0, |node| on_node[node]);
+        pods.iter()
+            .map(|pod| Candidate::new(pod, rank(pod)))
+            .collect()
+    }
+}
+
+/// What a set asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Wanted {
+    /// `spec.replicas`
+    pub(super) replicas: usize,
+    /// So many stay of old revisions: `partition`, and all of them while the update is paused.
+    pub(super) old: usize,
+    /// With those that stand in for others while an update goes on.
+    pub(super) total: usize,
+    max_unavailable: usize,
+}
+
+impl Wanted {
+    pub(super) fn of(spec: &CloneSetSpec, counted: &Counted) -> Self {
+        let replicas = usize::try_from(spec.replicas.unwrap_or(1)).unwrap_or(0);
+        let strategy = spec.update_strategy.as_ref();
+        let field = |name: &str| strategy.and_then(|s| s.get(name));
+        let part = |name: &str, usual: &str, rounds_up: bool| {
+            let usual = IntOrString::String(usual.to_owned());
+            let value = field(name).and_then(amount).unwrap_or(usual);
+            scaled(&value, replicas, rounds_up)
+        };
+        let partition = part("partition", "0%", true).min(replicas);
+        let is_paused = field("paused").and_then(Value::as_bool) == Some(true);
+        let old = match is_paused {
+            true => partition.max(counted.old.len().min(replicas)),
+            false => partition,
+        };
+        let to_update = counted.old.len().saturating_sub(old);
+        let surge = part("maxSurge", "0%", true).min(to_update);
+        // Without either nothing would ever be updated.
+        let max_unavailable = match part("maxUnavailable", "20%", false) {
+            0 if part("maxSurge", "0%", true) == 0 => 1,
+            n => n,
+        };
+        Self {
+            replicas,
+            old,
+            total: replicas + surge,
+            max_unavailable,
+        }
+    }
+}
+
+fn amount(value: &Value) -> Option<IntOrString> {
+    serde_json::from_value(value.clone()).ok()
+}
+
+fn scaled(value: &IntOrString, of: usize, rounds_up: bool) -> usize {
+    match value {
+        IntOrString::Int(n) => usize::try_from(*n).unwrap_or(0),
+        IntOrString::String(text) => {
+            let percent = text.strip_suffix('%').and_then(|n| n.parse::<usize>().ok());
+            let hundredfold = percent.unwrap_or(0).saturating_mul(of);
+            match rounds_up {
+                true => hundredfold.div_ceil(100),
+                false => hundredfold / 100,
+            }
+        }
+    }
+}
+
+/// The pods that are too many: of old revisions those beyond what stays of them, then of the others. Among equals as a
+/// ReplicaSet chooses: not on a node, not running, not ready, cheap.
+pub(super) fn to_delete(
+    counted: &Counted,
+    wanted: &Wanted,
+    now: Instant,
+    dice: &mut Prng,
+) -> Vec<Arc<Pod>> {
+    let n = counted.n_active() - wanted.total;
+    let n_old = counted.old.len().saturating_sub(wanted.old).min(n);
+    let mut gone = choose(counted, &counted.old, n_old, now, dice);
+    let n_updated = (n - gone.len()).min(counted.updated.len());
+    gone.extend(choose(counted, &counted.updated, n_updated, now, dice));
+    // More old ones than stay, and no others: the rest of the old ones.
+    let missing = n - gone.len();
+    if missing > 0 {
+        gone = choose(counted, &counted.old, n_old + missing, now, dice)
+            .into_iter()
+            .chain(counted.updated.iter().cloned())
+            .collect();
+    }
+    gone
+}
+
+/// Old pods that make room for new ones: those that are not available at once, others while few enough are missing.
+pub(super) fn to_update(
+    counted: &Counted,
+    wanted: &Wanted,
+    now: Instant,
+    dice: &mut Prng,
+) -> Vec<Arc<Pod>> {
+    let n = counted.old.len().saturating_sub(wanted.old);
+    let mut unavailable = wanted.replicas.saturating_sub(counted.n_available);
+    let mut gone = Vec::new();
+    for pod in choose(counted, &counted.old, n, now, dice) {
+        if counted.is_available(&pod) {
+            if unavailable >= wanted.max_unavailable {
+                continue;
+            }
+            unavailable += 1;
+        }
+        gone.push(pod);
+    }
+    gone
+}
+
+fn choose(
+    counted: &Counted,
+    pods: &[Arc<Pod>],
+    n: usize,
+    now: Instant,
+    dice: &mut Prng,
+) -> Vec<Arc<Pod>> {
+    let chosen = first_to_go(counted.candidates(pods), n, now, dice);
+    chosen.into_iter().cloned().collect()
+}

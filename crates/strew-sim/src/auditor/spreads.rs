@@ -1,0 +1,114 @@
+//! WorkloadSpreads at rest.
+//!
+//! Source: spec/workloadspread §8, I3.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use strew_api::workloadspread::desk::{NoPods, Patcher};
+use strew_api::workloadspread::marker;
+use strew_controllers::Tables;
+use strew_controllers::object::{Deployment, Key, Kind, Name, Pod, WorkloadSpread};
+use strew_workloadspread::controller::{Effect, plan};
+use strew_workloadspread::{MARKER_ANNOTATION, Marked, invariants};
+
+use super::rest::Resting;
+use super::{Rule, Witness};
+use crate::workloadspread::SpreadKeeper;
+
+/// A controller that begins now finds nothing to do, the ledger is what it would write, and the numbers are those of a
+/// plain count.
+pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
+    let spreads = world.server.tables().of::<WorkloadSpread>();
+    if spreads.is_empty() {
+        return;
+    }
+    let mut keeper = SpreadKeeper::fresh(world.blueprint, world.server, world.now);
+    if let Some(effect) = keeper.poll(world.now)
+        && !matches!(effect, Effect::Event(_))
+    {
+        let text = format!("wants {effect:?}");
+        witness.blame(Rule::Ledger, "a fresh controller", text);
+    }
+    for ws in keeper.machine.spreads().iter() {
+        let mut patcher = Patcher {
+            forms: &keeper.translator.forms,
+            desk: None,
+            pods: &NoPods,
+        };
+        let machine = &keeper.machine;
+        let (facts, kinds, names) = (machine.facts(), machine.kinds(), machine.names());
+        let found = plan::find(ws, facts, kinds, names, &mut patcher);
+        let name = &ws.key.name;
+        match found {
+            Err(error) => witness.blame(Rule::Ledger, &**name, format!("{error:?}")),
+            Ok(found) => {
+                let truth = plan::plan(ws, &found, world.now).status;
+                if let Err(broken) = invariants::ledger_is_true(&ws.status, &truth) {
+                    witness.blame(Rule::Ledger, &**name, broken.to_string());
+                }
+            }
+        }
+    }
+    for spread in spreads.iter() {
+        count(spread, world.server.tables(), witness);
+    }
+}
+
+/// `replicas` of each subset against the active pods that are marked for it.
+fn count(spread: &WorkloadSpread, tables: &Tables, witness: &mut Witness) {
+    let Some(owners) = owners(spread, tables) else {
+        return;
+    };
+    let mut marked: BTreeMap<Arc<str>, i32> = BTreeMap::new();
+    let pods = tables.of::<Pod>().in_namespace(&spread.meta.name.namespace);
+    for pod in pods.filter(|pod| pod.is_active()) {
+        let is_own = pod
+            .meta
+            .controller()
+            .is_some_and(|owner| owners.contains(&owner.uid));
+        let mark = marker::read(pod.meta.annotation(MARKER_ANNOTATION));
+        if let Marked::As(mark) = mark
+            && is_own
+            && *mark.workload_spread == *spread.meta.name.name
+        {
+            *marked.entry(mark.subset).or_default() += 1;
+        }
+    }
+    for row in spread.status.subset_statuses.iter().flatten() {
+        let found = marked.get(row.name.as_str()).copied().unwrap_or(0);
+        if row.replicas != found {
+            let text = format!(
+                "{} has {} replicas, counted {found}",
+                row.name, row.replicas
+            );
+            witness.blame(Rule::Ledger, spread.meta.name.to_string(), text);
+        }
+    }
+}
+
+/// The uids of those that own the target's pods; `None`: the target is not there, or is to have none.
+fn owners(spread: &WorkloadSpread, tables: &Tables) -> Option<Vec<Arc<str>>> {
+    let target = spread.spec.target_reference.as_ref()?;
+    let namespace = Arc::clone(&spread.meta.name.namespace);
+    let key = Key {
+        kind: Kind::of(&target.kind),
+        name: Name::new(namespace, target.name.as_str()),
+    };
+    let object = tables.find(&key)?;
+    if object.meta().is_terminating() {
+        return None;
+    }
+    let uid = Arc::clone(&object.meta().uid);
+    let Some(deployment) = tables.get::<Deployment>(&key.name) else {
+        return Some(vec![uid]);
+    };
+    if key.kind != Kind::Deployment {
+        return Some(vec![uid]);
+    }
+    if deployment.spec.replicas == Some(0) {
+        return None;
+    }
+    let sets = tables.dependents(&uid);
+    Some(sets.iter().map(|set| Arc::clone(&set.meta().uid)).collect())
+}

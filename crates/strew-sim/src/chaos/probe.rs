@@ -1,0 +1,206 @@
+//! After a story with WorkloadSpreads, at rest: a dry run, growth by three, and half of them all.
+//!
+//! Source: spec/workloadspread §8, I4, I7, I8.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use strew_api::workloadspread::marker;
+use strew_controllers::Tables;
+use strew_controllers::object::{Name, Pod, pod};
+use strew_model::time::Span;
+use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION, Marked, invariants};
+
+use super::acts;
+use super::play::{Going, Life};
+use super::story::{Action, SpreadPlan, Story, SubsetPlan, Worker, World};
+use crate::auditor::{Rule, Violation};
+
+/// Everybody has done what there is to do so long after a change: pods were put onto nodes and have begun, costs are
+/// written.
+const SETTLED: Span = Span::from_secs(60);
+
+/// How many more pods are asked for.
+const MORE: u32 = 3;
+
+impl Life {
+    /// Asks questions of the cluster, now that all is well.
+    pub(super) fn probe(&mut self, story: &Story) -> Going {
+        self.dry_run()?;
+        for plan in &story.world.spreads {
+            if let Some(size) = self.is_plain(plan, &story.world) {
+                self.grow(plan, &story.world, size)?;
+                self.shrink(plan, &story.world)?;
+            }
+        }
+        Going::Continue(())
+    }
+
+    fn blame(&self, rule: Rule, actor: &str, broken: &invariants::Broken) -> Going {
+        Going::Break(vec![Violation {
+            rule,
+            after: self.sim.elapsed(),
+            actor: actor.to_owned(),
+            text: broken.to_string(),
+        }])
+    }
+
+    /// I8.
+    fn dry_run(&mut self) -> Going {
+        let (now, version) = (self.sim.now(), self.sim.server().version());
+        let pods = self.sim.server().tables().of::<Pod>();
+        let Some(pod) = pods.iter().find(|pod| pod.meta.controller().is_some()) else {
+            return Going::Continue(());
+        };
+        let pod = Arc::clone(pod);
+        let all = self
+            .sim
+            .server
+            .with_webhook(|webhook, server| webhook.dry_run(now, server, &pod));
+        for effects in all.into_iter().flatten() {
+            if let Err(broken) = invariants::dry_run_changes_nothing(&effects) {
+                return self.blame(Rule::SpreadChoice, "a dry run", &broken);
+            }
+        }
+        match version == self.sim.server().version() {
+            true => Going::Continue(()),
+            false => self.blame(
+                Rule::SpreadChoice,
+                "a dry run",
+                &invariants::Broken::DryRunActed,
+            ),
+        }
+    }
+
+    /// How many pods a workload has, if all of them are ready and marked, and its subsets have numbers for limits.
+    fn is_plain(&self, plan: &SpreadPlan, world: &World) -> Option<u32> {
+        let worker = world.workloads.iter().find(|w| w.name == plan.of)?.worker;
+        let is_counted = plan
+            .subsets
+            .iter()
+            .all(|subset| !matches!(subset, SubsetPlan::Percent(_)));
+        if !is_counted
+            || plan.adaptive.is_some()
+            || !matches!(
+                worker,
+                Worker::Deployment(_) | Worker::ReplicaSet | Worker::CloneSet
+            )
+        {
+            return None;
+        }
+        let pods = pods_of(self.sim.server().tables(), &plan.of);
+        let is_well = |pod: &Arc<Pod>| pod.is_ready() && pod.node.is_some();
+        let hashes = pods.iter().map(|pod| pod.meta.label("pod-template-hash"));
+        let is_one_revision = hashes
+            .clone()
+            .all(|hash| hashes.clone().next() == Some(hash));
+        let is_whole = is_one_revision && !pods.is_empty() && pods.iter().all(is_well);
+        is_whole.then(|| u32::try_from(pods.len()).unwrap_or(0))
+    }
+
+    /// I7: new pods fill the subsets one after the other, as if they had come one by one.
+    fn grow(&mut self, plan: &SpreadPlan, world: &World, size: u32) -> Going {
+        let mut serial = self.totals(plan);
+        let mut left = i64::from(MORE);
+        for (name, room) in self.rooms(plan) {
+            let takes = room.map_or(left, |room| room.clamp(0, left));
+            left -= takes;
+            *serial.entry(name).or_default() += takes;
+        }
+        *serial.entry("".into()).or_default() += left;
+        self.scale(plan, world, size + MORE)?;
+        let tables = self.sim.server().tables();
+        if pods_of(tables, &plan.of).len() != (size + MORE) as usize {
+            // A paused rollout, or something else that people have to end.
+            return Going::Continue(());
+        }
+        let mut found = self.totals(plan);
+        // Pods that found no room are adopted by where they came to run: they are nobody's here.
+        if left > 0 {
+            serial.clear();
+            found.clear();
+        }
+        match invariants::same_totals(&serial_or_empty(serial), &serial_or_empty(found)) {
+            Ok(()) => Going::Continue(()),
+            Err(broken) => self.blame(Rule::SpreadScale, &plan.of, &broken),
+        }
+    }
+
+    /// I4: half of the pods go, the cheapest.
+    fn shrink(&mut self, plan: &SpreadPlan, world: &World) -> Going {
+        let before = pods_of(self.sim.server().tables(), &plan.of);
+        // A pod that found no room is adopted, and gets its cost, by the very sync that the change sets off.
+        let has = |pod: &Arc<Pod>, key: &str| pod.meta.annotation(key).is_some();
+        let has_cost = |pod: &Arc<Pod>| has(pod, COST_ANNOTATION) && has(pod, MARKER_ANNOTATION);
+        if !before.iter().all(|pod| pod.is_ready() && has_cost(pod)) {
+            return Going::Continue(());
+        }
+        let costs: BTreeMap<Arc<str>, i32> = before
+            .iter()
+            .map(|pod| {
+                let cost = pod.meta.annotation(COST_ANNOTATION).unwrap_or("0");
+                (Arc::clone(&pod.meta.uid), cost.parse().unwrap_or(0))
+            })
+            .collect();
+        let size = u32::try_from(before.len()).unwrap_or(0);
+        self.scale(plan, world, size.div_ceil(2))?;
+        let after = pods_of(self.sim.server().tables(), &plan.of);
+        let is_kept = |uid: &Arc<str>| after.iter().any(|pod| pod.meta.uid == *uid);
+        let pods = costs.iter().map(|(uid, cost)| (*cost, is_kept(uid)));
+        match invariants::keeps_the_dearest(pods) {
+            Ok(()) => Going::Continue(()),
+            Err(broken) => self.blame(Rule::SpreadScale, &plan.of, &broken),
+        }
+    }
+
+    fn scale(&mut self, plan: &SpreadPlan, world: &World, replicas: u32) -> Going {
+        let action = Action::Scale(plan.of.clone(), replicas);
+        acts::act(&mut self.sim, world, &action);
+        let end = Span(self.sim.elapsed().0 + SETTLED.0);
+        self.until(end)?;
+        self.verdict()
+    }
+
+    /// Active pods by the subset of their marker.
+    fn totals(&self, plan: &SpreadPlan) -> BTreeMap<Arc<str>, i64> {
+        let mut totals = BTreeMap::new();
+        for pod in pods_of(self.sim.server().tables(), &plan.of) {
+            let subset = match marker::read(pod.meta.annotation(MARKER_ANNOTATION)) {
+                Marked::As(marker) => marker.subset,
+                _ => "".into(),
+            };
+            *totals.entry(subset).or_default() += 1;
+        }
+        totals
+    }
+
+    /// The subsets in their order, and for how many more pods each has room.
+    fn rooms(&self, plan: &SpreadPlan) -> Vec<(Arc<str>, Option<i64>)> {
+        use strew_controllers::object::WorkloadSpread;
+        let name = Name::new("default", plan.of.as_str());
+        let spread = self
+            .sim
+            .server()
+            .tables()
+            .get::<WorkloadSpread>(&name)
+            .cloned();
+        let rows = spread.and_then(|spread| spread.status.subset_statuses.clone());
+        let room = |missing: i32| (missing >= 0).then_some(i64::from(missing));
+        let rows = rows.into_iter().flatten();
+        rows.map(|row| (row.name.as_str().into(), room(row.missing_replicas)))
+            .collect()
+    }
+}
+
+fn serial_or_empty(mut totals: BTreeMap<Arc<str>, i64>) -> BTreeMap<Arc<str>, i64> {
+    totals.retain(|_, n| *n > 0);
+    totals
+}
+
+/// The active pods of a story's workload.
+fn pods_of(tables: &Tables, workload: &str) -> Vec<Arc<Pod>> {
+    let pods = tables.of::<pod::Pod>().iter();
+    pods.filter(|pod| pod.is_active() && pod.meta.label("app") == Some(workload))
+        .cloned()
+        .collect()
+}

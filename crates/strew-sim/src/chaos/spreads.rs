@@ -1,0 +1,167 @@
+//! A story with WorkloadSpreads from a seed.
+//!
+//! Workloads are never deleted nor scaled to nothing, and WorkloadSpreads stay: then a controller counts no pods, and a
+//! ledger that is made anew lets more in than there are places, as upstream's does (spec/workloadspread §5.3, I1).
+
+use strew_model::Prng;
+use strew_model::time::Span;
+
+use super::generate::fault;
+use super::story::{
+    Action, Event, NodePlan, SpreadPlan, Story, SubsetPlan, TaintEffect, Worker, Workload, World,
+};
+use crate::fault::{Component, Crash, Fault};
+use crate::workloadspread::WebhookFault;
+
+/// Faults last at most until so many seconds after the start.
+const STORM_SECS: u64 = 300;
+
+/// The story of a seed.
+pub fn generate_spreads(seed: u64) -> Story {
+    let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0001);
+    let world = world(&mut dice);
+    let mut events: Vec<Event> = Vec::new();
+    for workload in world.workloads.iter().filter(|w| w.is_late) {
+        let at = Span::from_millis(dice.between(0, 60_000));
+        let action = Action::Create(workload.name.clone());
+        events.push(Event { at, action });
+    }
+    for _ in 0..dice.between(3, 24) {
+        let at = Span::from_millis(dice.between(0, STORM_SECS * 1000));
+        let action = match dice.between(0, 9) {
+            0..=1 => fault(&mut dice, &world),
+            2..=3 => own_fault(&mut dice),
+            _ => deed(&mut dice, &world),
+        };
+        events.push(Event { at, action });
+    }
+    events.sort_by_key(|event| event.at);
+    Story {
+        seed,
+        world,
+        events,
+        calm: Span::from_secs(dice.between(60, STORM_SECS)),
+    }
+}
+
+fn world(dice: &mut Prng) -> World {
+    let n_zones = dice.between(2, 3);
+    let nodes = (0..dice.between(n_zones, 8)).map(|i| NodePlan {
+        name: format!("n{i}"),
+        zone: Some(u8::try_from(i % n_zones).unwrap_or(0)),
+        cpu: *dice.pick(&[1000, 4000, 16_000]),
+        pods: 110,
+        is_tainted: false,
+        is_cordoned: false,
+    });
+    let nodes = nodes.collect();
+    let n_workloads = dice.between(1, 2);
+    let workloads: Vec<Workload> = (0..n_workloads).map(|i| workload(dice, i)).collect();
+    let spreads = workloads.iter().map(|w| spread(dice, w, n_zones));
+    let spreads = spreads.collect();
+    World {
+        nodes,
+        workloads,
+        elects: false,
+        quota: None,
+        group: None,
+        spreads,
+        n_webhooks: *dice.pick(&[1, 2, 3]),
+    }
+}
+
+fn workload(dice: &mut Prng, i: u64) -> Workload {
+    let worker = match dice.between(0, 9) {
+        0..=4 => Worker::Deployment(dice.chance(1, 6)),
+        5 => Worker::ReplicaSet,
+        6 | 7 => Worker::CloneSet,
+        8 => Worker::StatefulSet(dice.chance(1, 2)),
+        _ => Worker::Job,
+    };
+    Workload {
+        name: format!("w{i}"),
+        worker,
+        replicas: u32::try_from(dice.between(1, 8)).unwrap_or(1),
+        cpu: *dice.pick(&[0, 100, 500, 900]),
+        priority: 0,
+        tolerates: false,
+        has_port: false,
+        spread: Vec::new(),
+        anti: None,
+        budget: None,
+        is_late: dice.chance(1, 3),
+        scaling: None,
+    }
+}
+
+fn spread(dice: &mut Prng, of: &Workload, n_zones: u64) -> SpreadPlan {
+    let adaptive = dice.chance(1, 4).then(|| {
+        let critical = *dice.pick(&[0, 5, 30]);
+        (critical, dice.chance(1, 2))
+    });
+    let in_percent = !matches!(of.worker, Worker::StatefulSet(_)) && dice.chance(1, 4);
+    let last_is_open = adaptive.is_some() || in_percent || dice.chance(3, 4);
+    let limit = |dice: &mut Prng, number: u64| {
+        let number_is_last = number + 1 == n_zones;
+        match () {
+            () if number_is_last && last_is_open => SubsetPlan::Unlimited,
+            () if in_percent => SubsetPlan::Percent(*dice.pick(&[10, 30, 50])),
+            () => SubsetPlan::Count(u32::try_from(dice.between(0, 5)).unwrap_or(1)),
+        }
+    };
+    SpreadPlan {
+        of: of.name.clone(),
+        subsets: (0..n_zones).map(|number| limit(dice, number)).collect(),
+        adaptive,
+    }
+}
+
+fn deed(dice: &mut Prng, world: &World) -> Action {
+    let workload = dice.pick(&world.workloads).name.clone();
+    let node = dice.pick(&world.nodes).name.clone();
+    let small = |dice: &mut Prng, low, high| u32::try_from(dice.between(low, high)).unwrap_or(1);
+    match dice.between(0, 19) {
+        0..=6 => Action::Scale(workload, small(dice, 1, 12)),
+        7..=9 => Action::SetImage(workload, small(dice, 1, 3)),
+        10 => Action::Ready(workload, dice.chance(2, 3)),
+        11..=12 => Action::DeletePod(small(dice, 0, 100)),
+        13 => Action::Drain(node),
+        14 => Action::Uncordon(node),
+        15 => Action::Taint(
+            node,
+            *dice.pick(&[TaintEffect::NoSchedule, TaintEffect::NoExecute]),
+        ),
+        16 => Action::Untaint(node),
+        17 => match dice.chance(1, 2) {
+            true => Action::Pause(workload),
+            false => Action::Resume(workload),
+        },
+        _ => Action::Limit(workload, small(dice, 0, 2), small(dice, 0, 6)),
+    }
+}
+
+fn own_fault(dice: &mut Prng) -> Action {
+    let lasts = Span::from_secs(dice.between(5, 60));
+    let ppm = |dice: &mut Prng| u32::try_from(dice.between(0, 300_000)).unwrap_or(0);
+    match dice.between(0, 4) {
+        0 => {
+            let (lost_ppm, write_lost_ppm) = (ppm(dice), ppm(dice) / 3);
+            let fault = WebhookFault {
+                lost_ppm,
+                write_lost_ppm,
+            };
+            Action::Fault(Fault::Webhook(fault), lasts)
+        }
+        _ => Action::Crash(Crash {
+            component: *dice.pick(&[
+                Component::Webhook,
+                Component::WebhookReplica,
+                Component::WebhookReplica,
+                Component::Controller,
+                Component::Controllers,
+            ]),
+            after_writes: u32::try_from(dice.between(0, 6)).unwrap_or(0),
+            down: Span::from_millis(dice.between(0, 40_000)),
+        }),
+    }
+}

@@ -1,0 +1,54 @@
+//! A component's place: it may be dead for a while.
+
+use strew_model::time::{Instant, Span};
+
+/// A component, alive or dead.
+pub(crate) struct Slot<T> {
+    pub(crate) alive: Option<T>,
+    /// When it is started anew.
+    pub(crate) restart: Option<Instant>,
+    /// How many more requests it lives to send, and how long it is dead then.
+    pub(crate) doomed: Option<(u32, Span)>,
+}
+
+impl<T> Slot<T> {
+    pub(crate) fn new(component: T) -> Self {
+        Self {
+            alive: Some(component),
+            restart: None,
+            doomed: None,
+        }
+    }
+
+    pub(crate) fn die(&mut self, restart: Instant) {
+        self.alive = None;
+        self.doomed = None;
+        self.restart = Some(restart);
+    }
+
+    /// Dies at once, or with a request that it is about to send.
+    pub(crate) fn crash(&mut self, now: Instant, after_writes: u32, down: Span) {
+        match after_writes {
+            0 => self.die(now + down),
+            n => self.doomed = Some((n, down)),
+        }
+    }
+
+    /// Dies if it has sent its last request.
+    pub(crate) fn meet_doom(&mut self, now: Instant) {
+        if let Some((0, down)) = self.doomed {
+            self.die(now + down);
+        }
+    }
+
+    /// Whether its time has come to be started anew.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.restart.is_some_and(|at| at <= now)
+    }
+
+    /// Nothing threatens it any more, and if it is dead it is started anew at once.
+    pub(crate) fn calm(&mut self, now: Instant) {
+        self.doomed = None;
+        self.restart = self.restart.map(|_| now);
+    }
+}

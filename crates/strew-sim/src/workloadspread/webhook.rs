@@ -1,0 +1,293 @@
+//! The webhook: its replicas, and what the API server makes of a call.
+//!
+//! Source: spec/workloadspread §4.1, §4.7; the sentences are kube-apiserver's.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use strew_api::workloadspread::review::Review;
+use strew_controllers::ApiError;
+use strew_controllers::object::{Name, Object, Pod};
+use strew_model::Prng;
+use strew_model::time::Instant;
+use strew_workloadspread::admission::Effect;
+
+use super::judge::Judge;
+use super::replica::{Answered, Failure, Replica};
+use super::sending::{Line, Weather};
+use crate::fault::Crash;
+use crate::scheduler::Blueprint;
+use crate::server::{Server, uuid};
+use crate::slot::Slot;
+
+/// What the API server asks about.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Asked<'a> {
+    /// A pod that is to be stored.
+    Create(&'a Arc<Pod>),
+    /// A pod that is to be deleted.
+    Delete(&'a Arc<Pod>),
+    /// A pod that is to be evicted, by its name.
+    Evict(&'a Name),
+}
+
+/// A registration of the webhook.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hook {
+    name: &'static str,
+    path: &'static str,
+}
+
+impl Hook {
+    /// New pods.
+    const CREATE: Self = Self {
+        name: "mpod.kb.io",
+        path: "mutate-pod",
+    };
+    /// Deletions of pods.
+    const DELETE: Self = Self {
+        name: "vpod.kb.io",
+        path: "validate-pod",
+    };
+    /// Evictions of pods.
+    const EVICT: Self = Self {
+        name: "vpodeviction.kb.io",
+        path: "validate-pod",
+    };
+    /// New and changed WorkloadSpreads.
+    pub(crate) const SPREAD: Self = Self {
+        name: "vworkloadspread.kb.io",
+        path: "validate-apps-kruise-io-workloadspread",
+    };
+
+    fn failed(self, why: &str) -> ApiError {
+        let Self { name, path } = self;
+        ApiError::Internal(
+            format!(
+                "Internal error occurred: failed calling webhook {name:?}: failed to call webhook: Post \
+                 \"https://strew-webhook.strew-system.svc:443/{path}?timeout=10s\": {why}"
+            )
+            .into(),
+        )
+    }
+
+    /// Nobody is there to be asked.
+    pub(crate) fn unreachable(self) -> ApiError {
+        self.failed("dial tcp: connect: connection refused")
+    }
+
+    /// Refused by the webhook itself.
+    pub(crate) fn denied(self, message: &str) -> ApiError {
+        let name = self.name;
+        ApiError::Internal(
+            format!("admission webhook {name:?} denied the request: {message}").into(),
+        )
+    }
+}
+
+/// All replicas of the webhook.
+pub(crate) struct Webhook {
+    replicas: Vec<Slot<Replica>>,
+    blueprint: Blueprint,
+    pub(crate) weather: Weather,
+    dice: Prng,
+    n_made: u64,
+    n_calls: u64,
+    /// What its answers were found to be; `None`: nobody judges.
+    pub(crate) judge: Option<Judge>,
+}
+
+impl Webhook {
+    /// So many replicas that begin by listing what there is.
+    pub(crate) fn new(
+        blueprint: Blueprint,
+        n_replicas: usize,
+        dice: Prng,
+        server: &Server,
+    ) -> Self {
+        let mut webhook = Self {
+            replicas: Vec::new(),
+            blueprint,
+            weather: Weather::default(),
+            dice,
+            n_made: 0,
+            n_calls: 0,
+            judge: None,
+        };
+        for _ in 0..n_replicas {
+            let replica = webhook.replica(server);
+            webhook.replicas.push(Slot::new(replica));
+        }
+        webhook
+    }
+
+    fn replica(&mut self, server: &Server) -> Replica {
+        let hostname = format!("webhook-{}", self.n_made);
+        self.n_made += 1;
+        Replica::new(&self.blueprint, hostname, self.dice.next_u64(), server)
+    }
+
+    /// Whether some replica is alive.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.replicas.iter().any(|slot| slot.alive.is_some())
+    }
+
+    /// The number of the first write that some replica's watch still needs.
+    pub(crate) fn cursor(&self) -> Option<u64> {
+        let alive = self.replicas.iter().filter_map(|slot| slot.alive.as_ref());
+        alive.map(|replica| replica.seen.cursor()).min()
+    }
+
+    /// When time alone gives it something to do.
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        let wakes = self.replicas.iter().flat_map(|slot| {
+            let own = slot.alive.as_ref().and_then(|r| r.seen.next_wake());
+            [own, slot.restart]
+        });
+        wakes.flatten().min()
+    }
+
+    /// What is to be started anew is.
+    pub(crate) fn pass_time(&mut self, now: Instant, server: &Server) {
+        for index in 0..self.replicas.len() {
+            if self.replicas[index].is_due(now) {
+                self.replicas[index] = Slot::new(self.replica(server));
+            }
+        }
+    }
+
+    /// All replicas die, or one of them.
+    pub(crate) fn crash(&mut self, now: Instant, crash: Crash, only_one: bool) {
+        let alive = self.replicas.iter_mut().filter(|slot| slot.alive.is_some());
+        for slot in alive.take(if only_one { 1 } else { usize::MAX }) {
+            slot.crash(now, crash.after_writes, crash.down);
+        }
+    }
+
+    /// No faults any more, and everybody is alive.
+    pub(crate) fn calm(&mut self, now: Instant) {
+        self.weather = Weather::default();
+        self.replicas.iter_mut().for_each(|slot| slot.calm(now));
+    }
+
+    /// Replicas take in what their watches tell; whether that was anything.
+    pub(crate) fn listen(&mut self, now: Instant, server: &Server) -> bool {
+        let (weather, dice) = (self.weather, &mut self.dice);
+        let alive = self.replicas.iter_mut().filter_map(|s| s.alive.as_mut());
+        alive.fold(false, |told, replica| {
+            replica.listen(now, server, weather.watch.as_ref(), dice) | told
+        })
+    }
+
+    /// Calls one of the replicas that are alive. Of a new pod the JSON patch comes back, if there is one.
+    pub(crate) fn review(
+        &mut self,
+        now: Instant,
+        server: &mut Server,
+        asked: Asked<'_>,
+    ) -> Result<Option<Value>, ApiError> {
+        self.n_calls += 1;
+        let (hook, review) = review_of(asked, self.n_calls);
+        let fresh_uid = uuid(&mut self.dice);
+        let alive: Vec<usize> = (0..self.replicas.len())
+            .filter(|&index| self.replicas[index].alive.is_some())
+            .collect();
+        if alive.is_empty() {
+            return Err(hook.unreachable());
+        }
+        let slot = &mut self.replicas[*self.dice.pick(&alive)];
+        let Some(replica) = &mut slot.alive else {
+            return Err(hook.unreachable());
+        };
+        let mut line = Line {
+            now,
+            server,
+            weather: self.weather,
+            dice: &mut self.dice,
+            writes_left: slot.doomed.as_mut().map(|(left, _)| left),
+            is_judged: self.judge.is_some(),
+        };
+        let lost = self.weather.call.map_or(0, |fault| fault.lost_ppm);
+        let is_lost = line.strikes(lost);
+        if is_lost && line.dice.chance(1, 2) {
+            return Err(hook.failed("context deadline exceeded"));
+        }
+        let watch = self.weather.watch;
+        replica.listen(now, line.server, watch.as_ref(), line.dice);
+        let is_alone = replica.machine.waiting() == 0;
+        let answered = replica.ask(review, fresh_uid, &mut line);
+        if let (Some(judge), Ok(answered)) = (&mut self.judge, &answered) {
+            judge.answered(asked, answered, replica, server, is_alone);
+        }
+        slot.meet_doom(now);
+        match answered {
+            Err(Failure::Died) => Err(hook.failed("EOF")),
+            Err(Failure::TimedOut) => Err(hook.failed("context deadline exceeded")),
+            Ok(_) if is_lost => Err(hook.failed("context deadline exceeded")),
+            Ok(Answered { decision, .. }) => match decision.refusal {
+                Some((_, message)) => Err(hook.denied(&message)),
+                None => Ok(decision.patch),
+            },
+        }
+    }
+}
+
+impl Webhook {
+    /// Calls each replica about a pod that nobody means to create; what that led to, and whether it wrote anything.
+    pub(crate) fn dry_run(
+        &mut self,
+        now: Instant,
+        server: &mut Server,
+        pod: &Arc<Pod>,
+    ) -> Vec<Vec<Effect>> {
+        let (_, mut review) = review_of(Asked::Create(pod), 0);
+        review.dry_run = true;
+        let mut all = Vec::new();
+        for slot in &mut self.replicas {
+            let mut line = Line {
+                now,
+                server: &mut *server,
+                weather: Weather::default(),
+                dice: &mut self.dice,
+                writes_left: None,
+                is_judged: true,
+            };
+            let Some(replica) = &mut slot.alive else {
+                continue;
+            };
+            replica.settle(&mut line);
+            if let Ok(answered) = replica.ask(review.clone(), "dry-run".into(), &mut line) {
+                all.push(answered.effects);
+            }
+        }
+        all
+    }
+}
+
+/// What the API server sends.
+fn review_of(asked: Asked<'_>, number: u64) -> (Hook, Review) {
+    let (hook, name) = match asked {
+        Asked::Create(pod) => (Hook::CREATE, &pod.meta.name),
+        Asked::Delete(pod) => (Hook::DELETE, &pod.meta.name),
+        Asked::Evict(name) => (Hook::EVICT, name),
+    };
+    let json = |pod: &Arc<Pod>| Object::Pod(Arc::clone(pod)).to_json();
+    let mut request = json!({
+        "uid": format!("call-{number}"),
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": &*name.namespace,
+        "name": &*name.name,
+        "operation": "CREATE",
+        "dryRun": false,
+    });
+    match asked {
+        Asked::Create(pod) => request["object"] = json(pod),
+        Asked::Delete(pod) => {
+            request["operation"] = "DELETE".into();
+            request["oldObject"] = json(pod);
+        }
+        Asked::Evict(_) => request["subResource"] = "eviction".into(),
+    }
+    let review = Review::read(&json!({ "request": request }));
+    (hook, review.expect("it is a review about a pod"))
+}
