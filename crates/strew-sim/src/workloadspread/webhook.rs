@@ -232,6 +232,8 @@ impl Webhook {
         let answered = replica.ask(review, fresh_uid, &mut line);
         if let (Some(judge), Ok(answered)) = (&mut self.judge, &answered) {
             judge.answered(asked, answered, replica, server, is_alone);
+        } else if let Some(judge) = &mut self.judge {
+            judge.unanswered(asked, server);
         }
         slot.meet_doom(now);
         match answered {
