@@ -42,8 +42,8 @@ impl Simulation {
     pub(super) fn step_spreading(&mut self, component: usize) -> bool {
         let now = self.now;
         if component == 0 {
-            let listen = |webhook: &mut Webhook, server: &mut _| webhook.listen(now, server);
-            return self.server.with_webhook(listen).unwrap_or(false);
+            let step = |webhook: &mut Webhook, server: &mut _| webhook.step(now, server);
+            return self.server.with_webhook(step).unwrap_or(false);
         }
         let weather = self.weather();
         let Some(slot) = &mut self.spreads else {

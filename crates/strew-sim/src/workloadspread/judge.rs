@@ -63,6 +63,19 @@ impl Judge {
             .push((rule, actor.to_string(), broken.to_string()));
     }
 
+    /// The end of a pod was asked for, and it may be in the ledger, whatever was answered.
+    pub(super) fn unanswered(&mut self, asked: Asked<'_>, server: &Server) {
+        let uid = match asked {
+            Asked::Create(_) => None,
+            Asked::Delete(pod) => Some(Arc::clone(&pod.meta.uid)),
+            Asked::Evict(name) => {
+                let pod = server.tables().get::<Pod>(name);
+                pod.map(|pod| Arc::clone(&pod.meta.uid))
+            }
+        };
+        self.asked.extend(uid);
+    }
+
     /// The webhook has answered. `is_alone`: no other call waited for the same write.
     pub(super) fn answered(
         &mut self,
@@ -85,15 +98,7 @@ impl Judge {
                 }
             }
             Verdict::Counted => {
-                let uid = match asked {
-                    Asked::Create(_) => None,
-                    Asked::Delete(pod) => Some(Arc::clone(&pod.meta.uid)),
-                    Asked::Evict(name) => {
-                        let pod = server.tables().get::<Pod>(name);
-                        pod.map(|pod| Arc::clone(&pod.meta.uid))
-                    }
-                };
-                self.asked.extend(uid);
+                self.unanswered(asked, server);
             }
             _ => {}
         }

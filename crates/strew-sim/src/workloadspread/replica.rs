@@ -100,6 +100,13 @@ impl Replica {
         }
     }
 
+    /// When time alone gives it something to do.
+    pub(super) fn next_wake(&self) -> Option<Instant> {
+        let waits = self.machine.waiting() > 0;
+        let machine = self.machine.next_wake().filter(|_| waits);
+        [machine, self.seen.next_wake()].into_iter().flatten().min()
+    }
+
     /// Asks, and carries out what the machine wants until it answers.
     pub(super) fn ask(
         &mut self,
@@ -160,8 +167,12 @@ impl Replica {
         }
     }
 
-    /// Gives up on calls that nobody waits for any more.
-    pub(super) fn settle(&mut self, line: &mut Line<'_>) {
+    /// Goes on with calls that nobody waits for any more; whether there was anything to do.
+    pub(super) fn settle(&mut self, line: &mut Line<'_>) -> bool {
+        if self.machine.waiting() == 0 {
+            return false;
+        }
+        let mut acted = false;
         self.machine.handle(line.now, Input::Tick);
         loop {
             let mut patcher = Patcher {
@@ -170,13 +181,14 @@ impl Replica {
                 pods: &self.seen,
             };
             let Some(effect) = self.machine.poll_effect(&mut patcher) else {
-                return;
+                return acted;
             };
+            acted = true;
             if let Effect::Answer(answer) = &effect {
                 let (forms, names) = (&self.translator.forms, self.machine.names());
                 self.desk.answer(answer, forms, names);
             } else if self.carry_out(&effect, line.now, line).is_err() {
-                return;
+                return acted;
             }
         }
     }

@@ -141,7 +141,7 @@ impl Webhook {
     /// When time alone gives it something to do.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         let wakes = self.replicas.iter().flat_map(|slot| {
-            let own = slot.alive.as_ref().and_then(|r| r.seen.next_wake());
+            let own = slot.alive.as_ref().and_then(Replica::next_wake);
             [own, slot.restart]
         });
         wakes.flatten().min()
@@ -170,13 +170,27 @@ impl Webhook {
         self.replicas.iter_mut().for_each(|slot| slot.calm(now));
     }
 
-    /// Replicas take in what their watches tell; whether that was anything.
-    pub(crate) fn listen(&mut self, now: Instant, server: &Server) -> bool {
-        let (weather, dice) = (self.weather, &mut self.dice);
-        let alive = self.replicas.iter_mut().filter_map(|s| s.alive.as_mut());
-        alive.fold(false, |told, replica| {
-            replica.listen(now, server, weather.watch.as_ref(), dice) | told
-        })
+    /// Replicas take in what their watches tell, and go on with calls that nobody waits for; whether that was anything.
+    pub(crate) fn step(&mut self, now: Instant, server: &mut Server) -> bool {
+        let mut acted = false;
+        for slot in &mut self.replicas {
+            let Some(replica) = &mut slot.alive else {
+                continue;
+            };
+            let watch = self.weather.watch.as_ref();
+            acted |= replica.listen(now, server, watch, &mut self.dice);
+            let mut line = Line {
+                now,
+                server: &mut *server,
+                weather: self.weather,
+                dice: &mut self.dice,
+                writes_left: slot.doomed.as_mut().map(|(left, _)| left),
+                is_judged: false,
+            };
+            acted |= replica.settle(&mut line);
+            slot.meet_doom(now);
+        }
+        acted
     }
 
     /// Calls one of the replicas that are alive. Of a new pod the JSON patch comes back, if there is one.
@@ -218,6 +232,8 @@ impl Webhook {
         let answered = replica.ask(review, fresh_uid, &mut line);
         if let (Some(judge), Ok(answered)) = (&mut self.judge, &answered) {
             judge.answered(asked, answered, replica, server, is_alone);
+        } else if let Some(judge) = &mut self.judge {
+            judge.unanswered(asked, server);
         }
         slot.meet_doom(now);
         match answered {
@@ -255,7 +271,6 @@ impl Webhook {
             let Some(replica) = &mut slot.alive else {
                 continue;
             };
-            replica.settle(&mut line);
             if let Ok(answered) = replica.ask(review.clone(), "dry-run".into(), &mut line) {
                 all.push(answered.effects);
             }
