@@ -11,12 +11,7 @@ const NOT_READ_YET: [(&str, &str); 1] = [(
 )];
 
 /// Kinds that are read and change nothing yet, though they do in a cluster.
-const WITHOUT_EFFECT: [&str; 4] = [
-    "RuntimeClass",
-    "WorkloadSpread",
-    "CloneSet",
-    "StatefulSet of Kruise",
-];
+const WITHOUT_EFFECT: [&str; 2] = ["RuntimeClass", "StatefulSet of Kruise"];
 
 impl Loader<'_> {
     pub(super) fn count_without_effect(&mut self, object: &KubeObject) {
