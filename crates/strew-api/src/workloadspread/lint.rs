@@ -296,7 +296,7 @@ impl Look<'_> {
             .iter()
             .flatten()
             .map(|(key, _)| key);
-        for key in own.filter(|key| key.starts_with("workloadspread.strew.dev/")) {
+        for key in own.filter(|key| key.starts_with("strew.dev/")) {
             let known = [MIN_REPLICAS, WINDOW_SECONDS];
             if !known.contains(&key.as_str()) {
                 let help = match crate::read::nearest(key, known) {

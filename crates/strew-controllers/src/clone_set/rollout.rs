@@ -175,14 +175,16 @@ pub(super) fn to_update(
     dice: &mut Prng,
 ) -> Vec<Arc<Pod>> {
     let n = counted.old.len().saturating_sub(wanted.old);
-    let mut unavailable = wanted.replicas.saturating_sub(counted.n_available);
+    let needed = wanted.replicas.saturating_sub(wanted.max_unavailable);
+    // Those that stand in for others count: without them nothing that may not be missed would ever be replaced.
+    let mut spare = counted.n_available.saturating_sub(needed);
     let mut gone = Vec::new();
     for pod in choose(counted, &counted.old, n, now, dice) {
         if counted.is_available(&pod) {
-            if unavailable >= wanted.max_unavailable {
+            if spare == 0 {
                 continue;
             }
-            unavailable += 1;
+            spare -= 1;
         }
         gone.push(pod);
     }
