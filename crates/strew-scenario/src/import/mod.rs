@@ -4,9 +4,9 @@
 //! `Scenario` whose steps stand at the time since the first event. What the simulated cluster does by itself (status, the
 //! objects that its controllers make) is left out and counted in a note, as are kinds that strew does not model.
 //!
-//! Reading order: [`simkube`] and [`kwok`] (texts into states of objects, one after another), [`input`] (what is wrong
-//! with them, at its place), [`intent`] (what of an object somebody has written), [`history`] (states into changes),
-//! [`timeline`] (changes into steps), [`left_out`].
+//! Reading order: `simkube` and `kwok` (texts into states of objects, one after another), `input` (what is wrong
+//! with them, at its place), `intent` (what of an object somebody has written), `history` (states into changes),
+//! `timeline` (changes into steps), `left_out`.
 //!
 //! ```
 //! use strew_api::read::Sources;

@@ -1,6 +1,6 @@
 //! `strew place`: clusters for Placements, from files.
 //!
-//! Reading order: [`fleet`] (what there is), [`decide`] (the machine, run until it rests), [`what_if`] (clusters that are
+//! Reading order: [`fleet`] (what there is), `decide` (the machine, run until it rests), [`what_if`] (clusters that are
 //! lost), [`text`] and [`why`] (for people), [`decisions`] (for programs).
 
 mod decide;

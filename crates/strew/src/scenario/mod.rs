@@ -3,7 +3,7 @@
 //! Reading order: [`arguments`], [`suite`] (files into plans), [`work`] (runs on all cores, in order), [`recorder`] (what
 //! is kept of one run), [`max_skew`] and [`log`] (every change as a line), [`standing`] (what is right and what is not), [`text`] (for
 //! people), [`report`] and [`junit`] (for programs), [`decision`]
-//! (`-v`), [`life`] (one run, looked at), [`clock`].
+//! (`-v`), `life` (one run, looked at), [`clock`].
 
 mod arguments;
 mod clock;

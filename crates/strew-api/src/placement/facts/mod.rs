@@ -1,7 +1,7 @@
 //! Objects of OCM into what placement is told: the one conversion that `strew place`, the simulation and a real hub
 //! share.
 //!
-//! Reading order: [`placement`], [`spec`], [`predicates`], [`weights`], [`cluster`], [`status`]. What a specification
+//! Reading order: [`placement`], [`spec`], `predicates`, `weights`, [`mod@cluster`], [`status`]. What a specification
 //! gets wrong is found on the way; [`spec::misconfigured`] tells all of it with its fields.
 
 pub mod cluster;
