@@ -48,6 +48,9 @@ enum Of {
     Cluster,
     /// Placements on a hub
     Placement,
+    /// WorkloadSpreads, their webhook and their controller
+    #[value(name = "workloadspread")]
+    WorkloadSpread,
 }
 
 /// A story of one kind.
@@ -61,6 +64,7 @@ impl Tale {
         match of {
             Of::Cluster => Self::Cluster(chaos::generate(seed)),
             Of::Placement => Self::Placement(chaos::placement::generate(seed)),
+            Of::WorkloadSpread => Self::Cluster(chaos::generate_spreads(seed)),
         }
     }
 
@@ -193,6 +197,7 @@ fn print_figures(found: &Found, took: Duration) {
     println!("circles    {:>12}", figures.circles);
     println!("placed     {:>12}", figures.placed);
     println!("decisions  {:>12}", figures.decisions);
+    println!("choices    {:>12}", figures.choices);
     for (kind, n) in &figures.faults {
         println!("fault      {n:>12}  {kind}");
     }
@@ -216,6 +221,7 @@ fn print_smaller(of: Of, seed: u64, verdict: &Verdict) {
     let of = match of {
         Of::Cluster => "",
         Of::Placement => " --of placement",
+        Of::WorkloadSpread => " --of workloadspread",
     };
     println!("# again: cargo xtask soak{of} --seed {seed}");
 }
