@@ -257,3 +257,18 @@ fn time_of_day() -> u64 {
 fn now() -> Instant {
     Instant::now()
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::ValueEnum;
+
+    use super::Of;
+
+    #[test]
+    fn every_kind_of_life_can_be_asked_for_and_named_again() {
+        let values = Of::value_variants().iter();
+        let values = values.filter_map(|of| of.to_possible_value());
+        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        assert_eq!(names, ["cluster", "placement", "workloadspread"]);
+    }
+}
