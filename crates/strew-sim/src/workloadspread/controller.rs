@@ -1,5 +1,6 @@
 //! The controller of WorkloadSpreads in the simulated cluster.
 
+use strew_api::read::KubeObject;
 use strew_api::workloadspread::Translator;
 use strew_api::workloadspread::desk::Patcher;
 use strew_api::workloadspread::request::{Context, controller_outcome, of_controller};
@@ -8,7 +9,7 @@ use strew_model::time::Instant;
 use strew_workloadspread::SpreadController;
 use strew_workloadspread::controller::{Effect, Input, Limits};
 
-use super::seen::{News, Seen};
+use super::seen::{Listener, Seen};
 use super::sending::Line;
 use crate::feed::WatchFault;
 use crate::scheduler::Blueprint;
@@ -52,32 +53,9 @@ impl SpreadKeeper {
         fault: Option<&WatchFault>,
         dice: &mut Prng,
     ) -> bool {
-        let mut told = false;
-        while let Some(news) = self.seen.next(now, server, fault, dice) {
-            told = true;
-            for news in news {
-                let names = self.machine.names_mut();
-                let inputs = match &news {
-                    News::Set(object) => self.translator.controller(object, names),
-                    News::Gone(object) => self.translator.controller_gone(object, names),
-                };
-                self.handle_all(now, inputs);
-            }
-            for target in self.translator.look_again() {
-                if let Some(object) = self.seen.again(&target) {
-                    let names = self.machine.names_mut();
-                    let inputs = self.translator.controller(&object, names);
-                    self.handle_all(now, inputs);
-                }
-            }
-        }
-        told
-    }
-
-    fn handle_all(&mut self, now: Instant, inputs: Vec<Input>) {
-        for input in inputs {
-            self.machine.handle(now, input);
-        }
+        let (translator, machine) = (&mut self.translator, &mut self.machine);
+        let watch = (server, fault);
+        self.seen.listen(now, watch, dice, translator, machine)
     }
 
     /// What it wants done next.
@@ -110,5 +88,19 @@ impl SpreadKeeper {
             self.machine.handle(line.now, outcome);
         }
         true
+    }
+}
+
+impl Listener for SpreadController {
+    fn set(&mut self, now: Instant, object: &KubeObject, translator: &mut Translator) {
+        for input in translator.controller(object, self.names_mut()) {
+            self.handle(now, input);
+        }
+    }
+
+    fn gone(&mut self, now: Instant, object: &KubeObject, translator: &mut Translator) {
+        for input in translator.controller_gone(object, self.names_mut()) {
+            self.handle(now, input);
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use strew_api::read::KubeObject;
 use strew_api::request::Request;
 use strew_api::workloadspread::Translator;
 use strew_api::workloadspread::desk::{Desk, Patcher};
@@ -13,7 +14,7 @@ use strew_model::time::{Instant, Span};
 use strew_workloadspread::Admission;
 use strew_workloadspread::admission::{Answer, Effect, EffectId, Input, Limits};
 
-use super::seen::{News, Seen};
+use super::seen::{Listener, Seen};
 use super::sending::Line;
 use crate::feed::WatchFault;
 use crate::scheduler::Blueprint;
@@ -72,32 +73,9 @@ impl Replica {
         fault: Option<&WatchFault>,
         dice: &mut Prng,
     ) -> bool {
-        let mut told = false;
-        while let Some(news) = self.seen.next(now, server, fault, dice) {
-            told = true;
-            for news in news {
-                let names = self.machine.names_mut();
-                let inputs = match &news {
-                    News::Set(object) => self.translator.admission(object, names),
-                    News::Gone(object) => self.translator.admission_gone(object, names),
-                };
-                self.handle_all(now, inputs);
-            }
-            for target in self.translator.look_again() {
-                if let Some(object) = self.seen.again(&target) {
-                    let names = self.machine.names_mut();
-                    let inputs = self.translator.admission(&object, names);
-                    self.handle_all(now, inputs);
-                }
-            }
-        }
-        told
-    }
-
-    fn handle_all(&mut self, now: Instant, inputs: Vec<Input>) {
-        for input in inputs {
-            self.machine.handle(now, input);
-        }
+        let (translator, machine) = (&mut self.translator, &mut self.machine);
+        let watch = (server, fault);
+        self.seen.listen(now, watch, dice, translator, machine)
     }
 
     /// When time alone gives it something to do.
@@ -233,5 +211,19 @@ impl Replica {
         let namespace = self.machine.names().text(key.namespace);
         let name = Name::new(namespace, Arc::clone(&key.name));
         server.tables().get::<Stored>(&name).cloned()
+    }
+}
+
+impl Listener for Admission {
+    fn set(&mut self, now: Instant, object: &KubeObject, translator: &mut Translator) {
+        for input in translator.admission(object, self.names_mut()) {
+            self.handle(now, input);
+        }
+    }
+
+    fn gone(&mut self, now: Instant, object: &KubeObject, translator: &mut Translator) {
+        for input in translator.admission_gone(object, self.names_mut()) {
+            self.handle(now, input);
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use strew_api::read::KubeObject;
+use strew_api::workloadspread::Translator;
 use strew_api::workloadspread::desk::PodSource;
 use strew_controllers::Tables;
 use strew_controllers::object::{Key, Kind, Name, Object, Pod};
@@ -23,8 +24,17 @@ pub(crate) struct Seen {
     names: FxHashMap<Arc<str>, Name>,
 }
 
+/// A machine that is told of objects, through what makes inputs of them.
+pub(crate) trait Listener {
+    /// An object is there, and like this.
+    fn set(&mut self, now: Instant, object: &KubeObject, translator: &mut Translator);
+
+    /// It is gone; it was like this.
+    fn gone(&mut self, now: Instant, object: &KubeObject, translator: &mut Translator);
+}
+
 /// What a change comes to.
-pub(crate) enum News {
+enum News {
     /// It is there, and like this.
     Set(KubeObject),
     /// It is gone; it was like this.
@@ -52,16 +62,31 @@ impl Seen {
         self.feed.next_wake()
     }
 
-    /// What the watch tells next; `None`: nothing is due.
-    pub(crate) fn next(
+    /// Tells a machine all that the watch brings; whether that was anything.
+    pub(crate) fn listen(
         &mut self,
         now: Instant,
-        server: &Server,
-        fault: Option<&WatchFault>,
+        (server, fault): (&Server, Option<&WatchFault>),
         dice: &mut Prng,
-    ) -> Option<Vec<News>> {
-        let change = self.feed.next(now, server, &self.tables, fault, dice)?;
-        Some(self.take_in(change))
+        translator: &mut Translator,
+        machine: &mut impl Listener,
+    ) -> bool {
+        let mut told = false;
+        while let Some(change) = self.feed.next(now, server, &self.tables, fault, dice) {
+            told = true;
+            for news in self.take_in(change) {
+                match &news {
+                    News::Set(object) => machine.set(now, object, translator),
+                    News::Gone(object) => machine.gone(now, object, translator),
+                }
+            }
+            for target in translator.look_again() {
+                if let Some(object) = self.again(&target) {
+                    machine.set(now, &object, translator);
+                }
+            }
+        }
+        told
     }
 
     fn take_in(&mut self, change: Change) -> Vec<News> {
@@ -90,7 +115,7 @@ impl Seen {
     }
 
     /// A workload as it was told: namespace, group, kind and name.
-    pub(crate) fn again(&self, [namespace, _, kind, name]: &[String; 4]) -> Option<KubeObject> {
+    fn again(&self, [namespace, _, kind, name]: &[String; 4]) -> Option<KubeObject> {
         let key = Key {
             kind: Kind::of(kind),
             name: Name::new(namespace.as_str(), name.as_str()),
