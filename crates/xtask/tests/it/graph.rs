@@ -59,6 +59,20 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-controllers",
         ],
     ),
+    // The real API server: the machine, its vocabulary, and the wire that says what to ask for. It never sees the
+    // simulation.
+    (
+        "strew-kube",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-cluster",
+            "strew-scheduler",
+            "strew-placement",
+            "strew-workloadspread",
+            "strew-api",
+        ],
+    ),
     // Slow to build, so nothing of ours is below it.
     ("strew-cel", &[]),
     // The wire for the texts and objects of the stream, with their places; the model for time.
@@ -90,6 +104,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-sim",
     "strew-cel",
     "strew-scenario",
+    "strew-kube",
 ];
 
 /// What the deciding crates may use from the registry.

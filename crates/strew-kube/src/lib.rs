@@ -1,0 +1,1 @@
+//! A real Kubernetes API server as strew's world.
