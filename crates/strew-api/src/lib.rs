@@ -4,7 +4,8 @@
 //! server does to a created or updated object) and [`validation`] (what it refuses), [`workloads`] (the pods that
 //! controllers make), [`facts`] (what decisions look at). A stored object is changed by a [`mod@patch`]. An
 //! [`explanation`] goes the other way, and so do effects: each is a [`request`] to the API server, sent again as
-//! [`retry`] says. Which replica sends them is told by its [`lease`]. How a scheduler is told to decide is in [`config`];
+//! [`retry`] says. Which replica sends them is told by its [`lease`]; what a [`watch`] has told of, is remembered by name.
+//! How a scheduler is told to decide is in [`config`];
 //! WorkloadSpread has all of it in [`workloadspread`].
 
 pub mod admission;
@@ -23,5 +24,6 @@ pub mod request;
 pub mod retry;
 pub mod typename;
 pub mod validation;
+pub mod watch;
 pub mod workloads;
 pub mod workloadspread;

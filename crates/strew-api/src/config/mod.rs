@@ -122,7 +122,7 @@ impl Default for LeaderElection {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
             resource_lock: "leases".to_owned(),
-            resource_name: "kube-scheduler".to_owned(),
+            resource_name: "strew-scheduler".to_owned(),
             resource_namespace: "kube-system".to_owned(),
         }
     }

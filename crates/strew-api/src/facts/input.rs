@@ -1,89 +1,154 @@
 //! Objects into a scheduler's inputs.
 
-use strew_model::Interner;
-use strew_scheduler::machine::Input;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use strew_cluster::{OwnerKind, OwnerRef};
+use strew_model::{Interner, well_known};
+use strew_scheduler::machine::{Condition, ConditionReason, Input};
 
 use super::{budget, controller, labelled, namespaced, node, pod, service};
+use crate::field::FieldError;
 use crate::read::KubeObject;
+use crate::watch::Named;
 
-/// What a scheduler is told when an object is there, and like this. Kinds that no decision looks at tell nothing; nor
-/// does what no decision could be made from.
-pub fn inputs(object: &KubeObject, names: &mut Interner) -> Vec<Input> {
-    let input = match object {
-        KubeObject::Node(wire) => node(wire, names).ok().map(Input::NodeSet),
-        KubeObject::Pod(wire) => match pod(wire, names) {
-            Ok(Some(fact)) => Some(Input::PodSet {
+/// A kind of objects that a scheduler watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Watched {
+    /// `v1` Namespace
+    Namespace,
+    /// `v1` Node
+    Node,
+    /// `v1` Service
+    Service,
+    /// `v1` ReplicationController
+    ReplicationController,
+    /// `apps/v1` ReplicaSet
+    ReplicaSet,
+    /// `apps/v1` StatefulSet
+    StatefulSet,
+    /// `policy/v1` PodDisruptionBudget
+    PodDisruptionBudget,
+    /// `v1` Pod
+    Pod,
+}
+
+impl Watched {
+    /// The kind of an object; `None`: no decision looks at it.
+    pub fn of(object: &KubeObject) -> Option<Self> {
+        Some(match object {
+            KubeObject::Namespace(_) => Self::Namespace,
+            KubeObject::Node(_) => Self::Node,
+            KubeObject::Service(_) => Self::Service,
+            KubeObject::ReplicationController(_) => Self::ReplicationController,
+            KubeObject::ReplicaSet(_) => Self::ReplicaSet,
+            KubeObject::StatefulSet(_) => Self::StatefulSet,
+            KubeObject::PodDisruptionBudget(_) => Self::PodDisruptionBudget,
+            KubeObject::Pod(_) => Self::Pod,
+            _ => return None,
+        })
+    }
+
+    /// What a scheduler is told when an object of this kind is gone.
+    pub fn gone(self, object: &Named, names: &mut Interner) -> Input {
+        let name = names.intern(&object.name);
+        let namespace = match &*object.namespace {
+            "" => well_known::DEFAULT_NAMESPACE,
+            namespace => names.intern(namespace),
+        };
+        let controller_gone = |kind| Input::ControllerSet {
+            namespace,
+            owner: OwnerRef { kind, name },
+            selector: None,
+        };
+        match self {
+            Self::Namespace => Input::NamespaceSet { name, labels: None },
+            Self::Node => Input::NodeGone(name),
+            Self::Service => Input::ServiceSet {
+                namespace,
+                name,
+                selector: None,
+            },
+            Self::ReplicationController => controller_gone(OwnerKind::ReplicationController),
+            Self::ReplicaSet => controller_gone(OwnerKind::ReplicaSet),
+            Self::StatefulSet => controller_gone(OwnerKind::StatefulSet),
+            Self::PodDisruptionBudget => Input::BudgetSet {
+                namespace,
+                name,
+                budget: None,
+            },
+            Self::Pod => Input::PodGone((&*object.uid).into()),
+        }
+    }
+}
+
+/// What a scheduler is told when an object is there, and like this; `None`: its kind is no concern of decisions.
+///
+/// # Errors
+/// Everything in the object that no decision could be made from.
+pub fn input(object: &KubeObject, names: &mut Interner) -> Result<Option<Input>, Vec<FieldError>> {
+    Ok(Some(match object {
+        KubeObject::Node(wire) => Input::NodeSet(node(wire, names)?),
+        KubeObject::Pod(wire) => match pod(wire, names)? {
+            Some(fact) => Input::PodSet {
                 fact: Box::new(fact),
-                condition: None,
-            }),
-            Ok(None) => wire
-                .metadata
-                .uid
-                .as_deref()
-                .map(|uid| Input::PodGone(uid.into())),
-            Err(_) => None,
+                condition: scheduled_condition(wire),
+            },
+            None => Watched::Pod.gone(&identity(&wire.metadata), names),
         },
         KubeObject::Service(wire) => {
             let (namespace, name, selector) = service(wire, names);
-            Some(Input::ServiceSet {
+            Input::ServiceSet {
                 namespace,
                 name,
                 selector,
-            })
+            }
         }
         KubeObject::Namespace(wire) => {
             let (name, labels) = labelled(&wire.metadata, names);
             let labels = Some(labels);
-            Some(Input::NamespaceSet { name, labels })
+            Input::NamespaceSet { name, labels }
         }
         KubeObject::PodDisruptionBudget(wire) => {
             let (namespace, name) = namespaced(&wire.metadata, names);
             let budget = budget(wire, names);
-            Some(Input::BudgetSet {
+            Input::BudgetSet {
                 namespace,
                 name,
                 budget,
-            })
+            }
         }
         object => {
-            controller(object, names).map(|(namespace, owner, selector)| Input::ControllerSet {
+            let Some((namespace, owner, selector)) = controller(object, names) else {
+                return Ok(None);
+            };
+            Input::ControllerSet {
                 namespace,
                 owner,
                 selector,
-            })
+            }
         }
-    };
-    input.into_iter().collect()
+    }))
 }
 
-/// What a scheduler is told when an object is gone.
-pub fn gone(object: &KubeObject, names: &mut Interner) -> Option<Input> {
-    let input = inputs(object, names).pop()?;
-    Some(match input {
-        Input::NodeSet(fact) => Input::NodeGone(fact.name),
-        Input::PodSet { fact, .. } => Input::PodGone(fact.uid),
-        Input::ServiceSet {
-            namespace, name, ..
-        } => Input::ServiceSet {
-            namespace,
-            name,
-            selector: None,
-        },
-        Input::NamespaceSet { name, .. } => Input::NamespaceSet { name, labels: None },
-        Input::BudgetSet {
-            namespace, name, ..
-        } => Input::BudgetSet {
-            namespace,
-            name,
-            budget: None,
-        },
-        Input::ControllerSet {
-            namespace, owner, ..
-        } => Input::ControllerSet {
-            namespace,
-            owner,
-            selector: None,
-        },
-        other => other,
+/// An object's namespace, name and uid.
+pub fn identity(metadata: &ObjectMeta) -> Named {
+    let text = |field: &Option<String>| field.as_deref().unwrap_or_default().into();
+    Named {
+        namespace: text(&metadata.namespace),
+        name: text(&metadata.name),
+        uid: text(&metadata.uid),
+    }
+}
+
+/// The condition `PodScheduled`, if it is one that a scheduler writes.
+fn scheduled_condition(pod: &core::Pod) -> Option<Condition> {
+    let mut conditions = pod
+        .status
+        .iter()
+        .flat_map(|s| s.conditions.iter().flatten());
+    let found = conditions.find(|c| c.type_ == "PodScheduled")?;
+    Some(Condition {
+        reason: ConditionReason::of(&found.status, found.reason.as_deref()?)?,
+        message: found.message.as_deref().unwrap_or_default().into(),
     })
 }

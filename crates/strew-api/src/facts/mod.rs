@@ -21,7 +21,7 @@ use crate::read::KubeObject;
 
 pub use amounts::resources;
 pub use budget::{budget, set_budget};
-pub use input::{gone, inputs};
+pub use input::{Watched, identity, input};
 pub(crate) use node::taints;
 pub use node::{node, taint};
 pub use pod::{owner_kind, owner_ref, pod, template_spec, toleration};

@@ -162,6 +162,11 @@ impl Election {
         self.leads_until.is_some_and(|until| now < until)
     }
 
+    /// Until when this replica may act, unless it renews; `None`: it does not lead.
+    pub fn leads_until(&self) -> Option<Instant> {
+        self.leads_until
+    }
+
     /// Who holds the lease, as was last seen.
     pub fn holder(&self) -> Option<&str> {
         self.seen.as_ref()?.record.holder()

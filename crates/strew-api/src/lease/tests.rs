@@ -91,7 +91,7 @@ fn the_first_one_makes_the_lease_and_renews_it() {
     assert!(a.leads(START));
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"namespace": "kube-system", "name": "kube-scheduler", "resourceVersion": "1"},
+        "metadata": {"namespace": "kube-system", "name": "strew-scheduler", "resourceVersion": "1"},
         "spec": {
             "holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 0,
             "acquireTime": "1970-01-01T00:16:40.000000Z", "renewTime": "1970-01-01T00:16:40.000000Z",

@@ -3,11 +3,13 @@
 //! Whoever carries out a [`Request`] (a simulated store, or HTTP) adds nothing to it and decides nothing. Every request
 //! may be sent twice: it names what it means by uid, resourceVersion or a name of its own.
 //!
-//! Reading order: [`effect`] (what a scheduler's effect asks for), [`event`], [`answer`] (what came back).
+//! Reading order: [`effect`] (what a scheduler's effect asks for), [`event`] and [`series`] (events that come again),
+//! [`answer`] (what came back).
 
 pub mod answer;
 pub mod effect;
 pub mod event;
+pub mod series;
 mod stamp;
 #[cfg(test)]
 mod tests;
@@ -18,6 +20,7 @@ use serde_json::Value;
 
 pub use answer::{Answer, outcome_of};
 pub use effect::{Context, requests_of};
+pub use series::Series;
 pub(crate) use stamp::{micro_time, time, timestamp};
 
 /// What is asked of the API server.

@@ -95,6 +95,13 @@ pub enum ConditionReason {
 }
 
 impl ConditionReason {
+    /// The reason that a scheduler gave, if a condition of this status and reason is one that schedulers write.
+    pub fn of(status: &str, reason: &str) -> Option<Self> {
+        let all = [Self::Unschedulable, Self::SchedulerError];
+        let found = all.into_iter().find(|known| known.name() == reason);
+        found.filter(|_| status == "False")
+    }
+
     /// As the condition has it.
     pub fn name(self) -> &'static str {
         match self {

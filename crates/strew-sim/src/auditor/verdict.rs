@@ -65,9 +65,9 @@ fn put_other(cluster: &mut Cluster, object: &Object) {
         return;
     };
     let mut names = std::mem::take(&mut cluster.names);
-    let inputs = facts::inputs(&wire, &mut names);
+    let input = facts::input(&wire, &mut names);
     cluster.names = names;
-    for input in inputs {
+    if let Ok(Some(input)) = input {
         match input {
             Input::NodeSet(fact) => {
                 cluster.set_node(fact);

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use rustc_hash::FxHashMap;
-use strew_api::facts;
+use strew_api::facts::{self, Watched};
 use strew_api::read::KubeObject;
+use strew_api::watch::Named;
 use strew_cluster::{OwnerRef, PodFact, PodHistory, PodSpec};
 use strew_controllers::Tables;
 use strew_controllers::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
@@ -72,7 +73,8 @@ impl Facts {
             }
             return;
         }
-        for input in inputs_of(new, machine.names_mut()) {
+        let input = wire_of(new).map(|wire| facts::input(&wire, machine.names_mut()));
+        if let Some(Ok(Some(input))) = input {
             machine.handle(now, input);
         }
     }
@@ -152,14 +154,18 @@ impl Facts {
 }
 
 fn gone(machine: &mut Scheduler, now: Instant, key: &Key, old: &Object) {
-    let input = match old {
-        Object::Pod(pod) => Input::PodGone(Arc::clone(&pod.meta.uid)),
-        Object::Node(_) => Input::NodeGone(machine.names_mut().intern(&key.name.name)),
-        old => match gone_input(old, machine.names_mut()) {
-            Some(input) => input,
-            None => return,
-        },
+    let kind = match old {
+        Object::Pod(_) => Some(Watched::Pod),
+        Object::Node(_) => Some(Watched::Node),
+        old => wire_of(old).and_then(|wire| Watched::of(&wire)),
     };
+    let Some(kind) = kind else { return };
+    let named = Named {
+        namespace: (&*key.name.namespace).into(),
+        name: (&*key.name.name).into(),
+        uid: (&*old.meta().uid).into(),
+    };
+    let input = kind.gone(&named, machine.names_mut());
     machine.handle(now, input);
 }
 
@@ -178,30 +184,10 @@ fn concerns_decisions(old: &Pod, new: &Pod) -> bool {
 }
 
 fn condition_of(condition: &strew_controllers::object::Condition) -> Option<Condition> {
-    if condition.status != Truth::False {
-        return None;
-    }
-    let reason = match &*condition.reason {
-        "Unschedulable" => ConditionReason::Unschedulable,
-        "SchedulerError" => ConditionReason::SchedulerError,
-        _ => return None,
-    };
     Some(Condition {
-        reason,
+        reason: ConditionReason::of(condition.status.name(), &condition.reason)?,
         message: Arc::clone(&condition.message),
     })
-}
-
-/// What an object that is no pod tells a scheduler.
-fn inputs_of(object: &Object, names: &mut Interner) -> Vec<Input> {
-    match wire_of(object) {
-        Some(wire) => facts::inputs(&wire, names),
-        None => Vec::new(),
-    }
-}
-
-fn gone_input(object: &Object, names: &mut Interner) -> Option<Input> {
-    facts::gone(&wire_of(object)?, names)
 }
 
 /// The wire's form of an object of the kinds that a scheduler looks at, but for pods.

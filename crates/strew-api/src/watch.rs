@@ -1,0 +1,140 @@
+//! What a watch has told of one kind of objects: names and uids, nothing else.
+//!
+//! A watch that was cut goes on where it stopped; one that fell too far behind begins anew with a list, and a list does
+//! not say what is gone. [`Stock`] does: it remembers which objects there were.
+
+use std::collections::BTreeMap;
+
+/// An object, as a list and a watch name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its namespace; empty if its kind has none.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its uid; empty if it is not known.
+    pub uid: Box<str>,
+}
+
+/// The objects of one kind that a watch has told of.
+#[derive(Debug, Default)]
+pub struct Stock {
+    /// By namespace and name, with a slash between them.
+    known: BTreeMap<Box<str>, Entry>,
+    /// Counts lists, so that what a list does not tell of stands out.
+    list: u32,
+}
+
+#[derive(Debug)]
+struct Entry {
+    uid: Box<str>,
+    list: u32,
+}
+
+impl Stock {
+    /// How many objects there are.
+    pub fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// A list begins.
+    pub fn list_begins(&mut self) {
+        self.list = self.list.wrapping_add(1);
+    }
+
+    /// An object is there. What is returned has gone unseen: another object had this name.
+    pub fn set(&mut self, namespace: &str, name: &str, uid: &str) -> Option<Named> {
+        let key = key(namespace, name);
+        let list = self.list;
+        if let Some(entry) = self.known.get_mut(&key) {
+            entry.list = list;
+            if &*entry.uid == uid {
+                return None;
+            }
+            let uid = std::mem::replace(&mut entry.uid, uid.into());
+            return Some(named(&key, uid));
+        }
+        let uid = uid.into();
+        self.known.insert(key, Entry { uid, list });
+        None
+    }
+
+    /// An object is gone.
+    pub fn gone(&mut self, namespace: &str, name: &str) {
+        self.known.remove(&key(namespace, name));
+    }
+
+    /// A list ends. What is returned was there before and is not any more, in order of namespace and name.
+    pub fn list_ends(&mut self) -> Vec<Named> {
+        let list = self.list;
+        let gone = self.known.extract_if(.., |_, entry| entry.list != list);
+        gone.map(|(key, entry)| named(&key, entry.uid)).collect()
+    }
+}
+
+fn key(namespace: &str, name: &str) -> Box<str> {
+    format!("{namespace}/{name}").into()
+}
+
+fn named(key: &str, uid: Box<str>) -> Named {
+    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
+    Named {
+        namespace: namespace.into(),
+        name: name.into(),
+        uid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(gone: &[Named]) -> Vec<String> {
+        let each = gone.iter();
+        each.map(|n| format!("{}/{} {}", n.namespace, n.name, n.uid))
+            .collect()
+    }
+
+    #[test]
+    fn a_list_tells_what_is_gone() {
+        let mut stock = Stock::default();
+        stock.list_begins();
+        for (name, uid) in [("c", "3"), ("b", "2"), ("a", "1")] {
+            assert_eq!(stock.set("shop", name, uid), None);
+        }
+        assert!(stock.list_ends().is_empty());
+        stock.gone("shop", "b");
+        stock.list_begins();
+        stock.set("shop", "d", "4");
+        assert_eq!(names(&stock.list_ends()), ["shop/a 1", "shop/c 3"]);
+        assert_eq!(stock.len(), 1);
+    }
+
+    #[test]
+    fn another_object_of_a_name_tells_that_the_first_is_gone() {
+        let mut stock = Stock::default();
+        assert_eq!(stock.set("", "node-1", "1"), None);
+        assert_eq!(stock.set("", "node-1", "1"), None);
+        let old = stock.set("", "node-1", "2");
+        assert_eq!(names(old.as_slice()), ["/node-1 1"]);
+        assert!(!stock.is_empty());
+    }
+
+    #[test]
+    fn what_comes_between_two_lists_stays() {
+        let mut stock = Stock::default();
+        stock.list_begins();
+        stock.set("shop", "a", "1");
+        assert!(stock.list_ends().is_empty());
+        stock.set("shop", "b", "2");
+        stock.list_begins();
+        stock.set("shop", "a", "1");
+        stock.set("shop", "b", "2");
+        assert!(stock.list_ends().is_empty());
+    }
+}
