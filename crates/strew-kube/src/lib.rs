@@ -1,1 +1,16 @@
-//! A real Kubernetes API server as strew's world.
+//! A real Kubernetes API server as strew's world: watches in, requests out.
+//!
+//! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
+//! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
+//! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine).
+
+pub mod clock;
+pub mod connect;
+pub mod identity;
+pub mod leading;
+pub mod permission;
+pub mod scheduler;
+pub mod send;
+pub mod watch;
+
+pub use kube::Client;

@@ -7,7 +7,7 @@ use crate::terminal;
 pub(crate) const EXIT_NO: u8 = 1;
 
 /// The input or the usage is wrong.
-const EXIT_INPUT: u8 = 2;
+pub(crate) const EXIT_INPUT: u8 = 2;
 
 /// Something outside failed.
 const EXIT_OUTSIDE: u8 = 3;

@@ -5,7 +5,7 @@
 //! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
 //! [`blocked`] (why a pod is nowhere), [`spread_explain`] (what WorkloadSpreads say of it), [`report`] (for programs),
-//! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`] and [`place`] (the commands),
+//! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`] and [`scheduler`] (the commands),
 //! [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`],
 //! [`failure`].
 
@@ -31,6 +31,7 @@ mod place;
 mod progress;
 mod report;
 mod scenario;
+mod scheduler;
 mod schedulers;
 mod setup;
 mod simulate;

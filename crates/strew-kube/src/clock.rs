@@ -1,0 +1,85 @@
+//! What time it is: the only place that reads a clock.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::time::{ClockId, clock_gettime};
+use strew_model::time::{Instant, Span};
+
+/// Two clocks: one that only grows, and goes on while the machine is suspended; and the wall's.
+#[derive(Debug, Clone, Copy)]
+pub struct Clock {
+    /// What the growing one is ahead of the time since boot.
+    offset: u64,
+}
+
+impl Clock {
+    /// A clock whose moments begin with the wall's time of now.
+    pub fn new() -> Self {
+        Self {
+            offset: wall_nanos().saturating_sub(since_boot()),
+        }
+    }
+
+    /// The moment by which everything is decided and waited for. It only grows: corrections of the wall's clock do not
+    /// move it.
+    pub fn now(&self) -> Instant {
+        Instant(since_boot().saturating_add(self.offset))
+    }
+
+    /// The wall's time, for what people read.
+    pub fn wall(&self) -> Instant {
+        Instant(wall_nanos())
+    }
+
+    /// How long it is until a moment; nothing if it is past.
+    pub fn until(&self, moment: Instant) -> Duration {
+        duration(moment.since(self.now()))
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A span as the standard library has it.
+pub fn duration(span: Span) -> Duration {
+    Duration::from_nanos(span.0)
+}
+
+fn since_boot() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    let (secs, nanos) = (
+        u64::try_from(time.tv_sec).unwrap_or(0),
+        u64::try_from(time.tv_nsec).unwrap_or(0),
+    );
+    secs.saturating_mul(1_000_000_000).saturating_add(nanos)
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the one place that reads it"
+)]
+fn wall_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| {
+        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clock_begins_with_the_wall_and_only_grows() {
+        let clock = Clock::new();
+        let (first, wall) = (clock.now(), clock.wall());
+        assert!(wall.since(first) < Span::from_secs(5) && first.since(wall) < Span::from_secs(5));
+        let second = clock.now();
+        assert!(second >= first);
+        assert_eq!(clock.until(first), Duration::ZERO);
+        assert!(clock.until(second + Span::from_secs(60)) > Duration::from_secs(50));
+    }
+}

@@ -1,0 +1,244 @@
+//! Which API server, as whom; and whether it is one that strew can work with.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{Client, Config};
+use thiserror::Error;
+
+/// The oldest minor version of Kubernetes 1 that is accepted: pods' scheduling gates, and matchLabelKeys as strew reads
+/// them, are stable since.
+pub const OLDEST_MINOR: u32 = 30;
+
+/// The minor version whose decisions and types strew knows.
+pub const KNOWN_MINOR: u32 = 36;
+
+/// How long a connection may take to be made.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Where the API server is, as somebody told.
+#[derive(Debug, Clone, Default)]
+pub struct Access {
+    /// A kubeconfig file. Without one: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod that this runs
+    /// in.
+    pub kubeconfig: Option<PathBuf>,
+    /// A context in it other than the current one.
+    pub context: Option<String>,
+    /// The URL of the API server, in place of the kubeconfig's.
+    pub master: Option<String>,
+}
+
+/// An API server that answers.
+#[derive(Clone)]
+pub struct Connection {
+    /// Sends nothing again by itself: [`strew_api::retry`] says what is sent again.
+    pub client: Client,
+    /// Its URL.
+    pub server: String,
+    /// Its version, as it tells it.
+    pub version: String,
+    /// The namespace of the context.
+    pub namespace: String,
+    /// What is to be said of the version, if it is none that is known.
+    pub warning: Option<String>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// A kubeconfig file cannot be used.
+    #[error("kubeconfig {path}: {text}")]
+    Kubeconfig {
+        /// Which file.
+        path: String,
+        /// What is wrong with it.
+        text: String,
+    },
+    /// Nothing says where the API server is.
+    #[error("no kubeconfig, and not in a pod of a cluster: {0}")]
+    Nowhere(String),
+    /// The URL of `--master` is none.
+    #[error("--master {0}: not the URL of an API server")]
+    Master(String),
+    /// The client cannot be made: certificates, keys, a plugin for credentials.
+    #[error("the API server {server} cannot be asked: {text}")]
+    Client {
+        /// Which API server.
+        server: String,
+        /// Why.
+        text: String,
+    },
+    /// It does not answer.
+    #[error("the API server {server} does not answer: {text}")]
+    Unreachable {
+        /// Which API server.
+        server: String,
+        /// Why.
+        text: String,
+    },
+    /// It does not know who asks.
+    #[error("the API server {server} does not accept the credentials ({text})")]
+    Unauthorized {
+        /// Which API server.
+        server: String,
+        /// What it said.
+        text: String,
+    },
+    /// It is too old.
+    #[error("the API server {server} is Kubernetes {version}; 1.{OLDEST_MINOR} or later is needed")]
+    TooOld {
+        /// Which API server.
+        server: String,
+        /// Its version.
+        version: String,
+    },
+}
+
+/// Asks the API server for its version.
+///
+/// # Errors
+/// It is nowhere, or does not answer, or is none that strew can work with.
+pub async fn connect(access: &Access) -> Result<Connection, ConnectError> {
+    let config = configuration(access).await?;
+    let server = config.cluster_url.to_string();
+    let namespace = config.default_namespace.clone();
+    let client = Client::try_from(config).map_err(|error| ConnectError::Client {
+        server: server.clone(),
+        text: chain(&error),
+    })?;
+    let found = match client.apiserver_version().await {
+        Ok(found) => found,
+        Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
+            let text = status.message.clone();
+            return Err(ConnectError::Unauthorized { server, text });
+        }
+        Err(error) => {
+            let text = chain(&error);
+            return Err(ConnectError::Unreachable { server, text });
+        }
+    };
+    let version = found.git_version;
+    let minor = minor_of(&found.major, &found.minor);
+    if minor.is_some_and(|minor| minor < OLDEST_MINOR) {
+        return Err(ConnectError::TooOld { server, version });
+    }
+    let warning = match minor {
+        Some(minor) if minor > KNOWN_MINOR + 1 => Some(format!(
+            "the API server is Kubernetes {version}; strew knows the fields of 1.{KNOWN_MINOR}, and what later \
+             versions added is ignored"
+        )),
+        Some(_) => None,
+        None => Some(format!(
+            "the API server tells no version that is known: {version:?}"
+        )),
+    };
+    Ok(Connection {
+        client,
+        server,
+        version,
+        namespace,
+        warning,
+    })
+}
+
+async fn configuration(access: &Access) -> Result<Config, ConnectError> {
+    let options = KubeConfigOptions {
+        context: access.context.clone(),
+        ..KubeConfigOptions::default()
+    };
+    let mut config = match &access.kubeconfig {
+        Some(path) => of_file(path, &options).await?,
+        None => inferred(&options).await?,
+    };
+    if let Some(master) = &access.master {
+        let is_whole = |uri: &http::Uri| uri.scheme().is_some() && uri.host().is_some();
+        let uri: Option<http::Uri> = master.parse().ok().filter(is_whole);
+        config.cluster_url = uri.ok_or_else(|| ConnectError::Master(master.clone()))?;
+    }
+    config.connect_timeout = Some(CONNECT_WITHIN);
+    // What is sent again, and when, is decided by strew-api for all worlds alike.
+    config.default_retry = false;
+    // Compressing costs the API server more than the network saves.
+    config.disable_compression = true;
+    Ok(config)
+}
+
+async fn of_file(path: &Path, options: &KubeConfigOptions) -> Result<Config, ConnectError> {
+    let wrong = |error: KubeconfigError| ConnectError::Kubeconfig {
+        path: path.display().to_string(),
+        text: chain(&error),
+    };
+    let file = Kubeconfig::read_from(path).map_err(wrong)?;
+    let config = Config::from_custom_kubeconfig(file, options).await;
+    config.map_err(wrong)
+}
+
+async fn inferred(options: &KubeConfigOptions) -> Result<Config, ConnectError> {
+    let is_in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+    match Config::from_kubeconfig(options).await {
+        Ok(config) => Ok(config),
+        Err(_) if is_in_pod && options.context.is_none() => {
+            Config::incluster().map_err(|error| ConnectError::Nowhere(chain(&error)))
+        }
+        Err(error) => match std::env::var("KUBECONFIG") {
+            Ok(path) if !path.is_empty() => Err(ConnectError::Kubeconfig {
+                path,
+                text: chain(&error),
+            }),
+            _ => Err(ConnectError::Nowhere(chain(&error))),
+        },
+    }
+}
+
+/// The minor version of Kubernetes 1; some vendors write `36+`.
+fn minor_of(major: &str, minor: &str) -> Option<u32> {
+    let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
+    digits.parse().ok().filter(|_| major == "1")
+}
+
+/// An error with all its causes, each once.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let said = cause.to_string();
+        if !text.contains(&said) {
+            text.push_str(": ");
+            text.push_str(&said);
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn minors_are_read_as_vendors_write_them() {
+        assert_eq!(minor_of("1", "36"), Some(36));
+        assert_eq!(minor_of("1", "36+"), Some(36));
+        assert_eq!(minor_of("2", "1"), None);
+        assert_eq!(minor_of("1", ""), None);
+    }
+
+    #[tokio::test]
+    async fn a_wrong_kubeconfig_is_named() {
+        let at = |path: &str| Access {
+            kubeconfig: Some(path.into()),
+            ..Access::default()
+        };
+        let told = |result: Result<Connection, ConnectError>| match result {
+            Ok(_) => panic!("there is no such API server"),
+            Err(error) => error.to_string(),
+        };
+        let missing = told(connect(&at("/nowhere/config")).await);
+        assert!(
+            missing.starts_with("kubeconfig /nowhere/config: "),
+            "{missing}"
+        );
+        assert!(missing.contains("No such file"), "{missing}");
+    }
+}

@@ -1,0 +1,49 @@
+//! Who this process is: the name of its host, and a name of its own.
+
+use std::fmt::Write;
+
+use rustls::crypto::aws_lc_rs;
+
+/// The name of this host; in a pod, that of the pod.
+pub fn hostname() -> String {
+    let name = rustix::system::uname();
+    name.nodename().to_string_lossy().into_owned()
+}
+
+/// 16 bytes that nobody else has, and nobody can guess.
+pub fn random() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    let provider = aws_lc_rs::default_provider();
+    if provider.secure_random.fill(&mut bytes).is_err() {
+        // Without a source of randomness the moment and the process tell two replicas apart.
+        let nanos = crate::clock::Clock::new().now().0;
+        bytes[..8].copy_from_slice(&nanos.to_be_bytes());
+        bytes[8..12].copy_from_slice(&std::process::id().to_be_bytes());
+    }
+    bytes
+}
+
+/// A name in an election: another one after each restart. Source: spec/scheduler §5.5, `<hostname>_<uuid>`.
+pub fn of_replica(hostname: &str, random: [u8; 16]) -> String {
+    let mut name = format!("{hostname}_");
+    for (i, byte) in random.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            name.push('-');
+        }
+        let _ = write!(name, "{byte:02x}");
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_has_another_name_after_each_restart() {
+        let name = of_replica("node-1", [0xab; 16]);
+        assert_eq!(name, "node-1_abababab-abab-abab-abab-abababababab");
+        assert_ne!(random(), random());
+        assert!(!hostname().is_empty());
+    }
+}

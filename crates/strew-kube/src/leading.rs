@@ -1,0 +1,155 @@
+//! Which replica acts: [`strew_api::lease`]'s election, with requests and a clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use kube::Client;
+use strew_api::lease::{Ask, Election, Input, Moment, Settings, Ticket};
+use strew_api::request::Answer;
+use strew_model::Prng;
+use strew_model::time::Instant;
+use tokio::sync::mpsc;
+
+use crate::clock::Clock;
+use crate::send;
+
+/// Whether this replica may act, for all who send: asked right before each request.
+#[derive(Debug, Clone)]
+pub struct Leads {
+    until: Arc<AtomicU64>,
+    clock: Clock,
+}
+
+impl Leads {
+    /// Of the only replica: it always may.
+    pub fn always(clock: Clock) -> Self {
+        Self {
+            until: Arc::new(AtomicU64::new(u64::MAX)),
+            clock,
+        }
+    }
+
+    /// Whether this replica may act at this moment.
+    pub fn now(&self) -> bool {
+        self.clock.now().0 < self.until.load(Ordering::Acquire)
+    }
+}
+
+/// This replica's part in the election.
+pub struct Leading {
+    /// `None`: it is the only one.
+    election: Option<Election>,
+    leads: Leads,
+    client: Client,
+    clock: Clock,
+    dice: Prng,
+    answers: mpsc::Receiver<(Ticket, Answer)>,
+    to_answers: mpsc::Sender<(Ticket, Answer)>,
+    led: bool,
+}
+
+/// What has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// This replica acts from now on.
+    Begins,
+    /// It does not act any more; `Some`: who does.
+    Ends(Option<String>),
+}
+
+/// An answer is waited for by the election itself; here only what would wait for ever ends.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+impl Leading {
+    /// A candidate, or the only replica.
+    pub fn new(settings: Option<Settings>, client: Client, clock: Clock, seed: u64) -> Self {
+        let (to_answers, answers) = mpsc::channel(4);
+        let now = clock.now();
+        let mut leads = Leads::always(clock);
+        if settings.is_some() {
+            leads.until = Arc::new(AtomicU64::new(0));
+        }
+        Self {
+            election: settings.map(|settings| Election::new(settings, now)),
+            leads,
+            client,
+            clock,
+            dice: Prng::new(seed),
+            answers,
+            to_answers,
+            led: false,
+        }
+    }
+
+    /// For those who send.
+    pub fn leads(&self) -> &Leads {
+        &self.leads
+    }
+
+    /// When to call [`turn`](Self::turn), if no answer comes before.
+    pub fn next_wake(&self) -> Option<Instant> {
+        self.election.as_ref()?.next_wake()
+    }
+
+    /// Waits for an answer and takes it in.
+    pub async fn answered(&mut self) {
+        // Never closed: this end holds a sender.
+        if let Some((ticket, answer)) = self.answers.recv().await {
+            self.handle(Input::Answered(ticket, answer));
+        }
+    }
+
+    /// Lets time pass; what has changed since the last call.
+    pub fn turn(&mut self) -> Option<Turn> {
+        self.handle(Input::Tick);
+        let leads = self.leads.now();
+        if leads == self.led {
+            return None;
+        }
+        self.led = leads;
+        Some(match leads {
+            true => Turn::Begins,
+            false => Turn::Ends(self.holder()),
+        })
+    }
+
+    /// Who holds the lease, as was last seen.
+    pub fn holder(&self) -> Option<String> {
+        let holder = self.election.as_ref()?.holder()?;
+        Some(holder.to_owned())
+    }
+
+    /// Gives the lease back, so that another replica need not wait for its end.
+    pub async fn give_back(mut self, within: Duration) {
+        self.handle(Input::Shutdown);
+        let clock = self.clock;
+        let over = clock.now()
+            + strew_model::time::Span(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
+        while self.next_wake().is_some() && clock.now() < over {
+            let _ = tokio::time::timeout(clock.until(over), self.answered()).await;
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        let Some(election) = &mut self.election else {
+            return;
+        };
+        let at = Moment {
+            now: self.clock.now(),
+            wall: self.clock.wall(),
+            dice: self.dice.next_u64(),
+        };
+        election.handle(at, input);
+        let until = election.leads_until().map_or(0, |until| until.0);
+        self.leads.until.store(until, Ordering::Release);
+        while let Some(Ask { ticket, request }) = election.poll_effect() {
+            let (client, to_answers) = (self.client.clone(), self.to_answers.clone());
+            tokio::spawn(async move {
+                let answer = send::once(&client, &request, ANSWER_WITHIN).await;
+                // Nobody waits any more: the process ends.
+                let _ = to_answers.send((ticket, answer)).await;
+            });
+        }
+    }
+}

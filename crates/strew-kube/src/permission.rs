@@ -1,0 +1,84 @@
+//! What a process may do at the API server: asked once at the start, so that all that is missing is named at once.
+
+use futures::stream::{self, StreamExt};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::api::PostParams;
+use kube::{Api, Client};
+
+/// Something that a process must be allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Permission {
+    /// The API group; empty for the core.
+    pub group: &'static str,
+    /// The plural name, with `/subresource` where it is one.
+    pub resource: &'static str,
+    /// The verbs.
+    pub verbs: &'static [&'static str],
+}
+
+/// What is allowed cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("what is allowed cannot be asked of the API server: {0}")]
+pub struct AskError(#[from] kube::Error);
+
+/// So many questions at once.
+const AT_ONCE: usize = 8;
+
+/// Which of these are denied, each as `verb resource.group`; in the order of the table.
+///
+/// # Errors
+/// The API server cannot be asked.
+pub async fn missing(
+    client: &Client,
+    needed: &[Permission],
+    namespace: Option<&str>,
+) -> Result<Vec<String>, AskError> {
+    let each = needed
+        .iter()
+        .flat_map(|needed| needed.verbs.iter().map(move |verb| (needed, *verb)));
+    let answers = stream::iter(each.map(|(needed, verb)| async move {
+        let is_allowed = is_allowed(client, needed, verb, namespace).await?;
+        Ok((!is_allowed).then(|| named(needed, verb, namespace)))
+    }))
+    .buffered(AT_ONCE)
+    .collect::<Vec<Result<Option<String>, AskError>>>();
+    let answers: Result<Vec<Option<String>>, AskError> = answers.await.into_iter().collect();
+    Ok(answers?.into_iter().flatten().collect())
+}
+
+async fn is_allowed(
+    client: &Client,
+    needed: &Permission,
+    verb: &str,
+    namespace: Option<&str>,
+) -> Result<bool, AskError> {
+    let (resource, subresource) = match needed.resource.split_once('/') {
+        Some((resource, subresource)) => (resource, Some(subresource.to_owned())),
+        None => (needed.resource, None),
+    };
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                group: Some(needed.group.to_owned()),
+                resource: Some(resource.to_owned()),
+                subresource,
+                verb: Some(verb.to_owned()),
+                namespace: namespace.map(str::to_owned),
+                ..ResourceAttributes::default()
+            }),
+            non_resource_attributes: None,
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    let api: Api<SelfSubjectAccessReview> = Api::all(client.clone());
+    let answer = api.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+fn named(needed: &Permission, verb: &str, namespace: Option<&str>) -> String {
+    let dot = if needed.group.is_empty() { "" } else { "." };
+    let place = namespace.map_or(String::new(), |namespace| format!(" in {namespace}"));
+    format!("{verb} {}{dot}{}{place}", needed.resource, needed.group)
+}

@@ -1,0 +1,71 @@
+//! All that the scheduler asks of the API server.
+
+use crate::permission::Permission;
+
+const READ: &[&str] = &["get", "list", "watch"];
+
+/// In the whole cluster. Source: spec/scheduler §5.10, as far as strew needs it.
+pub const IN_CLUSTER: &[Permission] = &[
+    Permission {
+        group: "",
+        resource: "nodes",
+        verbs: READ,
+    },
+    Permission {
+        group: "",
+        resource: "pods",
+        verbs: &["get", "list", "watch", "delete"],
+    },
+    Permission {
+        group: "",
+        resource: "pods/binding",
+        verbs: &["create"],
+    },
+    Permission {
+        group: "",
+        resource: "pods/status",
+        verbs: &["patch"],
+    },
+    Permission {
+        group: "",
+        resource: "namespaces",
+        verbs: READ,
+    },
+    Permission {
+        group: "",
+        resource: "services",
+        verbs: READ,
+    },
+    Permission {
+        group: "",
+        resource: "replicationcontrollers",
+        verbs: READ,
+    },
+    Permission {
+        group: "apps",
+        resource: "replicasets",
+        verbs: READ,
+    },
+    Permission {
+        group: "apps",
+        resource: "statefulsets",
+        verbs: READ,
+    },
+    Permission {
+        group: "policy",
+        resource: "poddisruptionbudgets",
+        verbs: READ,
+    },
+    Permission {
+        group: "events.k8s.io",
+        resource: "events",
+        verbs: &["create", "patch"],
+    },
+];
+
+/// In the namespace of the lease.
+pub const OF_LEASE: &[Permission] = &[Permission {
+    group: "coordination.k8s.io",
+    resource: "leases",
+    verbs: &["create", "get", "update"],
+}];

@@ -1,0 +1,63 @@
+//! Which API server, as kubectl and kube-scheduler are told.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::Args;
+use strew_api::config::ClientConnection;
+use strew_kube::connect::{Access, ConnectError};
+
+use crate::failure::Failure;
+
+/// Arguments that name an API server.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Which API server")]
+pub(crate) struct AccessArgs {
+    /// A kubeconfig file [default: $KUBECONFIG, ~/.kube/config, or the pod's service account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// A context of the kubeconfig other than the current one
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The URL of the API server, in place of the kubeconfig's
+    #[arg(long, value_name = "URL")]
+    master: Option<String>,
+}
+
+impl AccessArgs {
+    /// A flag wins over the configuration.
+    pub(crate) fn of(&self, connection: &ClientConnection) -> Access {
+        let configured = Some(&connection.kubeconfig).filter(|path| !path.is_empty());
+        Access {
+            kubeconfig: self.kubeconfig.clone().or(configured.map(PathBuf::from)),
+            context: self.context.clone(),
+            master: self.master.clone(),
+        }
+    }
+}
+
+/// No API server: whose fault it is, and what to do.
+pub(crate) fn failure(error: ConnectError) -> Failure {
+    let hint = match &error {
+        ConnectError::Kubeconfig { .. } | ConnectError::Master(_) => None,
+        ConnectError::Nowhere(_) => Some("name one with --kubeconfig, or set KUBECONFIG"),
+        ConnectError::Client { .. } => Some("look at the user's entry in the kubeconfig"),
+        ConnectError::Unreachable { .. } => Some("does `kubectl version` reach it from here?"),
+        ConnectError::Unauthorized { .. } => {
+            Some("the token or certificate may have expired: does `kubectl auth whoami` know you?")
+        }
+        ConnectError::TooOld { .. } => Some("`strew simulate` decides on dumps of any version"),
+    };
+    let is_input = matches!(
+        error,
+        ConnectError::Kubeconfig { .. } | ConnectError::Master(_) | ConnectError::Nowhere(_)
+    );
+    let failure = match is_input {
+        true => Failure::input(anyhow!(error)),
+        false => Failure::outside(anyhow!(error)),
+    };
+    match hint {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,31 @@
+//! What a process tells while it runs.
+
+use anyhow::anyhow;
+use tracing_subscriber::EnvFilter;
+
+use super::arguments::{LogFormat, SchedulerArgs};
+use crate::arguments::Context;
+use crate::failure::Failure;
+
+/// Sets up the log, on standard error. `RUST_LOG` wins over the flags.
+pub(super) fn start(args: &SchedulerArgs, context: &Context) -> Result<(), Failure> {
+    let level = match (
+        context.global.quiet,
+        args.v.max(context.global.verbose * 2 + 2),
+    ) {
+        (true, _) => "warn",
+        (_, 0..=3) => "warn,strew=info,strew_kube=info",
+        (_, 4..=5) => "info,strew=debug,strew_kube=debug",
+        _ => "debug,strew=trace,strew_kube=trace",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false);
+    let done = match args.logging_format {
+        LogFormat::Text => builder.with_target(false).try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    };
+    done.map_err(|error| Failure::outside(anyhow!("the log cannot be started: {error}")))
+}

@@ -1,0 +1,186 @@
+//! `strew scheduler`: decides for the pods of a cluster.
+//!
+//! Here are its words and the start of its process; what it does is `strew_kube::scheduler`. Reading order:
+//! [`arguments`], [`access`] (which API server), this file.
+
+mod access;
+mod arguments;
+mod log;
+
+use anyhow::anyhow;
+use strew_api::config::Configuration;
+use strew_api::read::Sources;
+use strew_kube::permission::{AskError, missing};
+use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_LEASE};
+use strew_kube::scheduler::{Blueprint, Process};
+use strew_kube::{Client, connect, identity};
+use strew_model::Interner;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::Context;
+use crate::failure::{EXIT_INPUT, Failure};
+use crate::simulate::say_problems;
+use crate::terminal;
+pub(crate) use arguments::{EXAMPLES, SchedulerArgs};
+
+/// The profile that decides without a configuration: pods must name it.
+const SCHEDULER_NAME: &str = "strew";
+
+/// Runs until a signal ends it.
+pub(crate) fn run(args: &SchedulerArgs, context: &Context) -> Result<u8, Failure> {
+    let mut names = Interner::new();
+    let Some(configuration) = configure(args, &mut names, context)? else {
+        return Ok(EXIT_INPUT);
+    };
+    if args.validate_config {
+        return validated(&configuration);
+    }
+    log::start(args, context)?;
+    for note in &configuration.notes {
+        tracing::info!("{note}");
+    }
+    // One thread: the machine decides in microseconds, and what it waits for are others.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::outside)?;
+    runtime.block_on(work(args, configuration, names))
+}
+
+/// What is configured, flags included; `None`: it is wrong, and that was told.
+fn configure(
+    args: &SchedulerArgs,
+    names: &mut Interner,
+    context: &Context,
+) -> Result<Option<Configuration>, Failure> {
+    let file = args.scheduling.read()?;
+    if file.is_some() && args.scheduler_name.is_some() {
+        let error =
+            anyhow!("--scheduler-name and --config: the profiles of the configuration have names");
+        let hint = "put the name into the file: profiles[].schedulerName";
+        return Err(Failure::input(error).with_hint(hint));
+    }
+    let (gates, mut wrong) = args.scheduling.gates();
+    let nothing = Sources::new();
+    let configured = args
+        .scheduling
+        .configure(file.as_ref(), &nothing, &[], &gates, names);
+    wrong.extend(configured.elsewhere);
+    let is_wrong = !wrong.is_empty();
+    say_problems(
+        &[(wrong, file.as_ref().unwrap_or(&nothing))],
+        "started",
+        context,
+    );
+    let Some(mut configuration) = configured.configuration.filter(|_| !is_wrong) else {
+        return Ok(None);
+    };
+    if file.is_none()
+        && let Some(profile) = configuration.profiles.first_mut()
+    {
+        let name = args.scheduler_name.as_deref().unwrap_or(SCHEDULER_NAME);
+        name.clone_into(&mut profile.scheduler_name);
+    }
+    args.election.put_into(&mut configuration.leader_election)?;
+    Ok(Some(configuration))
+}
+
+fn validated(configuration: &Configuration) -> Result<u8, Failure> {
+    let mut text = String::new();
+    for note in &configuration.notes {
+        text.push_str(&format!("note: {note}\n"));
+    }
+    for profile in &configuration.profiles {
+        text.push_str(&format!("profile {}: valid\n", profile.scheduler_name));
+    }
+    let election = &configuration.leader_election;
+    text.push_str(&match election.leader_elect {
+        true => format!(
+            "leader election: lease {}/{}\n",
+            election.resource_namespace, election.resource_name
+        ),
+        false => "leader election: off\n".to_owned(),
+    });
+    terminal::print(&text)?;
+    Ok(0)
+}
+
+async fn work(
+    args: &SchedulerArgs,
+    configuration: Configuration,
+    names: Interner,
+) -> Result<u8, Failure> {
+    let end = until_signal().map_err(Failure::outside)?;
+    let connection = connect::connect(&args.access.of(&configuration.client_connection))
+        .await
+        .map_err(access::failure)?;
+    tracing::info!(
+        server = connection.server,
+        version = connection.version,
+        "connected"
+    );
+    if let Some(warning) = &connection.warning {
+        tracing::warn!("{warning}");
+    }
+    check_permissions(&connection.client, &configuration).await?;
+    let hostname = identity::hostname();
+    let random = identity::random();
+    let profiles = configuration.profiles.iter();
+    let profiles: Vec<&str> = profiles.map(|p| p.scheduler_name.as_str()).collect();
+    tracing::info!(
+        profiles = profiles.join(","),
+        "deciding for pods of these schedulers"
+    );
+    let blueprint = Blueprint {
+        configuration,
+        names,
+        identity: identity::of_replica(&hostname, random),
+        hostname,
+        seed: u64::from_be_bytes(random[..8].try_into().unwrap_or_default()),
+    };
+    Process::start(blueprint, &connection.client).run(end).await;
+    Ok(0)
+}
+
+/// All that is missing, at once: a watch that is forbidden would be tried for ever, and nothing would be decided.
+async fn check_permissions(client: &Client, configuration: &Configuration) -> Result<(), Failure> {
+    let election = &configuration.leader_election;
+    let mut denied = asked(missing(client, IN_CLUSTER, None).await)?;
+    if election.leader_elect {
+        let namespace = Some(election.resource_namespace.as_str());
+        denied.extend(asked(missing(client, OF_LEASE, namespace).await)?);
+    }
+    if denied.is_empty() {
+        return Ok(());
+    }
+    let error = anyhow!("the API server does not allow: {}", denied.join(", "));
+    let hint = "`strew install scheduler` prints the roles that it needs";
+    Err(Failure::outside(error).with_hint(hint))
+}
+
+fn asked(answer: Result<Vec<String>, AskError>) -> Result<Vec<String>, Failure> {
+    answer.map_err(Failure::outside)
+}
+
+/// Cancelled by the first SIGINT or SIGTERM; the second ends the process as it is.
+fn until_signal() -> std::io::Result<CancellationToken> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let end = CancellationToken::new();
+    let told = end.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("ending");
+        told.cancel();
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        std::process::exit(130);
+    });
+    Ok(end)
+}
