@@ -218,7 +218,9 @@ fn reason(outcome: &Outcome, verdict: &Verdict) -> Option<String> {
         Verdict::Taint(taint) => format!("taint {} is not tolerated", taint_text(outcome, taint)),
         Verdict::LacksTopologyKey(key) => format!("lacks the topology key {}", text(*key)),
         Verdict::TopologyWithoutWeight(key) => format!("its {} has weight 0", text(*key)),
-        Verdict::MaxSkew(key, check) => format!("{}: {}", text(*key), sum(*check)),
+        Verdict::MaxSkew(key, check) => {
+            format!("excluded by the limit of {}: {}", text(*key), sum(*check))
+        }
         Verdict::NotNeeded => "others were better, and enough".to_owned(),
         Verdict::Undecided => "the Placement is misconfigured".to_owned(),
     })
