@@ -33,7 +33,7 @@ pub struct Explanation {
     pub prioritizers: Vec<PrioritizerResult>,
     /// The sums, highest first, then by name.
     pub aggregated: Vec<(Symbol, i64)>,
-    /// The selector's picks, at most the first 200; empty without spread constraints.
+    /// The selector's picks, at most the first 200, and fewer of many clusters; empty without spread constraints.
     pub picks: Vec<PickReport>,
     /// Every candidate by name, and what became of it.
     pub verdicts: Vec<(Symbol, Verdict)>,

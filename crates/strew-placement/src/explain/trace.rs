@@ -9,7 +9,11 @@ use crate::select::even_spread::{EvenSpread, Step};
 use crate::select::tree::{NodeId, Place};
 
 /// So many picks are written down; more would be read by nobody. Source: spec/placement §3.7.
-pub(crate) const PICKS_MAX: usize = 200;
+const PICKS_MAX: usize = 200;
+
+/// So many scores of clusters are written down, over all picks: more than twenty of ten thousand clusters would fill
+/// memory and be read by nobody.
+const SCORES_MAX: usize = 200_000;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -64,7 +68,8 @@ impl Trace {
         if selector.is_last() && !step.limits_ignored {
             self.keep_out(selector);
         }
-        if self.steps.len() >= PICKS_MAX {
+        let told: usize = self.steps.iter().map(|step| step.scored.len()).sum();
+        if self.steps.len() >= PICKS_MAX || told >= SCORES_MAX {
             return;
         }
         let (mut excluded, mut scored) = (Vec::new(), Vec::new());

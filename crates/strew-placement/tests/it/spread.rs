@@ -329,3 +329,19 @@ fn a_cluster_that_a_limit_excluded_is_not_said_to_have_lost_to_others() {
         assert_eq!(told, expected);
     }
 }
+
+#[test]
+fn an_explanation_stays_within_bounds() {
+    for (clusters, picks) in [(300, 200), (3_000, 68)] {
+        let half = clusters / 2;
+        let fleet = [format!("{half} zone=1a"), format!("{half} zone=1b")];
+        let fleet: Vec<&str> = fleet.iter().map(String::as_str).collect();
+        let world = kinds(&fleet).spread(&["zone soft 1"]).number(250);
+        let told = world.explain().picks;
+        assert_eq!(
+            told.len(),
+            picks,
+            "200 picks, or 200,000 scores and those of one pick"
+        );
+    }
+}
