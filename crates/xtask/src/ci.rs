@@ -15,6 +15,17 @@ struct Stage {
     environment: &'static [(&'static str, &'static str)],
 }
 
+/// Lives under faults, by seed.
+macro_rules! soak {
+    ($name:literal, $($argument:literal),+) => {
+        Stage {
+            name: $name,
+            cargo: &["run", "--locked", "--package", "xtask", "--", "soak", $($argument),+],
+            environment: &[],
+        }
+    };
+}
+
 /// Cheap ones first; arrows between crates, licences and house rules are ordinary tests of xtask.
 const STAGES: &[Stage] = &[
     Stage {
@@ -85,34 +96,27 @@ const STAGES: &[Stage] = &[
     },
     // More seeds than the tests of strew-sim play: a fixed set, and some that no commit has tried before. A failing one
     // prints a small story and the command that plays it again.
-    Stage {
-        name: "soak",
-        cargo: &[
-            "run",
-            "--locked",
-            "--package",
-            "xtask",
-            "--",
-            "soak",
-            "--from=0",
-            "--seeds=100",
-        ],
-        environment: &[],
-    },
-    Stage {
-        name: "soak, new",
-        cargo: &[
-            "run",
-            "--locked",
-            "--package",
-            "xtask",
-            "--",
-            "soak",
-            "--from-commit",
-            "--seeds=50",
-        ],
-        environment: &[],
-    },
+    soak!("soak", "--from=0", "--seeds=100"),
+    soak!("soak, new", "--from-commit", "--seeds=50"),
+    soak!("soak hubs", "--of=placement", "--from=0", "--seeds=100"),
+    soak!(
+        "soak hubs, new",
+        "--of=placement",
+        "--from-commit",
+        "--seeds=50"
+    ),
+    soak!(
+        "soak spreads",
+        "--of=workloadspread",
+        "--from=0",
+        "--seeds=20"
+    ),
+    soak!(
+        "soak spreads, new",
+        "--of=workloadspread",
+        "--from-commit",
+        "--seeds=10"
+    ),
     // The same as fidelity against a real control plane of now, end to end. A machine without Go fails here: that
     // strew agrees with Kubernetes is not known then.
     Stage {
@@ -188,9 +192,9 @@ fn run_stage(stage: &Stage) -> anyhow::Result<(&'static str, Outcome, Duration)>
 /// A table of the stages; the last line is the verdict.
 fn print_results(results: &[(&'static str, Outcome, Duration)], total: Duration) {
     for &(name, outcome, took) in results {
-        println!("{name:13} {outcome:8} {:>9}", seconds(took));
+        println!("{name:17} {outcome:8} {:>9}", seconds(took));
     }
-    println!("{:22} {:>9}", "total", seconds(total));
+    println!("{:26} {:>9}", "total", seconds(total));
     let count = |wanted| results.iter().filter(|&&(_, o, _)| o == wanted).count();
     print!(
         "stages: {} passed, {} failed",

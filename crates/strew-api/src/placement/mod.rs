@@ -3,12 +3,13 @@
 //!
 //! An object's way: [`wire`] (the types, read by [`crate::read`]), `admission` and `validation` (what a CRD fills in
 //! and refuses), [`facts`] (plain values), with [`cel`] for expressions over the whole cluster. An effect's way:
-//! [`request`].
+//! [`request`]. What was decided and why: [`debug`].
 //!
-//! Source: spec/placement §1, §2.9, §4; seed 003, "API Spec".
+//! Source: spec/placement §1, §2.9, §2.11, §4; seed 003, "API Spec".
 
 mod admission;
 pub mod cel;
+pub mod debug;
 pub mod facts;
 mod misconfigured;
 pub mod request;

@@ -211,14 +211,14 @@ fn spec(names: &mut Interner, i: usize) -> PlacementSpec {
 /// A label comes and goes, again and again.
 fn change(placer: &mut Placer, label: &str, facts: [&ClusterFact; 2]) {
     let rounds = ROUNDS / 5;
-    let runs = placer.runs();
+    let runs = placer.counters().decided;
     let start = cpu_ns();
     for round in 0..rounds {
         placer.handle(NOW, Input::ClusterSet(facts[round % 2].clone()));
         rest(placer);
     }
     let ms = (cpu_ns() - start) as f64 / 1e6 / rounds as f64;
-    let runs = (placer.runs() - runs) as usize / rounds;
+    let runs = (placer.counters().decided - runs) as usize / rounds;
     println!(
         "{{\"bench\":\"change\",\"label\":\"{label}\",\"runs\":{runs},\"cpu_ms\":{ms:.2},\"target_ms\":50}}"
     );

@@ -33,7 +33,7 @@ pub struct Explanation {
     pub prioritizers: Vec<PrioritizerResult>,
     /// The sums, highest first, then by name.
     pub aggregated: Vec<(Symbol, i64)>,
-    /// The selector's picks, at most the first 200; empty without spread constraints.
+    /// The selector's picks, at most the first 200, and fewer of many clusters; empty without spread constraints.
     pub picks: Vec<PickReport>,
     /// Every candidate by name, and what became of it.
     pub verdicts: Vec<(Symbol, Verdict)>,
@@ -115,9 +115,9 @@ pub enum Verdict {
     LacksTopologyKey(Symbol),
     /// Its topology under this key has weight 0.
     TopologyWithoutWeight(Symbol),
-    /// The limit of this key takes no more where it stands.
+    /// The limit of this key excluded it: from the last pick, or, where fewer were found than asked for, from any other.
     MaxSkew(Symbol, SkewCheck),
-    /// Enough others were better.
+    /// It might have been taken, but enough others were better.
     NotNeeded,
     /// The specification makes no sense: nobody was selected.
     Undecided,
@@ -258,11 +258,7 @@ fn verdicts(
         (Some(rank), _) => Verdict::Selected(rank),
         (None, Some(Some(KeptOut::Lacks(key)))) => Verdict::LacksTopologyKey(*key),
         (None, Some(Some(KeptOut::Weightless(key)))) => Verdict::TopologyWithoutWeight(*key),
-        (None, Some(Some(KeptOut::Limit(key, check))))
-            if schedule.unscheduled > 0 || placement.spec.number_of_clusters.is_none() =>
-        {
-            Verdict::MaxSkew(*key, *check)
-        }
+        (None, Some(Some(KeptOut::Limit(key, check)))) => Verdict::MaxSkew(*key, *check),
         (None, _) => Verdict::NotNeeded,
     };
     // All lists are by name, one a part of the other: each is walked once.

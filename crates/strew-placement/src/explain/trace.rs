@@ -9,7 +9,11 @@ use crate::select::even_spread::{EvenSpread, Step};
 use crate::select::tree::{NodeId, Place};
 
 /// So many picks are written down; more would be read by nobody. Source: spec/placement §3.7.
-pub(crate) const PICKS_MAX: usize = 200;
+const PICKS_MAX: usize = 200;
+
+/// So many scores of clusters are written down, over all picks: more than twenty of ten thousand clusters would fill
+/// memory and be read by nobody.
+const SCORES_MAX: usize = 200_000;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -22,7 +26,8 @@ pub(crate) struct Trace {
     pub(crate) priors: Vec<i64>,
     pub(crate) picks: Vec<u32>,
     pub(crate) steps: Vec<StepTrace>,
-    /// By place, at the end: why a cluster is not eligible, or what keeps it out.
+    /// By place: why a cluster is not eligible, or which limit keeps it out. That is a limit at the last pick where
+    /// there are as many as asked for, and one that takes no more where there are fewer.
     pub(crate) kept_out: Vec<Option<KeptOut>>,
     /// At the end: each topology, how many of its clusters are selected, and how many it has.
     pub(crate) topologies: Vec<(Vec<Symbol>, i32, u32)>,
@@ -60,7 +65,11 @@ pub(crate) enum KeptOut {
 impl Trace {
     /// A step is about to be made.
     pub(crate) fn step(&mut self, selector: &EvenSpread<'_>, step: &Step) {
-        if self.steps.len() >= PICKS_MAX {
+        if selector.is_last() && !step.limits_ignored {
+            self.keep_out(selector);
+        }
+        let told: usize = self.steps.iter().map(|step| step.scored.len()).sum();
+        if self.steps.len() >= PICKS_MAX || told >= SCORES_MAX {
             return;
         }
         let (mut excluded, mut scored) = (Vec::new(), Vec::new());
@@ -96,6 +105,14 @@ impl Trace {
     /// No step is left.
     pub(crate) fn end(&mut self, selector: &EvenSpread<'_>) {
         self.measure(selector);
+        if !selector.is_complete() || self.kept_out.is_empty() {
+            self.keep_out(selector);
+        }
+    }
+}
+
+impl Trace {
+    fn keep_out(&mut self, selector: &EvenSpread<'_>) {
         let why = |place: &Place| match *place {
             Place::At(_) => None,
             Place::Lacks(level) => Some(KeptOut::Lacks(selector.tree.levels[level].key)),
@@ -108,9 +125,7 @@ impl Trace {
                 full.map(|full| KeptOut::Limit(key(selector, full), selector.tree.check(full)));
         }
     }
-}
 
-impl Trace {
     fn measure(&mut self, selector: &EvenSpread<'_>) {
         let tree = &selector.tree;
         let mut clusters = vec![0; tree.nodes.len()];

@@ -230,6 +230,8 @@ impl Placer {
                 fact,
                 queued: false,
                 again: false,
+                touched: None,
+                bound: None,
                 todo: Default::default(),
                 waiting: None,
                 wake: None,

@@ -9,10 +9,11 @@
 //! upstream does: another placement's decision alone runs nobody again before the next resync.
 //!
 //! Reading order: [`input`], [`effect`], [`placer`] (the three verbs), `facts` (what each fact changes), `view` (what a
-//! placement sees of a cluster), `running` (from the queue to writes), `outcome` (what a write came to).
+//! placement sees of a cluster), `running` (from the queue to writes), `outcome` (what a write came to), [`counters`] (for metrics).
 //!
 //! Source: spec/placement §2.1, §2.9, §2.10.
 
+pub mod counters;
 pub mod effect;
 mod facts;
 pub mod input;
@@ -21,6 +22,7 @@ pub mod placer;
 mod running;
 mod view;
 
+pub use counters::{Counters, Durations};
 pub use effect::{Effect, EffectId, Event, EventKind, PlacementName};
 pub use input::{Input, Outcome};
 pub use placer::{Limits, Placer};

@@ -26,6 +26,10 @@ impl Placer {
             Outcome::Ok { revision } => revision,
             Outcome::Gone if deletes => 0,
             Outcome::Gone | Outcome::Conflict(_) | Outcome::Failed(_) => {
+                match outcome {
+                    Outcome::Failed(_) => self.counters.failed += 1,
+                    _ => self.counters.conflicts += 1,
+                }
                 if let Some(Todo::Write(write)) = &todo {
                     self.doubtful.insert((row.fact.namespace, write.name));
                 }
@@ -34,7 +38,10 @@ impl Placer {
         };
         match todo {
             Some(Todo::Write(write)) => self.written(idx, &write, revision),
-            Some(Todo::Status(status)) => self.status_written(idx, status, revision),
+            Some(Todo::Status(status)) => {
+                self.counters.statuses += 1;
+                self.status_written(idx, status, revision);
+            }
             Some(Todo::Event(_)) | None => {}
         }
         self.set_wake(idx, None);
@@ -51,6 +58,7 @@ impl Placer {
         if let Some(row) = &mut self.rows[idx.index()] {
             row.todo.clear();
             row.after = None;
+            self.counters.bound(row.bound.take(), self.now);
             let changed = row.again;
             let owner = (row.fact.namespace, Some(row.fact.name));
             self.hub.ledger.intend(owner, None);
@@ -69,6 +77,7 @@ impl Placer {
         };
         let (namespace, placement) = (row.fact.namespace, row.fact.name);
         self.doubtful.remove(&(namespace, write.name));
+        self.counters.written(write.kind);
         if write.kind == WriteKind::Delete {
             let known = self.hub.ledger.remove(namespace, write.name);
             let last = known.map_or(0, |fact| fact.revision).max(revision);

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use strew_model::{Instant, Interner, Span, Symbol, index_type};
 
+use super::counters::Counters;
 use super::effect::{Effect, EffectId, Event};
 use super::input::Input;
 use crate::decisions::writes::Write;
@@ -67,6 +68,10 @@ pub(super) struct Row {
     pub(super) queued: bool,
     /// Something changed since it was decided.
     pub(super) again: bool,
+    /// Since when a decision is due.
+    pub(super) touched: Option<Instant>,
+    /// Since when it is being written.
+    pub(super) bound: Option<Instant>,
     pub(super) todo: VecDeque<Todo>,
     pub(super) waiting: Option<EffectId>,
     pub(super) wake: Option<Instant>,
@@ -100,8 +105,7 @@ pub struct Placer {
     pub(super) effects: VecDeque<Effect>,
     pub(super) next_effect: EffectId,
     resync: Option<Instant>,
-    /// Placements run so far.
-    pub(super) runs: u64,
+    pub(super) counters: Counters,
 }
 
 impl Placer {
@@ -123,7 +127,7 @@ impl Placer {
             effects: VecDeque::new(),
             next_effect: EffectId(1),
             resync: limits.resync.map(|span| now + span),
-            runs: 0,
+            counters: Counters::default(),
         }
     }
 
@@ -146,7 +150,6 @@ impl Placer {
             };
             row.queued = false;
             if row.again || row.todo.is_empty() {
-                self.runs += 1;
                 self.run(idx, cel);
             } else {
                 self.go_on(idx);
@@ -187,9 +190,9 @@ impl Placer {
         Some(explain(&self.hub, self.now, placement, cel))
     }
 
-    /// How often a placement was run so far: what incremental work is measured by.
-    pub fn runs(&self) -> u64 {
-        self.runs
+    /// What was done so far.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     /// A placement must be decided anew: as soon as no write of it is under way.
@@ -198,6 +201,7 @@ impl Placer {
             return;
         };
         row.again = true;
+        row.touched.get_or_insert(self.now);
         if row.waiting.is_none() && !row.queued {
             row.queued = true;
             self.queue.push_back(idx);

@@ -33,7 +33,10 @@ impl Placer {
         let owner = (row.fact.namespace, Some(row.fact.name));
         self.hub.ledger.intend(owner, None);
         let wake = match row.fact.ignored {
-            true => None,
+            true => {
+                row.touched = None;
+                None
+            }
             false => self.decide(&mut row, cel),
         };
         self.rows[idx.index()] = Some(row);
@@ -57,8 +60,10 @@ impl Placer {
         let known = self.known(&row.fact, &row.sets, &mut row.passed, cel);
         let schedule = scheduled(&self.hub, self.now, &row.fact, &row.plan, cel, known, None);
         if schedule.candidates.broken.is_some() {
+            self.counters.unreadable += 1;
             return Some(Wake::Retry);
         }
+        self.count(row, &schedule);
         let mut later = schedule.later;
         let spec = &row.fact.spec;
         let misconfigured = matches!(schedule.code, Code::Misconfigured(_));
@@ -111,6 +116,22 @@ impl Placer {
             (_, None) => Some(Wake::Retry),
             (_, Some(at)) => Some(Wake::RetryOr(at)),
         }
+    }
+
+    /// A placement is decided, and its writes begin.
+    fn count(&mut self, row: &mut Row, schedule: &Schedule) {
+        let counters = &mut self.counters;
+        counters.bound(row.bound.take(), self.now);
+        counters.decided += 1;
+        counters.runs += schedule.runs as u64;
+        match schedule.code {
+            Code::Success => {}
+            Code::Warning(_) => counters.warned += 1,
+            Code::Misconfigured(_) => counters.misconfigured += 1,
+        }
+        let touched = row.touched.take().unwrap_or(self.now);
+        counters.scheduling.add(self.now.since(touched));
+        row.bound = Some(self.now);
     }
 
     /// What need not be found out again.
@@ -261,6 +282,7 @@ impl Placer {
         };
         let owner = (row.fact.namespace, Some(row.fact.name));
         let (after, again) = (row.after.take(), row.again);
+        self.counters.bound(row.bound.take(), self.now);
         self.hub.ledger.intend(owner, None);
         if after.is_some() {
             self.set_wake(idx, after);

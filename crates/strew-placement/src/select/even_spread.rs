@@ -129,11 +129,21 @@ impl<'a> EvenSpread<'a> {
 
     /// Picks until there are enough, or nobody is selectable. `watch` sees each step before its pick is made.
     pub(crate) fn run(&mut self, mut watch: impl FnMut(&Self, &Step)) {
-        while self.picks.len() < self.request.n {
+        while !self.is_complete() {
             let Some(step) = self.next_step() else { break };
             watch(self, &step);
             self.apply(step);
         }
+    }
+
+    /// Whether as many are picked as were asked for.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.picks.len() >= self.request.n
+    }
+
+    /// Whether the next pick is the last one.
+    pub(crate) fn is_last(&self) -> bool {
+        self.picks.len() + 1 == self.request.n
     }
 
     /// Clusters that are eligible and not picked.

@@ -1,6 +1,7 @@
 //! Placement against the numbers of its specification, against brute force, and its machine against itself.
 
 mod brute;
+mod counters;
 mod faults;
 mod hub;
 mod incremental;

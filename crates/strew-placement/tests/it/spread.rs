@@ -288,3 +288,60 @@ fn limits_are_reported_with_who_is_blocked_and_who_lacks_a_key() {
     };
     assert_eq!((check.there, check.skew()), (2, 2));
 }
+
+/// Enough are found, yet the limit excluded one from the last pick: nobody was better than it.
+#[test]
+fn a_cluster_that_a_limit_excluded_is_not_said_to_have_lost_to_others() {
+    // Of two alike the first is taken; then it is the other zone's turn, and after that both may hold one more.
+    let even = kinds(&["2 zone=1a", "1 zone=1b"])
+        .spread(&["zone hard 1"])
+        .number(2);
+    let sum = "1 there + 1 this cluster - 0 in the emptiest topology = 2 > maxSkew 1";
+    let better = "better";
+    for (world, expected) in [
+        (
+            example(2),
+            vec![
+                ("c1", "0"),
+                ("c2", sum),
+                ("c3", better),
+                ("c4", better),
+                ("c5", "1"),
+            ],
+        ),
+        (even, vec![("a000", "0"), ("a001", sum), ("b000", "1")]),
+    ] {
+        let told = world
+            .explain()
+            .verdicts
+            .into_iter()
+            .map(|(cluster, verdict)| {
+                let told = match verdict {
+                    Verdict::Selected(rank) => rank.to_string(),
+                    Verdict::MaxSkew(_, check) => strew_placement::explain::sum(check).to_string(),
+                    Verdict::NotNeeded => better.to_owned(),
+                    verdict => panic!("{verdict:?}"),
+                };
+                (world.text(cluster), told)
+            });
+        let told: Vec<_> = told.collect();
+        let told: Vec<_> = told.iter().map(|(c, t)| (&**c, &**t)).collect();
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn an_explanation_stays_within_bounds() {
+    for (clusters, picks) in [(300, 200), (3_000, 68)] {
+        let half = clusters / 2;
+        let fleet = [format!("{half} zone=1a"), format!("{half} zone=1b")];
+        let fleet: Vec<&str> = fleet.iter().map(String::as_str).collect();
+        let world = kinds(&fleet).spread(&["zone soft 1"]).number(250);
+        let told = world.explain().picks;
+        assert_eq!(
+            told.len(),
+            picks,
+            "200 picks, or 200,000 scores and those of one pick"
+        );
+    }
+}

@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_api::placement::cel::CelSelectors;
+use strew_api::placement::debug::not_selected::words;
 use strew_api::placement::facts::inputs;
 use strew_api::read::KubeObject;
 use strew_controllers::Tables;
 use strew_controllers::object::Pairs;
 use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
-use strew_placement::explain::sum;
+use strew_placement::Explanation;
 use strew_placement::facts::placement::{
     PlacementFact, SpreadTerm, TopologyKeyType, WhenUnsatisfiable,
 };
 use strew_placement::machine::{Effect, Input, Limits, Placer};
 use strew_placement::schedule::schedule;
-use strew_placement::{Explanation, Verdict};
 
 use super::wire_of;
 use crate::auditor::kept;
@@ -147,26 +147,8 @@ impl Fleet {
         let found = verdicts.find(|(candidate, _)| Some(*candidate) == symbol);
         Some(match found {
             None => "is no candidate".to_owned(),
-            Some((_, verdict)) => self.verdict(verdict),
+            Some((_, verdict)) => words(verdict, names),
         })
-    }
-
-    fn verdict(&self, verdict: &Verdict) -> String {
-        match verdict {
-            Verdict::Selected(rank) => format!("is pick {}", rank + 1),
-            Verdict::NoPredicate => "matches no predicate".to_owned(),
-            Verdict::Taint(taint) => {
-                let key = self.text(taint.key);
-                format!("has the taint {key}, which is not tolerated")
-            }
-            Verdict::LacksTopologyKey(key) => format!("lacks {}", self.text(*key)),
-            Verdict::TopologyWithoutWeight(key) => {
-                format!("its {} has weight 0", self.text(*key))
-            }
-            Verdict::MaxSkew(key, check) => format!("{}: {}", self.text(*key), sum(*check)),
-            Verdict::NotNeeded => "others are better, and enough".to_owned(),
-            Verdict::Undecided => "the placement is misconfigured".to_owned(),
-        }
     }
 
     /// What a controller that begins now would write first for each placement.

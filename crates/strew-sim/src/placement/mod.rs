@@ -177,11 +177,11 @@ impl PlacementController {
 
     /// Lets the machine decide, until it wants something.
     fn decide(&mut self, around: &mut Around<'_>) -> bool {
-        let runs = self.machine.runs();
+        let runs = self.machine.counters().decided;
         let Some(effect) = self.machine.poll_effect(&self.cel) else {
             return false;
         };
-        if around.witness.is_some() && self.machine.runs() > runs {
+        if around.witness.is_some() && self.machine.counters().decided > runs {
             self.note_desired(&effect, around);
         }
         if self.overtakes(&effect, around.now) {

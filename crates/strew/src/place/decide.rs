@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use strew_api::placement::debug::DebugResult;
 use strew_model::{Instant, Interner, Symbol};
 use strew_placement::explain::explain;
 use strew_placement::facts::decision::DecisionFact;
@@ -162,6 +163,13 @@ impl Decided {
 }
 
 impl Outcome {
+    /// Why a Placement got what it got, for programs and for people.
+    pub(super) fn why(&self, decided: &Decided, fleet: &Fleet) -> DebugResult {
+        let key = (decided.fact.namespace, decided.fact.name);
+        let written = fleet.written.get(&key).cloned().unwrap_or_default();
+        DebugResult::of(&written, &decided.explanation, &self.names)
+    }
+
     /// `shop/web`.
     pub(super) fn label(&self, decided: &Decided) -> String {
         let text = |symbol: Symbol| self.names.text(symbol);

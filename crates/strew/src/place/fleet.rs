@@ -7,7 +7,7 @@ use strew_api::field::FieldPath;
 use strew_api::placement::cel::CelSelectors;
 use strew_api::placement::facts;
 use strew_api::placement::wire::{
-    ClusterSetSelector, ManagedCluster, ManagedClusterSet, ManagedClusterSetSpec,
+    ClusterSetSelector, ManagedCluster, ManagedClusterSet, ManagedClusterSetSpec, Placement,
 };
 use strew_api::read::{self, Diagnostic, KubeObject, Located, Locator, Severity, Sources};
 use strew_api::workloads::NameSource;
@@ -29,6 +29,8 @@ pub(super) struct Fleet {
     pub(super) facts: Vec<Input>,
     /// By namespace and name.
     pub(super) placements: Vec<PlacementFact>,
+    /// The same as they were written.
+    pub(super) written: BTreeMap<(Symbol, Symbol), Placement>,
     /// Whether the answer may be another at another moment.
     pub(super) time_matters: bool,
 }
@@ -160,6 +162,7 @@ impl Loader<'_> {
             cel: CelSelectors::new(),
             facts: Vec::new(),
             placements: Vec::new(),
+            written: BTreeMap::new(),
             time_matters: false,
         };
         let mut objects: Vec<KubeObject> = std::mem::take(&mut self.objects)
@@ -255,6 +258,10 @@ impl Fleet {
         match input {
             Some(Input::PlacementSet(fact)) => {
                 self.time_matters |= fact.spec.tolerations.iter().any(|t| t.seconds.is_some());
+                if let KubeObject::Placement(written) = object {
+                    let key = (fact.namespace, fact.name);
+                    self.written.insert(key, (**written).clone());
+                }
                 self.placements.push(*fact);
             }
             Some(input) => {

@@ -1,10 +1,11 @@
 //! `strew place`: clusters for Placements, from files.
 //!
 //! Reading order: [`fleet`] (what there is), `decide` (the machine, run until it rests), [`what_if`] (clusters that are
-//! lost), [`text`] and [`why`] (for people), [`decisions`] (for programs).
+//! lost), [`text`] and [`why`] (for people), [`decisions`] and [`explanations`] (for programs).
 
 mod decide;
 mod decisions;
+mod explanations;
 mod fleet;
 mod text;
 mod what_if;
@@ -34,6 +35,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                       which clusters move when a region is lost?
   PROGRAM place placement.yaml fleet/ --what-if lose=east-1,east-2
   PROGRAM place placement.yaml fleet/ -o yaml         the PlacementDecisions
+  PROGRAM place placement.yaml fleet/ --explain -o json
+                                                      every number of --explain, as OCM's debug endpoint has it and more
   PROGRAM place placement.yaml fleet/ --at 2026-03-01T12:00:00Z
                                                       tolerations and scores as of that moment
 
@@ -77,7 +80,7 @@ pub(crate) struct PlaceArgs {
 enum PlaceFormat {
     /// With each prioritizer's scores; nothing is cut
     Wide,
-    /// A PlacementDecisionList
+    /// A PlacementDecisionList; with --explain a PlacementExplanationList
     Json,
     /// The same as YAML
     Yaml,
@@ -150,6 +153,9 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     }
     let is_shown = |namespace: &str| args.namespace.as_deref().is_none_or(|n| n == namespace);
     let text = match format {
+        Some(format) if args.explain => {
+            serialized(&explanations::list(&fleet, shown, &is_shown), format)?
+        }
         Some(format) => serialized(&decisions::list(shown, &is_shown), format)?,
         None => {
             let look = text::Look {

@@ -55,6 +55,10 @@ pub(super) fn write(
         }
         let old = after.map(|_| &before.decided[i]);
         placement(outcome, decided, old, loss, look, &mut page);
+        if look.explain && !decided.fact.ignored {
+            let keys = keys(outcome, decided);
+            why::write(&outcome.why(decided, fleet), &keys, look, &mut page);
+        }
     }
     match look.terminal.unicode {
         true => page.text,
@@ -108,9 +112,6 @@ fn placement(
     clusters(outcome, decided, look, page);
     topologies(outcome, decided, page);
     groups(outcome, decided, page);
-    if look.explain {
-        why::write(outcome, decided, look, page);
-    }
 }
 
 fn head(outcome: &Outcome, decided: &Decided, old: Option<&Decided>, page: &mut Page) {

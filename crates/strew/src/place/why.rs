@@ -3,12 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use strew_model::Symbol;
-use strew_placement::explain::{PickReport, Verdict, sum};
-use strew_placement::facts::cluster::{ClusterTaint, TaintEffect};
+use strew_api::placement::debug::{DebugResult, PickResult};
 
-use super::decide::{Decided, Outcome};
-use super::text::{Look, ROWS_MAX, folded, keys, shown_value};
+use super::text::{Look, ROWS_MAX, folded, shown_value};
 use crate::explain_text::Page;
 use crate::explain_text::table::{Cell, Table, Tone};
 use crate::text::count;
@@ -19,70 +16,62 @@ const PICKS_MAX: usize = 10;
 /// Names in a list.
 const NAMES_MAX: usize = 12;
 
-pub(super) fn write(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Page) {
-    filters(outcome, decided, page);
-    scores(outcome, decided, look, page);
-    picks(outcome, decided, look, page);
-    others(outcome, decided, look, page);
+/// `keys`: the keys of the spread constraints.
+pub(super) fn write(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: &mut Page) {
+    filters(result, page);
+    scores(result, look, page);
+    picks(result, keys, look, page);
+    others(result, look, page);
 }
 
-fn filters(outcome: &Outcome, decided: &Decided, page: &mut Page) {
-    let explanation = &decided.explanation;
-    let candidates = &explanation.schedule.candidates;
-    let sets: Vec<&str> = candidates
-        .eligible
-        .iter()
-        .map(|&s| outcome.names.text(s))
-        .collect();
-    let n = candidates.clusters.len();
+/// How many rows of a table are shown.
+fn rows_max(look: &Look<'_>, max: usize) -> usize {
+    if look.wide { usize::MAX } else { max }
+}
+
+fn filters(result: &DebugResult, page: &mut Page) {
+    let sets: Vec<&str> = result.cluster_sets.iter().map(String::as_str).collect();
     page.heading("Which clusters come into question");
     let of = match sets.is_empty() {
         true => "no set is bound".to_owned(),
         false => format!("in {}", folded(&sets, NAMES_MAX)),
     };
-    page.line(2, &format!("{} {of}", count(n, "cluster")));
+    page.line(2, &format!("{} {of}", count(result.candidates, "cluster")));
     let words = ["match the predicates", "tolerated by taints"];
-    for (filter, words) in explanation.filters.iter().zip(words) {
-        page.line(2, &format!("{} {words}", filter.clusters.len()));
+    for (filter, words) in result.filtered_pipeline_results.iter().zip(words) {
+        page.line(2, &format!("{} {words}", filter.filtered_clusters.len()));
     }
-    if explanation.schedule.runs > 1 {
-        let text = format!(
-            "decided {} times, until the result stood",
-            explanation.schedule.runs
-        );
+    if result.runs > 1 {
+        let text = format!("decided {} times, until the result stood", result.runs);
         page.line(2, &text);
     }
 }
 
 /// What the prioritizers gave, the best first.
-fn scores(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Page) {
-    let explanation = &decided.explanation;
-    if explanation.aggregated.is_empty() {
+fn scores(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
+    if result.aggregated_scores.is_empty() {
         return;
     }
     page.heading("Scores of the prioritizers");
     let mut header = vec![("CLUSTER".to_owned(), false)];
-    let titles = explanation.prioritizers.iter();
+    let prioritizers = &result.prioritize_results;
+    let titles = prioritizers.iter();
     header.extend(titles.map(|p| (format!("{}×{}", p.name, p.weight), true)));
     header.push(("SUM".to_owned(), true));
     let mut table = Table::new(header);
-    let given: Vec<BTreeMap<Symbol, i64>> = explanation
-        .prioritizers
-        .iter()
-        .map(|p| p.scores.iter().copied().collect())
-        .collect();
-    let max = if look.wide { usize::MAX } else { ROWS_MAX };
-    for &(cluster, total) in explanation.aggregated.iter().take(max) {
-        let mut cells = vec![Cell::plain(outcome.names.text(cluster))];
-        cells.extend(given.iter().map(|scores| match scores.get(&cluster) {
+    let max = rows_max(look, ROWS_MAX);
+    for sum in result.aggregated_scores.iter().take(max) {
+        let name = &sum.cluster_name;
+        let mut cells = vec![Cell::plain(name)];
+        cells.extend(prioritizers.iter().map(|p| match p.scores.get(name) {
             Some(score) => Cell::plain(score),
             None => Cell::of("-", Tone::Dim),
         }));
-        cells.push(Cell::plain(total));
+        cells.push(Cell::plain(sum.score));
         table.row(cells);
     }
     table.write(2, page);
-    more(explanation.aggregated.len(), max, page);
+    more(result.aggregated_scores.len(), max, page);
 }
 
 fn more(n: usize, max: usize, page: &mut Page) {
@@ -93,146 +82,104 @@ fn more(n: usize, max: usize, page: &mut Page) {
 }
 
 /// The selected count table before each pick, and each cluster's scores.
-fn picks(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Page) {
-    let picks = &decided.explanation.picks;
-    let max = if look.wide { usize::MAX } else { PICKS_MAX };
-    let priors: BTreeMap<Symbol, i64> = decided.explanation.aggregated.iter().copied().collect();
+fn picks(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: &mut Page) {
+    let picks = &result.selector_results;
+    let max = rows_max(look, PICKS_MAX);
+    let sums = result.aggregated_scores.iter();
+    let priors: BTreeMap<&str, i64> = sums.map(|s| (&*s.cluster_name, s.score)).collect();
     for (i, pick) in picks.iter().enumerate().take(max) {
-        let name = outcome.names.text(pick.picked);
-        page.heading(&format!("Pick {}: {name}", i + 1));
-        counts(outcome, pick, page);
-        finals(outcome, decided, pick, &priors, look, page);
-        for (cluster, key, check) in pick.excluded.iter().take(ROWS_MAX) {
-            let cluster = outcome.names.text(*cluster);
-            let key = outcome.names.text(*key);
+        page.heading(&format!("Pick {}: {}", i + 1, pick.picked));
+        counts(pick, look, page);
+        finals(pick, keys, &priors, look, page);
+        let max = rows_max(look, ROWS_MAX);
+        for (cluster, key) in pick.excluded.iter().take(max) {
             let word = page.paint.bad("excluded");
-            page.line(2, &format!("{word} {cluster}: {key}: {}", sum(*check)));
+            let sum = pick.limits.get(cluster).map_or("", |limit| &limit.sum);
+            page.line(2, &format!("{word} {cluster}: {key}: {sum}"));
         }
-        more(pick.excluded.len(), ROWS_MAX, page);
+        more(pick.excluded.len(), max, page);
     }
-    let selected = decided.explanation.schedule.picks.len();
-    if selected > picks.len().min(max) && !picks.is_empty() {
-        let left = selected - picks.len().min(max);
-        let tail = match look.wide {
-            true => "which are not told one by one",
-            false => "-o wide tells of the first 200",
+    let selected = result.selected_clusters.len();
+    let told = picks.len().min(max);
+    if selected > told && !picks.is_empty() {
+        let tail = match told == picks.len() {
+            true => "which are not told one by one".to_owned(),
+            false => format!("-o wide tells of the first {}", picks.len()),
         };
+        let left = selected - told;
         page.heading(&format!("… and {left} more picks; {tail}"));
     }
 }
 
-fn counts(outcome: &Outcome, pick: &PickReport, page: &mut Page) {
-    let texts =
-        |tuple: &[Symbol]| -> Vec<&str> { tuple.iter().map(|&v| outcome.names.text(v)).collect() };
-    let mut rows: Vec<(Vec<&str>, i32)> = pick.counts.iter().map(|(t, n)| (texts(t), *n)).collect();
-    rows.sort_unstable();
-    let depth = rows.iter().map(|(tuple, _)| tuple.len()).max().unwrap_or(0);
+fn counts(pick: &PickResult, look: &Look<'_>, page: &mut Page) {
+    let rows = &pick.counts;
+    let depth = rows.iter().map(|row| row.topology.len()).max().unwrap_or(0);
     let header = [("TOPOLOGY TUPLE", false), ("SELECTED COUNT", true)];
     let mut table = Table::new(header.into());
-    for (tuple, n) in rows.iter().take(ROWS_MAX) {
-        let values = tuple.iter().map(|v| shown_value(v));
-        let rest = std::iter::repeat_n("*", depth - tuple.len());
+    let max = rows_max(look, ROWS_MAX);
+    for row in rows.iter().take(max) {
+        let values = row.topology.iter().map(|v| shown_value(v));
+        let rest = std::iter::repeat_n("*", depth - row.topology.len());
         let values: Vec<&str> = values.chain(rest).collect();
-        let tone = if *n == 0 { Tone::Dim } else { Tone::Plain };
+        let tone = match row.selected {
+            0 => Tone::Dim,
+            _ => Tone::Plain,
+        };
         table.row(vec![
             Cell::of(format!("({})", values.join(", ")), tone),
-            Cell::of(n, tone),
+            Cell::of(row.selected, tone),
         ]);
     }
     table.write(2, page);
-    more(rows.len(), ROWS_MAX, page);
+    more(rows.len(), max, page);
 }
 
 fn finals(
-    outcome: &Outcome,
-    decided: &Decided,
-    pick: &PickReport,
-    priors: &BTreeMap<Symbol, i64>,
+    pick: &PickResult,
+    keys: &[&str],
+    priors: &BTreeMap<&str, i64>,
     look: &Look<'_>,
     page: &mut Page,
 ) {
     let mut header = vec![("CLUSTER".to_owned(), false)];
-    let keys = keys(outcome, decided);
     header.extend(keys.iter().map(|key| (key.to_uppercase(), true)));
     let titles = ["SPREAD", "NORMALIZED", "PRIORITIZERS", "FINAL"];
     header.extend(titles.map(|title| (title.to_owned(), true)));
     let mut table = Table::new(header);
-    let mut scores: Vec<_> = pick.scores.iter().collect();
-    let name = |cluster: Symbol| outcome.names.text(cluster);
-    scores.sort_by(|a, b| {
-        b.total
-            .cmp(&a.total)
-            .then_with(|| name(a.cluster).cmp(name(b.cluster)))
-    });
-    let max = if look.wide { usize::MAX } else { ROWS_MAX / 2 };
-    for score in scores.iter().take(max) {
-        let tone = if score.cluster == pick.picked {
+    let mut best: Vec<(&String, i64)> = pick.total.iter().map(|(name, &n)| (name, n)).collect();
+    // Stable: equal ones stay by name.
+    best.sort_by_key(|&(_, total)| std::cmp::Reverse(total));
+    let max = rows_max(look, ROWS_MAX / 2);
+    for &(name, total) in best.iter().take(max) {
+        let tone = if *name == pick.picked {
             Tone::Good
         } else {
             Tone::Plain
         };
-        let mut cells = vec![Cell::of(name(score.cluster), tone)];
-        cells.extend(score.levels.iter().map(Cell::plain));
-        cells.extend([score.spread, score.normalized].map(Cell::plain));
-        cells.push(Cell::plain(
-            priors.get(&score.cluster).copied().unwrap_or(0),
-        ));
-        cells.push(Cell::plain(score.total));
+        let of = |scores: &BTreeMap<String, i64>| scores.get(name).copied().unwrap_or(0);
+        let mut cells = vec![Cell::of(name, tone)];
+        let levels = pick.scores.get(name).into_iter().flatten();
+        cells.extend(levels.map(Cell::plain));
+        cells.extend([&pick.combined, &pick.normalized].map(|s| Cell::plain(of(s))));
+        cells.push(Cell::plain(priors.get(&**name).copied().unwrap_or(0)));
+        cells.push(Cell::plain(total));
         table.row(cells);
     }
     page.line(0, "");
     table.write(2, page);
-    more(scores.len(), max, page);
+    more(best.len(), max, page);
 }
 
 /// What became of those that were not selected, by reason.
-fn others(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Page) {
-    let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
-    for (cluster, verdict) in &decided.explanation.verdicts {
-        let Some(reason) = reason(outcome, verdict) else {
-            continue;
-        };
-        let name = outcome.names.text(*cluster);
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => names.push(name),
-            None => reasons.push((reason, vec![name])),
-        }
-    }
-    if reasons.is_empty() {
+fn others(result: &DebugResult, look: &Look<'_>, page: &mut Page) {
+    if result.not_selected.is_empty() {
         return;
     }
     page.heading("Why not the others");
-    reasons.sort();
-    let max = if look.wide { usize::MAX } else { NAMES_MAX };
-    for (reason, names) in reasons {
-        page.line(2, &format!("{} ({})", reason, names.len()));
+    let max = rows_max(look, NAMES_MAX);
+    for others in &result.not_selected {
+        page.line(2, &format!("{} ({})", others.message, others.count));
+        let names: Vec<&str> = others.clusters.iter().map(String::as_str).collect();
         page.wrapped(4, &folded(&names, max));
-    }
-}
-
-fn reason(outcome: &Outcome, verdict: &Verdict) -> Option<String> {
-    let text = |symbol: Symbol| outcome.names.text(symbol);
-    Some(match verdict {
-        Verdict::Selected(_) => return None,
-        Verdict::NoPredicate => "no predicate matches".to_owned(),
-        Verdict::Taint(taint) => format!("taint {} is not tolerated", taint_text(outcome, taint)),
-        Verdict::LacksTopologyKey(key) => format!("lacks the topology key {}", text(*key)),
-        Verdict::TopologyWithoutWeight(key) => format!("its {} has weight 0", text(*key)),
-        Verdict::MaxSkew(key, check) => format!("{}: {}", text(*key), sum(*check)),
-        Verdict::NotNeeded => "others were better, and enough".to_owned(),
-        Verdict::Undecided => "the Placement is misconfigured".to_owned(),
-    })
-}
-
-fn taint_text(outcome: &Outcome, taint: &ClusterTaint) -> String {
-    let text = |symbol: Symbol| outcome.names.text(symbol);
-    let effect = match taint.effect {
-        TaintEffect::NoSelect => "NoSelect",
-        TaintEffect::PreferNoSelect => "PreferNoSelect",
-        TaintEffect::NoSelectIfNew => "NoSelectIfNew",
-    };
-    match text(taint.value) {
-        "" => format!("{}:{effect}", text(taint.key)),
-        value => format!("{}={value}:{effect}", text(taint.key)),
     }
 }

@@ -78,6 +78,32 @@ fn the_worked_example_of_the_proposal_comes_out_number_by_number() {
 }
 
 #[test]
+fn the_explanation_is_there_for_programs_too() {
+    let command = "place examples/placement/worked-example.yaml --explain";
+    let run = strew(&format!("{command} -o yaml")).assert().code(0);
+    run.stdout_eq(file!["snapshots/place-worked-example.yaml"]);
+    let run = strew(&format!("{command} -o json")).assert().code(0);
+    let list = json(&run);
+    assert_eq!(list["kind"], "PlacementExplanationList");
+    let result = &list["items"][0];
+    assert_eq!(result["selectorResults"][1]["final"]["c5"], 250);
+    assert_eq!(
+        result["selectorResults"][1]["excluded"],
+        serde_json::json!({"c2": "zone"})
+    );
+    // What is shown is what is asked for: after the loss, and of one namespace.
+    let text = small("{numberOfClusters: 1}");
+    let run = on(&text, "--explain -o json --what-if lose=a1").assert();
+    let result = &json(&run.code(0))["items"][0];
+    assert_eq!(result["selectedClusters"], serde_json::json!(["a2"]));
+    let run = on(&text, "--explain -o json -n other").assert().code(0);
+    assert_eq!(json(&run)["items"], serde_json::json!([]));
+    let run = on(&small("{numberOfClusters: -1}"), "--explain -o json").assert();
+    let result = &json(&run.code(2))["items"][0];
+    assert_eq!(result["error"], ":numberOfClusters must not be negative");
+}
+
+#[test]
 fn every_use_case_of_the_proposal_comes_out_as_it_says() {
     let cases: [UseCase; 7] = [
         (

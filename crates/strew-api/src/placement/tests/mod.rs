@@ -1,6 +1,7 @@
 //! Objects as people write them.
 
 mod cel;
+mod debug;
 mod facts;
 mod read;
 mod request;

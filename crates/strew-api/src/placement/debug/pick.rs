@@ -1,0 +1,106 @@
+//! One pick of the selector: what is selected so far, who is excluded, and the scores of the others.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use strew_model::Interner;
+use strew_placement::explain::{ClusterScore, PickReport, sum};
+use strew_spread::SkewCheck;
+
+use super::{by_name, texts};
+
+/// One pick. Source: spec/placement §3.4, §3.7.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PickResult {
+    /// The selected count table before the pick, by values.
+    pub counts: Vec<SelectedCount>,
+    /// Clusters that a limit excludes from this pick, and the key whose limit it is.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub excluded: BTreeMap<String, String>,
+    /// The sum of that limit, by cluster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub limits: BTreeMap<String, Excluded>,
+    /// The scores of the others, 0 to 63, from the first term down.
+    pub scores: BTreeMap<String, Vec<i64>>,
+    /// These scores put together, six bits each.
+    pub combined: BTreeMap<String, i64>,
+    /// That on the scale of -100 to 100.
+    pub normalized: BTreeMap<String, i64>,
+    /// Weighted, and the prioritizers' sum added: the highest is picked, of equal ones the first by name.
+    #[serde(rename = "final")]
+    pub total: BTreeMap<String, i64>,
+    /// Which cluster is picked.
+    pub picked: String,
+}
+
+/// A row of the selected count table.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SelectedCount {
+    /// The topology's values, from the first term down.
+    pub topology: Vec<String>,
+    /// Selected clusters in it and below.
+    pub selected: i32,
+}
+
+/// Why a limit excludes a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Excluded {
+    /// Selected clusters in its topology.
+    pub there: i32,
+    /// What one more would be compared with.
+    pub minimum: i32,
+    /// The skew that it would make.
+    pub skew: i64,
+    /// What is allowed.
+    pub max_skew: i32,
+    /// The sum in words.
+    pub sum: String,
+}
+
+impl PickResult {
+    pub(super) fn of(pick: &PickReport, names: &Interner) -> Self {
+        let mut counts: Vec<SelectedCount> = pick
+            .counts
+            .iter()
+            .map(|(tuple, selected)| SelectedCount {
+                topology: texts(tuple, names),
+                selected: *selected,
+            })
+            .collect();
+        counts.sort_by(|a, b| a.topology.cmp(&b.topology));
+        let excluded = pick.excluded.iter();
+        let key = |&(cluster, key, _): &_| (cluster, names.text(key).to_owned());
+        let limits = pick.excluded.iter();
+        let number = |of: fn(&ClusterScore) -> i64| {
+            by_name(pick.scores.iter().map(|s| (s.cluster, of(s))), names)
+        };
+        Self {
+            counts,
+            excluded: by_name(excluded.map(key), names),
+            limits: by_name(limits.map(|&(c, _, check)| (c, check.into())), names),
+            scores: by_name(
+                pick.scores.iter().map(|s| (s.cluster, s.levels.clone())),
+                names,
+            ),
+            combined: number(|s| s.spread),
+            normalized: number(|s| s.normalized),
+            total: number(|s| s.total),
+            picked: names.text(pick.picked).to_owned(),
+        }
+    }
+}
+
+impl From<SkewCheck> for Excluded {
+    fn from(check: SkewCheck) -> Self {
+        Self {
+            there: check.there,
+            minimum: check.minimum.value(),
+            skew: check.skew(),
+            max_skew: check.max_skew,
+            sum: sum(check).to_string(),
+        }
+    }
+}
