@@ -2,7 +2,8 @@
 //!
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
-//! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine).
+//! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine),
+//! [`serve`] (what the process tells over HTTPS, and to whom).
 
 pub mod clock;
 pub mod connect;
@@ -11,6 +12,7 @@ pub mod leading;
 pub mod permission;
 pub mod scheduler;
 pub mod send;
+pub mod serve;
 pub mod watch;
 
 pub use kube::Client;

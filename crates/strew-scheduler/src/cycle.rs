@@ -3,6 +3,8 @@
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodSpec};
 
 use crate::columns::Columns;
+use crate::metrics::Point;
+use crate::metrics::meter::Meter;
 use crate::plan::ClassPlan;
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
@@ -227,6 +229,7 @@ pub(crate) fn list_feasible(
     columns: &Columns,
     narrowed: Option<&[NodeIdx]>,
     feasible: &mut Vec<NodeIdx>,
+    meter: Option<&mut Meter>,
 ) -> usize {
     let Cycle {
         cluster,
@@ -253,7 +256,12 @@ pub(crate) fn list_feasible(
     let (before, from) = nodes.split_at(start);
     if enough == nodes.len() {
         feasible.extend(from.iter().chain(before).copied().filter(passes));
+        let begun = meter.as_deref().and_then(Meter::read);
         pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
+        if let Some(meter) = meter {
+            meter.asked(PluginId::PodTopologySpread, Point::Filter, begun);
+            meter.filtered(cx, nodes.len());
+        }
         let apart = own.is_some_and(|own| !nodes.contains(&own));
         return nodes.len() + usize::from(apart);
     }
@@ -268,6 +276,9 @@ pub(crate) fn list_feasible(
             true if feasible.len() == enough => break,
             true => feasible.push(node),
         }
+    }
+    if let Some(meter) = meter {
+        meter.filtered(cx, feasible.len() + refused);
     }
     feasible.len() + refused
 }

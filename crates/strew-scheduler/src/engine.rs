@@ -10,6 +10,8 @@ use strew_model::Prng;
 use crate::columns::{Columns, Rules};
 use crate::cycle::{Cycle, Search, list_feasible};
 use crate::groups::{GroupsByClass, Speakers};
+use crate::metrics::meter::{Meter, Rejections};
+use crate::metrics::{Point, SUCCESS, Stopwatch};
 use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::preemption::nominations::{Claims, NO_CLAIMS, Nominations};
@@ -75,6 +77,8 @@ struct LastUnfit {
     class: ClassId,
     state: ClusterState,
     unfit: Rc<Unfit>,
+    /// Who rejected how many nodes, where that is measured.
+    rejections: Rejections,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,6 +122,16 @@ impl Engine {
         }
     }
 
+    /// Measures its decisions from now on.
+    pub(crate) fn measure_with(&mut self, clock: Stopwatch) {
+        self.sums.meter = Some(Box::new(Meter::new(clock)));
+    }
+
+    /// What was measured.
+    pub(crate) fn meter(&self) -> Option<&Meter> {
+        self.sums.meter.as_deref()
+    }
+
     /// The profile that it decides for.
     pub fn profile(&self) -> &Profile {
         &self.profile
@@ -148,6 +162,22 @@ impl Engine {
         pod: PodIdx,
         nominations: &Nominations,
     ) -> Decision {
+        if let Some(meter) = &mut self.sums.meter {
+            meter.begin();
+        }
+        let decision = self.look_for(cluster, pod, nominations);
+        if let Some(meter) = &mut self.sums.meter {
+            meter.end();
+        }
+        decision
+    }
+
+    fn look_for(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+        nominations: &Nominations,
+    ) -> Decision {
         let class = cluster.pod(pod).class;
         cluster.refresh_order();
         if cluster.nodes_present() == 0 {
@@ -172,12 +202,20 @@ impl Engine {
             .as_ref()
             .filter(|l| unclaimed && l.class == class && l.state == state)
         {
+            if let Some(meter) = &mut self.sums.meter {
+                meter.refused_alike(&last.rejections);
+            }
             return Decision::Unfit(Rc::clone(&last.unfit));
         }
         let cx = Cycle { claims, ..cx };
         let narrowed = match cx.pre_filter() {
             Search::Nodes(narrowed) => narrowed,
-            Search::Refused(refusal) => return Decision::Unfit(Rc::new(Unfit::PreFilter(refusal))),
+            Search::Refused(refusal) => {
+                if let Some(meter) = &mut self.sums.meter {
+                    meter.passed(Point::PreFilter, refusal.code.name());
+                }
+                return Decision::Unfit(Rc::new(Unfit::PreFilter(refusal)));
+            }
         };
         if let Some(node) = claims.granted() {
             return Decision::Place {
@@ -192,6 +230,9 @@ impl Engine {
             && !sampled
             && claims.barred.is_empty()
             && self.groups.sync(class, cluster, plan, &self.columns);
+        if let Some(meter) = &mut self.sums.meter {
+            meter.passed(Point::PreFilter, SUCCESS);
+        }
         let decision = match grouped {
             true => self.groups.decide(
                 class,
@@ -203,22 +244,39 @@ impl Engine {
             ),
             false => {
                 let feasible = &mut self.feasible;
-                let visited = list_feasible(cx, &self.columns, narrowed.as_deref(), feasible);
+                let visited = list_feasible(
+                    cx,
+                    &self.columns,
+                    narrowed.as_deref(),
+                    feasible,
+                    self.sums.meter.as_deref_mut(),
+                );
                 self.start = (self.start + visited) % cluster.node_order().len();
                 decide_among(cx, &self.columns, feasible, &mut self.sums, &mut self.dice)
             }
         };
-        decision.unwrap_or_else(|| {
-            let unfit = Rc::new(cx.refusals(narrowed.as_deref()));
-            if unclaimed {
-                self.last_unfit = Some(LastUnfit {
-                    class,
-                    state,
-                    unfit: Rc::clone(&unfit),
-                });
+        let meter = &mut self.sums.meter;
+        if let Some(decision) = decision {
+            if let Some(meter) = meter {
+                meter.placed(cx);
             }
-            Decision::Unfit(unfit)
-        })
+            return decision;
+        }
+        let unfit = Rc::new(cx.refusals(narrowed.as_deref()));
+        let mut rejections = Rejections::new();
+        if let Some(meter) = meter {
+            meter.passed(Point::Filter, SUCCESS);
+            rejections = meter.refused(cx, &unfit);
+        }
+        if unclaimed {
+            self.last_unfit = Some(LastUnfit {
+                class,
+                state,
+                unfit: Rc::clone(&unfit),
+                rejections,
+            });
+        }
+        Decision::Unfit(unfit)
     }
 
     /// Copies of what the filters of a pod read, to try pods out on.
@@ -267,6 +325,7 @@ impl Engine {
             &self.columns,
             narrowed.as_deref(),
             &mut evaluation.feasible,
+            None,
         );
         if evaluation.feasible.len() < cluster.nodes_present() {
             evaluation.refused = Some(cx.refusals(narrowed.as_deref()));
@@ -365,6 +424,9 @@ fn decide_among(
     sums: &mut Sums,
     dice: &mut Prng,
 ) -> Option<Decision> {
+    if let (Some(meter), false) = (&mut sums.meter, feasible.is_empty()) {
+        meter.passed(Point::Filter, SUCCESS);
+    }
     if let [node] = feasible {
         return Some(Decision::Place {
             node: *node,
@@ -375,11 +437,15 @@ fn decide_among(
     sums.add_up(cx, columns, Scored::each(feasible));
     let highest = sums.highest();
     let each = feasible.iter().copied().enumerate();
-    let (_, node) = take(
+    let (place, node) = take(
         cx,
         each.filter(|&(place, _)| sums.totals()[place] == highest),
         dice,
     )?;
+    if let Some(meter) = &mut sums.meter {
+        meter.chose(place);
+        meter.passed(Point::Score, SUCCESS);
+    }
     Some(Decision::Place {
         node,
         feasible: feasible.len(),

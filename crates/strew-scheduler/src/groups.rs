@@ -16,9 +16,11 @@ use strew_model::Prng;
 use crate::columns::Columns;
 use crate::cycle::Cycle;
 use crate::engine::Decision;
+use crate::metrics::meter::Meter;
+use crate::metrics::{Point, SUCCESS};
 use crate::plan::ClassPlan;
 use crate::plugins::pod_topology_spread::score::Scored;
-use crate::profile::TieRule;
+use crate::profile::{PluginId, TieRule};
 use crate::scoring::{Sums, take};
 use crate::ties::heap_precedes;
 
@@ -315,6 +317,14 @@ impl Speakers {
         best.map(|(_, node)| node)
     }
 
+    /// The place of the speaker for the node at this position of the order.
+    fn place_of(&self, groups: &Groups, position: Option<usize>) -> Option<usize> {
+        let group = groups.group_of[position?];
+        self.groups
+            .iter()
+            .position(|&spoken_for| spoken_for == group)
+    }
+
     /// Whether the node at a position of the order is of a best group.
     fn is_best(&self, groups: &Groups, position: usize) -> bool {
         self.standing[usize::from(groups.group_of[position])] == 2
@@ -370,8 +380,18 @@ impl GroupsByClass {
         let order = cx.cluster.node_order();
         let start = cx.start % order.len().max(1);
         groups.speakers(cx.cluster, speakers);
+        let asked = speakers.nodes.len();
+        let begun = sums.meter.as_deref().and_then(Meter::read);
         speakers.retain(|node| cx.passes_counts(node));
         let feasible = speakers.nodes_in_all();
+        if let Some(meter) = &mut sums.meter {
+            // InterPodAffinity is asked in the same walk; where it has nothing to say, it costs next to nothing.
+            meter.asked(PluginId::PodTopologySpread, Point::Filter, begun);
+            meter.filtered(cx, asked);
+            if feasible > 0 {
+                meter.passed(Point::Filter, SUCCESS);
+            }
+        }
         if feasible == 1 {
             return Some(Decision::Place {
                 node: speakers.nodes[0],
@@ -410,6 +430,13 @@ impl GroupsByClass {
             }
             false => take(cx, speakers.best_nodes(groups, order, start), dice)?.1,
         };
+        if let Some(meter) = &mut sums.meter {
+            let groups = self.by_class[class.index()].as_ref()?;
+            if let Some(place) = speakers.place_of(groups, cx.cluster.node_position(node)) {
+                meter.chose(place);
+            }
+            meter.passed(Point::Score, SUCCESS);
+        }
         Some(Decision::Place {
             node,
             feasible,

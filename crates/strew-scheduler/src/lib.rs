@@ -16,6 +16,7 @@ pub mod engine;
 pub mod explain;
 pub(crate) mod groups;
 pub mod machine;
+pub mod metrics;
 pub mod naive;
 pub mod plan;
 pub mod plugins;

@@ -5,6 +5,8 @@ use strew_model::Prng;
 
 use crate::columns::Columns;
 use crate::cycle::Cycle;
+use crate::metrics::Point;
+use crate::metrics::meter::Meter;
 use crate::plugins::pod_topology_spread::score::{Scored, Workspace};
 use crate::plugins::{
     inter_pod_affinity, node_resources_balanced_allocation, normalize, pod_topology_spread,
@@ -118,6 +120,8 @@ pub(crate) struct Sums {
     scores: Vec<i32>,
     totals: Vec<i32>,
     spread: Workspace,
+    /// What is measured of decisions, where somebody wants to know.
+    pub(crate) meter: Option<Box<Meter>>,
 }
 
 impl Sums {
@@ -127,11 +131,27 @@ impl Sums {
             scores,
             totals,
             spread,
+            meter,
         } = self;
         totals.clear();
         totals.resize(scored.nodes.len(), 0);
         for &(plugin, weight) in &cx.profile.scores {
-            match score_plugin(cx, columns, plugin, scored, spread, scores) {
+            let begun = meter.as_deref().and_then(Meter::read);
+            let said = score_plugin(cx, columns, plugin, scored, spread, scores);
+            if let Some(meter) = meter {
+                meter.asked(plugin, Point::Score, begun);
+                let nodes = scored.nodes.len();
+                let weighted = |score: &i32| weight as i32 * score;
+                match said {
+                    Scores::None => {}
+                    Scores::Same(score) => {
+                        let same = std::iter::repeat_n(weighted(&score), nodes);
+                        meter.scored(plugin, nodes, same);
+                    }
+                    Scores::Each => meter.scored(plugin, nodes, scores.iter().map(weighted)),
+                }
+            }
+            match said {
                 // The same for all nodes: it moves every total, and none past another.
                 Scores::Same(0) | Scores::None => {}
                 Scores::Same(score) => totals

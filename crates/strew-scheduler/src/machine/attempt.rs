@@ -8,6 +8,7 @@ use strew_cluster::{NodeIdx, PodIdx};
 use super::effect::{Condition, ConditionReason, Effect, EventKind};
 use super::scheduler::{Assumed, PendingKind, Scheduler};
 use crate::engine::Decision;
+use crate::metrics::counters::Attempt;
 use crate::queue::{Context, PluginSet};
 use crate::status::{Code, Unfit};
 
@@ -24,10 +25,14 @@ impl Scheduler {
             self.queue.remove(pod);
             return Some(());
         };
+        let begun = self.counters.read();
         let engine = self.profiles.engine_mut(place);
         match engine.decide_with(&mut self.cluster, pod, self.making.nominations()) {
-            Decision::Place { node, .. } => self.assume(pod, node),
-            Decision::Unfit(why) => self.fail(pod, place, &why),
+            Decision::Place { node, .. } => {
+                self.counters.decided(begun);
+                self.assume(pod, node, begun);
+            }
+            Decision::Unfit(why) => self.fail(pod, place, &why, begun),
         }
         Some(())
     }
@@ -41,20 +46,23 @@ impl Scheduler {
         self.queue.remove(pod);
     }
 
-    fn assume(&mut self, pod: PodIdx, node: NodeIdx) {
+    fn assume(&mut self, pod: PodIdx, node: NodeIdx, begun: Option<u64>) {
         self.cluster.bind(pod, node);
         self.queue.decided(pod);
         let id = self.expect(PendingKind::Bind(pod));
         let bind = Some(id);
-        self.assumed.insert(pod, Assumed { node, bind });
+        self.assumed.insert(pod, Assumed { node, bind, begun });
         self.note_nomination(pod);
         let pod = self.pod_name(pod);
         let node = self.cluster.node(node).name();
         self.effects.push_back(Effect::Bind { id, pod, node });
     }
 
-    fn fail(&mut self, pod: PodIdx, place: usize, why: &Rc<Unfit>) {
+    fn fail(&mut self, pod: PodIdx, place: usize, why: &Rc<Unfit>, begun: Option<u64>) {
+        let filtered = self.counters.read();
         let post_filter = self.post_filter(pod, place, why);
+        self.note_post_filter(&post_filter, place, filtered);
+        self.counters.decided(begun);
         self.hold_for(pod, &post_filter);
         let message = Arc::clone(&post_filter.message);
         let reason = match why.is_error() {
@@ -69,6 +77,11 @@ impl Scheduler {
         self.record(EventKind::FailedScheduling, pod, &message);
         self.tell(pod, Condition { reason, message });
         self.make_room(pod, post_filter);
+        let result = match reason {
+            ConditionReason::SchedulerError => Attempt::Error,
+            ConditionReason::Unschedulable => Attempt::Unschedulable,
+        };
+        self.counters.attempt(result, place, begun);
     }
 }
 

@@ -128,14 +128,17 @@ impl Scheduler {
     /// A fact says where an assumed pod is.
     fn confirm(&mut self, pod: PodIdx, fact: PodFact, assumed: Assumed, old: PodView) {
         self.assumed.remove(&pod);
+        let progress = self.queue.progress(pod);
         self.queue.remove(pod);
         self.told.remove(&pod);
         self.stop_making_room(pod);
         self.cluster.set_pod(fact);
         let as_decided = self.cluster.pod(pod).node == Some(assumed.node);
         if let Some(bind) = assumed.bind {
-            self.pending.remove(&bind);
+            let pending = self.pending.remove(&bind);
             if as_decided {
+                let since = pending.map_or(self.now, |pending| pending.since);
+                self.note_progress(pod, progress, assumed.begun, since);
                 self.record_scheduled(pod, assumed.node);
             }
         }

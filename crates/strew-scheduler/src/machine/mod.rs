@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`input`], [`effect`], [`scheduler`] (the three verbs), `facts` (what each fact changes), `attempt`
 //! (one pod from the queue to an effect), `preempting` (making room), `outcome` (what an effect
-//! came to), [`aside`] (facts that cannot be),
+//! came to), [`aside`] (facts that cannot be), `measure` (what it tells of itself),
 //! [`profiles`].
 //!
 //! Source: spec/scheduler §2.7, §2.8, §4.3, §4.5, §5.8, §5.9.
@@ -16,6 +16,7 @@ mod attempt;
 pub mod effect;
 mod facts;
 pub mod input;
+mod measure;
 mod outcome;
 mod preempting;
 pub mod profiles;

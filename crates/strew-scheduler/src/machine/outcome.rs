@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use strew_cluster::{NodeIdx, PodIdx};
+use strew_model::Instant;
 
 use super::effect::{Condition, ConditionReason, EffectId, EventKind};
 use super::input::Outcome;
-use super::scheduler::{PendingKind, Scheduler};
+use super::scheduler::{Assumed, PendingKind, Scheduler};
 use crate::queue::queue::view;
 use crate::queue::{Context, Event, PluginSet};
 
@@ -18,8 +19,8 @@ impl Scheduler {
         };
         match pending.kind {
             PendingKind::Bind(pod) => match outcome.error() {
-                None => self.bound(effect, pod),
-                Some(error) => self.bind_failed(effect, pod, error),
+                None => self.bound(effect, pod, pending.since),
+                Some(error) => self.bind_failed(effect, pod, pending.since, error),
             },
             PendingKind::Condition(pod) => {
                 let Some(told) = self.told.get_mut(&pod) else {
@@ -40,12 +41,13 @@ impl Scheduler {
     }
 
     /// The API server took the bind; the fact will follow.
-    fn bound(&mut self, effect: EffectId, pod: PodIdx) {
+    fn bound(&mut self, effect: EffectId, pod: PodIdx, since: Instant) {
         if let Some(assumed) = self.assumed.get_mut(&pod)
             && assumed.bind == Some(effect)
         {
             assumed.bind = None;
-            let node = assumed.node;
+            let (node, begun) = (assumed.node, assumed.begun);
+            self.note_bound(pod, begun, since);
             self.queue.remove(pod);
             self.told.remove(&pod);
             self.record_scheduled(pod, node);
@@ -64,12 +66,13 @@ impl Scheduler {
     }
 
     /// The pod is on no node after all: it is forgotten there, which may help others, and tried again.
-    fn bind_failed(&mut self, effect: EffectId, pod: PodIdx, error: &str) {
-        let assumed = self.assumed.get(&pod);
+    fn bind_failed(&mut self, effect: EffectId, pod: PodIdx, since: Instant, error: &str) {
         // The row may be another pod's by now: then it knows nothing of this bind.
-        if assumed.is_none_or(|a| a.bind != Some(effect)) {
+        let assumed = self.assumed.get(&pod).filter(|a| a.bind == Some(effect));
+        let Some(&Assumed { begun, .. }) = assumed else {
             return;
-        }
+        };
+        self.note_not_bound(pod, begun, since);
         self.assumed.remove(&pod);
         let old = view(&self.cluster, pod);
         self.cluster.unbind(pod);

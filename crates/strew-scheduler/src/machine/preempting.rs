@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use strew_cluster::{ClassId, PodIdx};
-use strew_model::Symbol;
+use strew_model::{Instant, Symbol};
 
 use super::effect::{Effect, EffectId, Event, EventKind};
 use super::input::Outcome;
@@ -52,6 +52,8 @@ struct Held {
     last: Option<PodIdx>,
     node: Symbol,
     failed: bool,
+    /// When the first one was asked.
+    since: Instant,
     /// A victim went while nobody could be told: the pod must be tried without being told.
     room: bool,
 }
@@ -88,6 +90,13 @@ enum Nominate {
     Set(Symbol),
     Clear,
     Keep,
+}
+
+impl PostFilter {
+    /// How many pods go, if that is what comes of it.
+    pub(super) fn victims(&self) -> Option<usize> {
+        self.eviction.as_ref().map(|e| e.victims.len())
+    }
 }
 
 impl Making {
@@ -227,6 +236,7 @@ impl Scheduler {
             last: Some(last),
             node: self.cluster.node(eviction.node).name(),
             failed: false,
+            since: self.now,
             room: false,
         };
         self.making.held.insert(pod, held);
@@ -395,6 +405,8 @@ impl Scheduler {
             spared = Some(last);
         }
         let retry = held.failed || held.room;
+        let (well, since) = (!held.failed, held.since);
+        self.counters.asked_victims(well, self.now.since(since));
         if let Some(last) = spared {
             self.making.stop_watching(last, preemptor);
         }

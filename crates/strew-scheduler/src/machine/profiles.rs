@@ -5,6 +5,7 @@ use strew_cluster::{ClassId, Cluster};
 use strew_model::{Interner, Symbol, well_known};
 
 use crate::engine::Engine;
+use crate::metrics::meter::Meter;
 use crate::profile::Profile;
 
 /// The scheduler name of pods that name none.
@@ -51,6 +52,16 @@ impl Profiles {
     /// Its name.
     pub(crate) fn name(&self, place: usize) -> Symbol {
         self.engines[place].0
+    }
+
+    pub(crate) fn engines_mut(&mut self) -> impl Iterator<Item = &mut Engine> {
+        self.engines.iter_mut().map(|(_, engine)| engine)
+    }
+
+    /// What was measured by each engine, with its profile's name.
+    pub(crate) fn meters(&self) -> impl Iterator<Item = (Symbol, &Meter)> {
+        let engines = self.engines.iter();
+        engines.filter_map(|(name, engine)| Some((*name, engine.meter()?)))
     }
 
     pub(crate) fn engine_mut(&mut self, place: usize) -> &mut Engine {

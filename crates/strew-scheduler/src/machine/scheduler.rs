@@ -14,6 +14,7 @@ use super::effect::{Condition, Effect, EffectId, Event, EventKind, PodName, cut_
 use super::input::{Input, Outcome};
 use super::preempting::Making;
 use super::profiles::Profiles;
+use crate::metrics::counters::Counters;
 use crate::profile::{PluginId, Profile};
 use crate::queue::{Context, Counts, Gate, PluginSet, Queue, QueueLimits};
 
@@ -57,6 +58,8 @@ pub(super) struct Assumed {
     pub(super) node: NodeIdx,
     /// The bind, while its outcome is not known.
     pub(super) bind: Option<EffectId>,
+    /// When the attempt began, where that is measured.
+    pub(super) begun: Option<u64>,
 }
 
 /// What is known of a pod's `PodScheduled` condition.
@@ -96,6 +99,7 @@ pub struct Scheduler {
     pub(super) nodes_aside: IndexMap<Symbol, Absurd, FxBuildHasher>,
     pub(super) pods_aside: IndexMap<Arc<str>, Absurd, FxBuildHasher>,
     pub(super) making: Making,
+    pub(super) counters: Counters,
 }
 
 impl Scheduler {
@@ -118,6 +122,7 @@ impl Scheduler {
             nodes_aside: IndexMap::default(),
             pods_aside: IndexMap::default(),
             making: Making::default(),
+            counters: Counters::default(),
         }
     }
 
@@ -125,6 +130,8 @@ impl Scheduler {
     pub fn handle(&mut self, now: Instant, input: Input) {
         self.now = self.now.max(now);
         self.pass_time();
+        let begun = self.counters.read();
+        let event = begun.and_then(|_| self.event_of(&input));
         match input {
             Input::NodeSet(fact) => self.set_node(fact),
             Input::NodeGone(name) => self.node_gone(name),
@@ -148,6 +155,9 @@ impl Scheduler {
             } => self.making.budgets.set(namespace, name, budget),
             Input::Outcome { effect, outcome } => self.outcome(effect, &outcome),
             Input::Tick => {}
+        }
+        if let Some(event) = event {
+            self.counters.handled(event, begun);
         }
     }
 

@@ -37,6 +37,13 @@ impl Actions {
     /// claims, which no plugin here wants to hear of.
     pub const UPDATE: Self = Self(0b1_1111_1111_1100);
 
+    /// Which bit it is, if it is one alone.
+    pub(crate) fn single(self) -> Option<usize> {
+        self.0
+            .is_power_of_two()
+            .then(|| self.0.trailing_zeros() as usize)
+    }
+
     /// Whether an event of these actions matches a registration: bits overlap, and none is beyond the registered ones.
     pub fn match_registered(self, registered: Self) -> bool {
         self.0 & registered.0 != 0 && self.0 <= registered.0

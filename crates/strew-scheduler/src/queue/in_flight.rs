@@ -1,11 +1,12 @@
 //! Events that arrive while pods are being tried. Source: spec/scheduler §4.2, §4.3.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 use strew_cluster::PodIdx;
 
 use super::event::Event;
+use super::incoming::Cause;
 
 /// An event, and the waiting pod that it is about, if it is about one.
 #[derive(Debug, Clone)]
@@ -53,6 +54,17 @@ impl InFlight {
             self.first += 1;
         }
         seen
+    }
+
+    /// How many events are kept, by label, and for how many pods.
+    pub(crate) fn counted(&self) -> (BTreeMap<String, usize>, usize) {
+        let mut events = BTreeMap::new();
+        for logged in &self.events {
+            *events
+                .entry(Cause::event(&logged.event).label())
+                .or_default() += 1;
+        }
+        (events, self.popped.len())
     }
 
     pub(crate) fn len(&self) -> usize {

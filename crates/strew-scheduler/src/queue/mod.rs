@@ -8,6 +8,7 @@ pub mod backoff;
 pub mod event;
 pub mod hint;
 pub(crate) mod in_flight;
+pub(crate) mod incoming;
 #[allow(
     clippy::module_inception,
     reason = "the queue is the concept of this folder, and of this file"

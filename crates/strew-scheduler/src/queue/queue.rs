@@ -12,6 +12,7 @@ use super::backoff::{self, Backoff, BackoffLimits, Failures};
 use super::event::{Event, PluginSet, PodView};
 use super::hint::{Context, Hints};
 use super::in_flight::InFlight;
+use super::incoming::{Cause, Incoming, Into};
 use super::waiting::Waiting;
 
 /// How often pods are looked at that have waited for too long.
@@ -91,6 +92,10 @@ struct Entry {
     failures: Failures,
     rejected_by: PluginSet,
     place: Place,
+    /// When it was first ready to be tried.
+    ready_since: Option<Instant>,
+    /// Whether it is tried again for its age only.
+    flushed: bool,
 }
 
 impl Entry {
@@ -141,6 +146,9 @@ pub struct Queue {
     /// The last moment at which waiting pods were looked at for their age.
     flushed: Instant,
     serial: u64,
+    /// What is happening to pods, while they change their place.
+    cause: Cause,
+    incoming: Incoming,
 }
 
 // === what the machine does with it ===
@@ -165,6 +173,8 @@ impl Queue {
             started: now,
             flushed: now,
             serial: 0,
+            cause: Cause::pod_added(),
+            incoming: Incoming::default(),
         }
     }
 
@@ -220,7 +230,10 @@ impl Queue {
             failures: Failures::default(),
             rejected_by: PluginSet::default(),
             place: Place::Binding,
+            ready_since: None,
+            flushed: false,
         };
+        self.cause = Cause::pod_added();
         self.entries.insert(pod, entry);
         self.make_ready(cx, pod);
     }
@@ -242,6 +255,7 @@ impl Queue {
             None => {
                 let pod = self.backoff.pop()?;
                 self.next_early = self.now + self.limits.early_every;
+                self.incoming.count(Into::Active, Cause::POPPED_EARLY);
                 pod
             }
         };
@@ -267,6 +281,7 @@ impl Queue {
     /// With none of them (an error) it waits a little. Else it waits for an event that makes it worth another try,
     /// which may have come since it was popped. Source: spec/scheduler §4.2.
     pub fn requeue(&mut self, cx: Context<'_>, pod: PodIdx, rejected_by: PluginSet) {
+        self.cause = Cause::ATTEMPT_FAILED;
         let meanwhile = self.in_flight.finish(pod);
         self.lift(pod);
         self.serial += 1;
@@ -277,6 +292,7 @@ impl Queue {
         entry.serial = serial;
         entry.class = class;
         entry.rejected_by = rejected_by;
+        entry.flushed = false;
         if rejected_by.is_empty() {
             entry.failures.errors = entry.failures.errors.saturating_add(1);
             self.make_ready(cx, pod);
@@ -306,6 +322,7 @@ impl Queue {
         let Some(&entry) = self.entries.get(&pod) else {
             return self.add(cx, pod);
         };
+        self.cause = events.first().map_or(Cause::pod_added(), Cause::event);
         match entry.place {
             Place::Gated(_) => {
                 self.entry_mut(pod).class = class;
@@ -357,6 +374,7 @@ impl Queue {
         if listeners.is_empty() || self.waiting.is_empty() {
             return;
         }
+        self.cause = Cause::event(event);
         let (hints, tables) = (&mut self.hints, cx.cluster.tables());
         let moved = self.waiting.drain(listeners, |rejected_by, class| {
             tables.spec(tables.class(class).key.spec).priority <= priority_max
@@ -381,6 +399,7 @@ impl Queue {
         if !self.held.remove(&pod) || self.gate(pod) != Some(Gate::Preemption) {
             return;
         }
+        self.cause = Cause::PREEMPTION_OVER;
         self.lift(pod);
         let rejected = !self.entry_mut(pod).rejected_by.is_empty();
         match rejected && !retry {
@@ -393,6 +412,7 @@ impl Queue {
     pub fn advance(&mut self, cx: Context<'_>, now: Instant) {
         self.now = self.now.max(now);
         let now = self.now;
+        self.cause = Cause::BACKOFF_COMPLETE;
         while let Some(pod) = self
             .backoff
             .pop_due(now)
@@ -406,11 +426,13 @@ impl Queue {
             return;
         }
         self.flushed = tick;
+        self.cause = Cause::TIMEOUT;
         while let Some(&(queued_at, pod)) = self.by_age.first() {
             if tick.since(queued_at) <= self.limits.unschedulable_max {
                 break;
             }
             self.lift(pod);
+            self.entry_mut(pod).flushed = true;
             self.make_ready(cx, pod);
         }
     }
@@ -491,10 +513,13 @@ impl Queue {
         if let Some(gate) = self.pre_enqueue(cx, pod) {
             return self.gate_off(pod, gate);
         }
+        let now = self.now;
         let entry = self.entry_mut(pod);
         entry.place = Place::Active;
+        entry.ready_since.get_or_insert(now);
         let turn = entry.turn();
         self.active.push(turn, pod);
+        self.incoming.count(Into::Active, self.cause);
     }
 
     /// To backoff while it must wait, else to the active queue.
@@ -509,6 +534,7 @@ impl Queue {
         if let Some(gate) = self.pre_enqueue(cx, pod) {
             return self.gate_off(pod, gate);
         }
+        self.incoming.count(Into::Backoff, self.cause);
         let entry = self.entry_mut(pod);
         let turn = entry.turn();
         if entry.rejected_by.is_empty() {
@@ -525,6 +551,7 @@ impl Queue {
         if let Some(gate) = self.pre_enqueue(cx, pod) {
             return self.gate_off(pod, gate);
         }
+        self.incoming.count(Into::Unschedulable, self.cause);
         let entry = *self.entry_mut(pod);
         let slot = self.waiting.push(entry.rejected_by, entry.class, pod);
         self.by_age.insert((entry.queued_at, pod));
@@ -548,38 +575,6 @@ impl Queue {
     }
 }
 
-// === what must hold ===
-
-impl Queue {
-    /// Recounts what is kept twice.
-    ///
-    /// # Errors
-    /// The first thing that is not as a recount has it, in words.
-    pub fn audit(&self) -> Result<(), String> {
-        let mut counts = Counts::default();
-        let mut in_flight = 0;
-        #[allow(clippy::iter_over_hash_type, reason = "counts have no order")]
-        for entry in self.entries.values() {
-            match entry.place {
-                Place::Active => counts.active += 1,
-                Place::Backoff { .. } => counts.backoff += 1,
-                Place::ErrorBackoff { .. } => counts.error_backoff += 1,
-                Place::Waiting { .. } => counts.unschedulable += 1,
-                Place::Gated(_) => counts.gated += 1,
-                Place::InFlight => in_flight += 1,
-                Place::Binding => {}
-            }
-        }
-        if counts != self.counts() || self.by_age.len() != counts.unschedulable {
-            return Err(format!("counted {counts:?}, kept {:?}", self.counts()));
-        }
-        if in_flight == 0 && self.in_flight.len() > 0 {
-            return Err("events are kept for no pod".to_owned());
-        }
-        Ok(())
-    }
-}
-
 /// A pod of the cluster as events show it.
 pub fn view(cluster: &strew_cluster::Cluster, pod: PodIdx) -> PodView {
     let row = cluster.pod(pod);
@@ -590,5 +585,8 @@ pub fn view(cluster: &strew_cluster::Cluster, pod: PodIdx) -> PodView {
     }
 }
 
+mod audit;
+mod counted;
+pub(crate) use counted::Progress;
 #[cfg(test)]
 mod tests;

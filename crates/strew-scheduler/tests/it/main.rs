@@ -7,6 +7,7 @@ mod hints;
 mod hostile;
 mod machine;
 mod making_room;
+mod metrics;
 mod preemption;
 mod properties;
 mod queue;

@@ -10,7 +10,7 @@ use strew_scheduler::queue::Counts;
 
 /// A scheduler and a clock.
 pub(crate) struct Bench {
-    scheduler: Scheduler,
+    pub(crate) scheduler: Scheduler,
     pub(crate) now: Instant,
     pub(crate) app: Symbol,
     pub(crate) web: Symbol,

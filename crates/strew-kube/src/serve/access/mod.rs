@@ -1,0 +1,145 @@
+//! Who asks, and whether it may see the page: both are asked of the API server.
+//!
+//! A bearer token is reviewed (`TokenReview`), a client certificate is checked against the cluster's authority; who shows
+//! neither is `system:anonymous`. What that user may do with the path is reviewed too (`SubjectAccessReview`). Without
+//! an answer nobody is let in.
+//!
+//! Answers, as k8s.io/apiserver's delegating filters give them: 401 for a token or certificate that is not good, 403 for
+//! what the user may not see, 500 where the API server could not be asked. Differs on purpose: a *token* that could not
+//! be reviewed is 500 as well, with a text; there it is 401, which sends people looking for the wrong cause.
+//!
+//! Source: `pkg/endpoints/filters`, `pkg/authentication`, `pkg/authorization` of k8s.io/apiserver v1.36.3;
+//! spec/scheduler §5.5.
+
+mod cache;
+pub mod paths;
+pub mod review;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
+
+use super::pages::{error, status};
+pub use paths::Paths;
+pub use review::{ReviewError, Reviews, User};
+
+/// Members may do everything. Source: `NewDelegatingAuthorizationOptions`.
+const MASTERS: &str = "system:masters";
+
+/// Guards pages.
+#[derive(Clone)]
+pub struct Access(Arc<Inner>);
+
+struct Inner {
+    reviews: Reviews,
+    always_allowed: Paths,
+}
+
+/// What a request shows of who asks. Not printable: the token is a secret.
+struct Shown {
+    token: Option<String>,
+}
+
+impl Shown {
+    /// Takes it out of a request: no page needs it, and none shall show it.
+    fn take(request: &mut Request) -> Self {
+        let token = bearer_token(request.headers()).map(str::to_owned);
+        request.headers_mut().remove(AUTHORIZATION);
+        Self { token }
+    }
+}
+
+/// Who asks.
+enum Caller {
+    /// This user.
+    Known(Arc<User>),
+    /// Somebody who claims to be someone, wrongly.
+    Impostor,
+}
+
+impl Access {
+    /// Asks this client's API server; these paths anybody may see.
+    pub fn new(client: kube::Client, always_allowed: Paths) -> Self {
+        let reviews = Reviews::new(client);
+        Self(Arc::new(Inner {
+            reviews,
+            always_allowed,
+        }))
+    }
+
+    /// The same pages, for those who may see them.
+    pub fn guard(self, pages: Router) -> Router {
+        pages.layer(from_fn_with_state(self, guard))
+    }
+
+    async fn caller(&self, shown: Shown) -> Result<Caller, ReviewError> {
+        let Some(token) = shown.token else {
+            return Ok(Caller::Known(User::anonymous()));
+        };
+        let user = self.0.reviews.user_of(&token).await?;
+        Ok(user.map_or(Caller::Impostor, Caller::Known))
+    }
+}
+
+async fn guard(State(access): State<Access>, mut request: Request, next: Next) -> Response {
+    let verb = request.method().as_str().to_ascii_lowercase();
+    let path = request.uri().path().to_owned();
+    let shown = Shown::take(&mut request);
+    let user = match access.caller(shown).await {
+        Ok(Caller::Known(user)) => user,
+        Ok(Caller::Impostor) => {
+            return status(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized");
+        }
+        Err(why) => return not_answered(&path, &why),
+    };
+    if user.groups.iter().any(|group| group == MASTERS) || access.0.always_allowed.contain(&path) {
+        return next.run(request).await;
+    }
+    match access.0.reviews.may(&user, &verb, &path).await {
+        Ok(Ok(())) => next.run(request).await,
+        Ok(Err(reason)) => forbidden(&user.name, &verb, &path, &reason),
+        Err(why) => not_answered(&path, &why),
+    }
+}
+
+/// The token of `Authorization: Bearer TOKEN`. Source: k8s.io/apiserver `bearertoken.go`.
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let header = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let mut parts = header.trim().splitn(3, ' ');
+    let scheme = parts.next()?;
+    let token = parts.next().filter(|token| !token.is_empty())?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token)
+}
+
+/// Source: k8s.io/apiserver `responsewriters.Forbidden`.
+fn forbidden(user: &str, verb: &str, path: &str, reason: &str) -> Response {
+    let what = format!("User {user:?} cannot {verb} path {path:?}");
+    let what = match reason.is_empty() {
+        true => format!("forbidden: {}", plain(&what)),
+        false => format!("forbidden: {}: {reason}", plain(&what)),
+    };
+    status(StatusCode::FORBIDDEN, "Forbidden", &what)
+}
+
+/// Source: k8s.io/apiserver `responsewriters.InternalError`.
+fn not_answered(path: &str, why: &ReviewError) -> Response {
+    let why = super::certificate::whole_text(why);
+    tracing::warn!("{path}: {why}");
+    let text = format!("Internal Server Error: {path:?}: {why}");
+    error(StatusCode::INTERNAL_SERVER_ERROR, &plain(&text))
+}
+
+/// A text that no browser takes for a page.
+fn plain(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests;

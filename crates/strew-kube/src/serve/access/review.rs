@@ -1,0 +1,210 @@
+//! The two questions to the API server.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::{Api, PostParams};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::cache::{Cache, Digest};
+
+/// How long an answer is kept. Source: kube-scheduler's `--authentication-token-webhook-cache-ttl` and its kin.
+const KEEP: Duration = Duration::from_secs(10);
+
+/// How many answers are kept of each kind.
+const KEPT_MAX: usize = 1024;
+
+/// How long an answer is waited for. Source: `DelegatingAuthenticationOptions.TokenRequestTimeout`.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many questions are under way at a time.
+const ASKED_MAX: usize = 8;
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The uid, which tells two of one name apart.
+    pub uid: String,
+    /// The groups.
+    pub groups: Vec<String>,
+    /// What else the authenticator says of it.
+    pub extra: BTreeMap<String, Vec<String>>,
+}
+
+impl User {
+    /// Who shows nothing.
+    pub fn anonymous() -> Arc<Self> {
+        Arc::new(Self {
+            name: "system:anonymous".to_owned(),
+            uid: String::new(),
+            groups: vec!["system:unauthenticated".to_owned()],
+            extra: BTreeMap::new(),
+        })
+    }
+
+    fn of(info: UserInfo) -> Self {
+        Self {
+            name: info.username.unwrap_or_default(),
+            uid: info.uid.unwrap_or_default(),
+            groups: info.groups.unwrap_or_default(),
+            extra: info.extra.unwrap_or_default(),
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum ReviewError {
+    /// The API server gave none in time.
+    #[error("the API server did not answer a {kind} within {} s", PATIENCE.as_secs())]
+    TooLate {
+        /// Of which kind the question was.
+        kind: &'static str,
+    },
+    /// It refused the question, or could not be asked.
+    #[error("the API server cannot be asked for a {kind}")]
+    NotAsked {
+        /// Of which kind the question was.
+        kind: &'static str,
+        /// Why.
+        source: Box<kube::Error>,
+    },
+    /// It answered nothing.
+    #[error("the API server answered a {kind} without a status")]
+    NoStatus {
+        /// Of which kind the question was.
+        kind: &'static str,
+    },
+}
+
+/// Asks the API server, and keeps its answers for a moment. Failures are not kept.
+pub struct Reviews {
+    client: kube::Client,
+    users: Cache<Option<Arc<User>>>,
+    verdicts: Cache<Result<(), Arc<str>>>,
+    asking: Semaphore,
+}
+
+impl Reviews {
+    /// Asks through this client.
+    pub fn new(client: kube::Client) -> Self {
+        Self {
+            client,
+            users: Cache::new(KEEP, KEPT_MAX),
+            verdicts: Cache::new(KEEP, KEPT_MAX),
+            asking: Semaphore::new(ASKED_MAX),
+        }
+    }
+
+    /// Whose token it is; `None`: nobody's.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub async fn user_of(&self, token: &str) -> Result<Option<Arc<User>>, ReviewError> {
+        let kind = "TokenReview";
+        let ask = async {
+            let review = TokenReview {
+                spec: TokenReviewSpec {
+                    token: token.to_owned(),
+                    audiences: None,
+                },
+                ..Default::default()
+            };
+            let status = self.post(kind, review).await?.status;
+            let status = status.ok_or(ReviewError::NoStatus { kind })?;
+            let known = status.authenticated == Some(true);
+            Ok(known.then(|| Arc::new(User::of(status.user.unwrap_or_default()))))
+        };
+        let digest = self.users.digest(&token);
+        self.ask_once(kind, &self.users, digest, ask).await
+    }
+
+    /// Whether a user may do this with a path; an error inside is the reason against it.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub async fn may(
+        &self,
+        user: &User,
+        verb: &str,
+        path: &str,
+    ) -> Result<Result<(), Arc<str>>, ReviewError> {
+        let kind = "SubjectAccessReview";
+        let ask = async {
+            let review = SubjectAccessReview {
+                spec: SubjectAccessReviewSpec {
+                    user: Some(user.name.clone()),
+                    uid: Some(user.uid.clone()).filter(|uid| !uid.is_empty()),
+                    groups: Some(user.groups.clone()),
+                    extra: Some(user.extra.clone()),
+                    non_resource_attributes: Some(NonResourceAttributes {
+                        path: Some(path.to_owned()),
+                        verb: Some(verb.to_owned()),
+                    }),
+                    ..Default::default()
+                },
+                ..Default::default()
+            };
+            let status = self.post(kind, review).await?.status;
+            let status = status.ok_or(ReviewError::NoStatus { kind })?;
+            Ok(match status.allowed && status.denied != Some(true) {
+                true => Ok(()),
+                false => Err(status.reason.unwrap_or_default().into()),
+            })
+        };
+        let digest = self.verdicts.digest(&(user, verb, path));
+        self.ask_once(kind, &self.verdicts, digest, ask).await
+    }
+
+    /// The answer that is kept, or else a new one.
+    async fn ask_once<T: Clone>(
+        &self,
+        kind: &'static str,
+        kept: &Cache<T>,
+        digest: Digest,
+        ask: impl Future<Output = Result<T, ReviewError>>,
+    ) -> Result<T, ReviewError> {
+        if let Some(answer) = kept.get(digest) {
+            return Ok(answer);
+        }
+        let asked = timeout(PATIENCE, async {
+            // A semaphore that is never closed always gives way; and it is only a limit.
+            let _turn = self.asking.acquire().await;
+            // Somebody else may have asked the same meanwhile.
+            match kept.get(digest) {
+                Some(answer) => Ok(answer),
+                None => ask.await,
+            }
+        });
+        let answer = asked.await.map_err(|_| ReviewError::TooLate { kind })??;
+        kept.put(digest, answer.clone());
+        Ok(answer)
+    }
+
+    async fn post<K>(&self, kind: &'static str, review: K) -> Result<K, ReviewError>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>
+            + k8s_openapi::Resource
+            + Serialize
+            + DeserializeOwned
+            + Clone
+            + std::fmt::Debug,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
+        let answer = api.create(&PostParams::default(), &review).await;
+        answer.map_err(|source| ReviewError::NotAsked {
+            kind,
+            source: Box::new(source),
+        })
+    }
+}

@@ -1,0 +1,265 @@
+//! `/livez`, `/readyz`, `/healthz`: named checks, with Kubernetes' texts.
+//!
+//! Source: k8s.io/apiserver `pkg/server/healthz` and `cmd/kube-scheduler/app/server.go`, v1.36.3; spec/scheduler §5.5.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use axum::Router;
+use axum::extract::RawQuery;
+use axum::response::Response;
+use axum::routing::get;
+use http::StatusCode;
+use strew_model::{Instant, Span};
+use tokio_util::sync::CancellationToken;
+
+use super::pages::{error, text};
+
+/// Beyond the end of its lease, a leader is given so long to notice. Source: kube-scheduler, `server.go`.
+const TOLERATED: Span = Span::from_secs(20);
+
+/// One thing that must be well.
+pub trait Check: Send + Sync + 'static {
+    /// Its name, as a path's last part.
+    fn name(&self) -> &str;
+
+    /// Looks.
+    ///
+    /// # Errors
+    /// What is not well, in words.
+    fn check(&self) -> Result<(), String>;
+}
+
+/// The checks of each page.
+#[derive(Default, Clone)]
+pub struct Health {
+    /// Of `/livez`: failing, the process is to be restarted.
+    pub live: Vec<Arc<dyn Check>>,
+    /// Of `/readyz`: failing, it cannot do its work yet, or any more.
+    pub ready: Vec<Arc<dyn Check>>,
+    /// Of `/healthz`, which older probes ask for.
+    pub health: Vec<Arc<dyn Check>>,
+}
+
+impl Health {
+    /// The pages, and one for each check. A page without any check has `ping`.
+    pub fn pages(self) -> Router {
+        let pages = [
+            ("livez", self.live),
+            ("readyz", self.ready),
+            ("healthz", self.health),
+        ];
+        let mut router = Router::new();
+        for (name, mut checks) in pages {
+            if checks.is_empty() {
+                checks.push(Arc::new(Ping));
+            }
+            for check in &checks {
+                let path = format!("/{name}/{}", check.name());
+                let check = Arc::clone(check);
+                router = router.route(&path, get(async move || one(&*check)));
+            }
+            let checks: Arc<[_]> = checks.into();
+            let page = get(async move |RawQuery(query): RawQuery| {
+                all(name, &checks, query.as_deref().unwrap_or_default())
+            });
+            router = router.route(&format!("/{name}"), page);
+        }
+        router
+    }
+}
+
+/// The answer for one check.
+fn one(check: &dyn Check) -> Response {
+    match check.check() {
+        Ok(()) => text(StatusCode::OK, "ok".to_owned()),
+        Err(why) => {
+            let why = format!("internal server error: {why}");
+            error(StatusCode::INTERNAL_SERVER_ERROR, &why)
+        }
+    }
+}
+
+/// The answer for all checks of a page, but those that `exclude=NAME` names.
+fn all(page: &str, checks: &[Arc<dyn Check>], query: &str) -> Response {
+    let parameters: Vec<(&str, &str)> = query
+        .split('&')
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .collect();
+    let of = |wanted: &'static str| {
+        let all = parameters.iter().filter(move |(key, _)| *key == wanted);
+        all.map(|(_, value)| *value)
+    };
+    let mut excluded: BTreeSet<&str> = of("exclude").collect();
+    let mut lines = String::new();
+    let mut failed = Vec::new();
+    for check in checks {
+        let name = check.name();
+        let line = match excluded.remove(name) {
+            true => format!("[+]{name} excluded: ok"),
+            false => match check.check() {
+                Ok(()) => format!("[+]{name} ok"),
+                Err(why) => {
+                    failed.push(format!("{name} ({why})"));
+                    format!("[-]{name} failed: reason withheld")
+                }
+            },
+        };
+        lines.push_str(&line);
+        lines.push('\n');
+    }
+    if !excluded.is_empty() {
+        let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
+        let names = names.join(", ");
+        let warning = "warn: some health checks cannot be excluded: no matches for";
+        lines.push_str(&format!("{warning} {names}\n"));
+    }
+    if !failed.is_empty() {
+        tracing::warn!("{page} check failed: {}", failed.join(", "));
+        let why = format!("{lines}{page} check failed");
+        return error(StatusCode::INTERNAL_SERVER_ERROR, &why);
+    }
+    let verbose = of("verbose").next().is_some();
+    let passed = match verbose {
+        true => format!("{lines}{page} check passed\n"),
+        false => "ok".to_owned(),
+    };
+    text(StatusCode::OK, passed)
+}
+
+// === checks ===
+
+/// Is well whenever it can be asked.
+#[derive(Debug, Clone, Copy)]
+pub struct Ping;
+
+impl Check for Ping {
+    fn name(&self) -> &str {
+        "ping"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Is well from the moment on at which somebody says so: `sched-handler-sync`.
+#[derive(Debug)]
+pub struct Awaited {
+    name: &'static str,
+    until_then: &'static str,
+    done: AtomicBool,
+}
+
+impl Awaited {
+    /// A check, and what it says until it is well.
+    pub fn new(name: &'static str, until_then: &'static str) -> Self {
+        let done = AtomicBool::new(false);
+        Self {
+            name,
+            until_then,
+            done,
+        }
+    }
+
+    /// The facts of a cluster have been taken in, once: the check of kube-scheduler's `/readyz`.
+    pub fn handlers_synchronized() -> Self {
+        Self::new("sched-handler-sync", "handlers are not fully synchronized")
+    }
+
+    /// Says whether it is well.
+    pub fn set(&self, done: bool) {
+        self.done.store(done, Ordering::Relaxed);
+    }
+}
+
+impl Check for Awaited {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self.done.load(Ordering::Relaxed) {
+            true => Ok(()),
+            false => Err(self.until_then.to_owned()),
+        }
+    }
+}
+
+/// Is well until the process is told to stop.
+#[derive(Debug, Clone)]
+pub struct Shutdown(pub CancellationToken);
+
+impl Check for Shutdown {
+    fn name(&self) -> &str {
+        "shutdown"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self.0.is_cancelled() {
+            true => Err("process is shutting down".to_owned()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The clock that a lease is judged by.
+pub type Clock = Box<dyn Fn() -> Instant + Send + Sync>;
+
+/// Is not well when a leader's lease ended long ago and it still believes to lead: it hangs.
+pub struct LeaderWatchdog {
+    lease: String,
+    lease_duration: Span,
+    clock: Clock,
+    leads: AtomicBool,
+    /// In nanoseconds of `clock`.
+    renewed_at: AtomicU64,
+}
+
+impl LeaderWatchdog {
+    /// For a lease of this name and duration. `clock` is the election's.
+    pub fn new(lease: String, lease_duration: Span, clock: Clock) -> Self {
+        Self {
+            lease,
+            lease_duration,
+            clock,
+            leads: AtomicBool::new(false),
+            renewed_at: AtomicU64::new(0),
+        }
+    }
+
+    /// This process leads, by a lease that was renewed at this moment.
+    pub fn renewed(&self, at: Instant) {
+        self.renewed_at.store(at.0, Ordering::Release);
+        self.leads.store(true, Ordering::Release);
+    }
+
+    /// This process leads no more.
+    pub fn follows(&self) {
+        self.leads.store(false, Ordering::Release);
+    }
+}
+
+impl Check for LeaderWatchdog {
+    fn name(&self) -> &str {
+        "leaderElection"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if !self.leads.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let renewed_at = Instant(self.renewed_at.load(Ordering::Acquire));
+        match (self.clock)() > renewed_at + self.lease_duration + TOLERATED {
+            true => Err(format!(
+                "failed election to renew leadership on lease {}",
+                self.lease
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

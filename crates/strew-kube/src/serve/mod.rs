@@ -1,0 +1,23 @@
+//! What the process tells over HTTPS: health, metrics, configuration; and who may ask.
+//!
+//! [`Server::bind`] listens as a [`Listen`] says, and [`Server::run`] answers with an [`axum::Router`] until it is told to
+//! stop. [`Access`] stands before the pages: who asks is asked of the API server, and so is what they may see.
+//!
+//! Reading order: [`listen`] (where, and the errors), [`certificate`] (given files, or self-signed), [`server`]
+//! (connections and their limits), [`patience`] (no connection waits for ever), [`access`], [`health`], [`pages`].
+//!
+//! Source: spec/scheduler §5.4, §5.5.
+
+pub mod access;
+pub mod certificate;
+pub mod health;
+pub mod listen;
+pub mod pages;
+pub mod patience;
+pub mod server;
+
+pub use access::Access;
+pub use certificate::Certificate;
+pub use health::{Check, Health};
+pub use listen::{Listen, ServeError};
+pub use server::{Limits, Server};

@@ -1,0 +1,68 @@
+//! Answers in Kubernetes' forms, and pages that show a text.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::response::Response;
+use axum::routing::get;
+use http::header::{CONTENT_TYPE, HeaderName};
+use http::{HeaderValue, StatusCode};
+use serde_json::json;
+
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// A plain text.
+pub(crate) fn text(code: StatusCode, text: String) -> Response {
+    answer(code, PLAIN, text)
+}
+
+/// A plain text that says what is wrong. Source: Go's `http.Error`.
+pub(crate) fn error(code: StatusCode, why: &str) -> Response {
+    answer(code, PLAIN, format!("{why}\n"))
+}
+
+/// An object `Status`, which kubectl and client libraries read.
+pub(crate) fn status(code: StatusCode, reason: &str, message: &str) -> Response {
+    let mut status = json!({
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+    });
+    // As the API server's library has it: a refusal has details, a login that failed has none.
+    if code == StatusCode::FORBIDDEN {
+        status["details"] = json!({});
+    }
+    status["code"] = code.as_u16().into();
+    answer(code, JSON, format!("{status}\n"))
+}
+
+pub(crate) fn answer(code: StatusCode, of_type: HeaderValue, body: String) -> Response {
+    let mut answer = Response::new(body.into());
+    *answer.status_mut() = code;
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, of_type);
+    let nosniff = HeaderName::from_static("x-content-type-options");
+    headers.insert(nosniff, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        http::header::CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, private"),
+    );
+    answer
+}
+
+/// The page for what there is no page for.
+pub async fn not_found() -> Response {
+    error(StatusCode::NOT_FOUND, "404 page not found")
+}
+
+/// A page that shows a JSON text: `/configz`, `/version`.
+pub fn json_page(path: &str, text: Arc<str>) -> Router {
+    Router::new().route(
+        path,
+        get(async move || answer(StatusCode::OK, JSON, text.to_string())),
+    )
+}

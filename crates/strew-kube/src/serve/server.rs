@@ -1,0 +1,234 @@
+//! Connections, and their limits.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::response::Response;
+use http::{Request, StatusCode};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use hyper_util::service::TowerToHyperService;
+use rustls::ServerConfig;
+use rustls::server::NoClientAuth;
+use rustls::server::danger::ClientCertVerifier;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+use super::certificate::{Shown, provider};
+use super::listen::{Listen, ServeError};
+use super::patience::Patient;
+
+/// The wait before the next connection is taken, after taking one failed (no file handles left).
+const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// What a client may take of the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Connections at a time; who comes later waits.
+    pub connections_max: usize,
+    /// The TLS handshake's time.
+    pub handshake: Duration,
+    /// The time in which a request's headers must come; also that of a connection without any request.
+    /// Source: k8s.io/apiserver `secure_serving.go` (32 s).
+    pub headers: Duration,
+    /// The time in which a request is answered.
+    pub request: Duration,
+    /// The time in which a client must take a part of an answer.
+    pub write: Duration,
+    /// The length of a request's body, in bytes.
+    pub body_bytes_max: usize,
+    /// What connections are given to end, once the server is told to stop.
+    pub goodbye: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections_max: 256,
+            handshake: Duration::from_secs(10),
+            headers: Duration::from_secs(32),
+            request: Duration::from_secs(30),
+            write: Duration::from_secs(30),
+            body_bytes_max: 64 << 10,
+            goodbye: Duration::from_secs(5),
+        }
+    }
+}
+
+/// The certificates that a client showed, its own first; nothing says yet who signed them.
+#[derive(Debug, Clone, Default)]
+pub struct PeerCertificates(pub Arc<[rustls::pki_types::CertificateDer<'static>]>);
+
+/// A server that listens, and has a certificate.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    certificate: Arc<Shown>,
+    tls: TlsAcceptor,
+    limits: Limits,
+}
+
+impl Server {
+    /// Listens; `None` for port 0. `clients` says which certificates clients are asked for.
+    ///
+    /// # Errors
+    /// The address cannot be listened on; the certificate's files cannot be used.
+    pub async fn bind(
+        listen: Listen,
+        clients: Option<Arc<dyn ClientCertVerifier>>,
+        limits: Limits,
+    ) -> Result<Option<Self>, ServeError> {
+        match listen.port {
+            0 => Ok(None),
+            _ => Self::bind_any(listen, clients, limits).await.map(Some),
+        }
+    }
+
+    /// The same, port 0 being any that is free.
+    ///
+    /// # Errors
+    /// As [`bind`](Self::bind).
+    pub async fn bind_any(
+        listen: Listen,
+        clients: Option<Arc<dyn ClientCertVerifier>>,
+        limits: Limits,
+    ) -> Result<Self, ServeError> {
+        let certificate = Arc::new(Shown::new(listen.certificate, listen.address)?);
+        let tls = acceptor(Arc::clone(&certificate), clients).map_err(ServeError::Tls)?;
+        let address = SocketAddr::new(listen.address, listen.port);
+        let bound = TcpListener::bind(address).await;
+        let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
+        let (address, listener) = bound.map_err(|source| ServeError::Bind { address, source })?;
+        Ok(Self {
+            listener,
+            address,
+            certificate,
+            tls,
+            limits,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until told to stop; then connections may end what they are at.
+    pub async fn run(self, pages: Router, stop: CancellationToken) {
+        let follow = tokio::spawn(Arc::clone(&self.certificate).follow(stop.clone()));
+        let pages = pages.layer(DefaultBodyLimit::max(self.limits.body_bytes_max));
+        let places = Arc::new(Semaphore::new(self.limits.connections_max));
+        let mut connections = JoinSet::new();
+        while let Some(Some((stream, place))) = stop.run_until_cancelled(self.accept(&places)).await
+        {
+            while connections.try_join_next().is_some() {}
+            let connection = Connection {
+                tls: self.tls.clone(),
+                limits: self.limits,
+                stop: stop.clone(),
+                place,
+            };
+            connections.spawn(connection.serve(stream, pages.clone()));
+        }
+        drop(self.listener);
+        let all = async { while connections.join_next().await.is_some() {} };
+        if timeout(self.limits.goodbye, all).await.is_err() {
+            connections.shutdown().await;
+        }
+        drop(follow.await);
+    }
+
+    async fn accept(&self, places: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        let place = Arc::clone(places).acquire_owned().await.ok()?;
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, _)) => return Some((stream, place)),
+                Err(error) => {
+                    tracing::debug!("a connection could not be taken: {error}");
+                    sleep(ACCEPT_AGAIN_AFTER).await;
+                }
+            }
+        }
+    }
+}
+
+fn acceptor(
+    certificate: Arc<Shown>,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+) -> Result<TlsAcceptor, rustls::Error> {
+    let clients = clients.unwrap_or_else(|| Arc::new(NoClientAuth));
+    let config = ServerConfig::builder_with_provider(Arc::new(provider()))
+        .with_safe_default_protocol_versions()?
+        .with_client_cert_verifier(clients);
+    let mut config = config.with_cert_resolver(certificate);
+    // One request after the other is enough for pages, and leaves less to hold up.
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+/// One connection.
+struct Connection {
+    tls: TlsAcceptor,
+    limits: Limits,
+    stop: CancellationToken,
+    /// Given back when it ends.
+    place: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, pages: Router) {
+        let stream = Patient::new(stream, self.limits.write);
+        let handshake = timeout(self.limits.handshake, self.tls.accept(stream));
+        let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else {
+            return;
+        };
+        let peer = stream.get_ref().1.peer_certificates();
+        let peer = PeerCertificates(peer.map(<[_]>::to_vec).unwrap_or_default().into());
+        let patience = self.limits.request;
+        let service = tower::service_fn(move |mut request: Request<_>| {
+            request.extensions_mut().insert(peer.clone());
+            let answer = pages.clone().oneshot(request);
+            async move {
+                let answer = timeout(patience, answer).await;
+                Ok::<_, Infallible>(answer.map_or_else(|_| too_late(), |Ok(answer)| answer))
+            }
+        });
+        let mut http = auto::Builder::new(TokioExecutor::new()).http1_only();
+        http.http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.limits.headers)
+            .max_buf_size(64 << 10);
+        let io = TokioIo::new(stream);
+        let connection = http.serve_connection(io, TowerToHyperService::new(service));
+        let mut connection = std::pin::pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.stop.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!("a connection broke: {error}");
+        }
+        drop(self.place);
+    }
+}
+
+fn too_late() -> Response {
+    let mut answer = Response::new("the request took too long\n".into());
+    *answer.status_mut() = StatusCode::GATEWAY_TIMEOUT;
+    answer
+}
+
+#[cfg(test)]
+mod tests;

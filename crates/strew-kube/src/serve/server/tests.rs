@@ -1,0 +1,165 @@
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::routing::get;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::*;
+use crate::serve::Certificate;
+
+/// A server under test: its address, its certificate, and how to stop it.
+struct Running {
+    address: SocketAddr,
+    certificate: CertificateDer<'static>,
+    stop: CancellationToken,
+    ended: tokio::task::JoinHandle<()>,
+}
+
+async fn start(limits: Limits) -> Running {
+    let listen = Listen {
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        port: 0,
+        certificate: Certificate::SelfSigned {
+            host: "node-1".to_owned(),
+        },
+    };
+    let server = Server::bind_any(listen, None, limits).await.unwrap();
+    let slow = async || {
+        sleep(Duration::from_millis(200)).await;
+        "late"
+    };
+    let echo = async |body: String| body;
+    let pages = Router::new()
+        .route("/", get(async || "hello"))
+        .route("/slow", get(slow))
+        .route("/echo", axum::routing::post(echo))
+        .route("/never", get(async || std::future::pending::<&str>().await));
+    let address = server.address();
+    let certificate = server.certificate.shown();
+    let stop = CancellationToken::new();
+    let ended = tokio::spawn(server.run(pages, stop.clone()));
+    Running {
+        address,
+        certificate,
+        stop,
+        ended,
+    }
+}
+
+impl Running {
+    async fn connect(&self) -> TlsStream<TcpStream> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let name = ServerName::try_from("node-1").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        connector.connect(name, stream).await.unwrap()
+    }
+
+    async fn ask(&self, request: &str) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        drop(stream.read_to_end(&mut answer).await);
+        String::from_utf8(answer).unwrap()
+    }
+}
+
+const CLOSE: &str = "HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+
+#[tokio::test]
+async fn a_page_is_served_over_tls_under_the_name_of_the_host() {
+    let server = start(Limits::default()).await;
+    let answer = server.ask(&format!("GET / {CLOSE}\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.ends_with("hello"), "{answer}");
+    server.stop.cancel();
+    server.ended.await.unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_body_has_its_limit() {
+    let limits = Limits {
+        body_bytes_max: 4,
+        ..Limits::default()
+    };
+    let server = start(limits).await;
+    for (body, code) in [("1234", "200 OK"), ("12345", "413 Payload Too Large")] {
+        let length = body.len();
+        let request = format!("POST /echo {CLOSE}Content-Length: {length}\r\n\r\n{body}");
+        let answer = server.ask(&request).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {code}")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn who_is_slow_is_let_go_and_holds_up_nobody() {
+    let short = Duration::from_millis(150);
+    let limits = Limits {
+        connections_max: 2,
+        handshake: short,
+        headers: short,
+        request: short,
+        ..Limits::default()
+    };
+    let server = start(limits).await;
+    // One says nothing at all, one stops within its headers: both places are taken.
+    let silent = TcpStream::connect(server.address).await.unwrap();
+    let mut half = server.connect().await;
+    half.write_all(b"GET / HTTP/1.1\r\nHost:").await.unwrap();
+    let answer = server.ask(&format!("GET / {CLOSE}\r\n")).await;
+    assert!(answer.ends_with("hello"), "{answer}");
+    let mut rest = Vec::new();
+    drop(half.read_to_end(&mut rest).await);
+    assert!(!String::from_utf8_lossy(&rest).contains("200 OK"));
+    drop(silent);
+    let answer = server.ask(&format!("GET /never {CLOSE}\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
+}
+
+#[tokio::test]
+async fn told_to_stop_it_ends_what_it_is_at() {
+    let server = start(Limits::default()).await;
+    let mut idle = server.connect().await;
+    let mut busy = server.connect().await;
+    let request = "GET /slow HTTP/1.1\r\nHost: x\r\n\r\n";
+    busy.write_all(request.as_bytes()).await.unwrap();
+    sleep(Duration::from_millis(50)).await;
+    server.stop.cancel();
+    let mut answer = Vec::new();
+    drop(busy.read_to_end(&mut answer).await);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("late"));
+    drop(idle.read_to_end(&mut Vec::new()).await);
+    server.ended.await.unwrap();
+}
+
+#[tokio::test]
+async fn an_address_in_use_is_named_and_port_0_is_off() {
+    let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let mut listen = Listen {
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        port,
+        certificate: Certificate::SelfSigned {
+            host: String::new(),
+        },
+    };
+    let bound = Server::bind(listen.clone(), None, Limits::default()).await;
+    let error = bound.err().unwrap();
+    let text = crate::serve::certificate::whole_text(&error);
+    let expected = format!("cannot listen on 127.0.0.1:{port}: Address already in use");
+    assert!(text.starts_with(&expected), "{text}");
+    listen.port = 0;
+    let off = Server::bind(listen, None, Limits::default()).await;
+    assert!(off.unwrap().is_none());
+}

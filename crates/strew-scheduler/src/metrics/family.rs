@@ -1,0 +1,94 @@
+//! Metrics of one name, ready to be written down.
+
+use std::borrow::Cow;
+
+use super::histogram::{Buckets, Histogram};
+
+/// What a metric is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// A number that only grows.
+    Counter,
+    /// A number that comes and goes.
+    Gauge,
+    /// Counts by size.
+    Histogram(Buckets),
+}
+
+/// What is known of a metric before anything is counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Info {
+    /// Its whole name.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// The names of its labels.
+    pub labels: &'static [&'static str],
+    /// What it tells, in a sentence without a full stop.
+    pub help: &'static str,
+}
+
+/// One number, or one histogram.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Of a counter.
+    Count(u64),
+    /// Of a gauge.
+    Number(f64),
+    /// Of a histogram.
+    Histogram(Box<Histogram>),
+}
+
+/// A value under labels.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sample {
+    /// As many as the metric has labels, in their order.
+    pub labels: Vec<Cow<'static, str>>,
+    /// The value.
+    pub value: Value,
+}
+
+/// All values of a metric.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Family {
+    /// Which metric.
+    pub info: &'static Info,
+    /// Its values.
+    pub samples: Vec<Sample>,
+}
+
+impl Family {
+    /// A metric without any value.
+    pub fn new(info: &'static Info) -> Self {
+        let samples = Vec::new();
+        Self { info, samples }
+    }
+
+    /// A metric with a value.
+    pub fn of(info: &'static Info, value: Value) -> Self {
+        let mut family = Self::new(info);
+        family.push([], value);
+        family
+    }
+
+    /// A value under these labels.
+    pub fn push<const N: usize>(&mut self, labels: [Cow<'static, str>; N], value: Value) {
+        debug_assert_eq!(N, self.info.labels.len(), "{}", self.info.name);
+        self.samples.push(Sample {
+            labels: labels.into(),
+            value,
+        });
+    }
+}
+
+impl Value {
+    /// A gauge's, of a number of things.
+    pub fn number(things: usize) -> Self {
+        Self::Number(things as f64)
+    }
+
+    /// A histogram's.
+    pub fn histogram(histogram: &Histogram) -> Self {
+        Self::Histogram(Box::new(histogram.clone()))
+    }
+}

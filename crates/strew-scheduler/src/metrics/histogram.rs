@@ -1,0 +1,162 @@
+//! Counts by size.
+
+/// What the numbers of a histogram are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds, told as seconds.
+    Nanos,
+    /// Things.
+    Ones,
+}
+
+impl Unit {
+    /// How many of the numbers make one of what is told.
+    fn scale(self) -> f64 {
+        match self {
+            Self::Nanos => 1e9,
+            Self::Ones => 1.0,
+        }
+    }
+}
+
+/// The upper bounds of a histogram's buckets, each `factor` times the one before. Source: Go's `ExponentialBuckets`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Buckets {
+    /// The first bound, as it is told.
+    pub start: f64,
+    /// How much larger the next one is.
+    pub factor: f64,
+    /// How many bounds there are; what is larger than the last one counts too.
+    pub len: usize,
+    /// Of the numbers that are counted.
+    pub unit: Unit,
+}
+
+impl Buckets {
+    /// Of durations: the first bound in seconds.
+    pub const fn seconds(start: f64, factor: f64, len: usize) -> Self {
+        Self {
+            start,
+            factor,
+            len,
+            unit: Unit::Nanos,
+        }
+    }
+
+    /// Of numbers of things.
+    pub const fn ones(start: f64, factor: f64, len: usize) -> Self {
+        Self {
+            start,
+            factor,
+            len,
+            unit: Unit::Ones,
+        }
+    }
+
+    /// The bounds as they are told, made by multiplying again and again: to the last digit what Go makes.
+    pub fn bounds(self) -> impl Iterator<Item = f64> {
+        std::iter::successors(Some(self.start), move |bound| Some(bound * self.factor))
+            .take(self.len)
+    }
+}
+
+/// Counts of numbers by bucket. Counting one is a search among at most 20 bounds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Histogram {
+    buckets: Buckets,
+    /// The bounds in the unit that is counted.
+    limits: Box<[u64]>,
+    /// Per bound, and one more for what is larger.
+    counts: Box<[u64]>,
+    sum: u64,
+}
+
+impl Histogram {
+    /// An empty one.
+    pub fn new(buckets: Buckets) -> Self {
+        let scale = buckets.unit.scale();
+        let limits: Box<[u64]> = buckets
+            .bounds()
+            .map(|b| (b * scale).round() as u64)
+            .collect();
+        let counts = vec![0; limits.len() + 1].into();
+        Self {
+            buckets,
+            limits,
+            counts,
+            sum: 0,
+        }
+    }
+
+    /// Counts a number.
+    #[inline]
+    pub fn observe(&mut self, number: u64) {
+        let place = self.limits.partition_point(|&limit| limit < number);
+        self.counts[place] += 1;
+        self.sum = self.sum.saturating_add(number);
+    }
+
+    /// Counts what another one of the same buckets has counted.
+    pub fn add(&mut self, other: &Self) {
+        debug_assert_eq!(self.limits, other.limits);
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.sum = self.sum.saturating_add(other.sum);
+    }
+
+    /// How many numbers were counted.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Their sum, as it is told.
+    pub fn sum(&self) -> f64 {
+        self.sum as f64 / self.buckets.unit.scale()
+    }
+
+    /// Per bucket its upper bound, as it is told, and how many numbers are in it and in none before; the last bound is
+    /// infinite.
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+        let bounds = self.buckets.bounds().chain([f64::INFINITY]);
+        bounds.zip(self.counts.iter().copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_in_the_first_bucket_that_holds_it() {
+        let mut histogram = Histogram::new(Buckets::seconds(0.001, 2.0, 3));
+        for nanos in [0, 1_000_000, 1_000_001, 2_000_000, 4_000_000, 4_000_001] {
+            histogram.observe(nanos);
+        }
+        let counted: Vec<(f64, u64)> = histogram.buckets().collect();
+        let expected = [(0.001, 2), (0.002, 2), (0.004, 1), (f64::INFINITY, 1)];
+        assert_eq!(counted, expected);
+        assert_eq!(histogram.count(), 6);
+        assert!((histogram.sum() - 0.012_000_002).abs() < 1e-12);
+    }
+
+    #[test]
+    fn sums_stop_at_their_end_and_histograms_add_up() {
+        let mut histogram = Histogram::new(Buckets::ones(1.0, 2.0, 5));
+        histogram.observe(u64::MAX);
+        histogram.observe(3);
+        let mut both = histogram.clone();
+        both.add(&histogram);
+        assert_eq!(both.count(), 4);
+        let counted: Vec<u64> = both.buckets().map(|(_, n)| n).collect();
+        assert_eq!(counted, [0, 0, 2, 0, 0, 2]);
+        assert!(both.sum() > 1.8e19);
+    }
+
+    /// Go multiplies too, and prints these very digits.
+    #[test]
+    fn bounds_are_gos() {
+        let bounds: Vec<f64> = Buckets::seconds(0.00001, 1.5, 3).bounds().collect();
+        assert_eq!(bounds, [1e-5, 1.5000000000000002e-5, 2.2500000000000005e-5]);
+    }
+}

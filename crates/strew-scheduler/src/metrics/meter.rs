@@ -1,0 +1,299 @@
+//! What is measured of an engine's decisions.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use strew_cluster::NodeIdx;
+use strew_model::Symbol;
+
+use super::catalogue;
+use super::family::{Family, Info, Kind, Value};
+use super::histogram::Histogram;
+use super::{Point, SUCCESS, Status, Stopwatch};
+use crate::cycle::Cycle;
+use crate::plugins::pod_topology_spread::filter::verdict;
+use crate::profile::PluginId;
+use crate::status::{Refusal, Unfit};
+
+/// One of so many decisions is looked at closely. Source: kube-scheduler's `pluginMetricsSamplePercent`, 10.
+const SAMPLE_EVERY: u64 = 10;
+
+/// Of so many nodes at most it is found out who rejected them, in a decision that took another one.
+const REJECTED_NODES_MAX: usize = 128;
+
+/// Anybody who makes pods can think of topology keys.
+const REJECTIONS_MAX: usize = 256;
+
+/// How many nodes each plugin rejected first; with the topology key of the spread constraint, or none.
+pub(crate) type Rejections = BTreeMap<(PluginId, Symbol), u64>;
+
+/// What was measured of one engine's decisions.
+pub(crate) struct Meter {
+    clock: Stopwatch,
+    /// When the last point ended.
+    lap: u64,
+    decisions: u64,
+    /// Whether this decision is looked at closely; never so between decisions.
+    sampled: bool,
+    points: BTreeMap<(Point, Status), Histogram>,
+    plugins: BTreeMap<(PluginId, Point), Histogram>,
+    evaluations: BTreeMap<(PluginId, Point), u64>,
+    unschedulable: Rejections,
+    scheduled: Rejections,
+    chosen: BTreeMap<PluginId, Histogram>,
+    ranges: BTreeMap<PluginId, Histogram>,
+    /// The weighted scores of this decision, where it is looked at closely.
+    scores: Vec<(PluginId, Vec<i32>)>,
+}
+
+fn of(info: &'static Info) -> Histogram {
+    match info.kind {
+        Kind::Histogram(buckets) => Histogram::new(buckets),
+        _ => unreachable!("{} is a histogram in the catalogue", info.name),
+    }
+}
+
+// === what decisions do with it ===
+
+impl Meter {
+    pub(crate) fn new(clock: Stopwatch) -> Self {
+        Self {
+            clock,
+            lap: 0,
+            decisions: 0,
+            sampled: false,
+            points: BTreeMap::new(),
+            plugins: BTreeMap::new(),
+            evaluations: BTreeMap::new(),
+            unschedulable: Rejections::new(),
+            scheduled: Rejections::new(),
+            chosen: BTreeMap::new(),
+            ranges: BTreeMap::new(),
+            scores: Vec::new(),
+        }
+    }
+
+    /// A decision begins.
+    pub(crate) fn begin(&mut self) {
+        self.decisions += 1;
+        self.sampled = self.decisions % SAMPLE_EVERY == 1;
+        self.scores.clear();
+        self.lap = (self.clock)();
+    }
+
+    /// A decision ends.
+    pub(crate) fn end(&mut self) {
+        self.sampled = false;
+    }
+
+    /// A point ends, and the next one begins.
+    pub(crate) fn passed(&mut self, point: Point, status: Status) {
+        let now = (self.clock)();
+        let histogram = self.points.entry((point, status));
+        histogram
+            .or_insert_with(|| of(&catalogue::EXTENSION_POINT_DURATION))
+            .observe(now.saturating_sub(self.lap));
+        self.lap = now;
+    }
+
+    /// What the clock says, in a decision that is looked at closely.
+    pub(crate) fn read(&self) -> Option<u64> {
+        self.sampled.then(self.clock)
+    }
+
+    /// A plugin has been asked since `begun`, if that was read.
+    pub(crate) fn asked(&mut self, plugin: PluginId, point: Point, begun: Option<u64>) {
+        if let Some(begun) = begun {
+            let took = (self.clock)().saturating_sub(begun);
+            let histogram = self.plugins.entry((plugin, point));
+            histogram
+                .or_insert_with(|| of(&catalogue::PLUGIN_EXECUTION_DURATION))
+                .observe(took);
+        }
+    }
+
+    /// Filters have been asked about so many nodes.
+    pub(crate) fn filtered(&mut self, cx: Cycle<'_>, nodes: usize) {
+        let skipped = cx.skipped_filters();
+        let filters = cx.profile.filters.iter();
+        for &plugin in filters.filter(|plugin| !skipped.contains(plugin)) {
+            *self.evaluations.entry((plugin, Point::Filter)).or_default() += nodes as u64;
+        }
+    }
+
+    /// A score plugin has given each of these nodes a score, or all the same.
+    pub(crate) fn scored(
+        &mut self,
+        plugin: PluginId,
+        nodes: usize,
+        weighted: impl Iterator<Item = i32>,
+    ) {
+        *self.evaluations.entry((plugin, Point::Score)).or_default() += nodes as u64;
+        if self.sampled {
+            self.scores.push((plugin, weighted.collect()));
+        }
+    }
+
+    /// The node at this place among those that were scored is taken.
+    pub(crate) fn chose(&mut self, place: usize) {
+        let size = |score: i32| u64::try_from(score).unwrap_or(0);
+        for (plugin, scores) in self.scores.drain(..) {
+            let Some(&chosen) = scores.get(place) else {
+                continue;
+            };
+            let highest = scores.iter().max().copied().unwrap_or(chosen);
+            let lowest = scores.iter().min().copied().unwrap_or(chosen);
+            let histogram = self.chosen.entry(plugin);
+            histogram
+                .or_insert_with(|| of(&catalogue::SCORE_CHOSEN))
+                .observe(size(chosen));
+            let histogram = self.ranges.entry(plugin);
+            histogram
+                .or_insert_with(|| of(&catalogue::SCORE_RANGE))
+                .observe(size(highest.saturating_sub(lowest)));
+        }
+    }
+
+    /// No node takes the pod; returns who rejected how many.
+    pub(crate) fn refused(&mut self, cx: Cycle<'_>, unfit: &Unfit) -> Rejections {
+        let mut rejections = Rejections::new();
+        if let Unfit::EveryNode(refusals) = unfit {
+            for (node, refusal) in refusals {
+                *rejections.entry(by(cx, *node, refusal)).or_default() += 1;
+            }
+        }
+        self.refused_alike(&rejections);
+        rejections
+    }
+
+    /// No node takes the pod, for the same reasons as the one before.
+    pub(crate) fn refused_alike(&mut self, rejections: &Rejections) {
+        for (&key, &nodes) in rejections {
+            count(&mut self.unschedulable, key, nodes);
+        }
+    }
+
+    /// A node is taken: looks who rejected others, if the decision is looked at closely.
+    pub(crate) fn placed(&mut self, cx: Cycle<'_>) {
+        if !self.sampled {
+            return;
+        }
+        let order = cx.cluster.node_order();
+        let step = order.len().div_ceil(REJECTED_NODES_MAX).max(1);
+        for &node in order.iter().step_by(step) {
+            if let Some(refusal) = cx.first_refusal(node) {
+                count(&mut self.scheduled, by(cx, node, &refusal), 1);
+            }
+        }
+    }
+}
+
+/// Counts; past so many topology keys, new ones are counted without their name.
+fn count(rejections: &mut Rejections, key: (PluginId, Symbol), nodes: u64) {
+    let full = rejections.len() >= REJECTIONS_MAX && !rejections.contains_key(&key);
+    let key = if full {
+        (key.0, Symbol::default())
+    } else {
+        key
+    };
+    *rejections.entry(key).or_default() += nodes;
+}
+
+/// Who rejected a node: the plugin, and the topology key of the first hard constraint that fails there.
+fn by(cx: Cycle<'_>, node: NodeIdx, refusal: &Refusal) -> (PluginId, Symbol) {
+    let key = match refusal.plugin {
+        PluginId::PodTopologySpread => cx.plan.spread.hard.iter().find(|constraint| {
+            let tally = cx.cluster.tally(constraint.tally);
+            !verdict(cx.cluster, constraint, tally, node).allowed()
+        }),
+        _ => None,
+    };
+    let key = key.map(|constraint| cx.cluster.column(constraint.key).key());
+    (refusal.plugin, key.unwrap_or_default())
+}
+
+// === what there is to tell ===
+
+/// The families that engines' meters fill together.
+pub(crate) struct Measured {
+    pub(crate) points: Family,
+    plugins: Family,
+    evaluations: Family,
+    rejections: Family,
+    chosen: Family,
+    ranges: Family,
+    /// Over all profiles: the metric has no label for them.
+    of_plugins: BTreeMap<(PluginId, Point), Histogram>,
+}
+
+impl Measured {
+    pub(crate) fn new() -> Self {
+        Self {
+            points: Family::new(&catalogue::EXTENSION_POINT_DURATION),
+            plugins: Family::new(&catalogue::PLUGIN_EXECUTION_DURATION),
+            evaluations: Family::new(&catalogue::PLUGIN_EVALUATION),
+            rejections: Family::new(&catalogue::FILTER_REJECTIONS),
+            chosen: Family::new(&catalogue::SCORE_CHOSEN),
+            ranges: Family::new(&catalogue::SCORE_RANGE),
+            of_plugins: BTreeMap::new(),
+        }
+    }
+
+    /// Adds what one engine measured; `text` is of symbols.
+    pub(crate) fn add(&mut self, meter: &Meter, profile: &str, text: impl Fn(Symbol) -> String) {
+        let profile = || Cow::Owned(profile.to_owned());
+        for (&(point, status), histogram) in &meter.points {
+            let labels = [point.name().into(), status.into(), profile()];
+            self.points.push(labels, Value::histogram(histogram));
+        }
+        for (&key, histogram) in &meter.plugins {
+            let sum = self.of_plugins.entry(key);
+            sum.or_insert_with(|| of(&catalogue::PLUGIN_EXECUTION_DURATION))
+                .add(histogram);
+        }
+        for (&(plugin, point), &count) in &meter.evaluations {
+            let labels = [plugin.name().into(), point.name().into(), profile()];
+            self.evaluations.push(labels, Value::Count(count));
+        }
+        let results = [
+            ("unschedulable", &meter.unschedulable),
+            ("scheduled", &meter.scheduled),
+        ];
+        for (result, rejections) in results {
+            for (&(plugin, key), &nodes) in rejections {
+                let labels = [
+                    plugin.name().into(),
+                    text(key).into(),
+                    result.into(),
+                    profile(),
+                ];
+                self.rejections.push(labels, Value::Count(nodes));
+            }
+        }
+        let scores = [
+            (&mut self.chosen, &meter.chosen),
+            (&mut self.ranges, &meter.ranges),
+        ];
+        for (family, histograms) in scores {
+            for (plugin, histogram) in histograms {
+                let labels = [plugin.name().into(), profile()];
+                family.push(labels, Value::histogram(histogram));
+            }
+        }
+    }
+
+    pub(crate) fn families(mut self) -> [Family; 6] {
+        for (&(plugin, point), histogram) in &self.of_plugins {
+            let labels = [plugin.name().into(), point.name().into(), SUCCESS.into()];
+            self.plugins.push(labels, Value::histogram(histogram));
+        }
+        [
+            self.points,
+            self.plugins,
+            self.evaluations,
+            self.rejections,
+            self.chosen,
+            self.ranges,
+        ]
+    }
+}

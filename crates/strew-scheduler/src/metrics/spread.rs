@@ -1,0 +1,146 @@
+//! How even the workloads are: skew and counts of each spread constraint, as the plugin counts them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use strew_cluster::{ClassId, Cluster};
+use strew_model::Symbol;
+
+use super::catalogue;
+use super::family::{Family, Value};
+use crate::machine::Profiles;
+use crate::plugins::pod_topology_spread::SpreadPlan;
+use crate::profile::Profile;
+
+/// So many constraints of workloads are told.
+const CONSTRAINTS_MAX: usize = 500;
+
+/// So many domains of all constraints together are told.
+const DOMAINS_MAX: usize = 2000;
+
+/// Of a constraint with so many domains (one a node, mostly) no domain is told.
+const DOMAINS_TOO_MANY: usize = 33;
+
+/// The label under which ReplicaSets differ that belong to one Deployment.
+const TEMPLATE_HASH: &str = "pod-template-hash";
+
+/// A constraint of a workload: namespace, workload, topology key, whether it is hard.
+type Key = (String, String, Symbol, bool);
+
+/// What a constraint counts, and what it allows.
+struct Counted {
+    skew: i32,
+    max_skew: i32,
+    /// Pods by the domain's value; left out where there are many.
+    domains: Result<Vec<(Symbol, i32)>, usize>,
+}
+
+/// The four families: skews, largest skews that are allowed, pods by domain, what was left out.
+///
+/// Cost: classes that have pods x constraints; what is not counted yet is counted.
+pub(crate) fn families(cluster: &mut Cluster, profiles: &Profiles) -> [Family; 4] {
+    let mut constraints: BTreeMap<Key, Counted> = BTreeMap::new();
+    let mut workloads_left_out = 0;
+    for (class, profile) in classes(cluster, profiles) {
+        if constraints.len() >= CONSTRAINTS_MAX {
+            workloads_left_out += 1;
+            continue;
+        }
+        let (namespace, workload) = workload(cluster, class);
+        for (key, hard, counted) in counted(cluster, profile, class) {
+            // Of several classes (a rollout), the one that was met last counts.
+            constraints.insert((namespace.clone(), workload.clone(), key, hard), counted);
+        }
+    }
+    let mut skews = Family::new(&catalogue::SPREAD_SKEW);
+    let mut max_skews = Family::new(&catalogue::SPREAD_MAX_SKEW);
+    let mut pods = Family::new(&catalogue::SPREAD_PODS);
+    let mut domains_left_out = 0;
+    let text = |symbol| Cow::Owned(cluster.names.text(symbol).to_owned());
+    for ((namespace, workload, topology_key, hard), counted) in constraints {
+        let labels: [Cow<'static, str>; 4] = [
+            namespace.into(),
+            workload.into(),
+            text(topology_key),
+            if hard {
+                "DoNotSchedule"
+            } else {
+                "ScheduleAnyway"
+            }
+            .into(),
+        ];
+        skews.push(labels.clone(), Value::Number(counted.skew.into()));
+        max_skews.push(labels.clone(), Value::Number(counted.max_skew.into()));
+        let domains = match counted.domains {
+            Ok(domains) if pods.samples.len() + domains.len() <= DOMAINS_MAX => domains,
+            Ok(domains) => {
+                domains_left_out += domains.len();
+                continue;
+            }
+            Err(domains) => {
+                domains_left_out += domains;
+                continue;
+            }
+        };
+        for (domain, count) in domains {
+            let [namespace, workload, topology_key, rule] = labels.clone();
+            let labels = [namespace, workload, topology_key, rule, text(domain)];
+            pods.push(labels, Value::Number(count.into()));
+        }
+    }
+    let mut left_out = Family::new(&catalogue::SPREAD_LEFT_OUT);
+    left_out.push(["domains".into()], Value::number(domains_left_out));
+    left_out.push(["workloads".into()], Value::number(workloads_left_out));
+    [skews, max_skews, pods, left_out]
+}
+
+/// The classes of ours that have pods on nodes, in the order in which they were met, with their profile.
+fn classes<'a>(cluster: &Cluster, profiles: &'a Profiles) -> Vec<(ClassId, &'a Profile)> {
+    let all = cluster.tables().classes();
+    let with_pods = all.filter(|(_, row)| !row.members.is_empty() && !row.key.terminating);
+    with_pods
+        .filter_map(|(class, _)| Some((class, profiles.of_class(cluster, class)?)))
+        .collect()
+}
+
+/// Namespace and name of what owns the pods: the Deployment in the place of its ReplicaSets; empty without an owner.
+fn workload(cluster: &Cluster, class: ClassId) -> (String, String) {
+    let (tables, names) = (cluster.tables(), &cluster.names);
+    let key = &tables.class(class).key;
+    let owner = key.owner.map_or("", |owner| names.text(owner.name));
+    let labels = tables.labels(key.labels);
+    let hash = names.get(TEMPLATE_HASH).and_then(|key| labels.get(key));
+    let deployment = hash.and_then(|hash| owner.strip_suffix(names.text(hash))?.strip_suffix('-'));
+    let namespace = names.text(key.namespace).to_owned();
+    (namespace, deployment.unwrap_or(owner).to_owned())
+}
+
+/// The constraints of a class that count by domain: topology key, whether it is hard, numbers.
+fn counted(
+    cluster: &mut Cluster,
+    profile: &Profile,
+    class: ClassId,
+) -> Vec<(Symbol, bool, Counted)> {
+    cluster.pin_censuses();
+    let plan = SpreadPlan::make(cluster, profile, class);
+    let hard = plan.hard.iter();
+    let hard = hard.map(|c| (c.key, true, Some(c.tally), c.limit.max_skew));
+    let soft = plan.soft.iter();
+    let soft = soft.map(|c| (c.key, false, c.tally, c.max_skew));
+    let each = hard.chain(soft).filter_map(|(key, hard, tally, max_skew)| {
+        let column = cluster.column(key);
+        let tally = cluster.tally(tally?);
+        let domains = tally.existing();
+        let domains = match tally.domains() as usize {
+            many @ DOMAINS_TOO_MANY.. => Err(many),
+            _ => Ok(domains.map(|d| (column.value(d), tally.count(d))).collect()),
+        };
+        let counted = Counted {
+            skew: tally.skew(),
+            max_skew,
+            domains,
+        };
+        Some((column.key(), hard, counted))
+    });
+    each.collect()
+}
