@@ -6,7 +6,7 @@
 //! [`explanation`] goes the other way, and so do effects: each is a [`request`] to the API server, sent again as
 //! [`retry`] says. Which replica sends them is told by its [`lease`]; what a [`watch`] has told of, is remembered by name.
 //! How a scheduler is told to decide is in [`config`];
-//! WorkloadSpread has all of it in [`workloadspread`].
+//! [`snapshot`] makes a dump of a cluster fit to be shown; WorkloadSpread has all of it in [`workloadspread`].
 
 pub mod admission;
 pub mod config;
@@ -22,6 +22,7 @@ pub mod quantity;
 pub mod read;
 pub mod request;
 pub mod retry;
+pub mod snapshot;
 pub mod typename;
 pub mod validation;
 pub mod watch;

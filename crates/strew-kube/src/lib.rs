@@ -3,7 +3,8 @@
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
 //! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine),
-//! [`serve`] (what the process tells over HTTPS, and to whom).
+//! [`serve`] (what the process tells over HTTPS, and to whom), [`snapshot`] (all of a
+//! cluster at one time, for `strew snapshot` and `strew explain`).
 
 pub mod clock;
 pub mod connect;
@@ -13,6 +14,7 @@ pub mod permission;
 pub mod scheduler;
 pub mod send;
 pub mod serve;
+pub mod snapshot;
 pub mod watch;
 
 pub use kube::Client;

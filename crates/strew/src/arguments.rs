@@ -9,7 +9,7 @@ use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
-use crate::{diff, explain, import, lint, place, scheduler, simulate, version};
+use crate::{diff, explain, import, lint, place, scheduler, simulate, snapshot, version};
 
 /// Pods over failure domains: where they go, why, and what would change it.
 #[derive(Parser, Debug)]
@@ -80,6 +80,8 @@ enum Command {
     Import(import::ImportArgs),
     /// Choose clusters for Placements, and spread them over regions and zones
     Place(place::PlaceArgs),
+    /// Write what decides of a cluster into a file, for simulate and explain
+    Snapshot(snapshot::SnapshotArgs),
     /// Decide for the pods of a cluster, in place of kube-scheduler or beside it
     Scheduler(scheduler::SchedulerArgs),
     /// Print a completion script for a shell
@@ -138,6 +140,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Diff(args) => diff::run(&args, &context),
         Command::Import(args) => import::run(&args, &context),
         Command::Place(args) => place::run(&args, &context),
+        Command::Snapshot(args) => snapshot::run(&args, &context),
         Command::Scheduler(args) => scheduler::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
@@ -178,6 +181,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         .mut_subcommand("diff", |c| c.after_help(examples(diff::EXAMPLES)))
         .mut_subcommand("import", |c| c.after_help(examples(import::EXAMPLES)))
         .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))
+        .mut_subcommand("snapshot", |c| c.after_help(examples(snapshot::EXAMPLES)))
         .mut_subcommand("scheduler", |c| c.after_help(examples(scheduler::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(

@@ -1,4 +1,4 @@
-//! `strew explain`.
+//! `strew explain`: of files, or of a cluster that is there.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -15,6 +15,7 @@ use strew_sim::Simulation;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::blocked::{Blocked, Eviction, Outcome};
+use crate::cluster::{self, access::AccessArgs};
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
@@ -31,6 +32,7 @@ use crate::typename;
 use crate::world::{Standing, World};
 
 pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM explain pod/web-7 -n shop                   in the cluster of the current context
   PROGRAM explain pod/web-7 -n shop dump.json         why is it Pending, or why there?
   PROGRAM explain deployment/web shop.yaml            its first Pending pod, else its first
   PROGRAM explain pod web-7 -n shop -o json -f dump.json
@@ -43,7 +45,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
 /// Arguments of `strew explain`.
 #[derive(Args, Debug)]
 pub(crate) struct ExplainArgs {
-    /// TYPE/NAME or TYPE NAME, then files as for simulate
+    /// TYPE/NAME or TYPE NAME, then files as for simulate; without files: in a cluster, which is only read
     #[arg(value_name = "TYPE/NAME FILE", required = true, num_args = 1..)]
     words: Vec<String>,
     /// The pod's namespace [default: default, else the only one that has the name]
@@ -60,6 +62,8 @@ pub(crate) struct ExplainArgs {
     variant: Option<String>,
     #[command(flatten)]
     world: WorldArgs,
+    #[command(flatten)]
+    access: AccessArgs,
 }
 
 /// Which moment an explanation is about.
@@ -103,18 +107,9 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         return explain_spread(args, name, files, context);
     }
     let (target, files) = Target::parse(&args.words)?;
-    if files.is_empty() && args.world.filename.is_empty() {
-        return Err(
-            Failure::input(anyhow!("no file to look into")).with_hint(format!(
-                "{} explain {} FILE",
-                context.program,
-                target.text()
-            )),
-        );
-    }
     let output = args.format();
     let names = args.names(files)?;
-    let inputs = inputs::read_each(&names, args.world.recursive)?;
+    let inputs = args.inputs(&names, context)?;
     let mentions_spreads = inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
     let spreads = mentions_spreads.then(|| read(&inputs::sources(inputs.clone())));
     let spreads = spreads.and_then(|reading| Spreads::of(&reading));
@@ -149,6 +144,19 @@ impl ExplainArgs {
         self.world.scheduling.check(&names)?;
         Ok(names)
     }
+
+    /// The files; without any, the cluster that the kubeconfig names.
+    fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
+        if !names.is_empty() {
+            return inputs::read_each(names, self.world.recursive);
+        }
+        let list = cluster::fetch(&self.access, context.global.quiet)?;
+        Ok(vec![Input {
+            name: "<cluster>".to_owned(),
+            bytes: list.to_string().into_bytes(),
+            is_found: false,
+        }])
+    }
 }
 
 /// The name of a WorkloadSpread that is to be explained, and the files.
@@ -170,7 +178,7 @@ fn explain_spread(
     files: &[String],
     context: &Context,
 ) -> Result<u8, Failure> {
-    let sources = inputs::read(&args.names(files)?, args.world.recursive)?;
+    let sources = inputs::sources(args.inputs(&args.names(files)?, context)?);
     let reading = read(&sources);
     if reading.has_errors() {
         say_diagnostics(&[(reading.diagnostics, &sources)], context);

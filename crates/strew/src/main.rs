@@ -5,12 +5,14 @@
 //! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
 //! [`blocked`] (why a pod is nowhere), [`spread_explain`] (what WorkloadSpreads say of it), [`report`] (for programs),
-//! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`] and [`scheduler`] (the commands),
+//! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`] and [`scheduler`]
+//! (the commands), [`cluster`] (one that is there),
 //! [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`],
 //! [`failure`].
 
 mod arguments;
 mod blocked;
+mod cluster;
 mod configuration;
 mod diff;
 mod explain;
@@ -36,6 +38,7 @@ mod schedulers;
 mod setup;
 mod simulate;
 mod skews;
+mod snapshot;
 mod spread;
 mod spread_explain;
 mod story;

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use strew_api::config::LeaderElection;
 use strew_api::duration::GoDuration;
 
-use super::access::AccessArgs;
+use crate::cluster::access::AccessArgs;
 use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 

@@ -1,9 +1,8 @@
 //! `strew scheduler`: decides for the pods of a cluster.
 //!
 //! Here are its words and the start of its process; what it does is `strew_kube::scheduler`. Reading order:
-//! [`arguments`], [`access`] (which API server), this file.
+//! [`arguments`], this file.
 
-mod access;
 mod arguments;
 mod log;
 
@@ -19,6 +18,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Context;
+use crate::cluster::{self, access};
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::simulate::say_problems;
 use crate::terminal;
@@ -40,12 +40,7 @@ pub(crate) fn run(args: &SchedulerArgs, context: &Context) -> Result<u8, Failure
     for note in &configuration.notes {
         tracing::info!("{note}");
     }
-    // One thread: the machine decides in microseconds, and what it waits for are others.
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(Failure::outside)?;
-    runtime.block_on(work(args, configuration, names))
+    cluster::runtime()?.block_on(work(args, configuration, names))
 }
 
 /// What is configured, flags included; `None`: it is wrong, and that was told.

@@ -1,0 +1,345 @@
+//! Objects of a cluster as somebody else may see them: what decisions look at, and nothing that is a secret.
+//!
+//! Of pods, and of templates wherever they stand, only fields are kept that decide where pods go or how workloads act:
+//! a list of what stays, so that a field that Kubernetes adds tomorrow does not leak. What was taken away is told apart
+//! by a number (`STREW_SNAPSHOT`), since two templates that differ only there are two revisions.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// What stays of a pod's spec.
+const SPEC: &[&str] = &[
+    "activeDeadlineSeconds",
+    "affinity",
+    "containers",
+    "hostNetwork",
+    "initContainers",
+    "nodeName",
+    "nodeSelector",
+    "os",
+    "overhead",
+    "preemptionPolicy",
+    "priority",
+    "priorityClassName",
+    "resourceClaims",
+    "resources",
+    "restartPolicy",
+    "schedulerName",
+    "schedulingGates",
+    "schedulingGroup",
+    "terminationGracePeriodSeconds",
+    "tolerations",
+    "topologySpreadConstraints",
+    "volumes",
+];
+
+/// What stays of a container.
+const CONTAINER: &[&str] = &["image", "name", "ports", "resources", "restartPolicy"];
+
+/// Volumes that decide where a pod goes; others become empty directories.
+const VOLUME: &[&str] = &[
+    "awsElasticBlockStore",
+    "azureDisk",
+    "cinder",
+    "csi",
+    "ephemeral",
+    "gcePersistentDisk",
+    "image",
+    "iscsi",
+    "persistentVolumeClaim",
+    "rbd",
+];
+
+/// What stays of a pod's status.
+const POD_STATUS: &[&str] = &[
+    "conditions",
+    "containerStatuses",
+    "initContainerStatuses",
+    "nominatedNodeName",
+    "observedGeneration",
+    "phase",
+    "qosClass",
+    "resize",
+    "startTime",
+];
+
+/// What stays of a container's status; the fields that must be there are there, empty.
+const CONTAINER_STATUS: &[&str] = &[
+    "allocatedResources",
+    "name",
+    "ready",
+    "resources",
+    "restartCount",
+];
+
+/// What stays of a node's status.
+const NODE_STATUS: &[&str] = &[
+    "allocatable",
+    "capacity",
+    "conditions",
+    "declaredFeatures",
+    "images",
+];
+
+/// Whose annotations decide, by how they begin.
+const ANNOTATIONS: &[&str] = &[
+    "apps.kruise.io/",
+    "batch.kubernetes.io/",
+    "cluster.open-cluster-management.io/",
+    "controller.kubernetes.io/",
+    "deployment.kubernetes.io/",
+    "deprecated.daemonset.template.generation",
+    "pv.kubernetes.io/",
+    "statefulset.kubernetes.io/",
+    "strew.dev/",
+    "volume.kubernetes.io/",
+    "workloadspread.kruise.io/",
+];
+
+/// The name of the variable that tells templates apart.
+const DIGEST: &str = "STREW_SNAPSHOT";
+
+/// Takes away from objects what does not decide. One for all objects of a cluster: what is equal gets equal numbers.
+#[derive(Debug, Default)]
+pub struct Scrubber {
+    /// What was taken away, by its text.
+    taken: BTreeMap<String, usize>,
+}
+
+impl Scrubber {
+    /// One object, with its `kind`.
+    pub fn scrub(&mut self, object: &mut Value) {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        match (kind.as_str(), object.get_mut("status")) {
+            ("Pod", Some(Value::Object(status))) => pod_status(status),
+            ("Node", Some(Value::Object(status))) => keep(status, NODE_STATUS),
+            _ => {}
+        }
+        if kind == "Service"
+            && let Some(Value::Object(spec)) = object.get_mut("spec")
+        {
+            keep(spec, &["selector"]);
+        }
+        self.visit(object);
+    }
+
+    fn visit(&mut self, value: &mut Value) {
+        match value {
+            Value::Array(items) => items.iter_mut().for_each(|item| self.visit(item)),
+            Value::Object(map) => {
+                if let Some(Value::Object(metadata)) = map.get_mut("metadata") {
+                    self::metadata(metadata);
+                }
+                if map.get("containers").is_some_and(Value::is_array) {
+                    self.pod_spec(map);
+                    return;
+                }
+                map.values_mut().for_each(|value| self.visit(value));
+            }
+            _ => {}
+        }
+    }
+
+    fn pod_spec(&mut self, spec: &mut Map<String, Value>) {
+        let mut taken = vec![take(spec, SPEC)];
+        for list in ["initContainers", "containers"] {
+            for container in objects(spec, list) {
+                taken.push(take(container, CONTAINER));
+            }
+        }
+        for volume in objects(spec, "volumes") {
+            taken.push(self::volume(volume));
+        }
+        if taken.iter().all(Map::is_empty) {
+            return;
+        }
+        let text = json!(taken).to_string();
+        let next = self.taken.len() + 1;
+        let number = *self.taken.entry(text).or_insert(next);
+        if let Some(first) = objects(spec, "containers").next() {
+            let digest = json!([{"name": DIGEST, "value": number.to_string()}]);
+            first.insert("env".to_owned(), digest);
+        }
+    }
+}
+
+fn metadata(metadata: &mut Map<String, Value>) {
+    metadata.shift_remove("managedFields");
+    metadata.shift_remove("selfLink");
+    let Some(Value::Object(annotations)) = metadata.get_mut("annotations") else {
+        return;
+    };
+    annotations.retain(|key, _| ANNOTATIONS.iter().any(|start| key.starts_with(start)));
+    if annotations.is_empty() {
+        metadata.shift_remove("annotations");
+    }
+}
+
+fn pod_status(status: &mut Map<String, Value>) {
+    keep(status, POD_STATUS);
+    for list in ["containerStatuses", "initContainerStatuses"] {
+        for container in objects(status, list) {
+            keep(container, CONTAINER_STATUS);
+            for empty in ["image", "imageID"] {
+                container.insert(empty.to_owned(), "".into());
+            }
+        }
+    }
+}
+
+/// A volume with what decides of it; what was taken away.
+fn volume(volume: &mut Map<String, Value>) -> Map<String, Value> {
+    let mut kept: Vec<&str> = VOLUME.to_vec();
+    kept.push("name");
+    let taken = take(volume, &kept);
+    if volume.len() == 1 {
+        volume.insert("emptyDir".to_owned(), json!({}));
+    }
+    for source in volume.values_mut() {
+        if let Value::Object(source) = source {
+            source.shift_remove("secretRef");
+            source.shift_remove("nodePublishSecretRef");
+            source.shift_remove("volumeAttributes");
+        }
+    }
+    taken
+}
+
+fn keep(map: &mut Map<String, Value>, names: &[&str]) {
+    map.retain(|key, _| names.contains(&key.as_str()));
+}
+
+/// Leaves only these fields, and returns the others.
+fn take(map: &mut Map<String, Value>, names: &[&str]) -> Map<String, Value> {
+    let (kept, taken) = std::mem::take(map)
+        .into_iter()
+        .partition(|(key, _)| names.contains(&key.as_str()));
+    *map = kept;
+    taken
+}
+
+fn objects<'a>(
+    map: &'a mut Map<String, Value>,
+    list: &str,
+) -> impl Iterator<Item = &'a mut Map<String, Value>> {
+    let items = map.get_mut(list).and_then(Value::as_array_mut);
+    items.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scrubbed(mut object: Value) -> Value {
+        Scrubber::default().scrub(&mut object);
+        object
+    }
+
+    #[test]
+    fn a_pod_keeps_what_decides_and_no_secret() {
+        let pod = scrubbed(json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "web-1", "uid": "1", "labels": {"app": "web"},
+                "annotations": {
+                    "controller.kubernetes.io/pod-deletion-cost": "5",
+                    "vault/token": "s3cret",
+                },
+                "managedFields": [{"manager": "s3cret"}],
+            },
+            "spec": {
+                "schedulerName": "strew",
+                "serviceAccountName": "s3cret",
+                "imagePullSecrets": [{"name": "s3cret"}],
+                "containers": [{
+                    "name": "c", "image": "web:1", "args": ["--password=s3cret"],
+                    "env": [{"name": "TOKEN", "value": "s3cret"}],
+                    "resources": {"requests": {"cpu": "1"}},
+                }],
+                "volumes": [
+                    {"name": "data", "persistentVolumeClaim": {"claimName": "data-1"}},
+                    {"name": "keys", "secret": {"secretName": "s3cret"}},
+                ],
+            },
+            "status": {
+                "phase": "Running", "podIP": "10.0.0.1",
+                "containerStatuses": [{
+                    "name": "c", "ready": true, "restartCount": 1, "image": "web:1", "imageID": "x",
+                    "state": {"waiting": {"message": "s3cret"}},
+                }],
+            },
+        }));
+        let wanted = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "web-1", "uid": "1", "labels": {"app": "web"},
+                "annotations": {"controller.kubernetes.io/pod-deletion-cost": "5"},
+            },
+            "spec": {
+                "schedulerName": "strew",
+                "containers": [{
+                    "name": "c", "image": "web:1", "resources": {"requests": {"cpu": "1"}},
+                    "env": [{"name": "STREW_SNAPSHOT", "value": "1"}],
+                }],
+                "volumes": [
+                    {"name": "data", "persistentVolumeClaim": {"claimName": "data-1"}},
+                    {"name": "keys", "emptyDir": {}},
+                ],
+            },
+            "status": {
+                "phase": "Running",
+                "containerStatuses": [
+                    {"name": "c", "ready": true, "restartCount": 1, "image": "", "imageID": ""},
+                ],
+            },
+        });
+        assert_eq!(pod, wanted);
+    }
+
+    #[test]
+    fn templates_that_differ_in_what_was_taken_away_still_differ() {
+        let template = |token: &str| {
+            json!({"kind": "ReplicaSet", "spec": {"template": {"spec": {"containers": [
+                {"name": "c", "env": [{"name": "TOKEN", "value": token}]},
+            ]}}}})
+        };
+        let mut scrubber = Scrubber::default();
+        let mut number = |token: &str| {
+            let mut set = template(token);
+            scrubber.scrub(&mut set);
+            set["spec"]["template"]["spec"]["containers"][0]["env"][0]["value"].clone()
+        };
+        assert_eq!(["a", "b", "a"].map(&mut number), ["1", "2", "1"]);
+    }
+
+    #[test]
+    fn a_plain_template_stays_as_it_is() {
+        let plain = json!({"kind": "Deployment", "spec": {"replicas": 3, "template": {"spec": {
+            "containers": [{"name": "c", "image": "web:1"}], "nodeSelector": {"disk": "ssd"},
+        }}}});
+        assert_eq!(scrubbed(plain.clone()), plain);
+    }
+
+    #[test]
+    fn nodes_and_services_keep_what_decides() {
+        let node = scrubbed(
+            json!({"kind": "Node", "spec": {"unschedulable": true}, "status": {
+                "allocatable": {"cpu": "8"}, "addresses": [{"address": "10.0.0.1"}],
+            }}),
+        );
+        let wanted = json!({"kind": "Node", "spec": {"unschedulable": true}, "status": {
+            "allocatable": {"cpu": "8"},
+        }});
+        assert_eq!(node, wanted);
+        let service = scrubbed(json!({"kind": "Service", "spec": {
+            "selector": {"app": "web"}, "externalName": "db.example.com",
+        }}));
+        assert_eq!(
+            service,
+            json!({"kind": "Service", "spec": {"selector": {"app": "web"}}})
+        );
+    }
+}

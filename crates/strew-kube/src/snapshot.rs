@@ -1,0 +1,229 @@
+//! All objects of a cluster that decisions look at, page by page.
+
+use std::time::Duration;
+
+use futures::stream::{self, StreamExt};
+use kube::Client;
+use serde_json::Value;
+use thiserror::Error;
+
+/// A kind of objects that may be in a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Listed {
+    /// The path below `/`, up to the version.
+    api: &'static str,
+    /// The plural name.
+    plural: &'static str,
+    /// Whether a snapshot without it would be none.
+    is_needed: bool,
+}
+
+const fn needed(api: &'static str, plural: &'static str) -> Listed {
+    Listed {
+        api,
+        plural,
+        is_needed: true,
+    }
+}
+
+const fn other(api: &'static str, plural: &'static str) -> Listed {
+    Listed {
+        api,
+        plural,
+        is_needed: false,
+    }
+}
+
+/// What is listed, in this order: what pods hang on comes first.
+const LISTED: &[Listed] = &[
+    other("api/v1", "namespaces"),
+    needed("api/v1", "nodes"),
+    other("apis/scheduling.k8s.io/v1", "priorityclasses"),
+    other("apis/storage.k8s.io/v1", "storageclasses"),
+    other("apis/storage.k8s.io/v1", "csinodes"),
+    other("api/v1", "persistentvolumes"),
+    other("api/v1", "persistentvolumeclaims"),
+    other("api/v1", "resourcequotas"),
+    other("api/v1", "limitranges"),
+    other("api/v1", "services"),
+    other("api/v1", "replicationcontrollers"),
+    other("apis/apps/v1", "deployments"),
+    other("apis/apps/v1", "replicasets"),
+    other("apis/apps/v1", "statefulsets"),
+    other("apis/apps/v1", "daemonsets"),
+    other("apis/batch/v1", "cronjobs"),
+    other("apis/batch/v1", "jobs"),
+    other("apis/autoscaling/v2", "horizontalpodautoscalers"),
+    other("apis/policy/v1", "poddisruptionbudgets"),
+    other("apis/apps.kruise.io/v1alpha1", "clonesets"),
+    other("apis/apps.kruise.io/v1alpha1", "workloadspreads"),
+    other(
+        "apis/cluster.open-cluster-management.io/v1",
+        "managedclusters",
+    ),
+    other(
+        "apis/cluster.open-cluster-management.io/v1beta2",
+        "managedclustersets",
+    ),
+    other(
+        "apis/cluster.open-cluster-management.io/v1beta2",
+        "managedclustersetbindings",
+    ),
+    other(
+        "apis/cluster.open-cluster-management.io/v1beta1",
+        "placements",
+    ),
+    other(
+        "apis/cluster.open-cluster-management.io/v1beta1",
+        "placementdecisions",
+    ),
+    other(
+        "apis/cluster.open-cluster-management.io/v1alpha1",
+        "addonplacementscores",
+    ),
+    needed("api/v1", "pods"),
+];
+
+/// So many objects a page.
+const PAGE: u32 = 500;
+
+/// So many kinds at once.
+const AT_ONCE: usize = 4;
+
+/// How long one page is waited for.
+const PAGE_WITHIN: Duration = Duration::from_secs(60);
+
+/// The objects of a cluster.
+#[derive(Debug, Default)]
+pub struct Snapshot {
+    /// Each with its `apiVersion` and `kind`.
+    pub objects: Vec<Value>,
+    /// The kinds that are not allowed to be read, as the API server said.
+    pub left_out: Vec<String>,
+}
+
+/// Why there is no snapshot.
+#[derive(Debug, Error)]
+#[error("{plural} cannot be listed: {text}")]
+pub struct SnapshotError {
+    plural: &'static str,
+    text: String,
+}
+
+/// Lists everything. What the API server does not have is not there; what it does not allow is left out.
+///
+/// # Errors
+/// Nodes or pods are not allowed, or a list fails.
+pub async fn take(client: &Client) -> Result<Snapshot, SnapshotError> {
+    let lists = stream::iter(LISTED.iter().map(|listed| list(client, *listed)));
+    let lists: Vec<Result<Found, SnapshotError>> = lists.buffered(AT_ONCE).collect().await;
+    let mut snapshot = Snapshot::default();
+    for found in lists {
+        match found? {
+            Found::Objects(mut objects) => snapshot.objects.append(&mut objects),
+            Found::Forbidden(text) => snapshot.left_out.push(text),
+        }
+    }
+    Ok(snapshot)
+}
+
+enum Found {
+    Objects(Vec<Value>),
+    Forbidden(String),
+}
+
+async fn list(client: &Client, listed: Listed) -> Result<Found, SnapshotError> {
+    let fail = |text: String| SnapshotError {
+        plural: listed.plural,
+        text,
+    };
+    let mut objects = Vec::new();
+    let mut token = String::new();
+    loop {
+        let path = path(&listed, &token);
+        let request = http::Request::get(path).body(Vec::new());
+        let request = request.map_err(|error| fail(error.to_string()))?;
+        let page = tokio::time::timeout(PAGE_WITHIN, client.request::<Value>(request)).await;
+        let mut page = match page {
+            Ok(Ok(page)) => page,
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => {
+                return Ok(Found::Objects(objects));
+            }
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 && !listed.is_needed => {
+                return Ok(Found::Forbidden(status.message.clone()));
+            }
+            // The list is too old to go on with: it begins anew.
+            Ok(Err(kube::Error::Api(status))) if status.code == 410 && !token.is_empty() => {
+                objects.clear();
+                token.clear();
+                continue;
+            }
+            Ok(Err(error)) => return Err(fail(crate::connect::chain(&error))),
+            Err(_) => {
+                return Err(fail(format!(
+                    "no answer within {} s",
+                    PAGE_WITHIN.as_secs()
+                )));
+            }
+        };
+        take_page(&mut page, &mut objects);
+        match page["metadata"]["continue"].as_str() {
+            Some(next) if !next.is_empty() => next.clone_into(&mut token),
+            _ => return Ok(Found::Objects(objects)),
+        }
+    }
+}
+
+fn path(listed: &Listed, token: &str) -> String {
+    let mut path = format!("/{}/{}?limit={PAGE}", listed.api, listed.plural);
+    if !token.is_empty() {
+        path.push_str("&continue=");
+        // A token is base64 for URLs, but for its padding.
+        path.push_str(&token.replace('=', "%3D").replace('+', "%2B"));
+    }
+    path
+}
+
+/// Items of a list do not say what they are: the list does.
+fn take_page(page: &mut Value, objects: &mut Vec<Value>) {
+    let version = page["apiVersion"].clone();
+    let kind = page["kind"].as_str().unwrap_or_default();
+    let kind = kind.strip_suffix("List").unwrap_or(kind).to_owned();
+    let Value::Array(items) = page["items"].take() else {
+        return;
+    };
+    for item in items {
+        let Value::Object(fields) = item else {
+            continue;
+        };
+        let mut object = serde_json::Map::new();
+        object.insert("apiVersion".to_owned(), version.clone());
+        object.insert("kind".to_owned(), kind.clone().into());
+        object.extend(fields);
+        objects.push(Value::Object(object));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn items_are_told_what_they_are() {
+        let mut page =
+            json!({"apiVersion": "v1", "kind": "PodList", "items": [{"metadata": {"name": "a"}}]});
+        let mut objects = Vec::new();
+        take_page(&mut page, &mut objects);
+        let wanted = json!([{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}]);
+        assert_eq!(Value::Array(objects), wanted);
+    }
+
+    #[test]
+    fn a_page_after_the_first_is_asked_for_by_its_token() {
+        let pods = needed("api/v1", "pods");
+        assert_eq!(path(&pods, ""), "/api/v1/pods?limit=500");
+        assert_eq!(path(&pods, "ab="), "/api/v1/pods?limit=500&continue=ab%3D");
+    }
+}

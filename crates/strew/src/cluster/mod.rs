@@ -1,0 +1,43 @@
+//! A cluster that is there: which API server ([`access`]), and all of it at one time ([`fetch`]).
+
+pub(crate) mod access;
+
+use serde_json::{Value, json};
+use strew_api::config::ClientConnection;
+use strew_api::snapshot::Scrubber;
+use strew_kube::connect::connect;
+use strew_kube::snapshot::{Snapshot, take};
+
+use crate::failure::Failure;
+use crate::terminal;
+use access::AccessArgs;
+
+/// A runtime of one thread: what waits are others.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::outside)
+}
+
+/// All objects of the cluster that decisions look at, without what is secret, as one `List`. Only reads.
+pub(crate) fn fetch(access: &AccessArgs, quiet: bool) -> Result<Value, Failure> {
+    let Snapshot {
+        mut objects,
+        left_out,
+    } = runtime()?.block_on(async {
+        let connection = connect(&access.of(&ClientConnection::default())).await;
+        let connection = connection.map_err(access::failure)?;
+        take(&connection.client).await.map_err(Failure::outside)
+    })?;
+    if !quiet {
+        for text in left_out {
+            terminal::say(&format!("note: left out: {text}\n"));
+        }
+    }
+    let mut scrubber = Scrubber::default();
+    for object in &mut objects {
+        scrubber.scrub(object);
+    }
+    Ok(json!({"apiVersion": "v1", "kind": "List", "items": objects}))
+}
