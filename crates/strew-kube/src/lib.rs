@@ -3,13 +3,14 @@
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
 //! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine),
-//! [`serve`] (what the process tells over HTTPS, and to whom), [`snapshot`] (all of a
+//! [`serve`] (what the process tells over HTTPS, and to whom), [`metrics`] (what it counts), [`snapshot`] (all of a
 //! cluster at one time, for `strew snapshot` and `strew explain`).
 
 pub mod clock;
 pub mod connect;
 pub mod identity;
 pub mod leading;
+pub mod metrics;
 pub mod permission;
 pub mod scheduler;
 pub mod send;

@@ -21,3 +21,6 @@ pub use certificate::Certificate;
 pub use health::{Check, Health};
 pub use listen::{Listen, ServeError};
 pub use server::{Limits, Server};
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@ use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, StatusCode};
 use serde_json::json;
 
+use super::access::Access;
+
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -54,8 +56,13 @@ pub(crate) fn answer(code: StatusCode, of_type: HeaderValue, body: String) -> Re
     answer
 }
 
-/// The page for what there is no page for.
-pub async fn not_found() -> Response {
+/// All pages together, each for those who may see it; for what is not there, too.
+pub fn guarded(pages: impl IntoIterator<Item = Router>, access: Access) -> Router {
+    let all = pages.into_iter().fold(Router::new(), Router::merge);
+    access.guard(all.fallback(not_found))
+}
+
+async fn not_found() -> Response {
     error(StatusCode::NOT_FOUND, "404 page not found")
 }
 

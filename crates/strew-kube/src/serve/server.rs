@@ -231,4 +231,4 @@ fn too_late() -> Response {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

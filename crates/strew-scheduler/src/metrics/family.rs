@@ -31,9 +31,9 @@ pub struct Info {
 /// One number, or one histogram.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// Of a counter.
+    /// Of a counter of things.
     Count(u64),
-    /// Of a gauge.
+    /// Of a gauge, or of a counter of what is no thing.
     Number(f64),
     /// Of a histogram.
     Histogram(Box<Histogram>),

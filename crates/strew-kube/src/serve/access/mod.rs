@@ -142,4 +142,4 @@ fn plain(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

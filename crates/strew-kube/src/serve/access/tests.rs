@@ -10,7 +10,7 @@ use tower::ServiceExt;
 use super::*;
 
 /// Answers reviews as a cluster would that knows one user, and counts them. `None`: it refuses connections.
-fn api_server(asked: Arc<AtomicUsize>) -> kube::Client {
+pub(crate) fn api_server(asked: Arc<AtomicUsize>) -> kube::Client {
     let (service, mut handle) =
         tower_test::mock::pair::<http::Request<KubeBody>, http::Response<KubeBody>>();
     tokio::spawn(async move {

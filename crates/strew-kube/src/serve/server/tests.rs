@@ -11,22 +11,14 @@ use super::*;
 use crate::serve::Certificate;
 
 /// A server under test: its address, its certificate, and how to stop it.
-struct Running {
+pub(crate) struct Running {
     address: SocketAddr,
     certificate: CertificateDer<'static>,
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
     ended: tokio::task::JoinHandle<()>,
 }
 
 async fn start(limits: Limits) -> Running {
-    let listen = Listen {
-        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-        port: 0,
-        certificate: Certificate::SelfSigned {
-            host: "node-1".to_owned(),
-        },
-    };
-    let server = Server::bind_any(listen, None, limits).await.unwrap();
     let slow = async || {
         sleep(Duration::from_millis(200)).await;
         "late"
@@ -37,6 +29,18 @@ async fn start(limits: Limits) -> Running {
         .route("/slow", get(slow))
         .route("/echo", axum::routing::post(echo))
         .route("/never", get(async || std::future::pending::<&str>().await));
+    start_with(pages, limits).await
+}
+
+pub(crate) async fn start_with(pages: Router, limits: Limits) -> Running {
+    let listen = Listen {
+        address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+        port: 0,
+        certificate: Certificate::SelfSigned {
+            host: "node-1".to_owned(),
+        },
+    };
+    let server = Server::bind_any(listen, None, limits).await.unwrap();
     let address = server.address();
     let certificate = server.certificate.shown();
     let stop = CancellationToken::new();
@@ -64,7 +68,7 @@ impl Running {
         connector.connect(name, stream).await.unwrap()
     }
 
-    async fn ask(&self, request: &str) -> String {
+    pub(crate) async fn ask(&self, request: &str) -> String {
         let mut stream = self.connect().await;
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();

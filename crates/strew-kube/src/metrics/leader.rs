@@ -1,0 +1,39 @@
+//! Who leads, as a metric.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use strew_scheduler::metrics::{Family, Value};
+
+use super::catalogue;
+
+/// Whether this process leads, by the lease of a name.
+#[derive(Debug, Clone)]
+pub struct Leader {
+    lease: Arc<str>,
+    leads: Arc<AtomicBool>,
+}
+
+impl Leader {
+    /// It does not lead yet.
+    pub fn new(lease: &str) -> Self {
+        Self {
+            lease: lease.into(),
+            leads: Arc::default(),
+        }
+    }
+
+    /// It leads from now on, or does not.
+    pub fn set(&self, leads: bool) {
+        self.leads.store(leads, Ordering::Relaxed);
+    }
+
+    /// The metric.
+    pub fn families(&self) -> Vec<Family> {
+        let mut family = Family::new(&catalogue::LEADER);
+        let leads = u8::from(self.leads.load(Ordering::Relaxed));
+        let lease = self.lease.to_string();
+        family.push([lease.into()], Value::Number(leads.into()));
+        vec![family]
+    }
+}

@@ -1,0 +1,98 @@
+//! What was counted, asked of the loop that has the machine.
+
+use std::time::Duration;
+
+use strew_scheduler::metrics::Family;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+/// How long an answer is waited for. A scrape that takes longer is given up by Prometheus (10 s) anyway.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// So many questions wait; who asks then waits for the others.
+const WAITING_MAX: usize = 4;
+
+/// Both ends of the question.
+pub fn channel() -> (MetricsSource, MetricsRequests) {
+    let (ask, asked) = mpsc::channel(WAITING_MAX);
+    (MetricsSource(ask), MetricsRequests(asked))
+}
+
+/// Asks; as many as like.
+#[derive(Debug, Clone)]
+pub struct MetricsSource(mpsc::Sender<MetricsRequest>);
+
+/// The loop's end.
+#[derive(Debug)]
+pub struct MetricsRequests(mpsc::Receiver<MetricsRequest>);
+
+/// One question.
+#[derive(Debug)]
+pub struct MetricsRequest(oneshot::Sender<Vec<Family>>);
+
+/// Why there is no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SourceError {
+    /// The loop is busy, or hangs.
+    #[error("the scheduler did not answer within {} s", PATIENCE.as_secs())]
+    Busy,
+    /// The loop has ended.
+    #[error("the scheduler has stopped")]
+    Stopped,
+}
+
+impl MetricsSource {
+    /// What was counted until now.
+    ///
+    /// # Errors
+    /// The loop did not answer in time, or has ended.
+    pub async fn families(&self) -> Result<Vec<Family>, SourceError> {
+        let asked = async {
+            let (answer, answered) = oneshot::channel();
+            let request = MetricsRequest(answer);
+            let sent = self.0.send(request).await;
+            sent.map_err(|_| SourceError::Stopped)?;
+            answered.await.map_err(|_| SourceError::Stopped)
+        };
+        let answered = timeout(PATIENCE, asked).await;
+        answered.map_err(|_| SourceError::Busy)?
+    }
+}
+
+impl MetricsRequests {
+    /// The next question; `None` when nobody can ask any more. May be dropped while it waits, and asked again.
+    pub async fn next(&mut self) -> Option<MetricsRequest> {
+        self.0.recv().await
+    }
+}
+
+impl MetricsRequest {
+    /// Answers; whoever asked may have given up, which is no concern of the loop's.
+    pub fn answer(self, families: Vec<Family>) {
+        drop(self.0.send(families));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_loop_answers() {
+        let (source, mut requests) = channel();
+        let answers = async {
+            let request = requests.next().await;
+            request.unwrap().answer(Vec::new());
+        };
+        let (families, ()) = tokio::join!(source.families(), answers);
+        assert_eq!(families, Ok(Vec::new()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_loop_that_hangs_or_ended_is_told_apart() {
+        let (source, requests) = channel();
+        assert_eq!(source.families().await, Err(SourceError::Busy));
+        drop(requests);
+        assert_eq!(source.families().await, Err(SourceError::Stopped));
+    }
+}

@@ -1,0 +1,135 @@
+//! All of it together, as a process has it: a scheduler, its pages, TLS, and an API server that says who may see what.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use strew_model::{Instant, Interner};
+use strew_scheduler::Profile;
+use strew_scheduler::machine::{Input, Limits as MachineLimits, Scheduler};
+
+use super::access::Paths;
+use super::access::tests::api_server;
+use super::health::Awaited;
+use super::pages::{guarded, json_page};
+use super::server::tests::{Running, start_with};
+use super::{Access, Check, Health, Limits};
+use crate::metrics::{Metrics, MetricsRequests, channel};
+
+fn clock() -> u64 {
+    static NANOS: AtomicU64 = AtomicU64::new(0);
+    NANOS.fetch_add(1_000, Ordering::Relaxed)
+}
+
+/// A loop with a machine in it, which is no other thread's.
+async fn run(mut requests: MetricsRequests) {
+    let now = Instant::from_secs(1);
+    let profiles = vec![Profile::default()];
+    let limits = MachineLimits::default();
+    let mut scheduler = Scheduler::new(Interner::new(), profiles, limits, now);
+    scheduler.measure_with(clock);
+    scheduler.handle(now, Input::Tick);
+    while let Some(request) = requests.next().await {
+        request.answer(scheduler.metrics());
+    }
+}
+
+async fn process() -> (Running, Arc<Awaited>, MetricsRequests) {
+    let (source, requests) = channel();
+    let synced = Arc::new(Awaited::handlers_synchronized());
+    let check: Arc<dyn Check> = Arc::clone(&synced) as _;
+    let health = Health {
+        ready: vec![check],
+        ..Health::default()
+    };
+    let access = Access::new(api_server(Arc::default()), Paths::default());
+    let pages = [
+        health.pages(),
+        Metrics::new(source).pages(),
+        json_page("/configz", "{}".into()),
+    ];
+    let server = start_with(guarded(pages, access), Limits::default()).await;
+    (server, synced, requests)
+}
+
+async fn get(server: &Running, path: &str, token: &str) -> String {
+    let token = match token {
+        "" => String::new(),
+        token => format!("Authorization: Bearer {token}\r\n"),
+    };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{token}\r\n");
+    server.ask(&request).await
+}
+
+#[tokio::test]
+async fn a_process_tells_each_what_it_may_see() {
+    let (server, synced, requests) = process().await;
+    let told = async {
+        let cases = [
+            ("/livez", "", "200 OK", "ok"),
+            ("/readyz", "", "500 ", "[-]sched-handler-sync failed"),
+            ("/metrics", "", "403 ", "system:anonymous"),
+            ("/metrics", "bad", "401 ", "Unauthorized"),
+            (
+                "/metrics",
+                "good",
+                "200 OK",
+                "scheduler_pending_pods{queue=\"active\"} 0.0",
+            ),
+            ("/configz", "good", "403 ", "prometheus"),
+            ("/configz", "root", "200 OK", "{}"),
+            ("/nothing", "", "403 ", "/nothing"),
+            ("/nothing", "root", "404 ", "404 page not found"),
+        ];
+        for (path, token, code, part) in cases {
+            let answer = get(&server, path, token).await;
+            let expected = format!("HTTP/1.1 {code}");
+            assert!(answer.starts_with(&expected), "{path} {token}: {answer}");
+            assert!(answer.contains(part), "{path} {token}: {answer}");
+        }
+        synced.set(true);
+        let answer = get(&server, "/readyz?verbose", "").await;
+        assert!(answer.ends_with("readyz check passed\n"), "{answer}");
+    };
+    tokio::select! {
+        () = told => {}
+        () = run(requests) => unreachable!("somebody can still ask"),
+    }
+}
+
+/// Every line of the plain text is a comment, or a name with labels and a number; every name has a type.
+#[tokio::test]
+async fn the_text_parses() {
+    let (server, _, requests) = process().await;
+    let text = tokio::select! {
+        text = get(&server, "/metrics", "good") => text,
+        () = run(requests) => unreachable!("somebody can still ask"),
+    };
+    let (head, body) = text.split_once("\r\n\r\n").unwrap();
+    assert!(
+        head.contains("content-type: text/plain; version=0.0.4; charset=utf-8"),
+        "{head}"
+    );
+    let mut of_type = ("", "");
+    let mut samples = 0;
+    for line in body.lines() {
+        if let Some(typed) = line.strip_prefix("# TYPE ") {
+            of_type = typed.split_once(' ').unwrap();
+            continue;
+        }
+        if line.starts_with("# HELP ") {
+            continue;
+        }
+        let (series, number) = line.rsplit_once(' ').unwrap();
+        assert!(number.parse::<f64>().is_ok(), "{line}");
+        let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+        assert!(labels.ends_with('}'), "{line}");
+        let suffixes: &[&str] = match of_type.1 {
+            "histogram" => &["_sum", "_count", "_bucket"],
+            _ => &[""],
+        };
+        let fits = |suffix: &&str| name == format!("{}{suffix}", of_type.0);
+        assert!(suffixes.iter().any(fits), "{line} after {of_type:?}");
+        samples += 1;
+    }
+    assert!(samples > 20, "{body}");
+}
