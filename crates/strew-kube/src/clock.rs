@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, Timespec, clock_gettime};
 use strew_model::time::{Instant, Span};
 
 /// Two clocks: one that only grows, and goes on while the machine is suspended; and the wall's.
@@ -43,18 +43,24 @@ impl Default for Clock {
     }
 }
 
+/// Nanoseconds that only grow, for measuring.
+pub fn stopwatch() -> u64 {
+    nanos(clock_gettime(ClockId::Monotonic))
+}
+
 /// A span as the standard library has it.
 pub fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.0)
 }
 
 fn since_boot() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
-    let (secs, nanos) = (
-        u64::try_from(time.tv_sec).unwrap_or(0),
-        u64::try_from(time.tv_nsec).unwrap_or(0),
-    );
-    secs.saturating_mul(1_000_000_000).saturating_add(nanos)
+    nanos(clock_gettime(ClockId::Boottime))
+}
+
+fn nanos(time: Timespec) -> u64 {
+    let part = |part: i64| u64::try_from(part).unwrap_or(0);
+    let secs = part(time.tv_sec).saturating_mul(1_000_000_000);
+    secs.saturating_add(part(time.tv_nsec))
 }
 
 #[expect(

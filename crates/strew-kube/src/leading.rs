@@ -8,7 +8,7 @@ use kube::Client;
 use strew_api::lease::{Ask, Election, Input, Moment, Settings, Ticket};
 use strew_api::request::Answer;
 use strew_model::Prng;
-use strew_model::time::Instant;
+use strew_model::time::{Instant, Span};
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
@@ -43,6 +43,8 @@ pub struct Leading {
     leads: Leads,
     client: Client,
     clock: Clock,
+    /// How long a leader goes on without a renewal.
+    deadline: Span,
     dice: Prng,
     answers: mpsc::Receiver<(Ticket, Answer)>,
     to_answers: mpsc::Sender<(Ticket, Answer)>,
@@ -66,6 +68,9 @@ impl Leading {
     pub fn new(settings: Option<Settings>, client: Client, clock: Clock, seed: u64) -> Self {
         let (to_answers, answers) = mpsc::channel(4);
         let now = clock.now();
+        let deadline = settings
+            .as_ref()
+            .map_or(Span::default(), |s| s.renew_deadline);
         let mut leads = Leads::always(clock);
         if settings.is_some() {
             leads.until = Arc::new(AtomicU64::new(0));
@@ -75,6 +80,7 @@ impl Leading {
             leads,
             client,
             clock,
+            deadline,
             dice: Prng::new(seed),
             answers,
             to_answers,
@@ -114,6 +120,12 @@ impl Leading {
         })
     }
 
+    /// When the lease that this replica leads by was renewed; `None`: it does not lead, or without a lease.
+    pub fn renewed(&self) -> Option<Instant> {
+        let until = self.election.as_ref()?.leads_until()?;
+        Some(until - self.deadline)
+    }
+
     /// Who holds the lease, as was last seen.
     pub fn holder(&self) -> Option<String> {
         let holder = self.election.as_ref()?.holder()?;
@@ -124,8 +136,7 @@ impl Leading {
     pub async fn give_back(mut self, within: Duration) {
         self.handle(Input::Shutdown);
         let clock = self.clock;
-        let over = clock.now()
-            + strew_model::time::Span(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
+        let over = clock.now() + Span(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
         while self.next_wake().is_some() && clock.now() < over {
             let _ = tokio::time::timeout(clock.until(over), self.answered()).await;
         }

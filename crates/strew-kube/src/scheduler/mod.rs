@@ -4,13 +4,15 @@
 //! decide while this replica leads and the cluster is known as a whole. All state is in the API server, or derived from
 //! it: a process that ends at any moment loses nothing.
 //!
-//! Reading order: this file (the loop), `seen` (facts), [`permissions`].
+//! Reading order: this file (the loop), `seen` (facts), `pages` (what it tells over HTTPS), [`permissions`].
 
+mod pages;
 pub mod permissions;
 mod seen;
 
 use std::time::Duration;
 
+use axum::Router;
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ReplicationController, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -29,6 +31,8 @@ use crate::clock::Clock;
 use crate::leading::{Leading, Turn};
 use crate::send::{Done, Outbox, failure};
 use crate::watch::{Told, watch};
+pub use pages::About;
+use pages::Signals;
 use seen::Seen;
 
 /// Finished pods are no concern: the API server leaves them out.
@@ -58,6 +62,8 @@ pub struct Blueprint {
     pub identity: String,
     /// What jitter is drawn from.
     pub seed: u64,
+    /// What it tells of itself.
+    pub about: About,
 }
 
 /// A scheduler at work.
@@ -68,6 +74,7 @@ pub struct Process {
     series: Series,
     leading: Leading,
     outbox: Outbox,
+    signals: Signals,
     told: mpsc::Receiver<Told>,
     hostname: String,
     is_ready: bool,
@@ -76,28 +83,36 @@ pub struct Process {
 }
 
 impl Process {
-    /// A scheduler that begins by listing what there is. Its watches live as long as it does.
-    pub fn start(blueprint: Blueprint, client: &Client) -> Self {
+    /// A scheduler that begins by listing what there is, and its pages, for a [`Server`](crate::serve::Server). Its
+    /// watches live as long as it does; `end` is told to [`run`](Self::run), too.
+    pub fn start(blueprint: Blueprint, client: &Client, end: CancellationToken) -> (Self, Router) {
         let Blueprint {
             configuration,
             names,
             hostname,
             identity,
             seed,
+            about,
         } = blueprint;
         let clock = Clock::new();
         let election = &configuration.leader_election;
         let settings = election
             .leader_elect
             .then(|| Settings::of(election, identity));
+        let lease = settings
+            .as_ref()
+            .map(|s| (s.name.clone(), s.lease_duration));
+        let (signals, pages) = Signals::new(lease, clock, end, &about);
         let leading = Leading::new(settings, client.clone(), clock, seed);
         let outbox = Outbox::new(client.clone(), clock, leading.leads().clone());
         let mut limits = Limits::default();
         limits.queue.backoff.initial = Span::from_secs(configuration.pod_initial_backoff_s);
         limits.queue.backoff.max = Span::from_secs(configuration.pod_max_backoff_s);
         let (told, kinds) = start_watches(client);
-        Self {
-            machine: Scheduler::new(names, configuration.profiles, limits, clock.now()),
+        let mut machine = Scheduler::new(names, configuration.profiles, limits, clock.now());
+        machine.measure_with(crate::clock::stopwatch);
+        let process = Self {
+            machine,
             seen: Seen::of(kinds),
             clock,
             series: Series::default(),
@@ -107,7 +122,9 @@ impl Process {
             hostname,
             is_ready: false,
             has_more: false,
-        }
+            signals,
+        };
+        (process, pages)
     }
 
     /// Works until it is told to end; then gives back the lease.
@@ -122,6 +139,7 @@ impl Process {
                 done = self.outbox.done() => self.take_done(done),
                 // Never closed while a watch lives, and watches live until this end is gone.
                 Some(told) = self.told.recv() => self.take_told(told),
+                Some(asked) = self.signals.asked.next() => asked.answer(self.machine.metrics()),
                 () = tokio::time::sleep(wake) => {}
             }
             self.take_in();
@@ -173,6 +191,7 @@ impl Process {
         self.seen.take_in(&mut self.machine, now, told);
         if !self.is_ready && self.seen.is_whole() {
             self.is_ready = true;
+            self.signals.synced();
             tracing::info!(
                 nodes = self.seen.len(Watched::Node),
                 pods = self.seen.len(Watched::Pod),
@@ -190,7 +209,9 @@ impl Process {
     }
 
     fn turn(&mut self) {
-        match self.leading.turn() {
+        let turn = self.leading.turn();
+        self.signals.leads(&self.leading);
+        match turn {
             Some(Turn::Begins) => tracing::info!("this replica leads"),
             Some(Turn::Ends(holder)) => {
                 let holder = holder.unwrap_or_else(|| "nobody".to_owned());

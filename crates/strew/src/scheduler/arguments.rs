@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use strew_api::config::LeaderElection;
 use strew_api::duration::GoDuration;
 
+use super::serving::ServingArgs;
 use crate::cluster::access::AccessArgs;
 use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
@@ -35,6 +36,8 @@ pub(crate) struct SchedulerArgs {
     pub(super) access: AccessArgs,
     #[command(flatten)]
     pub(super) election: ElectionArgs,
+    #[command(flatten)]
+    pub(super) serving: ServingArgs,
     /// How much is told: 0 to 3 what an operator needs, 4 and 5 every decision, 6 and more everything
     #[arg(
         long,

@@ -1,17 +1,19 @@
 //! `strew scheduler`: decides for the pods of a cluster.
 //!
 //! Here are its words and the start of its process; what it does is `strew_kube::scheduler`. Reading order:
-//! [`arguments`], this file.
+//! [`arguments`], [`serving`] (what it tells over HTTPS), this file.
 
 mod arguments;
 mod log;
+mod serving;
 
 use anyhow::anyhow;
+use serde_json::json;
 use strew_api::config::Configuration;
 use strew_api::read::Sources;
 use strew_kube::permission::{AskError, missing};
 use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_LEASE};
-use strew_kube::scheduler::{Blueprint, Process};
+use strew_kube::scheduler::{About, Blueprint, Process};
 use strew_kube::{Client, connect, identity};
 use strew_model::Interner;
 use tokio::signal::unix::{SignalKind, signal};
@@ -22,6 +24,7 @@ use crate::cluster::{self, access};
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::simulate::say_problems;
 use crate::terminal;
+use crate::version::KUBERNETES;
 pub(crate) use arguments::{EXAMPLES, SchedulerArgs};
 
 /// The profile that decides without a configuration: pods must name it.
@@ -120,6 +123,7 @@ async fn work(
     }
     check_permissions(&connection.client, &configuration).await?;
     let hostname = identity::hostname();
+    let server = args.serving.bind(&hostname).await?;
     let random = identity::random();
     let profiles = configuration.profiles.iter();
     let profiles: Vec<&str> = profiles.map(|p| p.scheduler_name.as_str()).collect();
@@ -127,15 +131,47 @@ async fn work(
         profiles = profiles.join(","),
         "deciding for pods of these schedulers"
     );
+    let about = About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kubernetes: KUBERNETES.to_owned(),
+        configuration: shown(&configuration),
+    };
     let blueprint = Blueprint {
         configuration,
         names,
         identity: identity::of_replica(&hostname, random),
         hostname,
         seed: u64::from_be_bytes(random[..8].try_into().unwrap_or_default()),
+        about,
     };
-    Process::start(blueprint, &connection.client).run(end).await;
+    let (process, pages) = Process::start(blueprint, &connection.client, end.clone());
+    // Health is told until the process is gone.
+    let served = CancellationToken::new();
+    args.serving
+        .serve(server, pages, &connection.client, served.clone());
+    process.run(end).await;
+    served.cancel();
     Ok(0)
+}
+
+/// What is configured, for `/configz`; of profiles their names.
+fn shown(configuration: &Configuration) -> String {
+    let election = &configuration.leader_election;
+    let profiles = configuration.profiles.iter();
+    let profiles: Vec<_> = profiles
+        .map(|profile| json!({"schedulerName": profile.scheduler_name}))
+        .collect();
+    json!({"kubescheduler.config.k8s.io": {
+        "profiles": profiles,
+        "podInitialBackoffSeconds": configuration.pod_initial_backoff_s,
+        "podMaxBackoffSeconds": configuration.pod_max_backoff_s,
+        "leaderElection": {
+            "leaderElect": election.leader_elect,
+            "resourceName": election.resource_name,
+            "resourceNamespace": election.resource_namespace,
+        },
+    }})
+    .to_string()
 }
 
 /// All that is missing, at once: a watch that is forbidden would be tried for ever, and nothing would be decided.

@@ -1,0 +1,106 @@
+//! What the scheduler tells over HTTPS: health, metrics, configuration, version.
+
+use std::sync::Arc;
+
+use axum::Router;
+use strew_model::time::{Instant, Span};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::Clock;
+use crate::leading::Leading;
+use crate::metrics::process::build;
+use crate::metrics::{Leader, Metrics, MetricsRequests, channel};
+use crate::serve::health::{Awaited, LeaderWatchdog, Ping, Shutdown};
+use crate::serve::pages::json_page;
+use crate::serve::{Check, Health};
+
+/// The loop's end: what it says of itself, and who asks it.
+pub(super) struct Signals {
+    synced: Arc<Awaited>,
+    watchdog: Option<Arc<LeaderWatchdog>>,
+    leader: Leader,
+    pub(super) asked: MetricsRequests,
+}
+
+/// What is told beside what the loop knows.
+#[derive(Debug, Clone)]
+pub struct About {
+    /// The version of strew.
+    pub version: String,
+    /// The kube-scheduler whose decisions are matched.
+    pub kubernetes: String,
+    /// The configuration, as JSON.
+    pub configuration: String,
+}
+
+impl Signals {
+    /// Both ends; `lease`: its name and how long it holds, if there is an election.
+    pub(super) fn new(
+        lease: Option<(String, Span)>,
+        clock: Clock,
+        end: CancellationToken,
+        about: &About,
+    ) -> (Self, Router) {
+        let (source, asked) = channel();
+        let synced = Arc::new(Awaited::handlers_synchronized());
+        let name = lease.as_ref().map_or("", |(name, _)| name.as_str());
+        let leader = Leader::new(name);
+        let watchdog = lease.map(|(name, holds)| {
+            let now: Box<dyn Fn() -> Instant + Send + Sync> = Box::new(move || clock.now());
+            Arc::new(LeaderWatchdog::new(name, holds, now))
+        });
+        let ping: Arc<dyn Check> = Arc::new(Ping);
+        let dog = watchdog.clone().map(|dog| dog as Arc<dyn Check>);
+        let health = Health {
+            live: vec![Arc::clone(&ping)],
+            ready: [
+                dog.clone(),
+                Some(Arc::new(Shutdown(end)) as Arc<dyn Check>),
+                Some(Arc::clone(&synced) as Arc<dyn Check>),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            health: [Some(ping), dog].into_iter().flatten().collect(),
+        };
+        let led = leader.clone();
+        let (version, kubernetes) = (about.version.clone(), about.kubernetes.clone());
+        let metrics = Metrics::new(source)
+            .with(move || led.families())
+            .with(move || build(&version, &kubernetes));
+        let told = serde_json::json!({
+            "gitVersion": about.version,
+            "kubernetes": about.kubernetes,
+        });
+        let pages = health
+            .pages()
+            .merge(metrics.pages())
+            .merge(json_page("/configz", about.configuration.as_str().into()))
+            .merge(json_page("/version", told.to_string().into()));
+        let signals = Self {
+            synced,
+            watchdog,
+            leader,
+            asked,
+        };
+        (signals, pages)
+    }
+
+    /// The cluster is known as a whole.
+    pub(super) fn synced(&self) {
+        self.synced.set(true);
+    }
+
+    /// Whether this replica leads.
+    pub(super) fn leads(&self, leading: &Leading) {
+        let renewed = leading.renewed();
+        let leads = leading.leads().now();
+        self.leader.set(leads);
+        if let Some(watchdog) = &self.watchdog {
+            match renewed {
+                Some(at) if leads => watchdog.renewed(at),
+                _ => watchdog.follows(),
+            }
+        }
+    }
+}
