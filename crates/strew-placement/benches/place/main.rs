@@ -1,262 +1,105 @@
-//! What placing costs. JSON lines on stdout, one a measurement.
+//! What placing costs. JSON lines on stdout, one a measurement; `cargo xtask bench place` runs it.
 //!
 //! Targets: one placement of 1,000 out of 10,000 clusters in 100 zones under three levels in 5 ms; 2,000 placements over
-//! 5,000 clusters from nothing in 10 s and 300 MiB; one cluster's label change afterwards in 50 ms.
+//! 5,000 clusters from nothing in 10 s and 300 MiB; one cluster's label change afterwards in 50 ms. Each measurement is
+//! made in a process of its own, so that its memory is its own too; the program ends with 1 if a target is missed.
 
-use std::hint::black_box;
+mod clock;
+mod fleet;
+mod one;
+mod world;
 
-use strew_model::{Instant, Interner, Labels, Prng, Selector, Symbol};
-use strew_placement::facts::cluster::{Amounts, ClusterFact};
-use strew_placement::facts::cluster_set::{ClusterSetFact, SetSelector};
-use strew_placement::facts::placement::{
-    ClusterPredicates, PlacementFact, PlacementSpec, SpreadTerm, TopologyKeyType, WhenUnsatisfiable,
-};
-use strew_placement::facts::status::PlacementStatus;
-use strew_placement::machine::{Effect, Input, Limits, Outcome, Placer};
-use strew_placement::{Hub, NoCel, schedule};
+use std::process::{Command, ExitCode};
 
-/// CPU time comes in ticks of some milliseconds: enough rounds make the mean good.
-const ROUNDS: usize = 100;
+use fleet::Fleet;
+use one::One;
 
-const NOW: Instant = Instant::from_secs(1_000);
-
-fn main() {
-    for hard in [false, true] {
-        one(10_000, 100, 3, hard);
-    }
-    growth();
-    fleet();
-}
-
-/// How one placement grows with clusters and levels; the last line has as many clusters a zone as zones.
-fn growth() {
-    for clusters in [1_250, 2_500, 5_000] {
-        one(clusters, 100, 3, false);
-    }
-    for levels in [1, 2] {
-        one(10_000, 100, levels, false);
-    }
-    one(10_000, 100, 1, true);
-}
-
-/// Cluster `i` in zone `i % zones`, ten zones a region, five regions a provider; one of twenty teams, one of 100 apps.
-fn cluster(names: &mut Interner, dice: &mut Prng, i: usize, zones: usize) -> ClusterFact {
-    let zone = i % zones;
-    let labels = [
-        ("provider", format!("provider-{}", zone / 50)),
-        ("region", format!("region-{}", zone / 10)),
-        ("zone", format!("zone-{zone}")),
-        ("team", format!("team-{}", dice.between(0, 19))),
-        ("app", format!("app-{}", dice.between(0, 99))),
-    ];
-    let pair = |(key, value): &(&str, String)| (names.intern(key), names.intern(value));
-    let labels = Labels::new(labels.iter().map(pair).collect());
-    ClusterFact {
-        labels,
-        cpu: Amounts {
-            allocatable: Some(dice.between(1, 64) as i64 * 1_000),
-            capacity: Some(64_000),
-        },
-        ..ClusterFact::named(names.intern(&format!("cluster-{i:05}")))
+fn main() -> ExitCode {
+    // `cargo bench` adds `--bench`.
+    let arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| a != "--bench")
+        .collect();
+    match arguments.as_slice() {
+        [flag, name] if flag == "--one" => one(name),
+        wanted => all(wanted),
     }
 }
 
-fn terms(names: &mut Interner, hard: bool) -> Box<[SpreadTerm]> {
-    levels(names, hard, 3)
+/// Everything that is measured.
+enum Measurement {
+    One(One),
+    Fleet(Fleet),
 }
 
-/// The last so many of three levels.
-fn levels(names: &mut Interner, hard: bool, n: usize) -> Box<[SpreadTerm]> {
-    let term = |key| SpreadTerm {
-        key: names.intern(key),
-        key_type: TopologyKeyType::Label,
-        max_skew: 1,
-        when: match hard {
-            true => WhenUnsatisfiable::DoNotSchedule,
-            false => WhenUnsatisfiable::ScheduleAnyway,
-        },
-        weights: None,
+impl Measurement {
+    fn name(&self) -> String {
+        match self {
+            Self::One(one) => one.name(),
+            Self::Fleet(fleet) => fleet.name(),
+        }
+    }
+
+    /// Measures and prints; whether the targets are met.
+    fn run(&self) -> bool {
+        match self {
+            Self::One(one) => one.run(),
+            Self::Fleet(fleet) => fleet.run(),
+        }
+    }
+}
+
+fn plan() -> Vec<Measurement> {
+    let one = |clusters, levels, hard| {
+        Measurement::One(One {
+            clusters,
+            levels,
+            hard,
+        })
     };
-    let keys = ["provider", "region", "zone"];
-    keys[keys.len() - n..].iter().copied().map(term).collect()
-}
-
-fn placement(
-    names: &mut Interner,
-    namespace: &str,
-    name: &str,
-    spec: PlacementSpec,
-) -> PlacementFact {
-    PlacementFact {
-        namespace: names.intern(namespace),
-        name: names.intern(name),
-        uid: name.into(),
-        spec,
-        status: PlacementStatus::default(),
-        ignored: false,
-        revision: 1,
-    }
-}
-
-fn everything(names: &mut Interner) -> ClusterSetFact {
-    ClusterSetFact {
-        name: names.intern("global"),
-        selector: SetSelector::Labels(Selector::all_of(vec![])),
-    }
-}
-
-/// One large placement: a tenth of its clusters.
-fn one(clusters: usize, zones: usize, n_levels: usize, hard: bool) {
-    let mut hub = Hub::new(Interner::new());
-    let mut dice = Prng::new(1);
-    let set = everything(&mut hub.names);
-    let namespace = hub.names.intern("ns");
-    hub.set_binding(namespace, set.name);
-    hub.set_cluster_set(set);
-    for i in 0..clusters {
-        let fact = cluster(&mut hub.names, &mut dice, i, zones);
-        hub.set_cluster(fact);
-    }
-    let picks = clusters / 10;
-    let spec = PlacementSpec {
-        number_of_clusters: i32::try_from(picks).ok(),
-        spread: levels(&mut hub.names, hard, n_levels),
-        ..PlacementSpec::default()
+    let fleet = |placements, clusters, levels| {
+        Measurement::Fleet(Fleet {
+            placements,
+            clusters,
+            levels,
+        })
     };
-    let placement = placement(&mut hub.names, "ns", "large", spec);
-    let start = cpu_ns();
-    for _ in 0..ROUNDS {
-        let schedule = black_box(schedule::schedule(&hub, NOW, &placement, &NoCel));
-        assert_eq!(schedule.picks.len(), picks);
+    let mut plan = Vec::new();
+    // The largest first, then growth: clusters and picks in step, levels, placements.
+    for levels in [3, 2, 1] {
+        plan.extend([false, true].map(|hard| one(10_000, levels, hard)));
     }
-    let mean = (cpu_ns() - start) as f64 / 1e6 / ROUNDS as f64;
-    println!(
-        "{{\"bench\":\"one\",\"clusters\":{clusters},\"zones\":{zones},\"levels\":{n_levels},\"picks\":{picks},\"hard\":{hard},\"cpu_ms\":{mean:.2},\"target_ms\":5}}"
-    );
+    plan.extend([1_250, 2_500, 5_000].map(|clusters| one(clusters, 3, false)));
+    plan.extend([2_000, 500, 100].map(|placements| fleet(placements, 5_000, 3)));
+    plan.extend([1, 2].map(|levels| fleet(2_000, 5_000, levels)));
+    // What OCM's users ask about.
+    plan.push(fleet(100, 100, 3));
+    plan
 }
 
-/// Many placements, then one cluster changes.
-fn fleet() {
-    let mut placer = Placer::new(Interner::new(), Limits::default(), NOW);
-    let mut dice = Prng::new(2);
-    let set = everything(placer.names_mut());
-    let global = set.name;
-    placer.handle(NOW, Input::ClusterSetSet(set));
-    let mut clusters = Vec::new();
-    for i in 0..5_000 {
-        let fact = cluster(placer.names_mut(), &mut dice, i, 100);
-        clusters.push(fact.clone());
-        placer.handle(NOW, Input::ClusterSet(fact));
-    }
-    for i in 0..50 {
-        let namespace = placer.names_mut().intern(&format!("ns-{i}"));
-        let name = global;
-        placer.handle(NOW, Input::BindingSet { namespace, name });
-    }
-    for i in 0..2_000 {
-        let spec = spec(placer.names_mut(), i);
-        let namespace = format!("ns-{}", i % 50);
-        let fact = placement(placer.names_mut(), &namespace, &format!("p-{i}"), spec);
-        placer.handle(NOW, Input::PlacementSet(Box::new(fact)));
-    }
-    let before = rss_mib();
-    let start = cpu_ns();
-    let writes = rest(&mut placer);
-    let (seconds, rss) = ((cpu_ns() - start) as f64 / 1e9, rss_mib());
-    println!(
-        "{{\"bench\":\"fleet\",\"clusters\":5000,\"placements\":2000,\"writes\":{writes},\"cpu_s\":{seconds:.2},\"target_s\":10,\"rss_before_mib\":{before:.0},\"rss_mib\":{rss:.0},\"target_mib\":300}}"
-    );
-    for (key, value) in [
-        ("team", "team-new"),
-        ("app", "app-7"),
-        ("noise", "1"),
-        ("zone", "zone-new"),
-    ] {
-        let names = placer.names_mut();
-        let pair = (names.intern(key), names.intern(value));
-        let fact = ClusterFact {
-            labels: clusters[17].labels.with([pair]),
-            ..clusters[17].clone()
-        };
-        change(&mut placer, key, [&fact, &clusters[17]]);
-    }
-}
-
-/// All select by app and half of them by team too; a quarter spread hard, a half softly.
-fn spec(names: &mut Interner, i: usize) -> PlacementSpec {
-    let label = |names: &mut Interner, key: &str, value: String| -> (Symbol, Symbol) {
-        (names.intern(key), names.intern(&value))
+/// Runs the measurements whose name contains one of `wanted`; all without any.
+fn all(wanted: &[String]) -> ExitCode {
+    let Ok(this) = std::env::current_exe() else {
+        eprintln!("error: this program does not know where it is");
+        return ExitCode::from(3);
     };
-    // An app's clusters are 50, a team's 250.
-    let wanted = match i % 4 {
-        0 => vec![label(names, "team", format!("team-{}", i / 4 % 20))],
-        1 => vec![label(names, "app", format!("app-{}", i / 4 % 100))],
-        _ => vec![label(names, "provider", format!("provider-{}", i / 4 % 2))],
-    };
-    PlacementSpec {
-        number_of_clusters: Some(20),
-        predicates: Ok([ClusterPredicates {
-            labels: Selector::of_labels(wanted),
-            ..ClusterPredicates::default()
-        }]
-        .into()),
-        spread: match i % 4 {
-            3 => Box::default(),
-            kind => terms(names, kind == 0),
-        },
-        ..PlacementSpec::default()
+    let mut worst = 0;
+    for name in plan().iter().map(Measurement::name) {
+        if wanted.is_empty() || wanted.iter().any(|w| name.contains(w)) {
+            let status = Command::new(&this).args(["--one", &name]).status();
+            let code = status.ok().and_then(|status| status.code());
+            worst = worst.max(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(3));
+        }
     }
+    ExitCode::from(worst)
 }
 
-/// A label comes and goes, again and again.
-fn change(placer: &mut Placer, label: &str, facts: [&ClusterFact; 2]) {
-    let rounds = ROUNDS / 5;
-    let runs = placer.counters().decided;
-    let start = cpu_ns();
-    for round in 0..rounds {
-        placer.handle(NOW, Input::ClusterSet(facts[round % 2].clone()));
-        rest(placer);
+fn one(name: &str) -> ExitCode {
+    match plan().into_iter().find(|m| m.name() == name) {
+        Some(measurement) => ExitCode::from(u8::from(!measurement.run())),
+        None => {
+            eprintln!("error: no measurement {name:?}");
+            ExitCode::from(2)
+        }
     }
-    let ms = (cpu_ns() - start) as f64 / 1e6 / rounds as f64;
-    let runs = (placer.counters().decided - runs) as usize / rounds;
-    println!(
-        "{{\"bench\":\"change\",\"label\":\"{label}\",\"runs\":{runs},\"cpu_ms\":{ms:.2},\"target_ms\":50}}"
-    );
-}
-
-/// Carries everything out at once; returns how many writes there were.
-fn rest(placer: &mut Placer) -> usize {
-    let mut writes = 0;
-    while let Some(effect) = placer.poll_effect(&NoCel) {
-        let (Effect::WriteDecision { id, .. } | Effect::WriteStatus { id, .. }) = effect else {
-            continue;
-        };
-        writes += 1;
-        let outcome = Outcome::Ok {
-            revision: 10 + writes as u64,
-        };
-        placer.handle(
-            NOW,
-            Input::Outcome {
-                effect: id,
-                outcome,
-            },
-        );
-    }
-    writes
-}
-
-/// CPU time of this thread so far, in nanoseconds: other work on the machine does not count.
-fn cpu_ns() -> u64 {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let first = text.split_whitespace().next();
-    first.and_then(|n| n.parse().ok()).unwrap_or(0)
-}
-
-/// Resident memory of this process, in MiB.
-fn rss_mib() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = text.lines().find_map(|l| l.strip_prefix("VmRSS:"));
-    let kib = line.and_then(|l| l.split_whitespace().next()?.parse::<f64>().ok());
-    kib.unwrap_or(0.0) / 1024.0
 }

@@ -1,0 +1,138 @@
+//! Many placements from nothing, then one cluster changes.
+
+use strew_model::{Interner, Prng};
+use strew_placement::NoCel;
+use strew_placement::facts::cluster::ClusterFact;
+use strew_placement::machine::{Effect, Input, Limits, Outcome, Placer};
+
+use crate::clock::{cpu_ns, rss_mib};
+use crate::world::{NOW, ZONES, cluster, everything, placement, spec};
+
+/// A change comes and goes so often, or for so long: CPU time comes in ticks of some milliseconds.
+const ROUNDS_MIN: usize = 20;
+const NS_MIN: u64 = 300_000_000;
+
+/// Everything from nothing may take so many seconds and so much memory, a change so many milliseconds.
+const TARGETS: (f64, f64, f64) = (10.0, 300.0, 50.0);
+
+/// So many placements over so many clusters.
+pub(crate) struct Fleet {
+    pub(crate) placements: usize,
+    pub(crate) clusters: usize,
+    pub(crate) levels: usize,
+}
+
+impl Fleet {
+    pub(crate) fn name(&self) -> String {
+        format!(
+            "fleet/{}/{}/{}",
+            self.placements, self.clusters, self.levels
+        )
+    }
+
+    pub(crate) fn run(&self) -> bool {
+        let mut placer = Placer::new(Interner::new(), Limits::default(), NOW);
+        let mut dice = Prng::new(2);
+        let set = everything(placer.names_mut());
+        let global = set.name;
+        placer.handle(NOW, Input::ClusterSetSet(set));
+        let clusters: Vec<ClusterFact> = (0..self.clusters)
+            .map(|i| cluster(placer.names_mut(), &mut dice, i, ZONES))
+            .collect();
+        for fact in &clusters {
+            placer.handle(NOW, Input::ClusterSet(fact.clone()));
+        }
+        for i in 0..50 {
+            let namespace = placer.names_mut().intern(&format!("ns-{i}"));
+            let name = global;
+            placer.handle(NOW, Input::BindingSet { namespace, name });
+        }
+        for i in 0..self.placements {
+            let spec = spec(placer.names_mut(), i, self.levels);
+            let namespace = format!("ns-{}", i % 50);
+            let fact = placement(placer.names_mut(), &namespace, &format!("p-{i}"), spec);
+            placer.handle(NOW, Input::PlacementSet(Box::new(fact)));
+        }
+        let before = rss_mib();
+        let start = cpu_ns();
+        let writes = rest(&mut placer);
+        let (seconds, rss) = ((cpu_ns() - start) as f64 / 1e9, rss_mib());
+        let (target_s, target_mib, _) = TARGETS;
+        println!(
+            "{{\"name\":\"{}\",\"writes\":{writes},\"cpu_s\":{seconds:.3},\"target_s\":{target_s},\"rss_before_mib\":{before:.0},\"rss_mib\":{rss:.0},\"target_mib\":{target_mib}}}",
+            self.name()
+        );
+        let is_met = seconds <= target_s && rss <= target_mib;
+        self.changes(&mut placer, &clusters[17]) && is_met
+    }
+
+    /// One cluster gets another label, or leaves, and is as before again.
+    fn changes(&self, placer: &mut Placer, cluster: &ClusterFact) -> bool {
+        let mut is_met = true;
+        for (key, value) in [
+            ("team", "team-new"),
+            ("app", "app-7"),
+            ("noise", "1"),
+            ("zone", "zone-new"),
+        ] {
+            let names = placer.names_mut();
+            let pair = (names.intern(key), names.intern(value));
+            let fact = ClusterFact {
+                labels: cluster.labels.with([pair]),
+                ..cluster.clone()
+            };
+            is_met &= self.change(
+                placer,
+                key,
+                [&fact, cluster].map(|f| Input::ClusterSet(f.clone())),
+            );
+        }
+        let goes = Input::ClusterGone(cluster.name);
+        self.change(placer, "join", [goes, Input::ClusterSet(cluster.clone())]) && is_met
+    }
+
+    /// Something comes and goes, again and again.
+    fn change(&self, placer: &mut Placer, what: &str, inputs: [Input; 2]) -> bool {
+        let decided = placer.counters().decided;
+        let start = cpu_ns();
+        let mut rounds = 0;
+        while rounds < ROUNDS_MIN || cpu_ns() - start < NS_MIN {
+            for input in &inputs {
+                placer.handle(NOW, input.clone());
+                rest(placer);
+            }
+            rounds += inputs.len();
+        }
+        let ms = (cpu_ns() - start) as f64 / 1e6 / rounds as f64;
+        let decided = (placer.counters().decided - decided) as usize / rounds;
+        let target = TARGETS.2;
+        println!(
+            "{{\"name\":\"{}\",\"change\":\"{what}\",\"decided\":{decided},\"cpu_ms\":{ms:.2},\"target_ms\":{target}}}",
+            self.name()
+        );
+        // A cluster that joins or leaves touches every placement: no target was set for that.
+        ms <= target || what == "join"
+    }
+}
+
+/// Carries everything out at once; returns how many writes there were.
+fn rest(placer: &mut Placer) -> usize {
+    let mut writes = 0;
+    while let Some(effect) = placer.poll_effect(&NoCel) {
+        let (Effect::WriteDecision { id, .. } | Effect::WriteStatus { id, .. }) = effect else {
+            continue;
+        };
+        writes += 1;
+        let outcome = Outcome::Ok {
+            revision: 10 + writes as u64,
+        };
+        placer.handle(
+            NOW,
+            Input::Outcome {
+                effect: id,
+                outcome,
+            },
+        );
+    }
+    writes
+}
