@@ -14,8 +14,15 @@ pub trait Api {
     /// Creates an object. Its name is made from `generate_name` if it has none; uid, version and time are the server's.
     ///
     /// # Errors
-    /// What admission, validation or a quota refuse; a name that is taken.
+    /// What admission, validation or a quota refuse; a name that is taken. [`ApiError::Later`]: a webhook is being
+    /// asked, and the answer will be told.
     fn create(&mut self, object: Object) -> Result<Object, ApiError>;
+
+    /// The requests that were said to be answered later, since the last such question: by these numbers their answers
+    /// are told ([`Manager::answered`](crate::Manager::answered)).
+    fn under_way(&mut self) -> Vec<u64> {
+        Vec::new()
+    }
 
     /// Writes metadata and spec.
     ///
@@ -128,9 +135,18 @@ pub enum ApiError {
     /// No answer came, or the asking component has just died: nobody knows whether it was carried out.
     #[error("no answer")]
     Lost,
+    /// No answer came yet: the request is under way, and what becomes of it will be told. Who asked does nothing else
+    /// meanwhile but ask for what was to be asked for at the same time.
+    #[error("no answer yet")]
+    Later,
 }
 
 impl ApiError {
+    /// Whether nobody knows what became of the request.
+    pub fn is_no_answer(&self) -> bool {
+        matches!(self, Self::Lost | Self::Later)
+    }
+
     /// The sentence of a conflict of versions.
     pub fn stale(key: &Key) -> Self {
         Self::Conflict(

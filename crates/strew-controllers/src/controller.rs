@@ -65,6 +65,13 @@ pub trait Controller {
     ///
     /// # Errors
     /// What a write was refused for, where the object is to be looked at again after a while. [`ApiError::Lost`] ends
-    /// the sync at once: the controller may be dead.
+    /// the sync at once: the controller may be dead. So does [`ApiError::Later`], after what is asked for at the same
+    /// time: the worker waits, and the object is looked at again when all answers are there.
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError>;
+
+    /// An object that a sync asked for is there, or was refused: the answer that [`ApiError::Later`] had announced. A
+    /// refusal is also what the next [`slow_start`](crate::pod_control::slow_start) for this name begins with.
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        let _ = (name, answer, cx);
+    }
 }

@@ -1,11 +1,13 @@
 //! kube-controller-manager: all controllers over one cache.
 
+use std::collections::BTreeMap;
+
 use strew_model::Prng;
 use strew_model::time::Instant;
 
 use crate::api::{Api, ApiError};
 use crate::controller::{Change, Context, Controller};
-use crate::object::{Key, Object};
+use crate::object::{Key, Name, Object};
 use crate::queue::Queue;
 use crate::tables::Tables;
 
@@ -18,6 +20,8 @@ pub struct Manager {
 struct Member {
     controller: Box<dyn Controller>,
     queue: Queue,
+    /// Requests under way, and for whom.
+    under_way: BTreeMap<u64, Name>,
 }
 
 impl Manager {
@@ -26,7 +30,11 @@ impl Manager {
         let start = |mut controller: Box<dyn Controller>| {
             let mut queue = Queue::default();
             controller.start(now, dice, &mut queue);
-            Member { controller, queue }
+            Member {
+                controller,
+                queue,
+                under_way: BTreeMap::new(),
+            }
         };
         Self {
             cache: Tables::default(),
@@ -62,7 +70,9 @@ impl Manager {
     fn tell(&mut self, now: Instant, old: Option<&Object>, new: Option<&Object>) {
         let change = Change { old, new };
         for member in &mut self.members {
-            let Member { controller, queue } = member;
+            let Member {
+                controller, queue, ..
+            } = member;
             controller.observe(now, change, &self.cache, queue);
         }
     }
@@ -83,7 +93,12 @@ impl Manager {
         }
         let drawn = dice.index(n_ready);
         let mut ready = self.members.iter_mut().filter(|m| m.queue.is_ready());
-        let Some(Member { controller, queue }) = ready.nth(drawn) else {
+        let Some(Member {
+            controller,
+            queue,
+            under_way,
+        }) = ready.nth(drawn)
+        else {
             return false;
         };
         let Some(name) = queue.take() else {
@@ -96,12 +111,43 @@ impl Manager {
             dice,
             queue,
         };
-        match controller.sync(&name, &mut cx) {
+        let done = controller.sync(&name, &mut cx);
+        let asked = cx.api.under_way();
+        match done {
             Ok(()) => queue.forget_errors(&name),
+            Err(ApiError::Later) => {}
             Err(ApiError::Lost) => queue.add(&name),
             Err(_) => queue.add_after_error(&name, now),
         }
+        if !asked.is_empty() {
+            queue.hold(&name, asked.len());
+            under_way.extend(asked.into_iter().map(|number| (number, name.clone())));
+        }
         true
+    }
+
+    /// What became of a request that was to be answered later. Of requests that nobody here has made nothing is done.
+    pub fn answered(
+        &mut self,
+        now: Instant,
+        (number, answer): (u64, Result<Object, ApiError>),
+        api: &mut dyn Api,
+        dice: &mut Prng,
+    ) {
+        for member in &mut self.members {
+            let Some(name) = member.under_way.remove(&number) else {
+                continue;
+            };
+            let mut cx = Context {
+                now,
+                cache: &self.cache,
+                api,
+                dice,
+                queue: &mut member.queue,
+            };
+            member.controller.answered(&name, &answer, &mut cx);
+            return member.queue.answered(&name, answer.map(drop));
+        }
     }
 
     /// When time alone will give a controller something to look at.

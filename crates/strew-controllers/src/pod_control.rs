@@ -46,15 +46,18 @@ pub fn prototype(template: &PodTemplateSpec, owner: &Object) -> Pod {
     }
 }
 
-/// Creates `n` things in batches of 1, 2, 4, …; a batch with a failure is finished, and those after it are not begun.
+/// Creates `n` things in batches of 1, 2, 4, …; a batch with a failure, or whose answers come later, is finished, and
+/// those after it are not begun. `resumed` is what the queue says of batches before
+/// ([`Queue::resume`](crate::queue::Queue::resume)).
 ///
 /// # Errors
 /// The first failure.
 pub fn slow_start(
     n: usize,
+    resumed: Result<usize, ApiError>,
     mut create: impl FnMut() -> Result<(), ApiError>,
 ) -> Result<(), ApiError> {
-    let (mut left, mut batch) = (n, 1);
+    let (mut left, mut batch) = (n, resumed?);
     while left > 0 {
         let size = batch.min(left);
         let mut outcome = Ok(());
@@ -85,20 +88,36 @@ pub fn create_pod(
         return Err(ApiError::Invalid("unable to create pods, no labels".into()));
     }
     let answer = cx.api.create(pod.into());
-    match &answer {
+    tell_created(cx, source, owner, &answer);
+    answer
+}
+
+/// Says what became of a pod that was to be created.
+pub fn tell_created(
+    cx: &mut Context<'_>,
+    source: &'static str,
+    owner: &Object,
+    answer: &Result<Object, ApiError>,
+) {
+    match answer {
         Ok(pod) => {
             let note = format!("Created pod: {}", pod.meta().name.name);
             let event = Event::normal(source, owner, "SuccessfulCreate", note);
             cx.api.record(event);
         }
-        Err(error) if *error != ApiError::Lost && !is_ending(cx.cache, owner) => {
+        Err(error) if !error.is_no_answer() && !is_ending(cx.cache, owner) => {
             let note = format!("Error creating: {error}");
             let event = Event::warning(source, owner, "FailedCreate", note);
             cx.api.record(event);
         }
         Err(_) => (),
     }
-    answer
+}
+
+/// Whether an object's controller has this uid.
+pub fn is_controlled_by(object: &Object, uid: &str) -> bool {
+    let controller = object.meta().controller();
+    controller.is_some_and(|owner| *owner.uid == *uid)
 }
 
 /// Deletes a pod for its owner, and says so.
@@ -163,7 +182,7 @@ mod tests {
             (500, 10, 15, 10),
         ] {
             let (mut n_asked, mut n_made) = (0, 0);
-            let outcome = slow_start(wanted, || {
+            let outcome = slow_start(wanted, Ok(1), || {
                 n_asked += 1;
                 if n_made == room {
                     return Err(ApiError::Forbidden("full".into()));
@@ -183,7 +202,7 @@ mod tests {
     #[test]
     fn without_an_answer_nothing_more_is_asked() {
         let mut n_asked = 0;
-        let outcome = slow_start(100, || {
+        let outcome = slow_start(100, Ok(1), || {
             n_asked += 1;
             match n_asked {
                 5 => Err(ApiError::Lost),
@@ -191,5 +210,24 @@ mod tests {
             }
         });
         assert_eq!((n_asked, outcome), (5, Err(ApiError::Lost)));
+    }
+
+    #[test]
+    fn a_batch_on_its_way_is_the_last_and_the_next_sync_goes_on_from_it() {
+        // (how it goes on, how many are asked for)
+        let refused = ApiError::Forbidden("full".into());
+        for (resumed, asked, outcome) in [
+            (Ok(1), 1, ApiError::Later),
+            (Ok(4), 4, ApiError::Later),
+            (Ok(400), 100, ApiError::Later),
+            (Err(refused.clone()), 0, refused),
+        ] {
+            let mut n_asked = 0;
+            let found = slow_start(100, resumed, || {
+                n_asked += 1;
+                Err(ApiError::Later)
+            });
+            assert_eq!((n_asked, found), (asked, Err(outcome)));
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use strew_model::time::{Instant, Span};
 
+use crate::api::ApiError;
 use crate::object::Name;
 
 /// The wait after the first error; each further one doubles it.
@@ -23,12 +24,16 @@ pub struct Queue {
     due: BTreeMap<Name, Instant>,
     later: BTreeSet<(Instant, Name)>,
     failures: BTreeMap<Name, u32>,
+    /// Names whose worker waits for so many answers.
+    held: BTreeMap<Name, usize>,
+    /// How slow start goes on, of names whose worker has waited.
+    resumed: BTreeMap<Name, Result<usize, ApiError>>,
 }
 
 impl Queue {
-    /// To be looked at now.
+    /// To be looked at now; if its worker waits for answers, when they are there.
     pub fn add(&mut self, name: &Name) {
-        if self.queued.insert(name.clone()) {
+        if !self.held.contains_key(name) && self.queued.insert(name.clone()) {
             self.ready.push_back(name.clone());
         }
     }
@@ -64,6 +69,47 @@ impl Queue {
     /// It was looked at without an error.
     pub fn forget_errors(&mut self, name: &Name) {
         self.failures.remove(name);
+    }
+
+    /// The worker of a name waits for the answers to `n` requests that it has made at the same time.
+    pub fn hold(&mut self, name: &Name, n: usize) {
+        if self.queued.remove(name) {
+            self.ready.retain(|ready| ready != name);
+        }
+        self.held.insert(name.clone(), n);
+        self.resumed.insert(name.clone(), Ok(n * 2));
+    }
+
+    /// One of the answers that a name waits for is there, or says why it was refused. The last one makes it ready.
+    pub fn answered(&mut self, name: &Name, answer: Result<(), ApiError>) {
+        if let Err(error) = answer
+            && let Some(resumed) = self.resumed.get_mut(name)
+            && resumed.is_ok()
+        {
+            *resumed = Err(error);
+        }
+        let Some(left) = self.held.get_mut(name) else {
+            return;
+        };
+        *left -= 1;
+        if *left == 0 {
+            self.held.remove(name);
+            self.add(name);
+        }
+    }
+
+    /// How slow start goes on for a name whose worker has waited: with a batch of this size, or not at all; else it
+    /// begins with one.
+    ///
+    /// # Errors
+    /// The first refusal among the answers that were waited for.
+    pub fn resume(&mut self, name: &Name) -> Result<usize, ApiError> {
+        self.resumed.remove(name).unwrap_or(Ok(1))
+    }
+
+    /// Whether a name is to be gone on with after its worker has waited.
+    pub fn goes_on(&self, name: &Name) -> bool {
+        self.resumed.contains_key(name)
     }
 
     /// What is due becomes ready.

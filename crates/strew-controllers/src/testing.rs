@@ -32,6 +32,10 @@ pub(crate) struct Server {
     /// What the next writes are answered instead of being carried out; `None`: that one is carried out.
     pub(crate) answers: VecDeque<Option<ApiError>>,
     pub(crate) heartbeats: BTreeMap<String, Instant>,
+    /// Whether pods are created only when [`World::answer`] says so; those that wait, by number.
+    pub(crate) waits: Option<BTreeMap<u64, Object>>,
+    /// Numbers that nobody has asked for.
+    asked: Vec<u64>,
     /// How many writes there were, refused ones too.
     pub(crate) n_writes: usize,
     changes: VecDeque<(Key, Option<Object>)>,
@@ -80,6 +84,32 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Creates an object.
+    fn make(&mut self, mut object: Object) -> Result<Object, ApiError> {
+        self.n_objects += 1;
+        let n = self.n_objects;
+        let meta = object.meta_mut();
+        if meta.name.name.is_empty() {
+            let base = meta.generate_name.as_deref().unwrap_or_default();
+            meta.name.name = format!("{base}{n:05}").into();
+        }
+        // Neither the order of creation nor that of names.
+        let scrambled = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        meta.uid = format!("{scrambled:016x}").into();
+        meta.created = moment::whole_seconds(self.now);
+        meta.generation = 1;
+        let key = object.key();
+        if self.tables.find(&key).is_some() {
+            return Err(ApiError::AlreadyExists(key));
+        }
+        if key.kind == Kind::Pod && self.tables.of::<Pod>().len() >= self.n_pods_max {
+            return Err(ApiError::Forbidden("exceeded quota".into()));
+        }
+        Ok(self.store(object))
+    }
+}
+
 /// The spec and the metadata of one, the status of the other.
 fn with_status(spec: Object, status: Object) -> Object {
     macro_rules! with_status {
@@ -116,31 +146,24 @@ fn same_spec(one: &Object, other: &Object) -> bool {
 }
 
 impl Api for Server {
-    fn create(&mut self, mut object: Object) -> Result<Object, ApiError> {
+    fn create(&mut self, object: Object) -> Result<Object, ApiError> {
         self.n_writes += 1;
         if let Some(Some(refusal)) = self.answers.pop_front() {
             return Err(refusal);
         }
-        self.n_objects += 1;
-        let n = self.n_objects;
-        let meta = object.meta_mut();
-        if meta.name.name.is_empty() {
-            let base = meta.generate_name.as_deref().unwrap_or_default();
-            meta.name.name = format!("{base}{n:05}").into();
+        if let Some(waits) = &mut self.waits
+            && object.kind() == Kind::Pod
+        {
+            let number = self.n_writes as u64;
+            waits.insert(number, object);
+            self.asked.push(number);
+            return Err(ApiError::Later);
         }
-        // Neither the order of creation nor that of names.
-        let scrambled = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        meta.uid = format!("{scrambled:016x}").into();
-        meta.created = moment::whole_seconds(self.now);
-        meta.generation = 1;
-        let key = object.key();
-        if self.tables.find(&key).is_some() {
-            return Err(ApiError::AlreadyExists(key));
-        }
-        if key.kind == Kind::Pod && self.tables.of::<Pod>().len() >= self.n_pods_max {
-            return Err(ApiError::Forbidden("exceeded quota".into()));
-        }
-        Ok(self.store(object))
+        self.make(object)
+    }
+
+    fn under_way(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.asked)
     }
 
     fn update(&mut self, object: Object) -> Result<Object, ApiError> {
@@ -229,6 +252,8 @@ impl World {
                 n_pods_max: usize::MAX,
                 answers: VecDeque::new(),
                 heartbeats: BTreeMap::new(),
+                waits: None,
+                asked: Vec::new(),
                 n_writes: 0,
                 changes: VecDeque::new(),
                 version: 0,
@@ -328,6 +353,19 @@ impl World {
         self.manager.is_ready(now);
         let (server, dice) = (&mut self.server, &mut self.dice);
         self.manager.step(now, server, dice)
+    }
+
+    /// All creations that wait are carried out, and their controllers hear of it; how many there were.
+    pub(crate) fn answer(&mut self) -> usize {
+        let waits = self.server.waits.as_mut().map(std::mem::take);
+        let waits = waits.unwrap_or_default();
+        let (n, now) = (waits.len(), self.server.now);
+        for (number, object) in waits {
+            let made = self.server.make(object);
+            let (server, dice) = (&mut self.server, &mut self.dice);
+            self.manager.answered(now, (number, made), server, dice);
+        }
+        n
     }
 
     /// Watches and controllers, until nothing happens at this instant any more.

@@ -9,7 +9,7 @@ use strew_model::Prng;
 use strew_model::time::Instant;
 
 use crate::kubelet::Kubelets;
-use crate::server::{Part, Recorded, Server};
+use crate::server::{Creation, Part, Recorded, Server};
 
 /// What befalls writes for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +31,8 @@ pub(crate) struct Client<'a> {
     pub(crate) dice: &'a mut Prng,
     /// How many more writes its component lives to send; then it is dead.
     pub(crate) writes_left: Option<&'a mut u32>,
+    /// Creations that are under way since somebody asked for them last.
+    pub(crate) under_way: Vec<u64>,
 }
 
 impl Client<'_> {
@@ -53,7 +55,17 @@ impl Client<'_> {
 impl Api for Client<'_> {
     fn create(&mut self, object: Object) -> Result<Object, ApiError> {
         self.allows(&object.key())?;
-        self.server.create(self.now, object)
+        match self.server.begin_create(self.now, object)? {
+            Creation::Done(object) => Ok(object),
+            Creation::UnderWay(number) => {
+                self.under_way.push(number);
+                Err(ApiError::Later)
+            }
+        }
+    }
+
+    fn under_way(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.under_way)
     }
 
     fn update(&mut self, object: Object) -> Result<Object, ApiError> {

@@ -28,7 +28,7 @@ use crate::placement::{Diligence, PlacementController};
 use crate::scheduler::{Blueprint, Replica, Surroundings};
 use crate::server::{Change, Server};
 use crate::slot::Slot;
-use crate::timing::Timing;
+use crate::timing::{Between, Timing};
 use crate::workloadspread::SpreadKeeper;
 
 /// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
@@ -100,6 +100,8 @@ pub struct Simulation {
     /// strew's controller; `None`: there never was a Placement.
     placing: Option<Slot<PlacementController>>,
     diligence: Diligence,
+    /// How long the webhook's status writes take.
+    status_write: Between,
     /// The controller of WorkloadSpreads; `None`: there never was one.
     spreads: Option<Slot<SpreadKeeper>>,
     n_webhooks: usize,
@@ -168,6 +170,7 @@ impl Simulation {
             )
         });
         let mut simulation = Self {
+            status_write: settings.timing.status_write,
             now: start,
             start,
             kubelets: Kubelets::new(settings.timing),
@@ -382,13 +385,29 @@ impl Simulation {
         let Some(Controllers { manager, feed }) = &mut self.controllers.alive else {
             return false;
         };
-        let mut told = false;
+        let doomed = self.controllers.doomed.as_mut();
+        let answers = self.server.take_answers();
+        let mut told = !answers.is_empty();
+        let mut client = Client {
+            now,
+            server: &mut self.server,
+            kubelets: &self.kubelets,
+            utilisation: &self.utilisation,
+            fault: self.faults.write(),
+            dice: &mut dice.faults,
+            writes_left: doomed.map(|(writes_left, _)| writes_left),
+            under_way: Vec::new(),
+        };
+        // Before the watch tells of what was made.
+        for answer in answers {
+            manager.answered(now, answer, &mut client, &mut dice.controllers);
+        }
         while let Some(change) = feed.next(
             now,
-            &self.server,
+            client.server,
             manager.cache(),
             self.faults.watch(),
-            &mut dice.faults,
+            client.dice,
         ) {
             told = true;
             match change.object {
@@ -399,16 +418,6 @@ impl Simulation {
         if !manager.is_ready(now) {
             return told;
         }
-        let doomed = self.controllers.doomed.as_mut();
-        let mut client = Client {
-            now,
-            server: &mut self.server,
-            kubelets: &self.kubelets,
-            utilisation: &self.utilisation,
-            fault: self.faults.write(),
-            dice: &mut dice.faults,
-            writes_left: doomed.map(|(writes_left, _)| writes_left),
-        };
         manager.step(now, &mut client, &mut dice.controllers);
         self.controllers.meet_doom(now);
         true

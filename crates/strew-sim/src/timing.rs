@@ -21,6 +21,14 @@ impl Between {
         }
     }
 
+    /// So many milliseconds.
+    pub const fn millis(min: u64, max: u64) -> Self {
+        Self {
+            min: Span::from_millis(min),
+            max: Span::from_millis(max),
+        }
+    }
+
     /// A duration, in whole milliseconds: so that not every pod has an instant of its own.
     pub fn draw(self, dice: &mut Prng) -> Span {
         const MILLI: u64 = 1_000_000;
@@ -40,16 +48,20 @@ pub struct Timing {
     pub pod_run: Between,
     /// From the order of a node until it is there.
     pub node_boot: Between,
+    /// How long the webhook's write of a WorkloadSpread's status takes, for which controllers' creations wait.
+    pub status_write: Between,
 }
 
 impl Default for Timing {
-    /// An image that is there already, a server that stops when asked, a job of half a minute, a machine of the cloud.
+    /// An image that is there already, a server that stops when asked, a job of half a minute, a machine of the cloud, a
+    /// store with disks of its own.
     fn default() -> Self {
         Self {
             pod_start: Between::secs(1, 3),
             pod_stop: Between::secs(1, 2),
             pod_run: Between::secs(30, 30),
             node_boot: Between::secs(60, 120),
+            status_write: Between::millis(5, 5),
         }
     }
 }

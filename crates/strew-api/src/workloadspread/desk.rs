@@ -125,6 +125,11 @@ impl Desk {
         })
     }
 
+    /// Nobody waits for the answer to a request any more.
+    pub fn forget(&mut self, id: RequestId) {
+        self.waiting.remove(&id);
+    }
+
     /// How many reviews wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()

@@ -21,7 +21,7 @@ use self::rollout::{Counted, Wanted, to_delete, to_update};
 use crate::api::ApiError;
 use crate::controller::{Change, Context, Controller};
 use crate::object::{CloneSet, ControllerRevision, Key, Kind, Name, Object, Pod, Stored};
-use crate::pod_control::{create_pod, delete_pod, slow_start};
+use crate::pod_control::{create_pod, delete_pod, is_controlled_by, slow_start, tell_created};
 use crate::queue::Queue;
 use crate::selection::Selection;
 use crate::sets::revisions::{self, History, Keeper, must_wait};
@@ -89,7 +89,7 @@ impl CloneSetController {
             true => Ok(()),
             false => self.act(set, &counted, &wanted, &history, &current, cx),
         };
-        if matches!(done, Err(ApiError::Lost)) {
+        if done.as_ref().is_err_and(ApiError::is_no_answer) {
             return done;
         }
         let written = self.write_status(set, status, cx);
@@ -122,6 +122,7 @@ impl CloneSetController {
         cx: &mut Context<'_>,
     ) -> Result<(), ApiError> {
         let n_active = counted.n_active();
+        let resumed = cx.queue.resume(&set.meta.name);
         if n_active < wanted.total {
             let n = wanted.total - n_active;
             let n_old = wanted.old.saturating_sub(counted.old.len()).min(n);
@@ -133,10 +134,11 @@ impl CloneSetController {
                 0
             };
             if let Some(template) = old_template.filter(|_| n_old > 0) {
-                self.create(set, &template, &current.meta.name.name, n_old, cx)?;
+                let of = (&template, &*current.meta.name.name);
+                self.create(set, of, n_old, resumed.clone(), cx)?;
             }
-            let update = &history.update.meta.name.name;
-            return self.create(set, &set.spec.template, update, n - n_old, cx);
+            let of = (&set.spec.template, &*history.update.meta.name.name);
+            return self.create(set, of, n - n_old, resumed, cx);
         }
         let victims = match n_active > wanted.total {
             true => to_delete(counted, wanted, cx.now, cx.dice),
@@ -148,9 +150,9 @@ impl CloneSetController {
     fn create(
         &mut self,
         set: &Arc<CloneSet>,
-        template: &PodTemplateSpec,
-        revision: &str,
+        (template, revision): (&PodTemplateSpec, &str),
         n: usize,
+        resumed: Result<usize, ApiError>,
         cx: &mut Context<'_>,
     ) -> Result<(), ApiError> {
         let namespace = Arc::clone(&set.meta.name.namespace);
@@ -166,7 +168,7 @@ impl CloneSetController {
         prototype.meta.generate_name = Some(format!("{}-", set.meta.name.name).into());
         let owner = Object::CloneSet(Arc::clone(set));
         let unseen = &mut self.unseen;
-        slow_start(n, || {
+        slow_start(n, resumed, || {
             let pod = create_pod(cx, SOURCE, &owner, prototype.clone())?;
             unseen.wrote(&set.meta.name, &pod, cx.now);
             Ok(())
@@ -243,6 +245,18 @@ impl Controller for CloneSetController {
             return Ok(());
         }
         self.sync_set(&set, cx)
+    }
+
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        let Some(set) = cx.cache.get::<CloneSet>(name).cloned() else {
+            return;
+        };
+        tell_created(cx, SOURCE, &Object::CloneSet(Arc::clone(&set)), answer);
+        if let Ok(pod) = answer
+            && is_controlled_by(pod, &set.meta.uid)
+        {
+            self.unseen.wrote(name, pod, cx.now);
+        }
     }
 }
 

@@ -175,3 +175,23 @@ fn the_status_counts_what_there_is() {
     assert_ne!(status.update_revision, status.current_revision);
     assert_eq!(status.observed_generation, Some(set.meta.generation));
 }
+
+#[test]
+fn pods_whose_answers_come_later_are_made_once() {
+    let mut world = world(json!({"replicas": 1}));
+    world.server.waits = Some(Default::default());
+    scale(&mut world, 8);
+    let mut batches = Vec::new();
+    loop {
+        round(&mut world);
+        match world.answer() {
+            0 => break,
+            n => batches.push(n),
+        }
+    }
+    assert_eq!(batches, [1, 2, 4]);
+    assert_eq!(world.pods(|_| true).len(), 8);
+    let told = world.news();
+    let n_made = told.iter().filter(|n| n.starts_with("SuccessfulCreate"));
+    assert_eq!(n_made.count(), 8);
+}

@@ -100,7 +100,7 @@ impl DaemonSetController {
             unseen: &mut self.unseen,
         };
         let done = sync.run(cx);
-        if matches!(done, Err(ApiError::Lost)) {
+        if done.as_ref().is_err_and(ApiError::is_no_answer) {
             return done;
         }
         if let Some(at) = ledger.next_timer() {

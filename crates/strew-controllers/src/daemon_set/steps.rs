@@ -109,7 +109,7 @@ impl Sync<'_> {
 
     fn give(&mut self, orders: Orders, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let created = self.create_all(&orders.creates, cx);
-        if matches!(created, Err(ApiError::Lost)) {
+        if created.as_ref().is_err_and(ApiError::is_no_answer) {
             return created;
         }
         let mut refused = created;
@@ -168,8 +168,7 @@ impl Sync<'_> {
                 let event = Event::normal(SOURCE, &self.object(), "SuccessfulCreate", text);
                 cx.api.record(event);
             }
-            Err(ApiError::Lost) => {}
-            Err(error) if is_namespace_terminating(error) => {}
+            Err(error) if error.is_no_answer() || is_namespace_terminating(error) => {}
             Err(error) => {
                 let text = format!("Error creating: {error}");
                 let event = Event::warning(SOURCE, &self.object(), "FailedCreate", text);

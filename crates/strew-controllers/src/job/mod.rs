@@ -33,6 +33,7 @@ use strew_model::time::{Instant, Span};
 use crate::api::ApiError;
 use crate::controller::{Change, Context, Controller};
 use crate::object::{Job, Name, Object, Pod};
+use crate::pod_control::is_controlled_by;
 use crate::queue::Queue;
 use crate::selection::Selection;
 use crate::tables::Tables;
@@ -119,7 +120,11 @@ impl JobController {
                     let gone = self.gone.entry(name.clone()).or_default();
                     gone.insert(Arc::clone(&owner.uid));
                 }
-                queue.add_at(&name, now + BATCH);
+                // The worker that has waited for its pods goes on as soon as it sees them.
+                match queue.goes_on(&name) {
+                    true => queue.add(&name),
+                    false => queue.add_at(&name, now + BATCH),
+                }
             }
             Some(_) => {}
             None => {
@@ -278,5 +283,16 @@ impl Controller for JobController {
             cx,
         };
         round.run()
+    }
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        let Some(job) = cx.cache.get::<Job>(name).cloned() else {
+            return;
+        };
+        round::tell_created(cx, &Object::Job(Arc::clone(&job)), answer);
+        if let Ok(pod) = answer
+            && is_controlled_by(pod, &job.meta.uid)
+        {
+            self.writes.wrote(&job.meta.uid, cx.now, pod);
+        }
     }
 }

@@ -14,6 +14,7 @@ use super::{JobController, backoff, pods};
 use crate::api::{ApiError, DeleteOptions, Event};
 use crate::controller::Context;
 use crate::object::{Job, Object, Pod, Stored, moment};
+use crate::pod_control::slow_start;
 
 /// At most so many pods are created or deleted in one sync.
 const N_PODS_MAX: usize = 500;
@@ -72,7 +73,7 @@ impl Round<'_, '_> {
         self.status.active = Some(n_active).filter(|&n| n > 0);
         self.status.ready = Some(counts.0);
         self.status.terminating = Some(counts.1);
-        if outcome == Err(ApiError::Lost) {
+        if outcome.as_ref().is_err_and(ApiError::is_no_answer) {
             return outcome;
         }
         self.track(&tally, end)?;
@@ -164,6 +165,7 @@ impl Round<'_, '_> {
         n_active: &mut i32,
         counts: &mut (i32, i32),
     ) -> Result<(), ApiError> {
+        let resumed = self.cx.queue.resume(&self.cached.meta.name);
         let n_wanted = self.n_wanted(tally);
         let n_too_many = usize::try_from(*n_active - n_wanted).unwrap_or(0);
         let mut removed = match self.terms.is_suspended {
@@ -195,7 +197,7 @@ impl Round<'_, '_> {
             true => self.next_indexes(tally, n_missing),
             false => vec![None; n_missing],
         };
-        let (n_created, result) = self.create(&indexes, tally);
+        let (n_created, result) = self.create(&indexes, resumed, tally);
         *n_active += count(n_created);
         result
     }
@@ -236,38 +238,28 @@ impl Round<'_, '_> {
         next
     }
 
-    /// Creates pods in batches of 1, 2, 4, …; the first one with a failure is the last. How many came to be.
+    /// Creates pods by slow start. How many came to be.
     fn create(
         &mut self,
         indexes: &[Option<u32>],
+        resumed: Result<usize, ApiError>,
         tally: &Tally<'_>,
     ) -> (usize, Result<(), ApiError>) {
         let spec = self.controller.pod_spec(self.cached);
-        let (mut n_created, mut result) = (0, Ok(()));
-        let (mut rest, mut size) = (indexes, 1);
-        while !rest.is_empty() && result.is_ok() {
-            let (batch, later) = rest.split_at(size.min(rest.len()));
-            for &index in batch {
-                let replaced = index.and_then(|index| tally.waiting.get(&index).copied());
-                let pod = pods::pod(self.cached, &self.terms, &spec, index, replaced);
-                match self.cx.api.create(pod.into()) {
-                    Ok(stored) => {
-                        n_created += 1;
-                        self.wrote(&stored);
-                        let name = &stored.meta().name.name;
-                        self.tell("SuccessfulCreate", format!("Created pod: {name}"));
-                    }
-                    Err(ApiError::Lost) => return (n_created, Err(ApiError::Lost)),
-                    Err(error) => {
-                        if !error.to_string().contains("it is being terminated") {
-                            self.warn("FailedCreate", format!("Error creating: {error}"));
-                        }
-                        result = Err(error);
-                    }
-                }
+        let mut n_created = 0;
+        let mut left = indexes.iter();
+        let result = slow_start(indexes.len(), resumed, || {
+            let index = left.next().copied().flatten();
+            let replaced = index.and_then(|index| tally.waiting.get(&index).copied());
+            let pod = pods::pod(self.cached, &self.terms, &spec, index, replaced);
+            let answer = self.cx.api.create(pod.into());
+            tell_created(self.cx, &self.stored, &answer);
+            if let Ok(stored) = &answer {
+                n_created += 1;
+                self.wrote(stored);
             }
-            (rest, size) = (later, size * 2);
-        }
+            answer.map(drop)
+        });
         (n_created, result)
     }
 
@@ -348,6 +340,23 @@ impl Round<'_, '_> {
         let event = Event::warning(super::NAME, &self.stored, reason, note);
         self.cx.api.record(event);
     }
+}
+
+/// Says what became of a pod that was to be created.
+pub(super) fn tell_created(cx: &mut Context<'_>, job: &Object, answer: &Result<Object, ApiError>) {
+    let event = match answer {
+        Ok(pod) => {
+            let note = format!("Created pod: {}", pod.meta().name.name);
+            Event::normal(super::NAME, job, "SuccessfulCreate", note)
+        }
+        Err(error) if error.is_no_answer() => return,
+        Err(error) if error.to_string().contains("it is being terminated") => return,
+        Err(error) => {
+            let note = format!("Error creating: {error}");
+            Event::warning(super::NAME, job, "FailedCreate", note)
+        }
+    };
+    cx.api.record(event);
 }
 
 /// Takes the finalizer off a pod as it is now; `None`: it had none, or is gone.

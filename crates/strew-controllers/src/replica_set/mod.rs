@@ -30,7 +30,9 @@ use crate::api::ApiError;
 use crate::controller::{Change, Context, Controller};
 use crate::expectations::{Expectations, OwnWrites};
 use crate::object::{Key, Name, Object, Pod, ReplicaSet, ReplicationController};
-use crate::pod_control::{self, create_pod, delete_pod, slow_start};
+use crate::pod_control::{
+    self, create_pod, delete_pod, is_controlled_by, slow_start, tell_created,
+};
 use crate::queue::Queue;
 use crate::tables::Tables;
 
@@ -200,8 +202,9 @@ impl<R: Replicating> ReplicaSetController<R> {
 
     fn manage(&mut self, set: &Arc<R>, n_active: usize, cx: &mut Context<'_>) -> Managed {
         let size = set.size();
+        let resumed = cx.queue.resume(&set.meta().name);
         if n_active < size {
-            let made = self.create(set, (size - n_active).min(BURST), cx);
+            let made = self.create(set, (size - n_active).min(BURST), resumed, cx);
             made.map_err(|error| ("FailedCreate", error))
         } else if n_active > size {
             let gone = self.delete(set, n_active, (n_active - size).min(BURST), cx);
@@ -211,7 +214,13 @@ impl<R: Replicating> ReplicaSetController<R> {
         }
     }
 
-    fn create(&mut self, set: &Arc<R>, n: usize, cx: &mut Context<'_>) -> Result<(), ApiError> {
+    fn create(
+        &mut self,
+        set: &Arc<R>,
+        n: usize,
+        resumed: Result<usize, ApiError>,
+        cx: &mut Context<'_>,
+    ) -> Result<(), ApiError> {
         let uid = &set.meta().uid;
         let watched = self.watched.get(uid);
         let Some(prototype) = watched.and_then(|watched| watched.prototype.as_ref()) else {
@@ -220,7 +229,7 @@ impl<R: Replicating> ReplicaSetController<R> {
         let owner = R::into_object(Arc::clone(set));
         let is_ending = pod_control::is_ending(cx.cache, &owner);
         let mut names = Vec::with_capacity(n);
-        let outcome = slow_start(n, || {
+        let outcome = slow_start(n, resumed, || {
             match create_pod(cx, R::SOURCE, &owner, prototype.clone()) {
                 Ok(pod) => {
                     names.push(Arc::clone(&pod.meta().name.name));
@@ -417,8 +426,10 @@ impl<R: Replicating> Controller for ReplicaSetController<R> {
         } else if let Some(until) = self.expectations.waits_until(uid) {
             cx.queue.add_at(name, until);
         }
-        if let Err((_, ApiError::Lost)) = managed {
-            return Err(ApiError::Lost);
+        if let Err((_, error)) = &managed
+            && error.is_no_answer()
+        {
+            return Err(error.clone());
         }
         let failure = managed
             .as_ref()
@@ -429,5 +440,19 @@ impl<R: Replicating> Controller for ReplicaSetController<R> {
             cx.queue.add_at(name, due);
         }
         managed.map_err(|(_, error)| error)
+    }
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        let Some(set) = cx.cache.get::<R>(name).cloned() else {
+            return;
+        };
+        let owner = R::into_object(Arc::clone(&set));
+        tell_created(cx, R::SOURCE, &owner, answer);
+        if let Ok(pod) = answer
+            && is_controlled_by(pod, &set.meta().uid)
+        {
+            let name = Arc::clone(&pod.meta().name.name);
+            self.expectations
+                .expect_creation(&set.meta().uid, [name], cx.now);
+        }
     }
 }

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use strew_model::time::Span;
 
@@ -244,6 +246,76 @@ fn with_room_for_seven_seven_appear_and_the_failure_is_told_until_it_is_over() {
     );
     world.server.n_pods_max = 100;
     world.pass(Span::from_secs(60));
+    assert_eq!(
+        (failure(&world, "web"), counts(&world, "web")[0]),
+        (None, 20)
+    );
+}
+
+/// How many pods are asked for at the same time, until nothing waits any more.
+fn batches(world: &mut World) -> Vec<usize> {
+    let mut batches = Vec::new();
+    loop {
+        world.settle();
+        match world.answer() {
+            0 => return batches,
+            n => batches.push(n),
+        }
+    }
+}
+
+#[test]
+fn slow_start_goes_on_over_answers_that_come_later() {
+    let mut world = world();
+    world.server.waits = Some(BTreeMap::new());
+    world.create(set("web", 20));
+    assert_eq!(batches(&mut world), [1, 2, 4, 8, 5]);
+    assert_eq!(counts(&world, "web")[0], 20);
+    assert_eq!(world.news().len(), 20);
+    // The next growth starts slowly again.
+    world.edit::<ReplicaSet>("web", |set| {
+        Arc::make_mut(&mut set.spec).replicas = Some(24)
+    });
+    assert_eq!(batches(&mut world), [1, 2, 1]);
+}
+
+#[test]
+fn while_answers_are_awaited_nothing_else_is_ordered() {
+    let mut world = world();
+    world.server.waits = Some(BTreeMap::new());
+    world.create(set("web", 3));
+    world.settle();
+    let asked = |world: &World| world.server.waits.as_ref().map_or(0, BTreeMap::len);
+    assert_eq!(asked(&world), 1);
+    world.edit::<ReplicaSet>("web", |set| Arc::make_mut(&mut set.spec).replicas = Some(1));
+    world.pass(Span::from_secs(600));
+    assert_eq!(asked(&world), 1, "the worker waits");
+    assert_eq!(batches(&mut world), [1]);
+    assert_eq!(counts(&world, "web")[0], 1);
+}
+
+#[test]
+fn refusals_that_come_later_stop_slow_start_and_are_told() {
+    let mut world = world();
+    world.server.waits = Some(BTreeMap::new());
+    world.server.n_pods_max = 7;
+    world.create(set("web", 20));
+    // Its own status brings it back at once, and once more it is refused.
+    assert_eq!(batches(&mut world), [1, 2, 4, 8, 1]);
+    let told =
+        |news: &[String], reason: &str| news.iter().filter(|n| n.starts_with(reason)).count();
+    let news = world.news();
+    assert_eq!(
+        (told(&news, "SuccessfulCreate"), told(&news, "FailedCreate")),
+        (7, 9)
+    );
+    assert_eq!(
+        failure(&world, "web").unwrap(),
+        "FailedCreate exceeded quota"
+    );
+    world.server.n_pods_max = 100;
+    world.pass(Span::from_secs(1));
+    assert_eq!(batches(&mut world), [1, 2, 4, 6], "from the beginning");
     assert_eq!(
         (failure(&world, "web"), counts(&world, "web")[0]),
         (None, 20)

@@ -100,7 +100,7 @@ impl StatefulSetController {
             false => sync.run(cx),
         };
         let places = sync.places;
-        if matches!(done, Err(ApiError::Lost)) {
+        if done.as_ref().is_err_and(ApiError::is_no_answer) {
             return done;
         }
         let written = self.write_status(set, status, cx);

@@ -180,7 +180,7 @@ impl Sync<'_> {
                 self.tell("create", &name, Ok(()), cx);
             }
             // Its watch will show it.
-            Err(ApiError::AlreadyExists(_) | ApiError::Lost) => {}
+            Err(ApiError::AlreadyExists(_) | ApiError::Lost | ApiError::Later) => {}
             Err(error) => self.tell("create", &name, Err(error), cx),
         }
         made.map(|_| Goes)

@@ -18,6 +18,8 @@ pub struct Timing {
     pub pod_run: Option<SpanRange>,
     /// From a new node's order to its readiness.
     pub node_boot: Option<SpanRange>,
+    /// How long a status write of the webhook for WorkloadSpreads takes.
+    pub status_write: Option<SpanRange>,
 }
 
 /// A time between two, both included; `min <= max`.
@@ -117,6 +119,7 @@ pub(super) fn timing(at: &At<'_>, problems: &mut Problems) -> Timing {
         pod_stop: span_range(&fields, "podStop", problems),
         pod_run: span_range(&fields, "podRun", problems),
         node_boot: span_range(&fields, "nodeBoot", problems),
+        status_write: span_range(&fields, "statusWrite", problems),
     }
 }
 

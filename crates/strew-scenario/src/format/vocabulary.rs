@@ -279,6 +279,11 @@ pub(super) static TIMING: Shape = shape(
             &SPAN_RANGE_FORM,
             "From a new node's order to its readiness.",
         ),
+        may(
+            "statusWrite",
+            &SPAN_RANGE_FORM,
+            "A status write of the webhook for WorkloadSpreads, for which creations wait; 5ms.",
+        ),
     ],
 );
 

@@ -179,6 +179,7 @@ fn timing(scenario: &Scenario) -> Timing {
         pod_stop: between(given.pod_stop, usual.pod_stop),
         pod_run: between(given.pod_run, usual.pod_run),
         node_boot: between(given.node_boot, usual.node_boot),
+        status_write: between(given.status_write, usual.status_write),
     }
 }
 

@@ -132,7 +132,7 @@ impl Life {
         // A pod that found no room is adopted, and gets its cost, by the very sync that the change sets off.
         let has = |pod: &Arc<Pod>, key: &str| pod.meta.annotation(key).is_some();
         let has_cost = |pod: &Arc<Pod>| has(pod, COST_ANNOTATION) && has(pod, MARKER_ANNOTATION);
-        if !before.iter().all(|pod| pod.is_ready() && has_cost(pod)) {
+        if !before.iter().all(|pod| pod.is_ready() && has_cost(pod)) || self.sim.wants_sync() {
             return Going::Continue(());
         }
         let costs: BTreeMap<Arc<str>, i32> = before

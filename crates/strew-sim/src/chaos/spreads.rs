@@ -145,10 +145,11 @@ fn own_fault(dice: &mut Prng) -> Action {
     let ppm = |dice: &mut Prng| u32::try_from(dice.between(0, 300_000)).unwrap_or(0);
     match dice.between(0, 4) {
         0 => {
-            let (lost_ppm, write_lost_ppm) = (ppm(dice), ppm(dice) / 3);
             let fault = WebhookFault {
-                lost_ppm,
-                write_lost_ppm,
+                lost_ppm: ppm(dice),
+                write_lost_ppm: ppm(dice) / 3,
+                // Up to more than the API server waits for.
+                slower: Span::from_millis(*dice.pick(&[0, 50, 1_000, 12_000])),
             };
             Action::Fault(Fault::Webhook(fault), lasts)
         }

@@ -226,8 +226,8 @@ impl Display for WrittenFault<'_> {
             Fault::Lease(l) => write!(f, "lease: {{lost-ppm: {}}}", l.lost_ppm),
             Fault::Webhook(w) => write!(
                 f,
-                "webhook: {{lost-ppm: {}, write-lost-ppm: {}}}",
-                w.lost_ppm, w.write_lost_ppm
+                "webhook: {{lost-ppm: {}, write-lost-ppm: {}, slower: {}}}",
+                w.lost_ppm, w.write_lost_ppm, w.slower
             ),
             Fault::SecondScheduler => write!(f, "second-scheduler: true"),
         }

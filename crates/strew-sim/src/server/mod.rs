@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use strew_api::admission::AdmissionOptions;
-use strew_controllers::Tables;
 use strew_controllers::object::{Key, Object};
+use strew_controllers::{ApiError, Tables};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
@@ -30,6 +30,7 @@ use crate::workloadspread::Webhook;
 use admission::Admission;
 pub use events::{EventLog, Recorded};
 use lease::Leases;
+pub(crate) use webhook::Creation;
 pub use write::Part;
 pub(crate) use write::pod_key;
 
@@ -65,6 +66,8 @@ pub struct Server {
     journal: Option<Vec<Written>>,
     /// Whom to ask about pods; `None`: there never was a WorkloadSpread, or it is being asked just now.
     webhook: Option<Box<Webhook>>,
+    /// What became of creations that were under way.
+    answers: Vec<(u64, Result<Object, ApiError>)>,
 }
 
 impl Server {
@@ -84,6 +87,7 @@ impl Server {
             dice,
             journal: None,
             webhook: None,
+            answers: Vec::new(),
         }
     }
 

@@ -227,6 +227,6 @@ fn refusal(error: &ApiError) -> Answer {
         ApiError::Forbidden(_) => status(403, "Forbidden", &message),
         ApiError::TooManyRequests { .. } => status(429, "TooManyRequests", &message),
         ApiError::Internal(_) => status(500, "InternalError", &message),
-        ApiError::Lost => Answer::Lost(message.into()),
+        ApiError::Lost | ApiError::Later => Answer::Lost(message.into()),
     }
 }

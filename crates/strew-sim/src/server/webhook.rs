@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
+use serde_json::Value;
 use strew_api::patch::json_patch;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::facts::white_list::WhiteList;
@@ -15,7 +16,15 @@ use strew_controllers::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
 use strew_model::time::Instant;
 
 use super::Server;
-use crate::workloadspread::{Asked, Hook, Webhook};
+use crate::workloadspread::{Asked, Called, Hook, Webhook};
+
+/// What becomes of a creation.
+pub(crate) enum Creation {
+    /// The object is stored.
+    Done(Object),
+    /// The webhook is being asked; what becomes of it is told under this number.
+    UnderWay(u64),
+}
 
 impl Server {
     /// From now on the webhook is asked.
@@ -56,13 +65,70 @@ impl Server {
             let asked = Asked::Create(pod);
             webhook.review(now, server, asked)
         });
-        let Some(patch) = answered.transpose()?.flatten() else {
-            return Ok(object);
+        match answered.transpose()?.flatten() {
+            Some(patch) => self.patched(pod, &patch),
+            None => Ok(object),
+        }
+    }
+
+    /// Creates an object for somebody who can wait for the webhook's answer.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub(crate) fn begin_create(
+        &mut self,
+        now: Instant,
+        object: Object,
+    ) -> Result<Creation, ApiError> {
+        if self.webhook.is_none() || object.kind() != Kind::Pod {
+            return self.create(now, object).map(Creation::Done);
+        }
+        let object = self.admission.admit(object, &self.tables)?;
+        let Object::Pod(pod) = &object else {
+            return self.store_new(now, object).map(Creation::Done);
         };
+        let called = self.with_webhook(|webhook, server| webhook.call(now, server, pod));
+        let object = match called.transpose()? {
+            Some(Called::Waits(number)) => return Ok(Creation::UnderWay(number)),
+            Some(Called::Answered(Some(patch))) => self.patched(pod, &patch)?,
+            Some(Called::Answered(None)) | None => object,
+        };
+        self.store_new(now, object).map(Creation::Done)
+    }
+
+    /// Replicas of the webhook go on, and creations go on that they have answered; whether there was anything to do.
+    pub(crate) fn step_webhook(&mut self, now: Instant) -> bool {
+        let stepped = self.with_webhook(|webhook, server| {
+            let acted = webhook.step(now, server);
+            (acted, webhook.late_answers(now))
+        });
+        let Some((acted, late)) = stepped else {
+            return false;
+        };
+        let any = acted || !late.is_empty();
+        for (number, pod, answer) in late {
+            let done = answer.and_then(|patch| match patch {
+                Some(patch) => self.patched(&pod, &patch),
+                None => Ok(Object::Pod(pod)),
+            });
+            let done = done.and_then(|object| self.store_new(now, object));
+            self.answers.push((number, done));
+        }
+        any
+    }
+
+    /// What became of creations that were under way.
+    pub(crate) fn take_answers(&mut self) -> Vec<(u64, Result<Object, ApiError>)> {
+        std::mem::take(&mut self.answers)
+    }
+
+    /// A pod with the webhook's patch, admitted again.
+    fn patched(&mut self, pod: &Arc<Pod>, patch: &Value) -> Result<Object, ApiError> {
         let wrong = |error: &dyn std::error::Error| {
             ApiError::Internal(format!("Internal error occurred: {error}").into())
         };
-        let patched = json_patch(&object.to_json(), &patch).map_err(|error| wrong(&error))?;
+        let before = Object::Pod(Arc::clone(pod)).to_json();
+        let patched = json_patch(&before, patch).map_err(|error| wrong(&error))?;
         let patched: core::Pod = serde_json::from_value(patched).map_err(|error| wrong(&error))?;
         let pod = self.admission.admit_patched(pod, patched, &self.tables)?;
         Ok(pod.into())

@@ -48,7 +48,16 @@ impl Server {
     /// What admission refuses; a name that is taken.
     pub fn create(&mut self, now: Instant, object: Object) -> Result<Object, ApiError> {
         let object = self.admission.admit(object, &self.tables)?;
-        let mut object = self.call_webhook(now, object)?;
+        let object = self.call_webhook(now, object)?;
+        self.store_new(now, object)
+    }
+
+    /// Stores a new object that admission has let pass.
+    pub(super) fn store_new(
+        &mut self,
+        now: Instant,
+        mut object: Object,
+    ) -> Result<Object, ApiError> {
         if object.meta().name.name.is_empty() {
             let name = self.generate_name(&object);
             object.meta_mut().name = name;

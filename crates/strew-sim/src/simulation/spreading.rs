@@ -3,6 +3,7 @@
 use strew_controllers::object::WorkloadSpread;
 use strew_model::Prng;
 use strew_model::time::Instant;
+use strew_workloadspread::controller::Effect;
 
 use super::Simulation;
 use crate::slot::Slot;
@@ -23,6 +24,11 @@ impl Simulation {
         }
     }
 
+    /// How many statuses of WorkloadSpreads the webhook has written, by all replicas that are alive.
+    pub fn statuses_written(&self) -> u64 {
+        self.server().webhook().map_or(0, Webhook::n_written)
+    }
+
     /// Begins webhook and controller if there is a WorkloadSpread, and they have not begun.
     pub(crate) fn begin_spreading(&mut self) {
         let has_spreads = !self.server.tables().of::<WorkloadSpread>().is_empty();
@@ -30,7 +36,8 @@ impl Simulation {
             return;
         }
         let dice = Prng::new(self.dice.spreads.next_u64());
-        let webhook = Webhook::new(self.blueprint.clone(), self.n_webhooks, dice, &self.server);
+        let (blueprint, n) = (self.blueprint.clone(), self.n_webhooks);
+        let webhook = Webhook::new(blueprint, n, self.status_write, dice, &self.server);
         self.server.install(webhook);
         self.tell_weather();
         let keeper = SpreadKeeper::new(&self.blueprint, &self.server);
@@ -42,8 +49,7 @@ impl Simulation {
     pub(super) fn step_spreading(&mut self, component: usize) -> bool {
         let now = self.now;
         if component == 0 {
-            let step = |webhook: &mut Webhook, server: &mut _| webhook.step(now, server);
-            return self.server.with_webhook(step).unwrap_or(false);
+            return self.server.step_webhook(now);
         }
         let weather = self.weather();
         let Some(slot) = &mut self.spreads else {
@@ -59,10 +65,19 @@ impl Simulation {
             dice: &mut self.dice.spreads,
             writes_left: slot.doomed.as_mut().map(|(left, _)| left),
             is_judged: false,
+            status_write: self.status_write,
         };
         let acted = keeper.step(&mut line);
         slot.meet_doom(now);
         acted
+    }
+
+    /// Whether the next sync of a WorkloadSpread would change anything. Of a subset that has too many pods those that were
+    /// ready last are the surplus, and readiness sets off no sync: so what it costs to delete them may have grown old.
+    pub(crate) fn wants_sync(&self) -> bool {
+        let mut keeper = SpreadKeeper::fresh(&self.blueprint, &self.server, self.now);
+        let wanted = keeper.poll(self.now);
+        wanted.is_some_and(|effect| !matches!(effect, Effect::Event(_)))
     }
 
     fn weather(&self) -> Weather {
@@ -116,5 +131,142 @@ impl Simulation {
         let keeper = slot.and_then(|slot| slot.alive.as_ref()?.next_wake());
         let restart = slot.and_then(|slot| slot.restart);
         [webhook, keeper, restart].into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::ops::ControlFlow;
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+    use strew_api::admission::AdmissionOptions;
+    use strew_api::config::{FeatureGates, Given, configure};
+    use strew_api::read::KubeObject;
+    use strew_controllers::object::{Name, Object, Pod, ReplicaSet};
+    use strew_model::Interner;
+    use strew_model::time::Span;
+
+    use super::*;
+    use crate::server::Creation;
+    use crate::simulation::ControllerMaker;
+    use crate::{Blueprint, Settings, Timing};
+
+    /// A ReplicaSet of 2,000 pods with a WorkloadSpread: 1,500 in the first subset, the rest in the second.
+    fn world(replicas: usize, controllers: ControllerMaker) -> Simulation {
+        let manifests = [
+            json!({
+                "apiVersion": "apps/v1", "kind": "ReplicaSet",
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {
+                    "replicas": 2000,
+                    "selector": {"matchLabels": {"app": "web"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "web"}},
+                        "spec": {"containers": [{"name": "c", "image": "a"}]},
+                    },
+                },
+            }),
+            json!({
+                "apiVersion": "apps.kruise.io/v1beta1", "kind": "WorkloadSpread",
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {
+                    "targetRef": {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web"},
+                    "subsets": [{"name": "own", "maxReplicas": 1500}, {"name": "elastic"}],
+                },
+            }),
+        ];
+        let objects =
+            manifests.map(|manifest| Object::of_wire(KubeObject::of_json(manifest).unwrap()));
+        let mut names = Interner::new();
+        let configured = configure(Given::Nothing, &FeatureGates::default(), &mut names).unwrap();
+        let mut sim = Simulation::new(Settings {
+            seed: 7,
+            objects: objects.into(),
+            options: AdmissionOptions::KUBERNETES_1_36,
+            scheduler: Blueprint::of(&configured, names),
+            elects: false,
+            controllers,
+            timing: Timing::default(),
+            groups: Vec::new(),
+            autoscaler: None,
+        });
+        sim.set_webhook_replicas(replicas);
+        sim.watch_closely();
+        sim
+    }
+
+    fn pod(sim: &Simulation) -> Object {
+        let name = Name::new("default", "web");
+        let set = sim.server().tables().get::<ReplicaSet>(&name).unwrap();
+        let manifest = json!({
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {
+                "generateName": "web-", "namespace": "default", "labels": {"app": "web"},
+                "ownerReferences": [{
+                    "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": &*set.meta.uid,
+                    "controller": true,
+                }],
+            },
+            "spec": {"containers": [{"name": "c", "image": "a"}]},
+        });
+        Object::of_wire(KubeObject::of_json(manifest).unwrap())
+    }
+
+    fn live_until(sim: &mut Simulation, millis: u64) {
+        let end = Span::from_millis(millis);
+        let ended = sim.run_until(end, &mut |_| ControlFlow::Continue(()));
+        assert_eq!(ended, Ok(ControlFlow::Continue(())));
+    }
+
+    /// Pods by the subset of their marker.
+    fn totals(sim: &Simulation) -> BTreeMap<String, usize> {
+        let mut totals = BTreeMap::new();
+        for pod in sim.server().tables().of::<Pod>().iter() {
+            let marker = pod.meta.annotation("apps.kruise.io/matched-workloadspread");
+            let marker: Value = serde_json::from_str(marker.unwrap_or("{}")).unwrap();
+            let subset = marker["subset"].as_str().unwrap_or("none").to_owned();
+            *totals.entry(subset).or_default() += 1;
+        }
+        totals
+    }
+
+    #[test]
+    fn creations_that_wait_share_a_write() {
+        // (replicas of the webhook, how many creations come each millisecond)
+        for (replicas, at_once) in [(2, 2000), (3, 20)] {
+            let mut sim = world(replicas, Arc::new(Vec::new));
+            live_until(&mut sim, 1);
+            let pod = pod(&sim);
+            let mut n_wait = 0;
+            for millis in 0..2000 / at_once {
+                for _ in 0..at_once {
+                    let now = sim.now();
+                    let begun = sim.server.begin_create(now, pod.clone()).unwrap();
+                    n_wait += usize::from(matches!(begun, Creation::UnderWay(_)));
+                }
+                live_until(&mut sim, 2 + millis);
+            }
+            assert!(n_wait > 1000, "{n_wait}");
+            live_until(&mut sim, 5_000);
+            check(&mut sim);
+        }
+    }
+
+    #[test]
+    fn a_workload_of_two_thousand_pods_needs_few_writes() {
+        let mut sim = world(2, Arc::new(crate::controllers));
+        live_until(&mut sim, 30_000);
+        check(&mut sim);
+    }
+
+    /// 2,000 pods, as the limit has it; at most one write for 20 of them.
+    #[track_caller]
+    fn check(sim: &mut Simulation) {
+        let expected = [("elastic".to_owned(), 500), ("own".to_owned(), 1500)];
+        assert_eq!(totals(sim), expected.into());
+        assert!(sim.statuses_written() <= 100, "{}", sim.statuses_written());
+        assert_eq!(sim.violations(), []);
     }
 }

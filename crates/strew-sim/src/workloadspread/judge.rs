@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use strew_api::read::KubeObject;
 use strew_api::workloadspread::marker;
 use strew_controllers::object::{Name, Object, Pod, WorkloadSpread};
+use strew_model::time::Instant;
 use strew_workloadspread::admission::{Answer, Verdict};
 use strew_workloadspread::invariants::{
     Broken, earlier_ones_are_full, marker_is_sound, replacement_goes_last,
 };
-use strew_workloadspread::{Choice, Ground, MARKER_ANNOTATION, Marked, choose};
+use strew_workloadspread::{Choice, Ground, MARKER_ANNOTATION, Marked, Row, UNLIMITED, choose};
 
 use super::replica::{Answered, Replica};
 use super::webhook::Asked;
@@ -28,8 +30,53 @@ struct Place {
     revision: Arc<str>,
 }
 
+/// A ledger while the answers of one write are judged.
+struct Ledger {
+    base: Arc<WorkloadSpread>,
+    /// With the answers so far.
+    ws: Box<strew_workloadspread::WorkloadSpread>,
+    by_ordinal: bool,
+    /// Whether it is what it was when the next answer was decided.
+    is_known: bool,
+}
+
+impl Ledger {
+    fn rows(&self, revision: &Arc<str>) -> Vec<Row> {
+        match self.ws.status.rows(revision) {
+            [] => choose::first_rows(&self.ws.spec, 0),
+            rows => rows.to_vec(),
+        }
+    }
+
+    /// An answer is in it.
+    fn take_in(&mut self, answer: &Answer) {
+        // What a deletion gives back depends on more than the rows.
+        self.is_known &= !matches!(answer.verdict, Verdict::Counted);
+        let (Some(revision), Some(choice)) = (&answer.revision, &answer.choice) else {
+            return;
+        };
+        let Some(place) = choice.place else {
+            return;
+        };
+        let mut rows = self.rows(revision);
+        let takes = match choice.ground() {
+            Some(Ground::Known) | None => false,
+            Some(Ground::BelowMinimum { .. }) => true,
+            Some(_) => rows.get(place).is_some_and(|row| row.missing != UNLIMITED),
+        };
+        let (Some(row), true) = (rows.get_mut(place), takes) else {
+            return;
+        };
+        row.missing -= i32::from(row.missing > 0);
+        row.creating
+            .insert(format!("answer-{}", answer.request.0).into(), Instant(0));
+        let status = Arc::make_mut(&mut self.ws.status);
+        status.versioned.insert(Arc::clone(revision), rows);
+    }
+}
+
 /// What was seen so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Judge {
     /// Rule, subject and text.
     found: Vec<(Rule, String, String)>,
@@ -37,8 +84,14 @@ pub(crate) struct Judge {
     injected: BTreeMap<Arc<str>, Place>,
     /// Pods whose end somebody has asked for: their places were given back, whatever became of it.
     asked: BTreeSet<Arc<str>>,
+    /// Adopted pods whose end somebody has asked for. Between the marker and the status, which the controller writes one
+    /// after the other, an adopted pod gives a place back that it never took: a controller that dies just then leaves
+    /// room for one more, as Kruise's does.
+    given: BTreeMap<Place, i64>,
     /// The largest limit that each subset ever had; none: it is not judged.
     limits: BTreeMap<(Name, Arc<str>), Option<i64>>,
+    /// The ledger of the answers that are being judged.
+    ledger: Option<Ledger>,
     /// Choices that were judged.
     pub(crate) n_judged: u64,
 }
@@ -63,8 +116,8 @@ impl Judge {
             .push((rule, actor.to_string(), broken.to_string()));
     }
 
-    /// The end of a pod was asked for, and it may be in the ledger, whatever was answered.
-    pub(super) fn unanswered(&mut self, asked: Asked<'_>, server: &Server) {
+    /// The end of a pod was asked for, and it is in the ledger, or may be.
+    pub(super) fn end_asked(&mut self, asked: Asked<'_>, server: &Server) {
         let uid = match asked {
             Asked::Create(_) => None,
             Asked::Delete(pod) => Some(Arc::clone(&pod.meta.uid)),
@@ -73,81 +126,117 @@ impl Judge {
                 pod.map(|pod| Arc::clone(&pod.meta.uid))
             }
         };
-        self.asked.extend(uid);
+        let Some(uid) = uid else {
+            return;
+        };
+        let pod = match asked {
+            Asked::Delete(pod) => Some(pod),
+            Asked::Evict(name) => server.tables().get::<Pod>(name),
+            Asked::Create(_) => None,
+        };
+        if let Some(place) = pod.and_then(|pod| place_of(pod))
+            && !self.injected.contains_key(&uid)
+            && self.asked.insert(Arc::clone(&uid))
+        {
+            *self.given.entry(place).or_default() += 1;
+        }
+        self.asked.insert(uid);
     }
 
-    /// The webhook has answered. `is_alone`: no other call waited for the same write.
-    pub(super) fn answered(
+    /// Judges the answers of a replica that nobody has judged yet; before it hears anything new.
+    pub(super) fn see(&mut self, replica: &mut Replica, server: &Server) {
+        let mut answered = std::mem::take(&mut replica.answered);
+        for answered in answered.iter_mut().filter(|a| !a.is_judged) {
+            answered.is_judged = true;
+            self.answered(answered, replica, server);
+        }
+        replica.answered = answered;
+    }
+
+    fn answered(&mut self, answered: &Answered, replica: &mut Replica, server: &Server) {
+        let answer = &*answered.answer;
+        let Some(key) = &answer.spread else {
+            return;
+        };
+        if let Verdict::Inject(injection) = &answer.verdict
+            && let Err(broken) = marker_is_sound(&injection.spec, &key.name, &injection.marker)
+        {
+            self.blame(Rule::SpreadChoice, &key.name, &broken);
+        }
+        let Some(mut ledger) = self.ledger(answered, replica, server) else {
+            return;
+        };
+        if let Some(choice) = &answer.choice {
+            self.choice(answer, choice, &ledger);
+        }
+        ledger.take_in(answer);
+        self.ledger = Some(ledger);
+    }
+
+    /// The ledger that an answer was decided by: the one that its write was built upon, with what was decided before it
+    /// in the same write; or the one that is stored if the replica knew it.
+    fn ledger(
         &mut self,
-        asked: Asked<'_>,
         answered: &Answered,
         replica: &mut Replica,
         server: &Server,
-        is_alone: bool,
-    ) {
-        let Some(answer) = &answered.answer else {
-            return;
-        };
-        match &answer.verdict {
-            Verdict::Inject(injection) => {
-                if let Some(key) = &answer.spread
-                    && let Err(broken) =
-                        marker_is_sound(&injection.spec, &key.name, &injection.marker)
-                {
-                    self.blame(Rule::SpreadChoice, &key.name, &broken);
+    ) -> Option<Ledger> {
+        let key = answered.answer.spread.as_ref()?;
+        let last = self.ledger.take();
+        let base = match &answered.base {
+            Some(base) => {
+                let is_same = |last: &Ledger| Arc::ptr_eq(&last.base, base);
+                match last {
+                    Some(last) if is_same(&last) && last.is_known => return Some(last),
+                    Some(last) if is_same(&last) => {
+                        self.ledger = Some(last);
+                        return None;
+                    }
+                    _ => Arc::clone(base),
                 }
             }
-            Verdict::Counted => {
-                self.unanswered(asked, server);
+            None => {
+                let namespace = replica.machine.names().text(key.namespace);
+                let name = Name::new(namespace, Arc::clone(&key.name));
+                let stored = server.tables().get::<WorkloadSpread>(&name)?;
+                let known = replica.machine.spreads().get(key).map(|ws| ws.version);
+                (known == Some(stored.meta.version)).then(|| Arc::clone(stored))?
             }
-            _ => {}
-        }
-        if let Some(choice) = answer.choice.as_ref().filter(|_| is_alone) {
-            self.choice(answer, choice, replica, server);
-        }
+        };
+        let object = Object::WorkloadSpread(Arc::clone(&base)).to_kube()?;
+        let KubeObject::WorkloadSpread(wire) = object else {
+            return None;
+        };
+        let target = wire.spec.as_ref()?.target_reference.as_ref();
+        let by_ordinal = target.is_some_and(|target| target.kind == "StatefulSet");
+        let ws = replica
+            .translator
+            .spread(&wire, replica.machine.names_mut());
+        Some(Ledger {
+            base,
+            ws: Box::new(ws),
+            by_ordinal,
+            is_known: true,
+        })
     }
 
-    /// I2 and I6 by the rows that the choice was made from: those that its write was built upon, or those that are
-    /// stored if the replica knew them.
-    fn choice(&mut self, answer: &Answer, choice: &Choice, replica: &mut Replica, server: &Server) {
-        let (Some(key), Some(revision)) = (&answer.spread, &answer.revision) else {
+    /// I2 and I6.
+    fn choice(&mut self, answer: &Answer, choice: &Choice, ledger: &Ledger) {
+        let (Some(revision), ws) = (&answer.revision, &ledger.ws) else {
             return;
         };
-        let namespace = replica.machine.names().text(key.namespace);
-        let name = Name::new(namespace, Arc::clone(&key.name));
-        let stored = server.tables().get::<WorkloadSpread>(&name);
-        let known = replica.machine.spreads().get(key).map(|ws| ws.version);
-        let base = match (replica.base.take(), stored) {
-            (Some(base), _) => base,
-            (None, Some(stored)) if known == Some(stored.meta.version) => Arc::clone(stored),
-            _ => return,
-        };
-        let Some(strew_api::read::KubeObject::WorkloadSpread(wire)) =
-            Object::WorkloadSpread(base).to_kube()
-        else {
-            return;
-        };
-        let names = replica.machine.names_mut();
-        let ws = replica.translator.spread(&wire, names);
         // What percentages are of, and ordinals, the rows do not tell.
-        let by_ordinal = matches!(choice.ground(), Some(Ground::Ordinal { .. }))
-            || wire
-                .spec
-                .as_ref()
-                .and_then(|s| s.target_reference.as_ref())
-                .is_some_and(|t| t.kind == "StatefulSet");
+        let by_ordinal =
+            ledger.by_ordinal || matches!(choice.ground(), Some(Ground::Ordinal { .. }));
         if by_ordinal || ws.spec.has_percentages() || ws.spec.keeps_no_ledger() {
             return;
         }
-        let rows = match ws.status.rows(revision) {
-            [] => choose::first_rows(&ws.spec, 0),
-            rows => rows.to_vec(),
-        };
+        let rows = ledger.rows(revision);
         self.n_judged += 1;
         let full = earlier_ones_are_full(&ws.status, &rows, choice);
         let last = replacement_goes_last(&ws.status, &rows, choice);
         for broken in [full, last].into_iter().filter_map(Result::err) {
-            self.blame(Rule::SpreadChoice, &name, &broken);
+            self.blame(Rule::SpreadChoice, &ledger.base.meta.name, &broken);
         }
     }
 
@@ -189,18 +278,8 @@ impl Judge {
     }
 
     fn born(&mut self, pod: &Pod) {
-        let Marked::As(marked) = marker::read(pod.meta.annotation(MARKER_ANNOTATION)) else {
+        let Some(place) = place_of(pod) else {
             return;
-        };
-        let hash = pod.meta.label("pod-template-hash").filter(|_| {
-            let owner = pod.meta.controller();
-            owner.is_some_and(|owner| &*owner.kind == "ReplicaSet")
-        });
-        let namespace = Arc::clone(&pod.meta.name.namespace);
-        let place = Place {
-            spread: Name::new(namespace, marked.workload_spread),
-            subset: marked.subset,
-            revision: hash.unwrap_or("versionIgnored").into(),
         };
         self.injected
             .insert(Arc::clone(&pod.meta.uid), place.clone());
@@ -211,7 +290,7 @@ impl Judge {
         let counts =
             |(uid, other): &(&Arc<str>, &Place)| **other == place && !self.asked.contains(*uid);
         let pods = self.injected.iter().filter(counts).count() as i64;
-        if pods > max {
+        if pods > max + self.given.get(&place).copied().unwrap_or(0) {
             let (revision, subset) = (place.revision, place.subset);
             let broken = Broken::OverLimit {
                 revision,
@@ -222,4 +301,21 @@ impl Judge {
             self.blame(Rule::SpreadLimit, &place.spread, &broken);
         }
     }
+}
+
+/// The place that a pod's marker tells.
+fn place_of(pod: &Pod) -> Option<Place> {
+    let Marked::As(marked) = marker::read(pod.meta.annotation(MARKER_ANNOTATION)) else {
+        return None;
+    };
+    let hash = pod.meta.label("pod-template-hash").filter(|_| {
+        let owner = pod.meta.controller();
+        owner.is_some_and(|owner| &*owner.kind == "ReplicaSet")
+    });
+    let namespace = Arc::clone(&pod.meta.name.namespace);
+    Some(Place {
+        spread: Name::new(namespace, marked.workload_spread),
+        subset: marked.subset,
+        revision: hash.unwrap_or("versionIgnored").into(),
+    })
 }

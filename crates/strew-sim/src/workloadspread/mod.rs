@@ -23,4 +23,4 @@ pub(crate) use controller::SpreadKeeper;
 pub(crate) use judge::Judge;
 pub use sending::WebhookFault;
 pub(crate) use sending::{Line, Weather};
-pub(crate) use webhook::{Asked, Hook, Webhook};
+pub(crate) use webhook::{Asked, Called, Hook, Webhook};

@@ -2,11 +2,12 @@
 
 use strew_api::request::{Answer, Request, Verb};
 use strew_model::Prng;
-use strew_model::time::Instant;
+use strew_model::time::{Instant, Span};
 
 use crate::client::WriteFault;
 use crate::feed::WatchFault;
 use crate::server::Server;
+use crate::timing::Between;
 
 /// What befalls calls of the webhook for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -15,6 +16,8 @@ pub struct WebhookFault {
     pub lost_ppm: u32,
     /// Of a million of its writes so many get no answer; half of those are carried out all the same.
     pub write_lost_ppm: u32,
+    /// Each write for a call that may wait takes up to so much longer.
+    pub slower: Span,
 }
 
 /// The faults that the webhook meets.
@@ -35,6 +38,8 @@ pub(crate) struct Line<'a> {
     pub(crate) writes_left: Option<&'a mut u32>,
     /// Whether somebody judges what is done.
     pub(crate) is_judged: bool,
+    /// How long a status write takes.
+    pub(crate) status_write: Between,
 }
 
 const MILLION: u64 = 1_000_000;
@@ -42,6 +47,28 @@ const MILLION: u64 = 1_000_000;
 impl Line<'_> {
     pub(crate) fn strikes(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.dice.chance(u64::from(ppm), MILLION)
+    }
+
+    /// Whether a status write takes any time.
+    pub(crate) fn is_slow(&self) -> bool {
+        self.status_write.max > Span::default() || self.slower() > Span::default()
+    }
+
+    fn slower(&self) -> Span {
+        self.weather.call.map_or(Span::default(), |c| c.slower)
+    }
+
+    /// How long the next status write takes.
+    pub(crate) fn write_time(&mut self) -> Span {
+        let longer = Between {
+            min: Span::default(),
+            max: self.slower(),
+        };
+        let mut draw = |between: Between| match between.min < between.max {
+            true => between.draw(self.dice),
+            false => between.min,
+        };
+        Span(draw(self.status_write).0 + draw(longer).0)
     }
 
     /// Brings a request to the server; `None`: nobody will ever hear what became of it.

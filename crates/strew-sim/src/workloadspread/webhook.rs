@@ -2,23 +2,25 @@
 //!
 //! Source: spec/workloadspread §4.1, §4.7; the sentences are kube-apiserver's.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_api::workloadspread::review::Review;
+use strew_api::workloadspread::review::{Decision, Review};
 use strew_controllers::ApiError;
 use strew_controllers::object::{Name, Object, Pod};
 use strew_model::Prng;
-use strew_model::time::Instant;
-use strew_workloadspread::admission::Effect;
+use strew_model::time::{Instant, Span};
+use strew_workloadspread::admission::{Effect, RequestId};
 
 use super::judge::Judge;
-use super::replica::{Answered, Failure, Replica};
+use super::replica::{Begun, Failure, Replica};
 use super::sending::{Line, Weather};
 use crate::fault::Crash;
 use crate::scheduler::Blueprint;
 use crate::server::{Server, uuid};
 use crate::slot::Slot;
+use crate::timing::Between;
 
 /// What the API server asks about.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +87,32 @@ impl Hook {
     }
 }
 
+/// How long the API server waits for an answer: `timeoutSeconds`, by default.
+const TIMEOUT: Span = Span::from_secs(10);
+
+/// A call about a new pod that is not answered yet.
+struct Call {
+    /// What its answer is told under.
+    number: u64,
+    /// The pod as it was sent.
+    pod: Arc<Pod>,
+    /// Who was called, and which request that is there; `None`: no answer will come.
+    of: Option<(u64, RequestId)>,
+    /// When the API server gives up.
+    until: Instant,
+}
+
+/// What comes of a call about a new pod.
+pub(crate) enum Called {
+    /// Its answer: the JSON patch, if there is one.
+    Answered(Option<Value>),
+    /// It waits; its answer will be told under this number.
+    Waits(u64),
+}
+
+/// The answer to a call that waited: its number, the pod as it was sent, and the JSON patch, if there is one.
+pub(crate) type Late = (u64, Arc<Pod>, Result<Option<Value>, ApiError>);
+
 /// All replicas of the webhook.
 pub(crate) struct Webhook {
     replicas: Vec<Slot<Replica>>,
@@ -93,6 +121,9 @@ pub(crate) struct Webhook {
     dice: Prng,
     n_made: u64,
     n_calls: u64,
+    /// Calls that are not answered yet, by the time when the API server gives up.
+    calls: VecDeque<Call>,
+    status_write: Between,
     /// What its answers were found to be; `None`: nobody judges.
     pub(crate) judge: Option<Judge>,
 }
@@ -102,6 +133,7 @@ impl Webhook {
     pub(crate) fn new(
         blueprint: Blueprint,
         n_replicas: usize,
+        status_write: Between,
         dice: Prng,
         server: &Server,
     ) -> Self {
@@ -112,6 +144,8 @@ impl Webhook {
             dice,
             n_made: 0,
             n_calls: 0,
+            calls: VecDeque::new(),
+            status_write,
             judge: None,
         };
         for _ in 0..n_replicas {
@@ -122,14 +156,22 @@ impl Webhook {
     }
 
     fn replica(&mut self, server: &Server) -> Replica {
-        let hostname = format!("webhook-{}", self.n_made);
+        let number = self.n_made;
         self.n_made += 1;
-        Replica::new(&self.blueprint, hostname, self.dice.next_u64(), server)
+        Replica::new(&self.blueprint, number, self.dice.next_u64(), server)
     }
 
     /// Whether some replica is alive.
     pub(crate) fn is_alive(&self) -> bool {
         self.replicas.iter().any(|slot| slot.alive.is_some())
+    }
+
+    /// How many statuses the replicas that are alive have written.
+    pub(crate) fn n_written(&self) -> u64 {
+        let alive = self.replicas.iter().filter_map(|slot| slot.alive.as_ref());
+        alive
+            .map(|replica| replica.machine.counters().written)
+            .sum()
     }
 
     /// The number of the first write that some replica's watch still needs.
@@ -144,7 +186,8 @@ impl Webhook {
             let own = slot.alive.as_ref().and_then(Replica::next_wake);
             [own, slot.restart]
         });
-        wakes.flatten().min()
+        let gives_up = self.calls.front().map(|call| call.until);
+        wakes.chain([gives_up]).flatten().min()
     }
 
     /// What is to be started anew is.
@@ -170,7 +213,7 @@ impl Webhook {
         self.replicas.iter_mut().for_each(|slot| slot.calm(now));
     }
 
-    /// Replicas take in what their watches tell, and go on with calls that nobody waits for; whether that was anything.
+    /// Replicas take in what their watches tell, and go on with calls that wait; whether that was anything.
     pub(crate) fn step(&mut self, now: Instant, server: &mut Server) -> bool {
         let mut acted = false;
         for slot in &mut self.replicas {
@@ -185,31 +228,78 @@ impl Webhook {
                 weather: self.weather,
                 dice: &mut self.dice,
                 writes_left: slot.doomed.as_mut().map(|(left, _)| left),
-                is_judged: false,
+                is_judged: self.judge.is_some(),
+                status_write: self.status_write,
             };
-            acted |= replica.settle(&mut line);
+            acted |= replica.go_on(&mut line);
+            if let Some(judge) = &mut self.judge {
+                judge.see(replica, server);
+            }
             slot.meet_doom(now);
         }
         acted
     }
 
-    /// Calls one of the replicas that are alive. Of a new pod the JSON patch comes back, if there is one.
-    pub(crate) fn review(
-        &mut self,
-        now: Instant,
-        server: &mut Server,
-        asked: Asked<'_>,
-    ) -> Result<Option<Value>, ApiError> {
-        self.n_calls += 1;
-        let (hook, review) = review_of(asked, self.n_calls);
-        let fresh_uid = uuid(&mut self.dice);
+    /// The answers to calls that waited.
+    pub(crate) fn late_answers(&mut self, now: Instant) -> Vec<Late> {
+        let mut answers: BTreeMap<(u64, RequestId), Decision> = BTreeMap::new();
+        let mut alive = BTreeSet::new();
+        for replica in self.replicas.iter_mut().filter_map(|s| s.alive.as_mut()) {
+            alive.insert(replica.number);
+            for answered in replica.answered.drain(..) {
+                if let Some(decision) = answered.decision {
+                    answers.insert((replica.number, answered.request), decision);
+                }
+            }
+        }
+        let mut late = Vec::new();
+        self.calls.retain(|call| {
+            let decision = call.of.and_then(|of| answers.remove(&of));
+            let is_dead = call.of.is_some_and(|(number, _)| !alive.contains(&number));
+            let answer = match decision {
+                Some(decision) => patch_of(Hook::CREATE, decision),
+                None if is_dead => Err(Hook::CREATE.failed("EOF")),
+                None if call.until <= now => {
+                    let slots = self.replicas.iter_mut();
+                    for replica in slots.filter_map(|slot| slot.alive.as_mut()) {
+                        if let Some((_, id)) = call.of.filter(|of| of.0 == replica.number) {
+                            replica.give_up(id, now);
+                        }
+                    }
+                    Err(Hook::CREATE.failed(TIMED_OUT))
+                }
+                None => return true,
+            };
+            late.push((call.number, Arc::clone(&call.pod), answer));
+            false
+        });
+        late
+    }
+
+    /// One of the replicas that are alive.
+    fn draw(&mut self, hook: Hook) -> Result<usize, ApiError> {
         let alive: Vec<usize> = (0..self.replicas.len())
             .filter(|&index| self.replicas[index].alive.is_some())
             .collect();
-        if alive.is_empty() {
-            return Err(hook.unreachable());
+        match alive.is_empty() {
+            true => Err(hook.unreachable()),
+            false => Ok(*self.dice.pick(&alive)),
         }
-        let slot = &mut self.replicas[*self.dice.pick(&alive)];
+    }
+
+    /// Calls one of the replicas that are alive about a new pod, for somebody who can wait.
+    pub(crate) fn call(
+        &mut self,
+        now: Instant,
+        server: &mut Server,
+        pod: &Arc<Pod>,
+    ) -> Result<Called, ApiError> {
+        self.n_calls += 1;
+        let number = self.n_calls;
+        let (hook, review) = review_of(Asked::Create(pod), number);
+        let fresh_uid = uuid(&mut self.dice);
+        let index = self.draw(hook)?;
+        let slot = &mut self.replicas[index];
         let Some(replica) = &mut slot.alive else {
             return Err(hook.unreachable());
         };
@@ -220,31 +310,94 @@ impl Webhook {
             dice: &mut self.dice,
             writes_left: slot.doomed.as_mut().map(|(left, _)| left),
             is_judged: self.judge.is_some(),
+            status_write: self.status_write,
+        };
+        let lost = self.weather.call.map_or(0, |fault| fault.lost_ppm);
+        let is_lost = line.strikes(lost);
+        let mut of = None;
+        if !is_lost || line.dice.chance(1, 2) {
+            replica.listen(now, line.server, line.weather.watch.as_ref(), line.dice);
+            let begun = replica.begin(review, fresh_uid, &mut line);
+            let answered = match begun {
+                Err(_) => Some(Err(hook.failed("EOF"))),
+                Ok(Begun::Answered(decision)) => Some(patch_of(hook, decision)),
+                Ok(Begun::Waits(id)) => {
+                    of = Some((replica.number, id));
+                    None
+                }
+            };
+            if let Some(judge) = &mut self.judge {
+                judge.see(replica, server);
+            }
+            slot.meet_doom(now);
+            if let Some(answered) = answered.filter(|_| !is_lost) {
+                return answered.map(Called::Answered);
+            }
+        }
+        self.calls.push_back(Call {
+            number,
+            pod: Arc::clone(pod),
+            of: of.filter(|_| !is_lost),
+            until: now + TIMEOUT,
+        });
+        Ok(Called::Waits(number))
+    }
+
+    /// Calls one of the replicas that are alive, and has it answer within the instant. Of a new pod the JSON patch comes
+    /// back, if there is one.
+    pub(crate) fn review(
+        &mut self,
+        now: Instant,
+        server: &mut Server,
+        asked: Asked<'_>,
+    ) -> Result<Option<Value>, ApiError> {
+        self.n_calls += 1;
+        let (hook, review) = review_of(asked, self.n_calls);
+        let fresh_uid = uuid(&mut self.dice);
+        let index = self.draw(hook)?;
+        let slot = &mut self.replicas[index];
+        let Some(replica) = &mut slot.alive else {
+            return Err(hook.unreachable());
+        };
+        let mut line = Line {
+            now,
+            server,
+            weather: self.weather,
+            dice: &mut self.dice,
+            writes_left: slot.doomed.as_mut().map(|(left, _)| left),
+            is_judged: self.judge.is_some(),
+            status_write: self.status_write,
         };
         let lost = self.weather.call.map_or(0, |fault| fault.lost_ppm);
         let is_lost = line.strikes(lost);
         if is_lost && line.dice.chance(1, 2) {
-            return Err(hook.failed("context deadline exceeded"));
+            return Err(hook.failed(TIMED_OUT));
         }
-        let watch = self.weather.watch;
-        replica.listen(now, line.server, watch.as_ref(), line.dice);
-        let is_alone = replica.machine.waiting() == 0;
-        let answered = replica.ask(review, fresh_uid, &mut line);
-        if let (Some(judge), Ok(answered)) = (&mut self.judge, &answered) {
-            judge.answered(asked, answered, replica, server, is_alone);
-        } else if let Some(judge) = &mut self.judge {
-            judge.unanswered(asked, server);
+        replica.listen(now, line.server, line.weather.watch.as_ref(), line.dice);
+        let ended = replica.ask(review, fresh_uid, &mut line);
+        if let Some(judge) = &mut self.judge {
+            if ended.as_ref().map_or(true, |ended| ended.is_counted) {
+                judge.end_asked(asked, server);
+            }
+            judge.see(replica, server);
         }
         slot.meet_doom(now);
-        match answered {
+        match ended {
             Err(Failure::Died) => Err(hook.failed("EOF")),
-            Err(Failure::TimedOut) => Err(hook.failed("context deadline exceeded")),
-            Ok(_) if is_lost => Err(hook.failed("context deadline exceeded")),
-            Ok(Answered { decision, .. }) => match decision.refusal {
-                Some((_, message)) => Err(hook.denied(&message)),
-                None => Ok(decision.patch),
-            },
+            Err(Failure::TimedOut) => Err(hook.failed(TIMED_OUT)),
+            Ok(_) if is_lost => Err(hook.failed(TIMED_OUT)),
+            Ok(ended) => patch_of(hook, ended.decision),
         }
+    }
+}
+
+/// How Go calls a deadline that has passed.
+const TIMED_OUT: &str = "context deadline exceeded";
+
+fn patch_of(hook: Hook, decision: Decision) -> Result<Option<Value>, ApiError> {
+    match decision.refusal {
+        Some((_, message)) => Err(hook.denied(&message)),
+        None => Ok(decision.patch),
     }
 }
 
@@ -267,12 +420,16 @@ impl Webhook {
                 dice: &mut self.dice,
                 writes_left: None,
                 is_judged: true,
+                status_write: self.status_write,
             };
             let Some(replica) = &mut slot.alive else {
                 continue;
             };
-            if let Ok(answered) = replica.ask(review.clone(), "dry-run".into(), &mut line) {
-                all.push(answered.effects);
+            if replica
+                .ask(review.clone(), "dry-run".into(), &mut line)
+                .is_ok()
+            {
+                all.push(std::mem::take(&mut replica.effects));
             }
         }
         all

@@ -6,7 +6,7 @@ use strew_cluster::{NodeFact, OwnerRef, PodFact};
 use strew_model::{Labels, Selector, Symbol};
 
 use super::effect::EffectId;
-use super::request::Request;
+use super::request::{Request, RequestId};
 use crate::facts::kinds::GroupKind;
 use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
@@ -41,6 +41,9 @@ pub enum Input {
     ControllerSet(Symbol, OwnerRef, Option<Selector>),
     /// A namespace is there with these labels; `None`: it is gone.
     NamespaceSet(Symbol, Option<Labels>),
+    /// Nobody waits for this request any more. If nothing is decided on it yet, nothing will be: whoever asked has asked
+    /// again, and a deletion must not be counted after its pod is gone.
+    GivenUp(RequestId),
     /// What became of an effect.
     Outcome(EffectId, Outcome),
     /// Nothing but time.

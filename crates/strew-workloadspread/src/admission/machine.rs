@@ -10,7 +10,7 @@ use super::counters::Counters;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::{Input, Outcome};
 use super::lane::{Lane, State, Ticket};
-use super::request::{Operation, Request};
+use super::request::{Operation, Request, RequestId};
 use crate::facts::kinds::Kinds;
 use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::inject::PodPatcher;
@@ -121,6 +121,7 @@ impl Admission {
             Input::NamespaceSet(name, labels) => {
                 self.room.cluster_mut().set_namespace(name, labels);
             }
+            Input::GivenUp(id) => self.give_up(id),
             Input::Outcome(effect, outcome) => self.outcome(effect, outcome),
             Input::Tick => {}
         }
@@ -211,6 +212,16 @@ impl Admission {
                 }
                 lane.queue.push_back(Ticket::new(request, revision));
                 self.wake_lane(&key);
+            }
+        }
+    }
+
+    fn give_up(&mut self, id: RequestId) {
+        for lane in self.lanes.values_mut() {
+            let found = lane.queue.iter().position(|t| t.request.id == id);
+            if let Some(found) = found {
+                lane.queue.remove(found);
+                return;
             }
         }
     }

@@ -2,7 +2,9 @@
 
 use strew_model::Labels;
 use strew_workloadspread::NoPatches;
-use strew_workloadspread::admission::{Denial, Effect, Input, Outcome, Untouched, Verdict};
+use strew_workloadspread::admission::{
+    Denial, Effect, Input, Outcome, RequestId, Untouched, Verdict,
+};
 
 use crate::world::*;
 
@@ -152,4 +154,30 @@ fn an_answer_is_repeated_for_the_same_pod() {
         "although the subset is full"
     );
     assert_eq!(server.writes, 1);
+}
+
+#[test]
+fn a_call_that_was_given_up_is_not_decided_on_any_more() {
+    let (mut server, web) = server();
+    ask_for(&mut server, &web, 0..1);
+    let Some(Effect::WriteStatus { id, version, .. }) = server.machine.poll_effect(&mut NoPatches)
+    else {
+        panic!("the write comes first");
+    };
+    // While the write is under way a deletion comes, and who asked for it gives up and asks elsewhere.
+    let pod = asked(&web, Some("old"), Labels::default());
+    server.ask(delete(7, pod, "a", false));
+    ask_for(&mut server, &web, 1..2);
+    server.tell(Input::GivenUp(RequestId(7)));
+    assert_eq!(server.machine.waiting(), 2);
+    server.ws.version += 1;
+    server.tell(Input::Outcome(id, Outcome::Written(version + 1)));
+    server.run();
+    assert!(!server.answers.contains_key(&RequestId(7)));
+    let rows = server.ws.status.rows("versionIgnored");
+    assert!(rows[0].deleting.is_empty(), "{rows:?}");
+    assert!(server.answers.contains_key(&RequestId(1)));
+    // Of what is decided already nothing is taken back.
+    server.tell(Input::GivenUp(RequestId(1)));
+    assert_eq!(server.machine.waiting(), 0);
 }
