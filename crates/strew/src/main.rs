@@ -5,8 +5,8 @@
 //! simulated cluster of them), [`story`] (what it lives through) and [`skews`] (how uneven it was on the way), [`live`]
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
 //! [`blocked`] (why a pod is nowhere), [`spread_explain`] (what WorkloadSpreads say of it), [`report`] (for programs),
-//! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`] and [`scheduler`]
-//! (the commands), [`cluster`] (one that is there),
+//! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`],
+//! [`install`] and [`scheduler`] (the commands), [`cluster`] (one that is there),
 //! [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`],
 //! [`failure`].
 
@@ -22,6 +22,7 @@ mod failure;
 mod html;
 mod import;
 mod inputs;
+mod install;
 mod label_query;
 mod life;
 mod lint;

@@ -63,6 +63,20 @@ pub const IN_CLUSTER: &[Permission] = &[
     },
 ];
 
+/// To ask who may see its pages.
+pub const OF_PAGES: &[Permission] = &[
+    Permission {
+        group: "authentication.k8s.io",
+        resource: "tokenreviews",
+        verbs: &["create"],
+    },
+    Permission {
+        group: "authorization.k8s.io",
+        resource: "subjectaccessreviews",
+        verbs: &["create"],
+    },
+];
+
 /// In the namespace of the lease.
 pub const OF_LEASE: &[Permission] = &[Permission {
     group: "coordination.k8s.io",

@@ -1,0 +1,182 @@
+//! Objects that every part has, as values: what is applied is what is printed.
+
+use serde_json::{Value, json};
+use strew_kube::permission::Permission;
+
+/// The user that a container runs as: nobody in particular.
+const USER: u32 = 65532;
+
+/// Names and places of one part.
+pub(super) struct Part<'a> {
+    /// For example `strew-scheduler`: of all its objects.
+    pub(super) name: &'a str,
+    pub(super) namespace: &'a str,
+}
+
+impl Part<'_> {
+    pub(super) fn labels(&self) -> Value {
+        json!({"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "strew"})
+    }
+
+    fn metadata(&self, suffix: &str) -> Value {
+        json!({
+            "name": format!("{}{suffix}", self.name),
+            "namespace": self.namespace,
+            "labels": self.labels(),
+        })
+    }
+
+    /// Pods here are not asked about by webhooks of ours, and are kept to a strict standard.
+    pub(super) fn namespace(&self) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": self.namespace,
+                "labels": {
+                    "app.kubernetes.io/part-of": "strew",
+                    "pod-security.kubernetes.io/enforce": "restricted",
+                },
+            },
+        })
+    }
+
+    pub(super) fn service_account(&self) -> Value {
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": self.metadata("")})
+    }
+
+    /// A role in the whole cluster, and its binding to the service account.
+    pub(super) fn cluster_role(&self, permissions: &[Permission]) -> [Value; 2] {
+        let name = format!("strew:{}", self.name);
+        let metadata = json!({"name": name, "labels": self.labels()});
+        [
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRole",
+                "metadata": metadata,
+                "rules": rules(permissions),
+            }),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": metadata,
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": name,
+                },
+                "subjects": [self.subject()],
+            }),
+        ]
+    }
+
+    /// A role in its own namespace, and its binding to the service account.
+    pub(super) fn role(&self, permissions: &[Permission]) -> [Value; 2] {
+        let metadata = self.metadata("");
+        [
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "Role",
+                "metadata": metadata,
+                "rules": rules(permissions),
+            }),
+            json!({
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "RoleBinding",
+                "metadata": metadata,
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "Role",
+                    "name": self.name,
+                },
+                "subjects": [self.subject()],
+            }),
+        ]
+    }
+
+    fn subject(&self) -> Value {
+        json!({"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace})
+    }
+
+    pub(super) fn config_map(&self, file: &str, text: &str) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": self.metadata(""),
+            "data": {file: text},
+        })
+    }
+
+    /// A drain takes one replica at a time.
+    pub(super) fn budget(&self) -> Value {
+        json!({
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": self.metadata(""),
+            "spec": {
+                "maxUnavailable": 1,
+                "selector": {"matchLabels": {"app.kubernetes.io/name": self.name}},
+            },
+        })
+    }
+
+    /// Replicas over zones, then nodes; only one acts, so a lost zone must leave one.
+    pub(super) fn deployment(&self, replicas: u16, pod: &Value) -> Value {
+        let own = json!({"matchLabels": {"app.kubernetes.io/name": self.name}});
+        let spread = |key: &str| {
+            json!({
+                "maxSkew": 1,
+                "topologyKey": key,
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": own,
+                "matchLabelKeys": ["pod-template-hash"],
+            })
+        };
+        let mut spec = json!({
+            "serviceAccountName": self.name,
+            "priorityClassName": "system-cluster-critical",
+            "securityContext": {
+                "runAsNonRoot": true,
+                "runAsUser": USER,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "topologySpreadConstraints": [
+                spread("topology.kubernetes.io/zone"),
+                spread("kubernetes.io/hostname"),
+            ],
+        });
+        if let (Value::Object(spec), Value::Object(pod)) = (&mut spec, pod) {
+            spec.extend(pod.clone());
+        }
+        json!({
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": self.metadata(""),
+            "spec": {
+                "replicas": replicas,
+                "selector": own,
+                "template": {"metadata": {"labels": self.labels()}, "spec": spec},
+            },
+        })
+    }
+}
+
+/// What a container may not do: anything but run.
+pub(super) fn confined() -> Value {
+    json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": {"drop": ["ALL"]},
+    })
+}
+
+fn rules(permissions: &[Permission]) -> Vec<Value> {
+    let rule = |permission: &Permission| {
+        json!({
+            "apiGroups": [permission.group],
+            "resources": [permission.resource],
+            "verbs": permission.verbs,
+        })
+    };
+    permissions.iter().map(rule).collect()
+}

@@ -1,0 +1,104 @@
+//! The scheduler's manifests.
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::{Value, json};
+use strew_api::config::{FeatureGates, Given, configure};
+use strew_api::read::Sources;
+use strew_kube::permission::Permission;
+use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_LEASE, OF_PAGES};
+use strew_model::Interner;
+
+use super::Common;
+use super::objects::{Part, confined};
+use crate::arguments::Context;
+use crate::failure::Failure;
+use crate::simulate::say_problems;
+
+/// Where the configuration is mounted.
+const MOUNTED: &str = "/etc/strew";
+
+/// Its file.
+const FILE: &str = "config.yaml";
+
+/// kube-scheduler's port.
+const PORT: u16 = 10259;
+
+/// Arguments of `strew install scheduler`.
+#[derive(Args, Debug)]
+pub(super) struct SchedulerPart {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// A KubeSchedulerConfiguration, looked at before it is printed [default: one profile, `strew`]
+    #[arg(long, value_name = "FILE")]
+    config: Option<String>,
+}
+
+impl SchedulerPart {
+    /// All objects, in the order in which they are needed; `None`: the configuration is wrong, which was told.
+    pub(super) fn objects(&self, context: &Context) -> Result<Option<Vec<Value>>, Failure> {
+        let namespace = self.common.namespace.as_str();
+        let Some(configuration) = self.configuration(context)? else {
+            return Ok(None);
+        };
+        let part = Part {
+            name: "strew-scheduler",
+            namespace,
+        };
+        let in_cluster: Vec<Permission> = [IN_CLUSTER, OF_PAGES].concat();
+        let mut objects = vec![part.namespace(), part.service_account()];
+        objects.extend(part.cluster_role(&in_cluster));
+        objects.extend(part.role(OF_LEASE));
+        objects.push(part.config_map(FILE, &configuration));
+        objects.push(part.deployment(self.common.replicas, &self.pod()));
+        objects.push(part.budget());
+        Ok(Some(objects))
+    }
+
+    fn configuration(&self, context: &Context) -> Result<Option<String>, Failure> {
+        let Some(file) = &self.config else {
+            return Ok(Some(
+                "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+                 profiles:\n- schedulerName: strew\n"
+                    .to_owned(),
+            ));
+        };
+        let text = std::fs::read_to_string(file)
+            .with_context(|| format!("cannot read {file}"))
+            .map_err(Failure::outside)?;
+        let mut sources = Sources::new();
+        sources.add(file.as_str(), text.as_str());
+        let gates = FeatureGates::default();
+        match configure(Given::Files(&sources), &gates, &mut Interner::new()) {
+            Ok(_) => Ok(Some(text)),
+            Err(wrong) => {
+                say_problems(&[(wrong, &sources)], "printed", context);
+                Ok(None)
+            }
+        }
+    }
+
+    fn pod(&self) -> Value {
+        let probe =
+            |path: &str| json!({"httpGet": {"path": path, "port": PORT, "scheme": "HTTPS"}});
+        json!({
+            "containers": [{
+                "name": "scheduler",
+                "image": self.common.image,
+                "args": [
+                    "scheduler",
+                    format!("--config={MOUNTED}/{FILE}"),
+                    format!("--leader-elect-resource-namespace={}", self.common.namespace),
+                    format!("--secure-port={PORT}"),
+                ],
+                "ports": [{"name": "https", "containerPort": PORT}],
+                "livenessProbe": probe("/livez"),
+                "readinessProbe": probe("/readyz"),
+                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+                "securityContext": confined(),
+                "volumeMounts": [{"name": "config", "mountPath": MOUNTED, "readOnly": true}],
+            }],
+            "volumes": [{"name": "config", "configMap": {"name": "strew-scheduler"}}],
+        })
+    }
+}
