@@ -424,7 +424,10 @@ fn decide_among(
     sums: &mut Sums,
     dice: &mut Prng,
 ) -> Option<Decision> {
-    if let (Some(meter), false) = (&mut sums.meter, feasible.is_empty()) {
+    if feasible.is_empty() {
+        return None;
+    }
+    if let Some(meter) = &mut sums.meter {
         meter.passed(Point::Filter, SUCCESS);
     }
     if let [node] = feasible {

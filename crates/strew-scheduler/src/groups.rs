@@ -388,9 +388,12 @@ impl GroupsByClass {
             // InterPodAffinity is asked in the same walk; where it has nothing to say, it costs next to nothing.
             meter.asked(PluginId::PodTopologySpread, Point::Filter, begun);
             meter.filtered(cx, asked);
-            if feasible > 0 {
-                meter.passed(Point::Filter, SUCCESS);
-            }
+        }
+        if feasible == 0 {
+            return None;
+        }
+        if let Some(meter) = &mut sums.meter {
+            meter.passed(Point::Filter, SUCCESS);
         }
         if feasible == 1 {
             return Some(Decision::Place {

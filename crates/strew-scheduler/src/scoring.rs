@@ -5,7 +5,6 @@ use strew_model::Prng;
 
 use crate::columns::Columns;
 use crate::cycle::Cycle;
-use crate::metrics::Point;
 use crate::metrics::meter::Meter;
 use crate::plugins::pod_topology_spread::score::{Scored, Workspace};
 use crate::plugins::{
@@ -16,7 +15,7 @@ use crate::profile::{PluginId, TieRule};
 use crate::ties::heap_precedes;
 
 /// What a score plugin said.
-enum Scores {
+pub(crate) enum Scores {
     /// Nothing: it is not scored.
     None,
     /// The same for every node.
@@ -139,17 +138,8 @@ impl Sums {
             let begun = meter.as_deref().and_then(Meter::read);
             let said = score_plugin(cx, columns, plugin, scored, spread, scores);
             if let Some(meter) = meter {
-                meter.asked(plugin, Point::Score, begun);
-                let nodes = scored.nodes.len();
-                let weighted = |score: &i32| weight as i32 * score;
-                match said {
-                    Scores::None => {}
-                    Scores::Same(score) => {
-                        let same = std::iter::repeat_n(weighted(&score), nodes);
-                        meter.scored(plugin, nodes, same);
-                    }
-                    Scores::Each => meter.scored(plugin, nodes, scores.iter().map(weighted)),
-                }
+                let weighted = (plugin, weight as i32);
+                meter.said(weighted, begun, &said, scores, scored.nodes.len());
             }
             match said {
                 // The same for all nodes: it moves every total, and none past another.

@@ -7,8 +7,9 @@ use strew_model::{Instant, Interner};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{Input, Limits as MachineLimits, Scheduler};
 
-use super::access::Paths;
+use super::access::clients::tests::Authority;
 use super::access::tests::api_server;
+use super::access::{Clients, Paths};
 use super::health::Awaited;
 use super::pages::{guarded, json_page};
 use super::server::tests::{Running, start_with};
@@ -33,7 +34,14 @@ async fn run(mut requests: MetricsRequests) {
     }
 }
 
-async fn process() -> (Running, Arc<Awaited>, MetricsRequests) {
+struct Process {
+    server: Running,
+    synced: Arc<Awaited>,
+    requests: MetricsRequests,
+    authority: Authority,
+}
+
+async fn process() -> Process {
     let (source, requests) = channel();
     let synced = Arc::new(Awaited::handlers_synchronized());
     let check: Arc<dyn Check> = Arc::clone(&synced) as _;
@@ -41,14 +49,22 @@ async fn process() -> (Running, Arc<Awaited>, MetricsRequests) {
         ready: vec![check],
         ..Health::default()
     };
-    let access = Access::new(api_server(Arc::default()), Paths::default());
+    let authority = Authority::new("kubernetes");
+    let clients = Arc::new(Clients::of_authority(&authority.pem).unwrap());
+    let verifier = clients.verifier();
+    let access = Access::new(api_server(Arc::default()), Paths::default(), Some(clients));
     let pages = [
         health.pages(),
         Metrics::new(source).pages(),
         json_page("/configz", "{}".into()),
     ];
-    let server = start_with(guarded(pages, access), Limits::default()).await;
-    (server, synced, requests)
+    let server = start_with(guarded(pages, access), Some(verifier), Limits::default()).await;
+    Process {
+        server,
+        synced,
+        requests,
+        authority,
+    }
 }
 
 async fn get(server: &Running, path: &str, token: &str) -> String {
@@ -62,7 +78,12 @@ async fn get(server: &Running, path: &str, token: &str) -> String {
 
 #[tokio::test]
 async fn a_process_tells_each_what_it_may_see() {
-    let (server, synced, requests) = process().await;
+    let Process {
+        server,
+        synced,
+        requests,
+        ..
+    } = process().await;
     let told = async {
         let cases = [
             ("/livez", "", "200 OK", "ok"),
@@ -99,7 +120,9 @@ async fn a_process_tells_each_what_it_may_see() {
 /// Every line of the plain text is a comment, or a name with labels and a number; every name has a type.
 #[tokio::test]
 async fn the_text_parses() {
-    let (server, _, requests) = process().await;
+    let Process {
+        server, requests, ..
+    } = process().await;
     let text = tokio::select! {
         text = get(&server, "/metrics", "good") => text,
         () = run(requests) => unreachable!("somebody can still ask"),
@@ -132,4 +155,28 @@ async fn the_text_parses() {
         samples += 1;
     }
     assert!(samples > 20, "{body}");
+}
+
+/// A certificate of the cluster's makes a user; another one makes nobody, but does no harm beside a good token.
+#[tokio::test]
+async fn a_client_is_known_by_its_certificate() {
+    use rcgen::ExtendedKeyUsagePurpose::ClientAuth;
+    let process = process().await;
+    let stranger = Authority::new("kubernetes");
+    let request = |token: &str| {
+        format!("GET /configz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{token}\r\n")
+    };
+    let token = "Authorization: Bearer root\r\n";
+    let cases = [
+        (&process.authority, "system:masters", "", "200 OK"),
+        (&process.authority, "nobodies", "", "403 Forbidden"),
+        (&stranger, "system:masters", "", "401 Unauthorized"),
+        (&stranger, "system:masters", token, "200 OK"),
+    ];
+    for (authority, group, token, code) in cases {
+        let shown = authority.sign("kubernetes-admin", group, ClientAuth);
+        let answer = process.server.ask_as(Some(shown), &request(token)).await;
+        let expected = format!("HTTP/1.1 {code}");
+        assert!(answer.starts_with(&expected), "{group}: {answer}");
+    }
 }

@@ -13,6 +13,7 @@ use super::{Point, SUCCESS, Status, Stopwatch};
 use crate::cycle::Cycle;
 use crate::plugins::pod_topology_spread::filter::verdict;
 use crate::profile::PluginId;
+use crate::scoring::Scores;
 use crate::status::{Refusal, Unfit};
 
 /// One of so many decisions is looked at closely. Source: kube-scheduler's `pluginMetricsSamplePercent`, 10.
@@ -121,17 +122,29 @@ impl Meter {
         }
     }
 
-    /// A score plugin has given each of these nodes a score, or all the same.
-    pub(crate) fn scored(
+    /// A score plugin has been asked since `begun`: what it said of these nodes, before the weight.
+    pub(crate) fn said(
         &mut self,
-        plugin: PluginId,
+        (plugin, weight): (PluginId, i32),
+        begun: Option<u64>,
+        said: &Scores,
+        scores: &[i32],
         nodes: usize,
-        weighted: impl Iterator<Item = i32>,
     ) {
-        *self.evaluations.entry((plugin, Point::Score)).or_default() += nodes as u64;
-        if self.sampled {
-            self.scores.push((plugin, weighted.collect()));
+        if matches!(said, Scores::None) {
+            return;
         }
+        self.asked(plugin, Point::Score, begun);
+        *self.evaluations.entry((plugin, Point::Score)).or_default() += nodes as u64;
+        if !self.sampled {
+            return;
+        }
+        let weighted = match said {
+            Scores::None => return,
+            Scores::Same(score) => vec![weight * score; nodes],
+            Scores::Each => scores.iter().map(|score| weight * score).collect(),
+        };
+        self.scores.push((plugin, weighted));
     }
 
     /// The node at this place among those that were scored is taken.
@@ -295,5 +308,26 @@ impl Measured {
             self.chosen,
             self.ranges,
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use strew_model::Interner;
+
+    /// Keys that anybody can think of do not make as many series.
+    #[test]
+    fn topology_keys_are_counted_without_their_name_past_a_bound() {
+        let mut names = Interner::new();
+        let mut rejections = Rejections::new();
+        let plugin = PluginId::PodTopologySpread;
+        for i in 0..REJECTIONS_MAX + 5 {
+            let key = names.intern(&format!("example.com/key-{i}"));
+            count(&mut rejections, (plugin, key), 1);
+            count(&mut rejections, (plugin, key), 1);
+        }
+        assert_eq!(rejections.len(), REJECTIONS_MAX + 1);
+        assert_eq!(rejections[&(plugin, Symbol::default())], 10);
     }
 }

@@ -8,7 +8,7 @@ use strew_scheduler::machine::{Effect, Input, Outcome};
 use strew_scheduler::metrics::{Family, Value, catalogue};
 
 use crate::api::Api;
-use crate::queue::Bench;
+use crate::queue::{Bench, pod_set};
 
 /// A clock on which a millisecond passes each time it is read.
 fn clock() -> u64 {
@@ -129,6 +129,26 @@ fn refusals_name_plugin_and_topology_key() {
     check(&bench.scheduler.metrics(), &refused);
 }
 
+/// A pod that found a node passed others by: one decision of ten tells why, the first among them.
+#[test]
+fn one_decision_of_ten_tells_who_rejected_other_nodes() {
+    let mut bench = Bench::new();
+    bench.scheduler.measure_with(clock);
+    let (mut node, mut cordoned) = (bench.node("n1", "a"), bench.node("n2", "b"));
+    node.pods_max = 20;
+    cordoned.unschedulable = true;
+    bench.handle(Input::NodeSet(node));
+    bench.handle(Input::NodeSet(cordoned));
+    for i in 0..12 {
+        let uid = format!("p{i}");
+        let pod = bench.pod(&uid, |spec| spec.requests = Resources::default());
+        bench.set(&pod);
+    }
+    bind_all(&mut bench);
+    let refused = "strew_filter_rejections_total{plugin=NodeUnschedulable topology_key= result=scheduled profile=default-scheduler} 2";
+    check(&bench.scheduler.metrics(), &[refused]);
+}
+
 #[test]
 fn skew_is_told_by_deployment_and_domain() {
     let mut bench = Bench::new();
@@ -142,6 +162,60 @@ fn skew_is_told_by_deployment_and_domain() {
     ];
     let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     check(&bench.scheduler.metrics(), &expected);
+}
+
+/// However many workloads there are, so many series are told, and the rest is counted.
+#[test]
+fn series_are_bounded() {
+    let mut bench = Bench::new();
+    let mut node = bench.node("n1", "a");
+    node.allocatable = Resources::of(1_000_000, 1_000_000);
+    node.pods_max = 1_000;
+    bench.scheduler.handle(bench.now, Input::NodeSet(node));
+    let constraint = bench.constraint();
+    for i in 0..520 {
+        let namespace = bench.name(&format!("namespace-{i}"));
+        let uid = format!("pod-{i}");
+        let mut pod = bench.pod(&uid, |spec| spec.spread = [constraint.clone()].into());
+        pod.namespace = namespace;
+        pod.node = Some(bench.name("n1"));
+        bench.scheduler.handle(bench.now, pod_set(&pod));
+    }
+    let families = bench.scheduler.metrics();
+    let told = |info| {
+        let family = families.iter().find(|family| family.info == info);
+        family.unwrap().samples.len()
+    };
+    assert_eq!(told(&catalogue::SPREAD_SKEW), 500);
+    assert_eq!(told(&catalogue::SPREAD_PODS), 500);
+    check(&families, &["strew_spread_left_out{what=workloads} 20"]);
+}
+
+/// A constraint with a domain for each node is told by its skew alone.
+#[test]
+fn many_domains_are_left_out() {
+    let mut bench = Bench::new();
+    for i in 0..40 {
+        let node = bench.node(&format!("node-{i}"), &format!("zone-{i}"));
+        bench.handle(Input::NodeSet(node));
+    }
+    let constraint = bench.constraint();
+    let mut pod = bench.pod("p", |spec| spec.spread = [constraint].into());
+    pod.node = Some(bench.name("node-7"));
+    bench.set(&pod);
+    let of_zone = "namespace=default workload= topology_key=topology.kubernetes.io/zone when_unsatisfiable=DoNotSchedule";
+    let skew = format!("strew_spread_skew{{{of_zone}}} 1");
+    let families = bench.scheduler.metrics();
+    check(
+        &families,
+        &[&skew, "strew_spread_left_out{what=domains} 40"],
+    );
+    let lines = picture(&families);
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line.starts_with("strew_spread_pods"))
+    );
 }
 
 /// The first decision is looked at closely: which plugin said how much.

@@ -134,7 +134,7 @@ impl Bench {
     }
 }
 
-fn pod_set(fact: &PodFact) -> Input {
+pub(crate) fn pod_set(fact: &PodFact) -> Input {
     Input::PodSet {
         fact: Box::new(fact.clone()),
         condition: None,

@@ -12,8 +12,10 @@
 //! spec/scheduler §5.5.
 
 mod cache;
+pub mod clients;
 pub mod paths;
 pub mod review;
+mod subject;
 
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
 
 use super::pages::{error, status};
+use super::server::PeerCertificates;
+pub use clients::{Clients, ClientsError};
 pub use paths::Paths;
 pub use review::{ReviewError, Reviews, User};
 
@@ -38,11 +42,13 @@ pub struct Access(Arc<Inner>);
 struct Inner {
     reviews: Reviews,
     always_allowed: Paths,
+    clients: Option<Arc<Clients>>,
 }
 
 /// What a request shows of who asks. Not printable: the token is a secret.
 struct Shown {
     token: Option<String>,
+    certificates: PeerCertificates,
 }
 
 impl Shown {
@@ -50,7 +56,11 @@ impl Shown {
     fn take(request: &mut Request) -> Self {
         let token = bearer_token(request.headers()).map(str::to_owned);
         request.headers_mut().remove(AUTHORIZATION);
-        Self { token }
+        let certificates = request.extensions_mut().remove().unwrap_or_default();
+        Self {
+            token,
+            certificates,
+        }
     }
 }
 
@@ -64,11 +74,13 @@ enum Caller {
 
 impl Access {
     /// Asks this client's API server; these paths anybody may see.
-    pub fn new(client: kube::Client, always_allowed: Paths) -> Self {
+    /// Certificates of clients count where `clients` knows the cluster's authority, and the server asks for them.
+    pub fn new(client: kube::Client, always_allowed: Paths, clients: Option<Arc<Clients>>) -> Self {
         let reviews = Reviews::new(client);
         Self(Arc::new(Inner {
             reviews,
             always_allowed,
+            clients,
         }))
     }
 
@@ -78,8 +90,17 @@ impl Access {
     }
 
     async fn caller(&self, shown: Shown) -> Result<Caller, ReviewError> {
+        let certificates = &shown.certificates.0;
+        let clients = self.0.clients.as_ref();
+        if let Some(user) = clients.and_then(|clients| clients.user_of(certificates)) {
+            return Ok(Caller::Known(Arc::new(user)));
+        }
         let Some(token) = shown.token else {
-            return Ok(Caller::Known(User::anonymous()));
+            // A certificate of somebody else's makes nobody anonymous.
+            return Ok(match clients.is_some() && !certificates.is_empty() {
+                true => Caller::Impostor,
+                false => Caller::Known(User::anonymous()),
+            });
         };
         let user = self.0.reviews.user_of(&token).await?;
         Ok(user.map_or(Caller::Impostor, Caller::Known))

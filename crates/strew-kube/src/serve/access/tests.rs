@@ -83,7 +83,7 @@ fn pages(client: kube::Client) -> Router {
         .route("/metrics", get(page))
         .route("/livez", get(page))
         .fallback(page);
-    Access::new(client, Paths::default()).guard(pages)
+    Access::new(client, Paths::default(), None).guard(pages)
 }
 
 async fn ask(pages: &Router, method: &str, path: &str, token: Option<&str>) -> (u16, String) {

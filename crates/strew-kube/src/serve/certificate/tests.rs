@@ -100,6 +100,33 @@ fn a_changed_certificate_is_taken_over_and_a_broken_one_is_not() {
     assert_ne!(first.cert, shown.current.load().cert);
 }
 
+#[tokio::test(start_paused = true)]
+async fn files_are_looked_at_again_until_told_to_stop() {
+    let folder = folder("certificate-follow");
+    let [certificate, key] = ["tls.crt", "tls.key"].map(|name| folder.0.join(name));
+    let write = |(of, with): (String, String)| {
+        std::fs::write(&certificate, of).unwrap();
+        std::fs::write(&key, with).unwrap();
+    };
+    write(pair());
+    let source = Certificate::Files {
+        certificate: certificate.clone(),
+        key: key.clone(),
+    };
+    let shown = Arc::new(Shown::new(source, ADDRESS).unwrap());
+    let first = shown.shown();
+    let stop = CancellationToken::new();
+    let following = tokio::spawn(Arc::clone(&shown).follow(stop.clone()));
+    write(pair());
+    let began = tokio::time::Instant::now();
+    while shown.shown() == first {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(began.elapsed() < Duration::from_secs(30), "not taken over");
+    }
+    stop.cancel();
+    following.await.unwrap();
+}
+
 #[test]
 fn a_certificate_of_our_own_names_host_and_address() {
     for host in ["node-1", "", "kn\u{f6}te"] {

@@ -18,6 +18,12 @@ pub(crate) struct Running {
     ended: tokio::task::JoinHandle<()>,
 }
 
+/// What a client shows: a certificate, with its key.
+type Shows = (
+    CertificateDer<'static>,
+    rustls::pki_types::PrivateKeyDer<'static>,
+);
+
 async fn start(limits: Limits) -> Running {
     let slow = async || {
         sleep(Duration::from_millis(200)).await;
@@ -29,10 +35,14 @@ async fn start(limits: Limits) -> Running {
         .route("/slow", get(slow))
         .route("/echo", axum::routing::post(echo))
         .route("/never", get(async || std::future::pending::<&str>().await));
-    start_with(pages, limits).await
+    start_with(pages, None, limits).await
 }
 
-pub(crate) async fn start_with(pages: Router, limits: Limits) -> Running {
+pub(crate) async fn start_with(
+    pages: Router,
+    clients: Option<Arc<dyn ClientCertVerifier>>,
+    limits: Limits,
+) -> Running {
     let listen = Listen {
         address: IpAddr::V4(Ipv4Addr::LOCALHOST),
         port: 0,
@@ -40,7 +50,7 @@ pub(crate) async fn start_with(pages: Router, limits: Limits) -> Running {
             host: "node-1".to_owned(),
         },
     };
-    let server = Server::bind_any(listen, None, limits).await.unwrap();
+    let server = Server::bind_any(listen, clients, limits).await.unwrap();
     let address = server.address();
     let certificate = server.certificate.shown();
     let stop = CancellationToken::new();
@@ -55,13 +65,22 @@ pub(crate) async fn start_with(pages: Router, limits: Limits) -> Running {
 
 impl Running {
     async fn connect(&self) -> TlsStream<TcpStream> {
+        self.connect_as(None).await
+    }
+
+    async fn connect_as(&self, client: Option<Shows>) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+            .with_root_certificates(roots);
+        let config = match client {
+            None => config.with_no_client_auth(),
+            Some((certificate, key)) => config
+                .with_client_auth_cert(vec![certificate], key)
+                .unwrap(),
+        };
         let stream = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::try_from("node-1").unwrap();
         let connector = TlsConnector::from(Arc::new(config));
@@ -69,7 +88,11 @@ impl Running {
     }
 
     pub(crate) async fn ask(&self, request: &str) -> String {
-        let mut stream = self.connect().await;
+        self.ask_as(None, request).await
+    }
+
+    pub(crate) async fn ask_as(&self, client: Option<Shows>, request: &str) -> String {
+        let mut stream = self.connect_as(client).await;
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
         drop(stream.read_to_end(&mut answer).await);

@@ -1,0 +1,156 @@
+//! Client certificates, signed by the cluster's authority for clients.
+//!
+//! TLS lets any certificate pass whose key the client has; whether it is the cluster's is judged when a page is asked
+//! for, so that a client with some other certificate and a good token is not turned away. Source: k8s.io/apiserver,
+//! `DelegatingAuthenticationOptions` and `authentication/request/x509`.
+//!
+//! The authority is read once, at start. Users that a front proxy names in headers are not known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::Api;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, SignatureScheme};
+
+use super::review::User;
+use super::subject::Subject;
+use crate::serve::certificate::provider;
+
+/// Where the API server tells its authority.
+const NAMESPACE: &str = "kube-system";
+const NAME: &str = "extension-apiserver-authentication";
+const KEY: &str = "client-ca-file";
+
+/// A group that everybody is in who is known.
+const AUTHENTICATED: &str = "system:authenticated";
+
+/// Why client certificates are not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientsError {
+    /// The ConfigMap cannot be read.
+    #[error(
+        "cannot read ConfigMap {NAMESPACE}/{NAME} (the role extension-apiserver-authentication-reader in \
+         {NAMESPACE} allows it)"
+    )]
+    NotRead(#[source] Box<kube::Error>),
+    /// It names no authority.
+    #[error("ConfigMap {NAMESPACE}/{NAME} has no {KEY}")]
+    Absent,
+    /// It names something that is no authority.
+    #[error("{KEY} of ConfigMap {NAMESPACE}/{NAME} holds no certificates in PEM")]
+    Broken,
+}
+
+/// Knows users by their certificates.
+#[derive(Debug)]
+pub struct Clients {
+    chains: Arc<dyn ClientCertVerifier>,
+}
+
+impl Clients {
+    /// Reads the cluster's authority. Whoever asks may go on without: tokens do not need it.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub async fn of_cluster(client: kube::Client) -> Result<Self, ClientsError> {
+        let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
+        let read = api.get(NAME).await;
+        let map = read.map_err(|error| ClientsError::NotRead(Box::new(error)))?;
+        let data = map.data.unwrap_or_default();
+        let pem = data.get(KEY).ok_or(ClientsError::Absent)?;
+        Self::of_authority(pem)
+    }
+
+    /// Of an authority in PEM.
+    ///
+    /// # Errors
+    /// There is no certificate in it, or a broken one.
+    pub fn of_authority(pem: &str) -> Result<Self, ClientsError> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            let certificate = certificate.map_err(|_| ClientsError::Broken)?;
+            roots.add(certificate).map_err(|_| ClientsError::Broken)?;
+        }
+        let (roots, provider) = (Arc::new(roots), Arc::new(provider()));
+        let chains = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+        let chains = chains.map_err(|_| ClientsError::Broken)?;
+        Ok(Self { chains })
+    }
+
+    /// What TLS asks of clients.
+    pub fn verifier(&self) -> Arc<dyn ClientCertVerifier> {
+        Arc::new(AnyOwner(Arc::clone(&self.chains)))
+    }
+
+    /// Whose certificates these are, its own first; `None`: nobody's that is known here.
+    pub fn user_of(&self, certificates: &[CertificateDer<'_>]) -> Option<User> {
+        let (own, others) = certificates.split_first()?;
+        let now = UnixTime::now();
+        self.chains.verify_client_cert(own, others, now).ok()?;
+        let subject = Subject::of(own)?;
+        let mut groups = subject.organizations;
+        groups.push(AUTHENTICATED.to_owned());
+        (!subject.common_name.is_empty()).then_some(User {
+            name: subject.common_name,
+            uid: String::new(),
+            groups,
+            extra: BTreeMap::new(),
+        })
+    }
+}
+
+/// Lets every client pass that has the key of what it shows, or shows nothing.
+#[derive(Debug)]
+struct AnyOwner(Arc<dyn ClientCertVerifier>);
+
+impl ClientCertVerifier for AnyOwner {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.root_hint_subjects()
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0
+            .verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

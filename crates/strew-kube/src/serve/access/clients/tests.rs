@@ -1,0 +1,121 @@
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair,
+};
+use rustls::pki_types::PrivateKeyDer;
+
+use super::*;
+
+/// An authority, and what it signs.
+pub(crate) struct Authority {
+    pub(crate) pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    pub(crate) fn new(name: &str) -> Self {
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate().unwrap();
+        let pem = params.self_signed(&key).unwrap().pem();
+        let issuer = Issuer::new(params, key);
+        Self { pem, issuer }
+    }
+
+    /// A certificate for a user in a group, and its key.
+    pub(crate) fn sign(
+        &self,
+        user: &str,
+        group: &str,
+        purpose: ExtendedKeyUsagePurpose,
+    ) -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        let names = &mut params.distinguished_name;
+        names.push(DnType::CommonName, user);
+        names.push(DnType::OrganizationName, group);
+        params.extended_key_usages = vec![purpose];
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        (certificate.der().clone(), key)
+    }
+}
+
+#[test]
+fn only_the_clusters_client_certificates_name_users() {
+    use ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
+    let (ours, others) = (Authority::new("kubernetes"), Authority::new("kubernetes"));
+    let clients = Clients::of_authority(&ours.pem).unwrap();
+    let admin = User {
+        name: "admin".to_owned(),
+        uid: String::new(),
+        groups: vec!["system:masters".to_owned(), AUTHENTICATED.to_owned()],
+        extra: BTreeMap::new(),
+    };
+    let cases = [
+        (&ours, "admin", ClientAuth, Some(admin)),
+        (&ours, "", ClientAuth, None),
+        (&ours, "admin", ServerAuth, None),
+        (&others, "admin", ClientAuth, None),
+    ];
+    for (authority, name, purpose, user) in cases {
+        let (certificate, _) = authority.sign(name, "system:masters", purpose.clone());
+        let found = clients.user_of(&[certificate]);
+        assert_eq!(found, user, "{name:?} {purpose:?}");
+    }
+    assert_eq!(clients.user_of(&[]), None);
+}
+
+#[test]
+fn an_authority_that_is_none_is_refused() {
+    for pem in [
+        "",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    ] {
+        let error = Clients::of_authority(pem).unwrap_err();
+        assert!(matches!(error, ClientsError::Broken), "{pem}");
+    }
+}
+
+#[tokio::test]
+async fn the_authority_is_read_from_its_config_map() {
+    use kube::client::Body;
+    let authority = Authority::new("kubernetes");
+    let map = |key: &str| serde_json::json!({"metadata": {}, "data": {key: authority.pem}});
+    let refused = serde_json::json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "configmaps is forbidden", "reason": "Forbidden", "code": 403,
+    });
+    let cases = [
+        (200, map(KEY), None),
+        (200, map("other"), Some("has no client-ca-file")),
+        (
+            403,
+            refused,
+            Some("extension-apiserver-authentication-reader"),
+        ),
+    ];
+    for (code, answer, problem) in cases {
+        let (service, mut handle) =
+            tower_test::mock::pair::<http::Request<Body>, http::Response<Body>>();
+        let answers = async {
+            let (request, send) = handle.next_request().await.unwrap();
+            let path =
+                "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
+            assert_eq!(request.uri().path(), path);
+            let body = Body::from(serde_json::to_vec(&answer).unwrap());
+            let answer = http::Response::builder().status(code).body(body);
+            send.send_response(answer.unwrap());
+        };
+        let client = kube::Client::new(service, "default");
+        let (clients, ()) = tokio::join!(Clients::of_cluster(client), answers);
+        let told = clients.err().map(|error| error.to_string());
+        match problem {
+            None => assert_eq!(told, None),
+            Some(part) => assert!(told.as_ref().unwrap().contains(part), "{told:?}"),
+        }
+    }
+}

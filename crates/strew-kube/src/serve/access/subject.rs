@@ -1,0 +1,147 @@
+//! The subject of a certificate: who it is, and in which groups.
+//!
+//! As much of DER as that takes; the signature has been checked before, by code that reads all of it.
+
+/// What a subject names. Source: RFC 5280 §4.1; k8s.io/apiserver `x509.CommonNameUserConversion`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Subject {
+    /// The last common name: the user.
+    pub(super) common_name: String,
+    /// The organizations: the groups.
+    pub(super) organizations: Vec<String>,
+}
+
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const OBJECT_ID: u8 = 0x06;
+const VERSION: u8 = 0xa0;
+/// UTF8String, PrintableString, IA5String: the kinds of text that are read.
+const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
+
+/// 2.5.4.3 and 2.5.4.10.
+const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
+const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
+
+impl Subject {
+    /// Of a certificate in DER; `None` if it is none.
+    pub(super) fn of(certificate: &[u8]) -> Option<Self> {
+        let mut certificate = Der(Der(certificate).take(SEQUENCE)?);
+        let mut body = Der(certificate.take(SEQUENCE)?);
+        if body.peek() == Some(VERSION) {
+            body.any()?;
+        }
+        // Serial number, algorithm, issuer, validity.
+        for _ in 0..4 {
+            body.any()?;
+        }
+        let mut names = Der(body.take(SEQUENCE)?);
+        let mut subject = Self::default();
+        while names.peek().is_some() {
+            let mut set = Der(names.take(SET)?);
+            while set.peek().is_some() {
+                let mut pair = Der(set.take(SEQUENCE)?);
+                let kind = pair.take(OBJECT_ID)?;
+                let (tag, value) = pair.any()?;
+                subject.note(kind, tag, value);
+            }
+        }
+        Some(subject)
+    }
+
+    fn note(&mut self, kind: &[u8], tag: u8, value: &[u8]) {
+        let Ok(value) = std::str::from_utf8(value) else {
+            return;
+        };
+        if !TEXTS.contains(&tag) {
+            return;
+        }
+        if kind == COMMON_NAME {
+            value.clone_into(&mut self.common_name);
+        } else if kind == ORGANIZATION {
+            self.organizations.push(value.to_owned());
+        }
+    }
+}
+
+/// What is left of some DER.
+struct Der<'a>(&'a [u8]);
+
+impl<'a> Der<'a> {
+    /// The tag of the next element.
+    fn peek(&self) -> Option<u8> {
+        self.0.first().copied()
+    }
+
+    /// The content of the next element, which must have this tag.
+    fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let (found, content) = self.any()?;
+        (found == tag).then_some(content)
+    }
+
+    /// Tag and content of the next element. Lengths are written in up to four bytes.
+    fn any(&mut self) -> Option<(u8, &'a [u8])> {
+        let (&tag, rest) = self.0.split_first()?;
+        let (&first, rest) = rest.split_first()?;
+        let (length, rest) = match first {
+            0..=0x7f => (usize::from(first), rest),
+            0x81..=0x84 => {
+                let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+                let length = bytes.iter().fold(0, |sum, b| sum << 8 | usize::from(*b));
+                (length, rest)
+            }
+            _ => return None,
+        };
+        let (content, rest) = rest.split_at_checked(length)?;
+        self.0 = rest;
+        Some((tag, content))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
+    use super::*;
+
+    fn certificate(names: &[(DnType, &str)]) -> Vec<u8> {
+        let mut params = CertificateParams::new(["a.example".to_owned()]).unwrap();
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, name) in names {
+            params.distinguished_name.push(kind.clone(), *name);
+        }
+        let key = KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn a_subject_names_user_and_group() {
+        let subject = Subject::of(&certificate(&[
+            (DnType::CountryName, "DE"),
+            (DnType::OrganizationName, "monitors"),
+            (DnType::CommonName, "pr\u{f6}m"),
+        ]));
+        let expected = Subject {
+            common_name: "pr\u{f6}m".to_owned(),
+            organizations: vec!["monitors".to_owned()],
+        };
+        assert_eq!(subject, Some(expected));
+        let nobody = Subject::of(&certificate(&[]));
+        assert_eq!(nobody, Some(Subject::default()));
+    }
+
+    /// Whatever is cut off or changed: no panic, and no other name.
+    #[test]
+    fn broken_certificates_name_nobody_else() {
+        let whole = certificate(&[(DnType::CommonName, "admin")]);
+        for length in 0..whole.len() {
+            assert_eq!(Subject::of(&whole[..length]), None, "{length}");
+        }
+        for i in 0..whole.len() {
+            let mut broken = whole.clone();
+            broken[i] ^= 0xff;
+            drop(Subject::of(&broken));
+        }
+        assert_eq!(Subject::of(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+        assert_eq!(Subject::of(&[0x30, 0x80]), None);
+    }
+}
