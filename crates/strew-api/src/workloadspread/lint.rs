@@ -16,6 +16,8 @@
 //! | `no-effect` | an annotation that nothing looks at | §4.4 |
 //! | `same-nodes` | two subsets that nothing tells apart | §1 |
 
+use std::collections::BTreeMap;
+
 use strew_model::{Interner, NodeSelectorTerm as Term};
 use strew_workloadspread::{UNLIMITED, quota};
 
@@ -88,6 +90,17 @@ pub fn lint(objects: &[&KubeObject]) -> Vec<Finding> {
         earlier.push(ws);
     }
     findings
+}
+
+/// What the webhook refuses of these objects, by their places in the list. Warnings are left out.
+pub fn refused(objects: &[&KubeObject]) -> BTreeMap<usize, Vec<FieldError>> {
+    let mut refused: BTreeMap<usize, Vec<FieldError>> = BTreeMap::new();
+    for Finding { object, what } in lint(objects) {
+        if let What::Refused(error) = what {
+            refused.entry(object).or_default().push(error);
+        }
+    }
+    refused
 }
 
 fn namespace_of(ws: &WorkloadSpread) -> &str {

@@ -9,6 +9,7 @@ use strew_api::config::FeatureGates;
 use strew_api::field::FieldError;
 use strew_api::read::{KubeObject, Located};
 use strew_api::workloads::NameSource;
+use strew_api::workloadspread::lint::refused;
 use strew_cel::{Environment, Program};
 use strew_controllers::object::Object;
 use strew_model::time::Span;
@@ -142,7 +143,24 @@ fn admit_all(
             Err(errors) => problems.push(Unplayable::Refused(number, errors)),
         }
     }
+    problems.extend(refused_spreads(stream));
     objects
+}
+
+/// What the webhook would refuse; what comes from a dump was there before it.
+fn refused_spreads(stream: &[Located]) -> Vec<Unplayable> {
+    let all: Vec<&KubeObject> = stream.iter().map(|located| &located.object).collect();
+    if !all
+        .iter()
+        .any(|o| matches!(o, KubeObject::WorkloadSpread(_)))
+    {
+        return Vec::new();
+    }
+    let refused = refused(&all).into_iter();
+    refused
+        .filter(|(number, _)| !stream[*number].from_dump)
+        .map(|(number, errors)| Unplayable::Refused(number, errors))
+        .collect()
 }
 
 fn with_groups(mut objects: Vec<Object>, scenario: &Scenario) -> Vec<Object> {

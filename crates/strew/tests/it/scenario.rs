@@ -296,6 +296,36 @@ fn what_only_a_plan_finds_has_its_place_too() {
 }
 
 #[test]
+fn what_is_wrong_with_a_workload_spread_has_its_place() {
+    let spread = "apiVersion: apps.kruise.io/v1beta1
+kind: WorkloadSpread
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  subsets:
+  - {name: own, maxReplicas: 3}
+  - {name: own}
+  - {name: rest, maxReplicas: -1}
+---
+";
+    let stream = |spread: &str| format!("{spread}{}", scenario("  timeline: [{at: 1m}]\n"));
+    let run = strew("simulate -").stdin(stream(spread)).assert().code(2);
+    let text = stderr(&run);
+    for part in [
+        "<stdin>:8:12",
+        "subsets[1].name",
+        "<stdin>:9:",
+        "spec.subsets[2].maxReplicas",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    // What comes from a dump was there before the webhook.
+    let dumped = spread.replace("name: web}\nspec", "name: web, uid: 1-2}\nspec");
+    assert_ne!(dumped, spread);
+    strew("simulate -").stdin(stream(&dumped)).assert().code(0);
+}
+
+#[test]
 fn words_for_scenarios_are_refused_elsewhere_and_the_other_way_round() {
     for (args, word) in [
         ("simulate examples/shop.yaml --variant base", "--variant"),
