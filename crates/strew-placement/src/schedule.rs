@@ -2,12 +2,14 @@
 //!
 //! Source: spec/placement §2.1 to §2.7, §3.7.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use fixedbitset::FixedBitSet;
 use strew_model::{Instant, Interner, Span, Symbol};
 
 use crate::explain::trace::Trace;
+use crate::facts::cluster::TaintEffect;
 use crate::facts::placement::{PlacementFact, Rebalance};
 use crate::filter::predicate::{self, ClusterPredicate};
 use crate::filter::taint::{Tolerance, tolerance};
@@ -104,13 +106,13 @@ impl Known<'_> {
 }
 
 /// Decides a placement whose specification is checked already; `trace` is told every number.
-pub(crate) fn scheduled(
-    hub: &Hub,
+pub(crate) fn scheduled<'a>(
+    hub: &'a Hub,
     now: Instant,
-    placement: &PlacementFact,
-    plan: &Plan,
+    placement: &'a PlacementFact,
+    plan: &'a Plan,
     cel: &dyn ClusterPredicate,
-    known: Known<'_>,
+    known: Known<'a>,
     mut trace: Option<&mut Trace>,
 ) -> Schedule {
     let mut schedule = Schedule {
@@ -124,8 +126,8 @@ pub(crate) fn scheduled(
         scored: Vec::new(),
     };
     let passing = || match known.passed {
-        Some(passed) => passed.to_vec(),
-        None => passing(hub, placement, cel, &schedule.candidates.clusters),
+        Some(passed) => Cow::Borrowed(passed),
+        None => Cow::Owned(passing(hub, placement, cel, &schedule.candidates.clusters)),
     };
     let any = !schedule.candidates.clusters.is_empty();
     let filtered = filtered(plan, any, passing, &mut trace);
@@ -168,17 +170,17 @@ pub(crate) fn passing(
 fn filtered<'p>(
     plan: &'p Plan,
     any: bool,
-    passing: impl FnOnce() -> Vec<ClusterIdx>,
+    passing: impl FnOnce() -> Cow<'p, [ClusterIdx]>,
     trace: &mut Option<&mut Trace>,
-) -> Result<(Vec<ClusterIdx>, &'p Selection), Problem> {
+) -> Result<(Cow<'p, [ClusterIdx]>, &'p Selection), Problem> {
     plan.number.clone()?;
-    let mut passed = Vec::new();
+    let mut passed = Cow::default();
     if any {
         plan.predicates.clone()?;
         passed = passing();
     }
     if let Some(trace) = trace {
-        trace.passed_predicates = Some(passed.clone());
+        trace.passed_predicates = Some(passed.to_vec());
     }
     if !passed.is_empty() {
         plan.tolerations.clone()?;
@@ -196,15 +198,25 @@ struct Pipeline<'a> {
     placement: &'a PlacementFact,
     selection: &'a Selection,
     /// Clusters that pass the predicates, by name.
-    passed: Vec<ClusterIdx>,
+    passed: Cow<'a, [ClusterIdx]>,
     /// By [`ClusterIdx`]: what the placement holds, as stored.
     stored: FixedBitSet,
     others: Option<Others>,
 }
 
+/// Clusters that pass all filters.
+struct Passing {
+    /// By name.
+    clusters: Arc<[ClusterIdx]>,
+    /// Places whose taints are tolerated for a while, and until when.
+    tolerated: Arc<[(u32, Instant)]>,
+    /// Whether it matters what is decided: some cluster has a taint that only new decisions mind.
+    wavers: bool,
+}
+
 /// What stays the same from run to run over the same clusters.
 struct Base<'a> {
-    passing: Vec<ClusterIdx>,
+    passing: Passing,
     /// By place: the sum of all prioritizers but Steady.
     priors: Vec<i64>,
     warning: Option<Problem>,
@@ -215,7 +227,7 @@ struct Base<'a> {
 /// One run.
 struct Run {
     /// Clusters that pass all filters, by name.
-    passing: Vec<ClusterIdx>,
+    passing: Arc<[ClusterIdx]>,
     /// By place in `passing`: the prioritizers' sum.
     priors: Vec<i64>,
     /// Places in `passing`, in the order of selection.
@@ -225,8 +237,8 @@ struct Run {
     warning: Option<Problem>,
     /// When the run may come out otherwise, but for the tolerations of clusters that are neither held nor picked.
     later: Option<Instant>,
-    /// By place in `passing`: until when its taints are tolerated.
-    tolerated: Vec<Option<Instant>>,
+    /// Places in `passing` whose taints are tolerated for a while, and until when.
+    tolerated: Arc<[(u32, Instant)]>,
 }
 
 impl Run {
@@ -246,7 +258,7 @@ impl<'a> Pipeline<'a> {
         now: Instant,
         placement: &'a PlacementFact,
         selection: &'a Selection,
-        passed: Vec<ClusterIdx>,
+        passed: Cow<'a, [ClusterIdx]>,
     ) -> Self {
         let owner = (placement.namespace, Some(placement.name));
         let balances = selection.weights.weight(Prioritizer::Balance) != 0;
@@ -269,14 +281,13 @@ impl<'a> Pipeline<'a> {
         loop {
             let run = self.run(&decided, &mut base, None);
             let selected = run.selected();
-            let set: FixedBitSet = bits(self.hub, selected.iter().copied());
-            let stands = self.passed.iter().all(|c| {
-                let row = c.index();
-                set.contains(row) == decided.contains(row)
-            });
+            let is_decided = |c: &&ClusterIdx| decided.contains(c.index());
+            let held = || self.passed.iter().filter(is_decided).count();
+            let stands = selected.iter().all(|c| is_decided(&c)) && held() == selected.len();
             if !self.selection.settles() || stands {
                 return (run, decided, runs.len() + 1);
             }
+            let set: FixedBitSet = bits(self.hub, selected.iter().copied());
             let again = runs.iter().position(|(earlier, ..)| *earlier == selected);
             runs.push((selected, run, decided));
             if let Some(first) = again {
@@ -301,7 +312,7 @@ impl<'a> Pipeline<'a> {
         let key = |selected: &[ClusterIdx]| {
             let set = bits(self.hub, selected.iter().copied());
             let changes = set.symmetric_difference(&self.stored).count();
-            let name = |&c: &ClusterIdx| self.hub.names.text(self.hub.row(c).name).to_owned();
+            let name = |&c: &ClusterIdx| self.hub.names.text(self.hub.name(c)).to_owned();
             (changes, selected.iter().map(name).collect::<Vec<_>>())
         };
         let best = cycle.min_by_key(|(selected, ..)| key(selected));
@@ -316,9 +327,14 @@ impl<'a> Pipeline<'a> {
         base: &mut Option<Base<'a>>,
         mut trace: Option<&mut Trace>,
     ) -> Run {
-        let (passing, tolerated) = self.tolerating(decided);
-        if base.as_ref().is_none_or(|base| base.passing != passing) {
-            *base = Some(self.base(&passing, decided, &mut trace));
+        let wavers = |base: &Base<'_>| base.passing.wavers;
+        if base.as_ref().is_none_or(wavers) {
+            let passing = self.tolerating(decided);
+            let is_same = |base: &Base<'_>| base.passing.clusters == passing.clusters;
+            match base {
+                Some(base) if is_same(base) => base.passing = passing,
+                _ => *base = Some(self.base(passing, decided, &mut trace)),
+            }
         }
         let Some(base) = base else {
             unreachable!("it was just made");
@@ -330,8 +346,8 @@ impl<'a> Pipeline<'a> {
             spread: None,
             warning: base.warning.clone(),
             later: base.later,
-            tolerated,
-            passing,
+            tolerated: Arc::clone(&base.passing.tolerated),
+            passing: Arc::clone(&base.passing.clusters),
         };
         self.steady(decided, &mut run, &mut trace);
         let asked = self.placement.spec.number_of_clusters;
@@ -343,42 +359,59 @@ impl<'a> Pipeline<'a> {
         }
         run.unscheduled = asked.map_or(0, |n| n - run.picks.len());
         if let Some(trace) = trace {
-            trace.passing = Some(run.passing.clone());
+            trace.passing = Some(run.passing.to_vec());
             trace.priors.clone_from(&run.priors);
             trace.picks.clone_from(&run.picks);
         }
         run
     }
 
-    fn tolerating(&self, decided: &FixedBitSet) -> (Vec<ClusterIdx>, Vec<Option<Instant>>) {
-        let tolerations = &self.placement.spec.tolerations;
-        let tolerated = |&idx: &ClusterIdx| {
-            let cluster = self.hub.cluster(idx)?;
-            let held = decided.contains(idx.index());
-            match tolerance(cluster, tolerations, held, self.now) {
-                Tolerance::Until(until) => Some((idx, until)),
-                Tolerance::Refused(_) => None,
+    fn tolerating(&self, decided: &FixedBitSet) -> Passing {
+        let (mut clusters, mut tolerated) = (Vec::with_capacity(self.passed.len()), Vec::new());
+        let mut wavers = false;
+        for &idx in &*self.passed {
+            if self.hub.is_tainted(idx) {
+                let Some(cluster) = self.hub.cluster(idx) else {
+                    continue;
+                };
+                wavers |= cluster
+                    .taints
+                    .iter()
+                    .any(|t| t.effect == TaintEffect::NoSelectIfNew);
+                let held = decided.contains(idx.index());
+                let tolerations = &self.placement.spec.tolerations;
+                match tolerance(cluster, tolerations, held, self.now) {
+                    Tolerance::Refused(_) => continue,
+                    Tolerance::Until(Some(until)) => tolerated.push((clusters.len() as u32, until)),
+                    Tolerance::Until(None) => {}
+                }
             }
-        };
-        self.passed.iter().filter_map(tolerated).unzip()
+            clusters.push(idx);
+        }
+        Passing {
+            clusters: clusters.into(),
+            tolerated: tolerated.into(),
+            wavers,
+        }
     }
 
     fn base(
         &self,
-        passing: &[ClusterIdx],
+        passing: Passing,
         decided: &FixedBitSet,
         trace: &mut Option<&mut Trace>,
     ) -> Base<'a> {
+        let clusters = Arc::clone(&passing.clusters);
         let mut base = Base {
-            passing: passing.to_vec(),
-            priors: vec![0; passing.len()],
+            priors: vec![0; clusters.len()],
+            passing,
             warning: None,
             later: None,
             ground: None,
         };
         let all = self.selection.weights.prioritizers.iter();
         for &(prioritizer, weight) in all.filter(|(p, _)| *p != Prioritizer::Steady) {
-            let scores = self.scoring(decided).score(prioritizer, passing);
+            let scores = self.scoring(decided).score(prioritizer, &clusters);
             add(&mut base.priors, weight, &scores.values);
             if !scores.expired.is_empty() {
                 base.warning = Some(self.expired(prioritizer, &scores.expired));
@@ -390,7 +423,7 @@ impl<'a> Pipeline<'a> {
             }
         }
         if !self.selection.levels.is_empty() {
-            base.ground = Some(Ground::of(&self.selection.levels, self.hub, passing));
+            base.ground = Some(Ground::of(&self.selection.levels, self.hub, &clusters));
         }
         base
     }
@@ -401,9 +434,8 @@ impl<'a> Pipeline<'a> {
         if weight == 0 {
             return;
         }
-        let scores = self
-            .scoring(decided)
-            .score(Prioritizer::Steady, &run.passing);
+        let scores = self.scoring(decided);
+        let scores = scores.score(Prioritizer::Steady, &run.passing);
         add(&mut run.priors, weight, &scores.values);
         if let Some(trace) = trace {
             trace
@@ -426,7 +458,7 @@ impl<'a> Pipeline<'a> {
         let mut message = "AddOnPlacementScores".to_owned();
         if let Prioritizer::AddOn(add_on) = prioritizer {
             for &idx in clusters {
-                let cluster = names.text(self.hub.row(idx).name);
+                let cluster = names.text(self.hub.name(idx));
                 message += &format!(" {cluster}/{}", names.text(add_on.resource));
             }
         }
@@ -461,7 +493,7 @@ impl<'a> Pipeline<'a> {
     fn publish(&self, run: Run, schedule: &mut Schedule) {
         let name = |place: u32| {
             let idx = run.passing[place as usize];
-            (idx, self.hub.row(idx).name, run.priors[place as usize])
+            (idx, self.hub.name(idx), run.priors[place as usize])
         };
         let pick = |&place: &u32| {
             let (idx, cluster, score) = name(place);
@@ -485,16 +517,16 @@ impl<'a> Pipeline<'a> {
     /// When the first toleration that matters ends: of clusters that are held or picked; with spread constraints of all
     /// that pass, because a topology that vanishes changes what the others may hold.
     fn intolerance(&self, run: &Run) -> Option<Instant> {
-        if !self.selection.levels.is_empty() {
-            return run.tolerated.iter().flatten().min().copied();
-        }
-        let picked = run.picks.iter().map(|&place| place as usize);
-        let held = (0..run.passing.len())
-            .filter(|&place| self.stored.contains(run.passing[place].index()));
-        picked
-            .chain(held)
-            .filter_map(|place| run.tolerated[place])
-            .min()
+        let all = !self.selection.levels.is_empty();
+        let mut picked = FixedBitSet::with_capacity(run.passing.len());
+        picked.extend(run.picks.iter().map(|&place| place as usize));
+        let matters = |&&(place, _): &&(u32, Instant)| {
+            let place = place as usize;
+            let is_held = self.stored.contains(run.passing[place].index());
+            all || is_held || picked.contains(place)
+        };
+        let ends = run.tolerated.iter().filter(matters);
+        ends.map(|&(_, until)| until).min()
     }
 }
 

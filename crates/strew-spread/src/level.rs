@@ -18,8 +18,12 @@ pub const LEVELS_MAX: usize = 8;
 /// down; 0 where all are equal.
 #[inline]
 pub fn score(count: i32, min: i32, max: i32) -> i64 {
-    if max <= min {
+    // The ends are what most domains have, and need no division.
+    if max <= min || count == max {
         return 0;
+    }
+    if count == min {
+        return HIGHEST;
     }
     HIGHEST * (i64::from(max) - i64::from(count)) / (i64::from(max) - i64::from(min))
 }

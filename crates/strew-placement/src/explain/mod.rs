@@ -154,7 +154,7 @@ pub fn explain(
     let known = Known::nothing(hub.candidates(placement));
     let schedule = scheduled(hub, now, placement, &plan, cel, known, Some(&mut trace));
     let passing = trace.passing.clone().unwrap_or_default();
-    let name = |place: u32| hub.row(passing[place as usize]).name;
+    let name = |place: u32| hub.name(passing[place as usize]);
     let mut order: Vec<u32> = (0..passing.len() as u32).collect();
     order.sort_by_key(|&place| (Reverse(trace.priors[place as usize]), place));
     let aggregated = order
@@ -201,7 +201,7 @@ fn tuples(trace: &Trace, name: &impl Fn(u32) -> Symbol) -> Vec<(Symbol, Vec<Symb
 }
 
 fn filters(hub: &Hub, trace: &Trace, order: &[u32]) -> Vec<FilterResult> {
-    let name = |&idx: &ClusterIdx| hub.row(idx).name;
+    let name = |&idx: &ClusterIdx| hub.name(idx);
     let mut filters = Vec::new();
     if let Some(passed) = &trace.passed_predicates {
         filters.push(FilterResult {
@@ -270,7 +270,7 @@ fn verdicts(
             *next += usize::from(here);
             here
         };
-        let name = hub.row(idx).name;
+        let name = hub.name(idx);
         let Some(passed) = passed else {
             return (name, Verdict::Undecided);
         };

@@ -115,8 +115,10 @@ impl Trace {
     fn keep_out(&mut self, selector: &EvenSpread<'_>) {
         let why = |place: &Place| match *place {
             Place::At(_) => None,
-            Place::Lacks(level) => Some(KeptOut::Lacks(selector.tree.levels[level].key)),
-            Place::Weightless(level) => Some(KeptOut::Weightless(selector.tree.levels[level].key)),
+            Place::Lacks(level) => Some(KeptOut::Lacks(selector.tree.levels[level as usize].key)),
+            Place::Weightless(level) => Some(KeptOut::Weightless(
+                selector.tree.levels[level as usize].key,
+            )),
         };
         self.kept_out = selector.places.iter().map(why).collect();
         for (leaf, place) in selector.left() {

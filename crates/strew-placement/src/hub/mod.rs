@@ -7,6 +7,7 @@ pub(crate) mod topologies;
 
 use std::sync::Arc;
 
+use fixedbitset::FixedBitSet;
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
@@ -27,7 +28,6 @@ index_type! {
 /// A cluster and the sets it belongs to.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusterRow {
-    pub(crate) name: Symbol,
     /// `None` while there is no such cluster.
     pub(crate) fact: Option<ClusterFact>,
     /// The sets that select it, in the order in which they came.
@@ -44,6 +44,10 @@ pub struct Hub {
     pub names: Interner,
     set_label: Symbol,
     clusters: Vec<ClusterRow>,
+    /// By [`ClusterIdx`]: their names, and which have taints. Whoever walks all clusters of a placement walks these: rows
+    /// are far apart in memory.
+    cluster_names: Vec<Symbol>,
+    tainted: FixedBitSet,
     by_name: FxHashMap<Symbol, ClusterIdx>,
     /// The clusters there are, by name.
     order: Vec<ClusterIdx>,
@@ -77,6 +81,8 @@ impl Hub {
             set_label: names.intern(CLUSTER_SET_LABEL),
             names,
             clusters: Vec::new(),
+            cluster_names: Vec::new(),
+            tainted: FixedBitSet::new(),
             by_name: FxHashMap::default(),
             order: Vec::new(),
             sets: IndexMap::default(),
@@ -96,6 +102,7 @@ impl Hub {
         }
         let sets = self.sets_of(&fact);
         self.topologies.set(idx, &fact);
+        self.tainted.set(idx.index(), !fact.taints.is_empty());
         let row = &mut self.clusters[idx.index()];
         row.sets = sets;
         (idx, row.fact.replace(fact))
@@ -184,6 +191,16 @@ impl Hub {
         &self.clusters[idx.index()]
     }
 
+    /// The name of a cluster, also of one that is gone.
+    pub(crate) fn name(&self, idx: ClusterIdx) -> Symbol {
+        self.cluster_names[idx.index()]
+    }
+
+    /// Whether a cluster has any taint; `true` may be said of one that is gone.
+    pub(crate) fn is_tainted(&self, idx: ClusterIdx) -> bool {
+        self.tainted.contains(idx.index())
+    }
+
     /// The cluster of this name, if it was ever met.
     pub(crate) fn find(&self, name: Symbol) -> Option<ClusterIdx> {
         self.by_name.get(&name).copied()
@@ -261,7 +278,7 @@ impl Hub {
         list: &[ClusterIdx],
         cluster: ClusterIdx,
     ) -> Result<usize, usize> {
-        let text = |idx: ClusterIdx| self.names.text(self.row(idx).name);
+        let text = |idx: ClusterIdx| self.names.text(self.name(idx));
         let name = text(cluster);
         list.binary_search_by(|&idx| text(idx).cmp(name))
     }
@@ -299,8 +316,9 @@ impl Hub {
     fn row_of(&mut self, name: Symbol) -> ClusterIdx {
         let (clusters, by_name) = (&mut self.clusters, &mut self.by_name);
         *by_name.entry(name).or_insert_with(|| {
+            self.cluster_names.push(name);
+            self.tainted.grow(clusters.len() + 1);
             clusters.push(ClusterRow {
-                name,
                 fact: None,
                 sets: SetNames::new(),
             });
@@ -311,7 +329,7 @@ impl Hub {
     /// Where in the order a cluster of this name stands, or would stand.
     fn place_of(&self, name: Symbol) -> usize {
         let text = self.names.text(name);
-        let before = |&idx: &ClusterIdx| self.names.text(self.row(idx).name) < text;
+        let before = |&idx: &ClusterIdx| self.names.text(self.name(idx)) < text;
         self.order.partition_point(before)
     }
 }

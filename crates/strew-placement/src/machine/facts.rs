@@ -1,16 +1,18 @@
 //! What each fact changes, and which placements it touches. Source: spec/placement §2.10.
 
+use std::collections::BTreeSet;
+
 use strew_model::Symbol;
 
 use super::input::Input;
-use super::placer::{PlacementIdx, Placer, Row};
+use super::placer::{Members, PlacementIdx, Placer, Row};
 use super::view::{Seen, touched};
 use crate::facts::cluster::ClusterFact;
 use crate::facts::decision::DecisionFact;
 use crate::facts::placement::{PlacementFact, ScoreCoordinate};
 use crate::facts::status::PlacementStatus;
 use crate::filter::predicate::{NoCel, passes};
-use crate::hub::{ClusterIdx, SetNames};
+use crate::hub::{ClusterIdx, Hub, SetNames};
 use crate::plan::Plan;
 
 impl Placer {
@@ -83,35 +85,41 @@ impl Placer {
         let reached = self.reached(sets.iter().chain(&row.sets));
         let there = |seen: Seen| seen.map(|(fact, sets)| (fact.deleting, sets.clone()));
         let joins_or_leaves = there(was) != there(is);
+        let filled = match joins_or_leaves {
+            true => filled(&self.hub, &mut self.members),
+            false => BTreeSet::new(),
+        };
         let touched = |idx: &PlacementIdx| {
             let row = self.rows[idx.index()].as_ref();
-            row.is_some_and(|row| touched(&self.hub, row, was, is, self.now))
+            row.is_some_and(|row| {
+                filled.contains(&row.sets.1) || touched(&self.hub, row, was, is, self.now)
+            })
         };
         let touched: Vec<PlacementIdx> = reached.iter().copied().filter(touched).collect();
-        match joins_or_leaves {
-            true => self.forget_members(),
-            false => reached
-                .into_iter()
-                .for_each(|p| self.remember(p, idx, before.as_ref())),
+        for placement in reached {
+            self.remember(placement, idx, before.as_ref(), joins_or_leaves);
         }
         touched.into_iter().for_each(|idx| self.enqueue(idx));
     }
 
-    /// A cluster has joined or left a set: nobody knows any more who is where.
-    fn forget_members(&mut self) {
-        self.members.clear();
+    /// A set is another one: who is where is found out anew, for the lists of sets that somebody chooses from.
+    fn members_changed(&mut self) {
         for row in self.rows.iter_mut().flatten() {
             row.passed = None;
         }
+        let rows = self.rows.iter().flatten();
+        let used: BTreeSet<&Vec<Symbol>> = rows.map(|row| &row.sets.1).collect();
+        self.members.retain(|sets, _| used.contains(sets));
+        filled(&self.hub, &mut self.members);
     }
 
-    /// A cluster is another one than before, in the same sets: whether it passes a placement's predicates is found out
-    /// anew.
+    /// A cluster is another one than before: whether it passes a placement's predicates is found out anew.
     fn remember(
         &mut self,
         placement: PlacementIdx,
         cluster: ClusterIdx,
         before: Option<&ClusterFact>,
+        joins_or_leaves: bool,
     ) {
         let Some(row) = &mut self.rows[placement.index()] else {
             return;
@@ -121,7 +129,7 @@ impl Placer {
         };
         let passes = |fact: &ClusterFact| passes(predicates, fact, &NoCel);
         let is = self.hub.cluster(cluster).is_some_and(passes);
-        if is == before.is_some_and(passes) {
+        if is == before.is_some_and(passes) && !joins_or_leaves {
             return;
         }
         let passes = is && self.hub.is_candidate(cluster, &row.sets.1);
@@ -152,7 +160,7 @@ impl Placer {
     }
 
     fn set_changed(&mut self, set: Symbol) {
-        self.forget_members();
+        self.members_changed();
         let namespaces: Vec<Symbol> = self.hub.namespaces_bound_to(set).collect();
         namespaces
             .into_iter()
@@ -327,4 +335,17 @@ impl Placer {
             row.fact.revision = row.fact.revision.max(revision);
         }
     }
+}
+
+/// A cluster has joined or left a set: computes the clusters of each list of sets anew. Returns the lists that were empty
+/// and are not, or the other way round: placements over these say so.
+fn filled(hub: &Hub, members: &mut Members) -> BTreeSet<Vec<Symbol>> {
+    let mut filled = BTreeSet::new();
+    for (sets, clusters) in members {
+        let before = std::mem::replace(clusters, hub.members(sets));
+        if before.is_empty() != clusters.is_empty() {
+            filled.insert(sets.clone());
+        }
+    }
+    filled
 }

@@ -48,6 +48,9 @@ impl Default for Limits {
     }
 }
 
+/// The clusters of lists of sets, by name.
+pub(super) type Members = BTreeMap<Vec<Symbol>, Arc<[ClusterIdx]>>;
+
 /// What is still to be done for a placement, in this order.
 #[derive(Debug, Clone)]
 pub(super) enum Todo {
@@ -89,8 +92,8 @@ pub struct Placer {
     pub(super) hub: Hub,
     pub(super) limits: Limits,
     pub(super) now: Instant,
-    /// The clusters of sets, for each list of sets that was asked about since a cluster joined or left one.
-    pub(super) members: BTreeMap<Vec<Symbol>, Arc<[ClusterIdx]>>,
+    /// The clusters of sets, for each list of sets that was asked about since a set changed.
+    pub(super) members: Members,
     pub(super) rows: Vec<Option<Row>>,
     pub(super) by_name: FxHashMap<(Symbol, Symbol), PlacementIdx>,
     /// Placements by namespace, in the order in which they came.

@@ -26,18 +26,20 @@ pub(super) type Seen<'a> = Option<(&'a ClusterFact, &'a SetNames)>;
 
 /// Whether a change of a cluster can change what a placement gets.
 pub(super) fn touched(hub: &Hub, row: &Row, before: Seen, after: Seen, now: Instant) -> bool {
-    let (before, after) = match (candidate(row, before), candidate(row, after)) {
-        (None, None) => return false,
-        (Some(before), Some(after)) => (before, after),
-        _ => return true,
-    };
+    let (before, after) = (candidate(row, before), candidate(row, after));
+    if before.is_none() && after.is_none() {
+        return false;
+    }
     let (Some(selection), Ok(predicates)) = (row.plan.sound(), &row.fact.spec.predicates) else {
         return true;
     };
-    if before.raw != after.raw && predicates.iter().any(|p| p.cel.is_some()) {
+    let raw = |cluster: Option<&ClusterFact>| cluster.map(|cluster| cluster.raw);
+    if raw(before) != raw(after) && predicates.iter().any(|p| p.cel.is_some()) {
         return true;
     }
-    view(hub, row, selection, before, now) != view(hub, row, selection, after, now)
+    let view = |cluster: Option<&ClusterFact>| view(hub, row, selection, cluster?, now);
+    // One that is filtered out comes and goes unseen.
+    view(before) != view(after)
 }
 
 fn candidate<'a>(row: &Row, seen: Seen<'a>) -> Option<&'a ClusterFact> {

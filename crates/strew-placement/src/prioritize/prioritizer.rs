@@ -87,9 +87,10 @@ impl Scoring<'_> {
         };
         let of_count = |count: u32| match count {
             0 => SCORE_MAX,
-            count => 2 * (100.0 * (0.5 - f64::from(count) / f64::from(others.max))).trunc() as i64,
+            // The cast cuts off toward zero.
+            count => 2 * (100.0 * (0.5 - f64::from(count) / f64::from(others.max))) as i64,
         };
-        let name = |&idx: &ClusterIdx| self.hub.row(idx).name;
+        let name = |&idx: &ClusterIdx| self.hub.name(idx);
         let counts = clusters.iter().map(|idx| others.count(name(idx)));
         Scores::of(counts.map(|count| Some(of_count(count))).collect())
     }
@@ -111,7 +112,7 @@ impl Scoring<'_> {
             false => {
                 // Exact below 2^53: eight pebibytes.
                 let share = (amount as f64 - min as f64) / (max as f64 - min as f64);
-                ((share - 0.5) * 2.0 * 100.0).trunc() as i64
+                ((share - 0.5) * 2.0 * 100.0) as i64
             }
         };
         Scores::of(amounts.into_iter().map(|a| a.map(score)).collect())
@@ -120,7 +121,7 @@ impl Scoring<'_> {
     fn add_on(&self, add_on: AddOnCoordinate, clusters: &[ClusterIdx]) -> Scores {
         let mut scores = Scores::default();
         for &idx in clusters {
-            let fact = self.hub.scores(self.hub.row(idx).name, add_on.resource);
+            let fact = self.hub.scores(self.hub.name(idx), add_on.resource);
             let mut value = 0;
             if let Some(fact) = fact {
                 if fact.expired(self.now) {

@@ -1,10 +1,12 @@
 //! The selector `EvenSpread`: one cluster after another, each where fewest are.
 //!
 //! Clusters of equal tuple differ only by their prioritizers' sum, so that a step compares the best free cluster of
-//! each tuple: picks x (nodes + tuples), and nothing is allocated in a step.
+//! each tuple: picks x (nodes + tuples). A tuple's clusters are put in order, as a heap, when the first of them is
+//! picked: most tuples give one or none.
 //! Source: spec/placement §3.4, §3.9; seed 003, `selectOne`.
 
 use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 use strew_spread::level::Combined;
 
@@ -28,19 +30,31 @@ pub(crate) struct Request<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
     pub(crate) node: NodeId,
-    /// Survivors first where they are kept; then by prior, highest first, then by name. Until one is picked only the
-    /// first stands where it belongs: most leaves give one or none.
-    clusters: Vec<u32>,
-    /// How many of them must stay.
-    kept: usize,
+    /// The next to be picked; `None`: all are.
+    top: Option<Ranked>,
+    /// The others that are not picked, as soon as one is.
+    rest: Option<BinaryHeap<Ranked>>,
     /// How many are picked.
-    next: usize,
+    picked: usize,
+}
+
+/// A cluster among those of its tuple; the greatest is picked first: survivors where they are kept, then by prior,
+/// then by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ranked {
+    stays: bool,
+    prior: i64,
+    place: Reverse<u32>,
 }
 
 /// Where everybody stands before anything is picked: the same for every run over the same clusters.
 pub(crate) struct Ground<'a> {
     tree: Tree<'a>,
     places: Vec<Place>,
+    /// Tuples that clusters have, and where the clusters of each begin in `members`.
+    leaves: Vec<(NodeId, u32)>,
+    /// Clusters by place, tuple by tuple.
+    members: Vec<u32>,
 }
 
 impl<'a> Ground<'a> {
@@ -48,13 +62,45 @@ impl<'a> Ground<'a> {
     pub(crate) fn of(levels: &'a [Level], hub: &Hub, clusters: &[ClusterIdx]) -> Self {
         let mut tree = Tree::new(levels);
         let places = tree.place_all(hub, clusters);
-        Self { tree, places }
+        // How many clusters stand at each node, then where the next one of it is put.
+        let mut next = vec![0u32; tree.nodes.len()];
+        for place in &places {
+            if let Place::At(node) = *place {
+                next[node as usize] += 1;
+            }
+        }
+        let (mut leaves, mut n) = (Vec::new(), 0);
+        for (node, next) in next.iter_mut().enumerate().filter(|(_, n)| **n > 0) {
+            leaves.push((node as NodeId, n));
+            n += std::mem::replace(next, n);
+        }
+        let mut members = vec![0; n as usize];
+        for (place, at) in places.iter().enumerate() {
+            if let Place::At(node) = *at {
+                let next = &mut next[node as usize];
+                members[*next as usize] = place as u32;
+                *next += 1;
+            }
+        }
+        Self {
+            tree,
+            places,
+            leaves,
+            members,
+        }
+    }
+
+    /// The clusters of a leaf, by place.
+    fn members(&self, leaf: usize) -> &[u32] {
+        let end = self.leaves.get(leaf + 1).map(|&(_, end)| end as usize);
+        &self.members[self.leaves[leaf].1 as usize..end.unwrap_or(self.members.len())]
     }
 }
 
 /// A selection under way.
 pub(crate) struct EvenSpread<'a> {
     request: Request<'a>,
+    ground: &'a Ground<'a>,
     pub(crate) tree: Tree<'a>,
     pub(crate) leaves: Vec<Leaf>,
     /// By place: where each cluster stands.
@@ -84,43 +130,22 @@ pub(crate) struct Step {
 impl<'a> EvenSpread<'a> {
     /// Everything in its place, nothing picked.
     pub(crate) fn new(ground: &'a Ground<'a>, request: Request<'a>) -> Self {
-        let (tree, places) = (ground.tree.clone(), ground.places.as_slice());
-        let mut leaf_of: Vec<Option<usize>> = vec![None; tree.nodes.len()];
-        let mut leaves: Vec<Leaf> = Vec::new();
-        for (place, at) in places.iter().enumerate() {
-            let Place::At(node) = *at else { continue };
-            let leaf = *leaf_of[node as usize].get_or_insert_with(|| {
-                leaves.push(Leaf {
-                    node,
-                    clusters: Vec::new(),
-                    kept: 0,
-                    next: 0,
-                });
-                leaves.len() - 1
-            });
-            leaves[leaf].clusters.push(place as u32);
-        }
-        let stays = |place: u32| request.kept.is_some_and(|kept| kept(place as usize));
-        for leaf in &mut leaves {
-            if request.kept.is_some() {
-                let key = |&p: &u32| (!stays(p), Reverse(request.priors[p as usize]), p);
-                leaf.clusters.sort_unstable_by_key(key);
-                leaf.kept = leaf.clusters.partition_point(|&p| stays(p));
-                continue;
-            }
-            let key = |&(_, &p): &(usize, &u32)| (Reverse(request.priors[p as usize]), p);
-            let best = leaf.clusters.iter().enumerate().min_by_key(key);
-            if let Some((best, _)) = best {
-                leaf.clusters.swap(0, best);
-            }
-        }
+        let tree = ground.tree.clone();
+        let leaves = ground.leaves.iter().enumerate();
+        let leaf = |(i, &(node, _))| Leaf {
+            node,
+            top: ground.members(i).iter().map(|&p| request.rank(p)).max(),
+            rest: None,
+            picked: 0,
+        };
         let nodes = tree.nodes.len();
         Self {
             keeping: request.kept.is_some(),
+            leaves: leaves.map(leaf).collect(),
             request,
+            ground,
             tree,
-            leaves,
-            places,
+            places: ground.places.as_slice(),
             raw: vec![0; nodes],
             shut: vec![false; nodes],
             picks: Vec::new(),
@@ -146,11 +171,18 @@ impl<'a> EvenSpread<'a> {
         self.picks.len() + 1 == self.request.n
     }
 
-    /// Clusters that are eligible and not picked.
+    /// Clusters that are eligible and not picked, in no order.
     pub(crate) fn left(&self) -> impl Iterator<Item = (&Leaf, u32)> {
-        let free = |leaf: &'_ Leaf| leaf.next..leaf.clusters.len();
-        let leaves = self.leaves.iter();
-        leaves.flat_map(move |leaf| free(leaf).map(move |i| (leaf, leaf.clusters[i])))
+        let leaves = self.leaves.iter().enumerate();
+        leaves.flat_map(move |(i, leaf)| {
+            // Before the first pick all are there, the first among them.
+            let untouched = leaf.rest.is_none().then(|| self.ground.members(i));
+            let untouched = untouched.into_iter().flatten().copied();
+            let top = leaf.rest.is_some().then_some(leaf.top).flatten();
+            let touched = top.into_iter().chain(leaf.rest.iter().flatten().copied());
+            let places = untouched.chain(touched.map(|ranked| ranked.place.0));
+            places.map(move |place| (leaf, place))
+        })
     }
 
     /// The first hard level that takes no more at a node; `None` where all do.
@@ -163,12 +195,13 @@ impl<'a> EvenSpread<'a> {
     pub(crate) fn scores(&self, step: &Step, node: NodeId, place: u32) -> (i64, i64, i64) {
         let raw = self.raw[node as usize];
         let normalized = step.range.normalize(raw);
-        (raw, normalized, self.total(normalized, place))
+        let prior = self.request.priors[place as usize];
+        (raw, normalized, self.total(normalized, prior))
     }
 
-    fn total(&self, normalized: i64, place: u32) -> i64 {
+    fn total(&self, normalized: i64, prior: i64) -> i64 {
         let spread = i64::from(self.request.weight) * normalized;
-        spread.saturating_add(self.request.priors[place as usize])
+        spread.saturating_add(prior)
     }
 
     fn next_step(&mut self) -> Option<Step> {
@@ -191,25 +224,32 @@ impl<'a> EvenSpread<'a> {
         }
     }
 
+    /// What a leaf has to give now, if it may.
+    fn offer(&self, leaf: &Leaf, limits_ignored: bool) -> Option<Ranked> {
+        let open = limits_ignored || !self.shut[leaf.node as usize];
+        let top = leaf.top.filter(|top| top.stays || !self.keeping);
+        top.filter(|_| open)
+    }
+
     /// The best cluster that is to be had now.
     fn best(&self, limits_ignored: bool) -> Option<Step> {
-        let end = |leaf: &Leaf| match self.keeping {
-            true => leaf.kept,
-            false => leaf.clusters.len(),
-        };
-        let open = |leaf: &&Leaf| {
-            leaf.next < end(leaf) && (limits_ignored || !self.shut[leaf.node as usize])
-        };
         let mut range = Combined::NONE;
-        for leaf in self.leaves.iter().filter(open) {
-            range.include(self.raw[leaf.node as usize]);
+        for leaf in &self.leaves {
+            if self.offer(leaf, limits_ignored).is_some() {
+                range.include(self.raw[leaf.node as usize]);
+            }
         }
         let mut best: Option<(i64, Reverse<u32>, usize)> = None;
+        // The combined score that was normalized last: many leaves have the same.
+        let mut known = (range.max, range.normalize(range.max));
         for (i, leaf) in self.leaves.iter().enumerate() {
-            if open(&leaf) {
-                let place = leaf.clusters[leaf.next];
-                let normalized = range.normalize(self.raw[leaf.node as usize]);
-                best = best.max(Some((self.total(normalized, place), Reverse(place), i)));
+            if let Some(top) = self.offer(leaf, limits_ignored) {
+                let raw = self.raw[leaf.node as usize];
+                if raw != known.0 {
+                    known = (raw, range.normalize(raw));
+                }
+                let total = self.total(known.1, top.prior);
+                best = best.max(Some((total, top.place, i)));
             }
         }
         best.map(|(_, Reverse(pick), leaf)| Step {
@@ -221,20 +261,38 @@ impl<'a> EvenSpread<'a> {
     }
 
     fn apply(&mut self, step: Step) {
-        let leaf = &mut self.leaves[step.leaf];
-        leaf.next += 1;
-        if leaf.next == 1 && self.request.kept.is_none() {
-            let priors = self.request.priors;
-            leaf.clusters[1..].sort_unstable_by_key(|&p| (Reverse(priors[p as usize]), p));
-        }
+        let Self {
+            request,
+            ground,
+            leaves,
+            ..
+        } = self;
+        let leaf = &mut leaves[step.leaf];
+        let rest = leaf.rest.get_or_insert_with(|| {
+            let members = ground.members(step.leaf).iter();
+            let others = members.filter(|&&place| place != step.pick);
+            others.map(|&place| request.rank(place)).collect()
+        });
+        leaf.top = rest.pop();
+        leaf.picked += 1;
         self.tree.select(leaf.node);
         self.picks.push(step.pick);
+    }
+}
+
+impl Request<'_> {
+    fn rank(&self, place: u32) -> Ranked {
+        Ranked {
+            stays: self.kept.is_some_and(|kept| kept(place as usize)),
+            prior: self.priors[place as usize],
+            place: Reverse(place),
+        }
     }
 }
 
 impl Leaf {
     /// How many of its clusters are picked.
     pub(crate) fn picked(&self) -> usize {
-        self.next
+        self.picked
     }
 }

@@ -87,15 +87,9 @@ pub(crate) fn of(selector: &EvenSpread<'_>, asked: usize, names: &Interner) -> S
 
 /// Whether one node's tuple stands before another's.
 fn before(selector: &EvenSpread<'_>, names: &Interner, a: NodeId, b: NodeId) -> bool {
-    let text = |id| {
-        selector
-            .tree
-            .tuple(id)
-            .into_iter()
-            .map(|v| names.text(v))
-            .collect::<Vec<_>>()
-    };
-    text(a) < text(b)
+    let text = |&id: &NodeId| names.text(selector.tree.nodes[id as usize].value);
+    let (a, b) = (selector.tree.path(a), selector.tree.path(b));
+    a.iter().map(text).lt(b.iter().map(text))
 }
 
 fn limited(selector: &EvenSpread<'_>, asked: usize) -> Option<Limited> {
@@ -118,11 +112,11 @@ fn limited(selector: &EvenSpread<'_>, asked: usize) -> Option<Limited> {
             Place::At(_) => continue,
             Place::Lacks(level) => {
                 lacking += 1;
-                level
+                level as usize
             }
             Place::Weightless(level) => {
                 blocked += 1;
-                level
+                level as usize
             }
         };
         ineligible = ineligible.into_iter().chain([level]).min();

@@ -24,9 +24,9 @@ pub(crate) enum Place {
     /// It stands at this node: its tuple ends there.
     At(NodeId),
     /// It lacks the key of this hard level: not eligible.
-    Lacks(usize),
+    Lacks(u32),
     /// Its value at this hard level has weight 0: not eligible.
-    Weightless(usize),
+    Weightless(u32),
 }
 
 /// A tuple of values.
@@ -56,6 +56,18 @@ struct Siblings {
     all: Tally,
     /// The same over those that still have a cluster to give.
     open: Tally,
+    /// What scores and limits were computed with last, where there are no weights.
+    bounds: Option<Bounds>,
+}
+
+/// All that scores and limits of unweighted siblings depend on, beside their own counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Bounds {
+    /// The smallest and the largest count of those that still have a cluster to give.
+    min: i32,
+    max: i32,
+    /// The largest count at which one more is taken.
+    highest: i64,
 }
 
 /// The tree of topologies of eligible clusters, with what is selected in each.
@@ -64,7 +76,11 @@ pub(crate) struct Tree<'a> {
     pub(crate) levels: &'a [Level],
     pub(crate) nodes: Vec<Node>,
     groups: Vec<Siblings>,
-    /// The group of a node's children, and the child by value.
+}
+
+/// What is known while a tree grows: the group of a node's children, and the child by value.
+#[derive(Debug, Default)]
+struct Growth {
     children: FxHashMap<(NodeId, Symbol), NodeId>,
     groups_of: FxHashMap<NodeId, u32>,
 }
@@ -86,8 +102,6 @@ impl<'a> Tree<'a> {
             levels,
             nodes: vec![root],
             groups: Vec::new(),
-            children: FxHashMap::default(),
-            groups_of: FxHashMap::default(),
         }
     }
 
@@ -120,9 +134,10 @@ impl<'a> Tree<'a> {
     /// Where clusters stand whose tuples are known.
     fn place_by(&mut self, column: &Column, clusters: &[ClusterIdx]) -> Vec<Place> {
         let mut known: Vec<Option<Place>> = vec![None; column.len()];
+        let mut growth = Growth::default();
         let place = |&idx: &ClusterIdx| {
             let (number, tuple) = column.tuple(idx);
-            *known[number].get_or_insert_with(|| self.place(tuple))
+            *known[number].get_or_insert_with(|| self.place(tuple, &mut growth))
         };
         clusters.iter().map(place).collect()
     }
@@ -135,28 +150,29 @@ impl<'a> Tree<'a> {
         clusters: &[ClusterIdx],
     ) -> Vec<Place> {
         let mut known: FxHashMap<Tuple, Place> = FxHashMap::default();
+        let mut growth = Growth::default();
         let place = |cluster: &ClusterFact| {
             let values: Tuple = keys
                 .iter()
                 .map(|&key| topologies::value(cluster, key))
                 .collect();
             let known = known.entry(values);
-            *known.or_insert_with_key(|values| self.place(values))
+            *known.or_insert_with_key(|values| self.place(values, &mut growth))
         };
         let facts = clusters.iter().filter_map(|&idx| hub.cluster(idx));
         facts.map(place).collect()
     }
 
     /// The place of a cluster with these values.
-    fn place(&mut self, read: &[Option<Symbol>]) -> Place {
+    fn place(&mut self, read: &[Option<Symbol>], growth: &mut Growth) -> Place {
         let mut values: SmallVec<[Symbol; level::LEVELS_MAX]> = SmallVec::new();
         let mut ended = false;
         for (i, (level, value)) in self.levels.iter().zip(read).enumerate() {
             match *value {
-                None if level.hard => return Place::Lacks(i),
+                None if level.hard => return Place::Lacks(i as u32),
                 None => ended = true,
                 Some(value) if level.hard && level.weight(value) == 0 => {
-                    return Place::Weightless(i);
+                    return Place::Weightless(i as u32);
                 }
                 Some(value) if !ended => values.push(value),
                 Some(_) => {}
@@ -164,14 +180,14 @@ impl<'a> Tree<'a> {
         }
         let mut node = ROOT;
         for (i, &value) in values.iter().enumerate() {
-            node = self.child(node, i, value);
+            node = self.child(node, i, value, growth);
         }
         Place::At(node)
     }
 
     /// Computes what depends on the counts, for all nodes.
     fn refresh_all(&mut self) {
-        (0..self.groups.len()).for_each(|group| self.refresh(group));
+        (0..self.groups.len()).for_each(|group| self.refresh(group, None));
     }
 
     /// A cluster at this node is selected.
@@ -188,7 +204,7 @@ impl<'a> Tree<'a> {
             siblings.all.add(domain, 1);
             siblings.open.add(domain, 1);
             siblings.open.remove_place(domain);
-            self.refresh(group as usize);
+            self.refresh(group as usize, Some(node));
             node = parent;
         }
     }
@@ -276,57 +292,75 @@ impl<'a> Tree<'a> {
         tally.existing().map(share).filter(|share| share.weight > 0)
     }
 
-    /// Scores and limits of one group of siblings.
+    /// Scores and limits of one group of siblings, of which only the count of `changed` is another than before.
     ///
     /// The rule compares with the minimum after the pick. Comparing with the minimum before it gives the same verdict,
     /// and the same numbers wherever it refuses: if the node alone holds the minimum, picking it makes a skew of at
     /// most 1, and if not, the minimum does not move. Source: spec/placement §3.4.
-    fn refresh(&mut self, group: usize) {
+    fn refresh(&mut self, group: usize, changed: Option<NodeId>) {
+        let siblings = &self.groups[group];
+        let level = &self.levels[siblings.level];
+        if level.weighted() {
+            return self.refresh_weighted(group);
+        }
+        let bounds = Bounds {
+            min: siblings.open.minimum().unwrap_or(0),
+            max: siblings.open.maximum().unwrap_or(0),
+            highest: match level.hard {
+                true => level.limit.highest_count(&siblings.all, true),
+                false => i64::MAX,
+            },
+        };
+        let levels = self.levels.len();
+        let siblings = &mut self.groups[group];
+        let refreshed = match changed {
+            // Most picks move neither end.
+            Some(ref node) if siblings.bounds == Some(bounds) => std::slice::from_ref(node),
+            _ => &siblings.members,
+        };
+        for &member in refreshed {
+            let node = &mut self.nodes[member as usize];
+            let count = siblings.all.count(node.domain);
+            let score = level::score(count.clamp(bounds.min, bounds.max), bounds.min, bounds.max);
+            node.placed = level::placed(score, siblings.level, levels);
+            node.full = i64::from(count) > bounds.highest;
+        }
+        siblings.bounds = Some(bounds);
+    }
+
+    /// The same where topologies have weights.
+    fn refresh_weighted(&mut self, group: usize) {
         let siblings = &self.groups[group];
         let level = &self.levels[siblings.level];
         let placed = |score| level::placed(score, siblings.level, self.levels.len());
         let mut changed: SmallVec<[(i64, bool); 16]> = SmallVec::new();
-        if level.weighted() {
-            let loads = Loads::of(self.shares(siblings, &siblings.open));
-            let least = self.least(siblings);
-            let weightless =
-                |d: DomainIdx| self.nodes[siblings.members[d.index()] as usize].weight == 0;
-            // What has no weight scores 0 and must come last, also where all others are equal and would score 0 too.
-            let lowest = i64::from(siblings.open.existing().any(weightless));
-            for &member in &siblings.members {
-                let node = &self.nodes[member as usize];
-                let share = Share {
-                    count: siblings.all.count(node.domain),
-                    weight: node.weight,
-                };
-                let score = match loads {
-                    Some(loads) if share.weight > 0 => loads.score(share).max(lowest),
-                    _ => 0,
-                };
-                let allowed = |least: Share| {
-                    let verdict = SkewCheck {
-                        there: share.count,
-                        self_match: true,
-                        minimum: Minimum::Emptiest(share.fair(least)),
-                        max_skew: level.limit.max_skew,
-                    };
-                    verdict.allowed()
-                };
-                let full = level.hard && !least.is_none_or(allowed);
-                changed.push((placed(score), full));
-            }
-        } else {
-            let (min, max) = (siblings.open.minimum(), siblings.open.maximum());
-            let (min, max) = (min.unwrap_or(0), max.unwrap_or(0));
-            let highest = match level.hard {
-                true => level.limit.highest_count(&siblings.all, true),
-                false => i64::MAX,
+        let loads = Loads::of(self.shares(siblings, &siblings.open));
+        let least = self.least(siblings);
+        let weightless =
+            |d: DomainIdx| self.nodes[siblings.members[d.index()] as usize].weight == 0;
+        // What has no weight scores 0 and must come last, also where all others are equal and would score 0 too.
+        let lowest = i64::from(siblings.open.existing().any(weightless));
+        for &member in &siblings.members {
+            let node = &self.nodes[member as usize];
+            let share = Share {
+                count: siblings.all.count(node.domain),
+                weight: node.weight,
             };
-            for d in 0..siblings.members.len() {
-                let count = siblings.all.count(DomainIdx(d as u32));
-                let score = level::score(count.clamp(min, max), min, max);
-                changed.push((placed(score), i64::from(count) > highest));
-            }
+            let score = match loads {
+                Some(loads) if share.weight > 0 => loads.score(share).max(lowest),
+                _ => 0,
+            };
+            let allowed = |least: Share| {
+                let verdict = SkewCheck {
+                    there: share.count,
+                    self_match: true,
+                    minimum: Minimum::Emptiest(share.fair(least)),
+                    max_skew: level.limit.max_skew,
+                };
+                verdict.allowed()
+            };
+            let full = level.hard && !least.is_none_or(allowed);
+            changed.push((placed(score), full));
         }
         for (&member, (placed, full)) in self.groups[group].members.iter().zip(changed) {
             let node = &mut self.nodes[member as usize];
@@ -334,12 +368,18 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn child(&mut self, parent: NodeId, level: usize, value: Symbol) -> NodeId {
-        if let Some(&node) = self.children.get(&(parent, value)) {
+    fn child(
+        &mut self,
+        parent: NodeId,
+        level: usize,
+        value: Symbol,
+        growth: &mut Growth,
+    ) -> NodeId {
+        if let Some(&node) = growth.children.get(&(parent, value)) {
             return node;
         }
         let groups = &mut self.groups;
-        let group = *self.groups_of.entry(parent).or_insert_with(|| {
+        let group = *growth.groups_of.entry(parent).or_insert_with(|| {
             groups.push(Siblings {
                 level,
                 ..Siblings::default()
@@ -359,7 +399,7 @@ impl<'a> Tree<'a> {
             full: false,
         });
         siblings.members.push(id);
-        self.children.insert((parent, value), id);
+        growth.children.insert((parent, value), id);
         id
     }
 }

@@ -2,13 +2,14 @@
 
 use strew_model::{Instant, Prng, Selector, well_known};
 use strew_placement::NoCel;
-use strew_placement::facts::cluster::{Amounts, ClusterTaint, TaintEffect};
+use strew_placement::facts::cluster::{Amounts, ClusterFact, ClusterTaint, TaintEffect};
 use strew_placement::facts::cluster_set::{ClusterSetFact, SetSelector};
 use strew_placement::facts::placement::{
     ClusterPredicates, ClusterToleration, DecisionGroup, PlacementSpec, ScoreCoordinate,
     SpreadTerm, TolerationOperator, TopologyKeyType, WhenUnsatisfiable,
 };
 use strew_placement::facts::scores::ScoresFact;
+use strew_placement::facts::status::ConditionType;
 use strew_placement::machine::Input;
 
 use crate::hub::Live;
@@ -207,16 +208,56 @@ fn a_label_that_nobody_reads_runs_nobody() {
     }
     live.rest();
     for (labels, runs) in [
-        (vec![("tier", "1"), ("noise", "1")], 0),
-        (vec![("tier", "2"), ("noise", "1")], 2),
-        (vec![("tier", "9")], 1),
-        (vec![("tier", "8")], 0),
+        (Some(vec![("tier", "1"), ("noise", "1")]), 0),
+        (Some(vec![("tier", "2"), ("noise", "1")]), 2),
+        (Some(vec![("tier", "9")]), 1),
+        (Some(vec![("tier", "8")]), 0),
+        // It leaves, and comes back.
+        (None, 0),
+        (Some(vec![("tier", "8")]), 0),
+        (Some(vec![("tier", "3")]), 1),
+        (None, 1),
+        (Some(vec![("tier", "3")]), 1),
     ] {
         let before = live.placer.counters().decided;
-        let fact = live.cluster("c0", &labels);
-        live.tell(Input::ClusterSet(fact));
+        let name = live.name("c0");
+        let input = match &labels {
+            Some(labels) => Input::ClusterSet(live.cluster("c0", labels)),
+            None => Input::ClusterGone(name),
+        };
+        live.tell(input);
         live.rest();
         // What a placement writes runs nobody again.
         assert_eq!(live.placer.counters().decided - before, runs, "{labels:?}");
+    }
+}
+
+/// Whoever has nobody to choose from says so: the last one that goes is seen by all, and so is the first that comes.
+#[test]
+fn a_set_that_becomes_empty_is_seen_by_placements_that_no_cluster_passed() {
+    let mut live = Live::new();
+    let nowhere = live.name("nowhere");
+    let labels = Selector::of_labels([(nowhere, nowhere)]);
+    let predicates = ClusterPredicates {
+        labels,
+        ..ClusterPredicates::default()
+    };
+    let spec = PlacementSpec {
+        predicates: Ok([predicates].into()),
+        ..PlacementSpec::default()
+    };
+    live.place("p", spec);
+    live.rest();
+    let names = ["c0", "c1"].map(|name| live.name(name));
+    let come = names.map(|name| Input::ClusterSet(ClusterFact::named(name)));
+    let go = names.map(Input::ClusterGone);
+    let (empty, unmatched) = ("AllManagedClusterSetsEmpty", "NoManagedClusterMatched");
+    let expected = [unmatched, unmatched, unmatched, empty];
+    for (input, reason) in come.into_iter().chain(go).zip(expected) {
+        live.tell(input);
+        live.rest();
+        let condition = live.condition("p", ConditionType::Satisfied);
+        let condition = condition.expect("it is there");
+        assert!(condition.contains(reason), "{condition}");
     }
 }
