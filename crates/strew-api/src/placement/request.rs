@@ -9,12 +9,11 @@ use strew_model::time::Instant;
 use strew_placement::decisions::writes::{Write, WriteKind};
 use strew_placement::facts::decision::{Decision, GroupLabels};
 use strew_placement::machine::{Effect, EffectId, Event, Outcome, PlacementName};
-use strew_scheduler::machine::effect::cut_note;
 
 use super::facts::status::to_wire;
 use super::wire::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL};
-use crate::request::event::{key_of, name_of};
-use crate::request::{Answer, Precondition, Request, Resource, Verb, micro_time};
+use crate::request::event::{Record, Reference};
+use crate::request::{Answer, Precondition, Request, Resource, Verb};
 
 /// `reportingController` of events.
 pub const CONTROLLER: &str = "placement-controller";
@@ -316,54 +315,23 @@ fn create_event(event: &Event, cx: &Context<'_>) -> Request {
     let (reason, action) = event.kind.names();
     let kind = if event.warning { "Warning" } else { "Normal" };
     let namespace = cx.names.text(event.placement.namespace);
-    let about = cx.names.text(event.placement.name);
-    let decision = event.decision.map_or("", |name| cx.names.text(name));
-    let uid = &*event.placement.uid;
-    let key = key_of(&[
+    let reference = |kind, name, uid| Reference {
+        api_version: API_VERSION,
         kind,
-        reason,
-        action,
-        CONTROLLER,
-        cx.hostname,
-        uid,
-        decision,
-        &event.note,
-    ]);
-    let name = name_of(about, cx.now, key);
-    let mut body = json!({
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
-        "eventTime": micro_time(cx.now),
-        "type": kind,
-        "reason": reason,
-        "action": action,
-        "note": &*cut_note(&event.note),
-        "reportingController": CONTROLLER,
-        "reportingInstance": format!("{CONTROLLER}-{}", cx.hostname),
-        "regarding": {
-            "apiVersion": API_VERSION,
-            "kind": "Placement",
-            "namespace": namespace,
-            "name": about,
-            "uid": uid,
-        },
-    });
-    if !decision.is_empty() {
-        body["related"] = json!({
-            "apiVersion": API_VERSION,
-            "kind": "PlacementDecision",
-            "namespace": namespace,
-            "name": decision,
-        });
-    }
-    Request {
-        verb: Verb::Create,
-        resource: Resource::EVENTS,
-        namespace: namespace.to_owned(),
+        namespace,
         name,
-        subresource: "",
-        body,
-        precondition: Precondition::default(),
-    }
+        uid,
+    };
+    let about = cx.names.text(event.placement.name);
+    let decision = event.decision.map(|name| cx.names.text(name));
+    let event = Record {
+        reporter: CONTROLLER,
+        hostname: cx.hostname,
+        now: cx.now,
+        names: (kind, reason, action),
+        note: &event.note,
+        regarding: reference("Placement", about, &event.placement.uid),
+        related: decision.map(|name| reference("PlacementDecision", name, "")),
+    };
+    event.create()
 }

@@ -1,6 +1,8 @@
-//! Events of `events.k8s.io/v1`.
+//! Events of `events.k8s.io/v1`, of whatever machine.
 
-use serde_json::{Value, json};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
 use strew_model::time::Instant;
 use strew_scheduler::machine::effect::cut_note;
 use strew_scheduler::machine::{Event, PodName};
@@ -11,91 +13,153 @@ use crate::fnv::Fnv;
 /// How long a name may be, in bytes.
 const NAME_MAX: usize = 253;
 
-/// Source: spec/scheduler §5.9.
-pub(super) fn create(event: &Event, cx: &Context<'_>) -> Request {
-    let (kind, reason, action) = event.kind.names();
-    let scheduler = cx.names.text(event.scheduler);
-    let namespace = match cx.names.text(event.regarding.namespace) {
-        "" => "default",
-        namespace => namespace,
+/// An event as it is recorded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record<'a> {
+    /// `reportingController`.
+    pub(crate) reporter: &'a str,
+    /// The name of this host, or of this instance: part of `reportingInstance`.
+    pub(crate) hostname: &'a str,
+    /// The time by the wall's clock.
+    pub(crate) now: Instant,
+    /// `type`, `reason`, `action`.
+    pub(crate) names: (&'a str, &'a str, &'a str),
+    /// The text; a long one is cut.
+    pub(crate) note: &'a Arc<str>,
+    /// What it is about.
+    pub(crate) regarding: Reference<'a>,
+    /// What it is about besides.
+    pub(crate) related: Option<Reference<'a>>,
+}
+
+/// An object that an event names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reference<'a> {
+    pub(crate) api_version: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) namespace: &'a str,
+    pub(crate) name: &'a str,
+    /// Empty: not known.
+    pub(crate) uid: &'a str,
+}
+
+impl Record<'_> {
+    /// The request that records it. Source: spec/scheduler §5.9.
+    pub(crate) fn create(&self) -> Request {
+        let (kind, reason, action) = self.names;
+        let namespace = match self.regarding.namespace {
+            "" => "default",
+            namespace => namespace,
+        };
+        let name = self.name();
+        let mut body = json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": namespace},
+            "eventTime": micro_time(self.now),
+            "type": kind,
+            "reason": reason,
+            "action": action,
+            "note": &*cut_note(self.note),
+            "reportingController": self.reporter,
+            "reportingInstance": format!("{}-{}", self.reporter, self.hostname),
+            "regarding": self.regarding.wire(),
+        });
+        if let Some(related) = &self.related {
+            body["related"] = related.wire();
+        }
+        Request {
+            verb: Verb::Create,
+            resource: Resource::EVENTS,
+            namespace: namespace.to_owned(),
+            name,
+            subresource: "",
+            body,
+            precondition: Precondition::default(),
+        }
+    }
+
+    /// The object's name, and a hash of the moment and the series key: created again, the event is already there.
+    fn name(&self) -> String {
+        let mut hash = Fnv::default();
+        hash.add(&self.now.0.to_be_bytes());
+        hash.add(&self.series_key().to_be_bytes());
+        let suffix = format!(".{:016x}", hash.value());
+        let about = self.regarding.name;
+        let end = about.floor_char_boundary(about.len().min(NAME_MAX - suffix.len()));
+        format!("{}{suffix}", about[..end].trim_end_matches(['-', '.']))
+    }
+
+    /// Events that are equal in it are one event that came again. The note is part of it: kube-scheduler leaves it out,
+    /// so that a new reason hides behind an old text. Equal in every run and release.
+    fn series_key(&self) -> u64 {
+        let (kind, reason, action) = self.names;
+        let related = self.related.map_or("", |related| match related.uid {
+            "" => related.name,
+            uid => uid,
+        });
+        let mut hash = Fnv::default();
+        for text in [
+            kind,
+            reason,
+            action,
+            self.reporter,
+            self.hostname,
+            self.regarding.uid,
+            related,
+            self.note,
+        ] {
+            hash.add(text.as_bytes());
+            // Between two texts stands what is in none.
+            hash.add(&[0xff]);
+        }
+        hash.value()
+    }
+}
+
+impl Reference<'_> {
+    fn wire(&self) -> Value {
+        let fields = [
+            ("apiVersion", self.api_version),
+            ("kind", self.kind),
+            ("namespace", self.namespace),
+            ("name", self.name),
+        ];
+        let uid = (!self.uid.is_empty()).then_some(("uid", self.uid));
+        let fields = fields.into_iter().chain(uid);
+        let fields: Map<String, Value> = fields
+            .map(|(key, text)| (key.to_owned(), text.into()))
+            .collect();
+        Value::Object(fields)
+    }
+}
+
+/// What a scheduler records.
+fn record<'a>(event: &'a Event, cx: &'a Context<'_>) -> Record<'a> {
+    let pod = |pod: &'a PodName| Reference {
+        api_version: "v1",
+        kind: "Pod",
+        namespace: cx.names.text(pod.namespace),
+        name: &pod.name,
+        uid: &pod.uid,
     };
-    let name = name(event, cx);
-    let mut body = json!({
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
-        "eventTime": micro_time(cx.now),
-        "type": kind,
-        "reason": reason,
-        "action": action,
-        "note": &*cut_note(&event.note),
-        "reportingController": scheduler,
-        "reportingInstance": format!("{scheduler}-{}", cx.hostname),
-        "regarding": reference(&event.regarding, cx),
-    });
-    if let Some(related) = &event.related {
-        body["related"] = reference(related, cx);
-    }
-    Request {
-        verb: Verb::Create,
-        resource: Resource::EVENTS,
-        namespace: namespace.to_owned(),
-        name,
-        subresource: "",
-        body,
-        precondition: Precondition::default(),
+    Record {
+        reporter: cx.names.text(event.scheduler),
+        hostname: cx.hostname,
+        now: cx.now,
+        names: event.kind.names(),
+        note: &event.note,
+        regarding: pod(&event.regarding),
+        related: event.related.as_ref().map(pod),
     }
 }
 
-fn reference(pod: &PodName, cx: &Context<'_>) -> Value {
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "namespace": cx.names.text(pod.namespace),
-        "name": &*pod.name,
-        "uid": &*pod.uid,
-    })
+/// The request that records an event of a scheduler.
+pub(super) fn create(event: &Event, cx: &Context<'_>) -> Request {
+    record(event, cx).create()
 }
 
-/// The pod's name, and a hash of the moment and the series key: created again, the event is already there.
-fn name(event: &Event, cx: &Context<'_>) -> String {
-    name_of(&event.regarding.name, cx.now, series_key(event, cx))
-}
-
-/// The name of an event about the object `about`, which happened `now`, in a series with this key.
-pub(crate) fn name_of(about: &str, now: Instant, series_key: u64) -> String {
-    let mut hash = Fnv::default();
-    hash.add(&now.0.to_be_bytes());
-    hash.add(&series_key.to_be_bytes());
-    let suffix = format!(".{:016x}", hash.value());
-    let end = about.floor_char_boundary(about.len().min(NAME_MAX - suffix.len()));
-    format!("{}{suffix}", about[..end].trim_end_matches(['-', '.']))
-}
-
-/// Events that are equal in it are one event that came again. The note is part of it: kube-scheduler leaves it out, so
-/// that a new reason hides behind an old text. Equal in every run and release.
+/// The key of the series that an event of a scheduler belongs to.
 pub fn series_key(event: &Event, cx: &Context<'_>) -> u64 {
-    let (kind, reason, action) = event.kind.names();
-    let related = event.related.as_ref().map_or("", |pod| &*pod.uid);
-    key_of(&[
-        kind,
-        reason,
-        action,
-        cx.names.text(event.scheduler),
-        cx.hostname,
-        &event.regarding.uid,
-        related,
-        &event.note,
-    ])
-}
-
-/// The key of a series whose events are equal in these texts.
-pub(crate) fn key_of(texts: &[&str]) -> u64 {
-    let mut hash = Fnv::default();
-    for text in texts {
-        hash.add(text.as_bytes());
-        // Between two texts stands what is in none.
-        hash.add(&[0xff]);
-    }
-    hash.value()
+    record(event, cx).series_key()
 }

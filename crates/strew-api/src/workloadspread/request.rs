@@ -12,8 +12,8 @@ use strew_workloadspread::{
 
 use super::facts::Translator;
 use super::{marker, status};
-use crate::fnv::Fnv;
-use crate::request::{Answer, Precondition, Request, Resource, Verb, micro_time};
+use crate::request::event::{Record, Reference};
+use crate::request::{Answer, Precondition, Request, Resource, Verb};
 
 /// The WorkloadSpreads of the stored version.
 pub const WORKLOAD_SPREADS: Resource = Resource {
@@ -216,45 +216,25 @@ fn of_spread(
 
 // === events ===
 
-/// How long a name may be, in bytes.
-const NAME_MAX: usize = 253;
-
 /// Source: spec/workloadspread §5.11.
 fn create_event(event: &Event, cx: &Context<'_>) -> Request {
     let (kind, reason) = event.kind.names();
-    let namespace = cx.names.text(event.key.namespace);
-    let name = event_name(event, cx);
-    let body = json!({
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": namespace},
-        "eventTime": micro_time(cx.now),
-        "type": kind,
-        "reason": reason,
-        "action": action(event.kind),
-        "note": note(event),
-        "reportingController": REPORTER,
-        "reportingInstance": format!("{REPORTER}-{}", cx.hostname),
-        "regarding": reference(&event.key, cx.names.text(event.key.namespace)),
-    });
-    Request {
-        verb: Verb::Create,
-        resource: Resource::EVENTS,
-        namespace: namespace.to_owned(),
-        name,
-        subresource: "",
-        body,
-        precondition: Precondition::default(),
-    }
-}
-
-fn reference(key: &WsKey, namespace: &str) -> Value {
-    json!({
-        "apiVersion": API_VERSION,
-        "kind": KIND,
-        "namespace": namespace,
-        "name": &*key.name,
-    })
+    let record = Record {
+        reporter: REPORTER,
+        hostname: cx.hostname,
+        now: cx.now,
+        names: (kind, reason, action(event.kind)),
+        note: &note(event).into(),
+        regarding: Reference {
+            api_version: API_VERSION,
+            kind: KIND,
+            namespace: cx.names.text(event.key.namespace),
+            name: &event.key.name,
+            uid: "",
+        },
+        related: None,
+    };
+    record.create()
 }
 
 fn action(kind: EventKind) -> &'static str {
@@ -278,18 +258,4 @@ fn note(event: &Event) -> String {
         }
         EventKind::RecoverSchedulable => format!("subset {subject} takes pods again"),
     }
-}
-
-/// The WorkloadSpread's name, and a hash of the moment and the event: created again, it is already there.
-fn event_name(event: &Event, cx: &Context<'_>) -> String {
-    let mut hash = Fnv::default();
-    hash.add(&cx.now.0.to_be_bytes());
-    for text in [event.kind.names().1, cx.hostname, &event.subject] {
-        hash.add(text.as_bytes());
-        hash.add(&[0xff]);
-    }
-    let suffix = format!(".{:016x}", hash.value());
-    let name = &event.key.name;
-    let end = name.floor_char_boundary(name.len().min(NAME_MAX - suffix.len()));
-    format!("{}{suffix}", name[..end].trim_end_matches(['-', '.']))
 }
