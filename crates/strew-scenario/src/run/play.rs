@@ -326,6 +326,10 @@ impl<'a> Life<'a> {
                 // Between instants nothing happens: it has held long enough, whatever begins now.
                 continue;
             }
+            if open.holds_until.is_none() && now > open.deadline {
+                // For the same reason it did not come true in time, whatever comes true now.
+                continue;
+            }
             let verdict = self
                 .judge
                 .judge(simulation, expectation, program, &open.before);
