@@ -94,6 +94,25 @@ impl Part<'_> {
         ]
     }
 
+    /// May read by which authority the API server knows its clients: certificates count on its pages, too.
+    pub(super) fn reads_authority(&self) -> Value {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "RoleBinding",
+            "metadata": {
+                "name": format!("strew:{}:authentication-reader", self.name),
+                "namespace": "kube-system",
+                "labels": self.labels(),
+            },
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "Role",
+                "name": "extension-apiserver-authentication-reader",
+            },
+            "subjects": [self.subject()],
+        })
+    }
+
     fn subject(&self) -> Value {
         json!({"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace})
     }

@@ -49,6 +49,7 @@ impl SchedulerPart {
         let mut objects = vec![part.namespace(), part.service_account()];
         objects.extend(part.cluster_role(&in_cluster));
         objects.extend(part.role(OF_LEASE));
+        objects.push(part.reads_authority());
         objects.push(part.config_map(FILE, &configuration));
         objects.push(part.deployment(self.common.replicas, &self.pod()));
         objects.push(part.budget());

@@ -123,7 +123,7 @@ async fn work(
     }
     check_permissions(&connection.client, &configuration).await?;
     let hostname = identity::hostname();
-    let server = args.serving.bind(&hostname).await?;
+    let serving = args.serving.bind(&hostname, &connection.client).await?;
     let random = identity::random();
     let profiles = configuration.profiles.iter();
     let profiles: Vec<&str> = profiles.map(|p| p.scheduler_name.as_str()).collect();
@@ -147,8 +147,9 @@ async fn work(
     let (process, pages) = Process::start(blueprint, &connection.client, end.clone());
     // Health is told until the process is gone.
     let served = CancellationToken::new();
-    args.serving
-        .serve(server, pages, &connection.client, served.clone());
+    if let Some(serving) = serving {
+        serving.start(pages, served.clone());
+    }
     process.run(end).await;
     served.cancel();
     Ok(0)

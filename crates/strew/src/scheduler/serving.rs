@@ -2,12 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use axum::Router;
 use clap::Args;
 use strew_kube::Client;
-use strew_kube::serve::access::Paths;
+use strew_kube::serve::access::{Clients, Paths};
 use strew_kube::serve::pages::guarded;
 use strew_kube::serve::{Access, Certificate, Limits, Listen, ServeError, Server};
 use tokio_util::sync::CancellationToken;
@@ -40,7 +41,21 @@ impl ServingArgs {
     ///
     /// # Errors
     /// The address, or the certificate's files.
-    pub(super) async fn bind(&self, hostname: &str) -> Result<Option<Server>, Failure> {
+    pub(super) async fn bind(
+        &self,
+        hostname: &str,
+        client: &Client,
+    ) -> Result<Option<Serving>, Failure> {
+        if self.secure_port == 0 {
+            return Ok(None);
+        }
+        let clients = match Clients::of_cluster(client.clone()).await {
+            Ok(clients) => Some(Arc::new(clients)),
+            Err(error) => {
+                tracing::info!("certificates of clients are not accepted, only tokens: {error}");
+                None
+            }
+        };
         let certificate = match (&self.tls_cert_file, &self.tls_private_key_file) {
             (Some(certificate), Some(key)) => Certificate::Files {
                 certificate: certificate.clone(),
@@ -55,8 +70,9 @@ impl ServingArgs {
             port: self.secure_port,
             certificate,
         };
-        let server = Server::bind(listen, None, Limits::default()).await;
-        server.map_err(|error| {
+        let verifier = clients.as_ref().map(|clients| clients.verifier());
+        let server = Server::bind(listen, verifier, Limits::default()).await;
+        let server = server.map_err(|error| {
             let is_address = matches!(error, ServeError::Bind { .. });
             let failure = match is_address {
                 true => Failure::outside(error),
@@ -66,25 +82,29 @@ impl ServingArgs {
                 true => failure.with_hint("--secure-port takes another port, and 0 serves nothing"),
                 false => failure,
             }
-        })
-    }
-
-    /// Serves the pages until the end, each for those who may see it.
-    pub(super) fn serve(
-        &self,
-        server: Option<Server>,
-        pages: Router,
-        client: &Client,
-        end: CancellationToken,
-    ) {
+        })?;
         let Some(server) = server else {
-            return;
+            return Ok(None);
         };
+        let allowed = self.authorization_always_allow_paths.clone();
+        Ok(Some(Serving {
+            server,
+            access: Access::new(client.clone(), allowed, clients),
+        }))
+    }
+}
+
+/// A server that listens, and who may see its pages.
+pub(super) struct Serving {
+    server: Server,
+    access: Access,
+}
+
+impl Serving {
+    /// Serves the pages until the end, each for those who may see it.
+    pub(super) fn start(self, pages: Router, end: CancellationToken) {
+        let Self { server, access } = self;
         tracing::info!("health and metrics on https://{}", server.address());
-        let access = Access::new(
-            client.clone(),
-            self.authorization_always_allow_paths.clone(),
-        );
         tokio::spawn(server.run(guarded([pages], access), end));
     }
 }
