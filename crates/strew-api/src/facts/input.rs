@@ -3,7 +3,10 @@
 use strew_model::Interner;
 use strew_scheduler::machine::Input;
 
-use super::{budget, controller, labelled, namespaced, node, pod, service};
+use super::{
+    attach_limits, budget, claim, controller, labelled, named, namespaced, node, pod, service,
+    storage_class, volume,
+};
 use crate::read::KubeObject;
 
 /// What a scheduler is told when an object is there, and like this. Kinds that no decision looks at tell nothing; nor
@@ -45,6 +48,27 @@ pub fn inputs(object: &KubeObject, names: &mut Interner) -> Vec<Input> {
                 budget,
             })
         }
+        KubeObject::PersistentVolumeClaim(wire) => {
+            let (namespace, name) = namespaced(&wire.metadata, names);
+            let claim = Some(claim(wire, names));
+            Some(Input::ClaimSet {
+                namespace,
+                name,
+                claim,
+            })
+        }
+        KubeObject::PersistentVolume(wire) => Some(Input::VolumeSet {
+            name: named(&wire.metadata, names),
+            volume: Some(volume(wire, names)),
+        }),
+        KubeObject::StorageClass(wire) => Some(Input::StorageClassSet {
+            name: named(&wire.metadata, names),
+            class: Some(storage_class(wire, names)),
+        }),
+        KubeObject::CSINode(wire) => Some(Input::AttachLimitsSet {
+            node: named(&wire.metadata, names),
+            limits: Some(attach_limits(wire, names)),
+        }),
         object => {
             controller(object, names).map(|(namespace, owner, selector)| Input::ControllerSet {
                 namespace,
@@ -84,6 +108,16 @@ pub fn gone(object: &KubeObject, names: &mut Interner) -> Option<Input> {
             owner,
             selector: None,
         },
+        Input::ClaimSet {
+            namespace, name, ..
+        } => Input::ClaimSet {
+            namespace,
+            name,
+            claim: None,
+        },
+        Input::VolumeSet { name, .. } => Input::VolumeSet { name, volume: None },
+        Input::StorageClassSet { name, .. } => Input::StorageClassSet { name, class: None },
+        Input::AttachLimitsSet { node, .. } => Input::AttachLimitsSet { node, limits: None },
         other => other,
     })
 }
