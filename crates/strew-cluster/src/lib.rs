@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`pod_spec`] (what a pod asks for), [`fact`] (what the world tells), [`cluster`] (the tables and
 //! their updates), [`class`], [`census`], [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`],
-//! [`images`].
+//! [`images`], [`volumes`].
 //!
 //! Absent on purpose: clocks, sockets, text parsing, and any rule of a scheduling plugin beyond what is counted.
 
@@ -21,6 +21,7 @@ pub mod node_order;
 pub mod owners;
 pub mod pod_spec;
 pub mod topology;
+pub mod volumes;
 
 pub use census::{Census, CensusId, CensusKey, DomainTally, TallyId, TallyKey};
 pub use changes::ChangeLog;
@@ -30,7 +31,8 @@ pub use eligibility::{Eligibility, EligibilityId};
 pub use fact::{NodeFact, PodFact, PodHistory};
 pub use owners::{OwnerKind, OwnerRef};
 pub use pod_spec::{
-    AffinityTerm, HostPort, NodeAffinity, PodAffinity, PodSpec, Policy, SpreadConstraint,
+    AffinityTerm, HostPort, NodeAffinity, PodAffinity, PodClaim, PodSpec, Policy, SpreadConstraint,
     Unsupported,
 };
 pub use topology::{KeyId, Topology, TopologyColumn};
+pub use volumes::{AttachLimits, ClaimFact, StorageClassFact, VolumeFact, Volumes};

@@ -38,6 +38,8 @@ pub struct PodSpec {
     pub affinity: PodAffinity,
     /// `spec.schedulingGates`.
     pub gates: Box<[Symbol]>,
+    /// Its volumes that stand for a PersistentVolumeClaim, in the order of the spec.
+    pub claims: Box<[PodClaim]>,
     /// Needs that strew does not implement: such a pod stays Pending and says so.
     pub unsupported: Box<[Unsupported]>,
 }
@@ -154,13 +156,33 @@ impl AffinityTerm {
     }
 }
 
+/// A volume of a pod that a PersistentVolumeClaim of its namespace stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PodClaim {
+    /// The volume's name in the pod.
+    pub volume: Symbol,
+    /// The claim's name; `None`: it is a generic ephemeral volume, whose claim is made for this pod and named
+    /// `POD-VOLUME`. Pods of a workload are then still of one class.
+    pub named: Option<Symbol>,
+}
+
+impl PodClaim {
+    /// The name of the claim, for a pod of this name.
+    pub fn claim_name(&self, pod: &str, names: &Interner) -> String {
+        match self.named {
+            Some(claim) => names.text(claim).to_owned(),
+            None => format!("{pod}-{}", names.text(self.volume)),
+        }
+    }
+}
+
 /// A need that strew does not implement.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Unsupported {
-    /// A volume from a PersistentVolumeClaim, its volume and its claim.
-    Claim(Symbol, Symbol),
-    /// A generic ephemeral volume, which is a claim of its own.
-    EphemeralVolume(Symbol),
+    /// A claim that is bound only when its first pod is placed: the volume, the claim and its storage class.
+    UnboundClaim(Symbol, Symbol, Option<Symbol>),
+    /// A claim that is not bound where nothing binds claims: the volume and the claim.
+    UnattendedClaim(Symbol, Symbol),
     /// A volume of a kind that one node at a time may use (GCE PD, EBS, iSCSI, RBD), and the volume's name.
     ExclusiveDisk(Symbol),
     /// An in-tree disk of which a node attaches only so many, and the volume's name.

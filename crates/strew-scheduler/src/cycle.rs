@@ -8,7 +8,7 @@ use crate::metrics::meter::Meter;
 use crate::plan::ClassPlan;
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
-    pod_topology_spread, taint_toleration, volumes,
+    pod_topology_spread, pod_volumes::PodVolumes, taint_toleration, unsupported,
 };
 use crate::preemption::nominations::{Claims, NO_CLAIMS};
 use crate::profile::{PluginId, Profile};
@@ -21,6 +21,8 @@ pub(crate) struct Cycle<'a> {
     pub(crate) profile: &'a Profile,
     pub(crate) plan: &'a ClassPlan,
     pub(crate) spec: &'a PodSpec,
+    /// What is known of the pod's volumes.
+    pub(crate) volumes: &'a PodVolumes,
     /// Where the search begins, in the order of nodes.
     pub(crate) start: usize,
     /// What nominations forbid.
@@ -39,6 +41,7 @@ impl<'a> Cycle<'a> {
         profile: &'a Profile,
         plan: &'a ClassPlan,
         class: ClassId,
+        volumes: &'a PodVolumes,
         start: usize,
     ) -> Self {
         let tables = cluster.tables();
@@ -48,6 +51,7 @@ impl<'a> Cycle<'a> {
             profile,
             plan,
             spec,
+            volumes,
             start,
             claims: &NO_CLAIMS,
         }
@@ -58,7 +62,8 @@ impl<'a> Cycle<'a> {
             Ok(narrowed) => narrowed,
             Err(refusal) => return Search::Refused(refusal),
         };
-        if let Some(refusal) = volumes::refuse(self.spec) {
+        let outright = unsupported::refuse(self.spec).or_else(|| self.volumes.refused.clone());
+        if let Some(refusal) = outright {
             return Search::Refused(refusal);
         }
         let present = |name| {
@@ -190,7 +195,7 @@ impl<'a> Cycle<'a> {
             PluginId::InterPodAffinity => {
                 inter_pod_affinity::filter(cluster, &self.plan.affinity, node)
             }
-            _ => None,
+            plugin => self.volumes.filter(cluster, plugin, node),
         }
     }
 
@@ -206,9 +211,8 @@ impl<'a> Cycle<'a> {
             PluginId::VolumeRestrictions
             | PluginId::NodeVolumeLimits
             | PluginId::VolumeBinding
-            | PluginId::VolumeZone
-            | PluginId::DynamicResources
-            | PluginId::NodeDeclaredFeatures => true,
+            | PluginId::VolumeZone => self.volumes.skips(plugin),
+            PluginId::DynamicResources | PluginId::NodeDeclaredFeatures => true,
             _ => false,
         };
         self.profile
@@ -240,10 +244,12 @@ pub(crate) fn list_feasible(
     let (admitted, fits) = (columns.admitted(plan), &columns.shape(plan).fits);
     let asks_ports = plan.asks_host_ports && cx.profile.filters_with(PluginId::NodePorts);
     let asks_affinity = !plan.affinity.filter_is_skipped(cluster);
+    let asks_volumes = cx.volumes.asks_nodes();
     let passes = |&node: &NodeIdx| {
         admitted.contains(node.index())
             && fits.contains(node.index())
             && (!asks_ports || node_ports::allows(cluster.node(node), &spec.host_ports))
+            && (!asks_volumes || cx.volumes.allow(cluster, cx.profile, node))
             && (!asks_affinity
                 || inter_pod_affinity::filter(cluster, &plan.affinity, node).is_none())
             && cx.claims.bars(node).is_none()

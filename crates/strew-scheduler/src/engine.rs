@@ -14,6 +14,7 @@ use crate::metrics::meter::{Meter, Rejections};
 use crate::metrics::{Point, SUCCESS, Stopwatch};
 use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
+use crate::plugins::pod_volumes::PodVolumes;
 use crate::preemption::nominations::{Claims, NO_CLAIMS, Nominations};
 use crate::preemption::tryout::Tryout;
 use crate::profile::{PluginId, Profile, TieRule};
@@ -66,6 +67,8 @@ pub struct Engine {
     sums: Sums,
     groups: GroupsByClass,
     speakers: Speakers,
+    /// Of the pod that is decided on.
+    volumes: PodVolumes,
     last_unfit: Option<LastUnfit>,
     dice: Prng,
     /// Where the next sampled search begins, in the order of nodes.
@@ -87,11 +90,17 @@ struct ClusterState {
     structure: u64,
     owners: u64,
     evicted: u64,
+    /// 0 for pods without claims: nothing about volumes concerns them.
+    volumes: u64,
 }
 
 impl ClusterState {
-    fn of(cluster: &Cluster) -> Self {
+    fn of(cluster: &Cluster, volumes: &PodVolumes) -> Self {
         Self {
+            volumes: match volumes.has_claims() {
+                true => cluster.volumes().version(),
+                false => 0,
+            },
             usage: cluster.usage_changes().head(),
             structure: cluster.structure_changes().head(),
             owners: cluster.owners().version(),
@@ -116,6 +125,7 @@ impl Engine {
             sums: Sums::default(),
             groups: GroupsByClass::default(),
             speakers: Speakers::default(),
+            volumes: PodVolumes::default(),
             last_unfit: None,
             dice,
             start: 0,
@@ -186,7 +196,9 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        self.volumes.find(cluster, &self.profile, pod);
+        let volumes = &self.volumes;
+        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
         let found;
         let claims = match nominations.is_empty() && cluster.pod(pod).history.nominated.is_none() {
             true => &NO_CLAIMS,
@@ -195,8 +207,9 @@ impl Engine {
                 &found
             }
         };
-        let unclaimed = claims.is_empty();
-        let state = ClusterState::of(cluster);
+        // Pods of one class have volumes of their own where they are generic ephemeral ones.
+        let unclaimed = claims.is_empty() && !self.volumes.has_ephemeral();
+        let state = ClusterState::of(cluster, &self.volumes);
         if let Some(last) = self
             .last_unfit
             .as_ref()
@@ -229,6 +242,7 @@ impl Engine {
         let grouped = narrowed.is_none()
             && !sampled
             && claims.barred.is_empty()
+            && !self.volumes.asks_nodes()
             && self.groups.sync(class, cluster, plan, &self.columns);
         if let Some(meter) = &mut self.sums.meter {
             meter.passed(Point::PreFilter, SUCCESS);
@@ -285,7 +299,9 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        self.volumes.find(cluster, &self.profile, pod);
+        let volumes = &self.volumes;
+        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
         Tryout::new(cx, class)
     }
 
@@ -297,7 +313,9 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        self.volumes.find(cluster, &self.profile, pod);
+        let volumes = &self.volumes;
+        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
         let mut evaluation = Evaluation {
             feasible: Vec::new(),
             skipped_filters: cx.skipped_filters(),
@@ -366,7 +384,9 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        self.volumes.find(cluster, &self.profile, pod);
+        let volumes = &self.volumes;
+        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
         let Search::Nodes(narrowed) = cx.pre_filter() else {
             return Vec::new();
         };
@@ -390,7 +410,9 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        self.volumes.find(cluster, &self.profile, pod);
+        let volumes = &self.volumes;
+        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
         match cx.pre_filter() {
             Search::Refused(refusal) => Some(refusal),
             Search::Nodes(narrowed) => {
@@ -410,7 +432,8 @@ impl Engine {
         let plan = self
             .plans
             .ensure(cluster, &mut self.columns, &self.profile, class);
-        let cx = Cycle::new(cluster, &self.profile, plan, class, self.start);
+        let volumes = &self.volumes;
+        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
         self.columns.sync(plan, cluster);
         self.sums.by_plugin(cx, &self.columns, nodes)
     }

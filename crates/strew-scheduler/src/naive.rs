@@ -3,6 +3,8 @@
 //! Slow and obvious on purpose. Tests compare [`crate::Engine`] with it, benchmarks give the ratio. It shares no tally,
 //! census, column or plan with the engine, only the facts and the constraints that hold for a pod.
 
+mod volumes;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use strew_cluster::{
@@ -13,6 +15,8 @@ use strew_model::{Labels, Selector, Symbol, tolerates_all, well_known};
 use crate::plugins::pod_topology_spread::{Effective, Origin};
 use crate::profile::{DefaultConstraints, PluginId, Profile};
 use crate::status::{Reason, Refusal};
+
+pub use volumes::NaiveVolumes;
 
 /// The naive reading of PodTopologySpread for one pod. Source: spec/scheduler §1.4 to §1.11.
 pub struct NaiveSpread<'a> {

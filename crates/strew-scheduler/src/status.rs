@@ -1,6 +1,7 @@
 //! Why a node, or a pod as a whole, is refused.
 
 use std::fmt;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 use strew_cluster::Unsupported;
@@ -71,6 +72,37 @@ pub enum Reason {
     PodAntiAffinity,
     /// Required anti-affinity of pods that are there.
     ExistingAntiAffinity,
+    /// A claim is not there.
+    ClaimMissing(Symbol),
+    /// The claim of this name, of a generic ephemeral volume, is not there yet.
+    EphemeralClaimMissing(Arc<str>),
+    /// The claim of a generic ephemeral volume is another pod's.
+    ClaimOfAnother {
+        /// The namespace of both.
+        namespace: Symbol,
+        /// The claim.
+        claim: Symbol,
+        /// The pod that it is not for.
+        pod: Arc<str>,
+    },
+    /// A claim has lost its volume: the claim, and the volume's name.
+    ClaimLost(Symbol, Symbol),
+    /// A claim is being deleted.
+    ClaimTerminating(Symbol),
+    /// Claims that are bound at once are not bound yet.
+    UnboundClaims,
+    /// A claim's volume is not there.
+    VolumeMissing(Symbol),
+    /// The same, found node by node.
+    VolumesMissing,
+    /// A claim that one pod at a time may use is in use.
+    ClaimInUse,
+    /// A driver attaches no more volumes to the node.
+    VolumeLimit,
+    /// The node affinity of a volume.
+    VolumeNodeAffinity,
+    /// A volume of another zone or region.
+    VolumeZone,
     /// Something that strew does not implement.
     Unsupported(Unsupported),
 }
@@ -108,28 +140,74 @@ impl Reason {
             Self::ExistingAntiAffinity => {
                 "node(s) didn't satisfy existing pods anti-affinity rules"
             }
+            Self::VolumesMissing => {
+                "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+            }
+            Self::ClaimInUse => {
+                "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by \
+                 another pod"
+            }
+            Self::VolumeLimit => "node(s) exceed max volume count",
+            Self::VolumeNodeAffinity => "node(s) didn't match PersistentVolume's node affinity",
+            Self::VolumeZone => "node(s) had no available volume zone",
+            Self::UnboundClaims => "pod has unbound immediate PersistentVolumeClaims",
+            Self::ClaimMissing(_)
+            | Self::EphemeralClaimMissing(_)
+            | Self::ClaimOfAnother { .. }
+            | Self::ClaimLost(..)
+            | Self::ClaimTerminating(_)
+            | Self::VolumeMissing(_) => return self.claim_text(names),
             Self::Unsupported(need) => return unsupported(need, names),
         };
         fixed.to_owned()
+    }
+
+    /// The sentences that name a claim or a volume. Source: upstream `volumebinding/volume_binding.go`, v1.36.3.
+    fn claim_text(&self, names: &Interner) -> String {
+        let claim = |symbol: Symbol| format!("persistentvolumeclaim {:?}", names.text(symbol));
+        let volume = |symbol: Symbol| format!("persistentvolume {:?}", names.text(symbol));
+        match self {
+            Self::ClaimMissing(name) => format!("{} not found", claim(*name)),
+            Self::EphemeralClaimMissing(name) => format!(
+                "waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}"
+            ),
+            Self::ClaimOfAnother {
+                namespace,
+                claim,
+                pod,
+            } => {
+                let (namespace, claim) = (names.text(*namespace), names.text(*claim));
+                format!(
+                    "PVC {namespace}/{claim} was not created for pod {namespace}/{pod} (pod is not owner)"
+                )
+            }
+            Self::ClaimLost(of, to) => {
+                format!("{} bound to non-existent {}", claim(*of), volume(*to))
+            }
+            Self::ClaimTerminating(name) => format!("{} is being deleted", claim(*name)),
+            Self::VolumeMissing(name) => format!("{} not found", volume(*name)),
+            _ => String::new(),
+        }
     }
 }
 
 fn unsupported(need: &Unsupported, names: &Interner) -> String {
     let text = |symbol: Symbol| names.text(symbol);
     let what = match need {
-        Unsupported::Claim(volume, claim) => {
+        Unsupported::UnboundClaim(volume, claim, class) => {
+            let of_class = class.map(|class| format!(" of storage class {:?}", text(class)));
             format!(
-                "volume {:?} uses persistentvolumeclaim {:?}",
+                "volume {:?} uses persistentvolumeclaim {:?}{}, which is not bound before its first pod is placed",
                 text(*volume),
-                text(*claim)
+                text(*claim),
+                of_class.unwrap_or_default()
             )
         }
-        Unsupported::EphemeralVolume(volume) => {
-            format!(
-                "volume {:?} is a generic ephemeral volume (a claim)",
-                text(*volume)
-            )
-        }
+        Unsupported::UnattendedClaim(volume, claim) => format!(
+            "volume {:?} uses persistentvolumeclaim {:?}, which has no volume, and nothing here binds claims",
+            text(*volume),
+            text(*claim)
+        ),
         Unsupported::ExclusiveDisk(volume) => {
             format!(
                 "volume {:?} is a disk that one node at a time may use",

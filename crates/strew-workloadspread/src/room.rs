@@ -383,6 +383,7 @@ fn forget<K: std::hash::Hash + Eq>(map: &mut FxHashMap<K, HoldId>, key: &K, id: 
 fn passes_volumes(pod: &mut PodFact) {
     let stays =
         |u: &Unsupported| matches!(u, Unsupported::PodGroup(_) | Unsupported::BadSelector(_));
+    pod.spec.claims = Box::default();
     if !pod.spec.unsupported.iter().all(stays) {
         let kept = pod.spec.unsupported.iter().filter(|u| stays(u));
         pod.spec.unsupported = kept.cloned().collect();

@@ -197,6 +197,7 @@ impl Texts<'_> {
                 )
             }
             Change::DropHostPort { port } => format!("drop host port {port}"),
+            Change::DropClaim { claim } => self.without_claim(*claim),
             Change::DropUnsupported { need } => self.unsupported(*need),
         }
     }
@@ -260,6 +261,18 @@ impl Texts<'_> {
             true => "add a node".to_owned(),
             false => format!("add a node with {}", needs.join(", ")),
         }
+    }
+
+    fn without_claim(&self, claim: usize) -> String {
+        let spec = self.cluster.spec_of(self.explanation.pod);
+        let used = spec.claims.get(claim).copied();
+        let names = &self.cluster.names;
+        let pod = &self.cluster.pod(self.explanation.pod).name;
+        let text = used.map(|used| {
+            let (volume, claim) = (names.text(used.volume), used.claim_name(pod, names));
+            format!("without volume {volume:?} (persistentvolumeclaim {claim:?})")
+        });
+        text.unwrap_or_default()
     }
 
     fn unsupported(&self, need: usize) -> String {

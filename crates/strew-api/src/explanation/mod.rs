@@ -128,7 +128,7 @@ impl From<(&Explanation, &Cluster)> for PodExplanation {
             refused_outright: explanation
                 .refused_outright
                 .as_ref()
-                .map(|refusal| Refusal::of(refusal, cluster)),
+                .map(|refusal| Refusal::outright(refusal, explanation.pod, cluster)),
             refused: explanation
                 .refused
                 .iter()

@@ -1,12 +1,13 @@
 //! Refused nodes on the wire.
 
 use serde::{Deserialize, Serialize};
-use strew_cluster::Cluster;
-use strew_model::{NodeSelectorTerm, well_known};
-use strew_scheduler::Explanation;
+use strew_cluster::{Cluster, PodIdx};
+use strew_model::{NodeSelectorTerm, Symbol, well_known};
+use strew_scheduler::explain::VolumeCause;
 use strew_scheduler::explain::refused::{self as tree, Blockers};
 use strew_scheduler::plugins::node_affinity::{Gap, TermGap};
 use strew_scheduler::plugins::node_resources_fit::Shortage;
+use strew_scheduler::{Explanation, Reason};
 
 use super::constraint::Skew;
 use super::words;
@@ -34,6 +35,9 @@ pub struct Refusal {
     pub code: String,
     /// Its reasons.
     pub reasons: Vec<String>,
+    /// What kube-scheduler's words leave out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<String>,
 }
 
 /// One thing that keeps the pod off a node.
@@ -86,8 +90,40 @@ impl Refusal {
             plugin: refusal.plugin.name().to_owned(),
             code: refusal.code.name().to_owned(),
             reasons: reasons.map(|r| r.text(&cluster.names)).collect(),
+            details: Vec::new(),
         }
     }
+
+    /// The refusal of a pod as a whole: kube-scheduler does not say which claims are not bound.
+    pub(crate) fn outright(
+        refusal: &strew_scheduler::Refusal,
+        pod: PodIdx,
+        cluster: &Cluster,
+    ) -> Self {
+        let mut wire = Self::of(refusal, cluster);
+        if refusal.reasons.contains(&Reason::UnboundClaims) {
+            wire.details = unbound(pod, cluster);
+        }
+        wire
+    }
+}
+
+/// The claims of a pod that are bound to no volume.
+fn unbound(pod: PodIdx, cluster: &Cluster) -> Vec<String> {
+    let name = |symbol| cluster.names.text(symbol);
+    let detail = |key: (Symbol, Symbol)| {
+        let fact = cluster.volumes().claim(key)?;
+        let claim = name(key.1);
+        match fact.volume {
+            Some(_) if fact.bound => None,
+            Some(volume) => Some(format!(
+                "persistentvolumeclaim {claim:?} is not bound to its volume {:?} yet",
+                name(volume)
+            )),
+            None => Some(format!("persistentvolumeclaim {claim:?} has no volume")),
+        }
+    };
+    cluster.claims_of(pod).filter_map(detail).collect()
 }
 
 impl RefusedNode {
@@ -124,6 +160,7 @@ impl Cause {
                 wire.resource = Some(ResourceShortage::of(shortage, cluster));
             }
             tree::Cause::Port { holders: found, .. }
+            | tree::Cause::Volume(VolumeCause::InUse { holders: found, .. })
             | tree::Cause::AntiAffinity { found, .. }
             | tree::Cause::ExistingAntiAffinity { found, .. } => {
                 wire.pods = found
@@ -235,11 +272,92 @@ fn texts(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> (
             );
             (text, "existing pods' anti-affinity".to_owned())
         }
+        tree::Cause::Volume(cause) => volume(cause, cluster),
         tree::Cause::Other(refusal) => {
             let reasons: Vec<String> = refusal.reasons.iter().map(|r| r.text(names)).collect();
             (reasons.join(", "), refusal.plugin.name().to_owned())
         }
     }
+}
+
+/// The long and the short text of what a volume has against a node.
+fn volume(cause: &VolumeCause, cluster: &Cluster) -> (String, String) {
+    let name = |symbol| cluster.names.text(symbol);
+    match cause {
+        VolumeCause::InUse { claim, holders } => {
+            let claim = name(*claim);
+            let text = format!(
+                "persistentvolumeclaim {claim:?} (ReadWriteOncePod) is used by {}",
+                pods(holders, cluster)
+            );
+            (text, "claim in use".to_owned())
+        }
+        VolumeCause::Limit {
+            driver,
+            attached,
+            wanted,
+            limit,
+        } => {
+            let driver = name(*driver);
+            let text = format!(
+                "driver {driver} attaches at most {}: {attached} there + {wanted} of this pod",
+                words::count(usize::try_from(*limit).unwrap_or(0), "volume")
+            );
+            (text, format!("volumes of {driver}"))
+        }
+        VolumeCause::NodeAffinity {
+            claim,
+            volume,
+            terms,
+        } => {
+            let terms: Vec<String> = terms.iter().map(|t| term(t, cluster)).collect();
+            let wanted = match terms.is_empty() {
+                true => "no node".to_owned(),
+                false => format!("nodes with {}", terms.join(", or with ")),
+            };
+            let text = format!("{}, which is for {wanted}", bound(*claim, *volume, cluster));
+            (text, "volume's node affinity".to_owned())
+        }
+        VolumeCause::Zone {
+            claim,
+            volume,
+            key,
+            values,
+            found,
+        } => {
+            let values: Vec<&str> = values.iter().map(|&v| name(v)).collect();
+            let has = match found {
+                Some(found) => format!("the node has {}", name(*found)),
+                None => "the node has no such label".to_owned(),
+            };
+            let text = format!(
+                "{} of {}={}, {has}",
+                bound(*claim, *volume, cluster),
+                name(*key),
+                values.join(" or ")
+            );
+            (text, "volume's zone".to_owned())
+        }
+    }
+}
+
+fn bound(claim: Symbol, volume: Symbol, cluster: &Cluster) -> String {
+    let name = |symbol| cluster.names.text(symbol);
+    let (claim, volume) = (name(claim), name(volume));
+    format!("persistentvolumeclaim {claim:?} is bound to {volume:?}")
+}
+
+/// A term of a volume's node affinity.
+fn term(term: &NodeSelectorTerm, cluster: &Cluster) -> String {
+    let NodeSelectorTerm::AllOf { expressions, .. } = term else {
+        return "a term that matches none".to_owned();
+    };
+    let names = &cluster.names;
+    let mut parts: Vec<String> = { expressions.iter() }
+        .map(|e| words::node_expression(e, names))
+        .collect();
+    parts.extend(name_test(term, cluster).filter(|test| !test.is_empty()));
+    parts.join(" and ")
 }
 
 /// ` (app=db)`: the pods that a term of the pod looks for.

@@ -6,7 +6,10 @@ use strew_cluster::{OwnerKind, OwnerRef};
 use strew_model::{Interner, well_known};
 use strew_scheduler::machine::{Condition, ConditionReason, Input};
 
-use super::{budget, controller, labelled, namespaced, node, pod, service};
+use super::{
+    attach_limits, budget, claim, controller, labelled, named, namespaced, node, pod, service,
+    storage_class, volume,
+};
 use crate::field::FieldError;
 use crate::read::KubeObject;
 use crate::watch::Named;
@@ -28,6 +31,14 @@ pub enum Watched {
     StatefulSet,
     /// `policy/v1` PodDisruptionBudget
     PodDisruptionBudget,
+    /// `v1` PersistentVolumeClaim
+    PersistentVolumeClaim,
+    /// `v1` PersistentVolume
+    PersistentVolume,
+    /// `storage.k8s.io/v1` StorageClass
+    StorageClass,
+    /// `storage.k8s.io/v1` CSINode
+    CSINode,
     /// `v1` Pod
     Pod,
 }
@@ -43,6 +54,10 @@ impl Watched {
             KubeObject::ReplicaSet(_) => Self::ReplicaSet,
             KubeObject::StatefulSet(_) => Self::StatefulSet,
             KubeObject::PodDisruptionBudget(_) => Self::PodDisruptionBudget,
+            KubeObject::PersistentVolumeClaim(_) => Self::PersistentVolumeClaim,
+            KubeObject::PersistentVolume(_) => Self::PersistentVolume,
+            KubeObject::StorageClass(_) => Self::StorageClass,
+            KubeObject::CSINode(_) => Self::CSINode,
             KubeObject::Pod(_) => Self::Pod,
             _ => return None,
         })
@@ -75,6 +90,17 @@ impl Watched {
                 namespace,
                 name,
                 budget: None,
+            },
+            Self::PersistentVolumeClaim => Input::ClaimSet {
+                namespace,
+                name,
+                claim: None,
+            },
+            Self::PersistentVolume => Input::VolumeSet { name, volume: None },
+            Self::StorageClass => Input::StorageClassSet { name, class: None },
+            Self::CSINode => Input::AttachLimitsSet {
+                node: name,
+                limits: None,
             },
             Self::Pod => Input::PodGone((&*object.uid).into()),
         }
@@ -117,6 +143,27 @@ pub fn input(object: &KubeObject, names: &mut Interner) -> Result<Option<Input>,
                 budget,
             }
         }
+        KubeObject::PersistentVolumeClaim(wire) => {
+            let (namespace, name) = namespaced(&wire.metadata, names);
+            let claim = Some(claim(wire, names));
+            Input::ClaimSet {
+                namespace,
+                name,
+                claim,
+            }
+        }
+        KubeObject::PersistentVolume(wire) => Input::VolumeSet {
+            name: named(&wire.metadata, names),
+            volume: Some(volume(wire, names)),
+        },
+        KubeObject::StorageClass(wire) => Input::StorageClassSet {
+            name: named(&wire.metadata, names),
+            class: Some(storage_class(wire, names)),
+        },
+        KubeObject::CSINode(wire) => Input::AttachLimitsSet {
+            node: named(&wire.metadata, names),
+            limits: Some(attach_limits(wire, names)),
+        },
         object => {
             let Some((namespace, owner, selector)) = controller(object, names) else {
                 return Ok(None);

@@ -9,6 +9,7 @@ mod input;
 mod node;
 mod pod;
 mod selectors;
+mod volumes;
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
@@ -28,6 +29,7 @@ pub use pod::{owner_kind, owner_ref, pod, template_spec, toleration};
 pub(crate) use pod::{required_node_affinity, tolerations};
 pub(crate) use selectors::node_selector_term;
 pub use selectors::{BadSelector, selector, spread_constraint};
+pub use volumes::{attach_limits, claim, storage_class, volume};
 
 /// Tells the cluster what an object says. Kinds that decisions do not look at change nothing.
 ///
@@ -51,6 +53,26 @@ pub fn apply(object: &KubeObject, cluster: &mut Cluster) -> Result<(), Vec<Field
         KubeObject::Namespace(wire) => {
             let (name, labels) = labelled(&wire.metadata, &mut cluster.names);
             cluster.set_namespace(name, Some(labels));
+        }
+        KubeObject::PersistentVolumeClaim(wire) => {
+            let (namespace, name) = namespaced(&wire.metadata, &mut cluster.names);
+            let fact = claim(wire, &mut cluster.names);
+            cluster.set_claim(namespace, name, Some(fact));
+        }
+        KubeObject::PersistentVolume(wire) => {
+            let name = named(&wire.metadata, &mut cluster.names);
+            let fact = volume(wire, &mut cluster.names);
+            cluster.set_volume(name, Some(fact));
+        }
+        KubeObject::StorageClass(wire) => {
+            let name = named(&wire.metadata, &mut cluster.names);
+            let fact = storage_class(wire, &mut cluster.names);
+            cluster.set_storage_class(name, Some(fact));
+        }
+        KubeObject::CSINode(wire) => {
+            let node = named(&wire.metadata, &mut cluster.names);
+            let limits = attach_limits(wire, &mut cluster.names);
+            cluster.set_attach_limits(node, Some(limits));
         }
         object => {
             if let Some((namespace, owner, selector)) = controller(object, &mut cluster.names) {
@@ -104,10 +126,12 @@ pub(crate) fn controller(
     Some((namespace, OwnerRef { kind, name }, found.ok()))
 }
 
+fn named(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
+    names.intern(metadata.name.as_deref().unwrap_or_default())
+}
+
 fn namespaced(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Symbol) {
-    let namespace = namespace(metadata, names);
-    let name = names.intern(metadata.name.as_deref().unwrap_or_default());
-    (namespace, name)
+    (namespace(metadata, names), named(metadata, names))
 }
 
 fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
@@ -119,7 +143,7 @@ fn namespace(metadata: &ObjectMeta, names: &mut Interner) -> Symbol {
 
 /// The name and the labels of an object that is in no namespace.
 pub(crate) fn labelled(metadata: &ObjectMeta, names: &mut Interner) -> (Symbol, Labels) {
-    let name = names.intern(metadata.name.as_deref().unwrap_or_default());
+    let name = named(metadata, names);
     (name, labels(metadata.labels.as_ref(), names))
 }
 

@@ -3,8 +3,8 @@
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_cluster::{
-    AffinityTerm, HostPort, NodeAffinity, OwnerKind, OwnerRef, PodAffinity, PodFact, PodHistory,
-    PodSpec, Unsupported,
+    AffinityTerm, HostPort, NodeAffinity, OwnerKind, OwnerRef, PodAffinity, PodClaim, PodFact,
+    PodHistory, PodSpec, Unsupported,
 };
 use strew_model::{Interner, Symbol, Toleration, TolerationOperator};
 
@@ -168,8 +168,22 @@ fn pod_spec(pod: &core::Pod, names: &mut Interner) -> Result<PodSpec, Vec<FieldE
             .flatten()
             .map(|g| names.intern(&g.name))
             .collect(),
+        claims: claims(spec, names),
         unsupported: unsupported.into(),
     })
+}
+
+/// The volumes that stand for a claim.
+fn claims(spec: &core::PodSpec, names: &mut Interner) -> Box<[PodClaim]> {
+    let claim = |volume: &core::Volume| {
+        let source = volume.persistent_volume_claim.as_ref();
+        let is_claim = source.is_some() || volume.ephemeral.is_some();
+        is_claim.then(|| PodClaim {
+            volume: names.intern(&volume.name),
+            named: source.map(|source| names.intern(&source.claim_name)),
+        })
+    };
+    spec.volumes.iter().flatten().filter_map(claim).collect()
 }
 
 /// An image's name with `:latest` where it has no tag.
@@ -357,11 +371,7 @@ fn unsupported(spec: &core::PodSpec, names: &mut Interner) -> Vec<Unsupported> {
     let mut needs = Vec::new();
     for volume in spec.volumes.iter().flatten() {
         let name = names.intern(&volume.name);
-        if let Some(claim) = &volume.persistent_volume_claim {
-            needs.push(Unsupported::Claim(name, names.intern(&claim.claim_name)));
-        } else if volume.ephemeral.is_some() {
-            needs.push(Unsupported::EphemeralVolume(name));
-        } else if volume.gce_persistent_disk.is_some()
+        if volume.gce_persistent_disk.is_some()
             || volume.aws_elastic_block_store.is_some()
             || volume.iscsi.is_some()
             || volume.rbd.is_some()

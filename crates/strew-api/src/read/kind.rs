@@ -154,6 +154,7 @@ kinds! {
     PriorityClass: scheduling::v1::PriorityClass,
     PodDisruptionBudget: policy::v1::PodDisruptionBudget,
     StorageClass: storage::v1::StorageClass,
+    CSINode: storage::v1::CSINode,
     RuntimeClass: node::v1::RuntimeClass,
     ManagedCluster: ocm::ManagedCluster,
     ManagedClusterSet: ocm::ManagedClusterSet,
@@ -433,7 +434,11 @@ mod tests {
             ("v1", "ComponentStatus", Meaning::Other),
             ("apps/v1", "ControllerRevision", Meaning::Other),
             ("storage.k8s.io/v1", "CSIDriver", Meaning::Other),
-            ("storage.k8s.io/v1", "CSINode", Meaning::Other),
+            (
+                "storage.k8s.io/v1",
+                "CSINode",
+                Meaning::Known(Kind::CSINode),
+            ),
             ("storage.k8s.io/v1", "VolumeAttachment", Meaning::Other),
             (
                 "apps.kruise.io/v1beta1",

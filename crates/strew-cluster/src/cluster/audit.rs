@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
 use strew_spread::Tally;
 
 use super::{Cluster, NodeIdx, NodeRow};
@@ -15,6 +16,7 @@ impl Cluster {
     /// The first thing that is not as a recount has it, in words.
     pub fn audit(&self) -> Result<(), String> {
         let mut pods_on = 0;
+        let mut users: FxHashMap<_, Vec<NodeIdx>> = FxHashMap::default();
         for (i, row) in self.nodes.iter().enumerate() {
             let mut fresh = NodeRow::new(row.name);
             for &pod in &row.pods {
@@ -25,7 +27,20 @@ impl Cluster {
                     ));
                 }
                 fresh.account(self.spec_of(pod), 1);
+                self.claims_of(pod)
+                    .for_each(|key| fresh.use_claim(key, true));
+                let namespace = self.class_of(pod).key.namespace;
+                let claims = self.spec_of(pod).claims.iter();
+                for claim in claims.filter_map(|used| used.named) {
+                    let of_claim = users.entry((namespace, claim)).or_default();
+                    of_claim.push(NodeIdx::from(i));
+                }
             }
+            let sorted = |row: &NodeRow| {
+                let mut claims = row.claims.clone();
+                claims.sort_unstable();
+                claims
+            };
             pods_on += row.pods.len();
             let name = self.names.text(row.name);
             let mut left = row.used.clone();
@@ -36,6 +51,15 @@ impl Cluster {
                     row.used, fresh.used
                 ));
             }
+            if sorted(row) != sorted(&fresh) {
+                return Err(format!(
+                    "node {name}: claims {:?}, recounted {:?}",
+                    row.claims, fresh.claims
+                ));
+            }
+        }
+        if !self.volumes.audit(&users) {
+            return Err(format!("users of claims: recounted {users:?}"));
         }
         if pods_on != self.pods().filter(|(_, p)| p.node.is_some()).count() {
             return Err("the nodes' lists and the pods' nodes differ in number".to_owned());

@@ -16,6 +16,7 @@ use crate::node_order::NodeOrder;
 use crate::owners::{OwnerRef, Owners};
 use crate::pod_spec::PodSpec;
 use crate::topology::{KeyId, Topology, TopologyColumn};
+use crate::volumes::{AttachLimits, ClaimFact, StorageClassFact, VolumeFact, Volumes};
 
 mod audit;
 mod counts;
@@ -71,6 +72,7 @@ pub struct Cluster {
     topology: Topology,
     images: Images,
     owners: Owners,
+    volumes: Volumes,
     namespaces: FxHashMap<Symbol, Labels>,
     tables: ClassTables,
     pods: Vec<Option<PodRow>>,
@@ -104,6 +106,7 @@ impl Cluster {
             topology: Topology::default(),
             images: Images::default(),
             owners: Owners::default(),
+            volumes: Volumes::default(),
             namespaces: FxHashMap::default(),
             tables: ClassTables::default(),
             pods: Vec::new(),
@@ -206,6 +209,11 @@ impl Cluster {
         &self.owners
     }
 
+    /// Claims, volumes, storage classes, and how many volumes nodes attach.
+    pub fn volumes(&self) -> &Volumes {
+        &self.volumes
+    }
+
     /// Images on nodes.
     pub fn images(&self) -> &Images {
         &self.images
@@ -242,6 +250,26 @@ impl Cluster {
         selector: Option<Selector>,
     ) {
         self.owners.set_controller(namespace, owner, selector);
+    }
+
+    /// A claim is there, and like this; `None`: it is gone. Tells whether anything is new.
+    pub fn set_claim(&mut self, namespace: Symbol, name: Symbol, fact: Option<ClaimFact>) -> bool {
+        self.volumes.set_claim((namespace, name), fact)
+    }
+
+    /// A volume is there, and like this; `None`: it is gone. Tells whether anything is new.
+    pub fn set_volume(&mut self, name: Symbol, fact: Option<VolumeFact>) -> bool {
+        self.volumes.set_volume(name, fact)
+    }
+
+    /// A storage class is there, and like this; `None`: it is gone. Tells whether anything is new.
+    pub fn set_storage_class(&mut self, name: Symbol, fact: Option<StorageClassFact>) -> bool {
+        self.volumes.set_class(name, fact)
+    }
+
+    /// A node attaches so many volumes of each driver; `None`: nobody says (any more). Tells whether anything is new.
+    pub fn set_attach_limits(&mut self, node: Symbol, limits: Option<AttachLimits>) -> bool {
+        self.volumes.set_limits(node, limits)
     }
 
     /// A namespace is there with these labels; `None`: it is gone.

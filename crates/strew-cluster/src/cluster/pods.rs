@@ -6,7 +6,8 @@ use super::{Cluster, NodeIdx, PodIdx, PodRow};
 use crate::census::{CensusId, Weighing};
 use crate::class::{ClassId, ClassKey};
 use crate::fact::PodFact;
-use crate::pod_spec::PodSpec;
+use crate::pod_spec::{PodClaim, PodSpec};
+use crate::volumes::ClaimKey;
 
 impl Cluster {
     /// A pod is there, and like this. Returns its row, which stays its row until it is removed.
@@ -134,6 +135,41 @@ impl Cluster {
         row.member = member;
         self.nodes[node.index()].pods.push(pod);
         self.account(class_id, node, 1);
+        self.use_claims(pod, class_id, node, true);
+    }
+
+    /// A pod with claims comes to a node, or leaves it.
+    fn use_claims(&mut self, pod: PodIdx, class: ClassId, node: NodeIdx, comes: bool) {
+        let key = &self.tables.class(class).key;
+        let namespace = key.namespace;
+        for i in 0..self.tables.spec(key.spec).claims.len() {
+            let spec = self.tables.class(class).key.spec;
+            let used = self.tables.spec(spec).claims[i];
+            let claim = match used.named {
+                Some(claim) => claim,
+                None => {
+                    let name = used.claim_name(&self.pod(pod).name, &self.names);
+                    self.names.intern(&name)
+                }
+            };
+            let key = (namespace, claim);
+            self.nodes[node.index()].use_claim(key, comes);
+            if used.named.is_some() {
+                self.volumes.use_claim(key, node, comes);
+            }
+        }
+    }
+
+    /// The claims of a pod, in the order of its spec; those of generic ephemeral volumes once their name is known at
+    /// all.
+    pub fn claims_of(&self, pod: PodIdx) -> impl Iterator<Item = ClaimKey> + '_ {
+        let key = &self.class_of(pod).key;
+        let row = self.pod(pod);
+        let name = |used: &PodClaim| {
+            let ephemeral = || self.names.get(&used.claim_name(&row.name, &self.names));
+            Some((key.namespace, used.named.or_else(ephemeral)?))
+        };
+        self.tables.spec(key.spec).claims.iter().filter_map(name)
     }
 
     fn take_off(&mut self, pod: PodIdx) {
@@ -149,6 +185,7 @@ impl Cluster {
         }
         self.nodes[node.index()].pods.retain(|&p| p != pod);
         self.account(class_id, node, -1);
+        self.use_claims(pod, class_id, node, false);
     }
 
     fn account(&mut self, class: ClassId, node: NodeIdx, times: i32) {

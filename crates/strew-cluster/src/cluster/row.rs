@@ -2,9 +2,10 @@
 
 use strew_model::{Resources, Symbol};
 
-use super::PodIdx;
+use super::{Cluster, PodIdx};
 use crate::fact::NodeFact;
 use crate::pod_spec::{HostPort, PodSpec};
+use crate::volumes::ClaimKey;
 
 /// A node, the pods on it and what they take.
 #[derive(Debug, Clone)]
@@ -15,6 +16,7 @@ pub struct NodeRow {
     pub(super) used: Resources,
     pub(super) used_scored: (i64, i64),
     pub(super) host_ports: Vec<HostPort>,
+    pub(super) claims: Vec<ClaimKey>,
 }
 
 impl NodeRow {
@@ -26,6 +28,7 @@ impl NodeRow {
             used: Resources::default(),
             used_scored: (0, 0),
             host_ports: Vec::new(),
+            claims: Vec::new(),
         }
     }
 
@@ -59,16 +62,35 @@ impl NodeRow {
         &self.host_ports
     }
 
+    /// The claims that they name, once a mention, in no particular order.
+    pub fn claims(&self) -> &[ClaimKey] {
+        &self.claims
+    }
+
     /// As if a pod had come; for a copy of the row, to try things out on.
-    pub fn try_with(&mut self, pod: PodIdx, spec: &PodSpec) {
+    pub fn try_with(&mut self, pod: PodIdx, cluster: &Cluster) {
         self.pods.push(pod);
-        self.account(spec, 1);
+        self.account(cluster.spec_of(pod), 1);
+        cluster
+            .claims_of(pod)
+            .for_each(|key| self.use_claim(key, true));
     }
 
     /// As if a pod of the node had gone; for a copy of the row, to try things out on.
-    pub fn try_without(&mut self, pod: PodIdx, spec: &PodSpec) {
+    pub fn try_without(&mut self, pod: PodIdx, cluster: &Cluster) {
         self.pods.retain(|&p| p != pod);
-        self.account(spec, -1);
+        self.account(cluster.spec_of(pod), -1);
+        cluster
+            .claims_of(pod)
+            .for_each(|key| self.use_claim(key, false));
+    }
+
+    pub(super) fn use_claim(&mut self, key: ClaimKey, comes: bool) {
+        if comes {
+            self.claims.push(key);
+        } else if let Some(i) = self.claims.iter().position(|k| *k == key) {
+            self.claims.swap_remove(i);
+        }
     }
 
     pub(super) fn account(&mut self, spec: &PodSpec, times: i64) {

@@ -14,8 +14,11 @@ use std::time::Duration;
 
 use axum::Router;
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
-use k8s_openapi::api::core::v1::{Namespace, Node, Pod, ReplicationController, Service};
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::Client;
 use strew_api::config::Configuration;
 use strew_api::facts::Watched;
@@ -335,6 +338,10 @@ fn start_watches(client: &Client) -> (mpsc::Receiver<Told>, Vec<Watched>) {
     start!(ReplicaSet, None);
     start!(StatefulSet, None);
     start!(PodDisruptionBudget, None);
+    start!(PersistentVolumeClaim, None);
+    start!(PersistentVolume, None);
+    start!(StorageClass, None);
+    start!(CSINode, None);
     start!(Pod, Some(UNFINISHED));
     (told, kinds)
 }

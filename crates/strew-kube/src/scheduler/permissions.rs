@@ -57,6 +57,26 @@ pub const IN_CLUSTER: &[Permission] = &[
         verbs: READ,
     },
     Permission {
+        group: "",
+        resource: "persistentvolumeclaims",
+        verbs: READ,
+    },
+    Permission {
+        group: "",
+        resource: "persistentvolumes",
+        verbs: READ,
+    },
+    Permission {
+        group: "storage.k8s.io",
+        resource: "storageclasses",
+        verbs: READ,
+    },
+    Permission {
+        group: "storage.k8s.io",
+        resource: "csinodes",
+        verbs: READ,
+    },
+    Permission {
         group: "events.k8s.io",
         resource: "events",
         verbs: &["create", "patch"],

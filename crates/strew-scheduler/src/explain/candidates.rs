@@ -57,7 +57,9 @@ impl Candidates<'_> {
     fn outright(&self) -> Vec<Vec<Change>> {
         let spec = self.cluster.spec_of(self.pod);
         let drop = |need| Change::DropUnsupported { need };
+        let drop_claim = |claim| Change::DropClaim { claim };
         vec![
+            (0..spec.claims.len()).map(drop_claim).collect(),
             (0..spec.unsupported.len()).map(drop).collect(),
             vec![Change::DropNodeAffinity],
         ]

@@ -147,6 +147,11 @@ pub enum Change {
         /// The port's number.
         port: i32,
     },
+    /// The pod does without a volume that stands for a claim.
+    DropClaim {
+        /// The claim's place.
+        claim: usize,
+    },
     /// The pod does without the need that strew does not implement.
     DropUnsupported {
         /// The need's place.
@@ -191,6 +196,8 @@ pub enum ChangeKind {
     ScheduleAnyway,
     /// Drop a constraint.
     DropConstraint,
+    /// Drop a volume.
+    DropClaim,
     /// Drop a need that strew does not implement.
     DropUnsupported,
 }
@@ -216,6 +223,7 @@ impl ChangeKind {
             Self::DropPodAffinity => "DropPodAffinity",
             Self::ScheduleAnyway => "ScheduleAnyway",
             Self::DropConstraint => "DropConstraint",
+            Self::DropClaim => "DropClaim",
             Self::DropUnsupported => "DropUnsupported",
         }
     }
@@ -240,6 +248,7 @@ impl ChangeKind {
             Self::DropPodAffinity => "drop a term of pod affinity",
             Self::ScheduleAnyway => "whenUnsatisfiable: ScheduleAnyway",
             Self::DropConstraint => "drop a constraint",
+            Self::DropClaim => "drop a volume",
             Self::DropUnsupported => "drop what strew does not implement",
         }
     }
@@ -277,6 +286,7 @@ impl Change {
             Self::DropPodAffinity { .. } => ChangeKind::DropPodAffinity,
             Self::ScheduleAnyway { .. } => ChangeKind::ScheduleAnyway,
             Self::DropConstraint { .. } => ChangeKind::DropConstraint,
+            Self::DropClaim { .. } => ChangeKind::DropClaim,
             Self::DropUnsupported { .. } => ChangeKind::DropUnsupported,
         }
     }
@@ -398,6 +408,7 @@ impl Change {
                 let rest = spec.host_ports.iter().filter(|p| p.port != *port);
                 spec.host_ports = rest.copied().collect();
             }
+            Self::DropClaim { claim } => remove(&mut spec.claims, *claim),
             Self::DropUnsupported { need } => remove(&mut spec.unsupported, *need),
             _ => {}
         }

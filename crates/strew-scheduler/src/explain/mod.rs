@@ -4,14 +4,15 @@
 //! plugins; this module asks for what the fast path does not keep, and names it. Ids stand for names; the wire form
 //! (strew-api) has the names.
 //!
-//! Reading order: [`Explanation`], [`constraint`] (domain by domain), [`refused`] (node by node), [`choice`] (scores),
-//! [`change`] and [`what_if`] (what would turn a refusal).
+//! Reading order: [`Explanation`], [`constraint`] (domain by domain), [`refused`] (node by node), [`volumes`],
+//! [`choice`] (scores), [`change`] and [`what_if`] (what would turn a refusal).
 
 mod candidates;
 pub mod change;
 pub mod choice;
 pub mod constraint;
 pub mod refused;
+pub mod volumes;
 pub mod what_if;
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
@@ -24,6 +25,7 @@ pub use change::{Change, ChangeKind, Target};
 pub use choice::{Choice, ScoreRow, SoftShare};
 pub use constraint::{Deduced, Domain, HardExplained, MergedKey, SoftExplained, Warning};
 pub use refused::{Blockers, Cause, RefusedNode};
+pub use volumes::VolumeCause;
 pub use what_if::{Suggestion, WhatIf, decide_after};
 
 /// Where the pod stands.

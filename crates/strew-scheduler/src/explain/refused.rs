@@ -16,6 +16,8 @@ use crate::plugins::{node_ports, taint_toleration};
 use crate::profile::PluginId;
 use crate::status::{Reason, Refusal};
 
+use super::volumes::{self, VolumeCause};
+
 /// A node that refuses the pod.
 #[derive(Debug, Clone)]
 pub struct RefusedNode {
@@ -88,6 +90,8 @@ pub enum Cause {
         /// These pods.
         found: Blockers,
     },
+    /// A volume of the pod.
+    Volume(VolumeCause),
     /// Anything else that a plugin said.
     Other(Refusal),
 }
@@ -105,6 +109,7 @@ impl Cause {
             Self::PodAffinity { .. }
             | Self::AntiAffinity { .. }
             | Self::ExistingAntiAffinity { .. } => PluginId::InterPodAffinity,
+            Self::Volume(cause) => cause.plugin(),
             Self::Other(refusal) => refusal.plugin,
         }
     }
@@ -123,6 +128,10 @@ impl Cause {
             Self::PodAffinity { .. } => Reason::PodAffinity,
             Self::AntiAffinity { .. } => Reason::PodAntiAffinity,
             Self::ExistingAntiAffinity { .. } => Reason::ExistingAntiAffinity,
+            Self::Volume(VolumeCause::InUse { .. }) => Reason::ClaimInUse,
+            Self::Volume(VolumeCause::Limit { .. }) => Reason::VolumeLimit,
+            Self::Volume(VolumeCause::NodeAffinity { .. }) => Reason::VolumeNodeAffinity,
+            Self::Volume(VolumeCause::Zone { .. }) => Reason::VolumeZone,
             Self::Other(refusal) => return refusal.reasons.first().cloned(),
         })
     }
@@ -141,7 +150,11 @@ impl Cause {
     pub fn is_unusable(&self) -> bool {
         matches!(
             self,
-            Self::Cordoned | Self::Taint(_) | Self::NodeAffinity(_) | Self::NarrowedOut
+            Self::Cordoned
+                | Self::Taint(_)
+                | Self::NodeAffinity(_)
+                | Self::NarrowedOut
+                | Self::Volume(VolumeCause::NodeAffinity { .. } | VolumeCause::Zone { .. })
         )
     }
 }
@@ -159,7 +172,7 @@ impl Blockers {
     /// How many are named: enough to see who they are.
     pub const NAMED_MAX: usize = 4;
 
-    fn add(&mut self, pod: PodIdx) {
+    pub(super) fn add(&mut self, pod: PodIdx) {
         self.count += 1;
         if self.named.len() < Self::NAMED_MAX {
             self.named.push(pod);
@@ -222,6 +235,13 @@ impl Look<'_> {
             }
             PluginId::PodTopologySpread => self.spread(node, out),
             PluginId::InterPodAffinity => self.affinity(node, out),
+            PluginId::VolumeRestrictions
+            | PluginId::NodeVolumeLimits
+            | PluginId::VolumeBinding
+            | PluginId::VolumeZone => {
+                let found = volumes::causes(self.cluster, self.pod, node, refusal.plugin);
+                out.extend(found.into_iter().map(Cause::Volume));
+            }
             _ => {}
         }
         // Being cordoned shows as a taint too: one thing, said once.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use strew_cluster::{NodeFact, OwnerRef, PodFact};
+use strew_cluster::{
+    AttachLimits, ClaimFact, NodeFact, OwnerRef, PodFact, StorageClassFact, VolumeFact,
+};
 use strew_model::{Labels, Selector, Symbol};
 
 use super::effect::{Condition, EffectId};
@@ -57,6 +59,36 @@ pub enum Input {
         name: Symbol,
         /// The budget.
         budget: Option<Budget>,
+    },
+    /// A PersistentVolumeClaim is there, and like this; `None`: it is gone.
+    ClaimSet {
+        /// Its namespace.
+        namespace: Symbol,
+        /// Its name.
+        name: Symbol,
+        /// The claim.
+        claim: Option<ClaimFact>,
+    },
+    /// A PersistentVolume is there, and like this; `None`: it is gone.
+    VolumeSet {
+        /// Its name.
+        name: Symbol,
+        /// The volume.
+        volume: Option<VolumeFact>,
+    },
+    /// A StorageClass is there, and like this; `None`: it is gone.
+    StorageClassSet {
+        /// Its name.
+        name: Symbol,
+        /// The class.
+        class: Option<StorageClassFact>,
+    },
+    /// A CSINode is there, and says how many volumes the node's drivers attach; `None`: it is gone.
+    AttachLimitsSet {
+        /// The node's name.
+        node: Symbol,
+        /// The limits.
+        limits: Option<AttachLimits>,
     },
     /// What became of an effect. One that never comes is found out by facts, or given up after a while.
     Outcome {

@@ -153,6 +153,14 @@ impl Scheduler {
                 name,
                 budget,
             } => self.making.budgets.set(namespace, name, budget),
+            Input::ClaimSet {
+                namespace,
+                name,
+                claim,
+            } => self.set_claim(namespace, name, claim),
+            Input::VolumeSet { name, volume } => self.set_volume(name, volume),
+            Input::StorageClassSet { name, class } => self.set_storage_class(name, class),
+            Input::AttachLimitsSet { node, limits } => self.set_attach_limits(node, limits),
             Input::Outcome { effect, outcome } => self.outcome(effect, &outcome),
             Input::Tick => {}
         }

@@ -10,10 +10,15 @@ pub mod node_ports;
 pub mod node_resources_balanced_allocation;
 pub mod node_resources_fit;
 pub mod node_unschedulable;
+pub mod node_volume_limits;
 pub mod pod_topology_spread;
+pub mod pod_volumes;
 pub mod selector_spread;
 pub mod taint_toleration;
-pub mod volumes;
+pub mod unsupported;
+pub mod volume_binding;
+pub mod volume_restrictions;
+pub mod volume_zone;
 
 /// kube-scheduler's `DefaultNormalizeScore`: on a scale of 0 to 100 by the largest. Source: spec/scheduler §3.
 pub(crate) fn normalize(scores: &mut [i32], reverse: bool) {

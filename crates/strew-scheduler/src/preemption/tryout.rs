@@ -4,10 +4,14 @@
 //! a filter that PreFilter skipped as things were is not asked either when pods were added (spec/scheduler §2.3).
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, NodeRow, PodIdx};
+use strew_model::Symbol;
 
 use crate::cycle::Cycle;
-use crate::plugins::{inter_pod_affinity, node_ports, node_resources_fit, pod_topology_spread};
-use crate::profile::PluginId;
+use crate::plugins::{
+    inter_pod_affinity, node_ports, node_resources_fit, node_volume_limits, pod_topology_spread,
+    volume_restrictions,
+};
+use crate::profile::{Compat, PluginId};
 use crate::status::{Reason, Refusal};
 
 /// Copies of the tallies of a class, for one node after the other.
@@ -67,14 +71,14 @@ impl TriedNode<'_, '_> {
     /// A pod comes.
     pub(crate) fn add(&mut self, pod: PodIdx) {
         let cluster = self.tryout.cluster();
-        self.row.try_with(pod, cluster.spec_of(pod));
+        self.row.try_with(pod, cluster);
         self.change(cluster.pod(pod).class, 1);
     }
 
     /// A pod leaves.
     pub(crate) fn remove(&mut self, pod: PodIdx) {
         let cluster = self.tryout.cluster();
-        self.row.try_without(pod, cluster.spec_of(pod));
+        self.row.try_without(pod, cluster);
         self.change(cluster.pod(pod).class, -1);
     }
 
@@ -113,6 +117,7 @@ impl TriedNode<'_, '_> {
             cluster,
             plan,
             spec,
+            volumes,
             ..
         } = tryout.cx;
         match plugin {
@@ -128,8 +133,23 @@ impl TriedNode<'_, '_> {
                 let affinity = tryout.affinity.as_ref()?;
                 affinity.filter(cluster, &plan.affinity, self.node)
             }
+            PluginId::VolumeRestrictions if volumes.in_use > 0 => {
+                volume_restrictions::filter(volumes.in_use + self.mentions(&volumes.once_pod))
+            }
+            PluginId::NodeVolumeLimits => {
+                node_volume_limits::filter(cluster, &self.row, &volumes.attachments)
+            }
             _ => tryout.cx.filter(plugin, self.node),
         }
+    }
+
+    /// How many more mentions of these claims there are than before pods came and left.
+    fn mentions(&self, once_pod: &[Symbol]) -> i32 {
+        let Tryout { cx, class, .. } = &*self.tryout;
+        let own = cx.cluster.tables().class(*class).key.namespace;
+        let namespace = (cx.profile.compat == Compat::Strew).then_some(own);
+        let of = |class| volume_restrictions::mentions(cx.cluster, once_pod, namespace, class);
+        self.changes.iter().map(|&(class, n)| n * of(class)).sum()
     }
 }
 

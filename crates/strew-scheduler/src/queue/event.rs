@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 use strew_cluster::{ClassId, Cluster, NodeFact};
+use strew_model::Symbol;
 
 use crate::profile::PluginId;
 
@@ -67,6 +68,14 @@ pub enum Resource {
     AssignedPod,
     /// A pod that waits.
     WaitingPod,
+    /// A PersistentVolumeClaim.
+    Claim,
+    /// A PersistentVolume.
+    Volume,
+    /// A StorageClass.
+    StorageClass,
+    /// A CSINode: how many volumes a node's drivers attach.
+    AttachLimits,
 }
 
 /// A pod as an event shows it.
@@ -87,6 +96,30 @@ pub enum Subject {
     Node(Option<Rc<NodeFact>>, Option<Rc<NodeFact>>),
     /// A pod.
     Pod(Option<PodView>, Option<PodView>),
+    /// A claim.
+    Claim {
+        /// Its namespace.
+        namespace: Symbol,
+        /// Its name.
+        name: Symbol,
+        /// Whether something controls it, as a pod does the claim of its generic ephemeral volume.
+        owned: bool,
+    },
+    /// A volume.
+    Volume {
+        /// Whether its zone and region labels are others than before.
+        rezoned: bool,
+    },
+    /// A storage class.
+    StorageClass {
+        /// Whether its claims wait for their first pod.
+        waits: bool,
+    },
+    /// A node's limits.
+    AttachLimits {
+        /// Whether one of them is larger than before.
+        grew: bool,
+    },
 }
 
 /// Something happened in the cluster.
@@ -194,14 +227,38 @@ impl Event {
         events
     }
 
+    /// Something about storage came (`is_new`), or changed.
+    pub fn of_storage(resource: Resource, is_new: bool, subject: Subject) -> Self {
+        let actions = match is_new {
+            true => Actions::ADD,
+            false => Actions::UPDATE,
+        };
+        Self {
+            resource,
+            actions,
+            subject,
+        }
+    }
+
     /// The plugins that registered for such an event.
     pub fn listeners(&self) -> PluginSet {
-        let is_node = self.resource == Resource::Node;
-        let listens = |&&(_, node, pod): &&(PluginId, Actions, Actions)| {
-            self.actions
-                .match_registered(if is_node { node } else { pod })
+        let of_storage = || {
+            let of_kind = STORAGE.iter().filter(|r| r.1 == self.resource);
+            let listens = of_kind.filter(|r| self.actions.match_registered(r.2));
+            listens.map(|r| r.0).collect()
         };
-        REGISTERED.iter().filter(listens).map(|r| r.0).collect()
+        let listens = |&&(_, node, pod): &&(PluginId, Actions, Actions)| {
+            self.actions.match_registered(match self.resource {
+                Resource::Node => node,
+                _ => pod,
+            })
+        };
+        match self.resource {
+            Resource::Node | Resource::AssignedPod | Resource::WaitingPod => {
+                REGISTERED.iter().filter(listens).map(|r| r.0).collect()
+            }
+            _ => of_storage(),
+        }
     }
 }
 
@@ -222,8 +279,8 @@ const fn either(a: Actions, b: Actions) -> Actions {
 
 /// For each plugin, the actions on nodes and on pods that it registered for.
 ///
-/// Plugins of needs that strew does not implement hear of nothing: such a pod is tried again by the flush only.
-const REGISTERED: [(PluginId, Actions, Actions); 9] = [
+/// DynamicResources and pod groups are not implemented and hear of nothing: such a pod is tried again by the flush only.
+const REGISTERED: [(PluginId, Actions, Actions); 13] = [
     (
         PluginId::SchedulingGates,
         NONE,
@@ -251,6 +308,18 @@ const REGISTERED: [(PluginId, Actions, Actions); 9] = [
         either(Actions::ADD, Actions::NODE_ALLOCATABLE),
         either(Actions::DELETE, Actions::POD_SCALE_DOWN),
     ),
+    (PluginId::VolumeRestrictions, Actions::ADD, Actions::DELETE),
+    (PluginId::NodeVolumeLimits, NONE, Actions::DELETE),
+    (
+        PluginId::VolumeBinding,
+        either(Actions::ADD, Actions::NODE_LABEL),
+        NONE,
+    ),
+    (
+        PluginId::VolumeZone,
+        either(Actions::ADD, Actions::NODE_LABEL),
+        NONE,
+    ),
     (
         PluginId::PodTopologySpread,
         either(
@@ -266,6 +335,45 @@ const REGISTERED: [(PluginId, Actions, Actions); 9] = [
         PluginId::InterPodAffinity,
         either(Actions::ADD, Actions::NODE_LABEL),
         either(either(Actions::ADD, Actions::DELETE), Actions::POD_LABEL),
+    ),
+];
+
+/// What plugins registered for of storage. Source: upstream `EventsToRegister` of each, v1.36.3.
+///
+/// Left out is what changes nothing that strew decides by: allowed topologies, capacities, drivers, attachments.
+const STORAGE: [(PluginId, Resource, Actions); 9] = [
+    (PluginId::VolumeRestrictions, Resource::Claim, Actions::ADD),
+    (PluginId::NodeVolumeLimits, Resource::Claim, Actions::ADD),
+    (
+        PluginId::NodeVolumeLimits,
+        Resource::AttachLimits,
+        either(Actions::ADD, Actions::UPDATE),
+    ),
+    (
+        PluginId::VolumeBinding,
+        Resource::StorageClass,
+        Actions::ADD,
+    ),
+    (
+        PluginId::VolumeBinding,
+        Resource::Claim,
+        either(Actions::ADD, Actions::UPDATE),
+    ),
+    (
+        PluginId::VolumeBinding,
+        Resource::Volume,
+        either(Actions::ADD, Actions::UPDATE),
+    ),
+    (PluginId::VolumeZone, Resource::StorageClass, Actions::ADD),
+    (
+        PluginId::VolumeZone,
+        Resource::Claim,
+        either(Actions::ADD, Actions::UPDATE),
+    ),
+    (
+        PluginId::VolumeZone,
+        Resource::Volume,
+        either(Actions::ADD, Actions::UPDATE),
     ),
 ];
 

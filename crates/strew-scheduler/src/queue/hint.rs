@@ -2,14 +2,14 @@
 //!
 //! A hint is asked once for a class, not for each pod of it: pods of one class differ in nothing that a hint looks at.
 
-use strew_cluster::{ClassId, Cluster, SpreadConstraint};
+use strew_cluster::{ClassId, Cluster, PodClaim, SpreadConstraint};
 
 use super::event::{Actions, Event, PluginSet, PodView, Resource, Subject};
 use crate::machine::Profiles;
 use crate::plugins::pod_topology_spread::{Effective, hint as spread};
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
-    taint_toleration,
+    node_volume_limits, taint_toleration, volume_restrictions,
 };
 use crate::profile::PluginId;
 
@@ -96,12 +96,37 @@ impl Hints {
                     PluginId::InterPodAffinity => {
                         inter_pod_affinity::hint::after_node(cx.cluster, class, old, new)
                     }
-                    // NodePorts and NodeName registered without a hint: always worth it.
+                    // The others registered without a hint: always worth it.
                     _ => Hint::Queue,
                 }
             }
             Subject::Pod(old, new) => {
                 self.ask_about_pod(cx, plugin, class, event, (*old, *new), own)
+            }
+            Subject::Claim {
+                namespace,
+                name,
+                owned,
+            } => {
+                // VolumeRestrictions and VolumeZone look past generic ephemeral volumes. Which pod's claim it is of
+                // those is not told to a class: it may be that of any.
+                let looks_at_all =
+                    matches!(plugin, PluginId::NodeVolumeLimits | PluginId::VolumeBinding);
+                let names_it = |used: &PodClaim| match used.named {
+                    Some(claim) => claim == *name,
+                    None => looks_at_all && *owned,
+                };
+                let of_namespace = tables.class(class).key.namespace == *namespace;
+                Hint::queue_if(of_namespace && spec.claims.iter().any(names_it))
+            }
+            Subject::Volume { rezoned } => Hint::queue_if(
+                *rezoned || plugin != PluginId::VolumeZone || event.actions == Actions::ADD,
+            ),
+            Subject::StorageClass { waits } => {
+                Hint::queue_if(*waits || plugin != PluginId::VolumeZone)
+            }
+            Subject::AttachLimits { grew } => {
+                Hint::queue_if(*grew || event.actions == Actions::ADD)
             }
         }
     }
@@ -129,6 +154,19 @@ impl Hints {
                 Some(gone) if elsewhere => {
                     let freed = &spec_of(gone.class).host_ports;
                     node_ports::hint_after_pod_gone(&spec.host_ports, freed)
+                }
+                _ => Hint::Skip,
+            },
+            PluginId::VolumeRestrictions => match old {
+                Some(gone) if elsewhere => {
+                    let waiting = (tables.class(class).key.namespace, spec);
+                    volume_restrictions::hint_after_pod_gone(cx.cluster, waiting, gone)
+                }
+                _ => Hint::Skip,
+            },
+            PluginId::NodeVolumeLimits => match old {
+                Some(gone) if elsewhere => {
+                    node_volume_limits::hint_after_pod_gone(spec_of(gone.class))
                 }
                 _ => Hint::Skip,
             },

@@ -16,7 +16,15 @@ const QUEUES: [&str; 3] = ["active", "backoff", "unschedulable"];
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cause(u8);
 
-const RESOURCES: [&str; 3] = ["Node", "AssignedPod", "UnschedulablePod"];
+const RESOURCES: [&str; 7] = [
+    "Node",
+    "AssignedPod",
+    "UnschedulablePod",
+    "PersistentVolumeClaim",
+    "PersistentVolume",
+    "storage.k8s.io/StorageClass",
+    "storage.k8s.io/CSINode",
+];
 
 /// By bit of [`Actions`], and last any update. Source: kube-scheduler, `ActionType.String`.
 const ACTIONS: [&str; 14] = [
@@ -68,6 +76,10 @@ impl Cause {
             Resource::Node => 0,
             Resource::AssignedPod => 1,
             Resource::WaitingPod => 2,
+            Resource::Claim => 3,
+            Resource::Volume => 4,
+            Resource::StorageClass => 5,
+            Resource::AttachLimits => 6,
         };
         let action = actions.single().unwrap_or(ACTIONS.len() - 1);
         Self((resource * ACTIONS.len() + action.min(ACTIONS.len() - 1)) as u8)

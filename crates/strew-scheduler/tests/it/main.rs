@@ -12,4 +12,6 @@ mod preemption;
 mod properties;
 mod queue;
 mod reasons;
+mod volume_hints;
+mod volumes;
 mod world;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use strew_cluster::{AffinityTerm, Cluster, NodeFact, PodFact, Policy, SpreadConstraint};
-use strew_cluster::{HostPort, PodHistory, PodSpec, Unsupported};
+use strew_cluster::{HostPort, PodHistory, PodSpec};
 use strew_model::{
     Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator,
     Resources, Selector, Symbol, Taint, well_known,
@@ -14,12 +14,20 @@ use strew_scheduler::{
     AddedAffinity, Compat, Decision, DefaultConstraints, Engine, Profile, Reason, Unfit,
 };
 
+use crate::volumes;
+
 /// All but `OtherNodeName`: a pod that names its node is never in the queue.
-const MET: [&str; 19] = [
+const MET: [&str; 31] = [
     "AddedAffinity",
+    "ClaimInUse",
+    "ClaimLost",
+    "ClaimMissing",
+    "ClaimOfAnother",
+    "ClaimTerminating",
     "ConflictingNames",
     "Cordoned",
     "Cpu",
+    "EphemeralClaimMissing",
     "EphemeralStorage",
     "ExistingAntiAffinity",
     "Memory",
@@ -33,8 +41,14 @@ const MET: [&str; 19] = [
     "Scalar",
     "Skew",
     "TooManyPods",
+    "UnboundClaims",
     "Unsupported",
     "UntoleratedTaint",
+    "VolumeLimit",
+    "VolumeMissing",
+    "VolumeNodeAffinity",
+    "VolumeZone",
+    "VolumesMissing",
 ];
 
 /// A new variant has no name here until it has a case below.
@@ -59,16 +73,28 @@ fn variant(reason: &Reason) -> &'static str {
         Reason::PodAffinity => "PodAffinity",
         Reason::PodAntiAffinity => "PodAntiAffinity",
         Reason::ExistingAntiAffinity => "ExistingAntiAffinity",
+        Reason::ClaimMissing(_) => "ClaimMissing",
+        Reason::EphemeralClaimMissing(_) => "EphemeralClaimMissing",
+        Reason::ClaimOfAnother { .. } => "ClaimOfAnother",
+        Reason::ClaimLost(..) => "ClaimLost",
+        Reason::ClaimTerminating(_) => "ClaimTerminating",
+        Reason::UnboundClaims => "UnboundClaims",
+        Reason::VolumeMissing(_) => "VolumeMissing",
+        Reason::VolumesMissing => "VolumesMissing",
+        Reason::ClaimInUse => "ClaimInUse",
+        Reason::VolumeLimit => "VolumeLimit",
+        Reason::VolumeNodeAffinity => "VolumeNodeAffinity",
+        Reason::VolumeZone => "VolumeZone",
         Reason::Unsupported(_) => "Unsupported",
     }
 }
 
 /// Makes a cluster of the node `a1`, and what else a case needs; gives the pod that is refused.
-type Make = fn(&mut Scene) -> PodFact;
+pub(crate) type Make = fn(&mut Scene) -> PodFact;
 
 #[test]
 fn every_reason_is_met_in_its_own_words() {
-    let cases: [(Make, &str); 19] = [
+    let cases: [(Make, &str); 18] = [
         (
             cordoned,
             "0/1 nodes are available: 1 node(s) were unschedulable.",
@@ -133,14 +159,9 @@ fn every_reason_is_met_in_its_own_words() {
             existing_anti_affinity,
             "0/1 nodes are available: 1 node(s) didn't satisfy existing pods anti-affinity rules.",
         ),
-        (
-            unsupported,
-            "0/1 nodes are available: strew does not implement what this pod needs: volume \"data\" uses \
-             persistentvolumeclaim \"data-0\".",
-        ),
     ];
     let mut met = BTreeSet::new();
-    for (make, sentence) in cases {
+    for (make, sentence) in cases.into_iter().chain(volumes::CASES) {
         let mut scene = Scene::new();
         let fact = make(&mut scene);
         let Scene {
@@ -423,38 +444,26 @@ fn existing_anti_affinity(scene: &mut Scene) -> PodFact {
     scene.pod("web-2", PodSpec::default())
 }
 
-fn unsupported(scene: &mut Scene) -> PodFact {
-    scene.node("a1", |_| {});
-    let claim = Unsupported::Claim(scene.name("data"), scene.name("data-0"));
-    scene.pod(
-        "web",
-        PodSpec {
-            unsupported: [claim].into(),
-            ..PodSpec::default()
-        },
-    )
-}
-
 /// A cluster, and who decides in it.
-struct Scene {
-    cluster: Cluster,
-    profile: Profile,
+pub(crate) struct Scene {
+    pub(crate) cluster: Cluster,
+    pub(crate) profile: Profile,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             cluster: Cluster::new(),
             profile: Profile::default(),
         }
     }
 
-    fn name(&mut self, text: &str) -> Symbol {
+    pub(crate) fn name(&mut self, text: &str) -> Symbol {
         self.cluster.names.intern(text)
     }
 
     /// A node of zone a with 4 CPUs, 8000 bytes and room for ten pods, changed.
-    fn node(&mut self, name: &str, change: impl FnOnce(&mut NodeFact)) {
+    pub(crate) fn node(&mut self, name: &str, change: impl FnOnce(&mut NodeFact)) {
         let (name, zone) = (self.name(name), self.name("a"));
         let labels = vec![(well_known::HOSTNAME, name), (well_known::ZONE, zone)];
         let mut fact = NodeFact {
@@ -471,7 +480,7 @@ impl Scene {
     }
 
     /// A pod with the label app=web.
-    fn pod(&mut self, name: &str, spec: PodSpec) -> PodFact {
+    pub(crate) fn pod(&mut self, name: &str, spec: PodSpec) -> PodFact {
         let label = (self.name("app"), self.name("web"));
         PodFact {
             uid: name.into(),
@@ -497,7 +506,7 @@ impl Scene {
     }
 
     /// A pod on node a1.
-    fn bound(&mut self, name: &str, spec: PodSpec) {
+    pub(crate) fn bound(&mut self, name: &str, spec: PodSpec) {
         let mut fact = self.pod(name, spec);
         fact.node = Some(self.name("a1"));
         self.cluster.set_pod(fact);

@@ -1,5 +1,7 @@
 //! Random worlds, facts and pods, drawn from a seed; and the comparison with the oracle.
 
+mod volumes;
+
 use std::sync::Arc;
 
 use strew_cluster::{
@@ -31,6 +33,8 @@ pub(crate) struct World {
     next_pod: usize,
     /// Whether pods differ in priority, start time and nomination.
     preempts: bool,
+    /// Whether pods have claims.
+    stores: bool,
 }
 
 impl World {
@@ -64,6 +68,7 @@ impl World {
             taint,
             next_pod: 0,
             preempts: false,
+            stores: false,
         }
     }
 
@@ -115,6 +120,9 @@ impl World {
 
     /// Some change of the facts.
     pub(crate) fn step(&mut self) {
+        if self.stores && self.dice.chance(1, 4) {
+            return self.set_storage();
+        }
         match self.dice.between(0, 11) {
             0..=2 => self.set_node(),
             3 => {
@@ -358,6 +366,7 @@ impl World {
             name: self.apps[0],
         };
         let (priority, history) = self.standing(bound);
+        let claims = self.claims(&uid);
         PodFact {
             uid: uid.clone(),
             name: uid,
@@ -369,6 +378,7 @@ impl World {
             node: bound.then(|| self.node_name()),
             spec: PodSpec {
                 priority,
+                claims,
                 ..self.spec()
             },
         }
@@ -504,12 +514,16 @@ impl World {
             return Err(format!("decide {decision:?}, evaluate {taken:?}"));
         }
 
+        self.compare_volumes(pod, &evaluation)?;
         let spread = NaiveSpread::new(cluster, engine.profile(), pod);
         let affinity = NaiveAffinity::new(cluster, engine.profile(), pod);
         let refusals = match &evaluation.refused {
             Some(Unfit::EveryNode(refusals)) => refusals.as_slice(),
             _ => &[],
         };
+        if matches!(evaluation.refused, Some(Unfit::PreFilter(_))) {
+            return Ok(());
+        }
         for (node, naive) in spread.filter() {
             let ours = refusals.iter().find(|(n, _)| *n == node).map(|(_, r)| r);
             // Plugins before and after: a node passes spread iff nobody before it, nor it, refused.

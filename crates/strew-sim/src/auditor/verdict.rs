@@ -10,7 +10,7 @@ use strew_controllers::object::{Object, Pod};
 use strew_model::{Interner, Symbol, Taint, tolerates_all};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{Input, Scheduler};
-use strew_scheduler::naive::{NaiveAffinity, NaiveSpread};
+use strew_scheduler::naive::{NaiveAffinity, NaiveSpread, NaiveVolumes};
 
 use super::witness::Assumed;
 use crate::scheduler::Facts;
@@ -83,6 +83,22 @@ fn put_other(cluster: &mut Cluster, object: &Object) {
                 selector,
             } => cluster.set_controller(namespace, owner, selector),
             Input::NamespaceSet { name, labels } => cluster.set_namespace(name, labels),
+            Input::ClaimSet {
+                namespace,
+                name,
+                claim,
+            } => {
+                cluster.set_claim(namespace, name, claim);
+            }
+            Input::VolumeSet { name, volume } => {
+                cluster.set_volume(name, volume);
+            }
+            Input::StorageClassSet { name, class } => {
+                cluster.set_storage_class(name, class);
+            }
+            Input::AttachLimitsSet { node, limits } => {
+                cluster.set_attach_limits(node, limits);
+            }
             _ => {}
         }
     }
@@ -136,7 +152,7 @@ pub(super) fn takes(
     at: NodeIdx,
     beside: Beside,
 ) -> Result<(), String> {
-    as_it_is(cluster, profile, pod, at, true)?;
+    as_it_is(cluster, profile, pod, at, Asks::ALL)?;
     let name = cluster.node(at).name();
     let priority = cluster.spec_of(pod).priority;
     let nominated: Vec<PodIdx> = cluster
@@ -153,10 +169,27 @@ pub(super) fn takes(
     nominated.iter().for_each(|&other| cluster.bind(other, at));
     let own = &cluster.spec_of(pod).affinity;
     let has_own = !own.required.is_empty() || !own.required_anti.is_empty();
-    let asks = beside == Beside::Perhaps || has_own;
+    let asks = Asks {
+        affinity: beside == Beside::Perhaps || has_own,
+        claims_in_use: false,
+    };
     let verdict = as_it_is(cluster, profile, pod, at, asks);
     nominated.iter().for_each(|&other| cluster.unbind(other));
     verdict.map_err(|text| format!("beside {} nominated pods: {text}", nominated.len()))
+}
+
+/// Filters that PreFilter may have skipped.
+#[derive(Debug, Clone, Copy)]
+struct Asks {
+    affinity: bool,
+    claims_in_use: bool,
+}
+
+impl Asks {
+    const ALL: Self = Self {
+        affinity: true,
+        claims_in_use: true,
+    };
 }
 
 fn as_it_is(
@@ -164,7 +197,7 @@ fn as_it_is(
     profile: &Profile,
     pod: PodIdx,
     at: NodeIdx,
-    asks_affinity: bool,
+    asks: Asks,
 ) -> Result<(), String> {
     let fact = cluster.node(at).fact().ok_or("no such node was told")?;
     if cluster.class_of(pod).key.terminating {
@@ -173,7 +206,14 @@ fn as_it_is(
     let spec = cluster.spec_of(pod);
     fits(cluster, at, fact, spec)?;
     suits(cluster, fact, spec)?;
-    others_agree(cluster, profile, pod, at, asks_affinity)
+    let volumes = NaiveVolumes::new(cluster, pod);
+    if let Some(refusal) = volumes
+        .pre_filter()
+        .or_else(|| volumes.filter(at, asks.claims_in_use))
+    {
+        return Err(format!("volumes: {refusal:?}"));
+    }
+    others_agree(cluster, profile, pod, at, asks.affinity)
 }
 
 /// Resources, the number of pods, ports: recounted from the pods on the node.

@@ -200,7 +200,12 @@ pub fn wire_of(object: &Object) -> Option<KubeObject> {
         | Kind::PodDisruptionBudget => object.to_kube(),
         Kind::Other(_) => match object {
             Object::Plain(plain) => match &plain.object {
-                KubeObject::Service(_) | KubeObject::Namespace(_) => object.to_kube(),
+                KubeObject::Service(_)
+                | KubeObject::Namespace(_)
+                | KubeObject::PersistentVolumeClaim(_)
+                | KubeObject::PersistentVolume(_)
+                | KubeObject::StorageClass(_)
+                | KubeObject::CSINode(_) => object.to_kube(),
                 _ => None,
             },
             _ => None,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_cluster::{NodeFact, PodFact, Unsupported};
+use strew_cluster::{NodeFact, PodClaim, PodFact, Unsupported};
 use strew_model::{Labels, Prng, Symbol};
 use strew_scheduler::Profile;
 use strew_workloadspread::admission::{Input, Verdict};
@@ -319,11 +319,12 @@ fn volumes_and_dynamic_resources_count_as_fitting() {
     let (mut server, web) = server(&words, false);
     let mut fact = pod_fact("p1", 1000);
     let (claim, volume) = (words.of("x"), words.of("v1"));
-    fact.spec.unsupported = [
-        Unsupported::Claim(volume, claim),
-        Unsupported::ResourceClaim(claim),
-    ]
+    fact.spec.claims = [PodClaim {
+        volume,
+        named: Some(claim),
+    }]
     .into();
+    fact.spec.unsupported = [Unsupported::ResourceClaim(claim)].into();
     server.ask(create(
         1,
         asked(&web, Some("p1"), Labels::default()),

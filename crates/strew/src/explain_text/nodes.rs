@@ -12,8 +12,8 @@ const LINES_MAX: usize = 12;
 pub(super) fn refused(explanation: &PodExplanation, out: &mut Page) {
     if let Some(refusal) = &explanation.refused_outright {
         out.heading(&format!("{} refuses the pod itself", refusal.plugin));
-        for reason in &refusal.reasons {
-            out.wrapped(2, reason);
+        for line in refusal.reasons.iter().chain(&refusal.details) {
+            out.wrapped(2, line);
         }
     }
     let mut groups: Vec<(&str, Vec<&RefusedNode>)> = Vec::new();

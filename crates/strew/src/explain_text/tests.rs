@@ -725,18 +725,18 @@ Scores
         pod web-1 app=web claim:data
         ",
         snapbox::str![[r#"
-0/1 nodes are available: strew does not implement what this pod needs: volume "data" uses persistentvolumeclaim "data".
+0/1 nodes are available: persistentvolumeclaim "data" not found.
 Pod default/web-1 is Pending: no node takes it now.
 
-VolumeBinding refuses the pod itself
-  strew does not implement what this pod needs: volume "data" uses persistentvolumeclaim "data"
+VolumeRestrictions refuses the pod itself
+  persistentvolumeclaim "data" not found
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
 
 What would change it (any one of these; each was decided anew)
-  - without this need (volume "data" uses persistentvolumeclaim "data")  -> a1
+  - without volume "data" (persistentvolumeclaim "data")  -> a1
 
 "#]],
     );

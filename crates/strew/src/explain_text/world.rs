@@ -11,8 +11,8 @@
 
 use strew_api::quantity::Quantity;
 use strew_cluster::{
-    AffinityTerm, Cluster, HostPort, NodeFact, OwnerKind, OwnerRef, PodFact, PodIdx, PodSpec,
-    Policy, SpreadConstraint, Unsupported,
+    AffinityTerm, Cluster, HostPort, NodeFact, OwnerKind, OwnerRef, PodClaim, PodFact, PodIdx,
+    PodSpec, Policy, SpreadConstraint,
 };
 use strew_model::{
     Effect, FieldMatch, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator,
@@ -177,7 +177,11 @@ fn add_pod(cluster: &mut Cluster, name: &str, words: &[&str]) -> PodIdx {
             "gate" => spec.gates = [cluster.names.intern(text)].into(),
             "claim" => {
                 let claim = cluster.names.intern(text);
-                spec.unsupported = [Unsupported::Claim(claim, claim)].into();
+                spec.claims = [PodClaim {
+                    volume: claim,
+                    named: Some(claim),
+                }]
+                .into();
             }
             "owner" => fact.owner = Some(owner(cluster, text)),
             "prio" => spec.priority = text.parse().unwrap(),

@@ -133,3 +133,19 @@ fn a_run_of_a_scenario_is_explained_at_any_moment() {
     let text = stderr(&run.assert().code(2));
     assert!(text.contains("files hold a Scenario each"), "{text}");
 }
+
+#[test]
+fn a_volume_that_keeps_a_pod_off_is_named_with_its_claim() {
+    let run = strew("explain pod/db-1 scenarios/volumes-zone-bound.yaml --at 4m -o json")
+        .assert()
+        .code(0);
+    let explanation = json(&run);
+    let refused = explanation["refused"].as_array().unwrap();
+    let elsewhere = refused.iter().find(|node| node["name"] == "a-0").unwrap();
+    assert_eq!(elsewhere["plugin"], "VolumeBinding");
+    assert_eq!(
+        elsewhere["causes"][0]["text"],
+        "persistentvolumeclaim \"data-db-1\" is bound to \"disk-1\", which is for nodes with \
+         topology.kubernetes.io/zone=zone-b"
+    );
+}

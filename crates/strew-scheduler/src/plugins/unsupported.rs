@@ -1,4 +1,5 @@
-//! What strew does not implement yet: volumes that need placing, dynamic resources, pod groups.
+//! What strew does not implement yet: claims that wait for their first pod, disks without a claim, dynamic resources,
+//! pod groups.
 //!
 //! Such a pod stays Pending with a reason that says so; it is never placed as if the need were not there
 //! (spec/scheduler §3.12, §3.13, §3.17).
@@ -12,7 +13,7 @@ use crate::status::{Code, Reason, Refusal};
 pub fn refuse(spec: &PodSpec) -> Option<Refusal> {
     let need = spec.unsupported.first()?;
     let plugin = match need {
-        Unsupported::Claim(..) | Unsupported::EphemeralVolume(_) => PluginId::VolumeBinding,
+        Unsupported::UnboundClaim(..) | Unsupported::UnattendedClaim(..) => PluginId::VolumeBinding,
         Unsupported::ExclusiveDisk(_) => PluginId::VolumeRestrictions,
         Unsupported::CountedDisk(_) => PluginId::NodeVolumeLimits,
         Unsupported::ResourceClaim(_) => PluginId::DynamicResources,

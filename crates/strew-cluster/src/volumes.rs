@@ -1,0 +1,262 @@
+//! Claims, volumes, storage classes and how many volumes a node attaches, as far as decisions look at them.
+//!
+//! Source: spec/scheduler §3.12; upstream `pkg/scheduler/framework/plugins/volume*`, v1.36.3.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use strew_model::{Interner, Labels, NodeSelectorTerm, Symbol, well_known};
+
+use crate::cluster::NodeIdx;
+
+/// A PersistentVolumeClaim as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ClaimFact {
+    /// `spec.volumeName`.
+    pub volume: Option<Symbol>,
+    /// Whether it and its volume are bound to each other for good.
+    pub bound: bool,
+    /// Whether no volume controller has ever seen it: it has no phase, and is not in an API server.
+    pub unattended: bool,
+    /// Whether its phase is `Lost`: its volume is gone.
+    pub lost: bool,
+    /// Whether it has a deletion timestamp.
+    pub terminating: bool,
+    /// Whether one pod at a time may use it (access mode `ReadWriteOncePod`).
+    pub once_pod: bool,
+    /// Its storage class.
+    pub class: Option<Symbol>,
+    /// The uid of its controller: the pod that a generic ephemeral volume's claim is for.
+    pub owner: Option<Arc<str>>,
+}
+
+/// A PersistentVolume as it is now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct VolumeFact {
+    /// Required node affinity; one of the terms must match, an empty list matches no node.
+    pub terms: Option<Box<[NodeSelectorTerm]>>,
+    /// Its zone and region labels, each with the values that a node may have.
+    pub zones: Box<[(Symbol, Box<[Symbol]>)]>,
+    /// The CSI driver that attaches it, and what it is called there; `None`: it is not counted.
+    pub attached: Option<(Symbol, Symbol)>,
+}
+
+impl VolumeFact {
+    /// Whether its node affinity admits a node. The node's name is not shown to it (as upstream: a term by
+    /// `metadata.name` sees an empty one).
+    pub fn admits(&self, labels: &Labels, names: &Interner) -> bool {
+        let matches = |term: &NodeSelectorTerm| term.matches(well_known::EMPTY, labels, names);
+        self.terms
+            .as_deref()
+            .is_none_or(|terms| terms.iter().any(matches))
+    }
+}
+
+/// A StorageClass, as far as it says who binds its claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StorageClassFact {
+    /// Whether its claims are bound when their first pod is placed (`WaitForFirstConsumer`), not at once.
+    pub waits: bool,
+    /// The CSI driver that provisions, by which unbound claims are counted; `None`: they are not.
+    pub driver: Option<Symbol>,
+}
+
+/// How many volumes each CSI driver attaches to a node.
+pub type AttachLimits = Box<[(Symbol, i64)]>;
+
+/// A volume by which a driver counts: by its handle, or by namespace and name of a claim that has none yet.
+pub type Attachment = (Symbol, (Symbol, Symbol));
+
+/// Namespace and name of a claim.
+pub type ClaimKey = (Symbol, Symbol);
+
+/// All claims, volumes, storage classes and limits, and who uses which claim.
+#[derive(Debug, Clone, Default)]
+pub struct Volumes {
+    claims: FxHashMap<ClaimKey, ClaimFact>,
+    volumes: FxHashMap<Symbol, Arc<VolumeFact>>,
+    classes: FxHashMap<Symbol, StorageClassFact>,
+    limits: FxHashMap<Symbol, AttachLimits>,
+    /// The nodes of the pods that name a claim, once a mention.
+    users: FxHashMap<ClaimKey, Vec<NodeIdx>>,
+    version: u64,
+}
+
+impl Volumes {
+    /// A number that grows with every change of a fact, for those who keep what they deduced. Who uses a claim is told
+    /// by [`usage_changes`](crate::Cluster::usage_changes).
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// A claim.
+    pub fn claim(&self, key: ClaimKey) -> Option<&ClaimFact> {
+        self.claims.get(&key)
+    }
+
+    /// A volume.
+    pub fn volume(&self, name: Symbol) -> Option<&Arc<VolumeFact>> {
+        self.volumes.get(&name)
+    }
+
+    /// A storage class.
+    pub fn class(&self, name: Symbol) -> Option<StorageClassFact> {
+        self.classes.get(&name).copied()
+    }
+
+    /// The limits of a node's drivers; none where nothing is known.
+    pub fn limits(&self, node: Symbol) -> &[(Symbol, i64)] {
+        self.known_limits(node).map_or(&[], |limits| limits)
+    }
+
+    /// The same; `None` where nothing is known.
+    pub fn known_limits(&self, node: Symbol) -> Option<&AttachLimits> {
+        self.limits.get(&node)
+    }
+
+    /// Whether any node's limits are known.
+    pub fn any_limits(&self) -> bool {
+        !self.limits.is_empty()
+    }
+
+    /// The nodes of the pods that name a claim, in no particular order.
+    pub fn users(&self, key: ClaimKey) -> &[NodeIdx] {
+        self.users.get(&key).map_or(&[], |nodes| nodes)
+    }
+
+    /// By what a driver counts a claim; `None`: nothing counts it. Source: upstream `nodevolumelimits/csi.go`.
+    pub fn attachment(&self, key: ClaimKey) -> Option<Attachment> {
+        let claim = self.claim(key)?;
+        match claim.volume.and_then(|name| self.volume(name)) {
+            Some(volume) => {
+                let (driver, handle) = volume.attached?;
+                Some((driver, (handle, well_known::EMPTY)))
+            }
+            None => Some((self.class(claim.class?)?.driver?, key)),
+        }
+    }
+
+    /// Tells whether anything is new.
+    pub(crate) fn set_claim(&mut self, key: ClaimKey, fact: Option<ClaimFact>) -> bool {
+        let changed = set(&mut self.claims, key, fact);
+        self.note(changed)
+    }
+
+    pub(crate) fn set_volume(&mut self, name: Symbol, fact: Option<VolumeFact>) -> bool {
+        let changed = set(&mut self.volumes, name, fact.map(Arc::new));
+        self.note(changed)
+    }
+
+    pub(crate) fn set_class(&mut self, name: Symbol, fact: Option<StorageClassFact>) -> bool {
+        let changed = set(&mut self.classes, name, fact);
+        self.note(changed)
+    }
+
+    pub(crate) fn set_limits(&mut self, node: Symbol, limits: Option<AttachLimits>) -> bool {
+        let changed = set(&mut self.limits, node, limits);
+        self.note(changed)
+    }
+
+    fn note(&mut self, changed: bool) -> bool {
+        self.version += u64::from(changed);
+        changed
+    }
+
+    /// A pod that names a claim came to a node, or left it.
+    pub(crate) fn use_claim(&mut self, key: ClaimKey, node: NodeIdx, comes: bool) {
+        let users = self.users.entry(key).or_default();
+        if comes {
+            users.push(node);
+        } else if let Some(place) = users.iter().position(|&n| n == node) {
+            users.swap_remove(place);
+        }
+        if users.is_empty() {
+            self.users.remove(&key);
+        }
+    }
+
+    /// Compares who uses which claim with a recount.
+    pub(crate) fn audit(&self, recounted: &FxHashMap<ClaimKey, Vec<NodeIdx>>) -> bool {
+        let sorted = |nodes: &[NodeIdx]| {
+            let mut nodes = nodes.to_vec();
+            nodes.sort_unstable();
+            nodes
+        };
+        let same = |(key, nodes): (&ClaimKey, &Vec<NodeIdx>)| {
+            recounted.get(key).map(|n| sorted(n)) == Some(sorted(nodes))
+        };
+        self.users.len() == recounted.len() && self.users.iter().all(same)
+    }
+}
+
+fn set<K: std::hash::Hash + Eq, V: PartialEq>(
+    table: &mut FxHashMap<K, V>,
+    key: K,
+    value: Option<V>,
+) -> bool {
+    if table.get(&key) == value.as_ref() {
+        return false;
+    }
+    match value {
+        Some(value) => table.insert(key, value),
+        None => table.remove(&key),
+    };
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(volume: Option<Symbol>, class: Option<Symbol>) -> ClaimFact {
+        ClaimFact {
+            volume,
+            bound: volume.is_some(),
+            unattended: false,
+            lost: false,
+            terminating: false,
+            once_pod: false,
+            class,
+            owner: None,
+        }
+    }
+
+    #[test]
+    fn only_what_is_new_makes_a_new_version() {
+        let mut volumes = Volumes::default();
+        let key = (well_known::DEFAULT_NAMESPACE, well_known::ZONE);
+        assert!(!volumes.set_claim(key, None));
+        assert!(volumes.set_claim(key, Some(claim(None, None))));
+        assert!(!volumes.set_claim(key, Some(claim(None, None))));
+        assert_eq!(volumes.version(), 1);
+        assert!(volumes.set_claim(key, None));
+        assert_eq!((volumes.version(), volumes.claim(key)), (2, None));
+    }
+
+    #[test]
+    fn a_claim_is_counted_by_its_volume_or_by_its_class() {
+        let mut names = Interner::new();
+        let [driver, handle, pv, fast, data] =
+            ["ebs.csi.aws.com", "vol-1", "pv", "fast", "data"].map(|text| names.intern(text));
+        let key = (well_known::DEFAULT_NAMESPACE, data);
+        let mut volumes = Volumes::default();
+        volumes.set_claim(key, Some(claim(Some(pv), Some(fast))));
+        assert_eq!(volumes.attachment(key), None);
+        let waits = true;
+        let class = StorageClassFact {
+            waits,
+            driver: Some(driver),
+        };
+        volumes.set_class(fast, Some(class));
+        assert_eq!(volumes.attachment(key), Some((driver, key)));
+        let volume = VolumeFact {
+            attached: Some((driver, handle)),
+            ..VolumeFact::default()
+        };
+        volumes.set_volume(pv, Some(volume));
+        let by_handle = (driver, (handle, well_known::EMPTY));
+        assert_eq!(volumes.attachment(key), Some(by_handle));
+        volumes.set_volume(pv, Some(VolumeFact::default()));
+        assert_eq!(volumes.attachment(key), None);
+    }
+}

@@ -1,0 +1,46 @@
+//! NodeVolumeLimits: how many volumes a CSI driver attaches to a node, as its CSINode says.
+//!
+//! Volumes that are still attached without a pod (VolumeAttachments) are not counted, unlike upstream.
+//! Source: upstream `nodevolumelimits/csi.go`, v1.36.3; spec/scheduler §3.12.
+
+use strew_cluster::volumes::Attachment;
+use strew_cluster::{Cluster, NodeRow, PodSpec, Unsupported};
+
+use crate::profile::PluginId;
+use crate::queue::Hint;
+use crate::status::{Reason, Refusal};
+
+/// Whether a node's drivers can attach these volumes (sorted, each once) beside those that its pods have.
+///
+/// Claims of the node's pods x look-ups; nothing where its drivers name no limit.
+pub(crate) fn filter(cluster: &Cluster, row: &NodeRow, new: &[Attachment]) -> Option<Refusal> {
+    let volumes = cluster.volumes();
+    let limits = volumes.limits(row.name());
+    if limits.is_empty() || new.is_empty() {
+        return None;
+    }
+    let claims = row.claims().iter();
+    let mut attached: Vec<Attachment> = claims.filter_map(|&c| volumes.attachment(c)).collect();
+    attached.sort_unstable();
+    attached.dedup();
+    let exceeded = |&&(driver, limit): &&(_, i64)| {
+        let of_driver = |a: &&Attachment| a.0 == driver;
+        let is_new = |a: &&Attachment| attached.binary_search(a).is_err();
+        let added = new.iter().filter(of_driver).filter(is_new).count();
+        added > 0 && (attached.iter().filter(of_driver).count() + added) as i64 > limit
+    };
+    limits.iter().find(exceeded)?;
+    let plugin = PluginId::NodeVolumeLimits;
+    Some(Refusal::unschedulable(plugin, Reason::VolumeLimit))
+}
+
+/// A pod on a node went: worth another try if it had a volume that may have been counted.
+pub(crate) fn hint_after_pod_gone(gone: &PodSpec) -> Hint {
+    let is_disk = |need: &Unsupported| {
+        matches!(
+            need,
+            Unsupported::ExclusiveDisk(_) | Unsupported::CountedDisk(_)
+        )
+    };
+    Hint::queue_if(!gone.claims.is_empty() || gone.unsupported.iter().any(is_disk))
+}

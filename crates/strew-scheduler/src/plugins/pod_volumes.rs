@@ -1,0 +1,261 @@
+//! The volumes of one pod, looked up once for a decision: what PreFilter finds, and what Filter asks each node.
+//!
+//! Claims mostly belong to one pod each, so nothing is kept from one decision to the next; a pod without claims costs
+//! one look at an empty list. Source: spec/scheduler §2.3, §3.12.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use strew_cluster::volumes::{Attachment, ClaimKey};
+use strew_cluster::{ClaimFact, Cluster, NodeIdx, PodClaim, PodIdx, Unsupported, VolumeFact};
+use strew_model::Symbol;
+
+use super::{node_volume_limits, volume_binding, volume_restrictions, volume_zone};
+use crate::profile::{PluginId, Profile};
+use crate::status::{Code, Reason, Refusal};
+
+/// A claim of the pod, and what is known of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looked<'a> {
+    pub(crate) used: PodClaim,
+    /// Namespace and name; `None`: nothing of that name was ever told.
+    pub(crate) key: Option<ClaimKey>,
+    pub(crate) fact: Option<&'a ClaimFact>,
+    /// Whether it is bound when its first pod is placed.
+    pub(crate) waits: bool,
+}
+
+/// The volume of a claim that is bound.
+#[derive(Debug, Clone)]
+pub(crate) struct BoundVolume {
+    /// `None`: it is not there.
+    pub(crate) fact: Option<Arc<VolumeFact>>,
+    /// Whether `VolumeZone` looks at it: not so for generic ephemeral volumes.
+    pub(crate) zoned: bool,
+}
+
+/// What the volume plugins found before any node was looked at.
+#[derive(Debug, Default)]
+pub(crate) struct PodVolumes {
+    /// Why the pod is refused as a whole.
+    pub(crate) refused: Option<Refusal>,
+    /// The claims of the pod that one pod at a time may use.
+    pub(crate) once_pod: SmallVec<[Symbol; 2]>,
+    /// How many of them are in use on nodes that are there.
+    pub(crate) in_use: i32,
+    /// The volumes of its bound claims, in the order of the spec.
+    pub(crate) bound: SmallVec<[BoundVolume; 2]>,
+    /// What drivers would have to attach, each once.
+    pub(crate) attachments: SmallVec<[Attachment; 2]>,
+    has_claims: bool,
+    has_ephemeral: bool,
+    asks_nodes: bool,
+}
+
+impl PodVolumes {
+    /// Looks at the volumes of a pod. Claims x look-ups; nothing for a pod without.
+    pub(crate) fn find(&mut self, cluster: &Cluster, profile: &Profile, pod: PodIdx) {
+        if std::mem::take(&mut self.has_claims) {
+            *self = Self::default();
+        }
+        let class = cluster.class_of(pod);
+        let spec = cluster.tables().spec(class.key.spec);
+        if spec.claims.is_empty() {
+            return;
+        }
+        self.has_claims = true;
+        let namespace = class.key.namespace;
+        let claims: SmallVec<[Looked<'_>; 4]> = { spec.claims.iter() }
+            .map(|&used| Looked::at(cluster, pod, used))
+            .collect();
+        self.has_ephemeral = claims.iter().any(Looked::is_ephemeral);
+        self.count_uses(cluster, namespace, &claims);
+        self.refused = refuse(cluster, profile, pod, &claims);
+        let volumes = cluster.volumes();
+        self.bound = { claims.iter() }
+            .filter_map(|looked| {
+                let name = looked.fact?.volume?;
+                Some(BoundVolume {
+                    fact: volumes.volume(name).cloned(),
+                    zoned: !looked.is_ephemeral(),
+                })
+            })
+            .collect();
+        let keys = claims.iter().filter_map(|looked| looked.key);
+        self.attachments = keys.filter_map(|key| volumes.attachment(key)).collect();
+        self.attachments.sort_unstable();
+        self.attachments.dedup();
+        self.asks_nodes = self.in_use > 0
+            || self.bound.iter().any(BoundVolume::asks_nodes)
+            || (volumes.any_limits() && !self.attachments.is_empty());
+    }
+
+    fn count_uses(&mut self, cluster: &Cluster, namespace: Symbol, claims: &[Looked<'_>]) {
+        let once_pod = { claims.iter() }.filter(|l| l.fact.is_some_and(|f| f.once_pod));
+        self.once_pod = once_pod.filter_map(|l| l.used.named).collect();
+        self.once_pod.sort_unstable();
+        self.once_pod.dedup();
+        let in_use = |&&claim: &&Symbol| is_used(cluster, (namespace, claim));
+        self.in_use = self.once_pod.iter().filter(in_use).count() as i32;
+    }
+
+    /// Whether the pod has any claim.
+    pub(crate) fn has_claims(&self) -> bool {
+        self.has_claims
+    }
+
+    /// Whether pods of its class have other claims, for being named otherwise.
+    pub(crate) fn has_ephemeral(&self) -> bool {
+        self.has_ephemeral
+    }
+
+    /// Whether nodes may answer differently: only then must each be asked.
+    pub(crate) fn asks_nodes(&self) -> bool {
+        self.asks_nodes
+    }
+
+    /// The refusal of one of the volume plugins, of a node as it is.
+    pub(crate) fn filter(
+        &self,
+        cluster: &Cluster,
+        plugin: PluginId,
+        node: NodeIdx,
+    ) -> Option<Refusal> {
+        if !self.asks_nodes {
+            return None;
+        }
+        let row = cluster.node(node);
+        match plugin {
+            PluginId::VolumeRestrictions => volume_restrictions::filter(self.in_use),
+            PluginId::NodeVolumeLimits => {
+                node_volume_limits::filter(cluster, row, &self.attachments)
+            }
+            PluginId::VolumeBinding => volume_binding::filter(cluster, row.fact()?, &self.bound),
+            PluginId::VolumeZone => volume_zone::filter(row.fact()?, &self.bound),
+            _ => None,
+        }
+    }
+
+    /// Whether the volume plugins of a profile all let a node pass, as it is.
+    pub(crate) fn allow(&self, cluster: &Cluster, profile: &Profile, node: NodeIdx) -> bool {
+        let asked = |&&plugin: &&PluginId| PLUGINS.contains(&plugin);
+        let mut plugins = profile.filters.iter().filter(asked);
+        plugins.all(|&plugin| self.filter(cluster, plugin, node).is_none())
+    }
+
+    /// Whether a plugin has nothing to look at, as PreFilter's Skip tells upstream.
+    pub(crate) fn skips(&self, plugin: PluginId) -> bool {
+        match plugin {
+            PluginId::VolumeRestrictions => self.in_use == 0,
+            PluginId::VolumeZone => {
+                let zones = |b: &BoundVolume| b.fact.as_ref().is_some_and(|v| !v.zones.is_empty());
+                !self.bound.iter().any(|b| b.zoned && zones(b))
+            }
+            _ => !self.has_claims,
+        }
+    }
+}
+
+/// The plugins that look at volumes.
+const PLUGINS: [PluginId; 4] = [
+    PluginId::VolumeRestrictions,
+    PluginId::NodeVolumeLimits,
+    PluginId::VolumeBinding,
+    PluginId::VolumeZone,
+];
+
+impl BoundVolume {
+    fn asks_nodes(&self) -> bool {
+        let free = |fact: &VolumeFact| fact.terms.is_none() && fact.zones.is_empty();
+        !self.fact.as_deref().is_some_and(free)
+    }
+}
+
+impl<'a> Looked<'a> {
+    fn at(cluster: &'a Cluster, pod: PodIdx, used: PodClaim) -> Self {
+        let names = &cluster.names;
+        let ephemeral = || names.get(&used.claim_name(&cluster.pod(pod).name, names));
+        let claim = used.named.or_else(ephemeral);
+        let key = claim.map(|claim| (cluster.class_of(pod).key.namespace, claim));
+        let volumes = cluster.volumes();
+        let fact = key.and_then(|key| volumes.claim(key));
+        let class = fact.and_then(|f| f.class).and_then(|c| volumes.class(c));
+        let waits = class.is_some_and(|c| c.waits) && fact.is_some_and(|f| f.volume.is_none());
+        Self {
+            used,
+            key,
+            fact,
+            waits,
+        }
+    }
+
+    /// Whether nothing will ever bind it.
+    pub(crate) fn is_unattended(&self) -> bool {
+        self.fact.is_some_and(|fact| fact.unattended)
+    }
+
+    /// Whether it is a generic ephemeral volume.
+    pub(crate) fn is_ephemeral(&self) -> bool {
+        self.used.named.is_none()
+    }
+
+    pub(crate) fn is_bound(&self) -> bool {
+        self.fact
+            .is_some_and(|fact| fact.bound && fact.volume.is_some())
+    }
+}
+
+/// Whether a pod on a node that is there names a claim.
+fn is_used(cluster: &Cluster, key: ClaimKey) -> bool {
+    let mut users = cluster.volumes().users(key).iter();
+    users.any(|&node| cluster.node(node).fact().is_some())
+}
+
+/// PreFilter of all volume plugins, in their order; the first that refuses ends it. A claim that none of them looks at,
+/// or that waits for its first pod, is what strew cannot place.
+fn refuse(
+    cluster: &Cluster,
+    profile: &Profile,
+    pod: PodIdx,
+    claims: &[Looked<'_>],
+) -> Option<Refusal> {
+    let asked = |plugin| profile.filters_with(plugin);
+    let refused =
+        |plugin, reason: Option<Reason>| reason.map(|reason| Refusal::unresolvable(plugin, reason));
+    let restrictions = || match asked(PluginId::VolumeRestrictions) {
+        true => volume_restrictions::pre_filter(claims),
+        false => None,
+    };
+    let binding = || match asked(PluginId::VolumeBinding) {
+        true => volume_binding::pre_filter(cluster, pod, claims),
+        false => None,
+    };
+    let zone = || match asked(PluginId::VolumeZone) {
+        true => volume_zone::pre_filter(cluster, claims),
+        false => None,
+    };
+    refused(PluginId::VolumeRestrictions, restrictions())
+        .or_else(|| refused(PluginId::VolumeBinding, binding()))
+        .or_else(|| refused(PluginId::VolumeZone, zone()))
+        .or_else(|| unbound(claims))
+}
+
+fn unbound(claims: &[Looked<'_>]) -> Option<Refusal> {
+    let need = |l: &Looked<'_>| {
+        let volume = l.used.volume;
+        let claim = l.key.map_or(volume, |(_, claim)| claim);
+        Reason::Unsupported(match l.waits || !l.is_unattended() {
+            true => Unsupported::UnboundClaim(volume, claim, l.fact.and_then(|f| f.class)),
+            false => Unsupported::UnattendedClaim(volume, claim),
+        })
+    };
+    let reasons: SmallVec<[Reason; 2]> = { claims.iter() }
+        .filter(|l| !l.is_bound())
+        .map(need)
+        .collect();
+    (!reasons.is_empty()).then_some(Refusal {
+        plugin: PluginId::VolumeBinding,
+        code: Code::UnschedulableAndUnresolvable,
+        reasons,
+    })
+}

@@ -1,0 +1,182 @@
+//! Claims, volumes, classes and limits of random worlds; and the comparison with the oracle.
+
+use std::sync::Arc;
+
+use strew_cluster::{ClaimFact, PodClaim, PodIdx, StorageClassFact, VolumeFact};
+use strew_model::{NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Symbol, well_known};
+use strew_scheduler::engine::Evaluation;
+use strew_scheduler::naive::NaiveVolumes;
+use strew_scheduler::{PluginId, Unfit};
+
+use super::World;
+
+/// The plugins that look at volumes, first and last in their order.
+const FIRST: PluginId = PluginId::VolumeRestrictions;
+const LAST: PluginId = PluginId::VolumeZone;
+
+impl World {
+    /// A world whose pods have claims, mostly ones that are bound.
+    pub(crate) fn storing(seed: u64) -> Self {
+        let mut world = Self {
+            stores: true,
+            ..Self::new(seed)
+        };
+        (0..30).for_each(|_| world.set_storage());
+        world
+    }
+
+    fn named(&mut self, kind: &str, count: u64) -> Symbol {
+        let name = format!("{kind}{}", self.dice.between(0, count - 1));
+        self.cluster.names.intern(&name)
+    }
+
+    /// The claims of a pod of this name.
+    pub(super) fn claims(&mut self, pod: &str) -> Box<[PodClaim]> {
+        if !self.stores || self.dice.chance(1, 4) {
+            return Box::default();
+        }
+        let volume = self.cluster.names.intern("data");
+        if self.dice.chance(1, 8) {
+            if self.dice.chance(3, 4) {
+                let claim = self.cluster.names.intern(&format!("{pod}-data"));
+                let owner = self.dice.chance(3, 4).then(|| Arc::from(pod));
+                self.set_claim(claim, owner);
+            }
+            let named = None;
+            return [PodClaim { volume, named }].into();
+        }
+        let count = self.dice.between(1, 2);
+        (0..count)
+            .map(|_| PodClaim {
+                volume,
+                named: Some(self.named("claim", 8)),
+            })
+            .collect()
+    }
+
+    fn set_claim(&mut self, name: Symbol, owner: Option<Arc<str>>) {
+        let namespaces = self.namespaces.clone();
+        let fact = ClaimFact {
+            volume: self.dice.chance(9, 10).then(|| self.named("pv", 6)),
+            bound: self.dice.chance(19, 20),
+            unattended: self.dice.chance(1, 4),
+            lost: self.dice.chance(1, 40),
+            terminating: self.dice.chance(1, 40),
+            once_pod: self.dice.chance(1, 6),
+            class: self.dice.chance(2, 3).then(|| self.named("class", 2)),
+            owner,
+        };
+        let there = self.dice.chance(19, 20).then_some(fact);
+        for namespace in namespaces {
+            self.cluster.set_claim(namespace, name, there.clone());
+        }
+    }
+
+    fn volume(&mut self) -> VolumeFact {
+        let zone = |world: &mut Self| *world.dice.pick(&world.zones);
+        let in_zone = |world: &mut Self| NodeSelectorTerm::AllOf {
+            expressions: [NodeExpression {
+                key: well_known::ZONE,
+                operator: NodeOperator::Label(Operator::In([zone(world)].into())),
+            }]
+            .into(),
+            fields: Box::default(),
+        };
+        let terms = match self.dice.between(0, 5) {
+            0 => Some([in_zone(self), in_zone(self)].into()),
+            1 => Some([in_zone(self)].into()),
+            2 if self.dice.chance(1, 8) => Some(Box::default()),
+            _ => None,
+        };
+        let keys = [
+            well_known::ZONE,
+            well_known::ZONE_BETA,
+            well_known::REGION,
+            well_known::REGION_BETA,
+        ];
+        let zones = match self.dice.chance(1, 4) {
+            true => [(*self.dice.pick(&keys), [zone(self), zone(self)].into())].into(),
+            false => Box::default(),
+        };
+        let drivers = [self.named("driver", 2), self.named("driver", 2)];
+        VolumeFact {
+            terms,
+            zones,
+            attached: self
+                .dice
+                .chance(3, 4)
+                .then(|| (drivers[0], self.named("handle", 5))),
+        }
+    }
+
+    /// Some change of storage.
+    pub(super) fn set_storage(&mut self) {
+        match self.dice.between(0, 5) {
+            0 | 1 => {
+                let name = self.named("claim", 8);
+                self.set_claim(name, None);
+            }
+            2 | 3 => {
+                let name = self.named("pv", 6);
+                let fact = self.volume();
+                let there = self.dice.chance(19, 20).then_some(fact);
+                self.cluster.set_volume(name, there);
+            }
+            4 => {
+                let name = self.named("class", 2);
+                let fact = StorageClassFact {
+                    waits: self.dice.chance(1, 2),
+                    driver: self.dice.chance(1, 2).then(|| self.named("driver", 2)),
+                };
+                let there = self.dice.chance(9, 10).then_some(fact);
+                self.cluster.set_storage_class(name, there);
+            }
+            _ => {
+                let node = self.node_name();
+                let limit = self.dice.between(0, 4) as i64;
+                let limits = [(self.named("driver", 2), limit)].into();
+                let there = self.dice.chance(2, 3).then_some(limits);
+                self.cluster.set_attach_limits(node, there);
+            }
+        }
+    }
+
+    /// What the volume plugins said, against the oracle.
+    pub(super) fn compare_volumes(
+        &self,
+        pod: PodIdx,
+        evaluation: &Evaluation,
+    ) -> Result<(), String> {
+        let naive = NaiveVolumes::new(&self.cluster, pod);
+        let outright = naive.pre_filter();
+        let refusals = match &evaluation.refused {
+            Some(Unfit::PreFilter(ours)) if ours.plugin == PluginId::NodeAffinity => return Ok(()),
+            Some(Unfit::NoNodes) => return Ok(()),
+            Some(Unfit::PreFilter(ours)) => {
+                return match outright.as_ref() == Some(ours) {
+                    true => Ok(()),
+                    false => Err(format!("volumes: engine {ours:?}, recount {outright:?}")),
+                };
+            }
+            Some(Unfit::EveryNode(refusals)) => refusals.as_slice(),
+            None => &[],
+        };
+        if outright.is_some() {
+            return Err(format!("volumes: engine passes, recount {outright:?}"));
+        }
+        for &node in self.cluster.node_order() {
+            let ours = refusals.iter().find(|(n, _)| *n == node).map(|(_, r)| r);
+            if ours.is_some_and(|r| r.plugin < FIRST) {
+                continue;
+            }
+            let ours = ours.filter(|r| r.plugin <= LAST);
+            let recounted = naive.filter(node, true);
+            if recounted.as_ref() != ours {
+                return Err(format!(
+                    "volumes on {node:?}: engine {ours:?}, recount {recounted:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
