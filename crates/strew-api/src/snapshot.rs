@@ -116,10 +116,19 @@ impl Scrubber {
             ("Node", Some(Value::Object(status))) => keep(status, NODE_STATUS),
             _ => {}
         }
-        if kind == "Service"
-            && let Some(Value::Object(spec)) = object.get_mut("spec")
+        match (kind.as_str(), object.get_mut("spec")) {
+            ("Service", Some(Value::Object(spec))) => keep(spec, &["selector"]),
+            ("PersistentVolume", Some(Value::Object(spec))) => {
+                if let Some(Value::Object(driver)) = spec.get_mut("csi") {
+                    keep(driver, &["driver", "volumeHandle"]);
+                }
+            }
+            _ => {}
+        }
+        if kind == "StorageClass"
+            && let Some(fields) = object.as_object_mut()
         {
-            keep(spec, &["selector"]);
+            fields.shift_remove("parameters");
         }
         self.visit(object);
     }
@@ -341,5 +350,16 @@ mod tests {
             service,
             json!({"kind": "Service", "spec": {"selector": {"app": "web"}}})
         );
+        let volume = scrubbed(json!({"kind": "PersistentVolume", "spec": {
+            "csi": {"driver": "d", "volumeHandle": "h", "volumeAttributes": {"key": "s3cret"}},
+        }}));
+        let driver = json!({"driver": "d", "volumeHandle": "h"});
+        assert_eq!(volume["spec"]["csi"], driver);
+        let class = scrubbed(
+            json!({"kind": "StorageClass", "provisioner": "d", "parameters": {
+                "secret": "s3cret",
+            }}),
+        );
+        assert_eq!(class, json!({"kind": "StorageClass", "provisioner": "d"}));
     }
 }
