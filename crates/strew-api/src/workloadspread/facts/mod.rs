@@ -5,6 +5,7 @@
 //! ([`Translator::look_again`]).
 
 pub mod pod;
+pub mod scale;
 pub mod spread;
 pub mod white_list;
 pub mod workload;

@@ -11,6 +11,7 @@ use serde_json::Value;
 use strew_model::{Interner, Selector};
 use strew_workloadspread::facts::workload::WorkloadFact;
 
+use super::scale::selector_of;
 use super::{Translator, controller_of, workload_key};
 use crate::facts::selector;
 use crate::read::KubeObject;
@@ -53,13 +54,18 @@ impl Translator {
         let metadata: ObjectMeta =
             serde_json::from_value(object["metadata"].clone()).unwrap_or_default();
         let of_scale = scale.and_then(|scale| scale.pointer("/spec/replicas")?.as_i64());
+        let selector = scale.and_then(|scale| scale.pointer("/status/selector")?.as_str());
+        // One that cannot be read selects nothing, as an empty one.
+        let selector = selector
+            .filter(|text| !text.is_empty())
+            .and_then(selector_of);
         let of_path = replicas_path.and_then(|path| number_at(object, path));
         let parts = Parts {
             api_version: text("apiVersion"),
             kind: text("kind"),
             metadata: &metadata,
             replicas: of_path.or(of_scale),
-            selector: None,
+            selector: selector.as_ref(),
             template: None,
             revisions: None,
         };
