@@ -14,7 +14,9 @@ use strew_workloadspread::admission::{Answer, Verdict};
 use strew_workloadspread::invariants::{
     Broken, earlier_ones_are_full, marker_is_sound, replacement_goes_last,
 };
-use strew_workloadspread::{Choice, Ground, MARKER_ANNOTATION, Marked, Row, UNLIMITED, choose};
+use strew_workloadspread::{
+    Choice, Ground, MARKER_ANNOTATION, Marked, Row, UNLIMITED, WsKey, choose,
+};
 
 use super::replica::{Answered, Replica};
 use super::webhook::Asked;
@@ -90,8 +92,8 @@ pub(crate) struct Judge {
     given: BTreeMap<Place, i64>,
     /// The largest limit that each subset ever had; none: it is not judged.
     limits: BTreeMap<(Name, Arc<str>), Option<i64>>,
-    /// The ledger of the answers that are being judged.
-    ledger: Option<Ledger>,
+    /// The ledgers of the answers that are being judged, by replica: of each WorkloadSpread the last that was written.
+    ledgers: BTreeMap<(u64, WsKey), Ledger>,
     /// Choices that were judged.
     pub(crate) n_judged: u64,
 }
@@ -170,7 +172,9 @@ impl Judge {
             self.choice(answer, choice, &ledger);
         }
         ledger.take_in(answer);
-        self.ledger = Some(ledger);
+        if answered.base.is_some() {
+            self.ledgers.insert((replica.number, key.clone()), ledger);
+        }
     }
 
     /// The ledger that an answer was decided by: the one that its write was built upon, with what was decided before it
@@ -182,18 +186,18 @@ impl Judge {
         server: &Server,
     ) -> Option<Ledger> {
         let key = answered.answer.spread.as_ref()?;
-        let last = self.ledger.take();
         let base = match &answered.base {
             Some(base) => {
-                let is_same = |last: &Ledger| Arc::ptr_eq(&last.base, base);
-                match last {
-                    Some(last) if is_same(&last) && last.is_known => return Some(last),
-                    Some(last) if is_same(&last) => {
-                        self.ledger = Some(last);
-                        return None;
-                    }
-                    _ => Arc::clone(base),
+                let of = (replica.number, key.clone());
+                if let Some(last) = self.ledgers.get(&of)
+                    && Arc::ptr_eq(&last.base, base)
+                {
+                    return match last.is_known {
+                        true => self.ledgers.remove(&of),
+                        false => None,
+                    };
                 }
+                Arc::clone(base)
             }
             None => {
                 let namespace = replica.machine.names().text(key.namespace);
