@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_api::read::KubeObject;
-use strew_api::workloadspread::marker;
+use strew_api::workloadspread::{Translator, marker};
 use strew_controllers::object::{Name, Object, Pod, WorkloadSpread};
 use strew_model::time::Instant;
 use strew_workloadspread::admission::{Answer, Verdict};
@@ -213,9 +213,8 @@ impl Judge {
         };
         let target = wire.spec.as_ref()?.target_reference.as_ref();
         let by_ordinal = target.is_some_and(|target| target.kind == "StatefulSet");
-        let ws = replica
-            .translator
-            .spread(&wire, replica.machine.names_mut());
+        // The replica's own keeps what is there now.
+        let ws = Translator::default().spread(&wire, replica.machine.names_mut());
         Some(Ledger {
             base,
             ws: Box::new(ws),

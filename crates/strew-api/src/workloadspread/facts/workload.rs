@@ -15,6 +15,7 @@ use super::scale::selector_of;
 use super::{Translator, controller_of, workload_key};
 use crate::facts::selector;
 use crate::read::KubeObject;
+use crate::workloadspread::forms::Forms;
 
 /// The annotation that numbers the ReplicaSets of a Deployment.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -97,7 +98,7 @@ impl Translator {
             selector: parts
                 .selector
                 .map(|s| selector(Some(s), names).unwrap_or(Selector::Nothing)),
-            template: parts.template.map(|t| self.forms.template_id(t)),
+            template: parts.template.map(Forms::template_id),
             template_hash: hash.map(|hash| names.intern(&hash)),
             revision: revision.and_then(|revision| revision.parse().ok()),
             revisions: parts
