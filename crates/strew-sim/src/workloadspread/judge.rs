@@ -160,6 +160,10 @@ impl Judge {
         let Some(key) = &answer.spread else {
             return;
         };
+        // What was chosen for a write that came to nothing, or to nobody knows what, was not answered.
+        if matches!(answer.verdict, Verdict::Deny(_)) {
+            return;
+        }
         if let Verdict::Inject(injection) = &answer.verdict
             && let Err(broken) = marker_is_sound(&injection.spec, &key.name, &injection.marker)
         {
