@@ -1,12 +1,12 @@
 //! Texts that decisions name and never read: subsets as they are written, their patches, templates of pods.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::Value;
-use strew_workloadspread::{FormId, PatchId, TemplateId};
+use strew_workloadspread::{FormId, PatchId, Spec, TemplateId};
 
 use super::v1beta1::WorkloadSpreadSubset;
 
@@ -53,53 +53,119 @@ impl Form {
     }
 }
 
-/// Gives equal texts equal ids. What was once named stays: a form for each edit of a WorkloadSpread.
+/// So many texts are kept that no WorkloadSpread holds any more: a pod that is being decided on may still name one.
+const UNUSED_MAX: usize = 1_000;
+
+/// Equal texts have equal ids; no id is given twice.
+#[derive(Debug)]
+struct Texts<T> {
+    by_id: BTreeMap<u64, (Arc<T>, String)>,
+    ids: BTreeMap<String, u64>,
+    next: u64,
+    /// How many WorkloadSpreads hold each.
+    users: BTreeMap<u64, usize>,
+    /// Those that were let go, in that order; some may be held again.
+    unused: VecDeque<u64>,
+}
+
+impl<T> Default for Texts<T> {
+    fn default() -> Self {
+        Self {
+            by_id: BTreeMap::new(),
+            ids: BTreeMap::new(),
+            // 0 names nothing.
+            next: 1,
+            users: BTreeMap::new(),
+            unused: VecDeque::new(),
+        }
+    }
+}
+
+impl<T> Texts<T> {
+    fn id(&mut self, key: String, make: impl FnOnce() -> T) -> u64 {
+        if let Some(&id) = self.ids.get(&key) {
+            return id;
+        }
+        let id = self.next;
+        self.next += 1;
+        self.by_id.insert(id, (Arc::new(make()), key.clone()));
+        self.ids.insert(key, id);
+        id
+    }
+
+    fn get(&self, id: u64) -> Option<&Arc<T>> {
+        self.by_id.get(&id).map(|(text, _)| text)
+    }
+
+    fn hold(&mut self, id: u64) {
+        *self.users.entry(id).or_default() += 1;
+    }
+
+    fn let_go(&mut self, id: u64) {
+        let Some(users) = self.users.get_mut(&id) else {
+            return;
+        };
+        *users -= 1;
+        if *users > 0 {
+            return;
+        }
+        self.users.remove(&id);
+        self.unused.push_back(id);
+        while self.unused.len() > UNUSED_MAX
+            && let Some(oldest) = self.unused.pop_front()
+        {
+            if !self.users.contains_key(&oldest)
+                && let Some((_, key)) = self.by_id.remove(&oldest)
+            {
+                self.ids.remove(&key);
+            }
+        }
+    }
+}
+
+/// What a WorkloadSpread holds.
+#[derive(Debug, Default)]
+struct Held {
+    forms: Vec<u64>,
+    patches: Vec<u64>,
+    paths: Vec<Arc<str>>,
+}
+
+/// Gives equal texts equal ids. What the WorkloadSpreads hold is kept, and of what they held the last thousand.
 #[derive(Debug, Default)]
 pub struct Forms {
-    forms: Vec<Arc<Form>>,
-    form_ids: BTreeMap<String, FormId>,
-    patches: Vec<Arc<Value>>,
-    patch_ids: BTreeMap<String, PatchId>,
-    /// By two hashes of the text: templates are large, and only whether they are equal is asked.
-    templates: HashMap<(u64, u64), TemplateId>,
-    /// Paths of replica counts that filters name.
-    paths: BTreeSet<Arc<str>>,
+    forms: Texts<Form>,
+    patches: Texts<Value>,
+    /// Paths of replica counts that filters name, and how many do.
+    paths: BTreeMap<Arc<str>, usize>,
+    /// By namespace and name.
+    held: BTreeMap<[String; 2], Held>,
 }
 
 impl Forms {
     /// The id of a form. The first is not 0, which names no form.
     pub fn form_id(&mut self, form: Form) -> FormId {
-        let next = FormId(self.forms.len() as u64 + 1);
-        let id = *self.form_ids.entry(form.key()).or_insert(next);
-        if id == next {
-            self.forms.push(Arc::new(form));
-        }
-        id
+        FormId(self.forms.id(form.key(), || form))
     }
 
     /// The form of an id.
     pub fn form(&self, id: FormId) -> Option<&Arc<Form>> {
-        let place = usize::try_from(id.0.checked_sub(1)?).ok()?;
-        self.forms.get(place)
+        self.forms.get(id.0)
     }
 
     /// The id of a patch.
     pub fn patch_id(&mut self, patch: &Value) -> PatchId {
-        let next = PatchId(self.patches.len() as u64);
-        let id = *self.patch_ids.entry(patch.to_string()).or_insert(next);
-        if id == next {
-            self.patches.push(Arc::new(patch.clone()));
-        }
-        id
+        PatchId(self.patches.id(patch.to_string(), || patch.clone()))
     }
 
     /// The patch of an id.
     pub fn patch(&self, id: PatchId) -> Option<&Arc<Value>> {
-        self.patches.get(usize::try_from(id.0).ok()?)
+        self.patches.get(id.0)
     }
 
-    /// The id of a template, its label `pod-template-hash` left out.
-    pub fn template_id(&mut self, template: &PodTemplateSpec) -> TemplateId {
+    /// The id of a template, its label `pod-template-hash` left out: templates are large, and only whether they are
+    /// equal is asked.
+    pub fn template_id(template: &PodTemplateSpec) -> TemplateId {
         let mut template = serde_json::to_value(template).unwrap_or_default();
         if let Some(Value::Object(labels)) = template.pointer_mut("/metadata/labels") {
             labels.shift_remove("pod-template-hash");
@@ -110,27 +176,58 @@ impl Forms {
             let mut hasher = DefaultHasher::new();
             hasher.write_u8(salt);
             hasher.write(text.as_bytes());
-            hasher.finish()
+            u128::from(hasher.finish())
         };
-        let next = TemplateId(self.templates.len() as u64);
-        *self.templates.entry((hash(0), hash(1))).or_insert(next)
+        TemplateId(hash(0) << 64 | hash(1))
     }
 
-    /// Notes paths of replica counts; whether one of them is new.
-    pub(super) fn name_paths<'a>(&mut self, paths: impl Iterator<Item = &'a Arc<str>>) -> bool {
-        let mut grew = false;
-        for path in paths {
-            if !self.paths.contains(path) {
-                self.paths.insert(Arc::clone(path));
-                grew = true;
-            }
+    /// Notes what a WorkloadSpread holds from now on; whether it names a path of replica counts that none named.
+    pub(super) fn hold(&mut self, spread: [String; 2], spec: &Spec) -> bool {
+        let paths = spec.filter.iter().flat_map(|f| f.replicas_paths.iter());
+        let subsets = spec.subsets.iter();
+        let held = Held {
+            forms: subsets.clone().map(|s| s.form.0).collect(),
+            patches: subsets.filter_map(|s| Some(s.patch?.0)).collect(),
+            paths: paths.cloned().collect(),
+        };
+        let grew = held.paths.iter().any(|path| !self.paths.contains_key(path));
+        held.forms.iter().for_each(|&id| self.forms.hold(id));
+        held.patches.iter().for_each(|&id| self.patches.hold(id));
+        for path in &held.paths {
+            *self.paths.entry(Arc::clone(path)).or_default() += 1;
         }
+        let before = self.held.insert(spread, held);
+        self.let_go(before);
         grew
     }
 
-    /// All paths of replica counts that were noted.
+    /// A WorkloadSpread is gone.
+    pub(super) fn forget(&mut self, spread: &[String; 2]) {
+        let before = self.held.remove(spread);
+        self.let_go(before);
+    }
+
+    fn let_go(&mut self, before: Option<Held>) {
+        let before = before.unwrap_or_default();
+        before
+            .forms
+            .into_iter()
+            .for_each(|id| self.forms.let_go(id));
+        let patches = before.patches.into_iter();
+        patches.for_each(|id| self.patches.let_go(id));
+        for path in before.paths {
+            if let Some(users) = self.paths.get_mut(&path) {
+                *users -= 1;
+                if *users == 0 {
+                    self.paths.remove(&path);
+                }
+            }
+        }
+    }
+
+    /// All paths of replica counts that filters name.
     pub(super) fn paths(&self) -> impl Iterator<Item = &Arc<str>> {
-        self.paths.iter()
+        self.paths.keys()
     }
 }
 
@@ -149,5 +246,56 @@ fn plain(value: &mut Value) {
         }
         Value::Array(list) => list.iter_mut().for_each(plain),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloadspread::Translator;
+    use serde_json::json;
+    use strew_model::Interner;
+
+    fn spread(name: &str, edit: usize) -> crate::read::KubeObject {
+        let subset = |patch: Value| json!({"name": "a", "patch": patch});
+        let spec = json!({
+            "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "targetFilter": {"replicasPathList": [format!("spec.of{edit}")]},
+            "subsets": [subset(json!({"metadata": {"labels": {"edit": edit.to_string()}}}))],
+        });
+        let json = json!({"apiVersion": "apps.kruise.io/v1beta1", "kind": "WorkloadSpread",
+            "metadata": {"name": name, "namespace": "shop"}, "spec": spec});
+        crate::read::KubeObject::of_json(json).unwrap()
+    }
+
+    #[test]
+    fn what_was_edited_away_is_forgotten_after_a_while_and_the_rest_never() {
+        let (mut translator, mut names) = (Translator::default(), Interner::new());
+        let mut tell = |name: &str, edit: usize, is_gone: bool| {
+            let object = spread(name, edit);
+            match is_gone {
+                true => translator.controller_gone(&object, &mut names),
+                false => translator.controller(&object, &mut names),
+            };
+            let forms = &translator.forms;
+            let n = [
+                forms.forms.by_id.len(),
+                forms.patches.by_id.len(),
+                forms.paths.len(),
+            ];
+            (n, forms.form(FormId(1)).is_some())
+        };
+        tell("stays", 0, false);
+        for edit in 1..10 {
+            tell("web", edit, false);
+        }
+        assert_eq!(tell("web", 10, false), ([11, 11, 2], true));
+        for edit in 10..5_000 {
+            tell("web", edit, false);
+        }
+        let most = UNUSED_MAX + 2;
+        assert_eq!(tell("web", 5_000, false), ([most, most, 2], true));
+        assert_eq!(tell("web", 5_000, true), ([most - 1, most - 1, 1], true));
+        assert_eq!(tell("stays", 0, true).0[2], 0);
     }
 }

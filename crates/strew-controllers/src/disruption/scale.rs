@@ -106,7 +106,7 @@ fn size_of(
     let name = Name::new(Arc::clone(namespace), Arc::clone(&owner.name));
     let is_it = |uid: &Arc<str>| *uid == owner.uid;
     let size = |uid: &Arc<str>, replicas: Option<i32>| (Arc::clone(uid), replicas.unwrap_or(1));
-    match Kind::of(&owner.kind) {
+    match Kind::of_group(&owner.api_version, &owner.kind) {
         Kind::ReplicaSet => {
             let set = cache
                 .get::<ReplicaSet>(&name)

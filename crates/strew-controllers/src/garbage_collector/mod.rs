@@ -57,7 +57,7 @@ impl GarbageCollector {
         namespace: &Arc<str>,
         find: impl Fn(&Key) -> Option<Object>,
     ) -> Fate {
-        let kind = Kind::of(&owner.kind);
+        let kind = Kind::of_group(&owner.api_version, &owner.kind);
         let is_other = matches!(kind, Kind::Other(_));
         let is_known = !is_other || self.seen.contains(&kind);
         let mut key = Key {
@@ -229,7 +229,7 @@ fn wake_owners(object: &Object, cache: &Tables, queue: &mut Queue) {
     let meta = object.meta();
     for owner in meta.owners.iter().filter(|owner| owner.blocks_deletion) {
         let key = Key {
-            kind: Kind::of(&owner.kind),
+            kind: Kind::of_group(&owner.api_version, &owner.kind),
             name: Name::new(Arc::clone(&meta.name.namespace), Arc::clone(&owner.name)),
         };
         let found = cache.find(&key);

@@ -144,6 +144,22 @@ impl Kind {
         known.unwrap_or_else(|| Self::Other(name.into()))
     }
 
+    /// The kind of this name in the group of an API version. One that shares its name with a kind of another group that
+    /// the simulation knows is told apart by its group: `StatefulSet.apps.kruise.io`.
+    pub fn of_group(api_version: &str, name: &str) -> Self {
+        let group = |text: &str| {
+            text.split_once('/')
+                .map_or("", |(group, _)| group)
+                .to_owned()
+        };
+        let (kind, given) = (Self::of(name), group(api_version));
+        match &kind {
+            Self::Other(_) => kind,
+            known if api_version.is_empty() || group(known.api_version()) == given => kind,
+            _ => Self::Other(format!("{name}.{given}").into()),
+        }
+    }
+
     /// Group and version, where the simulation knows the kind; empty otherwise.
     pub fn api_version(&self) -> &'static str {
         match self {

@@ -82,7 +82,7 @@ impl Object {
                     metadata.namespace.clone_from(&other.namespace);
                     metadata.name = Some(other.name.clone());
                 }
-                let kind = Kind::of(object.kind());
+                let kind = Kind::of_group(object.api_version(), object.kind());
                 Self::Plain(Arc::new(Plain {
                     meta: Meta::of_wire(metadata, is_namespaced),
                     kind,

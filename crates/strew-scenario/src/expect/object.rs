@@ -8,7 +8,8 @@ use super::Verdict;
 
 /// Judges a claim: the object of that name is so, or without a name some object of that kind and labels.
 pub fn judge(simulation: &Simulation, partial: &Value) -> Verdict {
-    let kind = Kind::of(partial["kind"].as_str().unwrap_or_default());
+    let text = |key: &str| partial[key].as_str().unwrap_or_default();
+    let kind = Kind::of_group(text("apiVersion"), text("kind"));
     let name = partial["metadata"]["name"].as_str();
     let namespace = partial["metadata"]["namespace"].as_str();
     let is_meant = |object: &Object| {

@@ -18,6 +18,7 @@ library! {
     a_paused_rollout_freezes_nothing: "paused-rollout.yaml",
     slots_of_denied_pods_come_back: "quota-denied.yaml",
     a_new_revision_ends_as_the_old_one_was: "rolling-update.yaml",
+    ordinals_decide_for_stateful_sets_of_kruise: "kruise-stateful-set.yaml",
     ordinals_decide_for_stateful_sets: "stateful-set.yaml",
     pods_of_a_renamed_subset_are_orphans: "subset-renamed.yaml",
     one_to_one_to_three: "three-zones.yaml",

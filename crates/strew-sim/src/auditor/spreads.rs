@@ -92,7 +92,7 @@ fn owners(spread: &WorkloadSpread, tables: &Tables) -> Option<Vec<Arc<str>>> {
     let target = spread.spec.target_reference.as_ref()?;
     let namespace = Arc::clone(&spread.meta.name.namespace);
     let key = Key {
-        kind: Kind::of(&target.kind),
+        kind: Kind::of_group(&target.api_version, &target.kind),
         name: Name::new(namespace, target.name.as_str()),
     };
     let object = tables.find(&key)?;

@@ -186,7 +186,7 @@ impl Server {
             .and_then(|s| s.target_reference.as_ref());
         let target = target.and_then(|target| {
             let key = Key {
-                kind: Kind::of(&target.kind),
+                kind: Kind::of_group(&target.api_version, &target.kind),
                 name: Name::new(Arc::clone(namespace), target.name.as_str()),
             };
             self.tables.find(&key)?.to_kube()

@@ -7,14 +7,16 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_api::read::KubeObject;
-use strew_api::workloadspread::marker;
+use strew_api::workloadspread::{Translator, marker};
 use strew_controllers::object::{Name, Object, Pod, WorkloadSpread};
 use strew_model::time::Instant;
 use strew_workloadspread::admission::{Answer, Verdict};
 use strew_workloadspread::invariants::{
     Broken, earlier_ones_are_full, marker_is_sound, replacement_goes_last,
 };
-use strew_workloadspread::{Choice, Ground, MARKER_ANNOTATION, Marked, Row, UNLIMITED, choose};
+use strew_workloadspread::{
+    Choice, Ground, MARKER_ANNOTATION, Marked, Row, UNLIMITED, WsKey, choose,
+};
 
 use super::replica::{Answered, Replica};
 use super::webhook::Asked;
@@ -90,8 +92,8 @@ pub(crate) struct Judge {
     given: BTreeMap<Place, i64>,
     /// The largest limit that each subset ever had; none: it is not judged.
     limits: BTreeMap<(Name, Arc<str>), Option<i64>>,
-    /// The ledger of the answers that are being judged.
-    ledger: Option<Ledger>,
+    /// The ledgers of the answers that are being judged, by replica: of each WorkloadSpread the last that was written.
+    ledgers: BTreeMap<(u64, WsKey), Ledger>,
     /// Choices that were judged.
     pub(crate) n_judged: u64,
 }
@@ -158,6 +160,10 @@ impl Judge {
         let Some(key) = &answer.spread else {
             return;
         };
+        // What was chosen for a write that came to nothing, or to nobody knows what, was not answered.
+        if matches!(answer.verdict, Verdict::Deny(_)) {
+            return;
+        }
         if let Verdict::Inject(injection) = &answer.verdict
             && let Err(broken) = marker_is_sound(&injection.spec, &key.name, &injection.marker)
         {
@@ -170,7 +176,9 @@ impl Judge {
             self.choice(answer, choice, &ledger);
         }
         ledger.take_in(answer);
-        self.ledger = Some(ledger);
+        if answered.base.is_some() {
+            self.ledgers.insert((replica.number, key.clone()), ledger);
+        }
     }
 
     /// The ledger that an answer was decided by: the one that its write was built upon, with what was decided before it
@@ -182,18 +190,18 @@ impl Judge {
         server: &Server,
     ) -> Option<Ledger> {
         let key = answered.answer.spread.as_ref()?;
-        let last = self.ledger.take();
         let base = match &answered.base {
             Some(base) => {
-                let is_same = |last: &Ledger| Arc::ptr_eq(&last.base, base);
-                match last {
-                    Some(last) if is_same(&last) && last.is_known => return Some(last),
-                    Some(last) if is_same(&last) => {
-                        self.ledger = Some(last);
-                        return None;
-                    }
-                    _ => Arc::clone(base),
+                let of = (replica.number, key.clone());
+                if let Some(last) = self.ledgers.get(&of)
+                    && Arc::ptr_eq(&last.base, base)
+                {
+                    return match last.is_known {
+                        true => self.ledgers.remove(&of),
+                        false => None,
+                    };
                 }
+                Arc::clone(base)
             }
             None => {
                 let namespace = replica.machine.names().text(key.namespace);
@@ -209,9 +217,8 @@ impl Judge {
         };
         let target = wire.spec.as_ref()?.target_reference.as_ref();
         let by_ordinal = target.is_some_and(|target| target.kind == "StatefulSet");
-        let ws = replica
-            .translator
-            .spread(&wire, replica.machine.names_mut());
+        // The replica's own keeps what is there now.
+        let ws = Translator::default().spread(&wire, replica.machine.names_mut());
         Some(Ledger {
             base,
             ws: Box::new(ws),

@@ -115,9 +115,9 @@ impl Seen {
     }
 
     /// A workload as it was told: namespace, group, kind and name.
-    fn again(&self, [namespace, _, kind, name]: &[String; 4]) -> Option<KubeObject> {
+    fn again(&self, [namespace, group, kind, name]: &[String; 4]) -> Option<KubeObject> {
         let key = Key {
-            kind: Kind::of(kind),
+            kind: Kind::of_group(&format!("{group}/v1"), kind),
             name: Name::new(namespace.as_str(), name.as_str()),
         };
         wire(&self.tables.find(&key)?)

@@ -28,7 +28,7 @@ pub struct Controller {
 
 /// A template, its label `pod-template-hash` left out. The world gives the ids; equal ids are equal templates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TemplateId(pub u64);
+pub struct TemplateId(pub u128);
 
 /// A workload as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]

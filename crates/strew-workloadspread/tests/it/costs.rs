@@ -169,7 +169,7 @@ fn an_old_revision_drains_from_its_first_subset() {
     let rs = |name: &str, hash: &str, template: u64, revision: i64| {
         let mut rs = workload(words.target(words.replica_set, name), 5);
         rs.controller = Some(controller(&deployment));
-        rs.template = Some(TemplateId(template));
+        rs.template = Some(TemplateId(u128::from(template)));
         rs.template_hash = Some(words.of(hash));
         rs.revision = Some(revision);
         rs

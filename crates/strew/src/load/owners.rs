@@ -38,7 +38,7 @@ pub(super) fn release(objects: &mut [Object]) -> Released {
         .collect();
     let kinds: Vec<Kind> = objects.iter().map(Object::kind).collect();
     let is_there = |namespace: &Arc<str>, owner: &Owner| {
-        let kind = Kind::of(&owner.kind);
+        let kind = Kind::of_group(&owner.api_version, &owner.kind);
         if matches!(kind, Kind::Other(_)) && !kinds.contains(&kind) {
             return true;
         }

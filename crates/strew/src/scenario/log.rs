@@ -166,7 +166,7 @@ fn fields(object: &Object) -> Map<String, Value> {
     }
     if let Some(owner) = meta.controller() {
         let key = Key {
-            kind: Kind::of(&owner.kind),
+            kind: Kind::of_group(&owner.api_version, &owner.kind),
             name: Name::new(Arc::clone(&meta.name.namespace), Arc::clone(&owner.name)),
         };
         fields.insert("owner".to_owned(), key.to_string().into());

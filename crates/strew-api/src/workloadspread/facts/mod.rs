@@ -5,6 +5,7 @@
 //! ([`Translator::look_again`]).
 
 pub mod pod;
+pub mod scale;
 pub mod spread;
 pub mod white_list;
 pub mod workload;
@@ -89,7 +90,9 @@ impl Translator {
             other => Some(other),
         };
         let inputs = self.admission(object, names).into_iter();
-        inputs.filter_map(gone).collect()
+        let inputs = inputs.filter_map(gone).collect();
+        self.forget(object);
+        inputs
     }
 
     /// What the controller is told when an object is there, and like this.
@@ -133,7 +136,15 @@ impl Translator {
             other => other,
         };
         let inputs = self.controller(object, names).into_iter();
-        inputs.map(gone).collect()
+        let inputs = inputs.map(gone).collect();
+        self.forget(object);
+        inputs
+    }
+
+    fn forget(&mut self, gone: &KubeObject) {
+        if let KubeObject::WorkloadSpread(wire) = gone {
+            self.forms.forget(&spread::held(&wire.metadata));
+        }
     }
 
     /// Targets, as namespace, group, kind and name, that have to be told again to both machines, if they were told

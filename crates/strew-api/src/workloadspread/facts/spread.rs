@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_model::{Interner, Span};
 use strew_workloadspread::{
@@ -33,16 +34,6 @@ impl Translator {
         let spec = wire.spec.as_ref().unwrap_or(&empty);
         let reference = spec.target_reference.as_ref();
         let filter = spec.target_filter.as_ref().map(|f| filter(f, names));
-        let paths = filter.iter().flat_map(|f| f.replicas_paths.iter());
-        if self.forms.name_paths(paths)
-            && let Some(reference) = reference
-        {
-            let namespace = metadata.namespace.as_deref().filter(|n| !n.is_empty());
-            let namespace = namespace.unwrap_or("default");
-            let group = group_of(&reference.api_version);
-            let target = [namespace, group, &reference.kind, &reference.name];
-            self.again.insert(target.map(str::to_owned));
-        }
         let minimums = annotations::min_replicas(metadata).unwrap_or_default();
         let subset = |wire: &WorkloadSpreadSubset, names: &mut Interner| {
             let min = minimums.get(&wire.name).copied();
@@ -56,6 +47,21 @@ impl Translator {
         });
         let subsets: Box<[Subset]> = subsets.collect();
         let closed_for = annotations::closed_for(metadata).unwrap_or_default();
+        let fact = Spec {
+            target: reference.map(|r| target(&r.api_version, &r.kind, &r.name, names)),
+            filter,
+            subsets,
+            strategy: strategy(spec.schedule_strategy.as_ref(), closed_for),
+        };
+        let held = held(metadata);
+        let namespace = held[0].clone();
+        if self.forms.hold(held, &fact)
+            && let Some(reference) = reference
+        {
+            let group = group_of(&reference.api_version);
+            let target = [&namespace, group, &reference.kind, &reference.name];
+            self.again.insert(target.map(str::to_owned));
+        }
         WorkloadSpread {
             key: key(metadata, names),
             uid: metadata.uid.as_deref().unwrap_or_default().into(),
@@ -63,12 +69,7 @@ impl Translator {
             generation: metadata.generation.unwrap_or(0),
             deleting: metadata.deletion_timestamp.is_some(),
             ignore_patch_of_existing: annotations::is_true(metadata, IGNORE_PATCH_ANNOTATION),
-            spec: Arc::new(Spec {
-                target: reference.map(|r| target(&r.api_version, &r.kind, &r.name, names)),
-                filter,
-                subsets,
-                strategy: strategy(spec.schedule_strategy.as_ref(), closed_for),
-            }),
+            spec: Arc::new(fact),
             status: Arc::new(wire.status.as_ref().map(status::fact).unwrap_or_default()),
         }
     }
@@ -96,6 +97,13 @@ impl Translator {
             form: self.forms.form_id(form),
         }
     }
+}
+
+/// Namespace and name.
+pub(super) fn held(metadata: &ObjectMeta) -> [String; 2] {
+    let namespace = metadata.namespace.as_deref().filter(|n| !n.is_empty());
+    let name = metadata.name.as_deref().unwrap_or_default();
+    [namespace.unwrap_or("default"), name].map(str::to_owned)
 }
 
 /// `maxReplicas`. A text without `%` is refused by validation; stored by somebody else it is broken (F2).

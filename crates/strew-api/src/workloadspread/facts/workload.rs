@@ -11,9 +11,11 @@ use serde_json::Value;
 use strew_model::{Interner, Selector};
 use strew_workloadspread::facts::workload::WorkloadFact;
 
+use super::scale::selector_of;
 use super::{Translator, controller_of, workload_key};
 use crate::facts::selector;
 use crate::read::KubeObject;
+use crate::workloadspread::forms::Forms;
 
 /// The annotation that numbers the ReplicaSets of a Deployment.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -53,13 +55,18 @@ impl Translator {
         let metadata: ObjectMeta =
             serde_json::from_value(object["metadata"].clone()).unwrap_or_default();
         let of_scale = scale.and_then(|scale| scale.pointer("/spec/replicas")?.as_i64());
+        let selector = scale.and_then(|scale| scale.pointer("/status/selector")?.as_str());
+        // One that cannot be read selects nothing, as an empty one.
+        let selector = selector
+            .filter(|text| !text.is_empty())
+            .and_then(selector_of);
         let of_path = replicas_path.and_then(|path| number_at(object, path));
         let parts = Parts {
             api_version: text("apiVersion"),
             kind: text("kind"),
             metadata: &metadata,
             replicas: of_path.or(of_scale),
-            selector: None,
+            selector: selector.as_ref(),
             template: None,
             revisions: None,
         };
@@ -91,7 +98,7 @@ impl Translator {
             selector: parts
                 .selector
                 .map(|s| selector(Some(s), names).unwrap_or(Selector::Nothing)),
-            template: parts.template.map(|t| self.forms.template_id(t)),
+            template: parts.template.map(Forms::template_id),
             template_hash: hash.map(|hash| names.intern(&hash)),
             revision: revision.and_then(|revision| revision.parse().ok()),
             revisions: parts

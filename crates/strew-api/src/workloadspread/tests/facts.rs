@@ -190,11 +190,8 @@ status:
 
 #[test]
 fn templates_are_equal_but_for_the_hash_and_empty_maps() {
-    let mut translator = Translator::default();
-    let mut id = |json: Value| {
-        translator
-            .forms
-            .template_id(&serde_json::from_value(json).unwrap())
+    let id = |json: Value| {
+        crate::workloadspread::forms::Forms::template_id(&serde_json::from_value(json).unwrap())
     };
     let plain =
         id(json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}));
@@ -299,4 +296,102 @@ fn a_patch_is_in_effect_where_it_changes_nothing_but_annotations() {
         };
         assert_eq!(patcher.is_in_effect(uid, id), expected, "{patch}");
     }
+}
+
+#[test]
+fn a_listed_kind_is_admitted_through_its_chain_and_counted_by_its_scale() {
+    use strew_workloadspread::admission::{Input, Limits};
+    use strew_workloadspread::controller::{self, SpreadController};
+    use strew_workloadspread::{Admission, MARKER_ANNOTATION};
+
+    use super::injection::{Webhook, create};
+    use crate::workloadspread::desk::{Desk, NoPods};
+
+    let list = WhiteList::read(
+        r#"{"workloads":[{"Group":"game.kruise.io","Version":"v1alpha1","Kind":"GameServerSet",
+            "subResources":[{"Group":"game.kruise.io","Version":"v1alpha1","Kind":"GameServer"}]}]}"#,
+    )
+    .unwrap();
+    let owner = |kind: &str, name: &str| json!([{"apiVersion": "game.kruise.io/v1alpha1", "kind": kind, "name": name, "uid": name, "controller": true}]);
+    let set = json!({"apiVersion": "game.kruise.io/v1alpha1", "kind": "GameServerSet",
+        "metadata": {"name": "arena", "namespace": "shop", "uid": "arena"}});
+    let server = json!({"apiVersion": "game.kruise.io/v1alpha1", "kind": "GameServer",
+        "metadata": {"name": "arena-1", "namespace": "shop", "uid": "arena-1", "ownerReferences": owner("GameServerSet", "arena")}});
+    let scale = json!({"spec": {"replicas": 10}, "status": {"selector": "game=arena"}});
+    let mut spread = web(json!([{"name": "own", "maxReplicas": "20%"}, {"name": "rest"}]));
+    spread["spec"]["targetRef"] =
+        json!({"apiVersion": "game.kruise.io/v1alpha1", "kind": "GameServerSet", "name": "arena"});
+    let KubeObject::WorkloadSpread(wire) = KubeObject::of_json(spread.clone()).unwrap() else {
+        panic!("it is one");
+    };
+    let spread_set = KubeObject::WorkloadSpread(wire);
+
+    // The webhook: pod, GameServer, GameServerSet. The kind is looked at only when it is listed.
+    for (is_listed, subset) in [(false, None), (true, Some("own"))] {
+        let mut webhook = Webhook {
+            translator: Translator::default(),
+            desk: Desk::default(),
+            machine: Admission::new(Interner::new(), Vec::new(), Limits::default(), 1),
+            effects: Vec::new(),
+        };
+        let now = Instant::from_secs(100);
+        let (translator, machine) = (&mut webhook.translator, &mut webhook.machine);
+        for input in translator.admission(&spread_set, machine.names_mut()) {
+            machine.handle(now, input);
+        }
+        if is_listed {
+            let listed = list.kinds(machine.names_mut());
+            machine.handle(now, Input::KindsListed(listed));
+        }
+        for (object, scale) in [(&set, Some(&scale)), (&server, None)] {
+            let fact = translator.custom(object, scale, None, machine.names_mut());
+            machine.handle(now, Input::WorkloadSet(Box::new(fact)));
+        }
+        let mut pod = pod();
+        pod["metadata"]["ownerReferences"] = owner("GameServer", "arena-1");
+        let decision = webhook.ask(create(pod), &NoPods);
+        let marker = decision.pod.and_then(|pod| {
+            let marker = &pod["metadata"]["annotations"][MARKER_ANNOTATION];
+            let marker: Value = serde_json::from_str(marker.as_str()?).ok()?;
+            Some(marker["subset"].as_str()?.to_owned())
+        });
+        assert_eq!(marker.as_deref(), subset, "listed: {is_listed}");
+    }
+
+    // The controller: no pod has the set for an owner, so those of its scale's selector are counted, against its scale.
+    let mut translator = Translator::default();
+    let mut machine = SpreadController::new(Interner::new(), controller::Limits::default());
+    let now = Instant::from_secs(100);
+    let listed = list.kinds(machine.names_mut());
+    machine.handle(now, controller::Input::KindsListed(listed));
+    let fact = translator.custom(&set, Some(&scale), None, machine.names_mut());
+    machine.handle(now, controller::Input::WorkloadSet(Box::new(fact)));
+    for (i, game) in ["arena", "arena", "other"].into_iter().enumerate() {
+        let mut pod = pod();
+        pod["metadata"]["name"] = format!("arena-{i}").into();
+        pod["metadata"]["uid"] = format!("pod-{i}").into();
+        pod["metadata"]["labels"] = json!({"game": game});
+        pod["metadata"]["ownerReferences"] = owner("GameServer", "arena-1");
+        pod["metadata"]["annotations"] =
+            json!({MARKER_ANNOTATION: r#"{"name":"ws","subset":"own"}"#});
+        let pod = KubeObject::of_json(pod).unwrap();
+        for input in translator.controller(&pod, machine.names_mut()) {
+            machine.handle(now, input);
+        }
+    }
+    for input in translator.controller(&spread_set, machine.names_mut()) {
+        machine.handle(now, input);
+    }
+    let mut patcher = Patcher {
+        forms: &translator.forms,
+        desk: None,
+        pods: &NoPods,
+    };
+    let written = std::iter::from_fn(|| machine.poll_effect(&mut patcher)).find_map(|e| match e {
+        controller::Effect::WriteStatus { status, .. } => Some(status),
+        _ => None,
+    });
+    let overall = written.expect("a status").overall.clone();
+    let counts: Vec<_> = overall.iter().map(|r| (r.replicas, r.missing)).collect();
+    assert_eq!(counts, [(2, 0), (0, -1)]);
 }
