@@ -3,6 +3,8 @@
 mod bench;
 mod ci;
 mod conform;
+mod control_plane;
+mod e2e;
 mod fidelity;
 mod fuzz;
 mod soak;
@@ -47,6 +49,10 @@ enum Command {
     Fuzz(fuzz::Fuzz),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
     Soak(soak::Soak),
+    /// Start a real control plane to try things on, until Ctrl-C (needs Go)
+    Lab(control_plane::ControlPlane),
+    /// Try strew's processes on a real control plane, case by case (needs Go)
+    E2e(e2e::E2e),
     /// Play scenario files on a real control plane and compare with what was recorded (needs Go)
     Fidelity(fidelity::Fidelity),
 }
@@ -59,6 +65,10 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Gen => xtask::generated::write(ci::top()).map(|()| ExitCode::SUCCESS),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Lab(options) => {
+            control_plane::run(ci::top(), &options).map(|()| ExitCode::SUCCESS)
+        }
+        Command::E2e(options) => e2e::run(&options),
         Command::Fidelity(options) => fidelity::run(&options),
     }
 }
