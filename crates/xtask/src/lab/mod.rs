@@ -62,6 +62,8 @@ pub struct Lab {
     /// In the order in which they were started.
     components: Vec<(&'static str, Component)>,
     folder: PathBuf,
+    /// The store's URL.
+    etcd: String,
     /// How many processes were started beside the components: each has a log of its own.
     n_beside: u32,
 }
@@ -102,6 +104,7 @@ impl Lab {
             },
             components: Vec::new(),
             folder,
+            etcd: String::new(),
             n_beside: 0,
         };
         lab.start_server(&ports, options)?;
@@ -207,13 +210,21 @@ impl Lab {
             .arg("--unsafe-no-fsync");
         self.add("etcd", command)?;
 
+        self.etcd = etcd;
+        let command = self.server(ports.apiserver, "certs", &options.feature_gates);
+        self.add("apiserver", command)?;
+        self.wait_for_server()
+    }
+
+    /// The command of an API server on this port.
+    fn server(&self, port: u16, certificates: &str, given: &[(String, bool)]) -> Command {
         let mut command = self.program("apiserver");
         command
-            .arg(format!("--etcd-servers={etcd}"))
-            .arg(format!("--secure-port={}", ports.apiserver))
+            .arg(format!("--etcd-servers={}", self.etcd))
+            .arg(format!("--secure-port={port}"))
+            .arg(format!("--cert-dir={certificates}"))
             .args([
                 "--bind-address=127.0.0.1",
-                "--cert-dir=certs",
                 "--service-account-key-file=sa.key",
                 "--service-account-signing-key-file=sa.key",
                 "--service-account-issuer=https://localhost",
@@ -223,9 +234,36 @@ impl Lab {
                 "--max-requests-inflight=4000",
                 "--max-mutating-requests-inflight=2000",
             ])
-            .args(gates(&options.feature_gates));
-        self.add("apiserver", command)?;
-        self.wait_for_server()
+            .args(gates(given));
+        command
+    }
+
+    /// Starts another API server on the same store, with feature gates of its own: two of them of different ages, as
+    /// while a control plane is upgraded. Its URL comes with it.
+    ///
+    /// # Errors
+    /// If it cannot be started, or is not ready in time.
+    pub fn start_other_server(
+        &mut self,
+        feature_gates: &[(String, bool)],
+    ) -> anyhow::Result<(Component, String)> {
+        let port = free_ports()?.apiserver;
+        self.n_beside += 1;
+        let name = format!("apiserver-{}", self.n_beside);
+        let command = self.server(port, &format!("certs-{}", self.n_beside), feature_gates);
+        let mut server = Component::start(&name, command, &self.folder, Lifeline::StandardInput)?;
+        let url = format!("https://127.0.0.1:{port}");
+        let at = format!("--server={url}");
+        until(
+            "another API server is not ready",
+            READY_WITHIN,
+            PAUSE,
+            || {
+                server.expect_running()?;
+                Ok(self.kubectl.run(&[&at, "get", "--raw", "/readyz"]).ok())
+            },
+        )?;
+        Ok((server, url))
     }
 
     /// What acts through the API server. The limits of requests are far above the defaults, with which a

@@ -4,6 +4,7 @@ mod beside;
 mod queue;
 mod spread;
 mod telling;
+mod wrong;
 
 use super::stage::Stage;
 
@@ -39,6 +40,11 @@ pub(super) const CASES: &[Case] = &[
         play: spread::match_label_keys,
     },
     Case {
+        name: "before-the-merge",
+        story: "KEP-3243: a pod that an older API server admitted is spread by its matchLabelKeys all the same",
+        play: spread::before_the_merge,
+    },
+    Case {
         name: "messages",
         story: "condition and event of a refused pod say what kube-scheduler says; of a placed one too",
         play: telling::messages,
@@ -67,5 +73,25 @@ pub(super) const CASES: &[Case] = &[
         name: "alongside",
         story: "kube-scheduler and strew serve their own pods on the same nodes, and refuse in the same words",
         play: beside::alongside,
+    },
+    Case {
+        name: "wrong-configuration",
+        story: "what is wrong with a configuration is said with its place, and nothing is started",
+        play: wrong::configuration,
+    },
+    Case {
+        name: "wrong-access",
+        story: "an API server that is not there, a kubeconfig that is none, credentials that hold no longer",
+        play: wrong::access,
+    },
+    Case {
+        name: "missing-rights",
+        story: "a service account that lacks one right is told which; with it, it is enough",
+        play: wrong::rights,
+    },
+    Case {
+        name: "set-aside",
+        story: "a pod and a node with absurd amounts are set aside, and the others go on",
+        play: wrong::set_aside,
     },
 ];

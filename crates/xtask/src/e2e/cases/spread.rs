@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anyhow::ensure;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::e2e::stage::{Stage, node_of, refusal};
+use crate::e2e::stage::{Stage, name_of, node_of, refusal};
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -89,6 +89,33 @@ pub(super) fn match_label_keys(stage: &mut Stage) -> anyhow::Result<()> {
         (pods.len() == 12 && pods.iter().all(is_next)).then(|| pods.to_vec())
     })?;
     expect(stage.spread(&pods, HOSTNAME)?, &four_each)
+}
+
+/// Two API servers of one cluster, of which one does not merge yet.
+pub(super) fn before_the_merge(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.apply("before-the-merge.yaml")?;
+    let gate = "MatchLabelKeysInPodTopologySpreadSelectorMerge".to_owned();
+    let (older, url) = stage.lab.start_other_server(&[(gate, false)])?;
+    let file = stage.file("before-the-merge.pods.yaml");
+    let file = format!("--filename={}", file.display());
+    stage.run(&["create", &file, &format!("--server={url}")])?;
+    drop(older);
+    let stored = stage.get("pod/with-keys")?;
+    let constraint = &stored["spec"]["topologySpreadConstraints"][0];
+    ensure!(
+        constraint["labelSelector"] == json!({"matchLabels": {"app": "web"}})
+            && constraint["matchLabelKeys"] == json!(["revision"]),
+        "it was merged after all: {constraint}"
+    );
+    let _scheduler = stage.scheduler(&[])?;
+    // Both may go to n-1 alone, where a pod of the revision before is. Only one of them counts by revision.
+    let pods = stage.until_placed(2, 1)?;
+    let is_placed = |name| {
+        pods.iter()
+            .any(|p| name_of(p) == name && node_of(p) == Some("n-1"))
+    };
+    ensure!(is_placed("with-keys"), "counted with the revision before");
+    Ok(())
 }
 
 fn expect(found: BTreeMap<String, usize>, expected: &[(&str, usize)]) -> anyhow::Result<()> {
