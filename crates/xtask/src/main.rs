@@ -3,6 +3,8 @@
 mod bench;
 mod ci;
 mod conform;
+mod control_plane;
+mod e2e;
 mod fidelity;
 mod fuzz;
 mod soak;
@@ -25,6 +27,9 @@ enum Command {
         /// Run all stages, even after one has failed
         #[arg(long)]
         keep_going: bool,
+        /// Leave out what needs a real control plane, and so Go
+        #[arg(long)]
+        no_e2e: bool,
     },
     /// Compare decisions with what kube-scheduler answered, in files of scheduling vectors (.jsonl, .jsonl.gz)
     Conform {
@@ -47,18 +52,26 @@ enum Command {
     Fuzz(fuzz::Fuzz),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
     Soak(soak::Soak),
+    /// Start a real control plane to try things on, until Ctrl-C (needs Go)
+    Lab(control_plane::ControlPlane),
+    /// Try strew's processes on a real control plane, case by case (needs Go)
+    E2e(e2e::E2e),
     /// Play scenario files on a real control plane and compare with what was recorded (needs Go)
     Fidelity(fidelity::Fidelity),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Arguments::parse().command {
-        Command::Ci { keep_going } => ci::run(keep_going),
+        Command::Ci { keep_going, no_e2e } => ci::run(keep_going, no_e2e),
         Command::Conform { files, show } => conform::run(files, show),
         Command::Bench { suite, names } => bench::run(suite, &names),
         Command::Gen => xtask::generated::write(ci::top()).map(|()| ExitCode::SUCCESS),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::Lab(options) => {
+            control_plane::run(ci::top(), &options).map(|()| ExitCode::SUCCESS)
+        }
+        Command::E2e(options) => e2e::run(&options),
         Command::Fidelity(options) => fidelity::run(&options),
     }
 }

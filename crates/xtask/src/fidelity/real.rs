@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use xtask::lab::{Kubectl, Lab, Options, now, until};
+use xtask::lab::{Kubectl, Lab, Options, Scheduler, now, until};
 
 use super::observe;
 use super::outcome::Outcome;
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(400);
 pub(crate) fn play(top: &Path, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {
     let options = Options {
         timing: scenario.timing.clone(),
-        scheduler: scenario.scheduler.clone(),
+        scheduler: Scheduler::Kube(scenario.scheduler.clone()),
         feature_gates: scenario.feature_gates.clone(),
     };
     let mut lab = Lab::start(top, &options)?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Map, Value, json};
-use xtask::lab::{KUBELET_LABEL, Timing};
+use xtask::lab::{Timing, merge, node};
 
 use super::verb;
 
@@ -115,40 +115,9 @@ fn group_nodes(group: &Value) -> anyhow::Result<Vec<Value>> {
         let mut node = json!({"apiVersion": "v1", "kind": "Node"});
         merge(&mut node, &group["template"]);
         node["metadata"]["name"] = json!(format!("{name}-{i}"));
-        self::node(node)
+        xtask::lab::node(node)
     });
     Ok(nodes.collect())
-}
-
-/// A Node as a kubelet would register it: with its own labels, and as much capacity as can be allocated.
-pub(crate) fn node(mut node: Value) -> Value {
-    let name = node["metadata"]["name"].clone();
-    let own = json!({
-        "kubernetes.io/hostname": name,
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64",
-        KUBELET_LABEL: "runs",
-    });
-    let mut labels = own.clone();
-    merge(&mut labels, &node["metadata"]["labels"]);
-    node["metadata"]["labels"] = labels;
-    if node["status"]["capacity"].is_null() {
-        node["status"]["capacity"] = node["status"]["allocatable"].clone();
-    }
-    node
-}
-
-/// Puts what `over` says over `under`, map by map.
-fn merge(under: &mut Value, over: &Value) {
-    match (under, over) {
-        (Value::Object(under), Value::Object(over)) => {
-            for (key, value) in over {
-                merge(under.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (_, Value::Null) => {}
-        (under, over) => *under = over.clone(),
-    }
 }
 
 fn timing(value: &Value) -> anyhow::Result<Timing> {

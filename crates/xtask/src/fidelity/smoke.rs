@@ -4,9 +4,9 @@ use std::path::Path;
 
 use anyhow::ensure;
 use serde_json::json;
-use xtask::lab::{Lab, Options, Timing, binary, now};
+use xtask::lab::{Lab, Options, Scheduler, Timing, binary, node, now};
 
-use super::{observe, real, scenario, verb};
+use super::{observe, real, verb};
 
 /// Starts it, lets a Deployment run on one node, ends it, and tells how long each took.
 pub(crate) fn run(top: &Path) -> anyhow::Result<()> {
@@ -21,12 +21,12 @@ pub(crate) fn run(top: &Path) -> anyhow::Result<()> {
     println!("{:20} {megabytes:>6} MB", "");
     let options = Options {
         timing: Timing::new(),
-        scheduler: None,
+        scheduler: Scheduler::Kube(None),
         feature_gates: Vec::new(),
     };
     let lab = Lab::start(top, &options)?;
     tell("control plane ready");
-    let node = scenario::node(json!({
+    let node = node(json!({
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": "n-0"},

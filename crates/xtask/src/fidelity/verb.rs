@@ -2,9 +2,9 @@
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use xtask::lab::{KUBELET_LABEL, Kubectl};
+use xtask::lab::{KUBELET_LABEL, Kubectl, node};
 
-use super::scenario::{entries, list, node};
+use super::scenario::{entries, list};
 
 /// Whether [`perform`] can do it: what only a simulation can do (gates, metrics, faults) is none of them.
 pub(crate) fn is_known(verb: &str) -> bool {

@@ -1,7 +1,7 @@
 //! kubectl, against the lab's API server.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, bail};
@@ -14,6 +14,12 @@ pub struct Kubectl {
 }
 
 impl Kubectl {
+    /// The program; `kubectl` is its first argument.
+    #[must_use]
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
     /// The command with these arguments, for who wants to handle it.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {

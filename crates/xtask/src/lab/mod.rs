@@ -1,12 +1,14 @@
 //! A real control plane on this machine, without containers: etcd, kube-apiserver, kube-controller-manager,
-//! kube-scheduler, and kwok in the place of all kubelets.
+//! kube-scheduler, and kwok in the place of all kubelets; and strew's own processes beside them.
 //!
 //! [`Lab::start`] does everything, [`Lab::kubectl`] talks to it, and it ends with its value.
+//! [`Component`] is where faults come from: kill, start again, stop, go on.
 //! No containers run and there is no Service network: Running is what kwok says.
 
 mod binary;
 mod component;
 mod kubectl;
+mod node;
 mod stages;
 mod wait;
 
@@ -17,11 +19,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context;
+use component::Lifeline;
 use serde_json::{Value, json};
 
 pub use binary::{Fnv, binary};
 pub use component::Component;
 pub use kubectl::Kubectl;
+pub use node::{merge, node};
 pub use stages::{Timing, with_timing};
 pub use wait::{now, until};
 
@@ -38,18 +42,30 @@ const PAUSE: Duration = Duration::from_millis(200);
 pub struct Options {
     /// How long pods take to start, stop and run; kwok's stages keep their own delays for what is not named.
     pub timing: Timing,
-    /// A `KubeSchedulerConfiguration`, if not kube-scheduler's default; connection and election are filled in.
-    pub scheduler: Option<Value>,
+    /// Who decides for pods.
+    pub scheduler: Scheduler,
     /// Feature gates by name, for all components that know them.
     pub feature_gates: Vec<(String, bool)>,
+}
+
+/// Who decides for pods in a lab.
+pub enum Scheduler {
+    /// kube-scheduler with a `KubeSchedulerConfiguration`, or its default one; connection and election are filled in.
+    Kube(Option<Value>),
+    /// Nobody, until somebody is started.
+    Nobody,
 }
 
 /// A running control plane. All of its processes end when it is dropped.
 pub struct Lab {
     kubectl: Kubectl,
     /// In the order in which they were started.
-    components: Vec<Component>,
+    components: Vec<(&'static str, Component)>,
     folder: PathBuf,
+    /// The store's URL.
+    etcd: String,
+    /// How many processes were started beside the components: each has a log of its own.
+    n_beside: u32,
 }
 
 /// The ports of a run, on the loopback device.
@@ -88,6 +104,8 @@ impl Lab {
             },
             components: Vec::new(),
             folder,
+            etcd: String::new(),
+            n_beside: 0,
         };
         lab.start_server(&ports, options)?;
         lab.start_controllers(&ports, options)?;
@@ -114,7 +132,68 @@ impl Lab {
     pub fn expect_running(&mut self) -> anyhow::Result<()> {
         self.components
             .iter_mut()
-            .try_for_each(Component::expect_running)
+            .try_for_each(|(_, component)| component.expect_running())
+    }
+
+    /// A process of the control plane: `etcd`, `apiserver`, `controller-manager`, `scheduler`, `kwok`.
+    ///
+    /// # Errors
+    /// If the lab was started without it.
+    pub fn component(&mut self, name: &str) -> anyhow::Result<&mut Component> {
+        let found = self.components.iter_mut().find(|(n, _)| *n == name);
+        let found = found.map(|(_, component)| component);
+        found.with_context(|| format!("there is no {name} in this lab"))
+    }
+
+    /// Waits until the API server serves: after it, or what is below it, was started again.
+    ///
+    /// # Errors
+    /// If a component has ended by itself, or nothing is ready in time.
+    pub fn wait_for_server(&mut self) -> anyhow::Result<()> {
+        until("the API server is not ready", READY_WITHIN, PAUSE, || {
+            self.expect_running()?;
+            Ok(self.kubectl.run(&["get", "--raw", "/readyz"]).ok())
+        })?;
+        Ok(())
+    }
+
+    /// Starts `strew` with these arguments, beside the components; its log is `strew-N.log` of the folder.
+    /// The kubeconfig is among them only if somebody names it: the environment names none.
+    ///
+    /// # Errors
+    /// If it cannot be started. That it ends at once is none: [`Component::ended`] tells.
+    pub fn start_strew(&mut self, binary: &Path, args: &[&str]) -> anyhow::Result<Component> {
+        let mut command = Command::new(binary);
+        command
+            .args(args)
+            .env_remove("KUBECONFIG")
+            .env_remove("RUST_LOG")
+            // What a person has there is not the lab's.
+            .env("HOME", &self.folder)
+            .current_dir(&self.folder);
+        self.n_beside += 1;
+        let name = format!("strew-{}", self.n_beside);
+        Component::start(&name, command, &self.folder, Lifeline::Guard)
+    }
+
+    /// Starts a kube-scheduler beside the components; connection and election are filled in.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start_kube_scheduler(
+        &mut self,
+        configuration: Option<&Value>,
+    ) -> anyhow::Result<Component> {
+        self.n_beside += 1;
+        let name = format!("kube-scheduler-{}", self.n_beside);
+        let file = format!("{name}.json");
+        let configuration = scheduler_configuration(configuration);
+        fs::write(self.folder.join(&file), configuration.to_string())?;
+        let mut command = self.program("scheduler");
+        command
+            .arg(format!("--config={file}"))
+            .arg("--secure-port=0");
+        Component::start(&name, command, &self.folder, Lifeline::StandardInput)
     }
 
     fn start_server(&mut self, ports: &Ports, options: &Options) -> anyhow::Result<()> {
@@ -131,13 +210,21 @@ impl Lab {
             .arg("--unsafe-no-fsync");
         self.add("etcd", command)?;
 
+        self.etcd = etcd;
+        let command = self.server(ports.apiserver, "certs", &options.feature_gates);
+        self.add("apiserver", command)?;
+        self.wait_for_server()
+    }
+
+    /// The command of an API server on this port.
+    fn server(&self, port: u16, certificates: &str, given: &[(String, bool)]) -> Command {
         let mut command = self.program("apiserver");
         command
-            .arg(format!("--etcd-servers={etcd}"))
-            .arg(format!("--secure-port={}", ports.apiserver))
+            .arg(format!("--etcd-servers={}", self.etcd))
+            .arg(format!("--secure-port={port}"))
+            .arg(format!("--cert-dir={certificates}"))
             .args([
                 "--bind-address=127.0.0.1",
-                "--cert-dir=certs",
                 "--service-account-key-file=sa.key",
                 "--service-account-signing-key-file=sa.key",
                 "--service-account-issuer=https://localhost",
@@ -147,14 +234,36 @@ impl Lab {
                 "--max-requests-inflight=4000",
                 "--max-mutating-requests-inflight=2000",
             ])
-            .args(gates(&options.feature_gates));
-        self.add("apiserver", command)?;
-        let deadline = READY_WITHIN;
-        until("the API server is not ready", deadline, PAUSE, || {
-            self.expect_running()?;
-            Ok(self.kubectl.run(&["get", "--raw", "/readyz"]).ok())
-        })?;
-        Ok(())
+            .args(gates(given));
+        command
+    }
+
+    /// Starts another API server on the same store, with feature gates of its own: two of them of different ages, as
+    /// while a control plane is upgraded. Its URL comes with it.
+    ///
+    /// # Errors
+    /// If it cannot be started, or is not ready in time.
+    pub fn start_other_server(
+        &mut self,
+        feature_gates: &[(String, bool)],
+    ) -> anyhow::Result<(Component, String)> {
+        let port = free_ports()?.apiserver;
+        self.n_beside += 1;
+        let name = format!("apiserver-{}", self.n_beside);
+        let command = self.server(port, &format!("certs-{}", self.n_beside), feature_gates);
+        let mut server = Component::start(&name, command, &self.folder, Lifeline::StandardInput)?;
+        let url = format!("https://127.0.0.1:{port}");
+        let at = format!("--server={url}");
+        until(
+            "another API server is not ready",
+            READY_WITHIN,
+            PAUSE,
+            || {
+                server.expect_running()?;
+                Ok(self.kubectl.run(&[&at, "get", "--raw", "/readyz"]).ok())
+            },
+        )?;
+        Ok((server, url))
     }
 
     /// What acts through the API server. The limits of requests are far above the defaults, with which a
@@ -176,16 +285,18 @@ impl Lab {
             .args(&gates);
         self.add("controller-manager", command)?;
 
-        let configuration = scheduler_configuration(options.scheduler.as_ref());
-        fs::write(
-            self.folder.join("scheduler.json"),
-            configuration.to_string(),
-        )?;
-        let mut command = self.program("scheduler");
-        command
-            .args(["--config=scheduler.json", "--secure-port=0"])
-            .args(&gates);
-        self.add("scheduler", command)?;
+        if let Scheduler::Kube(configuration) = &options.scheduler {
+            let configuration = scheduler_configuration(configuration.as_ref());
+            fs::write(
+                self.folder.join("scheduler.json"),
+                configuration.to_string(),
+            )?;
+            let mut command = self.program("scheduler");
+            command
+                .args(["--config=scheduler.json", "--secure-port=0"])
+                .args(&gates);
+            self.add("scheduler", command)?;
+        }
 
         let mut command = self.program("kwok");
         command
@@ -231,8 +342,8 @@ impl Lab {
     }
 
     fn add(&mut self, name: &'static str, command: Command) -> anyhow::Result<()> {
-        let component = Component::start(name, command, &self.folder)?;
-        self.components.push(component);
+        let component = Component::start(name, command, &self.folder, Lifeline::StandardInput)?;
+        self.components.push((name, component));
         Ok(())
     }
 }

@@ -1,0 +1,58 @@
+//! A control plane to try things on: `cargo xtask lab`.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+use xtask::lab::{Lab, Options, Scheduler, Timing};
+
+/// What the command line says.
+#[derive(clap::Args)]
+pub(crate) struct ControlPlane {
+    /// Leave kube-scheduler out: nobody decides for pods until you start somebody
+    #[arg(long)]
+    no_scheduler: bool,
+}
+
+/// Runs one until Ctrl-C, or until standard input ends.
+pub(crate) fn run(top: &Path, options: &ControlPlane) -> anyhow::Result<()> {
+    // From the start, so that Ctrl-C leaves nothing behind at any time.
+    let mut end = until_told()?;
+    let options = Options {
+        timing: Timing::new(),
+        scheduler: match options.no_scheduler {
+            true => Scheduler::Nobody,
+            false => Scheduler::Kube(None),
+        },
+        feature_gates: Vec::new(),
+    };
+    let mut lab = Lab::start(top, &options)?;
+    let folder = lab.folder().display().to_string();
+    println!("export KUBECONFIG={folder}/kubeconfig");
+    println!(
+        "alias kubectl='{} kubectl'",
+        lab.kubectl().binary().display()
+    );
+    println!("# logs are in {folder}; a node has a kubelet if it is labelled");
+    println!("# {}=runs; Ctrl-C ends all", xtask::lab::KUBELET_LABEL);
+    end.read_exact(&mut [0])?;
+    lab.expect_running()
+}
+
+/// Something to read from once it is over: a signal, or the end of standard input.
+fn until_told() -> anyhow::Result<UnixStream> {
+    let (told, mut tell) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM] {
+        pipe::register(signal, tell.try_clone()?)?;
+    }
+    std::thread::spawn(move || {
+        let mut rest = [0; 1024];
+        let mut input = std::io::stdin().lock();
+        while input.read(&mut rest).is_ok_and(|n| n > 0) {}
+        // Nobody reads any more: it is over already.
+        let _ = tell.write_all(b"e");
+    });
+    Ok(told)
+}

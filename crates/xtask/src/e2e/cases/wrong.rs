@@ -1,0 +1,223 @@
+//! Bad input: a clear message and an exit code at the start, or one object set aside.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use xtask::lab::until;
+
+use crate::e2e::decisions::says;
+use crate::e2e::stage::{PAUSE, SOON, Stage, name_of, node_of};
+
+/// The input is wrong.
+const EXIT_INPUT: i32 = 2;
+
+/// Something outside failed.
+const EXIT_OUTSIDE: i32 = 3;
+
+/// What is wrong, the text of a configuration after its kind, and what is told of it.
+const CONFIGURATIONS: &[(&str, &str, &[&str])] = &[
+    (
+        "an unknown field",
+        "parallelizm: 1",
+        &["unknown field \"parallelizm\"", ":3:1"],
+    ),
+    (
+        "a field twice",
+        "parallelism: 1\nparallelism: 2",
+        &["the key \"parallelism\" is there twice", ":4:1"],
+    ),
+    (
+        "two profiles of one name",
+        "profiles: [{schedulerName: a}, {schedulerName: a}]",
+        &["profiles[1].schedulerName: Duplicate value"],
+    ),
+    (
+        "an unknown plugin",
+        "profiles: [{schedulerName: a, plugins: {score: {enabled: [{name: Nope}]}}}]",
+        &["ScorePlugin \"Nope\" does not exist"],
+    ),
+    (
+        "a bad weight",
+        "profiles: [{schedulerName: a, pluginConfig: [{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]}]",
+        &["hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"],
+    ),
+    (
+        "a default constraint with a selector",
+        "profiles: [{schedulerName: a, pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List, \
+         defaultConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, \
+         labelSelector: {matchLabels: {a: b}}}]}}]}]",
+        &["defaultConstraints[0].labelSelector", "Forbidden"],
+    ),
+    (
+        "an extender",
+        "extenders: [{urlPrefix: \"http://x\", filterVerb: f}]",
+        &["strew does not call extenders"],
+    ),
+];
+
+/// Each is refused before the API server is asked, which is why none is named.
+pub(super) fn configuration(stage: &mut Stage) -> anyhow::Result<()> {
+    for (what, text, told) in CONFIGURATIONS {
+        let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration";
+        let file = stage.lab.folder().join("wrong.config.yaml");
+        fs::write(&file, format!("{head}\n{text}\n"))?;
+        let mut told = told.to_vec();
+        told.push("nothing was started: 1 error in the input");
+        let args = ["--config=wrong.config.yaml"];
+        expect_end(stage, &args, EXIT_INPUT, &told).context(*what)?;
+    }
+    let election = "--leader-elect-lease-duration=5s";
+    let told = ["must be longer than --leader-elect-renew-deadline"];
+    expect_end(stage, &[election], EXIT_INPUT, &told)
+}
+
+/// Exit code 2 where the kubeconfig is at fault, 3 where the server is.
+pub(super) fn access(stage: &mut Stage) -> anyhow::Result<()> {
+    let missing = ["kubeconfig nowhere.yaml: ", "No such file"];
+    expect_end(stage, &["--kubeconfig=nowhere.yaml"], EXIT_INPUT, &missing)?;
+    fs::write(stage.lab.folder().join("none.yaml"), "just: text\n")?;
+    let none = ["kubeconfig none.yaml: "];
+    expect_end(stage, &["--kubeconfig=none.yaml"], EXIT_INPUT, &none)?;
+    let other = ["--kubeconfig=kubeconfig", "--context=staging"];
+    expect_end(stage, &other, EXIT_INPUT, &["staging"])?;
+    // Port 1 is nobody's.
+    let closed = ["--kubeconfig=kubeconfig", "--master=https://127.0.0.1:1"];
+    let told = [
+        "https://127.0.0.1:1/ does not answer: ",
+        "refused",
+        "hint: ",
+    ];
+    expect_end(stage, &closed, EXIT_OUTSIDE, &told)?;
+
+    // A token ends with what it is bound to.
+    stage.run(&["create", "serviceaccount", "late"])?;
+    stage.run(&["create", "secret", "generic", "short"])?;
+    let bound = ["--bound-object-kind=Secret", "--bound-object-name=short"];
+    let file = kubeconfig_of(stage, "late", &bound)?;
+    stage.run(&["delete", "secret", "short"])?;
+    let file = format!("--kubeconfig={}", file.display());
+    let told = ["does not accept the credentials", "Unauthorized", "hint: "];
+    expect_end(stage, &[&file], EXIT_OUTSIDE, &told)
+}
+
+/// The roles that the process needs, without one verb of one resource, and whole.
+pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.apply("missing-rights.yaml")?;
+    let file = kubeconfig_of(stage, "scheduler", &[])?;
+    let file = format!("--kubeconfig={}", file.display());
+    let role = stage.get("clusterrole/e2e-strew-scheduler")?;
+    let mut lacking = role.clone();
+    let rules = lacking["rules"]
+        .as_array_mut()
+        .context("a role has rules")?;
+    let rule = rules
+        .iter_mut()
+        .find(|rule| rule["resources"] == json!(["replicasets"]))
+        .context("the role has a rule for replicasets")?;
+    rule["verbs"] = json!(["get", "list"]);
+    set_rules(stage, &lacking)?;
+    let told = ["the API server does not allow: watch replicasets.apps\n"];
+    // The authorizer hears of roles by a watch of its own.
+    until("the right is lacked", SOON, PAUSE, || {
+        Ok(expect_end(stage, &[&file], EXIT_OUTSIDE, &told).ok())
+    })?;
+    set_rules(stage, &role)?;
+    until("the right is there", SOON, PAUSE, || {
+        let who = format!("system:serviceaccount:{}:scheduler", stage.namespace);
+        let ask = [
+            "auth",
+            "can-i",
+            "watch",
+            "replicasets.apps",
+            "--all-namespaces",
+            "--as",
+            &who,
+        ];
+        Ok(stage.run(&ask).ok())
+    })?;
+    let process = stage.lab.start_strew(&stage.strew, &["scheduler", &file])?;
+    stage.until_event("plain", "Scheduled")?;
+    let refused = process.output();
+    ensure!(
+        !refused.contains("forbidden"),
+        "something is forbidden:\n{refused}"
+    );
+    Ok(())
+}
+
+/// More CPU than can be counted in thousandths: in a pod, and of a node that somebody else wrote.
+pub(super) fn set_aside(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.apply("set-aside.yaml")?;
+    let scheduler = stage.scheduler(&[])?;
+    stage.until_event("plain", "Scheduled")?;
+    let mut log = String::new();
+    let warned = until("two warnings", SOON, PAUSE, || {
+        log = scheduler.output();
+        let is_told = |what: &str| log.contains(&format!("{what} is set aside: "));
+        Ok((is_told("Pod set-aside/absurd") && is_told("Node absurd")).then_some(()))
+    });
+    warned.with_context(|| log.clone())?;
+    ensure!(says(&log, "the cluster is known"), "{log}");
+    // Written anew, it counts again.
+    let patch = json!({"status": {"allocatable": {"cpu": "2"}}}).to_string();
+    let args = [
+        "patch",
+        "node",
+        "absurd",
+        "--subresource=status",
+        "--patch",
+        &patch,
+    ];
+    stage.run(&args)?;
+    stage.apply("set-aside.more.yaml")?;
+    stage.until_pods("a pod on the node that was absurd", |pods| {
+        let more = pods.iter().find(|pod| name_of(pod) == "more")?;
+        (node_of(more) == Some("absurd")).then_some(())
+    })
+}
+
+/// Starts the scheduler, which must end by itself with this code and say all of this.
+fn expect_end(stage: &mut Stage, args: &[&str], code: i32, told: &[&str]) -> anyhow::Result<()> {
+    let mut all = vec!["scheduler"];
+    all.extend(args);
+    let mut process = stage.lab.start_strew(&stage.strew, &all)?;
+    let ended = process.ended(SOON);
+    let output = process.output();
+    let status = ended.with_context(|| output.clone())?;
+    ensure!(
+        status.code() == Some(code),
+        "{status}, not {code}:\n{output}"
+    );
+    for text in told {
+        ensure!(output.contains(text), "{text:?} is not said:\n{output}");
+    }
+    Ok(())
+}
+
+/// A kubeconfig with a token of this service account.
+fn kubeconfig_of(stage: &Stage, account: &str, args: &[&str]) -> anyhow::Result<PathBuf> {
+    let mut create = vec!["create", "token", account];
+    create.extend(args);
+    let token = stage.run(&create)?;
+    let own = stage.run(&["config", "view", "--raw", "--output=json"])?;
+    let mut own: Value = serde_json::from_str(&own)?;
+    own["users"][0]["user"] = json!({"token": token.trim()});
+    let file = stage.lab.folder().join(format!("{account}.kubeconfig"));
+    fs::write(&file, own.to_string())?;
+    Ok(file)
+}
+
+fn set_rules(stage: &Stage, role: &Value) -> anyhow::Result<()> {
+    let patch = json!({"rules": role["rules"]}).to_string();
+    let args = [
+        "patch",
+        "clusterrole",
+        "e2e-strew-scheduler",
+        "--type=merge",
+        "--patch",
+        &patch,
+    ];
+    stage.run(&args).map(drop)
+}

@@ -1,0 +1,120 @@
+//! strew's processes on a real control plane, case by case: `cargo xtask e2e`.
+//!
+//! Reading order: [`stage`] (what a case works with), `cases` (one function each).
+
+mod cases;
+mod decisions;
+mod stage;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use xtask::lab::{Lab, Options, Scheduler, Timing, now};
+
+use crate::ci::top;
+use cases::{CASES, Case};
+use stage::Stage;
+
+/// What the command line says.
+#[derive(clap::Args)]
+pub(crate) struct E2e {
+    /// Cases by name, or by the beginning of it; all without any
+    cases: Vec<String>,
+    /// Only tell which cases there are
+    #[arg(long)]
+    list: bool,
+}
+
+/// Plays the cases; exit code 1 if any failed.
+pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
+    let cases = chosen(&options.cases)?;
+    if options.list {
+        for case in cases {
+            println!("{:24} {}", case.name, case.story);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let strew = build()?;
+    let begin = now();
+    // Pods that start and stop at once: what kubelets take is no concern here.
+    let soon = (Duration::from_millis(100), Duration::from_millis(300));
+    let timing = [("podStart", soon), ("podStop", soon)];
+    let lab = Lab::start(
+        top(),
+        &Options {
+            timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
+            scheduler: Scheduler::Nobody,
+            feature_gates: Vec::new(),
+        },
+    )?;
+    println!(
+        "control plane ready in {:.1} s",
+        begin.elapsed().as_secs_f64()
+    );
+    let mut stage = Stage::new(lab, top(), strew);
+    let mut failed = Vec::new();
+    for case in &cases {
+        if !play(&mut stage, case)? {
+            failed.push(case.name);
+        }
+    }
+    println!(
+        "cases: {} ok, {} failed, in {:.1} s",
+        cases.len() - failed.len(),
+        failed.len(),
+        begin.elapsed().as_secs_f64()
+    );
+    if failed.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("failed: {}", failed.join(", "));
+    println!("logs: {}", stage.lab.folder().display());
+    Ok(ExitCode::FAILURE)
+}
+
+/// Plays one case and cleans up after it; whether it was ok.
+fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<bool> {
+    let begin = now();
+    stage.begin(case.name)?;
+    let result = (case.play)(stage);
+    let took = begin.elapsed().as_secs_f64();
+    match &result {
+        Ok(()) => println!("{:24} ok     {took:>6.1} s", case.name),
+        Err(error) => println!("{:24} FAILED {took:>6.1} s: {error:#}", case.name),
+    }
+    // What a component said before it ended is the cause of all that failed after.
+    stage.lab.expect_running()?;
+    stage.end().context("cleaning up")?;
+    Ok(result.is_ok())
+}
+
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Case>> {
+    let is_named = |case: &Case, name: &str| case.name.starts_with(name);
+    for name in names {
+        ensure!(
+            CASES.iter().any(|case| is_named(case, name)),
+            "there is no case {name:?}: --list tells which there are"
+        );
+    }
+    let is_chosen = |case: &&Case| names.is_empty() || names.iter().any(|n| is_named(case, n));
+    Ok(CASES.iter().filter(is_chosen).collect())
+}
+
+/// The workspace's own strew, built as this program is.
+fn build() -> anyhow::Result<PathBuf> {
+    let mut command = Command::new("cargo");
+    command.args(["build", "--quiet", "--locked", "--package", "strew"]);
+    if !cfg!(debug_assertions) {
+        command.arg("--release");
+    }
+    let status = command.current_dir(top()).status()?;
+    if !status.success() {
+        bail!("strew cannot be built");
+    }
+    let own = std::env::current_exe()?;
+    let binary = own.with_file_name(format!("strew{}", std::env::consts::EXE_SUFFIX));
+    ensure!(binary.is_file(), "cargo put no strew beside this program");
+    Ok(binary)
+}

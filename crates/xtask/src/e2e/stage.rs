@@ -1,0 +1,262 @@
+//! What a case works with: a lab, a namespace and nodes of its own, and strew's processes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use serde_json::{Value, json};
+use xtask::lab::{Component, Kubectl, Lab, node, until};
+
+/// Until when something must have happened that takes a moment: a busy machine.
+pub(super) const SOON: Duration = Duration::from_secs(60);
+
+/// Between two looks.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+
+/// One lab for all cases.
+pub(super) struct Stage {
+    pub(super) lab: Lab,
+    top: PathBuf,
+    /// The program under test.
+    pub(super) strew: PathBuf,
+    /// The case's own.
+    pub(super) namespace: String,
+}
+
+impl Stage {
+    pub(super) fn new(lab: Lab, top: &Path, strew: PathBuf) -> Self {
+        Self {
+            lab,
+            top: top.to_owned(),
+            strew,
+            namespace: String::new(),
+        }
+    }
+
+    pub(super) fn kubectl(&self) -> &Kubectl {
+        self.lab.kubectl()
+    }
+
+    /// kubectl in the case's namespace.
+    pub(super) fn run(&self, args: &[&str]) -> anyhow::Result<String> {
+        let mut all = vec!["--namespace", &self.namespace];
+        all.extend(args);
+        self.kubectl().run(&all)
+    }
+
+    /// Makes the case's namespace.
+    pub(super) fn begin(&mut self, case: &str) -> anyhow::Result<()> {
+        self.namespace = case.to_owned();
+        self.kubectl().run(&["create", "namespace", case])?;
+        until("no service account", SOON, PAUSE, || {
+            Ok(self.run(&["get", "serviceaccount", "default"]).ok())
+        })?;
+        Ok(())
+    }
+
+    /// Takes away what the case made: its pods at once, its nodes; the rest goes with its namespace by itself.
+    pub(super) fn end(&mut self) -> anyhow::Result<()> {
+        let namespace = &self.namespace;
+        self.kubectl()
+            .run(&["delete", "namespace", namespace, "--wait=false"])?;
+        until("pods stay", SOON, PAUSE, || {
+            let force = ["delete", "pods", "--all", "--force", "--grace-period=0"];
+            self.run(&force)?;
+            Ok(self.pods()?.is_empty().then_some(()))
+        })?;
+        self.kubectl().run(&["delete", "nodes", "--all"])?;
+        Ok(())
+    }
+
+    /// A file of e2e/cases.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.top.join("e2e/cases").join(name)
+    }
+
+    /// Applies a file of e2e/cases: its nodes first, and the rest when they are Ready.
+    pub(super) fn apply(&self, name: &str) -> anyhow::Result<()> {
+        let path = self.file(name);
+        let text =
+            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+        self.apply_all(objects)
+            .with_context(|| path.display().to_string())
+    }
+
+    /// The same of objects.
+    pub(super) fn apply_all(&self, objects: Vec<Value>) -> anyhow::Result<()> {
+        let (nodes, others): (Vec<Value>, Vec<Value>) =
+            objects.into_iter().partition(|o| o["kind"] == "Node");
+        if !nodes.is_empty() {
+            self.apply_list(nodes.into_iter().map(node).collect())?;
+            self.until_nodes_are_ready()?;
+        }
+        if !others.is_empty() {
+            self.apply_list(others)?;
+        }
+        Ok(())
+    }
+
+    fn apply_list(&self, items: Vec<Value>) -> anyhow::Result<()> {
+        let all = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        let namespace = format!("--namespace={}", self.namespace);
+        // Server-side: no annotation, and one request an object.
+        let args = ["apply", "--server-side", "--filename=-", &namespace];
+        self.kubectl().run_with(&args, &all)?;
+        Ok(())
+    }
+
+    /// Ready, and without the taint of nodes that are not.
+    pub(super) fn until_nodes_are_ready(&self) -> anyhow::Result<()> {
+        until("nodes are not ready", SOON, PAUSE, || {
+            let nodes = self.kubectl().objects("nodes")?;
+            let is_ready = |node: &Value| {
+                let conditions = node["status"]["conditions"].as_array();
+                let mut conditions = conditions.into_iter().flatten();
+                let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+                conditions.any(|c| c["type"] == "Ready" && c["status"] == "True")
+                    && !taints.any(|t| t["key"] == "node.kubernetes.io/not-ready")
+            };
+            Ok(nodes.iter().all(is_ready).then_some(()))
+        })
+    }
+
+    /// strew's scheduler as the only replica, with these arguments more.
+    pub(super) fn scheduler(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+        let mut all = vec!["--leader-elect=false"];
+        all.extend(args);
+        self.replica(&all)
+    }
+
+    /// strew's scheduler, which says what it decides.
+    pub(super) fn replica(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+        let mut all = vec![
+            "scheduler",
+            "--kubeconfig=kubeconfig",
+            "--v=4",
+            "--logging-format=json",
+        ];
+        all.extend(args);
+        self.lab.start_strew(&self.strew, &all)
+    }
+
+    /// The case's pods.
+    pub(super) fn pods(&self) -> anyhow::Result<Vec<Value>> {
+        self.list("pods")
+    }
+
+    /// Objects of the case's namespace.
+    pub(super) fn list(&self, kinds: &str) -> anyhow::Result<Vec<Value>> {
+        let text = self.run(&["get", kinds, "--output=json"])?;
+        let mut list: Value = serde_json::from_str(&text)?;
+        match list["items"].take() {
+            Value::Array(items) => Ok(items),
+            _ => bail!("kubectl get {kinds} printed no list"),
+        }
+    }
+
+    /// One object of the case's namespace.
+    pub(super) fn get(&self, object: &str) -> anyhow::Result<Value> {
+        let text = self.run(&["get", object, "--output=json"])?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Waits until the pods are as `ask` wants; tells how they are if they do not become so.
+    pub(super) fn until_pods<T>(
+        &self,
+        what: &str,
+        mut ask: impl FnMut(&[Value]) -> Option<T>,
+    ) -> anyhow::Result<T> {
+        let mut last = Vec::new();
+        let answer = until(what, SOON, PAUSE, || {
+            last = self.pods()?;
+            Ok(ask(&last))
+        });
+        answer.with_context(|| described(&last))
+    }
+
+    /// Waits until so many pods are on nodes, and so many are told that they cannot be; there are no others.
+    pub(super) fn until_placed(&self, placed: usize, refused: usize) -> anyhow::Result<Vec<Value>> {
+        let what = format!("{placed} pods on nodes, {refused} refused");
+        self.until_pods(&what, |pods| {
+            let is_going = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
+            let on_nodes = pods.iter().filter(|pod| node_of(pod).is_some()).count();
+            let told = pods.iter().filter(|pod| refusal(pod).is_some()).count();
+            let is_so = (on_nodes, told, pods.len()) == (placed, refused, placed + refused)
+                && !pods.iter().any(is_going);
+            is_so.then(|| pods.to_vec())
+        })
+    }
+
+    /// How many of these pods are in each domain: values of a node label.
+    pub(super) fn spread(
+        &self,
+        pods: &[Value],
+        topology_key: &str,
+    ) -> anyhow::Result<BTreeMap<String, usize>> {
+        let mut domains = BTreeMap::new();
+        for node in self.kubectl().objects("nodes")? {
+            if let Some(value) = node["metadata"]["labels"][topology_key].as_str() {
+                domains.insert(name_of(&node).to_owned(), value.to_owned());
+            }
+        }
+        let mut counts: BTreeMap<String, usize> =
+            domains.values().map(|value| (value.clone(), 0)).collect();
+        for node in pods.iter().filter_map(node_of) {
+            if let Some(domain) = domains.get(node) {
+                *counts.entry(domain.clone()).or_default() += 1;
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Events about an object of the case's namespace, in the form of events.k8s.io, with this reason.
+    pub(super) fn events(&self, name: &str, reason: &str) -> anyhow::Result<Vec<Value>> {
+        let mut events = self.list("events.events.k8s.io")?;
+        events.retain(|e| e["regarding"]["name"] == name && e["reason"] == reason);
+        Ok(events)
+    }
+
+    /// Waits until there is one.
+    pub(super) fn until_event(&self, name: &str, reason: &str) -> anyhow::Result<Value> {
+        let what = format!("an event {reason} of {name}");
+        until(&what, SOON, PAUSE, || Ok(self.events(name, reason)?.pop()))
+    }
+}
+
+/// An object's name.
+pub(super) fn name_of(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
+}
+
+/// The node that a pod is on.
+pub(super) fn node_of(pod: &Value) -> Option<&str> {
+    pod["spec"]["nodeName"].as_str()
+}
+
+/// Why a pod is on no node, as its condition says.
+pub(super) fn refusal(pod: &Value) -> Option<&str> {
+    let condition = scheduled_condition(pod)?;
+    (condition["status"] == "False" && condition["reason"] == "Unschedulable")
+        .then(|| condition["message"].as_str().unwrap_or_default())
+}
+
+/// A pod's condition PodScheduled.
+pub(super) fn scheduled_condition(pod: &Value) -> Option<&Value> {
+    let conditions = pod["status"]["conditions"].as_array()?;
+    conditions.iter().find(|c| c["type"] == "PodScheduled")
+}
+
+fn described(pods: &[Value]) -> String {
+    let each = pods.iter().take(12).map(|pod| {
+        let at = node_of(pod).or_else(|| refusal(pod));
+        format!("{}: {}", name_of(pod), at.unwrap_or("nothing said"))
+    });
+    format!(
+        "{} pods: {}",
+        pods.len(),
+        each.collect::<Vec<_>>().join("; ")
+    )
+}
