@@ -1,0 +1,6 @@
+//! What an API server does to those who ask it: busy, gone, forgetful. It answers as each test says.
+
+mod server;
+
+mod sending;
+mod watching;
