@@ -128,6 +128,20 @@ const STAGES: &[Stage] = &[
         ],
         environment: &[],
     },
+    // A real API server takes what deploy/crds has.
+    Stage {
+        name: "definitions",
+        cargo: &[
+            "run",
+            "--locked",
+            "--package",
+            "xtask",
+            "--",
+            "fidelity",
+            "--check-lab",
+        ],
+        environment: &[],
+    },
 ];
 
 /// What became of a stage.
