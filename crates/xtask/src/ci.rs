@@ -28,7 +28,7 @@ macro_rules! soak {
 }
 
 /// Stages on a real control plane.
-const END_TO_END: [&str; 2] = ["control plane", "e2e"];
+const END_TO_END: [&str; 3] = ["control plane", "e2e", "definitions"];
 
 /// Cheap ones first; arrows between crates, licences and house rules are ordinary tests of xtask.
 const STAGES: &[Stage] = &[
@@ -140,6 +140,20 @@ const STAGES: &[Stage] = &[
     Stage {
         name: "e2e",
         cargo: &["run", "--locked", "--package", "xtask", "--", "e2e"],
+        environment: &[],
+    },
+    // A real API server takes what deploy/crds has.
+    Stage {
+        name: "definitions",
+        cargo: &[
+            "run",
+            "--locked",
+            "--package",
+            "xtask",
+            "--",
+            "fidelity",
+            "--check-lab",
+        ],
         environment: &[],
     },
 ];

@@ -6,6 +6,7 @@
 //! apart), and [`document`] tells people.
 
 mod agreement;
+mod crds;
 mod document;
 mod known;
 mod observe;
@@ -54,7 +55,7 @@ pub(crate) struct Fidelity {
     /// Add what is seen on a real control plane to e2e/recorded, and compare nothing
     #[arg(long, conflicts_with = "recorded")]
     record: bool,
-    /// Only start the control plane, run a Deployment on a node, and end it all
+    /// Only start the control plane, run a Deployment on a node, apply deploy/crds, and end it all
     #[arg(long, conflicts_with_all = ["files", "repeat", "record", "recorded", "seeds"])]
     check_lab: bool,
 }

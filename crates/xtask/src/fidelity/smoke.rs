@@ -6,7 +6,7 @@ use anyhow::ensure;
 use serde_json::json;
 use xtask::lab::{Lab, Options, Scheduler, Timing, binary, node, now};
 
-use super::{observe, real, verb};
+use super::{crds, observe, real, verb};
 
 /// Starts it, lets a Deployment run on one node, ends it, and tells how long each took.
 pub(crate) fn run(top: &Path) -> anyhow::Result<()> {
@@ -53,6 +53,8 @@ pub(crate) fn run(top: &Path) -> anyhow::Result<()> {
     tell("pods Running, calm");
     let ready = outcome.workloads.get("deployment/web").map(|w| w.ready);
     ensure!(ready == Some(3), "3 pods should be ready: {outcome:?}");
+    crds::check(lab.kubectl(), top)?;
+    tell("WorkloadSpread's CRD");
     drop(lab);
     tell("ended");
     Ok(())
