@@ -27,6 +27,7 @@
 //!     form: FormId::default(),
 //! };
 //! let spec = Spec {
+//!     any_kind: false,
 //!     target: None,
 //!     filter: None,
 //!     subsets: [subset("own", Some(MaxReplicas::Percent(80))), subset("elastic", None)].into(),

@@ -5,8 +5,9 @@
 //! |---|---|---|
 //! | [`MIN_REPLICAS`] | `{"own": 2, "elastic": 1}` | pods that a subset gets before any gets more than its minimum |
 //! | [`WINDOW_SECONDS`] | `600` | how long a subset stays closed; 300 otherwise |
+//! | [`ANY_KIND`] | `true` | the target may be of any kind, by its scale, without the white list |
 //!
-//! Source: context/workloadspread-users §1, numbers 1 and 3.
+//! Source: context/workloadspread-users §1, numbers 1, 3 and 9.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,9 @@ pub const MIN_REPLICAS: &str = "strew.dev/min-replicas";
 
 /// For how many seconds a subset takes no pods after some could not be scheduled.
 pub const WINDOW_SECONDS: &str = "strew.dev/unschedulable-window-seconds";
+
+/// `true`: the kind of the target needs no entry in the white list of custom kinds.
+pub const ANY_KIND: &str = "strew.dev/any-kind";
 
 /// The longest time that a subset may be closed: a day.
 pub const WINDOW_SECONDS_MAX: u32 = 86_400;

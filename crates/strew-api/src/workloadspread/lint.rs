@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use strew_model::{Interner, NodeSelectorTerm as Term};
 use strew_workloadspread::{UNLIMITED, quota};
 
-use super::annotations::{self, MIN_REPLICAS, WINDOW_SECONDS};
+use super::annotations::{self, ANY_KIND, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::spread::max_replicas;
 use super::facts::{Translator, group_of};
 use super::forms::Form;
@@ -183,14 +183,16 @@ impl Look<'_> {
             return None;
         }
         let kinds = ["CloneSet", "Deployment", "ReplicaSet", "Job", "StatefulSet"];
-        if !kinds.contains(&target.kind.as_str()) {
+        let any_kind = annotations::is_true(&self.ws.metadata, ANY_KIND);
+        if !kinds.contains(&target.kind.as_str()) && !any_kind {
             let message = format!(
                 "kind {} of {:?} is none that is known by name",
                 target.kind,
                 group_of(&target.api_version)
             );
             let help = format!(
-                "put it into the white list: ConfigMap {}, key {}",
+                "annotate the WorkloadSpread with {ANY_KIND}: \"true\", or put the kind into the white list: \
+                 ConfigMap {}, key {}",
                 super::facts::white_list::CONFIG_MAP,
                 super::facts::white_list::KEY
             );

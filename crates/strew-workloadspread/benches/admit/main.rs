@@ -182,6 +182,7 @@ fn group_commit(mut arrivals: impl FnMut(usize, bool) -> Option<(usize, bool)>) 
     let mut subsets = ws.spec.subsets.to_vec();
     subsets[0].max_replicas = Some(strew_workloadspread::MaxReplicas::Count(5_000));
     ws.spec = std::sync::Arc::new(strew_workloadspread::Spec {
+        any_kind: false,
         subsets: subsets.into(),
         ..(*ws.spec).clone()
     });

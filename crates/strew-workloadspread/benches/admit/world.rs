@@ -203,6 +203,7 @@ fn made(
         deleting: false,
         ignore_patch_of_existing: false,
         spec: Arc::new(Spec {
+            any_kind: false,
             target: Some(world.target(i)),
             filter: None,
             subsets: subsets.into(),

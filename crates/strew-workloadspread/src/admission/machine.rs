@@ -92,7 +92,8 @@ impl Admission {
             Input::AdmitAsked(request) => self.asked(*request),
             Input::SpreadSet(ws) => self.set_spread(*ws),
             Input::SpreadGone(key) => {
-                self.spreads.remove(&key);
+                let old = self.spreads.remove(&key);
+                self.kinds.follow(old.as_deref(), None);
                 self.counters.forget(&key);
                 if let Some(lane) = self.lanes.get_mut(&key) {
                     lane.written = None;
@@ -295,7 +296,10 @@ impl Admission {
         {
             lane.written = None;
         }
-        self.spreads.set(ws);
+        let key = ws.key.clone();
+        let old = self.spreads.set(ws);
+        let new = self.spreads.get(&key);
+        self.kinds.follow(old.as_deref(), new.map(|ws| &**ws));
     }
 
     fn outcome(&mut self, effect: EffectId, outcome: Outcome) {

@@ -102,6 +102,7 @@ impl SpreadController {
             Input::SpreadSet(ws) => self.set_spread(*ws),
             Input::SpreadGone(key) => {
                 if let Some(ws) = self.spreads.remove(&key) {
+                    self.kinds.follow(Some(&ws), None);
                     self.enqueue_successors(&ws);
                 }
                 self.forget(&key);

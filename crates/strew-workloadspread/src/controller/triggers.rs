@@ -17,6 +17,8 @@ impl SpreadController {
         let key = ws.key.clone();
         let deleting = ws.deleting;
         let before = self.spreads.set(ws);
+        let now = self.spreads.get(&key);
+        self.kinds.follow(before.as_deref(), now.map(|ws| &**ws));
         if deleting {
             if let Some(ws) = self.spreads.get(&key).cloned() {
                 self.enqueue_successors(&ws);

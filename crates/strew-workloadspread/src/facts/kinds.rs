@@ -2,10 +2,10 @@
 //!
 //! Source: spec/workloadspread §3, §4.2, §5.5, §6.3.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use strew_model::{Interner, Symbol};
 
-use super::spec::TargetRef;
+use super::spec::{TargetRef, WorkloadSpread};
 
 /// A group and a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +43,8 @@ pub struct Kinds {
     stateful_set: Symbol,
     known: FxHashSet<GroupKind>,
     builtin: FxHashSet<GroupKind>,
+    /// Kinds of targets that are known because a WorkloadSpread says so, and how many say so.
+    asked: FxHashMap<GroupKind, u32>,
     /// The label `pod-template-hash`.
     pub(crate) template_hash: Symbol,
     /// The label `controller-revision-hash`.
@@ -79,6 +81,7 @@ impl Kinds {
             stateful_set: stateful_set.kind,
             known: builtin.clone(),
             builtin,
+            asked: FxHashMap::default(),
             template_hash: names.intern("pod-template-hash"),
             controller_revision: names.intern("controller-revision-hash"),
         }
@@ -93,7 +96,27 @@ impl Kinds {
     /// Whether objects of this kind are looked at.
     pub fn is_known(&self, target: &TargetRef) -> bool {
         let TargetRef { group, kind, .. } = *target;
-        self.known.contains(&GroupKind { group, kind })
+        let asked = GroupKind { group, kind };
+        self.known.contains(&asked) || self.asked.contains_key(&asked)
+    }
+
+    /// A WorkloadSpread is there, or gone, or another one: the kind that it makes known may be.
+    pub(crate) fn follow(&mut self, old: Option<&WorkloadSpread>, new: Option<&WorkloadSpread>) {
+        let (old, new) = (old.and_then(asks_for), new.and_then(asks_for));
+        if old == new {
+            return;
+        }
+        if let Some(kind) = new {
+            *self.asked.entry(kind).or_default() += 1;
+        }
+        if let Some(kind) = old
+            && let Some(n) = self.asked.get_mut(&kind)
+        {
+            *n -= 1;
+            if *n == 0 {
+                self.asked.remove(&kind);
+            }
+        }
     }
 
     /// Whether the kind is one that needs no white list.
@@ -124,4 +147,11 @@ impl Kinds {
         let kind = self.of(kind);
         matches!(kind, Kind::Deployment | Kind::ReplicaSet | Kind::CloneSet)
     }
+}
+
+/// The kind that a WorkloadSpread makes known.
+fn asks_for(ws: &WorkloadSpread) -> Option<GroupKind> {
+    let target = ws.spec.target.filter(|_| ws.spec.any_kind)?;
+    let TargetRef { group, kind, .. } = target;
+    Some(GroupKind { group, kind })
 }

@@ -43,6 +43,8 @@ pub struct WorkloadSpread {
 pub struct Spec {
     /// The workload, in the same namespace. Without one nothing is done.
     pub target: Option<TargetRef>,
+    /// The target's kind is known by this, whether or not it is listed.
+    pub any_kind: bool,
     /// Manages only some of the target's pods.
     pub filter: Option<TargetFilter>,
     /// Earlier subsets come first.

@@ -475,6 +475,30 @@ fn custom_kinds_are_followed_once_they_are_listed() {
 }
 
 #[test]
+fn a_workload_spread_may_make_the_kind_of_its_target_known() {
+    let words = words();
+    let top = workload(words.target(words.of("x"), "web"), 5);
+    let ask = |id| create(id, asked(&top, Some("p"), Labels::default()), None);
+    let mut ws = spread(top.key.target, vec![subset("a", None)]);
+    let mut server = Server::new(&words, ws.clone(), std::slice::from_ref(&top));
+    server.ask(ask(1));
+    server.run();
+    assert_eq!(server.subset(1), None);
+    Arc::make_mut(&mut ws.spec).any_kind = true;
+    server.tell(Input::SpreadSet(Box::new(ws.clone())));
+    server.ask(ask(2));
+    server.run();
+    assert_eq!(server.subset(2).as_deref(), Some("a"));
+    server.tell(Input::SpreadGone(ws.key.clone()));
+    server.tell(Input::SpreadSet(Box::new(ws.clone())));
+    Arc::make_mut(&mut ws.spec).any_kind = false;
+    server.tell(Input::SpreadSet(Box::new(ws)));
+    server.ask(ask(3));
+    server.run();
+    assert_eq!(server.subset(3), None);
+}
+
+#[test]
 fn revision_keys_are_read_off_the_labels() {
     let mut words = words();
     let deployment = workload(words.target(words.deployment, "web"), 3);

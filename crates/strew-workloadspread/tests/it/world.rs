@@ -129,6 +129,7 @@ pub(crate) fn spread(target: TargetRef, subsets: Vec<Subset>) -> WorkloadSpread 
         deleting: false,
         ignore_patch_of_existing: false,
         spec: Arc::new(Spec {
+            any_kind: false,
             target: Some(target),
             filter: None,
             subsets: subsets.into(),

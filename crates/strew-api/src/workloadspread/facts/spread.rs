@@ -14,7 +14,7 @@ use strew_workloadspread::{
 
 use super::{Translator, group_of, key, target};
 use crate::facts::{node_selector_term, selector, toleration};
-use crate::workloadspread::annotations;
+use crate::workloadspread::annotations::{self, ANY_KIND};
 use crate::workloadspread::forms::Form;
 use crate::workloadspread::spec::{ScheduleStrategy, TargetFilter as WireFilter};
 use crate::workloadspread::status;
@@ -49,6 +49,7 @@ impl Translator {
         let closed_for = annotations::closed_for(metadata).unwrap_or_default();
         let fact = Spec {
             target: reference.map(|r| target(&r.api_version, &r.kind, &r.name, names)),
+            any_kind: annotations::is_true(metadata, ANY_KIND),
             filter,
             subsets,
             strategy: strategy(spec.schedule_strategy.as_ref(), closed_for),

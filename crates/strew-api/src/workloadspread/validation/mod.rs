@@ -10,7 +10,7 @@ mod subset;
 #[cfg(test)]
 mod tests;
 
-use super::annotations::{self, MIN_REPLICAS, WINDOW_SECONDS};
+use super::annotations::{self, ANY_KIND, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::group_of;
 use super::facts::spread::max_replicas;
 use super::facts::white_list::WhiteList;
@@ -40,7 +40,14 @@ pub fn validate(ws: &WorkloadSpread, cx: &Context<'_>) -> Vec<FieldError> {
     let empty = WorkloadSpreadSpec::default();
     let spec = ws.spec.as_ref().unwrap_or(&empty);
     let path = FieldPath::root().child("spec");
-    target(spec.target_reference.as_ref(), cx, &path, &mut errors);
+    let any_kind = annotations::is_true(&ws.metadata, ANY_KIND);
+    target(
+        spec.target_reference.as_ref(),
+        any_kind,
+        cx,
+        &path,
+        &mut errors,
+    );
     subset::validate(spec, cx, &path, &mut errors);
     strategy::validate(ws, spec, &path, &mut errors);
     filter(spec, &path, &mut errors);
@@ -78,8 +85,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("StatefulSet", &["apps", "apps.kruise.io"]),
 ];
 
+/// `any_kind`: the kind need not be listed.
 fn target(
     target: Option<&TargetReference>,
+    any_kind: bool,
     cx: &Context<'_>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
@@ -116,7 +125,7 @@ fn target(
         }
         return;
     }
-    match cx.white_list {
+    match cx.white_list.filter(|_| !any_kind) {
         None => {}
         Some(Err(why)) => errors.push(FieldError::new(path, FieldErrorKind::Internal, why)),
         Some(Ok(list)) if list.allows(group, &target.kind) => {}

@@ -393,3 +393,20 @@ fn a_patch_must_leave_a_pod() {
         check(spec, &Context::default(), &[]);
     }
 }
+
+#[test]
+fn a_kind_need_not_be_listed_where_an_annotation_says_so() {
+    let list = WhiteList::default();
+    let cx = Context {
+        white_list: Some(Ok(&list)),
+        ..Context::default()
+    };
+    for (value, n_errors) in [("true", 0), ("false", 1), ("yes", 1)] {
+        let ws = json!({
+            "metadata": {"name": "ws", "annotations": {"strew.dev/any-kind": value}},
+            "spec": {"targetRef": target("game.io/v1", "Set"), "subsets": [{"name": "a"}]},
+        });
+        let ws: WorkloadSpread = serde_json::from_value(ws).unwrap();
+        assert_eq!(validate(&ws, &cx).len(), n_errors, "{value}");
+    }
+}
