@@ -99,7 +99,7 @@ pub(super) fn stopped(stage: &mut Stage) -> anyhow::Result<()> {
     first.signal("STOP")?;
     let fault = now();
     let free = free_at(stage)?;
-    let at_least = Duration::from_secs(if stage.is_full { 30 } else { 6 });
+    let at_least = Duration::from_secs(if stage.is_full { 30 } else { 10 });
     until_says(&second, LEADS)?;
     until("the stop is over", 2 * at_least, PAUSE, || {
         Ok((fault.elapsed() >= at_least).then_some(()))
@@ -137,9 +137,9 @@ fn candidate(stage: &mut Stage) -> anyhow::Result<Component> {
     let mut args = vec![namespace.as_str()];
     if !stage.is_full {
         args.extend([
-            "--leader-elect-lease-duration=4s",
-            "--leader-elect-renew-deadline=2s",
-            "--leader-elect-retry-period=500ms",
+            "--leader-elect-lease-duration=8s",
+            "--leader-elect-renew-deadline=3s",
+            "--leader-elect-retry-period=2s",
         ]);
     }
     stage.replica(&args)
