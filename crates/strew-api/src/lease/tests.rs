@@ -152,6 +152,45 @@ fn another_one_takes_over_after_the_lease_ran_out_by_its_own_clock() {
 }
 
 #[test]
+fn a_follower_leads_within_two_seconds_of_the_leases_end() {
+    for seed in 0..200 {
+        let mut dice = Prng::new(seed);
+        let mut store = Store::default();
+        let mut a = Election::new(settings("a"), START);
+        let mut b = Election::new(settings("b"), START + Span(dice.between(1, 2_000_000_000)));
+        let dies = START + Span(dice.between(10_000_000_000, 20_000_000_000));
+        let mut renewed = START;
+        let mut wake = START;
+        while !b.leads(wake) {
+            let of_a = a.next_wake().filter(|&wake| wake <= dies);
+            let of_b = b.next_wake().unwrap();
+            let version = store.version;
+            wake = of_a.unwrap_or(of_b).min(of_b);
+            let now = wake;
+            let who = if of_a == Some(now) { &mut a } else { &mut b };
+            let at = |dice: &mut Prng| Moment {
+                dice: dice.next_u64(),
+                ..moment(now)
+            };
+            who.handle(at(&mut dice), Input::Tick);
+            while let Some(ask) = who.poll_effect() {
+                let answer = store.carry_out(&ask.request);
+                who.handle(at(&mut dice), Input::Answered(ask.ticket, answer));
+            }
+            if store.version > version && !b.leads(now) {
+                renewed = now;
+            }
+        }
+        let end = renewed + settings("a").lease_duration;
+        assert!(wake >= end, "seed {seed}: {wake:?} is before {end:?}");
+        assert!(
+            wake <= end + Span::from_secs(2),
+            "seed {seed}: {wake:?} {end:?}"
+        );
+    }
+}
+
+#[test]
 fn a_lease_that_was_given_back_is_taken_at_once() {
     let mut store = Store::default();
     let mut a = Election::new(settings("a"), START);

@@ -1,5 +1,6 @@
 //! What a process of strew said that it decides: its log with `--v 4 --logging-format json`.
 
+use jiff::Timestamp;
 use serde_json::Value;
 
 /// A line of the log about a decision.
@@ -34,6 +35,11 @@ fn decision(line: &Value) -> Option<Decision> {
         pod: text("pod")?,
         node: text("node"),
     })
+}
+
+/// A moment as logs and leases write it.
+pub(super) fn moment_of(text: &str) -> Option<Timestamp> {
+    text.parse().ok()
 }
 
 /// Whether a line of the log says this.

@@ -1,10 +1,14 @@
 //! strew's processes on a real control plane, case by case: `cargo xtask e2e`.
 //!
-//! Reading order: [`stage`] (what a case works with), `cases` (one function each).
+//! Reading order: [`stage`] (what a case works with), `cases` (one function each), [`rollout`] (what is judged of one
+//! that something failed in), [`watch_log`], [`decisions`], [`generated`] (clusters for comparisons).
 
 mod cases;
 mod decisions;
+mod generated;
+mod rollout;
 mod stage;
+mod watch_log;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -22,6 +26,9 @@ use stage::Stage;
 pub(crate) struct E2e {
     /// Cases by name, or by the beginning of it; all without any
     cases: Vec<String>,
+    /// In full size: 2,000 pods on 500 nodes under faults, for which xtask should be built with --release
+    #[arg(long)]
+    full: bool,
     /// Only tell which cases there are
     #[arg(long)]
     list: bool,
@@ -53,7 +60,7 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
         "control plane ready in {:.1} s",
         begin.elapsed().as_secs_f64()
     );
-    let mut stage = Stage::new(lab, top(), strew);
+    let mut stage = Stage::new(lab, top(), strew, options.full);
     let mut failed = Vec::new();
     for case in &cases {
         if !play(&mut stage, case)? {
@@ -103,7 +110,7 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Case>> {
 }
 
 /// The workspace's own strew, built as this program is.
-fn build() -> anyhow::Result<PathBuf> {
+pub(crate) fn build() -> anyhow::Result<PathBuf> {
     let mut command = Command::new("cargo");
     command.args(["build", "--quiet", "--locked", "--package", "strew"]);
     if !cfg!(debug_assertions) {

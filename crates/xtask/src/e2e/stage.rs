@@ -23,15 +23,18 @@ pub(super) struct Stage {
     pub(super) strew: PathBuf,
     /// The case's own.
     pub(super) namespace: String,
+    /// Whether sizes are those of a real cluster.
+    pub(super) is_full: bool,
 }
 
 impl Stage {
-    pub(super) fn new(lab: Lab, top: &Path, strew: PathBuf) -> Self {
+    pub(super) fn new(lab: Lab, top: &Path, strew: PathBuf, is_full: bool) -> Self {
         Self {
             lab,
             top: top.to_owned(),
             strew,
             namespace: String::new(),
+            is_full,
         }
     }
 
@@ -56,17 +59,24 @@ impl Stage {
         Ok(())
     }
 
-    /// Takes away what the case made: its pods at once, its nodes; the rest goes with its namespace by itself.
+    /// Takes away what the case made; what is neither pod nor node goes with its namespace by itself.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         let namespace = &self.namespace;
         self.kubectl()
             .run(&["delete", "namespace", namespace, "--wait=false"])?;
+        self.clear()
+    }
+
+    /// Takes away the namespace's pods, at once, and all nodes.
+    pub(super) fn clear(&self) -> anyhow::Result<()> {
+        let namespace = &self.namespace;
         until("pods stay", SOON, PAUSE, || {
-            let force = ["delete", "pods", "--all", "--force", "--grace-period=0"];
-            self.run(&force)?;
+            // One request for all of them.
+            let all = format!("/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0");
+            self.kubectl().run(&["delete", "--raw", &all])?;
             Ok(self.pods()?.is_empty().then_some(()))
         })?;
-        self.kubectl().run(&["delete", "nodes", "--all"])?;
+        self.kubectl().run(&["delete", "--raw", "/api/v1/nodes"])?;
         Ok(())
     }
 

@@ -55,9 +55,22 @@ pub(crate) struct Fidelity {
     /// Add what is seen on a real control plane to e2e/recorded, and compare nothing
     #[arg(long, conflicts_with = "recorded")]
     record: bool,
+    /// Who decides for pods on the real control plane
+    #[arg(long, value_enum, default_value_t = Decider::KubeScheduler, conflicts_with_all = ["record", "recorded"])]
+    scheduler: Decider,
     /// Only start the control plane, run a Deployment on a node, apply deploy/crds, and end it all
     #[arg(long, conflicts_with_all = ["files", "repeat", "record", "recorded", "seeds"])]
     check_lab: bool,
+}
+
+/// The values of `--scheduler`.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Decider {
+    /// kube-scheduler, as recorded
+    KubeScheduler,
+    /// `strew scheduler` in its place: a real cluster then shows nothing that it did not show with kube-scheduler, or
+    /// in the simulation
+    Strew,
 }
 
 /// Plays the files; exit code 1 if strew and a real control plane disagree.
@@ -116,7 +129,7 @@ fn record(scenario: &Scenario, n_runs: u32) -> anyhow::Result<()> {
     let earlier = Recorded::read(top(), scenario)?;
     let mut record = earlier.unwrap_or_else(|| Recorded::new(scenario));
     for _ in 0..n_runs {
-        record.add(play_real(scenario)?)?;
+        record.add(play_real(scenario, None)?)?;
         record.write(top(), scenario)?;
     }
     println!("  {} runs recorded", record.runs);
@@ -142,8 +155,12 @@ fn compare(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<Row> {
     let mut agree = true;
     if !options.recorded {
         let mut fresh = Recorded::new(scenario);
+        let strew = match options.scheduler {
+            Decider::KubeScheduler => None,
+            Decider::Strew => Some(crate::e2e::build()?),
+        };
         for _ in 0..options.repeat {
-            fresh.add(play_real(scenario)?)?;
+            fresh.add(play_real(scenario, strew.as_deref())?)?;
         }
         let mut expected = known.clone();
         expected.extend(&simulated)?;
@@ -170,9 +187,9 @@ fn compare(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<Row> {
     })
 }
 
-fn play_real(scenario: &Scenario) -> anyhow::Result<Vec<outcome::Outcome>> {
+fn play_real(scenario: &Scenario, strew: Option<&Path>) -> anyhow::Result<Vec<outcome::Outcome>> {
     let begin = now();
-    let outcomes = real::play(top(), scenario)?;
+    let outcomes = real::play(top(), scenario, strew)?;
     let took = begin.elapsed().as_secs_f64();
     println!("{}: {} steps in {took:.1} s", scenario.name, outcomes.len());
     Ok(outcomes)

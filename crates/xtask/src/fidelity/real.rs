@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use xtask::lab::{Kubectl, Lab, Options, Scheduler, now, until};
+use xtask::lab::{Component, Kubectl, Lab, Options, Scheduler, now, until};
 
 use super::observe;
 use super::outcome::Outcome;
@@ -18,18 +18,58 @@ const PAUSE: Duration = Duration::from_millis(400);
 /// Plays it on a control plane of its own: the outcome of second 0 and of every step.
 ///
 /// Real time is real here, so a step's moment is the earliest one: it begins when `at` has passed and the step before
-/// has come to rest, and its outcome is taken when nothing changes any more.
-pub(crate) fn play(top: &Path, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {
+/// has come to rest, and its outcome is taken when nothing changes any more. `strew`: the program that decides in
+/// kube-scheduler's place.
+pub(crate) fn play(
+    top: &Path,
+    scenario: &Scenario,
+    strew: Option<&Path>,
+) -> anyhow::Result<Vec<Outcome>> {
     let options = Options {
         timing: scenario.timing.clone(),
-        scheduler: Scheduler::Kube(scenario.scheduler.clone()),
+        scheduler: match strew {
+            None => Scheduler::Kube(scenario.scheduler.clone()),
+            Some(_) => Scheduler::Nobody,
+        },
         feature_gates: scenario.feature_gates.clone(),
     };
     let mut lab = Lab::start(top, &options)?;
+    let mut in_its_place = strew
+        .map(|strew| start_strew(&mut lab, strew, scenario))
+        .transpose()?;
     let result = play_in(&mut lab, scenario);
+    if let Some(strew) = &mut in_its_place {
+        strew.expect_running()?;
+    }
     // What a component said before it ended is the cause of all that failed after.
     lab.expect_running()?;
     result
+}
+
+/// strew as the cluster's only scheduler, configured as kube-scheduler would be.
+fn start_strew(lab: &mut Lab, strew: &Path, scenario: &Scenario) -> anyhow::Result<Component> {
+    let configured = match &scenario.scheduler {
+        None => "--scheduler-name=default-scheduler",
+        Some(configuration) => {
+            let file = lab.folder().join("strew.json");
+            std::fs::write(file, configuration.to_string())?;
+            "--config=strew.json"
+        }
+    };
+    let mut args = vec![
+        "scheduler",
+        "--kubeconfig=kubeconfig",
+        "--leader-elect=false",
+        configured,
+    ];
+    // Gates of other components are none of its own.
+    let gates = scenario.feature_gates.iter();
+    let gates = gates.filter(|(gate, _)| gate.contains("PodTopologySpread"));
+    let gates: Vec<String> = gates
+        .map(|(gate, on)| format!("--feature-gates={gate}={on}"))
+        .collect();
+    args.extend(gates.iter().map(String::as_str));
+    lab.start_strew(strew, &args)
 }
 
 fn play_in(lab: &mut Lab, scenario: &Scenario) -> anyhow::Result<Vec<Outcome>> {

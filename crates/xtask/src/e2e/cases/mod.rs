@@ -1,6 +1,8 @@
 //! The cases, one function each; what they apply lies in `e2e/cases`.
 
 mod beside;
+mod faults;
+mod parity;
 mod queue;
 mod spread;
 mod telling;
@@ -93,5 +95,35 @@ pub(super) const CASES: &[Case] = &[
         name: "set-aside",
         story: "a pod and a node with absurd amounts are set aside, and the others go on",
         play: wrong::set_aside,
+    },
+    Case {
+        name: "leader-killed",
+        story: "kill -9 of the leader in the middle of a rollout, with a warm follower",
+        play: faults::leader,
+    },
+    Case {
+        name: "only-one-killed",
+        story: "kill -9 of the only replica in the middle of a rollout, and another start",
+        play: faults::only,
+    },
+    Case {
+        name: "server-killed",
+        story: "kill -9 of the API server in the middle of a rollout, and its start",
+        play: faults::server,
+    },
+    Case {
+        name: "store-killed",
+        story: "kill -9 of etcd in the middle of a rollout, and its start",
+        play: faults::store,
+    },
+    Case {
+        name: "leader-stopped",
+        story: "SIGSTOP of the leader in the middle of a rollout: when it goes on, it sends nothing",
+        play: faults::stopped,
+    },
+    Case {
+        name: "parity",
+        story: "kube-scheduler and strew place the same pods one at a time: same nodes, same refusals",
+        play: parity::play,
     },
 ];
