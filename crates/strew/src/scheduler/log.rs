@@ -13,8 +13,9 @@ pub(super) fn start(args: &SchedulerArgs, context: &Context) -> Result<(), Failu
         context.global.quiet,
         args.v.max(context.global.verbose * 2 + 2),
     ) {
-        (true, _) => "warn",
-        (_, 0..=3) => "warn,strew=info,strew_kube=info",
+        (true, _) => "warn,kube_client=off",
+        // What kube says of each request that fails, strew says once, with what it means.
+        (_, 0..=3) => "warn,kube_client=off,strew=info,strew_kube=info",
         (_, 4..=5) => "info,strew=debug,strew_kube=debug",
         _ => "debug,strew=trace,strew_kube=trace",
     };

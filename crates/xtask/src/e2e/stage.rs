@@ -145,6 +145,7 @@ impl Stage {
         let mut all = vec![
             "scheduler",
             "--kubeconfig=kubeconfig",
+            "--secure-port=0",
             "--v=4",
             "--logging-format=json",
         ];

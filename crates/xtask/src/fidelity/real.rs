@@ -60,6 +60,7 @@ fn start_strew(lab: &mut Lab, strew: &Path, scenario: &Scenario) -> anyhow::Resu
         "scheduler",
         "--kubeconfig=kubeconfig",
         "--leader-elect=false",
+        "--secure-port=0",
         configured,
     ];
     // Gates of other components are none of its own.

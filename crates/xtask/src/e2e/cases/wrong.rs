@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
@@ -9,6 +10,9 @@ use xtask::lab::until;
 
 use crate::e2e::decisions::says;
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of, node_of};
+
+/// The role that `strew install scheduler` prints.
+const ROLE: &str = "strew:strew-scheduler";
 
 /// The input is wrong.
 const EXIT_INPUT: i32 = 2;
@@ -102,12 +106,31 @@ pub(super) fn access(stage: &mut Stage) -> anyhow::Result<()> {
     expect_end(stage, &[&file], EXIT_OUTSIDE, &told)
 }
 
-/// The roles that the process needs, without one verb of one resource, and whole.
+/// What `strew install scheduler` prints, as a person applies it: the process works with just that service account,
+/// and says what is missing where a verb of a resource is taken from it.
 pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("missing-rights.yaml")?;
-    let file = kubeconfig_of(stage, "scheduler", &[])?;
+    let namespace = format!("--namespace={}", stage.namespace);
+    let printed = Command::new(&stage.strew)
+        .args(["install", "scheduler", "--output=json", &namespace])
+        .output()?;
+    ensure!(
+        printed.status.success(),
+        "strew install scheduler: {printed:?}"
+    );
+    let mut list: Value = serde_json::from_slice(&printed.stdout)?;
+    let kubectl = stage.kubectl();
+    kubectl.run_with(&["apply", "--dry-run=server", "-f", "-"], &list)?;
+    // No containers run here: the process is started as a process.
+    let items = list["items"].as_array_mut().context("a list has items")?;
+    items.retain(|object| object["kind"] != "Deployment");
+    kubectl.run_with(&["apply", "-f", "-"], &list)?;
+
+    let file = kubeconfig_of(stage, "strew-scheduler", &[])?;
     let file = format!("--kubeconfig={}", file.display());
-    let role = stage.get("clusterrole/e2e-strew-scheduler")?;
+    let lease = format!("--leader-elect-resource-namespace={}", stage.namespace);
+    let args = [file.as_str(), lease.as_str()];
+    let role = stage.get(&format!("clusterrole/{ROLE}"))?;
     let mut lacking = role.clone();
     let rules = lacking["rules"]
         .as_array_mut()
@@ -121,11 +144,11 @@ pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
     let told = ["the API server does not allow: watch replicasets.apps\n"];
     // The authorizer hears of roles by a watch of its own.
     until("the right is lacked", SOON, PAUSE, || {
-        Ok(expect_end(stage, &[&file], EXIT_OUTSIDE, &told).ok())
+        Ok(expect_end(stage, &args, EXIT_OUTSIDE, &told).ok())
     })?;
     set_rules(stage, &role)?;
     until("the right is there", SOON, PAUSE, || {
-        let who = format!("system:serviceaccount:{}:scheduler", stage.namespace);
+        let who = format!("system:serviceaccount:{}:strew-scheduler", stage.namespace);
         let ask = [
             "auth",
             "can-i",
@@ -137,7 +160,8 @@ pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
         ];
         Ok(stage.run(&ask).ok())
     })?;
-    let process = stage.lab.start_strew(&stage.strew, &["scheduler", &file])?;
+    let all = ["scheduler", "--secure-port=0", &file, &lease];
+    let process = stage.lab.start_strew(&stage.strew, &all)?;
     stage.until_event("plain", "Scheduled")?;
     let refused = process.output();
     ensure!(
@@ -180,7 +204,7 @@ pub(super) fn set_aside(stage: &mut Stage) -> anyhow::Result<()> {
 
 /// Starts the scheduler, which must end by itself with this code and say all of this.
 fn expect_end(stage: &mut Stage, args: &[&str], code: i32, told: &[&str]) -> anyhow::Result<()> {
-    let mut all = vec!["scheduler"];
+    let mut all = vec!["scheduler", "--secure-port=0"];
     all.extend(args);
     let mut process = stage.lab.start_strew(&stage.strew, &all)?;
     let ended = process.ended(SOON);
@@ -214,7 +238,7 @@ fn set_rules(stage: &Stage, role: &Value) -> anyhow::Result<()> {
     let args = [
         "patch",
         "clusterrole",
-        "e2e-strew-scheduler",
+        ROLE,
         "--type=merge",
         "--patch",
         &patch,
