@@ -1,6 +1,7 @@
 //! The objects of a story's world.
 
 use serde_json::{Value, json};
+use strew_api::workloadspread::annotations::WINDOW_SECONDS;
 
 use super::story::{
     Anti, Budgeting, Group, NodePlan, Quota, Spread, SpreadPlan, SubsetPlan, Worker, Workload,
@@ -137,13 +138,21 @@ fn spreading(plan: &SpreadPlan, world: &World) -> Value {
         });
         spec["scheduleStrategy"] = json!({"type": "Adaptive", "adaptive": adaptive});
     }
+    let mut metadata = json!({"name": plan.of, "namespace": "default"});
+    if plan.adaptive.is_some() && kind == "Job" {
+        metadata["annotations"] = json!({WINDOW_SECONDS: JOB_WINDOW_SECONDS});
+    }
     json!({
         "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "WorkloadSpread",
-        "metadata": {"name": plan.of, "namespace": "default"},
+        "metadata": metadata,
         "spec": spec,
     })
 }
+
+/// A Job waits up to ten minutes before it makes a new pod for one that went: longer than a subset stays closed. Where
+/// a subset's nodes are lost for good, it would go round until its `backoffLimit` (docs/workloadspread.md).
+const JOB_WINDOW_SECONDS: &str = "1200";
 
 /// Every minute of the storm, and then not for a year.
 const CRON: &str = "0-6 0 1 1 *";

@@ -26,7 +26,8 @@ fn no_life_under_faults_breaks_a_rule() {
 fn no_life_with_workload_spreads_breaks_a_rule() {
     let parts = Parts::real();
     let mut figures = Figures::default();
-    for seed in seeds_or("0..200") {
+    // 3481: a Job whose back-off outlasts a subset's closed window, which is why chaos lengthens it for Jobs.
+    for seed in seeds_or("0..200").chain([3481]) {
         let story = generate_spreads(seed);
         let verdict = play(&story, &parts);
         assert!(
