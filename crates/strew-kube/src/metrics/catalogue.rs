@@ -23,7 +23,7 @@ catalogue! {
     LEADER = "leader_election_master_status", Gauge, ["name"],
         "1 if this process leads by the lease of this name, 0 if it follows";
     REST_REQUESTS = "rest_client_requests_total", Counter, ["code", "method", "host"],
-        "Requests to the API server, by status code or <error> where there was no answer";
+        "Requests to the API server, by status code or `<error>` where there was no answer";
     PROCESS_CPU = "process_cpu_seconds_total", Counter, [],
         "Processor time, user and system";
     PROCESS_RESIDENT = "process_resident_memory_bytes", Gauge, [], "Memory that is resident";

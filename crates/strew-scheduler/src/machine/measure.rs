@@ -24,7 +24,7 @@ impl Scheduler {
     }
 
     /// Everything that was counted and measured, and how things are now: a family for each metric of
-    /// [`catalogue`](crate::metrics::catalogue), in its order.
+    /// [`catalogue`], in its order.
     ///
     /// Cost: a walk over the pods that wait and over the classes that have pods. What is counted of the cluster may
     /// grow; nothing else changes.
