@@ -29,6 +29,9 @@ const ANSWER_MAX: usize = 4 << 20;
 /// So many requests are on their way at once: what one API server takes from one client without queueing.
 const AT_ONCE: usize = 64;
 
+/// So many events are on their way at once, beside the others: a thousand refusals must not keep a bind waiting.
+const EVENTS_AT_ONCE: usize = 8;
+
 /// So many effects may wait for their outcome before no more are asked for.
 const WAITING_MAX: usize = 256;
 
@@ -50,6 +53,8 @@ pub struct Outbox {
     clock: Clock,
     leads: Leads,
     permits: Arc<Semaphore>,
+    event_permits: Arc<Semaphore>,
+    /// Places of events that wait.
     events: Arc<Semaphore>,
     waiting: usize,
     dropped: u64,
@@ -66,6 +71,7 @@ impl Outbox {
             clock,
             leads,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
+            event_permits: Arc::new(Semaphore::new(EVENTS_AT_ONCE)),
             events: Arc::new(Semaphore::new(EVENTS_MAX)),
             waiting: 0,
             dropped: 0,
@@ -92,7 +98,7 @@ impl Outbox {
     /// Sends the requests of an effect, one after another; its outcome comes by [`done`](Self::done).
     pub fn send(&mut self, effect: EffectId, requests: Vec<Request>) {
         self.waiting += 1;
-        let courier = self.courier();
+        let courier = self.courier(&self.permits);
         let to_done = self.to_done.clone();
         tokio::spawn(async move {
             let outcome = courier.bring(requests).await;
@@ -107,7 +113,7 @@ impl Outbox {
             self.dropped += 1;
             return;
         };
-        let courier = self.courier();
+        let courier = self.courier(&self.event_permits);
         tokio::spawn(async move {
             let outcome = courier.bring(vec![request]).await;
             if let Some(text) = failure(&outcome) {
@@ -135,12 +141,12 @@ impl Outbox {
         Some(done)
     }
 
-    fn courier(&self) -> Courier {
+    fn courier(&self, permits: &Arc<Semaphore>) -> Courier {
         Courier {
             client: self.client.clone(),
             clock: self.clock,
             leads: self.leads.clone(),
-            permits: Arc::clone(&self.permits),
+            permits: Arc::clone(permits),
         }
     }
 }
