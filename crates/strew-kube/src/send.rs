@@ -1,5 +1,6 @@
 //! Requests out: each as `strew-api` made it, sent again where `strew-api` says so, a bounded number at once.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 use strew_api::request::{Answer, Request, outcome_of};
 use strew_api::retry::{Retry, Retrying};
@@ -45,6 +47,8 @@ pub struct Done {
     pub effect: EffectId,
     /// What it came to.
     pub outcome: Outcome,
+    /// Which pod it was about, by uid.
+    about: Arc<str>,
 }
 
 /// Requests on their way.
@@ -57,6 +61,9 @@ pub struct Outbox {
     /// Places of events that wait.
     events: Arc<Semaphore>,
     waiting: usize,
+    /// Pods with an effect on its way, by uid, and the effects that come after it: what is asked for of one pod is asked
+    /// in order, or a refusal would overtake the bind that came after it.
+    under_way: FxHashMap<Arc<str>, VecDeque<(EffectId, Vec<Request>)>>,
     dropped: u64,
     to_done: mpsc::UnboundedSender<Done>,
     done: mpsc::UnboundedReceiver<Done>,
@@ -74,6 +81,7 @@ impl Outbox {
             event_permits: Arc::new(Semaphore::new(EVENTS_AT_ONCE)),
             events: Arc::new(Semaphore::new(EVENTS_MAX)),
             waiting: 0,
+            under_way: FxHashMap::default(),
             dropped: 0,
             to_done,
             done,
@@ -95,15 +103,30 @@ impl Outbox {
         self.dropped
     }
 
-    /// Sends the requests of an effect, one after another; its outcome comes by [`done`](Self::done).
-    pub fn send(&mut self, effect: EffectId, requests: Vec<Request>) {
+    /// Sends the requests of an effect, one after another, when the effects before about the same pod (by its uid) are
+    /// done; its outcome comes by [`done`](Self::done).
+    pub fn send(&mut self, effect: EffectId, about: &Arc<str>, requests: Vec<Request>) {
         self.waiting += 1;
+        match self.under_way.get_mut(about) {
+            Some(after) => after.push_back((effect, requests)),
+            None => {
+                self.under_way.insert(Arc::clone(about), VecDeque::new());
+                self.start(effect, Arc::clone(about), requests);
+            }
+        }
+    }
+
+    fn start(&self, effect: EffectId, about: Arc<str>, requests: Vec<Request>) {
         let courier = self.courier(&self.permits);
         let to_done = self.to_done.clone();
         tokio::spawn(async move {
             let outcome = courier.bring(requests).await;
             // Nobody waits any more: the process ends.
-            let _ = to_done.send(Done { effect, outcome });
+            let _ = to_done.send(Done {
+                effect,
+                outcome,
+                about,
+            });
         });
     }
 
@@ -128,7 +151,7 @@ impl Outbox {
         loop {
             // Never closed: this end holds a sender.
             if let Some(done) = self.done.recv().await {
-                self.waiting -= 1;
+                self.is_done(&done);
                 return done;
             }
         }
@@ -137,8 +160,20 @@ impl Outbox {
     /// The next outcome, if there is one.
     pub fn try_done(&mut self) -> Option<Done> {
         let done = self.done.try_recv().ok()?;
-        self.waiting -= 1;
+        self.is_done(&done);
         Some(done)
+    }
+
+    /// The next effect about the same pod has its turn.
+    fn is_done(&mut self, done: &Done) {
+        self.waiting -= 1;
+        let next = self.under_way.get_mut(&done.about);
+        match next.and_then(VecDeque::pop_front) {
+            Some((effect, requests)) => self.start(effect, Arc::clone(&done.about), requests),
+            None => {
+                self.under_way.remove(&done.about);
+            }
+        }
     }
 
     fn courier(&self, permits: &Arc<Semaphore>) -> Courier {

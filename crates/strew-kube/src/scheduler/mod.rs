@@ -203,7 +203,10 @@ impl Process {
         }
     }
 
-    fn take_done(&mut self, Done { effect, outcome }: Done) {
+    fn take_done(&mut self, done: Done) {
+        let Done {
+            effect, outcome, ..
+        } = done;
         if let Some(text) = failure(&outcome) {
             tracing::warn!(effect = effect.0, "not carried out: {text}");
         }
@@ -261,7 +264,10 @@ impl Process {
             }
             (effect, Some(id)) => {
                 log(effect, &context);
-                self.outbox.send(id, requests_of(effect, &context));
+                let requests = requests_of(effect, &context);
+                if let Some(pod) = pod_of(effect) {
+                    self.outbox.send(id, &pod.uid, requests);
+                }
             }
             (_, None) => {}
         }
