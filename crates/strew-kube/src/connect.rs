@@ -3,9 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use thiserror::Error;
+
+use crate::metrics::Requests;
 
 /// The oldest minor version of Kubernetes 1 that is accepted: pods' scheduling gates, and matchLabelKeys as strew reads
 /// them, are stable since.
@@ -34,6 +37,8 @@ pub struct Access {
 pub struct Connection {
     /// Sends nothing again by itself: [`strew_api::retry`] says what is sent again.
     pub client: Client,
+    /// What the client has asked, counted.
+    pub requests: Requests,
     /// Its URL.
     pub server: String,
     /// Its version, as it tells it.
@@ -103,10 +108,12 @@ pub async fn connect(access: &Access) -> Result<Connection, ConnectError> {
     let config = configuration(access).await?;
     let server = config.cluster_url.to_string();
     let namespace = config.default_namespace.clone();
-    let client = Client::try_from(config).map_err(|error| ConnectError::Client {
+    let requests = Requests::default();
+    let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::Client {
         server: server.clone(),
         text: chain(&error),
     })?;
+    let client = builder.with_layer(&requests).build();
     let found = match client.apiserver_version().await {
         Ok(found) => found,
         Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
@@ -135,6 +142,7 @@ pub async fn connect(access: &Access) -> Result<Connection, ConnectError> {
     };
     Ok(Connection {
         client,
+        requests,
         server,
         version,
         namespace,

@@ -31,6 +31,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
+use crate::connect::Connection;
 use crate::leading::{Leading, Turn};
 use crate::send::{Done, Outbox, failure};
 use crate::watch::{Told, watch};
@@ -88,7 +89,12 @@ pub struct Process {
 impl Process {
     /// A scheduler that begins by listing what there is, and its pages, for a [`Server`](crate::serve::Server). Its
     /// watches live as long as it does; `end` is told to [`run`](Self::run), too.
-    pub fn start(blueprint: Blueprint, client: &Client, end: CancellationToken) -> (Self, Router) {
+    pub fn start(
+        blueprint: Blueprint,
+        connection: &Connection,
+        end: CancellationToken,
+    ) -> (Self, Router) {
+        let client = &connection.client;
         let Blueprint {
             configuration,
             names,
@@ -105,7 +111,7 @@ impl Process {
         let lease = settings
             .as_ref()
             .map(|s| (s.name.clone(), s.lease_duration));
-        let (signals, pages) = Signals::new(lease, clock, end, &about);
+        let (signals, pages) = Signals::new(lease, clock, end, &about, &connection.requests);
         let leading = Leading::new(settings, client.clone(), clock, seed);
         let outbox = Outbox::new(client.clone(), clock, leading.leads().clone());
         let mut limits = Limits::default();

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::Clock;
 use crate::leading::Leading;
 use crate::metrics::process::build;
-use crate::metrics::{Leader, Metrics, MetricsRequests, channel};
+use crate::metrics::{Leader, Metrics, MetricsRequests, Requests, channel};
 use crate::serve::health::{Awaited, LeaderWatchdog, Ping, Shutdown};
 use crate::serve::pages::json_page;
 use crate::serve::{Check, Health};
@@ -40,6 +40,7 @@ impl Signals {
         clock: Clock,
         end: CancellationToken,
         about: &About,
+        requests: &Requests,
     ) -> (Self, Router) {
         let (source, asked) = channel();
         let synced = Arc::new(Awaited::handlers_synchronized());
@@ -63,10 +64,11 @@ impl Signals {
             .collect(),
             health: [Some(ping), dog].into_iter().flatten().collect(),
         };
-        let led = leader.clone();
+        let (led, requests) = (leader.clone(), requests.clone());
         let (version, kubernetes) = (about.version.clone(), about.kubernetes.clone());
         let metrics = Metrics::new(source)
             .with(move || led.families())
+            .with(move || requests.families())
             .with(move || build(&version, &kubernetes));
         let told = serde_json::json!({
             "gitVersion": about.version,

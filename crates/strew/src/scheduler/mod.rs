@@ -144,7 +144,7 @@ async fn work(
         seed: u64::from_be_bytes(random[..8].try_into().unwrap_or_default()),
         about,
     };
-    let (process, pages) = Process::start(blueprint, &connection.client, end.clone());
+    let (process, pages) = Process::start(blueprint, &connection, end.clone());
     // Health is told until the process is gone.
     let served = CancellationToken::new();
     if let Some(serving) = serving {
