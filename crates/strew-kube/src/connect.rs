@@ -108,7 +108,8 @@ pub async fn connect(access: &Access) -> Result<Connection, ConnectError> {
     let config = configuration(access).await?;
     let server = config.cluster_url.to_string();
     let namespace = config.default_namespace.clone();
-    let requests = Requests::default();
+    let authority = config.cluster_url.authority();
+    let requests = Requests::to(authority.map_or("", |authority| authority.as_str()));
     let builder = ClientBuilder::try_from(config).map_err(|error| ConnectError::Client {
         server: server.clone(),
         text: chain(&error),

@@ -49,6 +49,8 @@ pub struct Leading {
     answers: mpsc::Receiver<(Ticket, Answer)>,
     to_answers: mpsc::Sender<(Ticket, Answer)>,
     led: bool,
+    /// Why the lease could not be read or renewed the last time.
+    wrong: Option<Arc<str>>,
 }
 
 /// What has changed.
@@ -85,6 +87,7 @@ impl Leading {
             answers,
             to_answers,
             led: false,
+            wrong: None,
         }
     }
 
@@ -102,8 +105,22 @@ impl Leading {
     pub async fn answered(&mut self) {
         // Never closed: this end holds a sender.
         if let Some((ticket, answer)) = self.answers.recv().await {
+            self.note(&answer);
             self.handle(Input::Answered(ticket, answer));
         }
+    }
+
+    /// What is wrong is said once, until it is something else or nothing. That somebody else was quicker (409), or has
+    /// made the lease first, or that there is none yet (404), is not wrong.
+    fn note(&mut self, answer: &Answer) {
+        let is_fine = answer.object().is_some() || matches!(answer.code(), Some(404 | 409));
+        let wrong = (!is_fine).then(|| answer.words());
+        if let Some(words) = &wrong
+            && self.wrong != wrong
+        {
+            tracing::warn!("the lease cannot be read or renewed: {words}");
+        }
+        self.wrong = wrong;
     }
 
     /// Lets time pass; what has changed since the last call.

@@ -9,25 +9,36 @@ use tower::{Layer, Service};
 
 use super::catalogue;
 
-/// Host, method, status code (none: no answer).
-type Key = (String, http::Method, Option<u16>);
+/// Method, status code (none: no answer).
+type Key = (http::Method, Option<u16>);
 
 /// Counts requests: a layer for a client's services, of which clones count together.
-#[derive(Debug, Clone, Default)]
-pub struct Requests(Arc<Mutex<Vec<(Key, u64)>>>);
+#[derive(Debug, Clone)]
+pub struct Requests {
+    host: Arc<str>,
+    counts: Arc<Mutex<Vec<(Key, u64)>>>,
+}
 
-/// There are a few methods and codes, and one host: past so many, nothing new is counted.
+/// There are a few methods and codes: past so many, nothing new is counted.
 const KEYS_MAX: usize = 128;
 
 impl Requests {
+    /// None yet, to this server: its host, and its port if it is a special one.
+    pub fn to(host: &str) -> Self {
+        Self {
+            host: host.into(),
+            counts: Arc::default(),
+        }
+    }
+
     /// A request was answered with this code, or not at all.
-    pub fn count(&self, host: &str, method: &http::Method, code: Option<u16>) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |(key, _): &(Key, u64)| key.0 == host && key.1 == method && key.2 == code;
+    pub fn count(&self, method: &http::Method, code: Option<u16>) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |(key, _): &(Key, u64)| key.0 == method && key.1 == code;
         match counts.iter().position(same) {
             Some(place) => counts[place].1 += 1,
             None if counts.len() < KEYS_MAX => {
-                counts.push(((host.to_owned(), method.clone(), code), 1));
+                counts.push(((method.clone(), code), 1));
             }
             None => {}
         }
@@ -35,16 +46,13 @@ impl Requests {
 
     /// The metric.
     pub fn families(&self) -> Vec<Family> {
-        let mut counts = self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
-        counts
-            .sort_by(|((a, b, c), _), ((d, e, f), _)| (a, b.as_str(), c).cmp(&(d, e.as_str(), f)));
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = counts.clone();
+        counts.sort_by(|((a, b), _), ((c, d), _)| (a.as_str(), b).cmp(&(c.as_str(), d)));
         let mut family = Family::new(&catalogue::REST_REQUESTS);
-        for ((host, method, code), count) in counts {
+        for ((method, code), count) in counts {
             let code = code.map_or("<error>".to_owned(), |code| code.to_string());
+            let host = self.host.to_string();
             let labels = [code.into(), method.to_string().into(), host.into()];
             family.push(labels, Value::Count(count));
         }
@@ -87,13 +95,12 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let method = request.method().clone();
-        let host = request.uri().host().unwrap_or_default().to_owned();
         let requests = self.requests.clone();
         let answered = self.service.call(request);
         Box::pin(async move {
             let answer = answered.await;
             let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
-            requests.count(&host, &method, code);
+            requests.count(&method, code);
             answer
         })
     }
@@ -107,14 +114,14 @@ mod tests {
 
     #[tokio::test]
     async fn answers_and_failures_are_counted_apart() {
-        let requests = Requests::default();
+        let requests = Requests::to("api.example");
         let service = tower::service_fn(async |request: Request<()>| match request.uri().path() {
             "/gone" => Err("broken pipe"),
             _ => Ok(Response::new(())),
         });
         for path in ["/", "/gone", "/"] {
-            let uri = format!("https://api.example{path}");
-            let request = Request::get(uri).body(()).unwrap();
+            // The host is put before it further down.
+            let request = Request::get(path).body(()).unwrap();
             drop(requests.layer(service).oneshot(request).await);
         }
         let families = requests.families();

@@ -2,5 +2,6 @@
 
 mod server;
 
+mod connecting;
 mod sending;
 mod watching;
