@@ -10,8 +10,14 @@ const NOT_READ_YET: [(&str, &str); 1] = [(
     "its objects are there, and the built-in story is played",
 )];
 
-/// Kinds that are read and change nothing yet, though they do in a cluster.
-const WITHOUT_EFFECT: [&str; 2] = ["RuntimeClass", "StatefulSet of Kruise"];
+/// Kinds that are read and do less than in a cluster, and what they do not.
+const WITHOUT_EFFECT: [(&str, &str); 2] = [
+    ("RuntimeClass", "changes no pod"),
+    (
+        "StatefulSet of Kruise",
+        "makes no pods here: they come by steps, or from the files",
+    ),
+];
 
 impl Loader<'_> {
     pub(super) fn count_without_effect(&mut self, object: &KubeObject) {
@@ -21,7 +27,7 @@ impl Loader<'_> {
             KubeObject::StatefulSet(_) => return,
             object => object.kind(),
         };
-        if WITHOUT_EFFECT.contains(&kind) {
+        if WITHOUT_EFFECT.iter().any(|(known, _)| *known == kind) {
             *self.skipped.entry(kind.to_owned()).or_default() += 1;
         }
     }
@@ -34,11 +40,10 @@ impl Loader<'_> {
                 self.loaded.notes.push(note);
             }
         }
-        for kind in WITHOUT_EFFECT {
+        for (kind, what) in WITHOUT_EFFECT {
             if let Some(count) = skipped.remove(kind) {
-                self.loaded
-                    .notes
-                    .push(format!("{count} {kind} have no effect yet"));
+                let note = format!("{kind} ({count} in the files) {what}");
+                self.loaded.notes.push(note);
             }
         }
         let count: usize = skipped.values().sum();
