@@ -1,12 +1,14 @@
 //! The project's own automation: `cargo xtask COMMAND`.
 
 mod bench;
+mod bench_live;
 mod ci;
 mod conform;
 mod control_plane;
 mod e2e;
 mod fidelity;
 mod fuzz;
+mod pages;
 mod soak;
 
 use clap::{Parser, Subcommand};
@@ -46,6 +48,8 @@ enum Command {
         /// Only measurements whose name contains one of these (of decide: cycle/5000, deployment, build, …)
         names: Vec<String>,
     },
+    /// Measure strew's processes beside kube-scheduler on a real control plane, optimized (needs Go)
+    BenchLive(bench_live::BenchLive),
     /// Write the files that are made from the code: deploy/crds
     Gen,
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
@@ -65,6 +69,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Ci { keep_going, no_e2e } => ci::run(keep_going, no_e2e),
         Command::Conform { files, show } => conform::run(files, show),
         Command::Bench { suite, names } => bench::run(suite, &names),
+        Command::BenchLive(options) => bench_live::run(&options),
         Command::Gen => xtask::generated::write(ci::top()).map(|()| ExitCode::SUCCESS),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),

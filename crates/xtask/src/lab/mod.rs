@@ -125,6 +125,16 @@ impl Lab {
         &self.folder
     }
 
+    /// The administrator's token.
+    ///
+    /// # Errors
+    /// If the run's folder is not as it was made.
+    pub fn token(&self) -> anyhow::Result<String> {
+        let tokens = fs::read_to_string(self.folder.join("tokens.csv"))?;
+        let (token, _) = tokens.split_once(',').context("tokens.csv is empty")?;
+        Ok(token.to_owned())
+    }
+
     /// An error if a component has ended.
     ///
     /// # Errors

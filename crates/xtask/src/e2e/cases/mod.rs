@@ -2,6 +2,7 @@
 
 mod beside;
 mod faults;
+mod pages;
 mod parity;
 mod queue;
 mod spread;
@@ -90,6 +91,16 @@ pub(super) const CASES: &[Case] = &[
         name: "missing-rights",
         story: "a service account that lacks one right is told which; with it, it is enough",
         play: wrong::rights,
+    },
+    Case {
+        name: "pages",
+        story: "health is for everybody, metrics for those who may read them",
+        play: pages::play,
+    },
+    Case {
+        name: "credentials-end",
+        story: "credentials that end while a scheduler works: it says so, and goes on with new ones",
+        play: pages::credentials,
     },
     Case {
         name: "set-aside",

@@ -1,0 +1,301 @@
+//! The API server as the measuring program uses it: nodes and pods in, and a watch that tells when pods are bound.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use http::{Method, Request};
+use kube::Client;
+use kube::core::WatchEvent;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use strew_kube::connect::{Access, connect};
+use tokio::sync::mpsc;
+use xtask::lab::{KUBELET_LABEL, Lab, node, now};
+
+const NAMESPACE: &str = "bench";
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// So many requests of ours are on their way at once.
+const AT_ONCE: usize = 32;
+
+/// No phase takes longer, or something is wrong.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Between two looks at what only can be asked for.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A client of the lab's API server.
+pub(super) struct Cluster {
+    client: Client,
+}
+
+/// As much of an object as is looked at: the rest is not even read.
+#[derive(Deserialize, Clone, Debug)]
+struct Pod {
+    metadata: Meta,
+    #[serde(default)]
+    spec: Spec,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    name: String,
+    resource_version: String,
+}
+
+#[derive(Deserialize, Clone, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    node_name: Option<String>,
+}
+
+/// A list, of which only the version and the number of items matter.
+#[derive(Deserialize)]
+struct List {
+    metadata: Meta,
+    items: Vec<serde::de::IgnoredAny>,
+}
+
+/// When a pod was first seen, and first seen on a node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) created: Instant,
+    pub(super) bound: Instant,
+}
+
+/// A watch of pods, from the moment that it was begun.
+pub(super) struct Watch {
+    told: mpsc::UnboundedReceiver<(String, bool, Instant)>,
+    created: BTreeMap<String, Instant>,
+}
+
+impl Cluster {
+    /// With the lab's administrator's rights, and a namespace for pods.
+    pub(super) async fn connect(lab: &Lab) -> anyhow::Result<Self> {
+        let access = Access {
+            kubeconfig: Some(lab.folder().join("kubeconfig")),
+            ..Access::default()
+        };
+        let client = connect(&access).await?.client;
+        lab.kubectl().run(&["create", "namespace", NAMESPACE])?;
+        let cluster = Self { client };
+        // A pod needs its namespace's service account, which a controller makes.
+        let account = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default");
+        cluster
+            .until("a service account", PAUSE, async || {
+                Ok(cluster.get::<Value>(&account).await.ok())
+            })
+            .await?;
+        Ok(cluster)
+    }
+
+    /// Nodes in three zones with room for all, and waits until each is Ready.
+    pub(super) async fn make_nodes(&self, n: usize) -> anyhow::Result<()> {
+        let bodies = (0..n).map(|number| {
+            let zone = ["a", "b", "c"][number % 3];
+            node(json!({
+                "apiVersion": "v1",
+                "kind": "Node",
+                "metadata": {"name": format!("n-{number:05}"), "labels": {ZONE: zone}},
+                "status": {"allocatable": {"cpu": "32", "memory": "64Gi", "pods": "110"}},
+            }))
+        });
+        self.make("/api/v1/nodes", bodies).await?;
+        let select = format!("/api/v1/nodes?labelSelector={KUBELET_LABEL}%3Druns");
+        self.until("nodes are ready", PAUSE, async || {
+            let list: Value = self.get(&select).await?;
+            let nodes = list["items"].as_array();
+            let is_ready = |node: &Value| {
+                let conditions = node["status"]["conditions"].as_array();
+                let mut conditions = conditions.into_iter().flatten();
+                conditions.any(|c| c["type"] == "Ready" && c["status"] == "True")
+                    && node["spec"]["taints"].is_null()
+            };
+            let n_ready = nodes.into_iter().flatten().filter(|n| is_ready(n)).count();
+            Ok((n_ready == n).then_some(()))
+        })
+        .await
+    }
+
+    /// Pods of one application that are to be spread, with names that begin with `prefix`; on these nodes, if there are
+    /// any, in turn.
+    pub(super) async fn make_pods(
+        &self,
+        prefix: &str,
+        n: usize,
+        n_nodes: Option<usize>,
+    ) -> anyhow::Result<()> {
+        let bodies = (0..n).map(|number| {
+            let mut pod = pod(prefix, number);
+            if let Some(n_nodes) = n_nodes {
+                pod["spec"]["nodeName"] = json!(format!("n-{:05}", number % n_nodes));
+            }
+            pod
+        });
+        self.make(&pods_path(), bodies).await
+    }
+
+    /// Pods that come at a steady rate, whether the earlier ones are there yet or not.
+    pub(super) async fn make_pods_steadily(
+        &self,
+        prefix: &str,
+        n: usize,
+        rate: u32,
+    ) -> anyhow::Result<()> {
+        let mut beat = tokio::time::interval(Duration::from_secs(1) / rate);
+        let mut under_way = tokio::task::JoinSet::new();
+        for number in 0..n {
+            beat.tick().await;
+            let (client, body) = (self.client.clone(), pod(prefix, number));
+            under_way.spawn(async move { post(&client, &pods_path(), &body).await });
+        }
+        while let Some(made) = under_way.join_next().await {
+            made??;
+        }
+        Ok(())
+    }
+
+    /// Takes all pods away, at once, and waits until they are gone.
+    pub(super) async fn clear_pods(&self) -> anyhow::Result<()> {
+        let path = format!("{}?gracePeriodSeconds=0", pods_path());
+        self.until("pods are gone", PAUSE, async || {
+            let request = Request::builder().method(Method::DELETE).uri(&path);
+            let _: Value = self.client.request(request.body(Vec::new())?).await?;
+            let list: List = self.get(&pods_path()).await?;
+            Ok(list.items.is_empty().then_some(()))
+        })
+        .await
+    }
+
+    /// Watches the namespace's pods from now on.
+    pub(super) async fn watch(&self) -> anyhow::Result<Watch> {
+        let list: List = self.get(&format!("{}?limit=1", pods_path())).await?;
+        let version = list.metadata.resource_version;
+        let uri = format!("{}?watch=true&resourceVersion={version}", pods_path());
+        let request = Request::get(uri).body(Vec::new())?;
+        let events = self.client.request_events::<Pod>(request).await?;
+        let (to, told) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            let mut events = std::pin::pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                let at = now();
+                if let WatchEvent::Added(pod) | WatchEvent::Modified(pod) = event {
+                    let is_bound = pod.spec.node_name.is_some();
+                    if to.send((pod.metadata.name, is_bound, at)).is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Ok(Watch {
+            told,
+            created: BTreeMap::new(),
+        })
+    }
+
+    async fn make(&self, path: &str, bodies: impl Iterator<Item = Value>) -> anyhow::Result<()> {
+        let requests =
+            stream::iter(bodies.map(|body| async move { post(&self.client, path, &body).await }));
+        requests
+            .buffer_unordered(AT_ONCE)
+            .try_for_each(|()| std::future::ready(Ok(())))
+            .await
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+        let request = Request::get(path).body(Vec::new())?;
+        Ok(self.client.request(request).await?)
+    }
+
+    /// Asks again and again, with a pause between, until there is an answer.
+    pub(super) async fn until<T>(
+        &self,
+        what: &str,
+        pause: Duration,
+        mut ask: impl AsyncFnMut() -> anyhow::Result<Option<T>>,
+    ) -> anyhow::Result<T> {
+        let begin = now();
+        loop {
+            if let Some(answer) = ask().await? {
+                return Ok(answer);
+            }
+            ensure!(begin.elapsed() < PATIENCE, "{what}: not in time");
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+impl Watch {
+    /// Waits until so many more pods were seen on nodes: when, each.
+    pub(super) async fn bound(&mut self, n: usize) -> anyhow::Result<Vec<Times>> {
+        let mut times = Vec::with_capacity(n);
+        while times.len() < n {
+            let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
+            let told =
+                told.with_context(|| format!("only {} of {n} pods are bound", times.len()))?;
+            let (name, is_bound, at) = told.context("the watch ended")?;
+            if !is_bound {
+                self.created.entry(name).or_insert(at);
+            } else if let Some(created) = self.created.remove(&name) {
+                times.push(Times { created, bound: at });
+            }
+        }
+        Ok(times)
+    }
+
+    /// Waits until so many pods were seen that are on no node.
+    pub(super) async fn created(&mut self, n: usize) -> anyhow::Result<()> {
+        while self.created.len() < n {
+            let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
+            let (name, _, at) = told?.context("the watch ended")?;
+            self.created.entry(name).or_insert(at);
+        }
+        Ok(())
+    }
+}
+
+fn pods_path() -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/pods")
+}
+
+async fn post(client: &Client, path: &str, body: &Value) -> anyhow::Result<()> {
+    let request = Request::post(path)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body.to_string().into_bytes())?;
+    let _: serde::de::IgnoredAny = client.request(request).await?;
+    Ok(())
+}
+
+/// A zone must not differ from another by more than one, a node should not.
+fn pod(prefix: &str, number: usize) -> Value {
+    let labels = json!({"app": "web"});
+    let constraint = |key: &str, when: &str| {
+        json!({
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": when,
+            "labelSelector": {"matchLabels": labels},
+        })
+    };
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": format!("{prefix}-{number:05}"), "labels": labels},
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "containers": [{
+                "name": "web",
+                "image": "web:1",
+                "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}},
+            }],
+            "topologySpreadConstraints": [
+                constraint(ZONE, "DoNotSchedule"),
+                constraint("kubernetes.io/hostname", "ScheduleAnyway"),
+            ],
+        },
+    })
+}

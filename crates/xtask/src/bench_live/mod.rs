@@ -1,0 +1,121 @@
+//! kube-scheduler and strew side by side on one API server: `cargo xtask bench-live`.
+//!
+//! Each round gives both the same work, one after the other, and the next round in the other order: machines are
+//! noisy, and noise must not have a favourite. What counts are ratios within a run. Nothing is measured by the
+//! contenders themselves: when a pod is there and when it is bound is what one watch of this program sees, CPU time and
+//! memory are the kernel's words.
+//!
+//! Reading order: [`contender`] (who), [`cluster`] (the API server as this program uses it), [`round`] (what is done and
+//! measured), [`size`] (a large cluster that is there already), [`figures`] (medians, quantiles, tables).
+
+mod cluster;
+mod contender;
+mod figures;
+mod round;
+mod size;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::ensure;
+use clap::ValueEnum;
+use xtask::lab::{Lab, Options, Scheduler, Timing};
+
+use crate::ci::top;
+use cluster::Cluster;
+use contender::Contender;
+use figures::Table;
+use round::Round;
+
+/// What the command line says.
+#[derive(clap::Args)]
+pub(crate) struct BenchLive {
+    /// What is measured
+    #[arg(value_enum, default_value_t = What::Work)]
+    what: What,
+    /// How many rounds; figures are their medians
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Nodes of the cluster
+    #[arg(long, default_value_t = 1_000)]
+    nodes: usize,
+    /// Pods that wait when a contender starts
+    #[arg(long, default_value_t = 5_000)]
+    pods: usize,
+    /// Pods a second that come afterwards
+    #[arg(long, default_value_t = 100)]
+    rate: u32,
+    /// For so many seconds
+    #[arg(long, default_value_t = 20)]
+    seconds: u32,
+}
+
+/// What is measured.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// Pods a second from a backlog, CPU and memory for it, and how long a pod waits when they come one by one
+    Work,
+    /// Memory, and the time to be ready, beside 5,000 nodes and 20,000 pods on them
+    Size,
+}
+
+/// Runs it. Exit code 1 if a bound is missed.
+pub(crate) fn run(options: &BenchLive) -> anyhow::Result<ExitCode> {
+    ensure!(
+        !cfg!(debug_assertions),
+        "figures are of optimized programs: cargo run --release -p xtask -- bench-live"
+    );
+    ensure!(options.rounds > 0 && options.rate > 0 && options.seconds > 0);
+    let strew = crate::e2e::build()?;
+    let soon = (Duration::from_millis(100), Duration::from_millis(300));
+    let timing = [("podStart", soon), ("podStop", soon)];
+    let mut lab = Lab::start(
+        top(),
+        &Options {
+            timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
+            scheduler: Scheduler::Nobody,
+            feature_gates: Vec::new(),
+        },
+    )?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let table = runtime.block_on(async {
+        let cluster = Cluster::connect(&lab).await?;
+        match options.what {
+            What::Work => work(&mut lab, &cluster, &strew, options).await,
+            What::Size => size::measure(&mut lab, &cluster, &strew).await,
+        }
+    })?;
+    print!("\n{table}");
+    Ok(match table.is_met() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+async fn work(
+    lab: &mut Lab,
+    cluster: &Cluster,
+    strew: &std::path::Path,
+    options: &BenchLive,
+) -> anyhow::Result<Table> {
+    cluster.make_nodes(options.nodes).await?;
+    let mut rounds: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
+    for number in 0..options.rounds {
+        let order = match number % 2 {
+            0 => [Contender::KubeScheduler, Contender::Strew],
+            _ => [Contender::Strew, Contender::KubeScheduler],
+        };
+        for contender in order {
+            let mut process = contender.prepare(lab, strew);
+            let round = round::play(cluster, &mut process, options).await?;
+            println!("round {}, {contender}: {round}", number + 1);
+            rounds[contender as usize].push(round);
+            drop(process);
+            cluster.clear_pods().await?;
+        }
+    }
+    let [kube_scheduler, strew] = rounds;
+    Ok(round::compared(&kube_scheduler, &strew))
+}

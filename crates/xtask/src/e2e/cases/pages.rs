@@ -1,0 +1,155 @@
+//! What a process tells over HTTPS, and to whom.
+
+use anyhow::{Context, ensure};
+use serde_json::json;
+use xtask::lab::until;
+
+use crate::e2e::stage::{PAUSE, SOON, Stage};
+use crate::pages::{Pages, free_port};
+
+/// A role for who scrapes.
+const ROLE: &str = "strew-e2e-reads-metrics";
+
+/// What a page of metrics must tell after a pod was placed and another refused.
+const TOLD: &[&str] = &[
+    "scheduler_schedule_attempts_total{profile=\"strew\",result=\"scheduled\"} 1",
+    "scheduler_schedule_attempts_total{profile=\"strew\",result=\"unschedulable\"} ",
+    "scheduler_plugin_execution_duration_seconds_bucket{",
+    "scheduler_framework_extension_point_duration_seconds_bucket{",
+    "scheduler_scheduling_algorithm_duration_seconds_bucket{",
+    "scheduler_e2e_scheduling_duration_seconds_bucket{",
+    "rest_client_requests_total{",
+    "process_resident_memory_bytes ",
+];
+
+/// Health for everybody, metrics for those who may, nothing for others.
+pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.apply("messages.yaml")?;
+    let port = free_port()?;
+    let at = format!("--secure-port={port}");
+    let args = [
+        "scheduler",
+        "--kubeconfig=kubeconfig",
+        "--leader-elect=false",
+    ];
+    let args = [&args[..], &["--bind-address=127.0.0.1", &at]].concat();
+    let mut process = stage.lab.start_strew(&stage.strew, &args)?;
+    stage.until_event("placed", "Scheduled")?;
+    stage.until_event("refused", "FailedScheduling")?;
+    process.expect_running()?;
+
+    stage.run(&["create", "serviceaccount", "reader"])?;
+    stage.run(&[
+        "create",
+        "clusterrole",
+        ROLE,
+        "--verb=get",
+        "--non-resource-url=/metrics",
+    ])?;
+    let reader = stage.run(&["create", "token", "reader"])?;
+    let anybody = Pages::at(port, None)?;
+    let stranger = Pages::at(port, Some("no token of anybody"))?;
+    let reader = Pages::at(port, Some(reader.trim()))?;
+    let of_all = Pages::at(port, Some(&stage.lab.token()?))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let expect = |pages: &Pages, path: &str, code: u16| {
+        let found = runtime.block_on(pages.code(path));
+        ensure!(found == Some(code), "{path}: {found:?}, not {code}");
+        Ok(())
+    };
+    for path in ["/healthz", "/livez", "/readyz"] {
+        expect(&anybody, path, 200)?;
+    }
+    expect(&anybody, "/metrics", 401)?;
+    expect(&stranger, "/metrics", 401)?;
+    expect(&reader, "/metrics", 403)?;
+    expect(&of_all, "/nothing", 404)?;
+
+    let page = runtime.block_on(of_all.read("/metrics"))?;
+    for told in TOLD {
+        ensure!(
+            page.contains(told),
+            "/metrics does not tell {told:?}:\n{page}"
+        );
+    }
+    let account = format!("--serviceaccount={}:reader", stage.namespace);
+    let role = format!("--clusterrole={ROLE}");
+    stage.run(&["create", "clusterrolebinding", ROLE, &role, &account])?;
+    // What was refused is remembered for a while, by the API server and by the process.
+    let may = until("who may now reads metrics", SOON, PAUSE, || {
+        Ok(runtime.block_on(reader.read("/metrics")).ok())
+    });
+    stage.run(&["delete", "clusterrolebinding,clusterrole", ROLE])?;
+    may.map(drop)
+}
+
+/// Credentials that end while a process works: it says so, decides nothing more, and goes on with new ones.
+pub(super) fn credentials(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.run(&["create", "serviceaccount", "short"])?;
+    let account = format!("--serviceaccount={}:short", stage.namespace);
+    let binding = "strew-e2e-short";
+    let binding_args = ["create", "clusterrolebinding", binding];
+    stage.run(
+        &[
+            &binding_args[..],
+            &["--clusterrole=cluster-admin", &account],
+        ]
+        .concat(),
+    )?;
+    let token = |stage: &Stage, secret: &str| -> anyhow::Result<String> {
+        stage.run(&["create", "secret", "generic", secret])?;
+        let name = format!("--bound-object-name={secret}");
+        let token = stage.run(&[
+            "create",
+            "token",
+            "short",
+            "--bound-object-kind=Secret",
+            &name,
+        ])?;
+        Ok(token.trim().to_owned())
+    };
+    let folder = stage.lab.folder().to_owned();
+    let file = folder.join("short.token");
+    std::fs::write(&file, token(stage, "first")?)?;
+    let own = stage.run(&["config", "view", "--raw", "--output=json"])?;
+    let mut own: serde_json::Value = serde_json::from_str(&own)?;
+    own["users"][0]["user"] = json!({"tokenFile": file});
+    std::fs::write(folder.join("short.kubeconfig"), own.to_string())?;
+
+    stage.apply("scheduling-gates.yaml")?;
+    let lease = format!("--leader-elect-resource-namespace={}", stage.namespace);
+    let args = [
+        "scheduler",
+        "--kubeconfig=short.kubeconfig",
+        "--secure-port=0",
+    ];
+    let mut process = stage
+        .lab
+        .start_strew(&stage.strew, &[&args[..], &[&lease]].concat())?;
+    let says = |process: &xtask::lab::Component, text: &str| {
+        let what = format!("the log says {text:?}");
+        until(&what, SOON, PAUSE, || {
+            Ok(process.output().contains(text).then_some(()))
+        })
+        .with_context(|| process.output())
+    };
+    says(&process, "this replica leads")?;
+    stage.run(&["delete", "secret", "first"])?;
+    says(
+        &process,
+        "the lease cannot be read or renewed: Unauthorized",
+    )?;
+    says(&process, "this replica does not lead any more")?;
+    process.expect_running()?;
+    let n_led = process.output().matches("this replica leads").count();
+    std::fs::write(&file, token(stage, "second")?)?;
+    // Such a file is read again each minute.
+    let again = until("it leads again", 2 * SOON, PAUSE, || {
+        let n = process.output().matches("this replica leads").count();
+        Ok((n > n_led).then_some(()))
+    });
+    stage.run(&["delete", "clusterrolebinding", binding])?;
+    again.with_context(|| process.output())
+}
