@@ -67,9 +67,16 @@ pub(super) struct Times {
     pub(super) bound: Instant,
 }
 
+/// A pod as it was at a time.
+struct Seen {
+    name: String,
+    is_bound: bool,
+    at: Instant,
+}
+
 /// A watch of pods, from the moment that it was begun.
 pub(super) struct Watch {
-    told: mpsc::UnboundedReceiver<(String, bool, Instant)>,
+    told: mpsc::UnboundedReceiver<Result<Seen, String>>,
     created: BTreeMap<String, Instant>,
 }
 
@@ -174,23 +181,9 @@ impl Cluster {
     /// Watches the namespace's pods from now on.
     pub(super) async fn watch(&self) -> anyhow::Result<Watch> {
         let list: List = self.get(&format!("{}?limit=1", pods_path())).await?;
-        let version = list.metadata.resource_version;
-        let uri = format!("{}?watch=true&resourceVersion={version}", pods_path());
-        let request = Request::get(uri).body(Vec::new())?;
-        let events = self.client.request_events::<Pod>(request).await?;
         let (to, told) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
-            let mut events = std::pin::pin!(events);
-            while let Some(Ok(event)) = events.next().await {
-                let at = now();
-                if let WatchEvent::Added(pod) | WatchEvent::Modified(pod) = event {
-                    let is_bound = pod.spec.node_name.is_some();
-                    if to.send((pod.metadata.name, is_bound, at)).is_err() {
-                        return;
-                    }
-                }
-            }
-        });
+        let version = list.metadata.resource_version;
+        tokio::spawn(follow(self.client.clone(), version, to));
         Ok(Watch {
             told,
             created: BTreeMap::new(),
@@ -234,14 +227,13 @@ impl Watch {
     pub(super) async fn bound(&mut self, n: usize) -> anyhow::Result<Vec<Times>> {
         let mut times = Vec::with_capacity(n);
         while times.len() < n {
-            let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
-            let told =
-                told.with_context(|| format!("only {} of {n} pods are bound", times.len()))?;
-            let (name, is_bound, at) = told.context("the watch ended")?;
-            if !is_bound {
-                self.created.entry(name).or_insert(at);
-            } else if let Some(created) = self.created.remove(&name) {
-                times.push(Times { created, bound: at });
+            let seen = self.next().await;
+            let seen = seen.with_context(|| format!("{} of {n} pods are bound", times.len()))?;
+            if !seen.is_bound {
+                self.created.entry(seen.name).or_insert(seen.at);
+            } else if let Some(created) = self.created.remove(&seen.name) {
+                let bound = seen.at;
+                times.push(Times { created, bound });
             }
         }
         Ok(times)
@@ -250,11 +242,59 @@ impl Watch {
     /// Waits until so many pods were seen that are on no node.
     pub(super) async fn created(&mut self, n: usize) -> anyhow::Result<()> {
         while self.created.len() < n {
-            let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
-            let (name, _, at) = told?.context("the watch ended")?;
+            let Seen { name, at, .. } = self.next().await?;
             self.created.entry(name).or_insert(at);
         }
         Ok(())
+    }
+
+    async fn next(&mut self) -> anyhow::Result<Seen> {
+        let told = tokio::time::timeout(PATIENCE, self.told.recv()).await;
+        let told = told.context("nothing is told any more")?;
+        told.context("the watch ended")?.map_err(anyhow::Error::msg)
+    }
+}
+
+/// Tells each pod as it is seen, from a version on. An API server ends the watch of whoever is too slow for a moment:
+/// it goes on where it stopped, and what was missed is seen as late as it is told.
+async fn follow(
+    client: Client,
+    mut version: String,
+    to: mpsc::UnboundedSender<Result<Seen, String>>,
+) {
+    loop {
+        let uri = format!("{}?watch=true&resourceVersion={version}", pods_path());
+        let request = Request::get(uri).body(Vec::new());
+        let events = match request {
+            Ok(request) => client.request_events::<Pod>(request).await,
+            Err(error) => Err(kube::Error::HttpError(error)),
+        };
+        let events = match events {
+            Ok(events) => events,
+            Err(error) => return drop(to.send(Err(error.to_string()))),
+        };
+        let mut events = std::pin::pin!(events);
+        while let Some(event) = events.next().await {
+            let told = match event {
+                Ok(WatchEvent::Added(pod) | WatchEvent::Modified(pod)) => {
+                    version = pod.metadata.resource_version;
+                    Ok(Seen {
+                        name: pod.metadata.name,
+                        is_bound: pod.spec.node_name.is_some(),
+                        at: now(),
+                    })
+                }
+                Ok(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => continue,
+                Ok(WatchEvent::Error(status)) => Err(status.message.clone()),
+                Err(error) => Err(error.to_string()),
+            };
+            if to.send(told).is_err() {
+                return;
+            }
+        }
+        if to.is_closed() {
+            return;
+        }
     }
 }
 
