@@ -4,7 +4,8 @@
 //! [`workloads`] (Kruise's own kinds), [`annotations`] (beyond Kruise), [`marker`] (of a pod), [`status`], [`forms`]
 //! (texts that decisions name), [`facts`] (objects into inputs), [`mod@inject`] (a subset into a pod),
 //! [`review`] (what a webhook is asked), [`desk`] (reviews on their way through admission), [`request`] (effects);
-//! [`validation`] (what is refused), [`lint`] (what is probably not meant), [`crd`] (the CustomResourceDefinition).
+//! [`validation`] (what is refused), [`lint`] (what is probably not meant), [`crd`] (the CustomResourceDefinition),
+//! [`registration`] (how the API server is told of the webhooks).
 //!
 //! Source of all rules: spec/workloadspread.
 
@@ -18,6 +19,7 @@ pub mod inject;
 pub mod lint;
 pub mod marker;
 mod object;
+pub mod registration;
 pub mod request;
 pub mod review;
 pub mod spec;
