@@ -2,12 +2,15 @@
 //!
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
-//! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine),
+//! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine), [`controller`]
+//! and [`webhook`] (those of WorkloadSpread and Placement), [`definitions`] (whose custom resources there are),
 //! [`serve`] (what the process tells over HTTPS, and to whom), [`metrics`] (what it counts), [`snapshot`] (all of a
 //! cluster at one time, for `strew snapshot` and `strew explain`).
 
 pub mod clock;
 pub mod connect;
+pub mod controller;
+pub mod definitions;
 pub mod identity;
 pub mod leading;
 pub mod metrics;
@@ -17,5 +20,6 @@ pub mod send;
 pub mod serve;
 pub mod snapshot;
 pub mod watch;
+pub mod webhook;
 
 pub use kube::Client;

@@ -14,8 +14,33 @@ pub struct Permission {
     pub group: &'static str,
     /// The plural name, with `/subresource` where it is one.
     pub resource: &'static str,
+    /// The objects by name; empty: all of them.
+    pub names: &'static [&'static str],
     /// The verbs.
     pub verbs: &'static [&'static str],
+}
+
+impl Permission {
+    /// These verbs on all objects of a resource.
+    #[must_use]
+    pub const fn on(
+        group: &'static str,
+        resource: &'static str,
+        verbs: &'static [&'static str],
+    ) -> Self {
+        Self {
+            group,
+            resource,
+            names: &[],
+            verbs,
+        }
+    }
+
+    /// The same on objects of these names only. `create` cannot be limited so: who is asked does not know the name yet.
+    #[must_use]
+    pub const fn named(self, names: &'static [&'static str]) -> Self {
+        Self { names, ..self }
+    }
 }
 
 /// What is allowed cannot be asked.
@@ -65,6 +90,8 @@ async fn is_allowed(
                 resource: Some(resource.to_owned()),
                 subresource,
                 verb: Some(verb.to_owned()),
+                // All names of a rule are allowed alike.
+                name: needed.names.first().map(|name| (*name).to_owned()),
                 namespace: namespace.map(str::to_owned),
                 ..ResourceAttributes::default()
             }),
@@ -79,6 +106,13 @@ async fn is_allowed(
 
 fn named(needed: &Permission, verb: &str, namespace: Option<&str>) -> String {
     let dot = if needed.group.is_empty() { "" } else { "." };
+    let object = needed
+        .names
+        .first()
+        .map_or(String::new(), |name| format!(" {name}"));
     let place = namespace.map_or(String::new(), |namespace| format!(" in {namespace}"));
-    format!("{verb} {}{dot}{}{place}", needed.resource, needed.group)
+    format!(
+        "{verb} {}{dot}{}{object}{place}",
+        needed.resource, needed.group
+    )
 }
