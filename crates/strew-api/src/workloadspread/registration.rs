@@ -31,7 +31,7 @@ const TIMEOUT_OF_DELETIONS_S: u8 = 5;
 pub enum Reach {
     /// In this namespace, as the Service [`NAME`].
     Service(String),
-    /// At this URL, without a path: a process outside the cluster.
+    /// Below this URL, which has no slash at its end: a process outside the cluster.
     Url(String),
 }
 

@@ -54,7 +54,7 @@ namespace. The process that leads fills in whose certificates are trusted.";
 pub(super) struct WorkloadSpreadPart {
     #[command(flatten)]
     pub(super) common: Common,
-    /// The URL of a webhook outside the cluster, without a path: no Deployment and no Service are printed for it
+    /// The URL of a webhook outside the cluster: no Deployment and no Service are printed for it
     #[arg(long, value_name = "URL", value_parser = url)]
     webhook_url: Option<String>,
     /// What becomes of pods while no webhook answers
@@ -208,17 +208,17 @@ fn custom_kinds(parts: &[&Part<'_>]) -> [Manifest; 2] {
     ]
 }
 
-/// A URL that the API server takes, without the path, which each webhook has of its own.
+/// A URL that the API server takes, without the paths of the webhooks, which come after it.
 fn url(text: &str) -> Result<String, anyhow::Error> {
-    let host = text.strip_prefix("https://");
-    let host = host.ok_or_else(|| anyhow!("an API server calls webhooks by https:// only"))?;
-    let host = host.trim_end_matches('/');
-    if host.is_empty() || host.contains(['/', '?', '#', '@', ' ']) {
+    let rest = text.strip_prefix("https://");
+    let rest = rest.ok_or_else(|| anyhow!("an API server calls webhooks by https:// only"))?;
+    let rest = rest.trim_end_matches('/');
+    if rest.is_empty() || rest.starts_with('/') || rest.contains(['?', '#', '@', ' ']) {
         return Err(anyhow!(
-            "expected https://HOST or https://HOST:PORT, and no more"
+            "expected a URL such as https://10.0.0.7:9443, without a user, a query or a fragment"
         ));
     }
-    Ok(format!("https://{host}"))
+    Ok(format!("https://{rest}"))
 }
 
 #[cfg(test)]
@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_has_a_host_and_no_path() {
+    fn a_url_is_one_that_an_api_server_calls() {
         for (text, expected) in [
             ("https://127.0.0.1:9443", Some("https://127.0.0.1:9443")),
             (
@@ -235,7 +235,9 @@ mod tests {
             ),
             ("http://127.0.0.1:9443", None),
             ("https://", None),
-            ("https://host/path", None),
+            ("https://host/below/", Some("https://host/below")),
+            ("https://host?a=b", None),
+            ("https:///path", None),
             ("https://user@host", None),
         ] {
             assert_eq!(url(text).ok().as_deref(), expected, "{text}");

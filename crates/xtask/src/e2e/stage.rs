@@ -73,12 +73,14 @@ impl Stage {
             self.kubectl().run(&["delete", kinds, ours])?;
         }
         if std::mem::take(&mut self.is_hub) {
-            for plural in ["managedclusters", "managedclustersets"] {
-                let all = format!(
-                    "/apis/cluster.open-cluster-management.io/{}/{plural}",
-                    version_of(plural)
-                );
-                self.kubectl().run(&["delete", "--raw", &all])?;
+            for (version, plural) in [("v1", "managedclusters"), ("v1beta2", "managedclustersets")]
+            {
+                let group = "cluster.open-cluster-management.io";
+                let all = format!("/apis/{group}/{version}/{plural}");
+                // A case may have taken the kind itself away.
+                if self.kubectl().run(&["get", "--raw", &all]).is_ok() {
+                    self.kubectl().run(&["delete", "--raw", &all])?;
+                }
             }
         }
         let namespace = &self.namespace;
@@ -256,13 +258,6 @@ impl Stage {
     pub(super) fn until_event(&self, name: &str, reason: &str) -> anyhow::Result<Value> {
         let what = format!("an event {reason} of {name}");
         until(&what, SOON, PAUSE, || Ok(self.events(name, reason)?.pop()))
-    }
-}
-
-fn version_of(plural: &str) -> &'static str {
-    match plural {
-        "managedclusters" => "v1",
-        _ => "v1beta2",
     }
 }
 

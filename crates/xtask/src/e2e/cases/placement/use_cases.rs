@@ -153,11 +153,8 @@ pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
 
     // Asked, the cluster says whose they are.
     let printed = stage.printed(&["placement"])?;
-    let again = printed["items"].as_array().into_iter().flatten();
-    if let Some(one) = again
-        .filter(|o| o["kind"] == "CustomResourceDefinition")
-        .next()
-    {
+    let mut again = printed["items"].as_array().into_iter().flatten();
+    if let Some(one) = again.find(|object| object["kind"] == "CustomResourceDefinition") {
         bail!("{} is OCM's, and printed", one["metadata"]["name"]);
     }
     for definition in &theirs {

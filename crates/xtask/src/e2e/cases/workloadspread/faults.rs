@@ -217,41 +217,69 @@ pub(crate) fn denied(stage: &mut Stage) -> anyhow::Result<()> {
     told("DeletePodFailed")
 }
 
-/// The authority is taken away while pods are made: another one is made and trusted, and no process starts anew.
+/// Certificates that live for seconds, and pods all the while: the authority is exchanged without a call that fails, and
+/// no process starts anew.
 pub(crate) fn rotated(stage: &mut Stage) -> anyhow::Result<()> {
-    let n_pods = if stage.is_full { 500 } else { 60 };
-    let spreading = stage.spreading(2)?;
+    let n_pods = if stage.is_full { 300 } else { 100 };
+    let mut spreading = stage.installed_spreading()?;
+    // Old after 20 seconds, and good for 10 more.
+    let lives = [
+        "--authority-lifetime=30s",
+        "--certificate-lifetime=15s",
+        "--authority-overlap=3s",
+    ];
+    for _ in 0..2 {
+        stage.add_webhook(&mut spreading, &lives)?;
+    }
+    stage.until_ready(&spreading, 2)?;
+    stage.until_called()?;
     prepare(stage, n_pods)?;
-    let bundle = || -> anyhow::Result<Value> {
-        let configuration = stage.get("mutatingwebhookconfiguration/strew-webhook")?;
-        Ok(configuration["webhooks"][0]["clientConfig"]["caBundle"].clone())
-    };
     let shown = || -> anyhow::Result<Vec<Vec<u8>>> {
         let each = spreading.webhooks.iter();
         let each = each.map(|webhook| Https::connect(webhook.port, SOON));
         let shown = each.map(|https| https.map(|https| https.certificates().swap_remove(0)));
         shown.collect()
     };
-    let (old_bundle, old_shown) = (bundle()?, shown()?);
-    ensure!(old_bundle.is_string(), "nobody is trusted");
-    scale(stage, "deployment/front", n_pods)?;
-    until_more_than(stage, n_pods / 4)?;
+    let signing = || -> anyhow::Result<Value> {
+        let secret = [
+            "--namespace",
+            SYSTEM,
+            "get",
+            "secret",
+            "strew-webhook-ca",
+            "--output=json",
+        ];
+        let secret: Value = serde_json::from_str(&stage.kubectl().run(&secret)?)?;
+        Ok(secret["data"]["ca.crt"].clone())
+    };
+    let (first_signing, first_shown) = (signing()?, shown()?);
     let begin = now();
-    let secret = [
-        "--namespace",
-        SYSTEM,
-        "delete",
-        "secret",
-        "strew-webhook-ca",
-    ];
-    stage.kubectl().run(&secret)?;
-    until("another authority is trusted", SOON, PAUSE, || {
-        let is_new = bundle()? != old_bundle;
-        let all_new = shown()?.iter().zip(&old_shown).all(|(new, old)| new != old);
+    // A few pods at a time, until everything was exchanged: calls at each of its steps.
+    let mut n = 0;
+    until("the authority is exchanged", DONE_WITHIN, 3 * PAUSE, || {
+        n = (n + n_pods / 20).min(n_pods);
+        scale(stage, "deployment/front", n)?;
+        stage.try_a_pod(&stage.namespace)?;
+        let is_new = signing()? != first_signing;
+        let all_new = shown()?
+            .iter()
+            .zip(&first_shown)
+            .all(|(new, old)| new != old);
         Ok((is_new && all_new).then_some(()))
     })?;
-    println!("  exchanged in {:.1} s", begin.elapsed().as_secs_f64());
-    stage.until_called()?;
+    println!(
+        "  exchanged {:.1} s after the start",
+        begin.elapsed().as_secs_f64()
+    );
+    scale(stage, "deployment/front", n_pods)?;
     until_all(stage, n_pods)?;
-    expect_truth(stage, "front").map(drop)
+    expect_truth(stage, "front")?;
+    let events = stage.list("events")?;
+    let refused = events.iter().filter(|e| e["reason"] == "FailedCreate");
+    let refused: Vec<&Value> = refused.map(|e| &e["message"]).collect();
+    ensure!(refused.is_empty(), "calls failed: {refused:?}");
+    for webhook in &mut spreading.webhooks {
+        webhook.process.expect_running()?;
+    }
+    Ok(())
 }

@@ -206,6 +206,6 @@ fn limits(spread: &Value) -> Vec<(String, Option<usize>)> {
 }
 
 /// The names of pods that were not as this says.
-fn names_of<'a>(pods: &'a [Value], is_bad: impl Fn(&&Value) -> bool) -> Vec<&'a str> {
+fn names_of(pods: &[Value], is_bad: impl Fn(&&Value) -> bool) -> Vec<&str> {
     pods.iter().filter(is_bad).map(name_of).collect()
 }
