@@ -3,11 +3,13 @@
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
 //! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
-//! machine), [`serve`] (what the process tells over HTTPS, and to whom), `signals` (health and leadership as pages),
+//! machine), [`discovery`] (which kinds there are), [`controller`] (of WorkloadSpreads and Placements), [`serve`] (what the process tells over HTTPS, and to whom), `signals` (health and leadership as pages),
 //! [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
 pub mod clock;
 pub mod connect;
+pub mod controller;
+pub mod discovery;
 pub mod identity;
 pub mod leading;
 pub mod metrics;
