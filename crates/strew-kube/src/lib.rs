@@ -3,15 +3,15 @@
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
 //! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
-//! machine), [`controller`] and [`webhook`] (those of WorkloadSpread and Placement), [`definitions`] (whose custom
-//! resources there are), [`serve`] (what the process tells over HTTPS, and to whom), `signals` (health and leadership as
-//! pages), [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and
-//! `strew explain`).
+//! machine), [`discovery`] (which kinds there are), [`definitions`] (and whose), [`controller`] (of WorkloadSpreads and
+//! Placements), [`serve`] (what the process tells over HTTPS, and to whom), `signals` (health and leadership as pages),
+//! [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
 pub mod clock;
 pub mod connect;
 pub mod controller;
 pub mod definitions;
+pub mod discovery;
 pub mod identity;
 pub mod leading;
 pub mod metrics;
@@ -22,7 +22,6 @@ pub mod serve;
 mod signals;
 pub mod snapshot;
 pub mod watch;
-pub mod webhook;
 mod work;
 
 pub use kube::Client;

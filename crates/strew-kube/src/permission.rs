@@ -1,5 +1,6 @@
 //! What a process may do at the API server: asked once at the start, so that all that is missing is named at once.
 
+use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -14,33 +15,8 @@ pub struct Permission {
     pub group: &'static str,
     /// The plural name, with `/subresource` where it is one.
     pub resource: &'static str,
-    /// The objects by name; empty: all of them.
-    pub names: &'static [&'static str],
     /// The verbs.
     pub verbs: &'static [&'static str],
-}
-
-impl Permission {
-    /// These verbs on all objects of a resource.
-    #[must_use]
-    pub const fn on(
-        group: &'static str,
-        resource: &'static str,
-        verbs: &'static [&'static str],
-    ) -> Self {
-        Self {
-            group,
-            resource,
-            names: &[],
-            verbs,
-        }
-    }
-
-    /// The same on objects of these names only. `create` cannot be limited so: who is asked does not know the name yet.
-    #[must_use]
-    pub const fn named(self, names: &'static [&'static str]) -> Self {
-        Self { names, ..self }
-    }
 }
 
 /// What is allowed cannot be asked.
@@ -62,14 +38,20 @@ pub async fn missing(
 ) -> Result<Vec<String>, AskError> {
     let each = needed
         .iter()
-        .flat_map(|needed| needed.verbs.iter().map(move |verb| (needed, *verb)));
-    let answers = stream::iter(each.map(|(needed, verb)| async move {
-        let is_allowed = is_allowed(client, needed, verb, namespace).await?;
-        Ok((!is_allowed).then(|| named(needed, verb, namespace)))
-    }))
-    .buffered(AT_ONCE)
-    .collect::<Vec<Result<Option<String>, AskError>>>();
-    let answers: Result<Vec<Option<String>>, AskError> = answers.await.into_iter().collect();
+        .flat_map(|needed| needed.verbs.iter().map(|verb| (*needed, *verb)));
+    let each: Vec<(Permission, &'static str)> = each.collect();
+    let questions = each.into_iter().map(|(needed, verb)| {
+        let (client, namespace) = (client.clone(), namespace.map(str::to_owned));
+        async move {
+            let namespace = namespace.as_deref();
+            let is_allowed = is_allowed(&client, &needed, verb, namespace).await?;
+            Ok((!is_allowed).then(|| named(&needed, verb, namespace)))
+        }
+        .boxed()
+    });
+    let answers = stream::iter(questions).buffered(AT_ONCE);
+    let answers: Vec<Result<Option<String>, AskError>> = answers.collect().await;
+    let answers: Result<Vec<Option<String>>, AskError> = answers.into_iter().collect();
     Ok(answers?.into_iter().flatten().collect())
 }
 
@@ -90,8 +72,6 @@ async fn is_allowed(
                 resource: Some(resource.to_owned()),
                 subresource,
                 verb: Some(verb.to_owned()),
-                // All names of a rule are allowed alike.
-                name: needed.names.first().map(|name| (*name).to_owned()),
                 namespace: namespace.map(str::to_owned),
                 ..ResourceAttributes::default()
             }),
@@ -106,13 +86,6 @@ async fn is_allowed(
 
 fn named(needed: &Permission, verb: &str, namespace: Option<&str>) -> String {
     let dot = if needed.group.is_empty() { "" } else { "." };
-    let object = needed
-        .names
-        .first()
-        .map_or(String::new(), |name| format!(" {name}"));
     let place = namespace.map_or(String::new(), |namespace| format!(" in {namespace}"));
-    format!(
-        "{verb} {}{dot}{}{object}{place}",
-        needed.resource, needed.group
-    )
+    format!("{verb} {}{dot}{}{place}", needed.resource, needed.group)
 }

@@ -9,7 +9,9 @@ use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
-use crate::{diff, explain, import, install, lint, place, scheduler, simulate, snapshot, version};
+use crate::{
+    controller, diff, explain, import, install, lint, place, scheduler, simulate, snapshot, version,
+};
 
 /// Pods over failure domains: where they go, why, and what would change it.
 #[derive(Parser, Debug)]
@@ -84,6 +86,8 @@ enum Command {
     Snapshot(snapshot::SnapshotArgs),
     /// Decide for the pods of a cluster, in place of kube-scheduler or beside it
     Scheduler(scheduler::SchedulerArgs),
+    /// Keep the WorkloadSpreads and Placements of a cluster
+    Controller(controller::ControllerArgs),
     /// Print manifests that put strew into a cluster
     Install(install::InstallArgs),
     /// Print a completion script for a shell
@@ -144,6 +148,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Place(args) => place::run(&args, &context),
         Command::Snapshot(args) => snapshot::run(&args, &context),
         Command::Scheduler(args) => scheduler::run(&args, &context),
+        Command::Controller(args) => controller::run(&args, &context),
         Command::Install(args) => install::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
@@ -188,6 +193,10 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         .mut_subcommand("scheduler", |c| {
             c.after_help(examples(scheduler::EXAMPLES))
                 .mut_arg("secure_port", |a| a.default_value("10259"))
+        })
+        .mut_subcommand("controller", |c| {
+            c.after_help(examples(controller::EXAMPLES))
+                .mut_arg("secure_port", |a| a.default_value("10261"))
         })
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
         .mut_subcommand("completion", |c| {

@@ -1,52 +1,76 @@
-//! All that the controllers ask of the API server: each controller has a table of its own, and runs with no more.
+//! All that the controllers ask of the API server.
 
+use super::Name;
 use crate::permission::Permission;
-use crate::scheduler::permissions::READ;
+pub use crate::scheduler::permissions::{OF_LEASE, OF_PAGES};
 
-/// To tell what they do.
-pub const OF_EVENTS: &[Permission] = &[Permission::on(
-    "events.k8s.io",
-    "events",
-    &["create", "patch"],
-)];
+const READ: &[&str] = &["get", "list", "watch"];
 
-/// The controller of WorkloadSpreads. Source: spec/workloadspread §6.4, as far as strew needs it.
-pub const WORKLOAD_SPREAD: &[Permission] = &[
-    Permission::on("apps.kruise.io", "workloadspreads", READ),
-    Permission::on("apps.kruise.io", "workloadspreads/status", &["update"]),
-    // Adopted, given a cost, and replaced where they cannot be scheduled.
-    Permission::on("", "pods", &["get", "list", "watch", "patch", "delete"]),
-    Permission::on("", "nodes", READ),
-    Permission::on("", "replicationcontrollers", READ),
-    Permission::on("apps", "deployments", READ),
-    Permission::on("apps", "replicasets", READ),
-    Permission::on("apps", "statefulsets", READ),
-    Permission::on("batch", "jobs", READ),
-    Permission::on("apps.kruise.io", "clonesets", READ),
-    Permission::on("apps.kruise.io", "statefulsets", READ),
-    WHITE_LIST,
+/// Of one controller, in the whole cluster.
+pub fn of(name: Name) -> &'static [Permission] {
+    match name {
+        Name::WorkloadSpread => WORKLOAD_SPREAD,
+        Name::Placement => PLACEMENT,
+    }
+}
+
+/// In the namespace of the ConfigMap that names custom kinds; none for controllers that need none.
+pub fn of_configuration(name: Name) -> &'static [Permission] {
+    match name {
+        Name::WorkloadSpread => CONFIGURATION,
+        Name::Placement => &[],
+    }
+}
+
+const fn permission(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+) -> Permission {
+    Permission {
+        group,
+        resource,
+        verbs,
+    }
+}
+
+/// Source: spec/workloadspread §6.4, as far as strew needs it. Custom kinds are given besides, by who lists them.
+const WORKLOAD_SPREAD: &[Permission] = &[
+    permission("apps.kruise.io", "workloadspreads", READ),
+    permission("apps.kruise.io", "workloadspreads/status", &["update"]),
+    permission("apps.kruise.io", "clonesets", READ),
+    permission("apps.kruise.io", "statefulsets", READ),
+    permission("", "pods", &["get", "list", "watch", "patch", "delete"]),
+    permission("", "nodes", READ),
+    permission("apps", "deployments", READ),
+    permission("apps", "replicasets", READ),
+    permission("apps", "statefulsets", READ),
+    permission("batch", "jobs", READ),
+    permission("events.k8s.io", "events", &["create", "patch"]),
 ];
 
-/// The white list of custom kinds, in whichever namespace Kruise has it.
-pub const WHITE_LIST: Permission =
-    Permission::on("", "configmaps", READ).named(&["kruise-configuration"]);
-
-/// The controller of Placements. Source: spec/placement §4, as far as strew needs it.
-pub const PLACEMENT: &[Permission] = &[
-    Permission::on(OCM, "managedclusters", READ),
-    Permission::on(OCM, "managedclustersets", READ),
-    Permission::on(OCM, "managedclustersetbindings", READ),
-    Permission::on(OCM, "addonplacementscores", READ),
-    Permission::on(OCM, "placements", READ),
-    Permission::on(OCM, "placements/status", &["patch"]),
-    // PlacementDecisions keep their Placement from going before them.
-    Permission::on(OCM, "placements/finalizers", &["update"]),
-    Permission::on(
-        OCM,
-        "placementdecisions",
-        &["get", "list", "watch", "create", "patch", "delete"],
-    ),
-    Permission::on(OCM, "placementdecisions/status", &["patch"]),
-];
+/// The ConfigMap `kruise-configuration`.
+const CONFIGURATION: &[Permission] = &[permission("", "configmaps", READ)];
 
 const OCM: &str = "cluster.open-cluster-management.io";
+
+/// Source: spec/placement §4.
+const PLACEMENT: &[Permission] = &[
+    permission(OCM, "managedclusters", READ),
+    permission(OCM, "managedclustersets", READ),
+    permission(OCM, "managedclustersetbindings", READ),
+    permission(OCM, "addonplacementscores", READ),
+    permission(OCM, "placements", READ),
+    permission(OCM, "placements/status", &["update", "patch"]),
+    // Owner references that block the owner's deletion.
+    permission(OCM, "placements/finalizers", &["update"]),
+    permission(
+        OCM,
+        "placementdecisions",
+        &[
+            "get", "list", "watch", "create", "update", "patch", "delete",
+        ],
+    ),
+    permission(OCM, "placementdecisions/status", &["update", "patch"]),
+    permission("events.k8s.io", "events", &["create", "patch"]),
+];

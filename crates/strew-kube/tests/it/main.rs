@@ -1,6 +1,8 @@
 //! What an API server does to those who ask it: busy, gone, forgetful. It answers as each test says.
 
+mod hub;
 mod server;
 
+mod placements;
 mod sending;
 mod watching;

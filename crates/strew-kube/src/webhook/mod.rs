@@ -1,3 +1,0 @@
-//! `strew webhook`: admission of pods into subsets, on a real API server.
-
-pub mod permissions;
