@@ -193,6 +193,16 @@ impl Admission {
         &self.counters
     }
 
+    /// How many requests share a status write that is under way.
+    pub fn sharing(&self, effect: EffectId) -> usize {
+        let lane = self.pending.get(&effect);
+        let lane = lane.and_then(|(key, _)| self.lanes.get(key));
+        match lane.map(|lane| &lane.state) {
+            Some(State::Writing { batch, .. }) => batch.len(),
+            _ => 0,
+        }
+    }
+
     /// How many requests are not answered yet.
     pub fn waiting(&self) -> usize {
         self.lanes.values().map(Lane::waiting).sum()
