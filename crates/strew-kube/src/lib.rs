@@ -2,9 +2,9 @@
 //!
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
-//! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine),
-//! [`serve`] (what the process tells over HTTPS, and to whom), [`metrics`] (what it counts), [`snapshot`] (all of a
-//! cluster at one time, for `strew snapshot` and `strew explain`).
+//! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
+//! machine), [`serve`] (what the process tells over HTTPS, and to whom), `signals` (health and leadership as pages),
+//! [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
 pub mod clock;
 pub mod connect;
@@ -15,7 +15,9 @@ pub mod permission;
 pub mod scheduler;
 pub mod send;
 pub mod serve;
+mod signals;
 pub mod snapshot;
 pub mod watch;
+mod work;
 
 pub use kube::Client;

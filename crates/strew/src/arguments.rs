@@ -185,7 +185,10 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         .mut_subcommand("import", |c| c.after_help(examples(import::EXAMPLES)))
         .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))
         .mut_subcommand("snapshot", |c| c.after_help(examples(snapshot::EXAMPLES)))
-        .mut_subcommand("scheduler", |c| c.after_help(examples(scheduler::EXAMPLES)))
+        .mut_subcommand("scheduler", |c| {
+            c.after_help(examples(scheduler::EXAMPLES))
+                .mut_arg("secure_port", |a| a.default_value("10259"))
+        })
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(

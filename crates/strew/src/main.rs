@@ -6,9 +6,9 @@
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
 //! [`blocked`] (why a pod is nowhere), [`spread_explain`] (what WorkloadSpreads say of it), [`report`] (for programs),
 //! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`],
-//! [`install`] and [`scheduler`] (the commands), [`cluster`] (one that is there),
-//! [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`],
-//! [`failure`].
+//! [`install`] and [`scheduler`] (the commands), [`process`] (what those share that go on until a signal), [`cluster`]
+//! (one that is there), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`],
+//! [`terminal`], [`failure`].
 
 mod arguments;
 mod blocked;
@@ -31,6 +31,7 @@ mod load;
 mod natural_order;
 mod nodes;
 mod place;
+mod process;
 mod progress;
 mod report;
 mod scenario;

@@ -1,0 +1,33 @@
+//! What a process may do, asked at the start.
+
+use anyhow::anyhow;
+use strew_kube::Client;
+use strew_kube::permission::{Permission, missing};
+
+use crate::failure::Failure;
+
+/// Permissions that are needed in a namespace; `None`: in the whole cluster.
+pub(crate) type Needed<'a> = (&'a [Permission], Option<&'a str>);
+
+/// All that is missing, at once: a watch that is forbidden would be tried for ever, and nothing would be decided.
+/// `part`: what `strew install` calls the process.
+///
+/// # Errors
+/// Something is missing, or the API server cannot be asked.
+pub(crate) async fn check(
+    client: &Client,
+    needed: &[Needed<'_>],
+    part: &str,
+) -> Result<(), Failure> {
+    let mut denied = Vec::new();
+    for (permissions, namespace) in needed {
+        let missing = missing(client, permissions, *namespace).await;
+        denied.extend(missing.map_err(Failure::outside)?);
+    }
+    if denied.is_empty() {
+        return Ok(());
+    }
+    let error = anyhow!("the API server does not allow: {}", denied.join(", "));
+    let hint = format!("`strew install {part}` prints the roles that it needs");
+    Err(Failure::outside(error).with_hint(hint))
+}
