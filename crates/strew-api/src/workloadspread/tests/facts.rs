@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Interner, NodeSelectorTerm, Span};
 use strew_workloadspread::{
-    admission,
-    Adaptive, FilterSelector, FormId, Kinds, MaxReplicas, Phase, PodPatcher, Strategy, quota,
+    Adaptive, FilterSelector, FormId, Kinds, MaxReplicas, Phase, PodPatcher, Strategy, admission,
+    quota,
 };
 
 use super::*;
