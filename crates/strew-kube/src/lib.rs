@@ -3,11 +3,14 @@
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
 //! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
-//! machine), [`serve`] (what the process tells over HTTPS, and to whom), `signals` (health and leadership as pages),
+//! machine), [`webhook`] (that of admission, and what else the API server asks), [`serve`] (what the process tells over
+//! HTTPS, and to whom), [`authority`] (certificates of its own), `signals` (health and leadership as pages),
 //! [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
+pub mod authority;
 pub mod clock;
 pub mod connect;
+mod der;
 pub mod identity;
 pub mod leading;
 pub mod metrics;
@@ -18,6 +21,7 @@ pub mod serve;
 mod signals;
 pub mod snapshot;
 pub mod watch;
+pub mod webhook;
 mod work;
 
 pub use kube::Client;
