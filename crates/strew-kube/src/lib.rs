@@ -4,13 +4,16 @@
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
 //! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
 //! machine), [`discovery`] (which kinds there are), [`definitions`] (and whose), [`controller`] (of WorkloadSpreads and
-//! Placements), [`serve`] (what the process tells over HTTPS, and to whom), `signals` (health and leadership as pages),
+//! Placements), [`webhook`] (admission, and what else the API server asks), [`serve`] (what the process tells over HTTPS,
+//! and to whom), [`authority`] (certificates of its own), `signals` (health and leadership as pages),
 //! [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
+pub mod authority;
 pub mod clock;
 pub mod connect;
 pub mod controller;
 pub mod definitions;
+mod der;
 pub mod discovery;
 pub mod identity;
 pub mod leading;
@@ -22,6 +25,7 @@ pub mod serve;
 mod signals;
 pub mod snapshot;
 pub mod watch;
+pub mod webhook;
 mod work;
 
 pub use kube::Client;

@@ -19,6 +19,15 @@ pub struct Permission {
     pub verbs: &'static [&'static str],
 }
 
+/// Something that a process must be allowed with the objects of these names, and with no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedPermission {
+    /// What. `list` and `watch` are of one object then, by a field selector of its name.
+    pub permission: Permission,
+    /// The names.
+    pub names: &'static [&'static str],
+}
+
 /// What is allowed cannot be asked.
 #[derive(Debug, thiserror::Error)]
 #[error("what is allowed cannot be asked of the API server: {0}")]
@@ -36,16 +45,42 @@ pub async fn missing(
     needed: &[Permission],
     namespace: Option<&str>,
 ) -> Result<Vec<String>, AskError> {
-    let each = needed
-        .iter()
-        .flat_map(|needed| needed.verbs.iter().map(|verb| (*needed, *verb)));
-    let each: Vec<(Permission, &'static str)> = each.collect();
-    let questions = each.into_iter().map(|(needed, verb)| {
+    let each = needed.iter().map(|needed| (*needed, None));
+    denied(client, each, namespace).await
+}
+
+/// The same of objects by their names.
+///
+/// # Errors
+/// The API server cannot be asked.
+pub async fn missing_of(
+    client: &Client,
+    needed: &[NamedPermission],
+    namespace: Option<&str>,
+) -> Result<Vec<String>, AskError> {
+    let each = needed.iter().flat_map(|needed| {
+        let names = needed.names.iter();
+        names.map(|name| (needed.permission, Some(*name)))
+    });
+    denied(client, each, namespace).await
+}
+
+/// What is asked for, of any object or of one.
+type Asked = (Permission, Option<&'static str>);
+
+async fn denied(
+    client: &Client,
+    needed: impl Iterator<Item = Asked>,
+    namespace: Option<&str>,
+) -> Result<Vec<String>, AskError> {
+    let each = needed.flat_map(|asked| asked.0.verbs.iter().map(move |verb| (asked, *verb)));
+    let each: Vec<(Asked, &'static str)> = each.collect();
+    let questions = each.into_iter().map(|(asked, verb)| {
         let (client, namespace) = (client.clone(), namespace.map(str::to_owned));
         async move {
             let namespace = namespace.as_deref();
-            let is_allowed = is_allowed(&client, &needed, verb, namespace).await?;
-            Ok((!is_allowed).then(|| named(&needed, verb, namespace)))
+            let is_allowed = is_allowed(&client, asked, verb, namespace).await?;
+            Ok((!is_allowed).then(|| named(asked, verb, namespace)))
         }
         .boxed()
     });
@@ -57,7 +92,7 @@ pub async fn missing(
 
 async fn is_allowed(
     client: &Client,
-    needed: &Permission,
+    (needed, name): Asked,
     verb: &str,
     namespace: Option<&str>,
 ) -> Result<bool, AskError> {
@@ -73,6 +108,7 @@ async fn is_allowed(
                 subresource,
                 verb: Some(verb.to_owned()),
                 namespace: namespace.map(str::to_owned),
+                name: name.map(str::to_owned),
                 ..ResourceAttributes::default()
             }),
             non_resource_attributes: None,
@@ -84,8 +120,12 @@ async fn is_allowed(
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-fn named(needed: &Permission, verb: &str, namespace: Option<&str>) -> String {
+fn named((needed, name): Asked, verb: &str, namespace: Option<&str>) -> String {
     let dot = if needed.group.is_empty() { "" } else { "." };
+    let of = name.map_or(String::new(), |name| format!(" {name}"));
     let place = namespace.map_or(String::new(), |namespace| format!(" in {namespace}"));
-    format!("{verb} {}{dot}{}{place}", needed.resource, needed.group)
+    let Permission {
+        group, resource, ..
+    } = needed;
+    format!("{verb} {resource}{dot}{group}{of}{place}")
 }

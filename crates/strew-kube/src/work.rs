@@ -110,6 +110,11 @@ impl<M: Machine> Worker<M> {
         }
     }
 
+    /// Has the machine decide at once: it was told something beside what the watches tell.
+    pub(crate) fn decide_now(&mut self) {
+        self.has_more = self.decide();
+    }
+
     /// How long nothing needs to be done, if nothing arrives.
     fn next_wake(&self) -> Duration {
         if !self.may_decide() {

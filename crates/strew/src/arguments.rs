@@ -10,7 +10,8 @@ use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
 use crate::{
-    controller, diff, explain, import, install, lint, place, scheduler, simulate, snapshot, version,
+    controller, diff, explain, import, install, lint, place, scheduler, simulate, snapshot,
+    version, webhook,
 };
 
 /// Pods over failure domains: where they go, why, and what would change it.
@@ -88,6 +89,8 @@ enum Command {
     Scheduler(scheduler::SchedulerArgs),
     /// Keep the WorkloadSpreads and Placements of a cluster
     Controller(controller::ControllerArgs),
+    /// Put the pods of a cluster into the subsets of their WorkloadSpreads, as the API server asks
+    Webhook(webhook::WebhookArgs),
     /// Print manifests that put strew into a cluster
     Install(install::InstallArgs),
     /// Print a completion script for a shell
@@ -149,6 +152,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Snapshot(args) => snapshot::run(&args, &context),
         Command::Scheduler(args) => scheduler::run(&args, &context),
         Command::Controller(args) => controller::run(&args, &context),
+        Command::Webhook(args) => webhook::run(&args, &context),
         Command::Install(args) => install::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
@@ -198,6 +202,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
             c.after_help(examples(controller::EXAMPLES))
                 .mut_arg("secure_port", |a| a.default_value("10261"))
         })
+        .mut_subcommand("webhook", |c| c.after_help(examples(webhook::EXAMPLES)))
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(

@@ -92,7 +92,7 @@ impl Answer {
     }
 
     /// The server's words, or ours.
-    pub(crate) fn words(&self) -> Arc<str> {
+    pub fn words(&self) -> Arc<str> {
         match self {
             Self::Refused(text) | Self::Lost(text) => Arc::clone(text),
             Self::Status { code, body, .. } => match text(body) {

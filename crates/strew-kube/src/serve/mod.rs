@@ -17,7 +17,7 @@ pub mod patience;
 pub mod server;
 
 pub use access::{Access, Asker, Paths};
-pub use certificate::Certificate;
+pub use certificate::{Certificate, Exchange};
 pub use health::{Check, Health};
 pub use listen::{Listen, ServeError};
 pub use server::{Limits, Server};

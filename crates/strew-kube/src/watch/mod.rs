@@ -26,6 +26,7 @@ use tokio::task::{AbortHandle, JoinSet};
 
 pub use kind::Kind;
 use stream::News;
+pub(crate) use stream::backoff;
 
 /// So many tellings wait for the loop; more make the watches wait.
 const TOLD_MAX: usize = 256;
@@ -266,6 +267,13 @@ impl Watches {
     pub fn kinds(&self) -> impl Iterator<Item = (&Kind, bool)> {
         let all = self.running.values();
         all.map(|running| (&running.kind, running.is_listed))
+    }
+
+    /// What went wrong last with the watch of a kind, unless it has gone well since.
+    pub fn failure(&self, kind: &Kind) -> Option<&str> {
+        let mut all = self.running.values();
+        let found = all.find(|running| running.kind == *kind);
+        found.and_then(|running| running.failure.as_deref())
     }
 
     /// How many objects of a kind there are.

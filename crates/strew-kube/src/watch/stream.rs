@@ -121,8 +121,12 @@ where
     if let Some(fields) = &scope.fields {
         config = config.fields(fields);
     }
-    let waits = ResetTimerBackoff::new(Waits::default(), CALM);
-    watcher::watcher(api, config).backoff(waits)
+    watcher::watcher(api, config).backoff(backoff())
+}
+
+/// The waits of every watch after failures.
+pub(crate) fn backoff() -> impl Backoff {
+    ResetTimerBackoff::new(Waits::default(), CALM)
 }
 
 fn told<K: Resource>(

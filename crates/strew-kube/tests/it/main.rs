@@ -2,7 +2,10 @@
 
 mod hub;
 mod server;
+mod world;
 
+mod keeping;
 mod placements;
 mod sending;
 mod watching;
+mod webhook;

@@ -1,10 +1,23 @@
 //! Objects that every part has, as values: what is applied is what is printed.
 
 use serde_json::{Value, json};
-use strew_kube::permission::Permission;
+use strew_kube::permission::{NamedPermission, Permission};
 
 /// The user that a container runs as: nobody in particular.
 const USER: u32 = 65532;
+
+/// What a part may do: with all objects of a resource, and with those of some names.
+#[derive(Clone, Copy)]
+pub(super) struct Rights<'a> {
+    pub(super) all: &'a [Permission],
+    pub(super) named: &'a [NamedPermission],
+}
+
+impl<'a> From<&'a [Permission]> for Rights<'a> {
+    fn from(all: &'a [Permission]) -> Self {
+        Self { all, named: &[] }
+    }
+}
 
 /// Names and places of one part.
 pub(super) struct Part<'a> {
@@ -46,27 +59,27 @@ impl Part<'_> {
     }
 
     /// A role in the whole cluster, and its binding to the service account.
-    pub(super) fn cluster_role(&self, permissions: &[Permission]) -> [Value; 2] {
+    pub(super) fn cluster_role(&self, rights: Rights<'_>) -> [Value; 2] {
         let name = format!("strew:{}", self.name);
         let metadata = json!({"name": name, "labels": self.labels()});
         let role = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": metadata,
-            "rules": rules(permissions),
+            "rules": rules(rights),
         });
         [role, cluster_role_binding(&metadata, &name, &[self])]
     }
 
     /// A role in its own namespace, and its binding to the service account.
-    pub(super) fn role(&self, permissions: &[Permission]) -> [Value; 2] {
+    pub(super) fn role(&self, rights: Rights<'_>) -> [Value; 2] {
         let metadata = self.metadata("");
         [
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "Role",
                 "metadata": metadata,
-                "rules": rules(permissions),
+                "rules": rules(rights),
             }),
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -234,17 +247,19 @@ impl Container<'_> {
     }
 }
 
-fn rules(permissions: &[Permission]) -> Vec<Value> {
+fn rules(rights: Rights<'_>) -> Vec<Value> {
     let rule = |permission: &Permission| {
-        let mut rule = json!({
+        json!({
             "apiGroups": [permission.group],
             "resources": [permission.resource],
             "verbs": permission.verbs,
-        });
-        if !permission.names.is_empty() {
-            rule["resourceNames"] = permission.names.into();
-        }
+        })
+    };
+    let named = |named: &NamedPermission| {
+        let mut rule = rule(&named.permission);
+        rule["resourceNames"] = named.names.into();
         rule
     };
-    permissions.iter().map(rule).collect()
+    let all = rights.all.iter().map(rule);
+    all.chain(rights.named.iter().map(named)).collect()
 }

@@ -1,16 +1,15 @@
 //! The manifests of Placement: the controller on a hub.
 
 use clap::Args;
-use serde_json::Value;
+use serde_json::json;
 use strew_api::placement::crd;
-use strew_kube::controller::permissions::{OF_EVENTS, PLACEMENT};
-use strew_kube::scheduler::permissions::{OF_LEASE, OF_PAGES};
+use strew_kube::controller::Name;
 
 use super::Common;
 use super::definitions::DefinitionArgs;
 use super::manifest::Manifest;
 use super::objects::Part;
-use super::workloadspread::{controller_pod, rights};
+use super::workloadspread::{controller, controller_rights};
 use crate::arguments::Context;
 use crate::failure::Failure;
 
@@ -37,12 +36,12 @@ impl PlacementPart {
             name: NAME,
             namespace: &self.common.namespace,
         };
-        let in_cluster = [PLACEMENT, OF_EVENTS, OF_PAGES].concat();
         let mut manifests = vec![Manifest::from(part.namespace())];
         manifests.extend(self.definitions.chosen(crd::all(), context)?);
-        let rights: Vec<Value> = rights(&part, &in_cluster, OF_LEASE);
+        let rights = controller_rights(&part, Name::Placement);
         manifests.extend(rights.into_iter().map(Manifest::from));
-        let pod = controller_pod(&self.common, "placement", NAME);
+        let container = controller(&self.common, Name::Placement, NAME);
+        let pod = json!({"containers": [container.value()]});
         let deployment = part.deployment(self.common.replicas, &pod);
         manifests.push(Manifest::with_comment(ABOUT, deployment));
         manifests.push(part.budget().into());

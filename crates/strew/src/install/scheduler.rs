@@ -48,8 +48,8 @@ impl SchedulerPart {
         };
         let in_cluster: Vec<Permission> = [IN_CLUSTER, OF_PAGES].concat();
         let mut objects = vec![part.namespace(), part.service_account()];
-        objects.extend(part.cluster_role(&in_cluster));
-        objects.extend(part.role(OF_LEASE));
+        objects.extend(part.cluster_role(in_cluster.as_slice().into()));
+        objects.extend(part.role(OF_LEASE.into()));
         objects.push(part.reads_authority());
         objects.push(part.config_map(FILE, &configuration));
         objects.push(part.deployment(self.common.replicas, &self.pod()));

@@ -5,15 +5,16 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use strew_api::workloadspread::crd;
 use strew_api::workloadspread::registration::{NAME, Reach, Registration, SERVICE_PORT};
-use strew_kube::controller::permissions::{OF_EVENTS, WORKLOAD_SPREAD};
-use strew_kube::permission::Permission;
-use strew_kube::scheduler::permissions::{OF_LEASE, OF_PAGES};
-use strew_kube::webhook::permissions::{IN_CLUSTER, OF_AUTHORITY, OF_CONFIGURATIONS};
+use strew_kube::controller::Name;
+use strew_kube::controller::permissions::{OF_LEASE, OF_PAGES, of, of_configuration};
+use strew_kube::webhook::permissions::{
+    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_SECRET,
+};
 
 use super::Common;
 use super::definitions::DefinitionArgs;
 use super::manifest::Manifest;
-use super::objects::{Container, Part, cluster_role_binding};
+use super::objects::{Container, Part, Rights, cluster_role_binding};
 use crate::arguments::Context;
 use crate::failure::Failure;
 
@@ -24,7 +25,7 @@ const WEBHOOK_PORT: u16 = 9443;
 const WEBHOOK_PAGES: u16 = 10262;
 
 /// Where the controller does.
-pub(super) const CONTROLLER_PAGES: u16 = 10261;
+const CONTROLLER_PAGES: u16 = 10261;
 
 /// The role with the rights on custom kinds, and the label of the roles that they come from.
 const CUSTOM: (&str, &str) = ("strew:custom-workloads", "strew.dev/custom-workloads");
@@ -103,12 +104,8 @@ impl WorkloadSpreadPart {
         let mut add = |objects: Vec<Value>| {
             manifests.extend(objects.into_iter().map(Manifest::from));
         };
-        add(rights(
-            &webhook,
-            &webhook_rights(),
-            &[OF_AUTHORITY, OF_LEASE].concat(),
-        ));
-        add(rights(&controller, &controller_rights(), OF_LEASE));
+        add(webhook_rights(&webhook));
+        add(controller_rights(&controller, Name::WorkloadSpread));
         if self.webhook_url.is_none() {
             add(vec![
                 webhook.service(SERVICE_PORT, WEBHOOK_PORT),
@@ -151,44 +148,58 @@ impl WorkloadSpreadPart {
     }
 
     fn controller_pod(&self) -> Value {
-        controller_pod(&self.common, "workloadspread", "strew-controller")
+        let mut container = controller(&self.common, Name::WorkloadSpread, "strew-controller");
+        let namespace = &self.common.namespace;
+        let custom = format!("--configuration-namespace={namespace}");
+        container.flags.push(custom);
+        json!({"containers": [container.value()]})
     }
 }
 
-/// The pod of `strew controller` with one controller, under a lease of its own.
-pub(super) fn controller_pod(common: &Common, controller: &str, lease: &str) -> Value {
-    let container = Container {
+/// The container of `strew controller` with one controller, under a lease of its own.
+pub(super) fn controller<'a>(common: &'a Common, name: Name, lease: &str) -> Container<'a> {
+    Container {
         name: "controller",
         image: &common.image,
         flags: vec![
-            format!("--controllers={controller}"),
+            format!("--controllers={name}"),
             format!("--leader-elect-resource-name={lease}"),
             format!("--leader-elect-resource-namespace={}", common.namespace),
         ],
         port: CONTROLLER_PAGES,
+    }
+}
+
+/// The service account of a controller, and its rights.
+pub(super) fn controller_rights(part: &Part<'_>, name: Name) -> Vec<Value> {
+    let in_cluster = [of(name), OF_PAGES].concat();
+    let in_namespace = [OF_LEASE, of_configuration(name)].concat();
+    rights(
+        part,
+        in_cluster.as_slice().into(),
+        in_namespace.as_slice().into(),
+    )
+}
+
+fn webhook_rights(part: &Part<'_>) -> Vec<Value> {
+    let in_cluster = Rights {
+        all: &[IN_CLUSTER, OF_PAGES].concat(),
+        named: OF_CONFIGURATIONS,
     };
-    json!({"containers": [container.value()]})
+    let in_namespace = Rights {
+        all: &[IN_NAMESPACE, OF_AUTHORITY].concat(),
+        named: OF_SECRET,
+    };
+    rights(part, in_cluster, in_namespace)
 }
 
 /// The service account of a part, and its rights in the cluster and in its namespace.
-pub(super) fn rights(
-    part: &Part<'_>,
-    in_cluster: &[Permission],
-    in_namespace: &[Permission],
-) -> Vec<Value> {
+fn rights(part: &Part<'_>, in_cluster: Rights<'_>, in_namespace: Rights<'_>) -> Vec<Value> {
     let mut objects = vec![part.service_account()];
     objects.extend(part.cluster_role(in_cluster));
     objects.extend(part.role(in_namespace));
     objects.push(part.reads_authority());
     objects
-}
-
-fn webhook_rights() -> Vec<Permission> {
-    [IN_CLUSTER, OF_CONFIGURATIONS, OF_PAGES].concat()
-}
-
-fn controller_rights() -> Vec<Permission> {
-    [WORKLOAD_SPREAD, OF_EVENTS, OF_PAGES].concat()
 }
 
 /// A role whose rules the control plane gathers; it is printed without any, so that applying it again takes none away.

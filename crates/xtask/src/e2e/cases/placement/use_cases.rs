@@ -7,7 +7,7 @@ use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use xtask::lab::until;
 
-use super::{GROUP, bind_all, cluster, placement, selected, until_selected, until_told};
+use super::{bind_all, cluster, placement, selected, until_selected, until_told};
 use crate::ci::top;
 use crate::e2e::stage::{PAUSE, SOON, Stage};
 
@@ -107,10 +107,8 @@ pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
     let mut controller = stage.placement_controller(&[])?;
     until("it says what is not there", SOON, PAUSE, || {
         controller.expect_running()?;
-        Ok(controller
-            .output()
-            .contains(&format!("placements.{GROUP}"))
-            .then_some(()))
+        let waits = "waits for its CustomResourceDefinitions";
+        Ok(controller.output().contains(waits).then_some(()))
     })
     .with_context(|| controller.output())?;
 
