@@ -78,6 +78,9 @@ impl Stage {
             "--filename=-",
         ];
         self.kubectl().run_with(&apply, &list)?;
+        // Processes of cases before were killed: nobody waits for the end of their leases, nor trusts their authority.
+        let left = ["--namespace", SYSTEM, "delete", "leases,secrets", "--all"];
+        self.kubectl().run(&left)?;
         if !definitions.is_empty() {
             let mut wait = vec!["wait", "--for=condition=Established", "--timeout=60s"];
             wait.extend(definitions.iter().map(String::as_str));

@@ -67,17 +67,22 @@ impl Https {
     ///
     /// # Errors
     /// It says nothing in time, or no HTTP.
-    pub fn reply(mut self) -> anyhow::Result<Option<Reply>> {
+    pub fn reply(self) -> anyhow::Result<Option<Reply>> {
         let mut bytes = Vec::new();
-        match self.0.read_to_end(&mut bytes) {
-            Ok(_) => {}
-            // Hung up in the middle of what was said.
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset
-                ) => {}
-            Err(error) => return Err(error.into()),
+        // Only read: what could not be said any more, because the other side had heard enough, is of no concern.
+        let StreamOwned { mut conn, mut sock } = self.0;
+        loop {
+            match conn.read_tls(&mut sock) {
+                Ok(0) => break,
+                Ok(_) => {}
+                // Hung up in the middle of what was said.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => break,
+                Err(error) => return Err(error.into()),
+            }
+            let state = conn.process_new_packets()?;
+            let mut plain = vec![0; state.plaintext_bytes_to_read()];
+            conn.reader().read_exact(&mut plain)?;
+            bytes.extend(plain);
         }
         if bytes.is_empty() {
             return Ok(None);
