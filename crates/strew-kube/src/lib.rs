@@ -3,14 +3,17 @@
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
 //! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
-//! machine), [`webhook`] (that of admission, and what else the API server asks), [`serve`] (what the process tells over
-//! HTTPS, and to whom), [`authority`] (certificates of its own), `signals` (health and leadership as pages),
+//! machine), [`discovery`] (which kinds there are), [`controller`] (of WorkloadSpreads and Placements), [`webhook`]
+//! (admission, and what else the API server asks), [`serve`] (what the process tells over HTTPS, and to whom),
+//! [`authority`] (certificates of its own), `signals` (health and leadership as pages),
 //! [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
 pub mod authority;
 pub mod clock;
 pub mod connect;
+pub mod controller;
 mod der;
+pub mod discovery;
 pub mod identity;
 pub mod leading;
 pub mod metrics;

@@ -1,5 +1,6 @@
 //! What a process may do at the API server: asked once at the start, so that all that is missing is named at once.
 
+use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -73,13 +74,19 @@ async fn denied(
     namespace: Option<&str>,
 ) -> Result<Vec<String>, AskError> {
     let each = needed.flat_map(|asked| asked.0.verbs.iter().map(move |verb| (asked, *verb)));
-    let answers = stream::iter(each.map(|(asked, verb)| async move {
-        let is_allowed = is_allowed(client, asked, verb, namespace).await?;
-        Ok((!is_allowed).then(|| named(asked, verb, namespace)))
-    }))
-    .buffered(AT_ONCE)
-    .collect::<Vec<Result<Option<String>, AskError>>>();
-    let answers: Result<Vec<Option<String>>, AskError> = answers.await.into_iter().collect();
+    let each: Vec<(Asked, &'static str)> = each.collect();
+    let questions = each.into_iter().map(|(asked, verb)| {
+        let (client, namespace) = (client.clone(), namespace.map(str::to_owned));
+        async move {
+            let namespace = namespace.as_deref();
+            let is_allowed = is_allowed(&client, asked, verb, namespace).await?;
+            Ok((!is_allowed).then(|| named(asked, verb, namespace)))
+        }
+        .boxed()
+    });
+    let answers = stream::iter(questions).buffered(AT_ONCE);
+    let answers: Vec<Result<Option<String>, AskError>> = answers.collect().await;
+    let answers: Result<Vec<Option<String>>, AskError> = answers.into_iter().collect();
     Ok(answers?.into_iter().flatten().collect())
 }
 

@@ -88,6 +88,11 @@ impl<M: Machine> Worker<M> {
         self.is_ready
     }
 
+    /// The moment by which it decides.
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
     /// Waits until there is something to do, and does it. May be dropped while it waits, and called again.
     pub(crate) async fn work(&mut self) {
         let wake = self.next_wake();

@@ -6,7 +6,7 @@
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
 //! [`blocked`] (why a pod is nowhere), [`spread_explain`] (what WorkloadSpreads say of it), [`report`] (for programs),
 //! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`],
-//! [`install`], [`scheduler`] and [`webhook`] (the commands), [`process`] (what those share that go on until a signal), [`cluster`]
+//! [`install`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what those share that go on until a signal), [`cluster`]
 //! (one that is there), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`],
 //! [`terminal`], [`failure`].
 
@@ -14,6 +14,7 @@ mod arguments;
 mod blocked;
 mod cluster;
 mod configuration;
+mod controller;
 mod diff;
 mod explain;
 mod explain_output;

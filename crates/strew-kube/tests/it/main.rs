@@ -1,9 +1,11 @@
 //! What an API server does to those who ask it: busy, gone, forgetful. It answers as each test says.
 
+mod hub;
 mod server;
 mod world;
 
 mod keeping;
+mod placements;
 mod sending;
 mod watching;
 mod webhook;

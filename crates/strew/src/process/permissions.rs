@@ -44,6 +44,14 @@ pub(crate) async fn check_with(
         let missing = missing_of(client, permissions, *namespace).await;
         denied.extend(missing.map_err(Failure::outside)?);
     }
+    none_denied(&denied, part)
+}
+
+/// The failure that names all that is denied, if anything is.
+///
+/// # Errors
+/// Something is.
+pub(crate) fn none_denied(denied: &[String], part: &str) -> Result<(), Failure> {
     if denied.is_empty() {
         return Ok(());
     }

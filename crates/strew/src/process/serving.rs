@@ -103,6 +103,14 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
+    /// The same, but the pages of these paths ask themselves what somebody may see.
+    pub(crate) fn judged_there(self, paths: Paths) -> Self {
+        Self {
+            access: self.access.judged_there(paths),
+            ..self
+        }
+    }
+
     /// Serves the pages until the end, each for those who may see it.
     pub(crate) fn start(self, pages: Router, end: CancellationToken) {
         let Self { server, access } = self;
