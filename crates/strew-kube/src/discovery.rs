@@ -56,6 +56,20 @@ impl Served {
         versions.iter().any(|served| served.kind == *kind)
     }
 
+    /// These kinds.
+    #[cfg(test)]
+    pub(crate) fn of(all: impl IntoIterator<Item = ServedKind>) -> Self {
+        let mut kinds = Kinds::new();
+        for served in all {
+            let key = (
+                Arc::clone(&served.kind.group),
+                Arc::clone(&served.kind.kind),
+            );
+            kinds.entry(key).or_default().push(served);
+        }
+        Self(kinds)
+    }
+
     /// What the answer to a question tells; `None`: it is no such answer.
     fn read(list: &Value) -> Option<Kinds> {
         let mut kinds = Kinds::new();

@@ -202,7 +202,10 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
             c.after_help(examples(controller::EXAMPLES))
                 .mut_arg("secure_port", |a| a.default_value("10261"))
         })
-        .mut_subcommand("webhook", |c| c.after_help(examples(webhook::EXAMPLES)))
+        .mut_subcommand("webhook", |c| {
+            c.after_help(examples(webhook::EXAMPLES))
+                .mut_arg("secure_port", |a| a.default_value("10262"))
+        })
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(

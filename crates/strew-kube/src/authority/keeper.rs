@@ -93,7 +93,7 @@ fn some(moment: &AtomicU64) -> Option<Instant> {
 
 /// What a watch tells.
 enum News {
-    Secret(Option<Secret>),
+    Secret(Option<Box<Secret>>),
     Holder(Holder, Option<Value>),
 }
 
@@ -126,7 +126,8 @@ impl Keeper {
     pub fn new(setup: Setup, client: Client, clock: Clock, exchange: Exchange) -> Self {
         let (to, news) = mpsc::channel(16);
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &setup.place.namespace);
-        tokio::spawn(follow(secrets, SECRET, to.clone(), News::Secret));
+        let told = |secret: Option<Secret>| News::Secret(secret.map(Box::new));
+        tokio::spawn(follow(secrets, SECRET, to.clone(), told));
         if setup.manages {
             for holder in Holder::ALL {
                 let told = move |object: Option<DynamicObject>| {
@@ -174,7 +175,7 @@ impl Keeper {
 
     fn take(&mut self, news: News) {
         match news {
-            News::Secret(secret) => self.see(secret),
+            News::Secret(secret) => self.see(secret.map(|secret| *secret)),
             News::Holder(holder, object) => {
                 if object.is_none() && self.holders.get(&holder) != Some(&None) {
                     let [_, _, kind, _] = holder.resource();

@@ -121,11 +121,16 @@ impl Stored {
         })
     }
 
-    /// The certificates that are to be trusted, in PEM.
+    /// The certificates that are to be trusted, in PEM: the older ones first, whichever signs, so that those who hold it
+    /// are written to only when another one is trusted.
     pub fn bundle(&self) -> String {
         let authorities = self.signing.iter().chain(&self.coming);
         let all = authorities.map(Authority::certificate).chain(&self.leaving);
-        all.map(|certificate| certificate.pem.as_str()).collect()
+        let mut all: Vec<&Dated> = all.collect();
+        all.sort_by_key(|certificate| (certificate.period.from, &certificate.pem));
+        all.iter()
+            .map(|certificate| certificate.pem.as_str())
+            .collect()
     }
 
     /// The Secret that holds it: `before`, if there was one, with other data.
@@ -192,6 +197,7 @@ mod tests {
         assert_eq!(read.since, Some(START));
         assert_eq!((read.faults.len(), read.bundle()), (0, stored.bundle()));
         let promoted = read.after(Step::Promote, START, &LIVES).unwrap();
+        assert_eq!(promoted.bundle(), stored.bundle());
         let read = again(&promoted, START);
         assert_eq!(read.view(), promoted.view());
         assert_eq!(n_trusted(&read), 2);
@@ -250,7 +256,7 @@ mod tests {
                 "what it signs is not accepted: ",
                 1,
             ),
-            (good.clone(), late, "what it signs is not accepted: ", 0),
+            (good.clone(), late, "it has ended", 0),
         ] {
             let stored = Stored::read(&secret, now);
             let (key, error) = &stored.faults[0];

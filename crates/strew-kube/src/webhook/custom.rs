@@ -6,35 +6,30 @@ use std::time::Duration;
 
 use k8s_openapi::Resource;
 use kube::Client;
-use serde_json::Value;
+use strew_api::workloadspread::GROUP;
 use strew_api::workloadspread::facts::white_list::WhiteList;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
-use strew_api::workloadspread::{GROUP, v1alpha1};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 
-use super::lookup::{get, is_segment, spreads};
+use super::lookup::{known, spreads};
+use crate::discovery::{Discovery, Served};
 use crate::watch::{Kind, Reading};
 
 /// Definitions are looked for again after so long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
+/// The same while nothing is known.
+const FIRST_AGAIN: Duration = Duration::from_secs(1);
+
 /// A kind as a list of rights has it: group, version and kind.
 pub(super) type Named = [String; 3];
 
-/// A kind that is there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) kind: Kind,
-    pub(super) has_scale: bool,
-}
-
-/// Which kinds are looked for, and which are watched.
+/// Which kinds are wanted, which there are, and which are watched.
+#[derive(Default)]
 pub(super) struct Customs {
-    /// Tells whoever looks.
-    wanted: watch::Sender<BTreeSet<String>>,
     /// `None` until somebody has looked.
-    found: Option<Vec<Found>>,
+    served: Option<Served>,
     pub(super) list: WhiteList,
     /// Kinds of targets that WorkloadSpreads make known themselves, by namespace and name.
     asked: BTreeMap<[String; 2], Named>,
@@ -51,60 +46,40 @@ pub(super) struct Change {
     pub(super) stop: Vec<Kind>,
 }
 
-/// Looks which kinds there are; what there is comes by the second.
-pub(super) fn look(client: Client) -> (Customs, mpsc::Receiver<Vec<Found>>) {
-    let (wanted, wants) = watch::channel(kruises());
-    let (to, found) = mpsc::channel(1);
-    tokio::spawn(look_again(client, wants, to));
-    let customs = Customs {
-        wanted,
-        found: None,
-        list: WhiteList::default(),
-        asked: BTreeMap::new(),
-        watched: BTreeMap::new(),
-        is_open: false,
-    };
-    (customs, found)
-}
-
-/// The versions of Kruise's group that have kinds that are looked at.
-fn kruises() -> BTreeSet<String> {
-    let all = [
-        WorkloadSpread::API_VERSION,
-        v1alpha1::WorkloadSpread::API_VERSION,
-    ];
-    all.map(str::to_owned).into()
+/// Looks which kinds there are, again and again; what is new comes by the channel.
+pub(super) fn look(client: Client) -> mpsc::Receiver<Served> {
+    let (to, served) = mpsc::channel(1);
+    tokio::spawn(look_again(Discovery::new(client), to));
+    served
 }
 
 impl Customs {
     /// Whether somebody has looked.
     pub(super) fn is_known(&self) -> bool {
-        self.found.is_some()
+        self.served.is_some()
     }
 
     /// These kinds are there.
-    pub(super) fn found(&mut self, found: Vec<Found>) -> Change {
-        let has = |all: &[Found]| all.iter().any(|found| found.kind == spreads());
-        let before = self.found.as_deref().map(has);
-        if !has(&found) && before != Some(false) {
-            let is_old = found.iter().any(|f| *f.kind.kind == *WorkloadSpread::KIND);
-            match is_old {
-                true => tracing::warn!(
-                    "the CustomResourceDefinition workloadspreads.{GROUP} serves no v1beta1: a later one is waited for"
-                ),
-                false => tracing::warn!(
-                    "the CustomResourceDefinition workloadspreads.{GROUP} is not installed: it is waited for"
-                ),
-            }
+    pub(super) fn served(&mut self, served: Served) -> Change {
+        let before = self.served.as_ref().map(|before| before.has(&spreads()));
+        if !served.has(&spreads()) && before != Some(false) {
+            let all = served.versions(GROUP, WorkloadSpread::KIND);
+            let what = match all.is_empty() {
+                true => "is not installed",
+                false => "serves no v1beta1",
+            };
+            tracing::warn!(
+                "the CustomResourceDefinition workloadspreads.{GROUP} {what}: pods pass as they are until it does"
+            );
         }
-        self.found = Some(found);
+        self.served = Some(served);
         self.change()
     }
 
     /// The list of custom kinds is like this now.
     pub(super) fn listed(&mut self, list: WhiteList) -> Change {
         self.list = list;
-        self.want()
+        self.change()
     }
 
     /// A WorkloadSpread makes this kind known; `None`: none, or it is gone.
@@ -115,7 +90,7 @@ impl Customs {
         };
         match before == kind {
             true => Change::default(),
-            false => self.want(),
+            false => self.change(),
         }
     }
 
@@ -130,19 +105,6 @@ impl Customs {
         let mut all = self.watched.iter();
         let found = all.find(|(watched, _)| &*watched.group == group && &*watched.kind == kind);
         found.map(|(kind, reading)| (kind, *reading))
-    }
-
-    fn want(&mut self) -> Change {
-        let customs = self.customs().into_iter();
-        let versions = customs.map(|[group, version, _]| match group.as_str() {
-            "" => version,
-            _ => format!("{group}/{version}"),
-        });
-        let wanted: BTreeSet<String> = kruises().into_iter().chain(versions).collect();
-        if *self.wanted.borrow() != wanted {
-            self.wanted.send_replace(wanted);
-        }
-        self.change()
     }
 
     /// Kinds beside Kruise's that are to be known.
@@ -160,24 +122,25 @@ impl Customs {
     }
 
     fn change(&mut self) -> Change {
-        let customs = self.customs();
         let mut wanted = BTreeMap::new();
-        let own = [
-            spreads(),
-            Kind::of::<CloneSet>(),
-            Kind::of::<AdvancedStatefulSet>(),
-        ];
-        for Found { kind, has_scale } in self.found.iter().flatten() {
-            let [group, version, of] = [&kind.group, &kind.version, &kind.kind];
-            let named = [group.to_string(), version.to_string(), of.to_string()];
-            if own.contains(kind) {
-                wanted.insert(kind.clone(), Reading::Known);
-            } else if self.is_open
-                && customs.contains(&named)
-                && super::lookup::known(group, of).is_none()
-            {
-                let has_scale = *has_scale;
-                wanted.insert(kind.clone(), Reading::Custom { has_scale });
+        if let Some(served) = &self.served {
+            let own = [
+                spreads(),
+                Kind::of::<CloneSet>(),
+                Kind::of::<AdvancedStatefulSet>(),
+            ];
+            let own = own.into_iter().filter(|kind| served.has(kind));
+            wanted.extend(own.map(|kind| (kind, Reading::Known)));
+            for [group, version, kind] in self.customs() {
+                let mut all = served.versions(&group, &kind).iter();
+                let found = all.find(|served| *served.kind.version == *version);
+                if let Some(found) = found
+                    && self.is_open
+                    && known(&group, &kind).is_none()
+                {
+                    let has_scale = found.has_scale;
+                    wanted.insert(found.kind.clone(), Reading::Custom { has_scale });
+                }
             }
         }
         let mut change = Change::default();
@@ -196,95 +159,44 @@ impl Customs {
     }
 }
 
-async fn look_again(
-    client: Client,
-    mut wants: watch::Receiver<BTreeSet<String>>,
-    to: mpsc::Sender<Vec<Found>>,
-) {
-    let mut failure = None;
+async fn look_again(mut discovery: Discovery, to: mpsc::Sender<Served>) {
+    let (mut told, mut failure) = (false, None);
     loop {
-        let wanted = wants.borrow_and_update().clone();
-        match all_of(&client, &wanted).await {
-            Ok(found) => {
+        match discovery.ask().await {
+            Ok(is_new) => {
                 failure = None;
-                if to.send(found).await.is_err() {
+                if (is_new || !told) && to.send(discovery.served()).await.is_err() {
                     return;
                 }
+                told = true;
             }
-            Err(text) if failure.as_ref() != Some(&text) => {
-                tracing::warn!("which custom resources there are is not known: {text}");
-                failure = Some(text);
+            Err(error) => {
+                let text = error.to_string();
+                if failure.as_ref() != Some(&text) {
+                    tracing::warn!("{text}");
+                    failure = Some(text);
+                }
             }
-            Err(_) => {}
         }
-        let changed = tokio::time::timeout(LOOK_EVERY, wants.changed()).await;
-        if matches!(changed, Ok(Err(_))) {
-            return;
-        }
+        tokio::time::sleep(if told { LOOK_EVERY } else { FIRST_AGAIN }).await;
     }
-}
-
-async fn all_of(client: &Client, versions: &BTreeSet<String>) -> Result<Vec<Found>, String> {
-    let mut all = Vec::new();
-    for version in versions {
-        let (group, of_group) = version.split_once('/').unwrap_or(("", version));
-        // Somebody's list may hold anything.
-        if !(group.is_empty() || is_segment(group)) || !is_segment(of_group) {
-            continue;
-        }
-        let path = match group {
-            "" => format!("/api/{of_group}"),
-            _ => format!("/apis/{version}"),
-        };
-        if let Some(list) = get(client, &path).await? {
-            all.extend(kinds_of(group, of_group, &list));
-        }
-    }
-    Ok(all)
-}
-
-/// The kinds of an `APIResourceList`.
-fn kinds_of(group: &str, version: &str, list: &Value) -> Vec<Found> {
-    let all = list["resources"].as_array().map_or(&[][..], Vec::as_slice);
-    let name = |resource: &Value| resource["name"].as_str().unwrap_or_default().to_owned();
-    let names: BTreeSet<String> = all.iter().map(name).collect();
-    let of = |resource: &Value| {
-        let plural = name(resource);
-        let is_own = !plural.contains('/') && is_segment(&plural) && resource["namespaced"] == true;
-        let kind = Kind::new(group, version, resource["kind"].as_str()?, &plural);
-        let has_scale = names.contains(&format!("{plural}/scale"));
-        is_own.then_some(Found { kind, has_scale })
-    };
-    all.iter().filter_map(of).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::discovery::ServedKind;
 
-    fn list() -> Value {
-        json!({"resources": [
-            {"name": "games", "kind": "Game", "namespaced": true},
-            {"name": "games/scale", "kind": "Scale", "namespaced": true},
-            {"name": "games/status", "kind": "Game", "namespaced": true},
-            {"name": "halls", "kind": "Hall", "namespaced": true},
-            {"name": "worlds", "kind": "World", "namespaced": false},
-            {"name": "../odd", "kind": "Odd", "namespaced": true},
-            "what",
-        ]})
+    fn of(kind: Kind, has_scale: bool) -> ServedKind {
+        ServedKind { kind, has_scale }
     }
 
-    fn customs() -> Customs {
-        Customs {
-            wanted: watch::channel(kruises()).0,
-            found: None,
-            list: WhiteList::default(),
-            asked: BTreeMap::new(),
-            watched: BTreeMap::new(),
-            is_open: false,
-        }
+    fn games(version: &str) -> ServedKind {
+        of(Kind::new("example.org", version, "Game", "games"), true)
+    }
+
+    fn halls() -> ServedKind {
+        of(Kind::new("example.org", "v1", "Hall", "halls"), false)
     }
 
     fn names(all: &[(Kind, Reading)]) -> Vec<String> {
@@ -292,42 +204,27 @@ mod tests {
     }
 
     #[test]
-    fn a_list_tells_which_kinds_have_a_scale() {
-        let found = kinds_of("example.org", "v1", &list());
-        let told: Vec<(String, bool)> = found
-            .iter()
-            .map(|found| (found.kind.to_string(), found.has_scale))
-            .collect();
-        let expected = [("games.example.org", true), ("halls.example.org", false)];
-        assert_eq!(told, expected.map(|(name, has)| (name.to_owned(), has)));
-        assert!(kinds_of("", "v1", &json!(7)).is_empty());
-    }
-
-    #[test]
     fn kinds_are_watched_while_they_are_there_and_somebody_wants_them() {
-        let mut customs = customs();
+        let mut customs = Customs::default();
         assert!(!customs.is_known());
-        let spread = Found {
-            kind: spreads(),
-            has_scale: false,
-        };
-        let mut all = kinds_of("example.org", "v1", &list());
-        assert_eq!(customs.found(all.clone()), Change::default());
+        let all = [games("v2"), games("v1"), halls()];
+        assert_eq!(customs.served(Served::of(all.clone())), Change::default());
         assert!(customs.is_known());
-        all.push(spread);
-        let change = customs.found(all.clone());
+        let with_spreads = [all.to_vec(), vec![of(spreads(), false)]].concat();
+        let change = customs.served(Served::of(with_spreads));
         assert_eq!(names(&change.start), ["workloadspreads.apps.kruise.io"]);
-        // Custom kinds wait until the others are known.
+        // Custom kinds wait until the others are known, and are watched in the version of the list.
         let text = r#"{"workloads": [{"Group": "example.org", "Version": "v1", "Kind": "Hall",
-            "subResources": [{"Group": "example.org", "Version": "v1", "Kind": "Game"}]}]}"#;
+            "subResources": [{"Group": "example.org", "Version": "v1", "Kind": "Game"}]},
+            {"Group": "example.org", "Version": "v1", "Kind": "Absent"}]}"#;
         let list = WhiteList::read(text).unwrap();
         assert_eq!(customs.listed(list), Change::default());
-        assert!(customs.wanted.borrow().contains("example.org/v1"));
         let change = customs.open();
         assert_eq!(
             names(&change.start),
             ["games.example.org", "halls.example.org"]
         );
+        assert_eq!(&*change.start[0].0.version, "v1");
         assert_eq!(change.start[0].1, Reading::Custom { has_scale: true });
         // Wanted twice, it stays when one does not want it any more.
         let hall = ["example.org", "v1", "Hall"].map(str::to_owned);
@@ -336,12 +233,21 @@ mod tests {
         let change = customs.listed(WhiteList::default());
         assert_eq!((change.start.len(), change.stop.len()), (0, 1));
         assert_eq!(change.stop[0].to_string(), "games.example.org");
-        assert_eq!(
-            customs.asked(ws, None).stop[0].to_string(),
-            "halls.example.org"
-        );
+        let change = customs.asked(ws, None);
+        assert_eq!(change.stop[0].to_string(), "halls.example.org");
         // A definition that was deleted.
-        all.pop();
-        assert_eq!(customs.found(all).stop, [spreads()]);
+        assert_eq!(customs.served(Served::of(all)).stop, [spreads()]);
+    }
+
+    /// A kind that is known by itself is watched as such, whatever a list says of it.
+    #[test]
+    fn a_list_changes_nothing_for_known_kinds() {
+        let mut customs = Customs::default();
+        let kind = Kind::of::<CloneSet>();
+        customs.open();
+        let text = r#"{"workloads": [{"Group": "apps.kruise.io", "Version": "v1alpha1", "Kind": "CloneSet"}]}"#;
+        customs.listed(WhiteList::read(text).unwrap());
+        let change = customs.served(Served::of([of(kind.clone(), true)]));
+        assert_eq!(change.start, [(kind, Reading::Known)]);
     }
 }

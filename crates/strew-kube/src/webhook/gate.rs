@@ -1,6 +1,6 @@
 //! The machine of admission between watches, calls and requests.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
@@ -26,10 +26,11 @@ use strew_workloadspread::admission::{
 };
 
 use super::calls::{Calls, OnePod, Say, Under};
-use super::custom::{Change, Customs, Found};
+use super::custom::{Change, Customs};
 use super::meter::Meter;
 use super::{lookup, metrics};
 use crate::clock::Clock;
+use crate::discovery::Served;
 use crate::send::{Answered, Arrived, Errand, Next, Outbox};
 use crate::watch::{Custom, Kind, Object, Reading, Scope, Told, Watches};
 use crate::work::Machine;
@@ -59,6 +60,8 @@ pub(super) struct Gate {
     customs: Customs,
     /// Kinds of the list of custom kinds whose objects are known.
     listed: Vec<Kind>,
+    /// Kinds that are to be told again once all WorkloadSpreads are known: at the start each may ask for it.
+    again: BTreeSet<Kind>,
     meter: Arc<Meter>,
 }
 
@@ -131,7 +134,6 @@ impl Gate {
         names: Interner,
         profiles: Vec<Profile>,
         seed: u64,
-        customs: Customs,
         meter: Arc<Meter>,
     ) -> Self {
         Self {
@@ -141,8 +143,9 @@ impl Gate {
             calls: Calls::default(),
             orphans: VecDeque::new(),
             is_news: false,
-            customs,
+            customs: Customs::default(),
             listed: Vec::new(),
+            again: BTreeSet::new(),
             meter,
         }
     }
@@ -164,8 +167,8 @@ impl Gate {
     // === kinds ===
 
     /// These kinds of CustomResourceDefinitions are there.
-    pub(super) fn kinds_found(&mut self, found: Vec<Found>, watches: &mut Watches) {
-        let change = self.customs.found(found);
+    pub(super) fn kinds_served(&mut self, served: Served, watches: &mut Watches) {
+        let change = self.customs.served(served);
         self.carry_out_change(change, watches);
     }
 
@@ -328,7 +331,15 @@ impl Gate {
         for [_, group, kind, _] in self.translator.look_again() {
             let custom = self.customs.watched(&group, &kind);
             let custom = custom.map(|(kind, _)| kind.clone());
-            if let Some(kind) = custom.or_else(|| lookup::known(&group, &kind)) {
+            self.again
+                .extend(custom.or_else(|| lookup::known(&group, &kind)));
+        }
+        let spreads = lookup::spreads();
+        if watches
+            .kinds()
+            .any(|(kind, is_listed)| is_listed && *kind == spreads)
+        {
+            for kind in std::mem::take(&mut self.again) {
                 watches.restart(&kind);
             }
         }
@@ -370,6 +381,7 @@ impl Machine for Gate {
                 }
             }
             Told::Listed(kind) => {
+                self.look_again(watches);
                 let reading = self.customs.watched(&kind.group, &kind.kind);
                 if matches!(reading, Some((_, Reading::Custom { .. }))) {
                     self.listed.push(kind);

@@ -40,6 +40,7 @@ use tokio_util::sync::CancellationToken;
 use crate::authority::Keeper;
 use crate::clock::Clock;
 use crate::connect::Connection;
+use crate::discovery;
 use crate::leading::Leads;
 use crate::send::{Outbox, Patience};
 use crate::serve::{Exchange, Limits};
@@ -47,7 +48,6 @@ pub use crate::signals::About;
 use crate::watch::Kind;
 use crate::work::Worker;
 use calls::Say;
-use custom::Found;
 use gate::Gate;
 use hooks::Hooks;
 use meter::Meter;
@@ -74,6 +74,9 @@ const PATIENCE: Patience = Patience {
     in_all: Span::from_secs(9),
     answer: Duration::from_secs(9),
 };
+
+/// Until the cluster is known, what keeps it from being known is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How long the end waits for calls that are not answered.
 const END_WITHIN: Duration = Duration::from_secs(8);
@@ -123,7 +126,7 @@ pub struct Process {
     worker: Worker<Gate>,
     clock: Clock,
     said: mpsc::Receiver<Say>,
-    found: mpsc::Receiver<Vec<Found>>,
+    served: mpsc::Receiver<discovery::Served>,
     keeper: Option<Keeper>,
     ready: watch::Sender<bool>,
     meter: Arc<Meter>,
@@ -162,8 +165,7 @@ impl Process {
         let standing = keeper.as_ref().map(|keeper| keeper.standing().clone());
         let requests = &connection.requests;
         let (pages, router) = Pages::new(LEASE, standing, exchange, clock, end, &about, requests);
-        let (customs, found) = custom::look(client.clone());
-        let gate = Gate::new(names, profiles, seed, customs, Arc::clone(&meter));
+        let gate = Gate::new(names, profiles, seed, Arc::clone(&meter));
         let watches = gate::watches(client, &namespace);
         let leads = Leads::always(clock);
         let outbox = Outbox::new(client.clone(), clock, leads.clone()).with_patience(PATIENCE);
@@ -171,7 +173,7 @@ impl Process {
             worker: Worker::new(gate, watches, outbox, clock, leads),
             clock,
             said,
-            found,
+            served: custom::look(client.clone()),
             keeper,
             ready,
             meter,
@@ -213,10 +215,11 @@ impl Process {
             () = end.cancelled() => return,
             Some(asked) = self.pages.asked.next() => asked.answer(self.families()),
             Some(say) = self.said.recv() => self.listen(say),
-            Some(found) = self.found.recv() => {
+            Some(served) = self.served.recv() => {
                 let Worker { machine, watches, .. } = &mut self.worker;
-                machine.kinds_found(found, watches);
+                machine.kinds_served(served, watches);
             }
+            () = tokio::time::sleep(LOOK_EVERY), if !*self.ready.borrow() => {}
             () = self.worker.work() => {}
         }
         self.tell_ready();

@@ -1,7 +1,7 @@
 //! Certificates and who trusts them, on an API server in memory.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use rustls::RootCertStore;
@@ -18,6 +18,7 @@ use strew_kube::authority::{Keeper, Lives, Place};
 use strew_kube::clock::Clock;
 use strew_kube::serve::Exchange;
 use strew_model::time::Span;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::World;
@@ -97,7 +98,7 @@ fn trusted(world: &World) -> [String; 3] {
         let objects = world.objects(collection);
         let bundle = objects[0].pointer(path).cloned().unwrap_or_default();
         let bundle: ByteString = serde_json::from_value(bundle).unwrap_or_default();
-        String::from_utf8(bundle.0).unwrap()
+        String::from_utf8(bundle.0).expect("PEM")
     };
     let path = "/webhooks/0/clientConfig/caBundle";
     let of_definition = "/spec/conversion/webhook/clientConfig/caBundle";
@@ -114,12 +115,14 @@ fn accept(world: &World, process: &Process) -> Result<(), String> {
     for bundle in trusted(world) {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
-            roots.add(certificate.unwrap()).unwrap();
+            roots
+                .add(certificate.expect("a certificate"))
+                .expect("a certificate");
         }
         let provider = Arc::new(aws_lc_rs::default_provider());
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider);
         let verifier = verifier.build().map_err(|error| error.to_string())?;
-        let name = ServerName::try_from(NAME).unwrap();
+        let name = ServerName::try_from(NAME).expect("a name");
         let now = UnixTime::now();
         let verified = verifier.verify_server_cert(&shown, &[], &name, &[], now);
         verified.map_err(|error| error.to_string())?;

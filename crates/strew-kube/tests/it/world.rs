@@ -49,7 +49,7 @@ fn parts(path: &str) -> Option<(String, Vec<&str>)> {
 
 impl World {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap()
+        self.0.lock().expect("nobody panics with it")
     }
 
     pub(crate) fn connection(&self) -> Connection {
@@ -118,7 +118,8 @@ impl World {
     /// Writes that wait are carried out, and no more wait.
     pub(crate) fn release(&self) {
         for waiting in self.state().held.take().into_iter().flatten() {
-            drop(waiting.send(()));
+            // Whoever wrote may be gone.
+            let _ = waiting.send(());
         }
     }
 
@@ -129,7 +130,7 @@ impl World {
 
     async fn answer(&self, request: Request<Body>) -> Response<Answer> {
         let (head, body) = request.into_parts();
-        let body = body.collect().await.unwrap().to_bytes();
+        let body = body.collect().await.expect("a body").to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
         let broken = self.state().broken.get(path).cloned();
@@ -167,10 +168,8 @@ impl World {
 
     fn read(&self, path: &str) -> Response<Answer> {
         let state = self.state();
-        if let Some((prefix, rest)) = parts(path)
-            && rest.is_empty()
-        {
-            return resources(&state, &prefix);
+        if let "/api" | "/apis" = path {
+            return discovery(&state, path);
         }
         let Some((collection, named)) = collection_of(path) else {
             return status(404, "not found");
@@ -278,7 +277,7 @@ impl World {
         }
         state.version += 1;
         let version = state.version.to_string();
-        let object = &mut state.objects.get_mut(&collection).unwrap()[place];
+        let object = &mut state.objects.get_mut(&collection).expect("it was found")[place];
         object["status"] = body["status"].clone();
         object["metadata"]["resourceVersion"] = version.into();
         let object = object.clone();
@@ -320,24 +319,32 @@ fn list(state: &State, items: Vec<Value>) -> Response<Answer> {
     answered(200, &list)
 }
 
-/// The kinds of a group that has any object, or was ever asked to have some.
-fn resources(state: &State, prefix: &str) -> Response<Answer> {
-    let of_prefix = state.objects.iter();
-    let of_prefix = of_prefix.filter(|(path, _)| path.starts_with(&format!("{prefix}/")));
-    let mut resources = Vec::new();
-    for (path, objects) in of_prefix {
-        let plural = path.rsplit('/').next().unwrap();
-        let kind = objects.first().map(|object| object["kind"].clone());
-        let kind = kind.unwrap_or_else(|| "WorkloadSpread".into());
-        resources.push(json!({"name": plural, "kind": kind, "namespaced": true}));
+/// The kinds that have objects: groups of aggregated discovery.
+fn discovery(state: &State, path: &str) -> Response<Answer> {
+    let mut items = Vec::new();
+    for (collection, objects) in &state.objects {
+        let (Some(first), Some((prefix, rest))) = (objects.first(), parts(collection)) else {
+            continue;
+        };
+        let Some((group, version)) = prefix
+            .strip_prefix("/apis/")
+            .and_then(|prefix| prefix.split_once('/'))
+        else {
+            continue;
+        };
+        let resource = json!({"resource": rest[0], "responseKind": {"kind": first["kind"]}});
+        items.push(json!({
+            "metadata": {"name": group},
+            "versions": [{"version": version, "resources": [resource]}],
+        }));
     }
-    match resources.is_empty() {
-        true => status(404, "the server could not find the requested resource"),
-        false => answered(
-            200,
-            &json!({"kind": "APIResourceList", "resources": resources}),
-        ),
+    if path == "/api" {
+        items.clear();
     }
+    answered(
+        200,
+        &json!({"kind": "APIGroupDiscoveryList", "items": items}),
+    )
 }
 
 fn status(code: u16, message: &str) -> Response<Answer> {
@@ -350,5 +357,8 @@ fn status(code: u16, message: &str) -> Response<Answer> {
 
 fn answered(code: u16, body: &Value) -> Response<Answer> {
     let body = Answer::from(body.to_string());
-    Response::builder().status(code).body(body).unwrap()
+    Response::builder()
+        .status(code)
+        .body(body)
+        .expect("a response")
 }

@@ -14,14 +14,15 @@ fn subset_of(response: &Value) -> String {
     let Some(patch) = response["patch"].as_str() else {
         return String::new();
     };
-    let patch = String::from_utf8(from_base_64(patch)).unwrap();
-    let at = patch.find(r#"\"subset\":\""#).expect("a marker") + 12;
-    patch[at..].split('\\').next().unwrap().to_owned()
+    let patch = String::from_utf8(from_base_64(patch)).expect("a patch");
+    const BEFORE: &str = r#"\"subset\":\""#;
+    let at = patch.find(BEFORE).expect("a marker") + BEFORE.len();
+    patch[at..].split('\\').next().expect("a name").to_owned()
 }
 
 fn from_base_64(text: &str) -> Vec<u8> {
     let quoted = Value::from(text);
-    let bytes: k8s_openapi::ByteString = serde_json::from_value(quoted).unwrap();
+    let bytes: k8s_openapi::ByteString = serde_json::from_value(quoted).expect("base 64");
     bytes.0
 }
 

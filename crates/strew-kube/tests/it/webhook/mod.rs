@@ -41,15 +41,15 @@ fn start(world: World) -> Webhook {
     let (asked, told) = (world.connection(), end.clone());
     std::thread::spawn(move || {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_all().build().unwrap();
+        let runtime = runtime.enable_all().build().expect("a runtime");
         runtime.block_on(async {
             let clock = Clock::new();
             let (process, served) = Process::start(blueprint(), &asked, clock, told.clone());
-            to.send(served).unwrap();
+            to.send(served).expect("the test waits");
             process.run(told).await;
         });
     });
-    let Served { hooks, pages } = served.recv().unwrap();
+    let Served { hooks, pages } = served.recv().expect("the process starts");
     Webhook {
         world,
         hooks,
@@ -77,7 +77,9 @@ fn blueprint() -> Blueprint {
 impl Webhook {
     /// Code and text of an answer.
     async fn post(&self, path: &str, body: String) -> (u16, String) {
-        let request = Request::post(path).body(Body::from(body)).unwrap();
+        let request = Request::post(path)
+            .body(Body::from(body))
+            .expect("a request");
         answer(self.hooks.clone(), request).await
     }
 
@@ -85,12 +87,12 @@ impl Webhook {
     async fn ask(&self, path: &str, review: &Value) -> Value {
         let (code, text) = self.post(path, review.to_string()).await;
         assert_eq!(code, 200, "{text}");
-        let answer: Value = serde_json::from_str(&text).unwrap();
+        let answer: Value = serde_json::from_str(&text).expect("a review");
         answer["response"].clone()
     }
 
     async fn get(&self, path: &str) -> (u16, String) {
-        let request = Request::get(path).body(Body::empty()).unwrap();
+        let request = Request::get(path).body(Body::empty()).expect("a request");
         answer(self.pages.clone(), request).await
     }
 
@@ -108,10 +110,15 @@ impl Webhook {
 }
 
 async fn answer(router: Router, request: Request<Body>) -> (u16, String) {
-    let answer = router.oneshot(request).await.unwrap();
+    let answer = router.oneshot(request).await.expect("an answer");
     let code = answer.status().as_u16();
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
-    (code, String::from_utf8(body.to_vec()).unwrap())
+    let body = answer
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
+    (code, String::from_utf8(body.to_vec()).expect("a text"))
 }
 
 /// Waits until it is so.

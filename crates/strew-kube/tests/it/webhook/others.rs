@@ -22,8 +22,7 @@ async fn a_spread_is_judged_by_what_there_is() {
     assert_eq!(allowed, json!({"uid": "v", "allowed": true}));
     let mut second = spread();
     second["metadata"]["name"] = "second".into();
-    second["spec"]["subsets"][0]["patch"] =
-        json!({"spec": {"containers": [{"name": "main", "imagePullPolicy": "Sometimes"}]}});
+    second["spec"]["subsets"][0]["patch"] = json!({"spec": {"containers": 7}});
     let refused = webhook.ask(VALIDATE, &validation(second)).await;
     let message = refused["status"]["message"].as_str().unwrap();
     assert_eq!(refused["status"]["code"], 400);
