@@ -1,8 +1,10 @@
 //! What an API server does to those who ask it: busy, gone, forgetful. It answers as each test says.
 
 mod hub;
+mod running;
 mod server;
 
 mod placements;
 mod sending;
+mod spreads;
 mod watching;

@@ -3,19 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use axum::Router;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use strew_api::config::LeaderElection;
-use strew_kube::connect::Connection;
-use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
-use strew_kube::serve::pages::guarded;
-use strew_kube::serve::{Access, Paths};
-use strew_kube::{Client, metrics};
-use tokio_util::sync::CancellationToken;
+use tokio::task::LocalSet;
 use tower::ServiceExt;
 
 use crate::hub::{Fault, Hub, State};
+use crate::running::{Running, alone, start};
 
 const OCM: &str = "cluster.open-cluster-management.io";
 
@@ -72,59 +67,6 @@ fn fill(state: &mut State, n_clusters: usize) {
     state.set("placements", object("Placement", "shop", "web", json!({})));
 }
 
-/// A controller at work: its pages, and its end.
-struct Running {
-    pages: Router,
-    end: CancellationToken,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.end.cancel();
-    }
-}
-
-async fn start(client: Client, election: LeaderElection, local: &tokio::task::LocalSet) -> Running {
-    let end = CancellationToken::new();
-    let choice = "*".parse().expect("all");
-    let scout = Scout::begin(client.clone(), choice, "strew-system".to_owned()).await;
-    let connection = Connection {
-        client: client.clone(),
-        requests: metrics::Requests::default(),
-        server: "https://hub".to_owned(),
-        version: "v1.36.3".to_owned(),
-        namespace: "default".to_owned(),
-        warning: None,
-    };
-    let blueprint = Blueprint {
-        election,
-        hostname: "host-1".to_owned(),
-        identity: "host-1_1".to_owned(),
-        seed: 1,
-        about: About {
-            version: "0.1.0".to_owned(),
-            kubernetes: "v1.36.3".to_owned(),
-            configuration: "{}".to_owned(),
-        },
-    };
-    let scout = scout.expect("a hub that tells its kinds");
-    let (process, pages) = Process::start(blueprint, scout, &connection, end.clone());
-    local.spawn_local(process.run(end.clone()));
-    let paths = Paths::parse(DEBUG_PATHS).expect("paths");
-    let access = Access::new(client, Paths::none(), None).judged_there(paths);
-    Running {
-        pages: guarded([pages], access),
-        end,
-    }
-}
-
-fn alone() -> LeaderElection {
-    LeaderElection {
-        leader_elect: false,
-        ..LeaderElection::default()
-    }
-}
-
 /// The clusters of a PlacementDecision.
 fn clusters(decision: &Value) -> Vec<String> {
     let decisions = decision["status"]["decisions"]
@@ -165,7 +107,7 @@ fn decision_writes(state: &State) -> Vec<String> {
 
 #[tokio::test]
 async fn a_placement_is_decided_and_its_writes_come_one_after_another() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     fill(&mut hub.lock(), 102);
     let running = local.run_until(start(client, alone(), &local)).await;
@@ -199,7 +141,7 @@ async fn a_placement_is_decided_and_its_writes_come_one_after_another() {
 
 #[tokio::test]
 async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     {
         let mut state = hub.lock();
@@ -241,7 +183,7 @@ async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() 
 
 #[tokio::test]
 async fn a_replica_that_loses_the_lease_between_two_writes_sends_no_second() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     fill(&mut hub.lock(), 150);
     let election = LeaderElection {
@@ -304,7 +246,7 @@ async fn a_replica_that_loses_the_lease_between_two_writes_sends_no_second() {
 
 #[tokio::test(start_paused = true)]
 async fn definitions_that_are_installed_later_are_picked_up() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     let running = local.run_until(start(client, alone(), &local)).await;
     local
@@ -359,7 +301,7 @@ async fn ask(
 
 #[tokio::test]
 async fn the_debug_page_tells_each_what_it_may_see_of_a_namespace() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     fill(&mut hub.lock(), 2);
     let running = local.run_until(start(client, alone(), &local)).await;

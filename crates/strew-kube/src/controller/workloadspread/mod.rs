@@ -276,6 +276,11 @@ impl Machine for SpreadKeeper {
         self.release(now, watches);
     }
 
+    /// Kinds of targets hold back who names them, and nobody else: one may be forbidden.
+    fn is_whole(&self, watches: &Watches) -> bool {
+        watches.are_listed(|kind| !self.targets.watch(kind))
+    }
+
     fn settle(&mut self, now: Instant, arrived: Arrived<Carrying>, outbox: &mut Outbox<Carrying>) {
         if let Some((effect, outcome)) = outbox.settle(arrived, ()) {
             self.machine.handle(now, Input::Outcome(effect, outcome));
