@@ -12,6 +12,13 @@ use tower::ServiceExt;
 use crate::hub::{Fault, Hub, State};
 use crate::running::{Running, alone, start};
 
+/// The beginning of a write of the first decision.
+const FIRST_DECISION: &str = "PATCH /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions/web-decision-1/";
+
+/// The creation of a decision.
+const CREATION: &str =
+    "POST /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions";
+
 const OCM: &str = "cluster.open-cluster-management.io";
 
 const KINDS: [[&str; 4]; 6] = [
@@ -146,10 +153,7 @@ async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() 
     {
         let mut state = hub.lock();
         fill(&mut state, 150);
-        state.faults.push((
-            "PATCH /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions/web-decision-1/",
-            Fault::LostAnswer,
-        ));
+        state.faults.push((FIRST_DECISION, Fault::LostAnswer));
     }
     let running = local.run_until(start(client, alone(), &local)).await;
     local
@@ -169,10 +173,7 @@ async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() 
     );
     {
         let mut state = hub.lock();
-        state.faults.push((
-            "PATCH /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions/web-decision-1/",
-            emptied,
-        ));
+        state.faults.push((FIRST_DECISION, emptied));
         state.delete("managedclusters", "/c001");
     }
     local
@@ -181,65 +182,90 @@ async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() 
     drop(running);
 }
 
-#[tokio::test]
-async fn a_replica_that_loses_the_lease_between_two_writes_sends_no_second() {
-    let local = LocalSet::new();
-    let (client, hub) = Hub::start();
-    fill(&mut hub.lock(), 150);
-    let election = LeaderElection {
+/// One of several replicas, with a lease that is soon over.
+fn one_of_several() -> LeaderElection {
+    LeaderElection {
         lease_duration: Duration::from_secs(2),
         renew_deadline: Duration::from_millis(1_000),
         retry_period: Duration::from_millis(200),
         resource_name: "strew-controller".to_owned(),
         resource_namespace: "strew-system".to_owned(),
         ..LeaderElection::default()
-    };
-    let running = local.run_until(start(client, election, &local)).await;
+    }
+}
+
+fn hand_lease_to(state: &mut State, holder: &str) {
+    state.leases_are_taken = !holder.is_empty();
+    let key = "strew-system/strew-controller";
+    let mut lease = state.get("leases", key).cloned().expect("a lease");
+    lease["spec"]["holderIdentity"] = holder.into();
+    state.set("leases", lease);
+}
+
+/// Another one has the lease by then, and the answer comes when this replica's time is over.
+fn lease_is_lost() -> Fault {
+    let late = Duration::from_millis(1_300);
+    Fault::Then(late, Box::new(|state| hand_lease_to(state, "another")))
+}
+
+#[tokio::test]
+async fn a_replica_that_loses_the_lease_between_two_writes_sends_no_second() {
+    let local = LocalSet::new();
+    let (client, hub) = Hub::start();
+    fill(&mut hub.lock(), 150);
+    let running = local
+        .run_until(start(client, one_of_several(), &local))
+        .await;
     local
         .run_until(hub.until("it is decided", |state| is_settled(state, 150)))
         .await;
     {
         let mut state = hub.lock();
         state.writes.clear();
-        state.faults.push((
-            "PATCH /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions/web-decision-1/",
-            // What this replica is answered comes when its time is over.
- Fault::Then(Duration::from_millis(1_300), Box::new(|state| {
-                // Another one has it by now.
-                state.leases_are_taken = true;
-                let lease = state.get("leases", "strew-system/strew-controller").cloned();
-                let mut lease = lease.expect("a lease");
-                lease["spec"]["holderIdentity"] = "another".into();
-                state.set("leases", lease);
-            })),
-        ));
+        state.faults.push((FIRST_DECISION, lease_is_lost()));
         state.delete("managedclusters", "/c000");
     }
     local
-        .run_until(hub.until("the first is written", |state| !state.writes.is_empty()))
+        .run_until(hub.until("one is written", |state| !state.writes.is_empty()))
         .await;
     local
-        .run_until(tokio::time::sleep(Duration::from_millis(2_000)))
+        .run_until(tokio::time::sleep(Duration::from_secs(2)))
         .await;
-    assert_eq!(
-        decision_writes(&hub.lock()),
-        ["PATCH /web-decision-1/status"]
-    );
+    let written = decision_writes(&hub.lock());
+    assert_eq!(written, ["PATCH /web-decision-1/status"]);
     // In between nothing is missing: the cluster that moves up is in both.
     assert_eq!(held(&hub.lock()), (149, 150));
     // The other one goes away, and leaves its lease: what is left to do is done.
-    {
-        let mut state = hub.lock();
-        state.leases_are_taken = false;
-        let lease = state
-            .get("leases", "strew-system/strew-controller")
-            .cloned();
-        let mut lease = lease.expect("a lease");
-        lease["spec"]["holderIdentity"] = "".into();
-        state.set("leases", lease);
-    }
+    hand_lease_to(&mut hub.lock(), "");
     local
         .run_until(hub.until("the rest is written", |state| is_settled(state, 149)))
+        .await;
+    drop(running);
+}
+
+#[tokio::test]
+async fn a_replica_that_loses_the_lease_within_a_write_leaves_it_half_done() {
+    let local = LocalSet::new();
+    let (client, hub) = Hub::start();
+    {
+        let mut state = hub.lock();
+        fill(&mut state, 3);
+        state.faults.push((CREATION, lease_is_lost()));
+    }
+    let running = local
+        .run_until(start(client, one_of_several(), &local))
+        .await;
+    local
+        .run_until(hub.until("one is made", |state| !state.writes.is_empty()))
+        .await;
+    local
+        .run_until(tokio::time::sleep(Duration::from_secs(2)))
+        .await;
+    // What it holds would be a request of its own.
+    assert_eq!(decision_writes(&hub.lock()), ["POST "]);
+    hand_lease_to(&mut hub.lock(), "");
+    local
+        .run_until(hub.until("it is filled", |state| is_settled(state, 3)))
         .await;
     drop(running);
 }
