@@ -6,10 +6,12 @@
 //! [`explanation`] goes the other way, and so do effects: each is a [`request`] to the API server, sent again as
 //! [`retry`] says. Which replica sends them is told by its [`lease`]; what a [`watch`] has told of, is remembered by name.
 //! How a scheduler is told to decide is in [`config`];
+//! [`definition`] makes CustomResourceDefinitions of types;
 //! [`snapshot`] makes a dump of a cluster fit to be shown; WorkloadSpread has all of it in [`workloadspread`].
 
 pub mod admission;
 pub mod config;
+pub mod definition;
 pub mod duration;
 pub mod explanation;
 pub mod facts;

@@ -42,6 +42,12 @@ impl Stock {
         self.known.is_empty()
     }
 
+    /// Whether this very object is there.
+    pub fn has(&self, object: &Named) -> bool {
+        let entry = self.known.get(&key(&object.namespace, &object.name));
+        entry.is_some_and(|entry| entry.uid == object.uid)
+    }
+
     /// A list begins.
     pub fn list_begins(&mut self) {
         self.list = self.list.wrapping_add(1);
@@ -109,6 +115,13 @@ mod tests {
         }
         assert!(stock.list_ends().is_empty());
         stock.gone("shop", "b");
+        let named = |name: &str, uid: &str| Named {
+            namespace: "shop".into(),
+            name: name.into(),
+            uid: uid.into(),
+        };
+        let there = [("a", "1"), ("a", "2"), ("b", "2")].map(|(n, u)| stock.has(&named(n, u)));
+        assert_eq!(there, [true, false, false]);
         stock.list_begins();
         stock.set("shop", "d", "4");
         assert_eq!(names(&stock.list_ends()), ["shop/a 1", "shop/c 3"]);

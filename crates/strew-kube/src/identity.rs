@@ -35,9 +35,29 @@ pub fn of_replica(hostname: &str, random: [u8; 16]) -> String {
     name
 }
 
+/// A UUID of these bytes. Source: RFC 9562 §5.4 (version 4).
+pub fn uuid(mut random: [u8; 16]) -> String {
+    random[6] = random[6] & 0x0f | 0x40;
+    random[8] = random[8] & 0x3f | 0x80;
+    let mut text = String::with_capacity(36);
+    for (i, byte) in random.iter().enumerate() {
+        if matches!(i, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_uuid_says_that_it_is_random() {
+        assert_eq!(uuid([0xff; 16]), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(uuid([0; 16]), "00000000-0000-4000-8000-000000000000");
+    }
 
     #[test]
     fn a_replica_has_another_name_after_each_restart() {

@@ -101,6 +101,13 @@ impl Leading {
         self.election.as_ref()?.next_wake()
     }
 
+    /// How long that is from now.
+    pub(crate) fn wake(&self) -> Duration {
+        const AT_MOST: Duration = Duration::from_secs(60);
+        let until = |at| self.clock.until(at).min(AT_MOST);
+        self.next_wake().map_or(AT_MOST, until)
+    }
+
     /// Waits for an answer and takes it in.
     pub async fn answered(&mut self) {
         // Never closed: this end holds a sender.

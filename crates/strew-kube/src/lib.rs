@@ -2,12 +2,19 @@
 //!
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
 //! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
-//! it), [`leading`] (which replica acts), [`scheduler`] (the loop that drives the scheduler's machine),
-//! [`serve`] (what the process tells over HTTPS, and to whom), [`metrics`] (what it counts), [`snapshot`] (all of a
-//! cluster at one time, for `strew snapshot` and `strew explain`).
+//! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
+//! machine), [`discovery`] (which kinds there are), [`definitions`] (and whose), [`controller`] (of WorkloadSpreads and
+//! Placements), [`webhook`] (admission, and what else the API server asks), [`serve`] (what the process tells over HTTPS,
+//! and to whom), [`authority`] (certificates of its own), `signals` (health and leadership as pages),
+//! [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
+pub mod authority;
 pub mod clock;
 pub mod connect;
+pub mod controller;
+pub mod definitions;
+mod der;
+pub mod discovery;
 pub mod identity;
 pub mod leading;
 pub mod metrics;
@@ -15,7 +22,10 @@ pub mod permission;
 pub mod scheduler;
 pub mod send;
 pub mod serve;
+mod signals;
 pub mod snapshot;
 pub mod watch;
+pub mod webhook;
+mod work;
 
 pub use kube::Client;

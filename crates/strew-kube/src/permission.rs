@@ -1,5 +1,6 @@
 //! What a process may do at the API server: asked once at the start, so that all that is missing is named at once.
 
+use futures::FutureExt;
 use futures::stream::{self, StreamExt};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
@@ -16,6 +17,15 @@ pub struct Permission {
     pub resource: &'static str,
     /// The verbs.
     pub verbs: &'static [&'static str],
+}
+
+/// Something that a process must be allowed with the objects of these names, and with no others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedPermission {
+    /// What. `list` and `watch` are of one object then, by a field selector of its name.
+    pub permission: Permission,
+    /// The names.
+    pub names: &'static [&'static str],
 }
 
 /// What is allowed cannot be asked.
@@ -35,22 +45,54 @@ pub async fn missing(
     needed: &[Permission],
     namespace: Option<&str>,
 ) -> Result<Vec<String>, AskError> {
-    let each = needed
-        .iter()
-        .flat_map(|needed| needed.verbs.iter().map(move |verb| (needed, *verb)));
-    let answers = stream::iter(each.map(|(needed, verb)| async move {
-        let is_allowed = is_allowed(client, needed, verb, namespace).await?;
-        Ok((!is_allowed).then(|| named(needed, verb, namespace)))
-    }))
-    .buffered(AT_ONCE)
-    .collect::<Vec<Result<Option<String>, AskError>>>();
-    let answers: Result<Vec<Option<String>>, AskError> = answers.await.into_iter().collect();
+    let each = needed.iter().map(|needed| (*needed, None));
+    denied(client, each, namespace).await
+}
+
+/// The same of objects by their names.
+///
+/// # Errors
+/// The API server cannot be asked.
+pub async fn missing_of(
+    client: &Client,
+    needed: &[NamedPermission],
+    namespace: Option<&str>,
+) -> Result<Vec<String>, AskError> {
+    let each = needed.iter().flat_map(|needed| {
+        let names = needed.names.iter();
+        names.map(|name| (needed.permission, Some(*name)))
+    });
+    denied(client, each, namespace).await
+}
+
+/// What is asked for, of any object or of one.
+type Asked = (Permission, Option<&'static str>);
+
+async fn denied(
+    client: &Client,
+    needed: impl Iterator<Item = Asked>,
+    namespace: Option<&str>,
+) -> Result<Vec<String>, AskError> {
+    let each = needed.flat_map(|asked| asked.0.verbs.iter().map(move |verb| (asked, *verb)));
+    let each: Vec<(Asked, &'static str)> = each.collect();
+    let questions = each.into_iter().map(|(asked, verb)| {
+        let (client, namespace) = (client.clone(), namespace.map(str::to_owned));
+        async move {
+            let namespace = namespace.as_deref();
+            let is_allowed = is_allowed(&client, asked, verb, namespace).await?;
+            Ok((!is_allowed).then(|| named(asked, verb, namespace)))
+        }
+        .boxed()
+    });
+    let answers = stream::iter(questions).buffered(AT_ONCE);
+    let answers: Vec<Result<Option<String>, AskError>> = answers.collect().await;
+    let answers: Result<Vec<Option<String>>, AskError> = answers.into_iter().collect();
     Ok(answers?.into_iter().flatten().collect())
 }
 
 async fn is_allowed(
     client: &Client,
-    needed: &Permission,
+    (needed, name): Asked,
     verb: &str,
     namespace: Option<&str>,
 ) -> Result<bool, AskError> {
@@ -66,6 +108,7 @@ async fn is_allowed(
                 subresource,
                 verb: Some(verb.to_owned()),
                 namespace: namespace.map(str::to_owned),
+                name: name.map(str::to_owned),
                 ..ResourceAttributes::default()
             }),
             non_resource_attributes: None,
@@ -77,8 +120,12 @@ async fn is_allowed(
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-fn named(needed: &Permission, verb: &str, namespace: Option<&str>) -> String {
+fn named((needed, name): Asked, verb: &str, namespace: Option<&str>) -> String {
     let dot = if needed.group.is_empty() { "" } else { "." };
+    let of = name.map_or(String::new(), |name| format!(" {name}"));
     let place = namespace.map_or(String::new(), |namespace| format!(" in {namespace}"));
-    format!("{verb} {}{dot}{}{place}", needed.resource, needed.group)
+    let Permission {
+        group, resource, ..
+    } = needed;
+    format!("{verb} {resource}{dot}{group}{of}{place}")
 }

@@ -1,4 +1,9 @@
 //! Requests out: each as `strew-api` made it, sent again where `strew-api` says so, a bounded number at once.
+//!
+//! What a machine wants is an [`Errand`]: one request, or several, each made of the answer to the one before. An
+//! [`Outbox`] brings the requests; what an answer means is asked of the errand, by the loop that has the machine and so
+//! all that is needed to tell: [`Outbox::done`] gives what has [`Arrived`], [`Outbox::settle`] sends what comes next, or
+//! tells what came of it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,17 +18,11 @@ use serde_json::Value;
 use strew_api::request::{Answer, Request, outcome_of};
 use strew_api::retry::{Retry, Retrying};
 use strew_model::time::Span;
-use strew_scheduler::machine::{EffectId, Outcome};
+use strew_scheduler::machine::Outcome;
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::clock::{Clock, duration};
 use crate::leading::Leads;
-
-/// No request is sent again after so long.
-const PATIENCE: Span = Span::from_secs(60);
-
-/// How long one answer is waited for.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// What is read of an answer: no object of ours is near.
 const ANSWER_MAX: usize = 4 << 20;
@@ -34,42 +33,91 @@ const AT_ONCE: usize = 64;
 /// So many events are on their way at once, beside the others: a thousand refusals must not keep a bind waiting.
 const EVENTS_AT_ONCE: usize = 8;
 
-/// So many effects may wait for their outcome before no more are asked for.
+/// So many errands may wait for their outcome before no more are asked for.
 const WAITING_MAX: usize = 256;
 
 /// So many events may wait to be sent; those beyond are dropped.
 const EVENTS_MAX: usize = 4096;
 
-/// What a request that somebody waits for came to.
-#[derive(Debug)]
-pub struct Done {
-    /// Which effect.
-    pub effect: EffectId,
-    /// What it came to.
-    pub outcome: Outcome,
-    /// Which pod it was about, by uid.
-    about: Arc<str>,
+/// What a machine wants done.
+pub trait Errand: Send + 'static {
+    /// What is needed beside an answer to tell what it means.
+    type Context<'a>;
+    /// What comes of it in the end.
+    type Outcome;
+
+    /// What comes after the answer to its last request.
+    fn answered(&mut self, answered: &Answered, cx: Self::Context<'_>) -> Next<Self::Outcome>;
 }
 
-/// Requests on their way.
-pub struct Outbox {
+/// What comes after an answer.
+#[derive(Debug)]
+pub enum Next<O> {
+    /// This is sent.
+    Send(Box<Request>),
+    /// All is done, or cannot be.
+    Done(O),
+}
+
+/// A request, and its last answer.
+#[derive(Debug)]
+pub struct Answered {
+    /// What was asked.
+    pub request: Request,
+    /// What was answered.
+    pub answer: Answer,
+    /// Whether it was asked before, and may have been carried out then.
+    pub repeated: bool,
+}
+
+/// An errand whose request was answered.
+#[derive(Debug)]
+#[must_use = "what comes after it waits for `Outbox::settle`"]
+pub struct Arrived<E> {
+    errand: E,
+    about: Arc<str>,
+    answered: Answered,
+}
+
+/// How long requests are waited for.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// No request is sent again after so long.
+    pub in_all: Span,
+    /// How long one answer is waited for.
+    pub answer: Duration,
+}
+
+impl Default for Patience {
+    /// For what nobody but the machine waits for.
+    fn default() -> Self {
+        Self {
+            in_all: Span::from_secs(60),
+            answer: Duration::from_secs(30),
+        }
+    }
+}
+
+/// Errands on their way.
+pub struct Outbox<E> {
     client: Client,
     clock: Clock,
     leads: Leads,
+    patience: Patience,
     permits: Arc<Semaphore>,
     event_permits: Arc<Semaphore>,
     /// Places of events that wait.
     events: Arc<Semaphore>,
     waiting: usize,
-    /// Pods with an effect on its way, by uid, and the effects that come after it: what is asked for of one pod is asked
-    /// in order, or a refusal would overtake the bind that came after it.
-    under_way: FxHashMap<Arc<str>, VecDeque<(EffectId, Vec<Request>)>>,
+    /// Subjects with an errand on its way, and the errands that come after it: what is asked for of one pod is asked in
+    /// order, or a refusal would overtake the bind that came after it.
+    under_way: FxHashMap<Arc<str>, VecDeque<(E, Request)>>,
     dropped: u64,
-    to_done: mpsc::UnboundedSender<Done>,
-    done: mpsc::UnboundedReceiver<Done>,
+    to_done: mpsc::UnboundedSender<Arrived<E>>,
+    done: mpsc::UnboundedReceiver<Arrived<E>>,
 }
 
-impl Outbox {
+impl<E: Errand> Outbox<E> {
     /// An empty one.
     pub fn new(client: Client, clock: Clock, leads: Leads) -> Self {
         let (to_done, done) = mpsc::unbounded_channel();
@@ -77,6 +125,7 @@ impl Outbox {
             client,
             clock,
             leads,
+            patience: Patience::default(),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
             event_permits: Arc::new(Semaphore::new(EVENTS_AT_ONCE)),
             events: Arc::new(Semaphore::new(EVENTS_MAX)),
@@ -88,12 +137,19 @@ impl Outbox {
         }
     }
 
-    /// Whether no more effects should be asked for before some are done.
+    /// The same, for who waits longer, or not so long.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Whether no more errands should be asked for before some are done.
     pub fn is_full(&self) -> bool {
         self.waiting >= WAITING_MAX
     }
 
-    /// How many effects wait for their outcome.
+    /// How many errands wait for their outcome.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
@@ -103,29 +159,28 @@ impl Outbox {
         self.dropped
     }
 
-    /// Sends the requests of an effect, one after another, when the effects before about the same pod (by its uid) are
-    /// done; its outcome comes by [`done`](Self::done).
-    pub fn send(&mut self, effect: EffectId, about: &Arc<str>, requests: Vec<Request>) {
+    /// Sends the first request of an errand when the errands before about the same subject (a pod by its uid) are done.
+    pub fn send(&mut self, about: &Arc<str>, errand: E, request: Request) {
         self.waiting += 1;
         match self.under_way.get_mut(about) {
-            Some(after) => after.push_back((effect, requests)),
+            Some(after) => after.push_back((errand, request)),
             None => {
                 self.under_way.insert(Arc::clone(about), VecDeque::new());
-                self.start(effect, Arc::clone(about), requests);
+                self.start(Arc::clone(about), errand, request);
             }
         }
     }
 
-    fn start(&self, effect: EffectId, about: Arc<str>, requests: Vec<Request>) {
+    fn start(&self, about: Arc<str>, errand: E, request: Request) {
         let courier = self.courier(&self.permits);
         let to_done = self.to_done.clone();
         tokio::spawn(async move {
-            let outcome = courier.bring(requests).await;
+            let answered = courier.bring(request).await;
             // Nobody waits any more: the process ends.
-            let _ = to_done.send(Done {
-                effect,
-                outcome,
+            let _ = to_done.send(Arrived {
+                errand,
                 about,
+                answered,
             });
         });
     }
@@ -138,7 +193,12 @@ impl Outbox {
         };
         let courier = self.courier(&self.event_permits);
         tokio::spawn(async move {
-            let outcome = courier.bring(vec![request]).await;
+            let Answered {
+                request,
+                answer,
+                repeated,
+            } = courier.bring(request).await;
+            let outcome = outcome_of(&request, &answer, repeated);
             if let Some(text) = failure(&outcome) {
                 tracing::warn!("an event was not recorded: {text}");
             }
@@ -146,34 +206,45 @@ impl Outbox {
         });
     }
 
-    /// The next outcome.
-    pub async fn done(&mut self) -> Done {
+    /// The next errand whose request was answered.
+    pub async fn done(&mut self) -> Arrived<E> {
         loop {
             // Never closed: this end holds a sender.
-            if let Some(done) = self.done.recv().await {
-                self.is_done(&done);
-                return done;
+            if let Some(arrived) = self.done.recv().await {
+                return arrived;
             }
         }
     }
 
-    /// The next outcome, if there is one.
-    pub fn try_done(&mut self) -> Option<Done> {
-        let done = self.done.try_recv().ok()?;
-        self.is_done(&done);
-        Some(done)
+    /// The next one, if there is one.
+    pub fn try_done(&mut self) -> Option<Arrived<E>> {
+        self.done.try_recv().ok()
     }
 
-    /// The next effect about the same pod has its turn.
-    fn is_done(&mut self, done: &Done) {
+    /// Asks an errand what its answer means; `None`: it goes on, with another request.
+    pub fn settle(&mut self, arrived: Arrived<E>, cx: E::Context<'_>) -> Option<E::Outcome> {
+        let Arrived {
+            mut errand,
+            about,
+            answered,
+        } = arrived;
+        let outcome = match errand.answered(&answered, cx) {
+            Next::Send(request) => {
+                self.start(about, errand, *request);
+                return None;
+            }
+            Next::Done(outcome) => outcome,
+        };
         self.waiting -= 1;
-        let next = self.under_way.get_mut(&done.about);
-        match next.and_then(VecDeque::pop_front) {
-            Some((effect, requests)) => self.start(effect, Arc::clone(&done.about), requests),
+        // The next errand about the same subject has its turn.
+        let after = self.under_way.get_mut(&about);
+        match after.and_then(VecDeque::pop_front) {
+            Some((errand, request)) => self.start(about, errand, request),
             None => {
-                self.under_way.remove(&done.about);
+                self.under_way.remove(&about);
             }
         }
+        Some(outcome)
     }
 
     fn courier(&self, permits: &Arc<Semaphore>) -> Courier {
@@ -181,6 +252,7 @@ impl Outbox {
             client: self.client.clone(),
             clock: self.clock,
             leads: self.leads.clone(),
+            patience: self.patience,
             permits: Arc::clone(permits),
         }
     }
@@ -195,45 +267,41 @@ pub fn failure(outcome: &Outcome) -> Option<&str> {
     }
 }
 
-/// Brings the requests of one effect.
+/// Brings one request.
 struct Courier {
     client: Client,
     clock: Clock,
     leads: Leads,
+    patience: Patience,
     permits: Arc<Semaphore>,
 }
 
 impl Courier {
-    async fn bring(&self, requests: Vec<Request>) -> Outcome {
-        let mut retrying = Retrying::new(self.clock.now() + PATIENCE);
-        for request in requests {
-            let outcome = self.bring_one(&request, &mut retrying).await;
-            if outcome != Outcome::Ok {
-                return outcome;
-            }
-        }
-        Outcome::Ok
-    }
-
-    async fn bring_one(&self, request: &Request, retrying: &mut Retrying) -> Outcome {
-        loop {
+    async fn bring(&self, request: Request) -> Answered {
+        let mut retrying = Retrying::new(self.clock.now() + self.patience.in_all);
+        let answer = loop {
             let answer = {
                 let Ok(_permit) = self.permits.acquire().await else {
-                    return Outcome::Failed("the process ends".into());
+                    break Answer::Refused("the process ends".into());
                 };
                 // Asked at the last moment: another replica may act by now. Whether an earlier try was carried out,
                 // facts will tell.
                 if !self.leads.now() {
-                    return Outcome::Failed("this replica does not lead any more".into());
+                    break Answer::Refused("this replica does not lead any more".into());
                 }
-                once(&self.client, request, ANSWER_WITHIN).await
+                once(&self.client, &request, self.patience.answer).await
             };
             let now = self.clock.now();
             // Any number does: it only keeps replicas from trying in step.
-            match retrying.next(request, &answer, now, now.0) {
+            match retrying.next(&request, &answer, now, now.0) {
                 Retry::After(wait) => tokio::time::sleep(duration(wait)).await,
-                Retry::GiveUp => return outcome_of(request, &answer, retrying.repeated()),
+                Retry::GiveUp => break answer,
             }
+        };
+        Answered {
+            request,
+            answer,
+            repeated: retrying.repeated(),
         }
     }
 }

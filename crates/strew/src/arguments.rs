@@ -9,7 +9,10 @@ use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
-use crate::{diff, explain, import, install, lint, place, scheduler, simulate, snapshot, version};
+use crate::{
+    controller, diff, explain, import, install, lint, place, scheduler, simulate, snapshot,
+    version, webhook,
+};
 
 /// Pods over failure domains: where they go, why, and what would change it.
 #[derive(Parser, Debug)]
@@ -84,6 +87,10 @@ enum Command {
     Snapshot(snapshot::SnapshotArgs),
     /// Decide for the pods of a cluster, in place of kube-scheduler or beside it
     Scheduler(scheduler::SchedulerArgs),
+    /// Keep the WorkloadSpreads and Placements of a cluster
+    Controller(controller::ControllerArgs),
+    /// Put the pods of a cluster into the subsets of their WorkloadSpreads, as the API server asks
+    Webhook(webhook::WebhookArgs),
     /// Print manifests that put strew into a cluster
     Install(install::InstallArgs),
     /// Print a completion script for a shell
@@ -144,6 +151,8 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Place(args) => place::run(&args, &context),
         Command::Snapshot(args) => snapshot::run(&args, &context),
         Command::Scheduler(args) => scheduler::run(&args, &context),
+        Command::Controller(args) => controller::run(&args, &context),
+        Command::Webhook(args) => webhook::run(&args, &context),
         Command::Install(args) => install::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
@@ -185,7 +194,18 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         .mut_subcommand("import", |c| c.after_help(examples(import::EXAMPLES)))
         .mut_subcommand("place", |c| c.after_help(examples(place::EXAMPLES)))
         .mut_subcommand("snapshot", |c| c.after_help(examples(snapshot::EXAMPLES)))
-        .mut_subcommand("scheduler", |c| c.after_help(examples(scheduler::EXAMPLES)))
+        .mut_subcommand("scheduler", |c| {
+            c.after_help(examples(scheduler::EXAMPLES))
+                .mut_arg("secure_port", |a| a.default_value("10259"))
+        })
+        .mut_subcommand("controller", |c| {
+            c.after_help(examples(controller::EXAMPLES))
+                .mut_arg("secure_port", |a| a.default_value("10261"))
+        })
+        .mut_subcommand("webhook", |c| {
+            c.after_help(examples(webhook::EXAMPLES))
+                .mut_arg("secure_port", |a| a.default_value("10262"))
+        })
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(

@@ -45,6 +45,11 @@ impl Failure {
         self
     }
 
+    /// The error and its causes in one line, for who goes on without the answer.
+    pub(crate) fn in_a_line(&self) -> String {
+        format!("{:#}", self.error)
+    }
+
     /// One `error:` line, the causes, the hint last.
     pub(crate) fn report(&self, context: &Context) -> u8 {
         let style = context.terminal.styles.error;

@@ -6,14 +6,15 @@
 //! (a moment of it as a [`world`]), [`view`], [`spread`] and [`usage`] (the moment as values, in [`natural_order`]),
 //! [`blocked`] (why a pod is nowhere), [`spread_explain`] (what WorkloadSpreads say of it), [`report`] (for programs),
 //! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`],
-//! [`install`] and [`scheduler`] (the commands), [`cluster`] (one that is there),
-//! [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`terminal`],
-//! [`failure`].
+//! [`install`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what those share that go on until a signal), [`cluster`]
+//! (one that is there), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`],
+//! [`terminal`], [`failure`].
 
 mod arguments;
 mod blocked;
 mod cluster;
 mod configuration;
+mod controller;
 mod diff;
 mod explain;
 mod explain_output;
@@ -31,6 +32,7 @@ mod load;
 mod natural_order;
 mod nodes;
 mod place;
+mod process;
 mod progress;
 mod report;
 mod scenario;
@@ -49,6 +51,7 @@ mod typename;
 mod usage;
 mod version;
 mod view;
+mod webhook;
 mod workload;
 mod world;
 

@@ -3,24 +3,27 @@
 use std::path::Path;
 
 use anyhow::Context;
+use strew_api::placement;
 use strew_api::workloadspread::crd;
+use strew_api::workloadspread::registration::Reach;
 
 /// Where strew's own controllers run.
 const NAMESPACE: &str = "strew-system";
-
-/// The Service of strew's webhooks.
-const SERVICE: &str = "strew-webhook";
 
 /// Each file's path from the top, and its text.
 ///
 /// # Errors
 /// A value that has no YAML form.
-pub fn files() -> anyhow::Result<Vec<(&'static str, String)>> {
-    let spread = crd::workload_spread(NAMESPACE, SERVICE);
-    Ok(vec![(
-        "deploy/crds/workloadspreads.apps.kruise.io.yaml",
-        serde_saphyr::to_string(&spread)?,
-    )])
+pub fn files() -> anyhow::Result<Vec<(String, String)>> {
+    let mut definitions = vec![crd::workload_spread(&Reach::Service(NAMESPACE.to_owned()))];
+    definitions.extend(placement::crd::all());
+    let file = |definition: &serde_json::Value| {
+        let name = definition["metadata"]["name"].as_str();
+        let name = name.context("a definition has a name")?;
+        let text = serde_saphyr::to_string(definition)?;
+        Ok((format!("deploy/crds/{name}.yaml"), text))
+    };
+    definitions.iter().map(file).collect()
 }
 
 /// Writes all of them below `top`.

@@ -1,8 +1,5 @@
 //! What strew's processes tell over HTTPS, as whoever scrapes them sees it.
 
-use std::net::TcpListener;
-
-use anyhow::Context;
 use http::{Request, Uri};
 use kube::{Client, Config};
 
@@ -41,10 +38,4 @@ impl Pages {
             Err(_) => None,
         }
     }
-}
-
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> anyhow::Result<u16> {
-    let listener = TcpListener::bind("127.0.0.1:0").context("finding a port")?;
-    Ok(listener.local_addr()?.port())
 }

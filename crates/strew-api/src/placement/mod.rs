@@ -3,12 +3,13 @@
 //!
 //! An object's way: [`wire`] (the types, read by [`crate::read`]), `admission` and `validation` (what a CRD fills in
 //! and refuses), [`facts`] (plain values), with [`cel`] for expressions over the whole cluster. An effect's way:
-//! [`request`]. What was decided and why: [`debug`].
+//! [`request`]. What was decided and why: [`debug`]. The CustomResourceDefinitions: [`crd`].
 //!
 //! Source: spec/placement §1, §2.9, §2.11, §4; seed 003, "API Spec".
 
 mod admission;
 pub mod cel;
+pub mod crd;
 pub mod debug;
 pub mod facts;
 mod misconfigured;

@@ -72,6 +72,6 @@ pub fn closed_for(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> 
 }
 
 /// Whether an annotation is `true`.
-pub(super) fn is_true(metadata: &ObjectMeta, key: &str) -> bool {
+pub fn is_true(metadata: &ObjectMeta, key: &str) -> bool {
     text(metadata, key) == Some("true")
 }

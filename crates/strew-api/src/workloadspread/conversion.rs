@@ -1,5 +1,8 @@
 //! Between the versions. Nothing is lost but what the other version cannot say.
 //!
+//! [`convert`] changes the JSON of an object where the versions differ, and leaves all else as it is: a webhook must give
+//! back fields that only a later CustomResourceDefinition has. [`up`] and [`down`] do the same to decoded objects.
+//!
 //! | from | what cannot be said | what is written |
 //! |---|---|---|
 //! | v1alpha1 | a condition without a reason | reason `Unknown` |
@@ -10,15 +13,135 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::Resource;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use serde_json::{Map, Value};
 
 use super::{v1alpha1 as old, v1beta1 as new};
 
 /// Of a condition that tells none.
 const NO_REASON: &str = "Unknown";
 
-/// Seconds of Go's zero time, 0001-01-01T00:00:00Z.
+/// Seconds of Go's zero time.
 const ZERO_TIME_S: i64 = -62_135_596_800;
+
+/// The same as the API writes it.
+const ZERO_TIME: &str = "0001-01-01T00:00:00Z";
+
+/// What a subset's fields are called in v1alpha1, and in v1beta1.
+const RENAMED: [[&str; 2]; 2] = [
+    ["requiredNodeSelectorTerm", "requiredNodeSelector"],
+    ["preferredNodeSelectorTerms", "preferredNodeSelector"],
+];
+
+/// Why an object has no form in another version.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConvertError {
+    /// It is no WorkloadSpread.
+    #[error("kind {0:?} is not WorkloadSpread")]
+    Kind(String),
+    /// Its version is not known.
+    #[error("version {0:?} is neither v1alpha1 nor v1beta1 of apps.kruise.io")]
+    From(String),
+    /// The version that is asked for is not known.
+    #[error("version {0:?} is asked for, which is neither v1alpha1 nor v1beta1 of apps.kruise.io")]
+    To(String),
+}
+
+/// The JSON of a WorkloadSpread in another version, by its `apiVersion`. What is not where it belongs is left as it is:
+/// whoever asked checks the schema.
+///
+/// # Errors
+/// What is no WorkloadSpread of a known version, and a version that is not known.
+pub fn convert(mut object: Value, version: &str) -> Result<Value, ConvertError> {
+    let text = |key: &str| object[key].as_str().unwrap_or_default().to_owned();
+    let (kind, from) = (text("kind"), text("apiVersion"));
+    if kind != new::WorkloadSpread::KIND {
+        return Err(ConvertError::Kind(kind));
+    }
+    let is_old = is_old(&from).ok_or(ConvertError::From(from))?;
+    let to_old = self::is_old(version).ok_or_else(|| ConvertError::To(version.to_owned()))?;
+    if is_old == to_old {
+        return Ok(object);
+    }
+    object["apiVersion"] = version.into();
+    for subset in items(object.pointer_mut("/spec/subsets")) {
+        for [of_old, of_new] in RENAMED {
+            match to_old {
+                true => rename(subset, of_new, of_old),
+                false => rename(subset, of_old, of_new),
+            }
+        }
+    }
+    let condition = match to_old {
+        true => lower,
+        false => raise,
+    };
+    let rows = |rows: Option<&mut Value>| {
+        for row in items(rows) {
+            items(row.get_mut("conditions")).for_each(condition);
+        }
+    };
+    rows(object.pointer_mut("/status/subsetStatuses"));
+    let versioned = object.pointer_mut("/status/versionedSubsetStatuses");
+    let versioned = versioned.and_then(Value::as_object_mut);
+    for (_, of_revision) in versioned.into_iter().flatten() {
+        rows(Some(of_revision));
+    }
+    Ok(object)
+}
+
+/// `None`: no version of ours.
+fn is_old(version: &str) -> Option<bool> {
+    match version {
+        old::WorkloadSpread::API_VERSION => Some(true),
+        new::WorkloadSpread::API_VERSION => Some(false),
+        _ => None,
+    }
+}
+
+/// The objects of a list; none where there is no list.
+fn items(list: Option<&mut Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let list = list.and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+/// Fields keep their places, so that what is written twice looks alike.
+fn rename(fields: &mut Map<String, Value>, from: &str, to: &str) {
+    if !fields.contains_key(from) {
+        return;
+    }
+    let before = std::mem::take(fields);
+    let named = |(key, value)| match key {
+        key if key == from => (to.to_owned(), value),
+        key => (key, value),
+    };
+    *fields = before.into_iter().map(named).collect();
+}
+
+/// A condition of v1alpha1 in v1beta1, which asks for all of its fields.
+fn raise(condition: &mut Map<String, Value>) {
+    for (key, of_silence) in [
+        ("reason", NO_REASON),
+        ("lastTransitionTime", ZERO_TIME),
+        ("message", ""),
+    ] {
+        let value = condition.entry(key).or_insert(Value::Null);
+        if value.is_null() || value == "" {
+            *value = of_silence.into();
+        }
+    }
+}
+
+/// A condition of v1beta1 in v1alpha1.
+fn lower(condition: &mut Map<String, Value>) {
+    condition.shift_remove("observedGeneration");
+    for (key, silence) in [("lastTransitionTime", ZERO_TIME), ("message", "")] {
+        if condition.get(key).is_some_and(|value| value == silence) {
+            condition.shift_remove(key);
+        }
+    }
+}
 
 /// v1alpha1 as v1beta1.
 pub fn up(object: old::WorkloadSpread) -> new::WorkloadSpread {

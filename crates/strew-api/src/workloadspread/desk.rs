@@ -130,6 +130,11 @@ impl Desk {
         self.waiting.remove(&id);
     }
 
+    /// The review of a request that was answered and is to be asked anew: whoever waits for it waits on.
+    pub fn take_back(&mut self, id: RequestId) -> Option<Review> {
+        self.waiting.remove(&id)
+    }
+
     /// How many reviews wait.
     pub fn waiting(&self) -> usize {
         self.waiting.len()

@@ -4,12 +4,15 @@
 //! [`workloads`] (Kruise's own kinds), [`annotations`] (beyond Kruise), [`marker`] (of a pod), [`status`], [`forms`]
 //! (texts that decisions name), [`facts`] (objects into inputs), [`mod@inject`] (a subset into a pod),
 //! [`review`] (what a webhook is asked), [`desk`] (reviews on their way through admission), [`request`] (effects);
-//! [`validation`] (what is refused), [`lint`] (what is probably not meant), [`crd`] (the CustomResourceDefinition).
+//! [`validation`] (what is refused), [`validating`] and [`converting`] (reviews of WorkloadSpreads), [`lint`] (what is
+//! probably not meant), [`crd`] (the CustomResourceDefinition), [`registration`] (how the API server is told of the
+//! webhooks).
 //!
 //! Source of all rules: spec/workloadspread.
 
 pub mod annotations;
 pub mod conversion;
+pub mod converting;
 pub mod crd;
 pub mod desk;
 pub mod facts;
@@ -18,6 +21,7 @@ pub mod inject;
 pub mod lint;
 pub mod marker;
 mod object;
+pub mod registration;
 pub mod request;
 pub mod review;
 pub mod spec;
@@ -26,6 +30,7 @@ pub mod status;
 mod tests;
 pub mod v1alpha1;
 pub mod v1beta1;
+pub mod validating;
 pub mod validation;
 pub mod workloads;
 

@@ -40,6 +40,9 @@ pub enum BadReview {
     /// It has no request with a uid.
     #[error("expected an AdmissionReview with a request")]
     NoRequest,
+    /// It has no request with a uid and objects.
+    #[error("expected a ConversionReview with a request")]
+    NoConversion,
     /// An operation that the webhook is not registered for.
     #[error("operation {operation:?} on {resource:?} is not for this webhook")]
     NotForUs {

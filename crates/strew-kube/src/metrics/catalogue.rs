@@ -1,14 +1,15 @@
 //! What is told beside the machine's metrics, with the names that other processes of a cluster use.
 
-use strew_scheduler::metrics::{Info, Kind};
+use strew_scheduler::metrics::Info;
 
+/// Declares metrics, and the list of all.
 macro_rules! catalogue {
-    ($($id:ident = $name:literal, $kind:ident, [$($label:literal),*], $help:literal;)*) => {
+    ($($id:ident = $name:literal, $kind:ident $(($buckets:expr))?, [$($label:literal),*], $help:literal;)*) => {
         $(
             #[doc = concat!("`", $name, "`: ", $help, ".")]
             pub static $id: Info = Info {
                 name: $name,
-                kind: Kind::$kind,
+                kind: strew_scheduler::metrics::Kind::$kind $(($buckets))?,
                 labels: &[$($label),*],
                 help: $help,
             };
@@ -18,6 +19,7 @@ macro_rules! catalogue {
         pub static ALL: &[&Info] = &[$(&$id),*];
     };
 }
+pub(crate) use catalogue;
 
 catalogue! {
     LEADER = "leader_election_master_status", Gauge, ["name"],

@@ -34,10 +34,10 @@ pub struct MetricsRequest(oneshot::Sender<Vec<Family>>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
     /// The loop is busy, or hangs.
-    #[error("the scheduler did not answer within {} s", PATIENCE.as_secs())]
+    #[error("the process did not answer within {} s", PATIENCE.as_secs())]
     Busy,
     /// The loop has ended.
-    #[error("the scheduler has stopped")]
+    #[error("the process has stopped")]
     Stopped,
 }
 

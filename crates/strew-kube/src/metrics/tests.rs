@@ -163,6 +163,15 @@ fn the_document_lists_every_metric() {
     let of_machine = strew_scheduler::metrics::catalogue::ALL;
     let text = include_str!("document.md")
         .replace("{machine}\n", &table(of_machine))
+        .replace(
+            "{workloadspread}\n",
+            &table(crate::controller::workloadspread::metrics::ALL),
+        )
+        .replace(
+            "{placement}\n",
+            &table(crate::controller::placement::metrics::ALL),
+        )
+        .replace("{webhook}\n", &table(crate::webhook::metrics::ALL))
         .replace("{process}\n", &table(super::catalogue::ALL));
     snapbox::assert_data_eq!(text, snapbox::file!["../../../../docs/metrics.md"].raw());
 }

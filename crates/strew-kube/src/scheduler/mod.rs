@@ -4,13 +4,12 @@
 //! decide while this replica leads and the cluster is known as a whole. All state is in the API server, or derived from
 //! it: a process that ends at any moment loses nothing.
 //!
-//! Reading order: this file (the loop), `seen` (facts), `pages` (what it tells over HTTPS), [`permissions`].
+//! Reading order: this file (the loop), `seen` (facts), [`carrying`] (effects on their way), [`permissions`]. What it
+//! shares with other processes is in `work` and `signals`.
 
-mod pages;
+pub mod carrying;
 pub mod permissions;
 mod seen;
-
-use std::time::Duration;
 
 use axum::Router;
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
@@ -21,38 +20,30 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
 use kube::Client;
 use strew_api::config::Configuration;
-use strew_api::facts::Watched;
 use strew_api::lease::Settings;
 use strew_api::request::{Context, Series, requests_of};
 use strew_model::Interner;
-use strew_model::time::Span;
+use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::{Effect, Input, Limits, PodName, Scheduler};
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, duration};
 use crate::connect::Connection;
-use crate::leading::{Leading, Turn};
-use crate::send::{Done, Outbox, failure};
-use crate::watch::{Told, watch};
-pub use pages::About;
-use pages::Signals;
+use crate::leading::Leading;
+use crate::send::{Arrived, Outbox, failure};
+use crate::serve::health::Awaited;
+pub use crate::signals::About;
+use crate::signals::Signals;
+use crate::watch::{Kind, Scope, Told, Watches};
+use crate::work::{Machine, Worker};
+pub use carrying::Carrying;
 use seen::Seen;
 
 /// Finished pods are no concern: the API server leaves them out.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
-/// So many tellings wait for the loop; more make the watches wait.
-const TOLD_MAX: usize = 256;
-
-/// So much is taken in before the machine decides again.
-const TAKEN_MAX: usize = 512;
-
-/// So many effects are carried out before the loop looks at what has arrived.
-const EFFECTS_MAX: usize = 32;
-
 /// How long the end waits for what is on its way.
-const END_WITHIN: Duration = Duration::from_secs(5);
+const END_WITHIN: Span = Span::from_secs(5);
 
 /// What a scheduler is made of.
 pub struct Blueprint {
@@ -72,18 +63,11 @@ pub struct Blueprint {
 
 /// A scheduler at work.
 pub struct Process {
-    machine: Scheduler,
-    seen: Seen,
+    worker: Worker<Decider>,
     clock: Clock,
-    series: Series,
     leading: Leading,
-    outbox: Outbox,
     signals: Signals,
-    told: mpsc::Receiver<Told>,
-    hostname: String,
-    is_ready: bool,
-    /// Whether the machine has more to decide on at once.
-    has_more: bool,
+    is_synced: bool,
 }
 
 impl Process {
@@ -111,27 +95,29 @@ impl Process {
         let lease = settings
             .as_ref()
             .map(|s| (s.name.clone(), s.lease_duration));
-        let (signals, pages) = Signals::new(lease, clock, end, &about, &connection.requests);
+        let synced = Awaited::handlers_synchronized();
+        let requests = &connection.requests;
+        let (signals, pages) = Signals::new(lease, synced, clock, end, &about, requests);
         let leading = Leading::new(settings, client.clone(), clock, seed);
-        let outbox = Outbox::new(client.clone(), clock, leading.leads().clone());
+        let leads = leading.leads().clone();
+        let outbox = Outbox::new(client.clone(), clock, leads.clone());
         let mut limits = Limits::default();
         limits.queue.backoff.initial = Span::from_secs(configuration.pod_initial_backoff_s);
         limits.queue.backoff.max = Span::from_secs(configuration.pod_max_backoff_s);
-        let (told, kinds) = start_watches(client);
         let mut machine = Scheduler::new(names, configuration.profiles, limits, clock.now());
         machine.measure_with(crate::clock::stopwatch);
-        let process = Self {
+        let decider = Decider {
             machine,
-            seen: Seen::of(kinds),
-            clock,
+            seen: Seen::default(),
             series: Series::default(),
-            leading,
-            outbox,
-            told,
             hostname,
-            is_ready: false,
-            has_more: false,
+        };
+        let process = Self {
+            worker: Worker::new(decider, start_watches(client), outbox, clock, leads),
+            clock,
+            leading,
             signals,
+            is_synced: false,
         };
         (process, pages)
     }
@@ -140,159 +126,101 @@ impl Process {
     pub async fn run(mut self, end: CancellationToken) {
         let mut is_over = std::pin::pin!(end.cancelled());
         loop {
-            let wake = self.next_wake();
+            let wake = self.leading.wake();
             tokio::select! {
                 biased;
                 () = &mut is_over => break,
                 () = self.leading.answered() => {}
-                done = self.outbox.done() => self.take_done(done),
-                // Never closed while a watch lives, and watches live until this end is gone.
-                Some(told) = self.told.recv() => self.take_told(told),
-                Some(asked) = self.signals.asked.next() => asked.answer(self.machine.metrics()),
+                Some(asked) = self.signals.asked.next() => {
+                    asked.answer(self.worker.machine.machine.metrics());
+                }
+                () = self.worker.work() => {}
                 () = tokio::time::sleep(wake) => {}
             }
-            self.take_in();
-            self.turn();
-            self.has_more = self.decide();
-            if self.has_more {
-                // What carries requests and watches has its turn.
-                tokio::task::yield_now().await;
-            }
+            self.signals.turn(&mut self.leading);
+            self.tell_synced();
         }
-        self.end().await;
+        self.worker.end(self.clock.now() + END_WITHIN).await;
+        self.leading.give_back(duration(END_WITHIN)).await;
+        tracing::info!("ended");
     }
 
-    /// How long nothing needs to be done, if nothing arrives.
-    fn next_wake(&self) -> Duration {
-        const AT_MOST: Duration = Duration::from_secs(60);
-        if self.has_more {
-            return Duration::ZERO;
-        }
-        let machine = self.machine.next_wake().filter(|_| self.may_decide());
-        let wakes = [self.leading.next_wake(), machine];
-        let first = wakes.into_iter().flatten().min();
-        first.map_or(AT_MOST, |at| self.clock.until(at).min(AT_MOST))
-    }
-
-    fn may_decide(&self) -> bool {
-        self.is_ready && self.leading.leads().now()
-    }
-
-    /// Takes in what has arrived, without waiting.
-    fn take_in(&mut self) {
-        for _ in 0..TAKEN_MAX {
-            let done = self.outbox.try_done();
-            let told = self.told.try_recv().ok();
-            if done.is_none() && told.is_none() {
-                return;
-            }
-            if let Some(done) = done {
-                self.take_done(done);
-            }
-            if let Some(told) = told {
-                self.take_told(told);
-            }
-        }
-    }
-
-    fn take_told(&mut self, told: Told) {
-        let now = self.clock.now();
-        self.seen.take_in(&mut self.machine, now, told);
-        if !self.is_ready && self.seen.is_whole() {
-            self.is_ready = true;
-            self.signals.synced();
+    fn tell_synced(&mut self) {
+        if !self.is_synced && self.worker.is_ready() {
+            self.is_synced = true;
+            self.signals.synced(true);
             tracing::info!(
-                nodes = self.seen.len(Watched::Node),
-                pods = self.seen.len(Watched::Pod),
+                nodes = self.worker.watches.len(&Kind::of::<Node>()),
+                pods = self.worker.watches.len(&Kind::of::<Pod>()),
                 "the cluster is known"
             );
         }
     }
+}
 
-    fn take_done(&mut self, done: Done) {
-        let Done {
-            effect, outcome, ..
-        } = done;
+/// The scheduler's machine.
+struct Decider {
+    machine: Scheduler,
+    seen: Seen,
+    series: Series,
+    hostname: String,
+}
+
+impl Machine for Decider {
+    type Errand = Carrying;
+
+    fn take_in(&mut self, now: Instant, told: Told, _: &mut Watches) {
+        self.seen.take_in(&mut self.machine, now, told);
+    }
+
+    fn settle(&mut self, now: Instant, arrived: Arrived<Carrying>, outbox: &mut Outbox<Carrying>) {
+        let Some((effect, outcome)) = outbox.settle(arrived, ()) else {
+            return;
+        };
         if let Some(text) = failure(&outcome) {
             tracing::warn!(effect = effect.0, "not carried out: {text}");
         }
         let input = Input::Outcome { effect, outcome };
-        self.machine.handle(self.clock.now(), input);
+        self.machine.handle(now, input);
     }
 
-    fn turn(&mut self) {
-        let turn = self.leading.turn();
-        self.signals.leads(&self.leading);
-        match turn {
-            Some(Turn::Begins) => tracing::info!("this replica leads"),
-            Some(Turn::Ends(holder)) => {
-                let holder = holder.unwrap_or_else(|| "nobody".to_owned());
-                tracing::warn!("this replica does not lead any more: {holder} does");
-            }
-            None => {}
-        }
+    fn tick(&mut self, now: Instant) {
+        self.machine.handle(now, Input::Tick);
     }
 
-    /// Lets the machine decide for a while. Whether there is more to do.
-    fn decide(&mut self) -> bool {
-        if !self.may_decide() {
+    fn carry_out(&mut self, clock: &Clock, outbox: &mut Outbox<Carrying>) -> bool {
+        let Some(effect) = self.machine.poll_effect() else {
             return false;
-        }
-        self.machine.handle(self.clock.now(), Input::Tick);
-        for _ in 0..EFFECTS_MAX {
-            if self.outbox.is_full() {
-                return false;
-            }
-            let Some(effect) = self.machine.poll_effect() else {
-                return false;
-            };
-            self.carry_out(&effect);
-        }
-        true
-    }
-
-    fn carry_out(&mut self, effect: &Effect) {
-        let names = &self.machine.cluster().names;
-        let waiting = pod_of(effect).map(|pod| self.seen.waiting(&pod.uid));
+        };
+        let waiting = pod_of(&effect).map(|pod| self.seen.waiting(&pod.uid));
         let waiting = waiting.unwrap_or_default();
         let context = Context {
-            names,
-            now: self.clock.wall(),
+            names: &self.machine.cluster().names,
+            now: clock.wall(),
             hostname: &self.hostname,
             generation: waiting.generation,
             unscheduled_since: waiting.unscheduled_since,
         };
-        match (effect, effect.id()) {
+        match (&effect, effect.id()) {
             (Effect::Event(event), _) => {
                 if let Some(request) = self.series.request(event, &context) {
-                    self.outbox.tell(request);
+                    outbox.tell(request);
                 }
             }
             (effect, Some(id)) => {
                 log(effect, &context);
-                let requests = requests_of(effect, &context);
-                if let Some(pod) = pod_of(effect) {
-                    self.outbox.send(id, &pod.uid, requests);
+                let begun = Carrying::begin(id, requests_of(effect, &context));
+                if let (Some(pod), Some((carrying, request))) = (pod_of(effect), begun) {
+                    outbox.send(&pod.uid, carrying, request);
                 }
             }
             (_, None) => {}
         }
+        true
     }
 
-    /// Sends nothing new, waits for what is on its way, and gives back the lease.
-    async fn end(mut self) {
-        let over = self.clock.now() + Span::from_secs(END_WITHIN.as_secs());
-        while self.outbox.waiting() > 0 && self.clock.now() < over {
-            let left = self.clock.until(over);
-            if let Ok(done) = tokio::time::timeout(left, self.outbox.done()).await {
-                self.take_done(done);
-            }
-        }
-        if self.outbox.dropped() > 0 {
-            tracing::warn!(events = self.outbox.dropped(), "events were dropped");
-        }
-        self.leading.give_back(END_WITHIN).await;
-        tracing::info!("ended");
+    fn next_wake(&self) -> Option<Instant> {
+        self.machine.next_wake()
     }
 }
 
@@ -329,31 +257,23 @@ fn pod_of(effect: &Effect) -> Option<&PodName> {
 }
 
 /// A watch for each kind that decisions look at.
-fn start_watches(client: &Client) -> (mpsc::Receiver<Told>, Vec<Watched>) {
-    let (to, told) = mpsc::channel(TOLD_MAX);
-    let mut kinds = Vec::new();
-    macro_rules! start {
-        ($kind:ident, $fields:expr) => {
-            kinds.push(Watched::$kind);
-            tokio::spawn(watch::<$kind>(
-                client.clone(),
-                Watched::$kind,
-                $fields,
-                to.clone(),
-            ));
-        };
-    }
-    start!(Namespace, None);
-    start!(Node, None);
-    start!(Service, None);
-    start!(ReplicationController, None);
-    start!(ReplicaSet, None);
-    start!(StatefulSet, None);
-    start!(PodDisruptionBudget, None);
-    start!(PersistentVolumeClaim, None);
-    start!(PersistentVolume, None);
-    start!(StorageClass, None);
-    start!(CSINode, None);
-    start!(Pod, Some(UNFINISHED));
-    (told, kinds)
+fn start_watches(client: &Client) -> Watches {
+    let mut watches = Watches::new(client.clone());
+    let all = Scope::default();
+    watches.start::<Namespace>(&all);
+    watches.start::<Node>(&all);
+    watches.start::<Service>(&all);
+    watches.start::<ReplicationController>(&all);
+    watches.start::<ReplicaSet>(&all);
+    watches.start::<StatefulSet>(&all);
+    watches.start::<PodDisruptionBudget>(&all);
+    watches.start::<PersistentVolumeClaim>(&all);
+    watches.start::<PersistentVolume>(&all);
+    watches.start::<StorageClass>(&all);
+    watches.start::<CSINode>(&all);
+    watches.start::<Pod>(&Scope {
+        fields: Some(UNFINISHED.to_owned()),
+        ..all
+    });
+    watches
 }

@@ -8,26 +8,19 @@ use rustc_hash::FxHashMap;
 use strew_api::facts::{self, Watched};
 use strew_api::field::FieldError;
 use strew_api::read::KubeObject;
-use strew_api::watch::{Named, Stock};
+use strew_api::watch::Named;
 use strew_model::time::Instant;
 use strew_scheduler::machine::{Input, Scheduler};
 
-use crate::watch::Told;
+use crate::watch::{Object, Told, full_name};
 
 /// What is known beside the machine.
 #[derive(Default)]
 pub(super) struct Seen {
-    kinds: BTreeMap<Watched, Kind>,
     /// Pods on no node, by uid.
     waiting: FxHashMap<Arc<str>, Waiting>,
     /// Objects that no decision can be made from, and why.
     aside: BTreeMap<(Watched, String), String>,
-}
-
-#[derive(Default)]
-struct Kind {
-    stock: Stock,
-    is_listed: bool,
 }
 
 /// Of a pod on no node: what a patch of its status says beside the condition.
@@ -39,27 +32,6 @@ pub(super) struct Waiting {
 }
 
 impl Seen {
-    /// Of these kinds.
-    pub(super) fn of(kinds: impl IntoIterator<Item = Watched>) -> Self {
-        Self {
-            kinds: kinds
-                .into_iter()
-                .map(|kind| (kind, Kind::default()))
-                .collect(),
-            ..Self::default()
-        }
-    }
-
-    /// Whether every kind has been listed once: decisions before would be made on half a cluster.
-    pub(super) fn is_whole(&self) -> bool {
-        self.kinds.values().all(|kind| kind.is_listed)
-    }
-
-    /// How many objects of a kind there are.
-    pub(super) fn len(&self, kind: Watched) -> usize {
-        self.kinds.get(&kind).map_or(0, |kind| kind.stock.len())
-    }
-
     /// What is known of a pod on no node.
     pub(super) fn waiting(&self, uid: &str) -> Waiting {
         self.waiting.get(uid).copied().unwrap_or_default()
@@ -68,46 +40,40 @@ impl Seen {
     /// Tells the machine what a watch has told.
     pub(super) fn take_in(&mut self, machine: &mut Scheduler, now: Instant, told: Told) {
         match told {
-            Told::ListBegins(kind) => self.stock(kind).list_begins(),
-            Told::Set(kind, object) => self.set(machine, now, kind, &object),
-            Told::Gone(kind, named) => {
-                self.stock(kind).gone(&named.namespace, &named.name);
-                self.gone(machine, now, kind, &named);
+            Told::Set(_, named, object) => {
+                if let Object::Known(object) = &*object
+                    && let Some(kind) = Watched::of(object)
+                {
+                    self.set(machine, now, (kind, &named), object);
+                }
             }
-            Told::ListEnds(kind) => {
-                let gone = self.stock(kind).list_ends();
-                for named in gone {
+            Told::Gone(kind, named) => {
+                let kind = kind.known_remains(&named);
+                if let Some(kind) = kind.as_ref().and_then(Watched::of) {
                     self.gone(machine, now, kind, &named);
                 }
-                self.kinds.entry(kind).or_default().is_listed = true;
             }
-            Told::Failed { kind, text, .. } => tracing::warn!("watch of {kind:?}: {text}"),
+            Told::Listed(_) | Told::Again(..) => {}
         }
     }
 
-    fn stock(&mut self, kind: Watched) -> &mut Stock {
-        &mut self.kinds.entry(kind).or_default().stock
-    }
-
-    fn set(&mut self, machine: &mut Scheduler, now: Instant, kind: Watched, object: &KubeObject) {
-        let Some(metadata) = object.metadata() else {
-            return;
-        };
-        let named = facts::identity(metadata);
-        let (namespace, name) = (&*named.namespace, &*named.name);
-        if let Some(old) = self.stock(kind).set(namespace, name, &named.uid) {
-            self.gone(machine, now, kind, &old);
-        }
+    fn set(
+        &mut self,
+        machine: &mut Scheduler,
+        now: Instant,
+        (kind, named): (Watched, &Named),
+        object: &KubeObject,
+    ) {
         if let KubeObject::Pod(pod) = object {
-            self.note_pod(&named, pod);
+            self.note_pod(named, pod);
         }
         match facts::input(object, machine.names_mut()) {
             Ok(Some(input)) => {
-                self.put_back(kind, &named);
+                self.put_back(kind, named);
                 machine.handle(now, input);
             }
             Ok(None) => {}
-            Err(errors) => self.put_aside(kind, &named, &errors),
+            Err(errors) => self.put_aside(kind, named, &errors),
         }
     }
 
@@ -159,12 +125,5 @@ impl Seen {
         if !self.aside.is_empty() {
             self.aside.remove(&(kind, full_name(named)));
         }
-    }
-}
-
-fn full_name(named: &Named) -> String {
-    match &*named.namespace {
-        "" => named.name.to_string(),
-        namespace => format!("{namespace}/{}", named.name),
     }
 }

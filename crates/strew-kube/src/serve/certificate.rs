@@ -1,11 +1,12 @@
-//! The server's certificate: given files that are read again when they change, or one that is made in memory.
+//! The server's certificate: given files that are read again when they change, one that is made in memory, or one that
+//! somebody else exchanges.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -33,12 +34,46 @@ pub enum Certificate {
         /// The host's name.
         host: String,
     },
+    /// Put there by somebody else, now or later: until then no connection is made.
+    Exchanged(Exchange),
 }
+
+/// A place for the certificate that connections are made with; clones are the same place.
+#[derive(Clone, Default)]
+pub struct Exchange(Arc<ArcSwapOption<CertifiedKey>>);
+
+impl Exchange {
+    /// Connections that are made from now on are made with this one.
+    pub fn put(&self, key: Arc<CertifiedKey>) {
+        self.0.store(Some(key));
+    }
+
+    /// The certificate in DER, without those that signed it; `None`: there is none yet.
+    pub fn certificate(&self) -> Option<CertificateDer<'static>> {
+        let key = self.0.load();
+        key.as_ref()?.cert.first().cloned()
+    }
+}
+
+/// The key is nobody's to read.
+impl std::fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Exchange")
+    }
+}
+
+impl PartialEq for Exchange {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Exchange {}
 
 /// The certificate that connections are made with, exchanged while others are served.
 #[derive(Debug)]
 pub struct Shown {
-    current: ArcSwap<CertifiedKey>,
+    current: Exchange,
     source: Certificate,
 }
 
@@ -48,12 +83,23 @@ impl Shown {
     /// # Errors
     /// What is wrong with the files.
     pub fn new(source: Certificate, address: IpAddr) -> Result<Self, ServeError> {
-        let key = match &source {
-            Certificate::Files { certificate, key } => Pem::read(certificate, key)?.parse()?,
-            Certificate::SelfSigned { host } => self_signed(host, address)?,
+        let current = match &source {
+            Certificate::Exchanged(exchange) => exchange.clone(),
+            _ => Exchange::default(),
         };
-        let current = ArcSwap::from_pointee(key);
+        match &source {
+            Certificate::Files { certificate, key } => {
+                current.put(Arc::new(Pem::read(certificate, key)?.parse()?));
+            }
+            Certificate::SelfSigned { host } => current.put(Arc::new(self_signed(host, address)?)),
+            Certificate::Exchanged(_) => {}
+        }
         Ok(Self { current, source })
+    }
+
+    /// Where the certificate lies.
+    pub fn exchange(&self) -> &Exchange {
+        &self.current
     }
 
     /// Takes changed files over, until told to stop. Files that cannot be used are told of once, and change nothing.
@@ -88,8 +134,8 @@ impl Shown {
         };
         *seen = Some(read);
         match parsed {
-            Ok(key) if key.cert != self.current.load().cert => {
-                self.current.store(Arc::new(key));
+            Ok(key) if key.cert.first() != self.current.certificate().as_ref() => {
+                self.current.put(Arc::new(key));
                 tracing::info!("the serving certificate was exchanged");
             }
             Ok(_) => {}
@@ -100,15 +146,20 @@ impl Shown {
 
 #[cfg(test)]
 impl Shown {
+    /// What is shown now, with its key.
+    fn whole(&self) -> Arc<CertifiedKey> {
+        self.current.0.load_full().expect("there is one")
+    }
+
     /// The certificate that is shown now.
     pub(super) fn shown(&self) -> CertificateDer<'static> {
-        self.current.load().cert[0].clone()
+        self.current.certificate().expect("there is one")
     }
 }
 
 impl ResolvesServerCert for Shown {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.current.load_full())
+        self.current.0.load_full()
     }
 }
 
@@ -154,7 +205,7 @@ impl Pem {
 }
 
 /// The cryptography of every connection.
-pub(super) fn provider() -> CryptoProvider {
+pub(crate) fn provider() -> CryptoProvider {
     aws_lc_rs::default_provider()
 }
 

@@ -16,8 +16,8 @@ pub mod pages;
 pub mod patience;
 pub mod server;
 
-pub use access::Access;
-pub use certificate::Certificate;
+pub use access::{Access, Asker, Paths};
+pub use certificate::{Certificate, Exchange};
 pub use health::{Check, Health};
 pub use listen::{Listen, ServeError};
 pub use server::{Limits, Server};

@@ -7,7 +7,7 @@ use axum::response::Response;
 use axum::routing::get;
 use http::header::{CONTENT_TYPE, HeaderName};
 use http::{HeaderValue, StatusCode};
-use serde_json::json;
+use serde_json::json as value;
 
 use super::access::Access;
 
@@ -19,6 +19,11 @@ pub(crate) fn text(code: StatusCode, text: String) -> Response {
     answer(code, PLAIN, text)
 }
 
+/// A JSON text.
+pub(crate) fn json(text: String) -> Response {
+    answer(StatusCode::OK, JSON, text)
+}
+
 /// A plain text that says what is wrong. Source: Go's `http.Error`.
 pub(crate) fn error(code: StatusCode, why: &str) -> Response {
     answer(code, PLAIN, format!("{why}\n"))
@@ -26,7 +31,7 @@ pub(crate) fn error(code: StatusCode, why: &str) -> Response {
 
 /// An object `Status`, which kubectl and client libraries read.
 pub(crate) fn status(code: StatusCode, reason: &str, message: &str) -> Response {
-    let mut status = json!({
+    let mut status = value!({
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -36,7 +41,7 @@ pub(crate) fn status(code: StatusCode, reason: &str, message: &str) -> Response 
     });
     // As the API server's library has it: a refusal has details, a login that failed has none.
     if code == StatusCode::FORBIDDEN {
-        status["details"] = json!({});
+        status["details"] = value!({});
     }
     status["code"] = code.as_u16().into();
     answer(code, JSON, format!("{status}\n"))

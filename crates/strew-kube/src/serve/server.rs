@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::certificate::{Shown, provider};
+use super::certificate::{Exchange, Shown, provider};
 use super::listen::{Listen, ServeError};
 use super::patience::Patient;
 
@@ -120,6 +120,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where its certificate lies.
+    pub fn certificate(&self) -> &Exchange {
+        self.certificate.exchange()
     }
 
     /// Answers until told to stop; then connections may end what they are at.

@@ -88,6 +88,21 @@ impl Histogram {
         }
     }
 
+    /// What somebody else has counted: per bound how many numbers were no larger, how many there were in all, and their
+    /// sum.
+    pub fn of(buckets: Buckets, within: &[u64], count: u64, sum: u64) -> Self {
+        let mut histogram = Self::new(buckets);
+        debug_assert_eq!(within.len(), histogram.limits.len());
+        let mut before = 0;
+        let all = within.iter().copied().chain([count]);
+        for (slot, within) in histogram.counts.iter_mut().zip(all) {
+            *slot = within.saturating_sub(before);
+            before = within;
+        }
+        histogram.sum = sum;
+        histogram
+    }
+
     /// Counts a number.
     #[inline]
     pub fn observe(&mut self, number: u64) {
@@ -151,6 +166,14 @@ mod tests {
         let counted: Vec<u64> = both.buckets().map(|(_, n)| n).collect();
         assert_eq!(counted, [0, 0, 2, 0, 0, 2]);
         assert!(both.sum() > 1.8e19);
+    }
+
+    #[test]
+    fn what_somebody_else_has_counted_is_told_alike() {
+        let buckets = Buckets::ones(1.0, 2.0, 3);
+        let mut own = Histogram::new(buckets);
+        [1, 2, 2, 9].into_iter().for_each(|n| own.observe(n));
+        assert_eq!(Histogram::of(buckets, &[1, 3, 3], 4, 14), own);
     }
 
     /// Go multiplies too, and prints these very digits.

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use strew_model::Span;
+use strew_model::{Instant, Span};
 
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::Outcome;
@@ -19,6 +19,9 @@ use crate::room::HoldId;
 
 /// How many times a request is tried.
 pub(crate) const ATTEMPTS_MAX: u32 = 4;
+
+/// So many requests tell how fast they come, and so many are to share a write while they come fast.
+const PACE_OF: usize = 16;
 
 /// The pauses between attempts, in milliseconds; up to a tenth more is added.
 const PAUSES_MS: [u64; 3] = [10, 50, 250];
@@ -69,6 +72,8 @@ pub(super) enum State {
         /// Who waits for it.
         batch: Vec<Ticket>,
     },
+    /// For more requests, while they come fast.
+    Gathering,
     /// For a pause to end, after a conflict.
     Paused,
     /// For the object, after a pause.
@@ -86,6 +91,10 @@ pub(super) struct Lane {
     pub(super) live: Option<Arc<WorkloadSpread>>,
     /// Whether it stands among those to be run.
     pub(super) queued: bool,
+    /// When the last requests came, the newest at the end; none where nothing is ever gathered.
+    pub(super) arrivals: VecDeque<Instant>,
+    /// When the last write began.
+    began: Option<Instant>,
 }
 
 impl Lane {
@@ -95,6 +104,24 @@ impl Lane {
             _ => 0,
         };
         self.queue.len() + writing
+    }
+
+    /// A request came.
+    pub(super) fn came(&mut self, now: Instant) {
+        if self.arrivals.len() == PACE_OF {
+            self.arrivals.pop_front();
+        }
+        self.arrivals.push_back(now);
+    }
+
+    /// Until when further requests are waited for: as long after the last write began as the last requests took to come,
+    /// if they came within `within`. Who comes alone, or slowly, waits for nobody.
+    fn gathers_until(&self, now: Instant, within: Span) -> Option<Instant> {
+        let (first, last) = (self.arrivals.front()?, self.arrivals.back()?);
+        let took = last.since(*first);
+        let is_known = self.arrivals.len() == PACE_OF;
+        let until = self.began? + took;
+        (is_known && took < within && now < until).then_some(until)
     }
 }
 
@@ -106,6 +133,11 @@ impl Admission {
         };
         lane.queued = false;
         if !matches!(lane.state, State::Idle) {
+            return;
+        }
+        if let Some(until) = lane.gathers_until(self.now, self.limits.gather_within) {
+            lane.state = State::Gathering;
+            self.paused.insert((until, key.clone()));
             return;
         }
         let n = lane.queue.len().min(self.limits.batch_max);
@@ -139,6 +171,7 @@ impl Admission {
             status: Arc::clone(&status),
         });
         let lane = self.lanes.entry(key.clone()).or_default();
+        lane.began = Some(self.now);
         lane.state = State::Writing {
             base,
             status,
@@ -161,12 +194,13 @@ impl Admission {
     }
 
     /// A batch is done with: the next one, or nothing to remember.
-    fn leave(&mut self, key: &WsKey) {
+    pub(super) fn leave(&mut self, key: &WsKey) {
         self.wake_lane(key);
         if let Some(lane) = self.lanes.get(key)
             && lane.queue.is_empty()
             && matches!(lane.state, State::Idle)
             && lane.written.is_none()
+            && lane.arrivals.is_empty()
         {
             self.lanes.remove(key);
         }
@@ -257,8 +291,14 @@ impl Admission {
         }
     }
 
-    /// A pause is over.
-    pub(super) fn read_again(&mut self, key: &WsKey) {
+    /// A pause is over: what was gathered is decided, or the object is read again.
+    pub(super) fn resume(&mut self, key: &WsKey) {
+        if let Some(lane) = self.lanes.get_mut(key)
+            && matches!(lane.state, State::Gathering)
+        {
+            lane.state = State::Idle;
+            return self.leave(key);
+        }
         let effect = self.expect(key);
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.state = State::Reading;

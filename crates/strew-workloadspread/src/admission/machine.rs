@@ -28,6 +28,9 @@ pub struct Limits {
     pub waiting_max: usize,
     /// An effect without an outcome for so long is taken as failed: the API server's patience with a webhook.
     pub lost_after: Span,
+    /// While 16 requests for one WorkloadSpread come within this, so many share a write, and each waits no longer than
+    /// this for the others; nothing: who finds no write under way is written for at once.
+    pub gather_within: Span,
 }
 
 impl Default for Limits {
@@ -36,6 +39,7 @@ impl Default for Limits {
             batch_max: 1_000,
             waiting_max: 10_000,
             lost_after: Span::from_secs(10),
+            gather_within: Span::default(),
         }
     }
 }
@@ -97,8 +101,9 @@ impl Admission {
                 self.counters.forget(&key);
                 if let Some(lane) = self.lanes.get_mut(&key) {
                     lane.written = None;
+                    lane.arrivals.clear();
                 }
-                self.wake_lane(&key);
+                self.leave(&key);
             }
             Input::WorkloadSet(fact) => {
                 self.workloads.set(*fact);
@@ -159,7 +164,7 @@ impl Admission {
         }
         while self.paused.first().is_some_and(|(t, _)| *t <= self.now) {
             if let Some((_, key)) = self.paused.pop_first() {
-                self.read_again(&key);
+                self.resume(&key);
             }
         }
     }
@@ -193,6 +198,16 @@ impl Admission {
         &self.counters
     }
 
+    /// How many requests share a status write that is under way.
+    pub fn sharing(&self, effect: EffectId) -> usize {
+        let lane = self.pending.get(&effect);
+        let lane = lane.and_then(|(key, _)| self.lanes.get(key));
+        match lane.map(|lane| &lane.state) {
+            Some(State::Writing { batch, .. }) => batch.len(),
+            _ => 0,
+        }
+    }
+
     /// How many requests are not answered yet.
     pub fn waiting(&self) -> usize {
         self.lanes.values().map(Lane::waiting).sum()
@@ -210,6 +225,9 @@ impl Admission {
                 let lane = self.lanes.entry(key.clone()).or_default();
                 if lane.waiting() >= waiting_max {
                     return self.answer_at_once(&request, Verdict::Deny(Denial::Overloaded));
+                }
+                if self.limits.gather_within > Span::default() {
+                    lane.came(self.now);
                 }
                 lane.queue.push_back(Ticket::new(request, revision));
                 self.wake_lane(&key);

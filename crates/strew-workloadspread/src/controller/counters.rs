@@ -13,6 +13,10 @@ pub struct Counters {
     pub costs: u64,
     /// Status writes.
     pub written: u64,
+    /// Patches, writes and deletions that met another object than they were made for.
+    pub conflicts: u64,
+    /// Places by which written statuses corrected what the ledger said was free.
+    pub drift: u64,
     /// Entries of pods that were admitted and did not appear in time.
     pub creations_expired: u64,
     /// Entries of pods that were to be deleted and stayed.

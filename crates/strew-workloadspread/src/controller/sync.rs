@@ -12,6 +12,7 @@ use super::input::Outcome;
 use super::machine::SpreadController;
 use super::plan::{self, Plan};
 use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::facts::status::Status;
 use crate::inject::PodPatcher;
 
 /// A sync under way.
@@ -155,7 +156,8 @@ impl SpreadController {
         self.running.remove(key);
         self.failures.remove(key);
         if self.spreads.get(key).is_some() {
-            self.sync_at(key, wake.map(|w| w.max(self.now)));
+            // What has come up meanwhile may wait for its own moment.
+            self.sync_by(key, wake.map(|w| w.max(self.now)));
         }
     }
 
@@ -172,7 +174,7 @@ impl SpreadController {
         let pause = pause.max(self.retries.take(self.now, qps, burst));
         self.counters.failed += 1;
         *failures = failures.saturating_add(1);
-        self.sync_at(key, Some(self.now + pause));
+        self.sync_by(key, Some(self.now + pause));
     }
 
     /// An effect came to something, or to nothing.
@@ -190,11 +192,16 @@ impl SpreadController {
         let done =
             outcome == Outcome::Ok || (outcome == Outcome::Gone && running.step == Step::Deleting);
         running.failed |= !done;
+        self.counters.conflicts += u64::from(outcome == Outcome::Conflict);
         if outcome == Outcome::Ok {
             match (running.step, &failure) {
                 (Step::Patching, None) => self.counters.adopted += 1,
                 (Step::Patching, Some(_)) => self.counters.costs += 1,
-                (Step::Writing, _) => self.counters.written += 1,
+                (Step::Writing, _) => {
+                    self.counters.written += 1;
+                    self.rests.insert(key.clone(), self.now + self.limits.rest);
+                    self.counters.drift += drift(&running.ws.status, &running.plan.status);
+                }
                 (Step::Deleting, _) => self.counters.rescheduled += 1,
             }
         }
@@ -223,5 +230,51 @@ impl SpreadController {
         let key = key.clone();
         self.effects
             .push_back(Effect::Event(Event { key, kind, subject }));
+    }
+}
+
+/// By how many places two ledgers differ in what is free, in the rows that both have. A pod that was admitted and has
+/// appeared took its place long before: only what nobody told the ledger counts.
+fn drift(before: &Status, after: &Status) -> u64 {
+    let mut drift = 0;
+    for (revision, rows) in &after.versioned {
+        for row in rows {
+            let mut known = before.rows(revision).iter();
+            if let Some(known) = known.find(|known| known.name == row.name) {
+                drift += u64::from(row.missing.abs_diff(known.missing));
+            }
+        }
+    }
+    drift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::status::Row;
+
+    #[test]
+    fn drift_is_what_both_ledgers_say_is_free_and_do_not_agree_on() {
+        let row = |name: &str, missing| Row {
+            name: name.into(),
+            replicas: 0,
+            missing,
+            creating: Default::default(),
+            deleting: Default::default(),
+            schedulable: None,
+        };
+        let ledger = |rows: Vec<Row>| Status {
+            versioned: BTreeMap::from([("v1".into(), rows)]),
+            ..Status::default()
+        };
+        let before = ledger(vec![row("own", 2), row("elastic", -1), row("old", 5)]);
+        let after = ledger(vec![row("own", 5), row("elastic", -1), row("new", 7)]);
+        assert_eq!(drift(&before, &after), 3);
+        assert_eq!(drift(&after, &before), 3);
+        assert_eq!(
+            drift(&Status::default(), &after),
+            0,
+            "a revision that begins"
+        );
     }
 }

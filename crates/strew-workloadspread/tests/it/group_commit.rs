@@ -1,9 +1,9 @@
 //! One write for many, conflicts, and what is never answered too early.
 
-use strew_model::Labels;
+use strew_model::{Labels, Span};
 use strew_workloadspread::NoPatches;
 use strew_workloadspread::admission::{
-    Denial, Effect, Input, Outcome, RequestId, Untouched, Verdict,
+    Denial, Effect, Input, Limits, Outcome, RequestId, Untouched, Verdict,
 };
 
 use crate::world::*;
@@ -180,4 +180,54 @@ fn a_call_that_was_given_up_is_not_decided_on_any_more() {
     // Of what is decided already nothing is taken back.
     server.tell(Input::GivenUp(RequestId(1)));
     assert_eq!(server.machine.waiting(), 0);
+}
+
+/// Pods that come fast share writes, and none waits for long; pods that come slowly wait for nobody.
+#[test]
+fn who_comes_fast_is_gathered_and_who_comes_slowly_is_not() {
+    // Milliseconds between two of a hundred pods, how many writes that makes, and how long a pod waits at most.
+    for (gap_ms, written, waited_ms) in [(10, 100..=100, 4), (3, 8..=20, 52), (1, 5..=14, 24)] {
+        let words = words();
+        let web = workload(words.web(), 1_000);
+        let ws = spread(words.web(), vec![subset("a", count(1_000))]);
+        let limits = Limits {
+            gather_within: Span::from_millis(80),
+            ..Limits::default()
+        };
+        let mut server = Server::with(&words, ws, std::slice::from_ref(&web), limits);
+        let (mut writes, mut waited) = (0, 0);
+        let mut asked_at = Vec::new();
+        let mut under_way = None;
+        for ms in 0..10_000u64 {
+            server.now = secs(1000) + Span::from_millis(ms);
+            if ms % gap_ms == 0 && asked_at.len() < 100 {
+                let i = asked_at.len() as u64;
+                asked_at.push(ms);
+                ask_for(&mut server, &web, i..i + 1);
+            }
+            server.tell(Input::Tick);
+            // A write takes four milliseconds.
+            if let Some((id, version, _)) =
+                under_way.take_if(|(_, _, due): &mut (_, _, u64)| *due <= ms)
+            {
+                server.tell(Input::Outcome(id, Outcome::Written(version + 1)));
+            }
+            while let Some(effect) = server.machine.poll_effect(&mut NoPatches) {
+                match effect {
+                    Effect::WriteStatus { id, version, .. } => {
+                        writes += 1;
+                        under_way = Some((id, version, ms + 4));
+                    }
+                    Effect::Answer(answer) => {
+                        let since = asked_at[answer.request.0 as usize];
+                        waited = waited.max(ms - since);
+                    }
+                    Effect::ReadSpread { .. } => panic!("nobody else writes"),
+                }
+            }
+        }
+        assert_eq!(server.machine.waiting(), 0);
+        assert!(written.contains(&writes), "{gap_ms} ms: {writes} writes");
+        assert!(waited <= waited_ms, "{gap_ms} ms: {waited} ms");
+    }
 }

@@ -267,8 +267,17 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(words: &Words, ws: WorkloadSpread, workloads: &[WorkloadFact]) -> Self {
+        Self::with(words, ws, workloads, Limits::default())
+    }
+
+    pub(crate) fn with(
+        words: &Words,
+        ws: WorkloadSpread,
+        workloads: &[WorkloadFact],
+        limits: Limits,
+    ) -> Self {
         let profiles = vec![Profile::default()];
-        let mut machine = Admission::new(words.names.clone(), profiles, Limits::default(), 7);
+        let mut machine = Admission::new(words.names.clone(), profiles, limits, 7);
         let now = secs(1000);
         machine.handle(now, Input::SpreadSet(Box::new(ws.clone())));
         for fact in workloads {

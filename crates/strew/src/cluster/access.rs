@@ -25,6 +25,11 @@ pub(crate) struct AccessArgs {
 }
 
 impl AccessArgs {
+    /// Whether somebody said which API server, or at which place that stands.
+    pub(crate) fn is_named(&self) -> bool {
+        self.kubeconfig.is_some() || self.context.is_some() || self.master.is_some()
+    }
+
     /// A flag wins over the configuration.
     pub(crate) fn of(&self, connection: &ClientConnection) -> Access {
         let configured = Some(&connection.kubeconfig).filter(|path| !path.is_empty());

@@ -1,16 +1,19 @@
 //! `strew install`: manifests that put strew's parts into a cluster. It prints; `kubectl apply -f -` does.
 //!
-//! Reading order: [`objects`] (what every part has), [`scheduler`].
+//! Reading order: [`manifest`] (what is printed), [`objects`] (what every part has), [`scheduler`], [`definitions`]
+//! (whose CustomResourceDefinitions there are), [`workloadspread`], [`placement`].
 
+mod definitions;
+mod manifest;
 mod objects;
+mod placement;
 mod scheduler;
+mod workloadspread;
 
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
 use crate::arguments::Context;
-use crate::failure::Failure;
-use crate::simulate::{Format, serialized};
+use crate::failure::{EXIT_INPUT, Failure};
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -18,8 +21,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM install scheduler --namespace scheduling --image registry.example.com/strew:0.1.0
   PROGRAM install scheduler --config config.yaml        with its profiles
   PROGRAM install scheduler | kubectl diff -f -         what would change?
+  PROGRAM install workloadspread | kubectl apply --server-side -f -
+  PROGRAM install placement --crds=always > placement.yaml
+  PROGRAM install workloadspread --webhook-url https://10.0.0.7:9443
+                                                     for a webhook outside the cluster
 
-It only prints. Exit codes: 0 done; 2 wrong usage or configuration.";
+It only prints; without --crds it asks the cluster whose CustomResourceDefinitions are there.
+Exit codes: 0 done; 2 wrong usage or configuration; 3 the cluster of --kubeconfig cannot be asked.";
 
 /// Arguments of `strew install`.
 #[derive(Args, Debug)]
@@ -32,6 +40,10 @@ pub(crate) struct InstallArgs {
 enum Part {
     /// The scheduler: two replicas over zones, of which one acts, with no more rights than it needs
     Scheduler(scheduler::SchedulerPart),
+    /// WorkloadSpreads: webhook and controller, and how the API server calls the webhook
+    Workloadspread(workloadspread::WorkloadSpreadPart),
+    /// Placements of Open Cluster Management, in the place of its own placement controller
+    Placement(placement::PlacementPart),
 }
 
 /// What every part is asked for.
@@ -43,7 +55,7 @@ pub(crate) struct Common {
     /// Its container image
     #[arg(long, value_name = "IMAGE", default_value = concat!("strew:", env!("CARGO_PKG_VERSION")))]
     image: String,
-    /// How many replicas; one acts at a time
+    /// How many replicas; one acts at a time, of the webhook all
     #[arg(long, value_name = "N", default_value_t = 2)]
     replicas: u16,
     /// How to write it
@@ -52,27 +64,15 @@ pub(crate) struct Common {
 }
 
 pub(crate) fn run(args: &InstallArgs, context: &Context) -> Result<u8, Failure> {
-    let (common, objects) = match &args.part {
-        Part::Scheduler(part) => {
-            let Some(objects) = part.objects(context)? else {
-                return Ok(crate::failure::EXIT_INPUT);
-            };
-            (&part.common, objects)
-        }
+    let (common, manifests) = match &args.part {
+        Part::Scheduler(part) => (&part.common, part.manifests(context)?),
+        Part::Workloadspread(part) => (&part.common, Some(part.manifests(context)?)),
+        Part::Placement(part) => (&part.common, Some(part.manifests(context)?)),
     };
-    terminal::print(&written(&objects, &common.output)?)?;
+    // What is wrong was told.
+    let Some(manifests) = manifests else {
+        return Ok(EXIT_INPUT);
+    };
+    terminal::print(&manifest::written(&manifests, &common.output)?)?;
     Ok(0)
-}
-
-/// A stream of documents, or one `List`.
-fn written(objects: &[Value], output: &str) -> Result<String, Failure> {
-    if output == "json" {
-        let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
-        return serialized(&list, Format::Json);
-    }
-    let documents: Result<Vec<String>, Failure> = objects
-        .iter()
-        .map(|object| serialized(object, Format::Yaml))
-        .collect();
-    Ok(documents?.join("---\n"))
 }

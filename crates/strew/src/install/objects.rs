@@ -1,10 +1,23 @@
 //! Objects that every part has, as values: what is applied is what is printed.
 
 use serde_json::{Value, json};
-use strew_kube::permission::Permission;
+use strew_kube::permission::{NamedPermission, Permission};
 
 /// The user that a container runs as: nobody in particular.
 const USER: u32 = 65532;
+
+/// What a part may do: with all objects of a resource, and with those of some names.
+#[derive(Clone, Copy)]
+pub(super) struct Rights<'a> {
+    pub(super) all: &'a [Permission],
+    pub(super) named: &'a [NamedPermission],
+}
+
+impl<'a> From<&'a [Permission]> for Rights<'a> {
+    fn from(all: &'a [Permission]) -> Self {
+        Self { all, named: &[] }
+    }
+}
 
 /// Names and places of one part.
 pub(super) struct Part<'a> {
@@ -46,39 +59,27 @@ impl Part<'_> {
     }
 
     /// A role in the whole cluster, and its binding to the service account.
-    pub(super) fn cluster_role(&self, permissions: &[Permission]) -> [Value; 2] {
+    pub(super) fn cluster_role(&self, rights: Rights<'_>) -> [Value; 2] {
         let name = format!("strew:{}", self.name);
         let metadata = json!({"name": name, "labels": self.labels()});
-        [
-            json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRole",
-                "metadata": metadata,
-                "rules": rules(permissions),
-            }),
-            json!({
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": metadata,
-                "roleRef": {
-                    "apiGroup": "rbac.authorization.k8s.io",
-                    "kind": "ClusterRole",
-                    "name": name,
-                },
-                "subjects": [self.subject()],
-            }),
-        ]
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": metadata,
+            "rules": rules(rights),
+        });
+        [role, cluster_role_binding(&metadata, &name, &[self])]
     }
 
     /// A role in its own namespace, and its binding to the service account.
-    pub(super) fn role(&self, permissions: &[Permission]) -> [Value; 2] {
+    pub(super) fn role(&self, rights: Rights<'_>) -> [Value; 2] {
         let metadata = self.metadata("");
         [
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "Role",
                 "metadata": metadata,
-                "rules": rules(permissions),
+                "rules": rules(rights),
             }),
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -113,6 +114,19 @@ impl Part<'_> {
         })
     }
 
+    /// What the API server calls the pods by.
+    pub(super) fn service(&self, port: u16, target_port: u16) -> Value {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": self.metadata(""),
+            "spec": {
+                "selector": {"app.kubernetes.io/name": self.name},
+                "ports": [{"name": "https", "port": port, "targetPort": target_port}],
+            },
+        })
+    }
+
     fn subject(&self) -> Value {
         json!({"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace})
     }
@@ -139,7 +153,7 @@ impl Part<'_> {
         })
     }
 
-    /// Replicas over zones, then nodes; only one acts, so a lost zone must leave one.
+    /// Replicas over zones, then nodes: a lost zone must leave one.
     pub(super) fn deployment(&self, replicas: u16, pod: &Value) -> Value {
         let own = json!({"matchLabels": {"app.kubernetes.io/name": self.name}});
         let spread = |key: &str| {
@@ -180,16 +194,60 @@ impl Part<'_> {
     }
 }
 
-/// What a container may not do: anything but run.
-pub(super) fn confined() -> Value {
+/// A role of the whole cluster for the service accounts of these parts.
+pub(super) fn cluster_role_binding(metadata: &Value, role: &str, parts: &[&Part<'_>]) -> Value {
+    let subjects: Vec<Value> = parts.iter().map(|part| part.subject()).collect();
     json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "capabilities": {"drop": ["ALL"]},
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRoleBinding",
+        "metadata": metadata,
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": role,
+        },
+        "subjects": subjects,
     })
 }
 
-fn rules(permissions: &[Permission]) -> Vec<Value> {
+/// The container of a process of ours.
+pub(super) struct Container<'a> {
+    /// Its name, and the command of strew.
+    pub(super) name: &'static str,
+    pub(super) image: &'a str,
+    /// The flags of the command.
+    pub(super) flags: Vec<String>,
+    /// Where it tells health and metrics.
+    pub(super) port: u16,
+}
+
+impl Container<'_> {
+    /// As a value; it may do nothing but run.
+    pub(super) fn value(self) -> Value {
+        let port = self.port;
+        let probe =
+            |path: &str| json!({"httpGet": {"path": path, "port": port, "scheme": "HTTPS"}});
+        let mut args = vec![self.name.to_owned()];
+        args.extend(self.flags);
+        args.push(format!("--secure-port={port}"));
+        json!({
+            "name": self.name,
+            "image": self.image,
+            "args": args,
+            "ports": [{"name": "https", "containerPort": port}],
+            "livenessProbe": probe("/livez"),
+            "readinessProbe": probe("/readyz"),
+            "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": {"drop": ["ALL"]},
+            },
+        })
+    }
+}
+
+fn rules(rights: Rights<'_>) -> Vec<Value> {
     let rule = |permission: &Permission| {
         json!({
             "apiGroups": [permission.group],
@@ -197,5 +255,11 @@ fn rules(permissions: &[Permission]) -> Vec<Value> {
             "verbs": permission.verbs,
         })
     };
-    permissions.iter().map(rule).collect()
+    let named = |named: &NamedPermission| {
+        let mut rule = rule(&named.permission);
+        rule["resourceNames"] = named.names.into();
+        rule
+    };
+    let all = rights.all.iter().map(rule);
+    all.chain(rights.named.iter().map(named)).collect()
 }

@@ -10,7 +10,8 @@ use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_LEASE, OF_PAGES};
 use strew_model::Interner;
 
 use super::Common;
-use super::objects::{Part, confined};
+use super::manifest::Manifest;
+use super::objects::{Container, Part};
 use crate::arguments::Context;
 use crate::failure::Failure;
 use crate::simulate::say_problems;
@@ -36,7 +37,7 @@ pub(super) struct SchedulerPart {
 
 impl SchedulerPart {
     /// All objects, in the order in which they are needed; `None`: the configuration is wrong, which was told.
-    pub(super) fn objects(&self, context: &Context) -> Result<Option<Vec<Value>>, Failure> {
+    pub(super) fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
         let namespace = self.common.namespace.as_str();
         let Some(configuration) = self.configuration(context)? else {
             return Ok(None);
@@ -47,13 +48,13 @@ impl SchedulerPart {
         };
         let in_cluster: Vec<Permission> = [IN_CLUSTER, OF_PAGES].concat();
         let mut objects = vec![part.namespace(), part.service_account()];
-        objects.extend(part.cluster_role(&in_cluster));
-        objects.extend(part.role(OF_LEASE));
+        objects.extend(part.cluster_role(in_cluster.as_slice().into()));
+        objects.extend(part.role(OF_LEASE.into()));
         objects.push(part.reads_authority());
         objects.push(part.config_map(FILE, &configuration));
         objects.push(part.deployment(self.common.replicas, &self.pod()));
         objects.push(part.budget());
-        Ok(Some(objects))
+        Ok(Some(objects.into_iter().map(Manifest::from).collect()))
     }
 
     fn configuration(&self, context: &Context) -> Result<Option<String>, Failure> {
@@ -80,25 +81,23 @@ impl SchedulerPart {
     }
 
     fn pod(&self) -> Value {
-        let probe =
-            |path: &str| json!({"httpGet": {"path": path, "port": PORT, "scheme": "HTTPS"}});
+        let container = Container {
+            name: "scheduler",
+            image: &self.common.image,
+            flags: vec![
+                format!("--config={MOUNTED}/{FILE}"),
+                format!(
+                    "--leader-elect-resource-namespace={}",
+                    self.common.namespace
+                ),
+            ],
+            port: PORT,
+        };
+        let mut container = container.value();
+        container["volumeMounts"] =
+            json!([{"name": "config", "mountPath": MOUNTED, "readOnly": true}]);
         json!({
-            "containers": [{
-                "name": "scheduler",
-                "image": self.common.image,
-                "args": [
-                    "scheduler",
-                    format!("--config={MOUNTED}/{FILE}"),
-                    format!("--leader-elect-resource-namespace={}", self.common.namespace),
-                    format!("--secure-port={PORT}"),
-                ],
-                "ports": [{"name": "https", "containerPort": PORT}],
-                "livenessProbe": probe("/livez"),
-                "readinessProbe": probe("/readyz"),
-                "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-                "securityContext": confined(),
-                "volumeMounts": [{"name": "config", "mountPath": MOUNTED, "readOnly": true}],
-            }],
+            "containers": [container],
             "volumes": [{"name": "config", "configMap": {"name": "strew-scheduler"}}],
         })
     }

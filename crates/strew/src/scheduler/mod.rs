@@ -1,27 +1,24 @@
 //! `strew scheduler`: decides for the pods of a cluster.
 //!
 //! Here are its words and the start of its process; what it does is `strew_kube::scheduler`. Reading order:
-//! [`arguments`], [`serving`] (what it tells over HTTPS), this file.
+//! [`arguments`], this file; [`process`](crate::process) is what it shares with other commands.
 
 mod arguments;
-mod log;
-mod serving;
 
 use anyhow::anyhow;
 use serde_json::json;
 use strew_api::config::Configuration;
 use strew_api::read::Sources;
-use strew_kube::permission::{AskError, missing};
+use strew_kube::identity;
 use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_LEASE};
 use strew_kube::scheduler::{About, Blueprint, Process};
-use strew_kube::{Client, connect, identity};
 use strew_model::Interner;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Context;
-use crate::cluster::{self, access};
+use crate::cluster;
 use crate::failure::{EXIT_INPUT, Failure};
+use crate::process::{connected, log, permissions, signals};
 use crate::simulate::say_problems;
 use crate::terminal;
 use crate::version::KUBERNETES;
@@ -29,6 +26,9 @@ pub(crate) use arguments::{EXAMPLES, SchedulerArgs};
 
 /// The profile that decides without a configuration: pods must name it.
 const SCHEDULER_NAME: &str = "strew";
+
+/// kube-scheduler's port.
+const PORT: u16 = 10259;
 
 /// Runs until a signal ends it.
 pub(crate) fn run(args: &SchedulerArgs, context: &Context) -> Result<u8, Failure> {
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &SchedulerArgs, context: &Context) -> Result<u8, Failure
     if args.validate_config {
         return validated(&configuration);
     }
-    log::start(args, context)?;
+    log::start(&args.log, context)?;
     for note in &configuration.notes {
         tracing::info!("{note}");
     }
@@ -109,21 +109,17 @@ async fn work(
     configuration: Configuration,
     names: Interner,
 ) -> Result<u8, Failure> {
-    let end = until_signal().map_err(Failure::outside)?;
-    let connection = connect::connect(&args.access.of(&configuration.client_connection))
-        .await
-        .map_err(access::failure)?;
-    tracing::info!(
-        server = connection.server,
-        version = connection.version,
-        "connected"
-    );
-    if let Some(warning) = &connection.warning {
-        tracing::warn!("{warning}");
+    let end = signals::until_signal()?;
+    let connection = connected(&args.access.of(&configuration.client_connection)).await?;
+    let election = &configuration.leader_election;
+    let mut needed: Vec<permissions::Needed<'_>> = vec![(IN_CLUSTER, None)];
+    if election.leader_elect {
+        needed.push((OF_LEASE, Some(&election.resource_namespace)));
     }
-    check_permissions(&connection.client, &configuration).await?;
+    permissions::check(&connection.client, &needed, "scheduler").await?;
     let hostname = identity::hostname();
-    let serving = args.serving.bind(&hostname, &connection.client).await?;
+    let client = &connection.client;
+    let serving = args.serving.bind(PORT, &hostname, client).await?;
     let random = identity::random();
     let profiles = configuration.profiles.iter();
     let profiles: Vec<&str> = profiles.map(|p| p.scheduler_name.as_str()).collect();
@@ -173,46 +169,4 @@ fn shown(configuration: &Configuration) -> String {
         },
     }})
     .to_string()
-}
-
-/// All that is missing, at once: a watch that is forbidden would be tried for ever, and nothing would be decided.
-async fn check_permissions(client: &Client, configuration: &Configuration) -> Result<(), Failure> {
-    let election = &configuration.leader_election;
-    let mut denied = asked(missing(client, IN_CLUSTER, None).await)?;
-    if election.leader_elect {
-        let namespace = Some(election.resource_namespace.as_str());
-        denied.extend(asked(missing(client, OF_LEASE, namespace).await)?);
-    }
-    if denied.is_empty() {
-        return Ok(());
-    }
-    let error = anyhow!("the API server does not allow: {}", denied.join(", "));
-    let hint = "`strew install scheduler` prints the roles that it needs";
-    Err(Failure::outside(error).with_hint(hint))
-}
-
-fn asked(answer: Result<Vec<String>, AskError>) -> Result<Vec<String>, Failure> {
-    answer.map_err(Failure::outside)
-}
-
-/// Cancelled by the first SIGINT or SIGTERM; the second ends the process as it is.
-fn until_signal() -> std::io::Result<CancellationToken> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let end = CancellationToken::new();
-    let told = end.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        tracing::info!("ending");
-        told.cancel();
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        std::process::exit(130);
-    });
-    Ok(end)
 }

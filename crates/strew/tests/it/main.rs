@@ -10,6 +10,7 @@ mod explain;
 mod html;
 mod import;
 mod input;
+mod install;
 mod lint;
 mod look;
 mod place;

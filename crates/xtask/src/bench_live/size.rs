@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use xtask::lab::{Lab, now};
+use xtask::lab::{Lab, free_ports, now};
 
-use crate::pages::{Pages, free_port};
+use crate::pages::Pages;
 
 use super::cluster::Cluster;
 use super::contender::{Contender, Taken};
@@ -76,7 +76,7 @@ pub(super) async fn measure(
 }
 
 async fn start(lab: &mut Lab, cluster: &Cluster, strew: &Path) -> anyhow::Result<Start> {
-    let port = free_port()?;
+    let [port] = free_ports()?;
     let pages = Pages::at(port, Some(&lab.token()?))?;
     let mut process = Contender::Strew.prepare(lab, strew);
     let begin = now();

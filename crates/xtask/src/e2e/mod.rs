@@ -1,11 +1,14 @@
 //! strew's processes on a real control plane, case by case: `cargo xtask e2e`.
 //!
-//! Reading order: [`stage`] (what a case works with), `cases` (one function each), [`rollout`] (what is judged of one
-//! that something failed in), [`watch_log`], [`decisions`], [`generated`] (clusters for comparisons).
+//! Reading order: [`stage`] (what a case works with), [`parts`] (strew installed and started), `cases` (one function
+//! each), [`rollout`] (what is judged of one that something failed in), [`watch_log`], [`follow`], [`decisions`],
+//! [`generated`] (clusters for comparisons).
 
 mod cases;
 mod decisions;
+mod follow;
 mod generated;
+mod parts;
 mod rollout;
 mod stage;
 mod watch_log;
@@ -26,7 +29,7 @@ use stage::Stage;
 pub(crate) struct E2e {
     /// Cases by name, or by the beginning of it; all without any
     cases: Vec<String>,
-    /// In full size: 2,000 pods on 500 nodes under faults, for which xtask should be built with --release
+    /// In full size, and all cases: 2,000 pods on 500 nodes under faults, for which xtask should be built with --release
     #[arg(long)]
     full: bool,
     /// Only tell which cases there are
@@ -36,10 +39,11 @@ pub(crate) struct E2e {
 
 /// Plays the cases; exit code 1 if any failed.
 pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
-    let cases = chosen(&options.cases)?;
+    let cases = chosen(&options.cases, options.full || options.list)?;
     if options.list {
         for case in cases {
-            println!("{:24} {}", case.name, case.story);
+            let when = if case.only_full { " (--full)" } else { "" };
+            println!("{:24} {}{when}", case.name, case.story);
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -97,7 +101,8 @@ fn play(stage: &mut Stage, case: &Case) -> anyhow::Result<bool> {
     Ok(result.is_ok())
 }
 
-fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Case>> {
+/// Without names all, but those that only make sense in full size.
+fn chosen(names: &[String], is_full: bool) -> anyhow::Result<Vec<&'static Case>> {
     let is_named = |case: &Case, name: &str| case.name.starts_with(name);
     for name in names {
         ensure!(
@@ -105,7 +110,10 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Case>> {
             "there is no case {name:?}: --list tells which there are"
         );
     }
-    let is_chosen = |case: &&Case| names.is_empty() || names.iter().any(|n| is_named(case, n));
+    let is_chosen = |case: &&Case| match names {
+        [] => is_full || !case.only_full,
+        names => names.iter().any(|name| is_named(case, name)),
+    };
     Ok(CASES.iter().filter(is_chosen).collect())
 }
 

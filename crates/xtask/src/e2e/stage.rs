@@ -25,6 +25,10 @@ pub(super) struct Stage {
     pub(super) namespace: String,
     /// Whether sizes are those of a real cluster.
     pub(super) is_full: bool,
+    /// Whether the API server has been told of a webhook: without one that answers, pods stay.
+    pub(super) is_registered: bool,
+    /// Whether there may be clusters, which are in no namespace.
+    pub(super) is_hub: bool,
 }
 
 impl Stage {
@@ -35,6 +39,8 @@ impl Stage {
             strew,
             namespace: String::new(),
             is_full,
+            is_registered: false,
+            is_hub: false,
         }
     }
 
@@ -61,6 +67,22 @@ impl Stage {
 
     /// Takes away what the case made; what is neither pod nor node goes with its namespace by itself.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
+        if std::mem::take(&mut self.is_registered) {
+            let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+            let ours = "--selector=app.kubernetes.io/part-of=strew";
+            self.kubectl().run(&["delete", kinds, ours])?;
+        }
+        if std::mem::take(&mut self.is_hub) {
+            for (version, plural) in [("v1", "managedclusters"), ("v1beta2", "managedclustersets")]
+            {
+                let group = "cluster.open-cluster-management.io";
+                let all = format!("/apis/{group}/{version}/{plural}");
+                // A case may have taken the kind itself away.
+                if self.kubectl().run(&["get", "--raw", &all]).is_ok() {
+                    self.kubectl().run(&["delete", "--raw", &all])?;
+                }
+            }
+        }
         let namespace = &self.namespace;
         self.kubectl()
             .run(&["delete", "namespace", namespace, "--wait=false"])?;
@@ -70,12 +92,14 @@ impl Stage {
     /// Takes away the namespace's pods, at once, and all nodes.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
         let namespace = &self.namespace;
-        until("pods stay", SOON, PAUSE, || {
-            // One request for all of them.
+        let mut refused = Ok(());
+        let gone = until("pods stay", SOON, PAUSE, || {
+            // One request for all of them; the API server may not know yet that nobody is to be asked any more.
             let all = format!("/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0");
-            self.kubectl().run(&["delete", "--raw", &all])?;
+            refused = self.kubectl().run(&["delete", "--raw", &all]).map(drop);
             Ok(self.pods()?.is_empty().then_some(()))
-        })?;
+        });
+        refused.and(gone)?;
         self.kubectl().run(&["delete", "--raw", "/api/v1/nodes"])?;
         Ok(())
     }

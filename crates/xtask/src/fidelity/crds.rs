@@ -4,28 +4,38 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
-use xtask::lab::Kubectl;
+use xtask::lab::{Kubectl, merge};
 
-const NAME: &str = "workloadspreads.apps.kruise.io";
-
-/// Applies the definition of WorkloadSpread: it is structural and served, objects of the stored version are created and
-/// shown with its columns, their status is a resource of its own, and the schema refuses what it must.
-///
-/// The other version needs the webhook that converts, which is no part of a lab: without it the server says so.
+/// Every definition is structural and served.
 pub(crate) fn check(kubectl: &Kubectl, top: &Path) -> anyhow::Result<()> {
-    let file = top.join(format!("deploy/crds/{NAME}.yaml"));
-    let file = file.to_str().context("the path is no text")?;
-    kubectl.run(&["apply", "--server-side", "--filename", file])?;
-    let condition = "--for=condition=Established";
-    kubectl.run(&["wait", condition, "--timeout=60s", &format!("crd/{NAME}")])?;
-    let definition = kubectl.run(&["get", "crd", NAME, "--output=json"])?;
-    let definition: Value = serde_json::from_str(&definition)?;
-    let conditions = definition["status"]["conditions"].as_array();
-    for condition in conditions.into_iter().flatten() {
-        let is_bad = condition["type"] == "NonStructuralSchema" && condition["status"] == "True";
-        ensure!(!is_bad, "the schema is not structural: {condition}");
+    let folder = top.join("deploy/crds");
+    let folder = folder.to_str().context("the path is no text")?;
+    kubectl.run(&["apply", "--server-side", "--filename", folder])?;
+    for definition in kubectl.objects("crds")? {
+        let name = definition["metadata"]["name"]
+            .as_str()
+            .context("it has a name")?;
+        let condition = "--for=condition=Established";
+        kubectl.run(&["wait", condition, "--timeout=60s", &format!("crd/{name}")])?;
+        let conditions = definition["status"]["conditions"].as_array();
+        for condition in conditions.into_iter().flatten() {
+            let is_bad =
+                condition["type"] == "NonStructuralSchema" && condition["status"] == "True";
+            ensure!(
+                !is_bad,
+                "the schema of {name} is not structural: {condition}"
+            );
+        }
     }
+    workload_spread(kubectl)?;
+    placement(kubectl)
+}
 
+/// Objects of the stored version are created and shown with its columns, their status is a resource of its own, and the
+/// schema refuses what it must.
+///
+/// The other version needs the webhook that converts, which is no part of this lab: without it the server says so.
+fn workload_spread(kubectl: &Kubectl) -> anyhow::Result<()> {
     kubectl.run_with(
         &["create", "--filename=-"],
         &spread(json!("80%"), "Adaptive"),
@@ -83,6 +93,89 @@ pub(crate) fn check(kubectl: &Kubectl, top: &Path) -> anyhow::Result<()> {
     let text = format!("{error:#}");
     ensure!(text.contains("conversion webhook"), "{text}");
     Ok(())
+}
+
+/// What a Placement does not say is filled in as OCM's definition fills it in, and what it must not say is refused.
+fn placement(kubectl: &Kubectl) -> anyhow::Result<()> {
+    let placement = |name: &str, spec: &Value| {
+        json!({
+            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+            "kind": "Placement",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": spec,
+        })
+    };
+    let create = ["create", "--filename=-"];
+    kubectl.run_with(&create, &placement("empty", &json!({})))?;
+    let term = |more: Value| {
+        let mut term = json!({"topologyKey": "zone", "topologyKeyType": "Label"});
+        merge(&mut term, &more);
+        json!({"spreadPolicy": {"spreadConstraints": [term]}})
+    };
+    let weights = json!([{"value": "a", "weight": 2}]);
+    let spread = placement("spread", &term(json!({"topologyWeights": weights})));
+    kubectl.run_with(&create, &spread)?;
+    let stored = |name: &str| -> anyhow::Result<Value> {
+        let stored = kubectl.run(&["get", "placement", name, "--output=json"])?;
+        Ok(serde_json::from_str::<Value>(&stored)?["spec"].take())
+    };
+    let empty = stored("empty")?;
+    let filled = json!({"sortBy": "ClusterName", "scoreRateLimit": "1m"});
+    ensure!(empty == filled, "an empty spec is {empty}");
+    let spread = stored("spread")?;
+    let filled = json!([{
+        "topologyKey": "zone", "topologyKeyType": "Label", "maxSkew": 1,
+        "whenUnsatisfiable": "ScheduleAnyway", "topologyWeights": weights,
+    }]);
+    let terms = &spread["spreadPolicy"]["spreadConstraints"];
+    ensure!(*terms == filled, "the terms are {terms}");
+    let table = kubectl.run(&["get", "placements"])?;
+    let columns: Vec<&str> = table
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
+    ensure!(
+        columns == ["NAME", "SUCCEEDED", "REASON", "SELECTEDCLUSTERS"],
+        "the columns are {columns:?}"
+    );
+    for wrong in [
+        json!({"sortBy": "Age"}),
+        json!({"tolerations": [{"key": "-"}]}),
+        term(json!({"maxSkew": 0})),
+        term(json!({"topologyKeyType": "Taint"})),
+        term(json!({"topologyWeights": [{"value": "a", "weight": 1001}]})),
+        json!({"prioritizerPolicy": {"configurations": [{"weight": 1}]}}),
+        json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "0%"}}}),
+    ] {
+        let dry_run = ["create", "--dry-run=server", "--filename=-"];
+        let refused = kubectl.run_with(&dry_run, &placement("wrong", &wrong));
+        ensure!(refused.is_err(), "the schema lets pass {wrong}");
+    }
+    // A set need say nothing, and a cluster's amounts may be numbers.
+    let group = "cluster.open-cluster-management.io";
+    let set = json!({"apiVersion": format!("{group}/v1beta2"), "kind": "ManagedClusterSet", "metadata": {"name": "s"}});
+    kubectl.run_with(&create, &set)?;
+    let set = kubectl.run(&["get", "mclset", "s", "--output=json"])?;
+    let set: Value = serde_json::from_str(&set)?;
+    let selector = &set["spec"]["clusterSelector"]["selectorType"];
+    ensure!(*selector == "ExclusiveClusterSetLabel", "{set}");
+    let cluster = json!({
+        "apiVersion": format!("{group}/v1"), "kind": "ManagedCluster", "metadata": {"name": "c"},
+        "spec": {"taints": [{"key": "a", "effect": "NoSelect", "timeAdded": null}]},
+    });
+    kubectl.run_with(&create, &cluster)?;
+    let patch = r#"{"status": {"allocatable": {"cpu": 4, "memory": "1Gi"}}}"#;
+    let as_status = [
+        "patch",
+        "mcl/c",
+        "--type=merge",
+        "--subresource=status",
+        "--patch",
+        patch,
+    ];
+    kubectl.run(&as_status).map(drop)
 }
 
 fn spread(limit: Value, strategy: &str) -> Value {

@@ -54,7 +54,7 @@ pub(crate) fn run(top: &Path) -> anyhow::Result<()> {
     let ready = outcome.workloads.get("deployment/web").map(|w| w.ready);
     ensure!(ready == Some(3), "3 pods should be ready: {outcome:?}");
     crds::check(lab.kubectl(), top)?;
-    tell("WorkloadSpread's CRD");
+    tell("definitions");
     drop(lab);
     tell("ended");
     Ok(())

@@ -3,12 +3,14 @@
 //!
 //! [`Lab::start`] does everything, [`Lab::kubectl`] talks to it, and it ends with its value.
 //! [`Component`] is where faults come from: kill, start again, stop, go on.
-//! No containers run and there is no Service network: Running is what kwok says.
+//! No containers run and there is no Service network: Running is what kwok says, and [`Service`] stands for a Service.
 
 mod binary;
 mod component;
+pub mod https;
 mod kubectl;
 mod node;
+mod service;
 mod stages;
 mod wait;
 
@@ -26,6 +28,7 @@ pub use binary::{Fnv, binary};
 pub use component::Component;
 pub use kubectl::Kubectl;
 pub use node::{merge, node};
+pub use service::Service;
 pub use stages::{Timing, with_timing};
 pub use wait::{now, until};
 
@@ -86,7 +89,13 @@ impl Lab {
     pub fn start(top: &Path, options: &Options) -> anyhow::Result<Self> {
         let binary = binary(top)?;
         let folder = new_folder(top)?;
-        let ports = free_ports()?;
+        let [etcd, etcd_peer, apiserver, kwok] = free_ports()?;
+        let ports = Ports {
+            etcd,
+            etcd_peer,
+            apiserver,
+            kwok,
+        };
         let server = format!("https://127.0.0.1:{}", ports.apiserver);
         let keys = Command::new(&binary)
             .arg("keys")
@@ -257,7 +266,7 @@ impl Lab {
         &mut self,
         feature_gates: &[(String, bool)],
     ) -> anyhow::Result<(Component, String)> {
-        let port = free_ports()?.apiserver;
+        let [port] = free_ports()?;
         self.n_beside += 1;
         let name = format!("apiserver-{}", self.n_beside);
         let command = self.server(port, &format!("certs-{}", self.n_beside), feature_gates);
@@ -405,15 +414,16 @@ fn new_folder(top: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// Ports that were free a moment ago: all are held at once, so that they differ.
-fn free_ports() -> anyhow::Result<Ports> {
-    let held: Vec<TcpListener> = (0..4)
-        .map(|_| TcpListener::bind("127.0.0.1:0"))
-        .collect::<Result<_, _>>()?;
-    let port = |i: usize| held[i].local_addr().map(|address| address.port());
-    Ok(Ports {
-        etcd: port(0)?,
-        etcd_peer: port(1)?,
-        apiserver: port(2)?,
-        kwok: port(3)?,
-    })
+///
+/// # Errors
+/// If there are no more.
+pub fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
+    let mut held = Vec::with_capacity(N);
+    let mut ports = [0; N];
+    for port in &mut ports {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        *port = listener.local_addr()?.port();
+        held.push(listener);
+    }
+    Ok(ports)
 }

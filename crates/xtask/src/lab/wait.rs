@@ -35,11 +35,12 @@ pub fn until<T>(
     }
 }
 
+/// Waits a moment.
 #[expect(
     clippy::disallowed_methods,
     reason = "a condition of another process can only be asked for again"
 )]
-fn rest(pause: Duration) {
+pub(super) fn rest(pause: Duration) {
     std::thread::sleep(pause);
 }
 

@@ -2,6 +2,7 @@
 
 mod cel;
 mod debug;
+mod definitions;
 mod facts;
 mod read;
 mod request;

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 
-use super::schema::{KEY_MAX, LABEL_KEY, Schema, VALUE_MAX};
+use super::schema::{
+    CLAIM_NAME_MAX, EFFECTS, KEY_MAX, LABEL_KEY, SELECTOR_TYPES, Schema, VALUE_MAX,
+};
 use crate::field::{FieldError, FieldPath};
 use crate::placement::wire::{
     AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding,
@@ -13,11 +15,6 @@ use crate::placement::wire::{
 use crate::quantity::Quantity;
 use crate::validation::metadata::{self, Scope};
 use crate::validation::{Validate, selector, text};
-
-/// The longest name of a claim.
-const CLAIM_NAME_MAX: usize = 253;
-const EFFECTS: [&str; 3] = ["NoSelect", "PreferNoSelect", "NoSelectIfNew"];
-const SELECTOR_TYPES: [&str; 2] = ["ExclusiveClusterSetLabel", "LabelSelector"];
 
 fn at(path: &'static str) -> FieldPath {
     FieldPath::root().child(path)

@@ -4,4 +4,4 @@
 
 mod cluster;
 mod placement;
-mod schema;
+pub(super) mod schema;

@@ -3,7 +3,8 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use super::schema::{
-    GROUP_NAME, GROUP_SIZE, KEY_MAX, LABEL_KEY, RATE_LIMIT, Schema, TOPOLOGY_KEY, VALUE_MAX,
+    EFFECTS, GROUP_NAME, GROUP_SIZE, KEY_MAX, LABEL_KEY, RATE_LIMIT, Schema, TERMS_MAX,
+    TOPOLOGY_KEY, VALUE_MAX,
 };
 use crate::field::{FieldError, FieldPath};
 use crate::placement::facts::spec::{strategy, terms};
@@ -15,11 +16,8 @@ use crate::placement::wire::{
 use crate::validation::metadata::{self, Scope};
 use crate::validation::{Validate, text};
 
-/// Spread constraints in a Placement.
-const TERMS_MAX: usize = 8;
 /// Bytes of a label's value.
 const LABEL_MAX: usize = 63;
-const EFFECTS: [&str; 3] = ["NoSelect", "PreferNoSelect", "NoSelectIfNew"];
 
 impl Validate for Placement {
     fn validate(&self) -> Vec<FieldError> {

@@ -11,41 +11,50 @@ pub(super) struct Schema {
 }
 
 /// A pattern: its text and its meaning.
-pub(super) struct Pattern {
-    pub(super) regex: &'static str,
+pub(in crate::placement) struct Pattern {
+    pub(in crate::placement) regex: &'static str,
     pub(super) matches: fn(&str) -> bool,
 }
 
 /// A label's key, or a claim's name.
-pub(super) const LABEL_KEY: Pattern = Pattern {
+pub(in crate::placement) const LABEL_KEY: Pattern = Pattern {
     regex: r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
     matches: is_label_key,
 };
 /// A topology key: the same, written otherwise.
-pub(super) const TOPOLOGY_KEY: Pattern = Pattern {
+pub(in crate::placement) const TOPOLOGY_KEY: Pattern = Pattern {
     regex: r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$",
     matches: is_label_key,
 };
 /// The name of a decision group.
-pub(super) const GROUP_NAME: Pattern = Pattern {
+pub(in crate::placement) const GROUP_NAME: Pattern = Pattern {
     regex: "^[a-zA-Z0-9][-A-Za-z0-9_.]{0,61}[a-zA-Z0-9]$",
     matches: is_group_name,
 };
 /// The size of a decision group.
-pub(super) const GROUP_SIZE: Pattern = Pattern {
+pub(in crate::placement) const GROUP_SIZE: Pattern = Pattern {
     regex: r"^((100|[1-9][0-9]{0,1})%|[1-9][0-9]*)$",
     matches: is_group_size,
 };
 /// A short span of time.
-pub(super) const RATE_LIMIT: Pattern = Pattern {
+pub(in crate::placement) const RATE_LIMIT: Pattern = Pattern {
     regex: "^[0-9]+[hms]$",
     matches: is_rate_limit,
 };
 
 /// The longest key: a subdomain, a slash, a name.
-pub(super) const KEY_MAX: usize = 316;
+pub(in crate::placement) const KEY_MAX: usize = 316;
+/// The effects of taints.
+pub(in crate::placement) const EFFECTS: [&str; 3] = ["NoSelect", "PreferNoSelect", "NoSelectIfNew"];
+/// How a set's clusters are found.
+pub(in crate::placement) const SELECTOR_TYPES: [&str; 2] =
+    ["ExclusiveClusterSetLabel", "LabelSelector"];
+/// Spread constraints in a Placement.
+pub(in crate::placement) const TERMS_MAX: usize = 8;
+/// The longest name of a claim.
+pub(in crate::placement) const CLAIM_NAME_MAX: usize = 253;
 /// The longest value of a taint, toleration or claim.
-pub(super) const VALUE_MAX: usize = 1024;
+pub(in crate::placement) const VALUE_MAX: usize = 1024;
 
 impl Schema {
     pub(super) fn required(&mut self, is_there: bool, path: &FieldPath) {

@@ -96,7 +96,7 @@ macro_rules! objects {
             }
 
             fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                /// What may stand at its top.
+                $(#[$doc])*
                 #[derive(schemars::JsonSchema)]
                 #[allow(dead_code, reason = "only its schema is wanted")]
                 #[schemars(rename_all = "camelCase")]
@@ -104,7 +104,7 @@ macro_rules! objects {
                     api_version: String,
                     kind: String,
                     metadata: k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-                    $($field: Option<$type>,)*
+                    $($(#[$field_doc])* $field: Option<$type>,)*
                 }
                 Parts::json_schema(generator)
             }

@@ -13,13 +13,16 @@ pub mod workload;
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use strew_cluster::{OwnerKind, OwnerRef};
 use strew_model::{Interner, Symbol, well_known};
 use strew_workloadspread::facts::workload::{Controller, WorkloadKey};
 use strew_workloadspread::{TargetRef, WsKey, admission, controller};
 
+use super::GROUP;
 use super::forms::Forms;
 use crate::facts as common;
 use crate::read::KubeObject;
+use crate::watch::Named;
 
 /// Turns objects into inputs of both machines.
 #[derive(Debug, Default)]
@@ -93,6 +96,46 @@ impl Translator {
         let inputs = inputs.filter_map(gone).collect();
         self.forget(object);
         inputs
+    }
+
+    /// What admission is told when an object is gone of which only the names are known.
+    pub fn admission_lost(
+        &mut self,
+        api_version: &str,
+        kind: &str,
+        object: &Named,
+        names: &mut Interner,
+    ) -> Vec<admission::Input> {
+        use admission::Input;
+        let metadata = ObjectMeta {
+            namespace: Some(object.namespace.to_string()),
+            name: Some(object.name.to_string()),
+            ..ObjectMeta::default()
+        };
+        let name = names.intern(&object.name);
+        let of_group = (group_of(api_version), kind);
+        let owner = match of_group {
+            ("", "ReplicationController") => Some(OwnerKind::ReplicationController),
+            ("apps", "ReplicaSet") => Some(OwnerKind::ReplicaSet),
+            ("apps", "StatefulSet") => Some(OwnerKind::StatefulSet),
+            _ => None,
+        };
+        let selecting = owner.map(|kind| {
+            let owner = OwnerRef { kind, name };
+            Input::ControllerSet(namespace(&metadata, names), owner, None)
+        });
+        let gone = match of_group {
+            ("", "Pod") => Input::PodGone((&*object.uid).into()),
+            ("", "Node") => Input::NodeGone(name),
+            ("", "Namespace") => Input::NamespaceSet(name, None),
+            ("", "Service") => Input::ServiceSet(namespace(&metadata, names), name, None),
+            (GROUP, "WorkloadSpread") => {
+                self.forms.forget(&spread::held(&metadata));
+                Input::SpreadGone(key(&metadata, names))
+            }
+            _ => Input::WorkloadGone(workload_key(api_version, kind, &metadata, names)),
+        };
+        selecting.into_iter().chain([gone]).collect()
     }
 
     /// What the controller is told when an object is there, and like this.

@@ -9,7 +9,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::workloadspread::conversion::{down, up};
+use crate::workloadspread::conversion::{ConvertError, convert, down, up};
 use crate::workloadspread::spec::*;
 use crate::workloadspread::{annotations, status, v1alpha1 as old, v1beta1 as new};
 
@@ -202,6 +202,15 @@ proptest! {
     }
 
     #[test]
+    fn texts_are_converted_as_objects_are(object in object()) {
+        let json = |object: &new::WorkloadSpread| serde_json::to_value(object).unwrap();
+        let old = down(object.clone());
+        let (old, again) = (serde_json::to_value(&old).unwrap(), json(&up(old)));
+        prop_assert_eq!(&convert(json(&object), "apps.kruise.io/v1alpha1").unwrap(), &old);
+        prop_assert_eq!(convert(old, "apps.kruise.io/v1beta1").unwrap(), again);
+    }
+
+    #[test]
     fn a_ledger_is_the_same_after_the_wire(object in object()) {
         let fact = object.status.as_ref().map(status::fact).unwrap_or_default();
         let text = serde_json::to_string(&status::wire(&fact)).unwrap();
@@ -248,4 +257,34 @@ fn what_the_other_version_cannot_say_has_a_stand_in() {
         back[0].conditions.as_ref().unwrap()[0].observed_generation,
         None
     );
+}
+
+#[test]
+fn what_a_later_definition_has_goes_through_untouched() {
+    let object = |version: &str, selector: &str| {
+        json!({
+            "apiVersion": format!("apps.kruise.io/{version}"),
+            "kind": "WorkloadSpread",
+            "metadata": {"name": "ws", "labels": {}, "of": {"tomorrow": [1]}},
+            "spec": {
+                "subsets": [{"name": "a", selector: {"of": "tomorrow"}, "weight": 7}, "what is this"],
+                "priority": {"subsets": []},
+            },
+            "status": {"subsetStatuses": "?", "versionedSubsetStatuses": {"7": [{"name": "a", "ready": 1}], "8": 9}},
+            "more": null,
+        })
+    };
+    let (old, new) = (
+        object("v1alpha1", "requiredNodeSelectorTerm"),
+        object("v1beta1", "requiredNodeSelector"),
+    );
+    let up = convert(old.clone(), "apps.kruise.io/v1beta1").unwrap();
+    // Names of fields, and their order.
+    assert_eq!(up.to_string(), new.to_string());
+    let down = convert(new.clone(), "apps.kruise.io/v1alpha1").unwrap();
+    assert_eq!(down.to_string(), old.to_string());
+    let same = convert(new.clone(), "apps.kruise.io/v1beta1");
+    assert_eq!(same, Ok(new.clone()));
+    let to = "apps.kruise.io/v1".to_owned();
+    assert_eq!(convert(new, &to), Err(ConvertError::To(to)));
 }

@@ -1,25 +1,13 @@
 //! The CustomResourceDefinition.
 
 use super::*;
+use crate::definition::testing::expect_structural;
 use crate::workloadspread::crd;
-
-/// Every object of a value, with its path.
-fn walk(path: &str, value: &Value, see: &mut dyn FnMut(&str, &serde_json::Map<String, Value>)) {
-    match value {
-        Value::Object(map) => {
-            see(path, map);
-            for (key, value) in map {
-                walk(&format!("{path}/{key}"), value, see);
-            }
-        }
-        Value::Array(list) => list.iter().for_each(|value| walk(path, value, see)),
-        _ => {}
-    }
-}
+use crate::workloadspread::registration::Reach;
 
 #[test]
 fn the_definition_is_kruises() {
-    let definition = crd::workload_spread("strew-system", "strew-webhook");
+    let definition = crd::workload_spread(&Reach::Service("strew-system".to_owned()));
     let spec = &definition["spec"];
     assert_eq!(
         definition["metadata"]["name"],
@@ -99,35 +87,25 @@ fn the_definition_is_kruises() {
 
 #[test]
 fn the_schema_is_structural() {
-    let definition = crd::workload_spread("strew-system", "strew-webhook");
-    for version in definition["spec"]["versions"].as_array().unwrap() {
-        let mut n_atomic = 0;
-        let schema = &version["schema"]["openAPIV3Schema"];
-        walk("", schema, &mut |path, map| {
-            for word in [
-                "$ref", "$defs", "$schema", "anyOf", "allOf", "oneOf", "title", "default",
-                "nullable",
-            ] {
-                assert!(
-                    !map.contains_key(word) || path.ends_with("properties"),
-                    "{path}: {word}"
-                );
-            }
-            n_atomic += usize::from(map.get("x-kubernetes-list-type") == Some(&json!("atomic")));
-            // A list that is a map needs its keys in every element.
-            if map.get("x-kubernetes-list-type") == Some(&json!("map")) {
-                assert_eq!(map["x-kubernetes-list-map-keys"], json!(["type"]));
-                let required = map["items"]["required"].as_array().unwrap();
-                assert!(required.contains(&json!("type")), "{path}");
-            }
-            let is_schema = map.contains_key("description") && !path.ends_with("properties");
-            let is_free = map.contains_key("x-kubernetes-preserve-unknown-fields")
-                || map.contains_key("x-kubernetes-int-or-string");
-            assert!(
-                !is_schema || is_free || map["type"].is_string(),
-                "{path} has no type"
-            );
-        });
-        assert!(n_atomic > 8, "{n_atomic}");
-    }
+    let definition = crd::workload_spread(&Reach::Service("strew-system".to_owned()));
+    let n_atomic = expect_structural(&definition);
+    assert!(n_atomic > 16, "{n_atomic}");
+}
+
+#[test]
+fn the_webhook_that_converts_is_a_service_or_a_url() {
+    let config = |reach: &Reach| {
+        let definition = crd::workload_spread(reach);
+        definition["spec"]["conversion"]["webhook"]["clientConfig"].clone()
+    };
+    assert_eq!(
+        config(&Reach::Service("ours".to_owned())),
+        json!({"service": {
+            "namespace": "ours", "name": "strew-webhook", "path": "/convert/workloadspreads", "port": 443,
+        }})
+    );
+    assert_eq!(
+        config(&Reach::Url("https://127.0.0.1:9443".to_owned())),
+        json!({"url": "https://127.0.0.1:9443/convert/workloadspreads"})
+    );
 }

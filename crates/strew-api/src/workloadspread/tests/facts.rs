@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Interner, NodeSelectorTerm, Span};
 use strew_workloadspread::{
-    Adaptive, FilterSelector, FormId, Kinds, MaxReplicas, Phase, PodPatcher, Strategy, quota,
+    Adaptive, FilterSelector, FormId, Kinds, MaxReplicas, Phase, PodPatcher, Strategy, admission,
+    quota,
 };
 
 use super::*;
@@ -394,4 +395,79 @@ fn a_listed_kind_is_admitted_through_its_chain_and_counted_by_its_scale() {
     let overall = written.expect("a status").overall.clone();
     let counts: Vec<_> = overall.iter().map(|r| (r.replicas, r.missing)).collect();
     assert_eq!(counts, [(2, 0), (0, -1)]);
+}
+
+/// Whoever knows the whole object and whoever knows its name tell admission the same.
+#[test]
+fn a_name_is_enough_to_tell_what_is_gone() {
+    let owner = "spec: {replicas: 1, selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: []}}}";
+    let text = format!(
+        "
+apiVersion: v1
+kind: Node
+metadata: {{name: web, uid: uid}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {{name: web, uid: uid}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: web, namespace: shop, uid: uid}}
+spec: {{selector: {{app: web}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: web, namespace: shop, uid: uid}}
+spec: {{containers: [{{name: main, image: web}}]}}
+---
+apiVersion: v1
+kind: ReplicationController
+metadata: {{name: web, namespace: shop, uid: uid}}
+spec: {{selector: {{app: web}}}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {{name: web, namespace: shop, uid: uid}}
+{owner}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {{name: web, namespace: shop, uid: uid}}
+{owner}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web, namespace: shop, uid: uid}}
+{owner}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {{name: web, namespace: shop, uid: uid}}
+spec: {{template: {{spec: {{restartPolicy: Never, containers: []}}}}}}
+---
+apiVersion: apps.kruise.io/v1beta1
+kind: WorkloadSpread
+metadata: {{name: web, namespace: shop, uid: uid}}
+spec: {{targetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}, subsets: [{{name: a}}]}}
+"
+    );
+    let mut names = Interner::new();
+    for object in objects(&text) {
+        let mut translator = Translator::default();
+        let whole = translator.admission_gone(&object, &mut names);
+        let named = crate::watch::Named {
+            namespace: object.namespace().unwrap_or_default().into(),
+            name: "web".into(),
+            uid: "uid".into(),
+        };
+        let (version, kind) = (object.api_version(), object.kind());
+        let lost = translator.admission_lost(version, kind, &named, &mut names);
+        let told = |inputs: &[admission::Input]| {
+            let mut told: Vec<String> = inputs.iter().map(|i| format!("{i:?}")).collect();
+            told.sort();
+            told
+        };
+        assert_eq!(told(&lost), told(&whole), "{kind}");
+    }
 }

@@ -30,7 +30,7 @@ use super::pages::{error, status};
 use super::server::PeerCertificates;
 pub use clients::{Clients, ClientsError};
 pub use paths::Paths;
-pub use review::{ReviewError, Reviews, User};
+pub use review::{Deed, ReviewError, Reviews, User};
 
 /// Members may do everything. Source: `NewDelegatingAuthorizationOptions`.
 const MASTERS: &str = "system:masters";
@@ -42,6 +42,8 @@ pub struct Access(Arc<Inner>);
 struct Inner {
     reviews: Reviews,
     always_allowed: Paths,
+    /// Paths whose pages ask themselves what a user may do.
+    judged_there: Paths,
     clients: Option<Arc<Clients>>,
 }
 
@@ -76,12 +78,25 @@ impl Access {
     /// Asks this client's API server; these paths anybody may see.
     /// Certificates of clients count where `clients` knows the cluster's authority, and the server asks for them.
     pub fn new(client: kube::Client, always_allowed: Paths, clients: Option<Arc<Clients>>) -> Self {
-        let reviews = Reviews::new(client);
         Self(Arc::new(Inner {
-            reviews,
+            reviews: Reviews::new(client),
             always_allowed,
+            judged_there: Paths::none(),
             clients,
         }))
+    }
+
+    /// The same, but the pages of these paths ask themselves what the [`Asker`] may do: who it is was found out.
+    #[must_use]
+    pub fn judged_there(self, paths: Paths) -> Self {
+        // Nobody else has it yet; if so, the others are as they were.
+        match Arc::try_unwrap(self.0) {
+            Ok(inner) => Self(Arc::new(Inner {
+                judged_there: paths,
+                ..inner
+            })),
+            Err(shared) => Self(shared),
+        }
     }
 
     /// The same pages, for those who may see them.
@@ -107,6 +122,30 @@ impl Access {
     }
 }
 
+/// Who asks for a page: in the request's extensions, for pages that ask themselves what it may do.
+#[derive(Clone)]
+pub struct Asker {
+    user: Arc<User>,
+    access: Access,
+}
+
+impl Asker {
+    /// Whether it may do this; an error inside is the reason against it.
+    ///
+    /// # Errors
+    /// The API server did not answer.
+    pub async fn may(&self, deed: Deed<'_>) -> Result<Result<(), Arc<str>>, ReviewError> {
+        match is_master(&self.user) {
+            true => Ok(Ok(())),
+            false => self.access.0.reviews.may_do(&self.user, deed).await,
+        }
+    }
+}
+
+fn is_master(user: &User) -> bool {
+    user.groups.iter().any(|group| group == MASTERS)
+}
+
 async fn guard(State(access): State<Access>, mut request: Request, next: Next) -> Response {
     let verb = request.method().as_str().to_ascii_lowercase();
     let path = request.uri().path().to_owned();
@@ -118,7 +157,12 @@ async fn guard(State(access): State<Access>, mut request: Request, next: Next) -
         }
         Err(why) => return not_answered(&path, &why),
     };
-    if user.groups.iter().any(|group| group == MASTERS) || access.0.always_allowed.contain(&path) {
+    request.extensions_mut().insert(Asker {
+        user: Arc::clone(&user),
+        access: access.clone(),
+    });
+    let is_free = access.0.always_allowed.contain(&path) || access.0.judged_there.contain(&path);
+    if is_free || is_master(&user) {
         return next.run(request).await;
     }
     match access.0.reviews.may(&user, &verb, &path).await {

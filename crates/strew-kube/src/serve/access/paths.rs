@@ -12,6 +12,11 @@ impl Default for Paths {
 }
 
 impl Paths {
+    /// No path.
+    pub fn none() -> Self {
+        Self(Vec::new())
+    }
+
     /// Of a list with commas; a path that ends in `*` means all that begin so.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec, UserInfo};
 use k8s_openapi::api::authorization::v1::{
-    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::api::{Api, PostParams};
 use serde::Serialize;
@@ -60,6 +60,19 @@ impl User {
             extra: info.extra.unwrap_or_default(),
         }
     }
+}
+
+/// Something that is done with the objects of a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Deed<'a> {
+    /// What is done.
+    pub verb: &'a str,
+    /// The API group.
+    pub group: &'a str,
+    /// The plural name.
+    pub resource: &'a str,
+    /// The namespace.
+    pub namespace: &'a str,
 }
 
 /// Why there is no answer.
@@ -139,6 +152,46 @@ impl Reviews {
         verb: &str,
         path: &str,
     ) -> Result<Result<(), Arc<str>>, ReviewError> {
+        let spec = SubjectAccessReviewSpec {
+            non_resource_attributes: Some(NonResourceAttributes {
+                path: Some(path.to_owned()),
+                verb: Some(verb.to_owned()),
+            }),
+            ..Default::default()
+        };
+        let digest = self.verdicts.digest(&(user, verb, path));
+        self.judged(user, spec, digest).await
+    }
+
+    /// Whether a user may do this with the objects of a namespace; an error inside is the reason against it.
+    ///
+    /// # Errors
+    /// There was no answer.
+    pub async fn may_do(
+        &self,
+        user: &User,
+        deed: Deed<'_>,
+    ) -> Result<Result<(), Arc<str>>, ReviewError> {
+        let spec = SubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                verb: Some(deed.verb.to_owned()),
+                group: Some(deed.group.to_owned()),
+                resource: Some(deed.resource.to_owned()),
+                namespace: Some(deed.namespace.to_owned()),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let digest = self.verdicts.digest(&(user, deed));
+        self.judged(user, spec, digest).await
+    }
+
+    async fn judged(
+        &self,
+        user: &User,
+        spec: SubjectAccessReviewSpec,
+        digest: Digest,
+    ) -> Result<Result<(), Arc<str>>, ReviewError> {
         let kind = "SubjectAccessReview";
         let ask = async {
             let review = SubjectAccessReview {
@@ -147,11 +200,7 @@ impl Reviews {
                     uid: Some(user.uid.clone()).filter(|uid| !uid.is_empty()),
                     groups: Some(user.groups.clone()),
                     extra: Some(user.extra.clone()),
-                    non_resource_attributes: Some(NonResourceAttributes {
-                        path: Some(path.to_owned()),
-                        verb: Some(verb.to_owned()),
-                    }),
-                    ..Default::default()
+                    ..spec
                 },
                 ..Default::default()
             };
@@ -162,7 +211,6 @@ impl Reviews {
                 false => Err(status.reason.unwrap_or_default().into()),
             })
         };
-        let digest = self.verdicts.digest(&(user, verb, path));
         self.ask_once(kind, &self.verdicts, digest, ask).await
     }
 

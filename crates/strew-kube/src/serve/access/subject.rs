@@ -1,6 +1,6 @@
-//! The subject of a certificate: who it is, and in which groups.
-//!
-//! As much of DER as that takes; the signature has been checked before, by code that reads all of it.
+//! The subject of a certificate: who it is, and in which groups. The signature has been checked before.
+
+use crate::der::{Der, Fields, OBJECT_ID, SEQUENCE, SET};
 
 /// What a subject names. Source: RFC 5280 §4.1; k8s.io/apiserver `x509.CommonNameUserConversion`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -11,10 +11,6 @@ pub(super) struct Subject {
     pub(super) organizations: Vec<String>,
 }
 
-const SEQUENCE: u8 = 0x30;
-const SET: u8 = 0x31;
-const OBJECT_ID: u8 = 0x06;
-const VERSION: u8 = 0xa0;
 /// UTF8String, PrintableString, IA5String: the kinds of text that are read.
 const TEXTS: [u8; 3] = [0x0c, 0x13, 0x16];
 
@@ -25,16 +21,7 @@ const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0a];
 impl Subject {
     /// Of a certificate in DER; `None` if it is none.
     pub(super) fn of(certificate: &[u8]) -> Option<Self> {
-        let mut certificate = Der(Der(certificate).take(SEQUENCE)?);
-        let mut body = Der(certificate.take(SEQUENCE)?);
-        if body.peek() == Some(VERSION) {
-            body.any()?;
-        }
-        // Serial number, algorithm, issuer, validity.
-        for _ in 0..4 {
-            body.any()?;
-        }
-        let mut names = Der(body.take(SEQUENCE)?);
+        let mut names = Der(Fields::of(certificate)?.subject);
         let mut subject = Self::default();
         while names.peek().is_some() {
             let mut set = Der(names.take(SET)?);
@@ -60,40 +47,6 @@ impl Subject {
         } else if kind == ORGANIZATION {
             self.organizations.push(value.to_owned());
         }
-    }
-}
-
-/// What is left of some DER.
-struct Der<'a>(&'a [u8]);
-
-impl<'a> Der<'a> {
-    /// The tag of the next element.
-    fn peek(&self) -> Option<u8> {
-        self.0.first().copied()
-    }
-
-    /// The content of the next element, which must have this tag.
-    fn take(&mut self, tag: u8) -> Option<&'a [u8]> {
-        let (found, content) = self.any()?;
-        (found == tag).then_some(content)
-    }
-
-    /// Tag and content of the next element. Lengths are written in up to four bytes.
-    fn any(&mut self) -> Option<(u8, &'a [u8])> {
-        let (&tag, rest) = self.0.split_first()?;
-        let (&first, rest) = rest.split_first()?;
-        let (length, rest) = match first {
-            0..=0x7f => (usize::from(first), rest),
-            0x81..=0x84 => {
-                let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-                let length = bytes.iter().fold(0, |sum, b| sum << 8 | usize::from(*b));
-                (length, rest)
-            }
-            _ => return None,
-        };
-        let (content, rest) = rest.split_at_checked(length)?;
-        self.0 = rest;
-        Some((tag, content))
     }
 }
 

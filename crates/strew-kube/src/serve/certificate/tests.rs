@@ -81,23 +81,17 @@ fn a_changed_certificate_is_taken_over_and_a_broken_one_is_not() {
         key: key.clone(),
     };
     let shown = Shown::new(source, ADDRESS).unwrap();
-    let first = shown.current.load_full();
+    let first = shown.whole();
     let mut seen = None;
     let mut look = || shown.take_over(Pem::read(&certificate, &key), &mut seen);
     look();
-    assert!(
-        Arc::ptr_eq(&first, &shown.current.load_full()),
-        "the same files"
-    );
+    assert!(Arc::ptr_eq(&first, &shown.whole()), "the same files");
     write(("half written".to_owned(), String::new()));
     look();
-    assert!(
-        Arc::ptr_eq(&first, &shown.current.load_full()),
-        "broken files"
-    );
+    assert!(Arc::ptr_eq(&first, &shown.whole()), "broken files");
     write(pair());
     look();
-    assert_ne!(first.cert, shown.current.load().cert);
+    assert_ne!(first.cert, shown.whole().cert);
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,11 +2,14 @@
 
 mod beside;
 mod faults;
+mod installed;
 mod pages;
 mod parity;
+mod placement;
 mod queue;
 mod spread;
 mod telling;
+mod workloadspread;
 mod wrong;
 
 use super::stage::Stage;
@@ -17,124 +20,265 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     /// In a line.
     pub(super) story: &'static str,
-    pub(super) play: fn(&mut Stage) -> anyhow::Result<()>,
+    pub(super) play: Play,
+    /// Whether it is played in full size only, unless it is named.
+    pub(super) only_full: bool,
+}
+
+type Play = fn(&mut Stage) -> anyhow::Result<()>;
+
+const fn case(name: &'static str, story: &'static str, play: Play) -> Case {
+    Case {
+        name,
+        story,
+        play,
+        only_full: false,
+    }
+}
+
+/// A case that takes long, or is about size.
+const fn full(name: &'static str, story: &'static str, play: Play) -> Case {
+    Case {
+        only_full: true,
+        ..case(name, story, play)
+    }
 }
 
 /// In the order in which they are played.
 pub(super) const CASES: &[Case] = &[
-    Case {
-        name: "defaults-racks",
-        story: "KEP-1258: an operator spreads all workloads over racks and hosts",
-        play: spread::racks,
-    },
-    Case {
-        name: "defaults-zones",
-        story: "KEP-1258: a service and a ReplicationController spread over zones",
-        play: spread::zones,
-    },
-    Case {
-        name: "min-domains",
-        story: "KEP-3022: ten pods over at least five nodes, of which two come later",
-        play: spread::min_domains,
-    },
-    Case {
-        name: "match-label-keys",
-        story: "KEP-3243: twelve pods 4/4/4 on three nodes, and so after a rollout",
-        play: spread::match_label_keys,
-    },
-    Case {
-        name: "before-the-merge",
-        story: "KEP-3243: a pod that an older API server admitted is spread by its matchLabelKeys all the same",
-        play: spread::before_the_merge,
-    },
-    Case {
-        name: "messages",
-        story: "condition and event of a refused pod say what kube-scheduler says; of a placed one too",
-        play: telling::messages,
-    },
-    Case {
-        name: "event-series",
-        story: "a pod that is tried again raises a count, and makes no new event",
-        play: telling::series,
-    },
-    Case {
-        name: "scheduling-gates",
-        story: "a gated pod is left alone until its gate is gone",
-        play: queue::gates,
-    },
-    Case {
-        name: "preemption",
-        story: "a pod of high priority takes the place of one that no budget protects",
-        play: queue::preemption,
-    },
-    Case {
-        name: "two-profiles",
-        story: "one process packs the pods of one name and spreads those of another",
-        play: beside::profiles,
-    },
-    Case {
-        name: "alongside",
-        story: "kube-scheduler and strew serve their own pods on the same nodes, and refuse in the same words",
-        play: beside::alongside,
-    },
-    Case {
-        name: "wrong-configuration",
-        story: "what is wrong with a configuration is said with its place, and nothing is started",
-        play: wrong::configuration,
-    },
-    Case {
-        name: "wrong-access",
-        story: "an API server that is not there, a kubeconfig that is none, credentials that hold no longer",
-        play: wrong::access,
-    },
-    Case {
-        name: "missing-rights",
-        story: "a service account that lacks one right is told which; with it, it is enough",
-        play: wrong::rights,
-    },
-    Case {
-        name: "pages",
-        story: "health is for everybody, metrics for those who may read them",
-        play: pages::play,
-    },
-    Case {
-        name: "credentials-end",
-        story: "credentials that end while a scheduler works: it says so, and goes on with new ones",
-        play: pages::credentials,
-    },
-    Case {
-        name: "set-aside",
-        story: "a pod and a node with absurd amounts are set aside, and the others go on",
-        play: wrong::set_aside,
-    },
-    Case {
-        name: "leader-killed",
-        story: "kill -9 of the leader in the middle of a rollout, with a warm follower",
-        play: faults::leader,
-    },
-    Case {
-        name: "only-one-killed",
-        story: "kill -9 of the only replica in the middle of a rollout, and another start",
-        play: faults::only,
-    },
-    Case {
-        name: "server-killed",
-        story: "kill -9 of the API server in the middle of a rollout, and its start",
-        play: faults::server,
-    },
-    Case {
-        name: "store-killed",
-        story: "kill -9 of etcd in the middle of a rollout, and its start",
-        play: faults::store,
-    },
-    Case {
-        name: "leader-stopped",
-        story: "SIGSTOP of the leader in the middle of a rollout: when it goes on, it sends nothing",
-        play: faults::stopped,
-    },
-    Case {
-        name: "parity",
-        story: "kube-scheduler and strew place the same pods one at a time: same nodes, same refusals",
-        play: parity::play,
-    },
+    case(
+        "defaults-racks",
+        "KEP-1258: an operator spreads all workloads over racks and hosts",
+        spread::racks,
+    ),
+    case(
+        "defaults-zones",
+        "KEP-1258: a service and a ReplicationController spread over zones",
+        spread::zones,
+    ),
+    case(
+        "min-domains",
+        "KEP-3022: ten pods over at least five nodes, of which two come later",
+        spread::min_domains,
+    ),
+    case(
+        "match-label-keys",
+        "KEP-3243: twelve pods 4/4/4 on three nodes, and so after a rollout",
+        spread::match_label_keys,
+    ),
+    case(
+        "before-the-merge",
+        "KEP-3243: a pod that an older API server admitted is spread by its matchLabelKeys all the same",
+        spread::before_the_merge,
+    ),
+    case(
+        "messages",
+        "condition and event of a refused pod say what kube-scheduler says; of a placed one too",
+        telling::messages,
+    ),
+    case(
+        "event-series",
+        "a pod that is tried again raises a count, and makes no new event",
+        telling::series,
+    ),
+    case(
+        "scheduling-gates",
+        "a gated pod is left alone until its gate is gone",
+        queue::gates,
+    ),
+    case(
+        "preemption",
+        "a pod of high priority takes the place of one that no budget protects",
+        queue::preemption,
+    ),
+    case(
+        "two-profiles",
+        "one process packs the pods of one name and spreads those of another",
+        beside::profiles,
+    ),
+    case(
+        "alongside",
+        "kube-scheduler and strew serve their own pods on the same nodes, and refuse in the same words",
+        beside::alongside,
+    ),
+    case(
+        "wrong-configuration",
+        "what is wrong with a configuration is said with its place, and nothing is started",
+        wrong::configuration,
+    ),
+    case(
+        "wrong-access",
+        "an API server that is not there, a kubeconfig that is none, credentials that hold no longer",
+        wrong::access,
+    ),
+    case(
+        "missing-rights",
+        "a service account that lacks one right is told which; with it, it is enough",
+        wrong::rights,
+    ),
+    case(
+        "pages",
+        "health is for everybody, metrics for those who may read them",
+        pages::play,
+    ),
+    case(
+        "credentials-end",
+        "credentials that end while a scheduler works: it says so, and goes on with new ones",
+        pages::credentials,
+    ),
+    case(
+        "set-aside",
+        "a pod and a node with absurd amounts are set aside, and the others go on",
+        wrong::set_aside,
+    ),
+    case(
+        "leader-killed",
+        "kill -9 of the leader in the middle of a rollout, with a warm follower",
+        faults::leader,
+    ),
+    case(
+        "only-one-killed",
+        "kill -9 of the only replica in the middle of a rollout, and another start",
+        faults::only,
+    ),
+    case(
+        "server-killed",
+        "kill -9 of the API server in the middle of a rollout, and its start",
+        faults::server,
+    ),
+    case(
+        "store-killed",
+        "kill -9 of etcd in the middle of a rollout, and its start",
+        faults::store,
+    ),
+    case(
+        "leader-stopped",
+        "SIGSTOP of the leader in the middle of a rollout: when it goes on, it sends nothing",
+        faults::stopped,
+    ),
+    case(
+        "parity",
+        "kube-scheduler and strew place the same pods one at a time: same nodes, same refusals",
+        parity::play,
+    ),
+    case(
+        "installed",
+        "what strew install prints is valid, fits its namespace, and gathers the rights on custom kinds",
+        installed::manifests,
+    ),
+    case(
+        "ws-elastic",
+        "WorkloadSpread, use case 1: so many pods on own nodes, the rest on elastic ones, which shrink first",
+        workloadspread::elastic,
+    ),
+    case(
+        "ws-zones",
+        "WorkloadSpread, use case 3: zones 1:1:3, while a Deployment is scaled up and down",
+        workloadspread::zones,
+    ),
+    case(
+        "ws-patched",
+        "WorkloadSpread, use case 4: each architecture has resources of its own; a StatefulSet goes by ordinals",
+        workloadspread::patched,
+    ),
+    case(
+        "ws-simulated",
+        "WorkloadSpread, use case 2: own nodes until they are full, by simulated scheduling",
+        workloadspread::simulated,
+    ),
+    case(
+        "ws-rescheduled",
+        "a pod that stays unschedulable is replaced in the next subset",
+        workloadspread::rescheduled,
+    ),
+    case(
+        "ws-adopted",
+        "pods that were there before their WorkloadSpread are counted where they are",
+        workloadspread::adopted,
+    ),
+    case(
+        "ws-versions",
+        "v1alpha1 and v1beta1 are one object; what must not be is refused with its place",
+        workloadspread::versions,
+    ),
+    case(
+        "ws-burst",
+        "two replicas of the webhook, and pods all at once: no subset gets one too many",
+        workloadspread::burst,
+    ),
+    case(
+        "ws-killed",
+        "kill -9 of a webhook and of the controller while pods are made",
+        workloadspread::killed,
+    ),
+    case(
+        "ws-rotated",
+        "the webhook's authority is exchanged while pods are made",
+        workloadspread::rotated,
+    ),
+    case(
+        "ws-down",
+        "no webhook: strew and the system start all the same, other pods wait",
+        workloadspread::down,
+    ),
+    case(
+        "ws-wrong",
+        "what nobody should say to a webhook, what somebody writes over it, a right that is missing",
+        workloadspread::wrong,
+    ),
+    full(
+        "ws-denied",
+        "creations that a quota denies and evictions that a budget denies are given back to the ledger",
+        workloadspread::denied,
+    ),
+    full(
+        "ws-server-killed",
+        "kill -9 of the API server while pods are made, and its start",
+        workloadspread::server_killed,
+    ),
+    full(
+        "ws-speed",
+        "a Deployment from 0 to 2,000 pods, with a WorkloadSpread and without; memory with 10,000",
+        workloadspread::speed,
+    ),
+    case(
+        "placement-use-cases",
+        "the proposal's use cases on a hub",
+        placement::use_cases,
+    ),
+    case(
+        "placement-fleet",
+        "200 clusters: spread over regions, a region lost and back, scores that change",
+        placement::fleet,
+    ),
+    case(
+        "placement-kept",
+        "kill -9 while PlacementDecisions of 250 clusters are rewritten: a cluster that stays is never absent",
+        placement::kept,
+    ),
+    case(
+        "placement-failover",
+        "kill -9 of the leader on a hub: the follower goes on",
+        placement::failover,
+    ),
+    case(
+        "placement-definitions",
+        "CustomResourceDefinitions that come later, and those of others",
+        placement::definitions,
+    ),
+    full(
+        "placement-conflicts",
+        "somebody else writes the status all the time",
+        placement::conflicts,
+    ),
+    full(
+        "placement-hundred",
+        "OCM's hundred placements over a hundred clusters",
+        placement::hundred,
+    ),
+    full(
+        "placement-speed",
+        "a label's change on a hub of 2,000 clusters and 200 placements",
+        placement::speed,
+    ),
 ];

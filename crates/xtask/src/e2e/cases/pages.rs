@@ -2,10 +2,10 @@
 
 use anyhow::{Context, ensure};
 use serde_json::json;
-use xtask::lab::until;
+use xtask::lab::{free_ports, until};
 
 use crate::e2e::stage::{PAUSE, SOON, Stage};
-use crate::pages::{Pages, free_port};
+use crate::pages::Pages;
 
 /// A role for who scrapes.
 const ROLE: &str = "strew-e2e-reads-metrics";
@@ -25,7 +25,7 @@ const TOLD: &[&str] = &[
 /// Health for everybody, metrics for those who may, nothing for others.
 pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("messages.yaml")?;
-    let port = free_port()?;
+    let [port] = free_ports()?;
     let at = format!("--secure-port={port}");
     let args = [
         "scheduler",

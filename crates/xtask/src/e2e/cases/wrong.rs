@@ -1,8 +1,6 @@
 //! Bad input: a clear message and an exit code at the start, or one object set aside.
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
@@ -99,7 +97,7 @@ pub(super) fn access(stage: &mut Stage) -> anyhow::Result<()> {
     stage.run(&["create", "serviceaccount", "late"])?;
     stage.run(&["create", "secret", "generic", "short"])?;
     let bound = ["--bound-object-kind=Secret", "--bound-object-name=short"];
-    let file = kubeconfig_of(stage, "late", &bound)?;
+    let file = stage.kubeconfig_of(&stage.namespace, "late", &bound)?;
     stage.run(&["delete", "secret", "short"])?;
     let file = format!("--kubeconfig={}", file.display());
     let told = ["does not accept the credentials", "Unauthorized", "hint: "];
@@ -111,14 +109,7 @@ pub(super) fn access(stage: &mut Stage) -> anyhow::Result<()> {
 pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("missing-rights.yaml")?;
     let namespace = format!("--namespace={}", stage.namespace);
-    let printed = Command::new(&stage.strew)
-        .args(["install", "scheduler", "--output=json", &namespace])
-        .output()?;
-    ensure!(
-        printed.status.success(),
-        "strew install scheduler: {printed:?}"
-    );
-    let mut list: Value = serde_json::from_slice(&printed.stdout)?;
+    let mut list = stage.printed(&["scheduler", &namespace])?;
     let kubectl = stage.kubectl();
     kubectl.run_with(&["apply", "--dry-run=server", "-f", "-"], &list)?;
     // No containers run here: the process is started as a process.
@@ -126,7 +117,7 @@ pub(super) fn rights(stage: &mut Stage) -> anyhow::Result<()> {
     items.retain(|object| object["kind"] != "Deployment");
     kubectl.run_with(&["apply", "-f", "-"], &list)?;
 
-    let file = kubeconfig_of(stage, "strew-scheduler", &[])?;
+    let file = stage.kubeconfig_of(&stage.namespace, "strew-scheduler", &[])?;
     let file = format!("--kubeconfig={}", file.display());
     let lease = format!("--leader-elect-resource-namespace={}", stage.namespace);
     let args = [file.as_str(), lease.as_str()];
@@ -218,19 +209,6 @@ fn expect_end(stage: &mut Stage, args: &[&str], code: i32, told: &[&str]) -> any
         ensure!(output.contains(text), "{text:?} is not said:\n{output}");
     }
     Ok(())
-}
-
-/// A kubeconfig with a token of this service account.
-fn kubeconfig_of(stage: &Stage, account: &str, args: &[&str]) -> anyhow::Result<PathBuf> {
-    let mut create = vec!["create", "token", account];
-    create.extend(args);
-    let token = stage.run(&create)?;
-    let own = stage.run(&["config", "view", "--raw", "--output=json"])?;
-    let mut own: Value = serde_json::from_str(&own)?;
-    own["users"][0]["user"] = json!({"token": token.trim()});
-    let file = stage.lab.folder().join(format!("{account}.kubeconfig"));
-    fs::write(&file, own.to_string())?;
-    Ok(file)
 }
 
 fn set_rules(stage: &Stage, role: &Value) -> anyhow::Result<()> {

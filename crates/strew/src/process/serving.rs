@@ -18,13 +18,13 @@ use crate::failure::Failure;
 /// Arguments of what is served.
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Health and metrics, over HTTPS")]
-pub(super) struct ServingArgs {
+pub(crate) struct ServingArgs {
     /// The address that is listened on
     #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED))]
     bind_address: IpAddr,
     /// The port; 0: nothing is served
-    #[arg(long, value_name = "PORT", default_value_t = 10259)]
-    secure_port: u16,
+    #[arg(long, value_name = "PORT")]
+    secure_port: Option<u16>,
     /// A certificate in PEM, and those that signed it; read again when it changes [default: one that is made at the start]
     #[arg(long, value_name = "FILE", requires = "tls_private_key_file")]
     tls_cert_file: Option<PathBuf>,
@@ -37,16 +37,18 @@ pub(super) struct ServingArgs {
 }
 
 impl ServingArgs {
-    /// Listens; `None` for port 0.
+    /// Listens, on the program's own port unless another is named; `None` for port 0.
     ///
     /// # Errors
     /// The address, or the certificate's files.
-    pub(super) async fn bind(
+    pub(crate) async fn bind(
         &self,
+        own_port: u16,
         hostname: &str,
         client: &Client,
     ) -> Result<Option<Serving>, Failure> {
-        if self.secure_port == 0 {
+        let port = self.secure_port.unwrap_or(own_port);
+        if port == 0 {
             return Ok(None);
         }
         let clients = match Clients::of_cluster(client.clone()).await {
@@ -67,7 +69,7 @@ impl ServingArgs {
         };
         let listen = Listen {
             address: self.bind_address,
-            port: self.secure_port,
+            port,
             certificate,
         };
         let verifier = clients.as_ref().map(|clients| clients.verifier());
@@ -95,14 +97,22 @@ impl ServingArgs {
 }
 
 /// A server that listens, and who may see its pages.
-pub(super) struct Serving {
+pub(crate) struct Serving {
     server: Server,
     access: Access,
 }
 
 impl Serving {
+    /// The same, but the pages of these paths ask themselves what somebody may see.
+    pub(crate) fn judged_there(self, paths: Paths) -> Self {
+        Self {
+            access: self.access.judged_there(paths),
+            ..self
+        }
+    }
+
     /// Serves the pages until the end, each for those who may see it.
-    pub(super) fn start(self, pages: Router, end: CancellationToken) {
+    pub(crate) fn start(self, pages: Router, end: CancellationToken) {
         let Self { server, access } = self;
         tracing::info!("health and metrics on https://{}", server.address());
         tokio::spawn(server.run(guarded([pages], access), end));

@@ -1,14 +1,35 @@
 //! What a process tells while it runs.
 
 use anyhow::anyhow;
+use clap::{Args, ValueEnum};
 use tracing_subscriber::EnvFilter;
 
-use super::arguments::{LogFormat, SchedulerArgs};
 use crate::arguments::Context;
 use crate::failure::Failure;
 
+/// How much is told, and how.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "What it tells")]
+pub(crate) struct LogArgs {
+    /// How much is told: 0 to 3 what an operator needs, 4 and 5 every decision, 6 and more everything
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    v: u8,
+    /// How it is told
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    logging_format: LogFormat,
+}
+
+/// The values of `--logging-format`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum LogFormat {
+    /// A line each, for people
+    Text,
+    /// An object each, for programs
+    Json,
+}
+
 /// Sets up the log, on standard error. `RUST_LOG` wins over the flags.
-pub(super) fn start(args: &SchedulerArgs, context: &Context) -> Result<(), Failure> {
+pub(crate) fn start(args: &LogArgs, context: &Context) -> Result<(), Failure> {
     let level = match (
         context.global.quiet,
         args.v.max(context.global.verbose * 2 + 2),

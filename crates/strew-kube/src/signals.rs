@@ -1,4 +1,4 @@
-//! What the scheduler tells over HTTPS: health, metrics, configuration, version.
+//! What a process that leads or follows tells over HTTPS: health, metrics, configuration, version.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use strew_model::time::{Instant, Span};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::Clock;
-use crate::leading::Leading;
+use crate::leading::{Leading, Turn};
 use crate::metrics::process::build;
 use crate::metrics::{Leader, Metrics, MetricsRequests, Requests, channel};
 use crate::serve::health::{Awaited, LeaderWatchdog, Ping, Shutdown};
@@ -15,11 +15,11 @@ use crate::serve::pages::json_page;
 use crate::serve::{Check, Health};
 
 /// The loop's end: what it says of itself, and who asks it.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     synced: Arc<Awaited>,
     watchdog: Option<Arc<LeaderWatchdog>>,
     leader: Leader,
-    pub(super) asked: MetricsRequests,
+    pub(crate) asked: MetricsRequests,
 }
 
 /// What is told beside what the loop knows.
@@ -27,23 +27,25 @@ pub(super) struct Signals {
 pub struct About {
     /// The version of strew.
     pub version: String,
-    /// The kube-scheduler whose decisions are matched.
+    /// The version of Kubernetes whose rules are kept.
     pub kubernetes: String,
     /// The configuration, as JSON.
     pub configuration: String,
 }
 
 impl Signals {
-    /// Both ends; `lease`: its name and how long it holds, if there is an election.
-    pub(super) fn new(
+    /// Both ends; `lease`: its name and how long it holds, if there is an election; `synced`: the check of what must be
+    /// known before anything is done.
+    pub(crate) fn new(
         lease: Option<(String, Span)>,
+        synced: Awaited,
         clock: Clock,
         end: CancellationToken,
         about: &About,
         requests: &Requests,
     ) -> (Self, Router) {
         let (source, asked) = channel();
-        let synced = Arc::new(Awaited::handlers_synchronized());
+        let synced = Arc::new(synced);
         let name = lease.as_ref().map_or("", |(name, _)| name.as_str());
         let leader = Leader::new(name);
         let watchdog = lease.map(|(name, holds)| {
@@ -88,13 +90,27 @@ impl Signals {
         (signals, pages)
     }
 
-    /// The cluster is known as a whole.
-    pub(super) fn synced(&self) {
-        self.synced.set(true);
+    /// Whether all that decides is known.
+    pub(crate) fn synced(&self, is_synced: bool) {
+        self.synced.set(is_synced);
+    }
+
+    /// Lets time pass for the election, and tells what has changed.
+    pub(crate) fn turn(&self, leading: &mut Leading) {
+        let turn = leading.turn();
+        self.leads(leading);
+        match turn {
+            Some(Turn::Begins) => tracing::info!("this replica leads"),
+            Some(Turn::Ends(holder)) => {
+                let holder = holder.unwrap_or_else(|| "nobody".to_owned());
+                tracing::warn!("this replica does not lead any more: {holder} does");
+            }
+            None => {}
+        }
     }
 
     /// Whether this replica leads.
-    pub(super) fn leads(&self, leading: &Leading) {
+    fn leads(&self, leading: &Leading) {
         let renewed = leading.renewed();
         let leads = leading.leads().now();
         self.leader.set(leads);

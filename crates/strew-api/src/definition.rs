@@ -1,0 +1,358 @@
+//! CustomResourceDefinitions, made from the types: `deploy/crds/` has them, `strew install` prints them.
+//!
+//! Source: structural schemas of `apiextensions.k8s.io/v1`.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::Resource;
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+/// The label of a definition that strew made; one without it is somebody else's, and stays as it is.
+const OWN_LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "strew");
+
+/// Whether the object with these labels is one that `strew install` made.
+pub fn is_own(labels: Option<&BTreeMap<String, String>>) -> bool {
+    let (key, value) = OWN_LABEL;
+    labels
+        .and_then(|labels| labels.get(key))
+        .is_some_and(|found| found == value)
+}
+
+/// What a definition says beside its versions.
+pub(crate) struct Facts {
+    /// `Namespaced` or `Cluster`.
+    pub(crate) scope: &'static str,
+    /// What people may write for the plural name.
+    pub(crate) short_names: &'static [&'static str],
+    /// How one version is made of another, if there are several.
+    pub(crate) conversion: Option<Value>,
+}
+
+/// The definition of a kind, with its versions.
+pub(crate) fn definition<T: Resource>(facts: Facts, versions: Vec<Value>) -> Value {
+    let (key, value) = OWN_LABEL;
+    let mut names = json!({
+        "kind": T::KIND,
+        "listKind": format!("{}List", T::KIND),
+        "plural": T::URL_PATH_SEGMENT,
+        "singular": T::KIND.to_ascii_lowercase(),
+    });
+    if !facts.short_names.is_empty() {
+        names["shortNames"] = facts.short_names.into();
+    }
+    let mut spec = json!({"group": T::GROUP, "names": names, "scope": facts.scope});
+    if let Some(conversion) = facts.conversion {
+        spec["conversion"] = conversion;
+    }
+    spec["versions"] = versions.into();
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": format!("{}.{}", T::URL_PATH_SEGMENT, T::GROUP),
+            "labels": {key: value},
+        },
+        "spec": spec,
+    })
+}
+
+/// A version that is served, with its status as a resource of its own.
+pub(crate) fn version<T: Resource>(is_stored: bool, schema: Value, columns: &[Column]) -> Value {
+    let mut version = json!({
+        "name": T::VERSION,
+        "served": true,
+        "storage": is_stored,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    });
+    if !columns.is_empty() {
+        let columns: Vec<Value> = columns.iter().map(Column::value).collect();
+        version["additionalPrinterColumns"] = columns.into();
+    }
+    version
+}
+
+/// A column of `kubectl get`.
+pub(crate) struct Column {
+    pub(crate) name: &'static str,
+    /// `string`, `integer`, `boolean` or `date`.
+    pub(crate) kind: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) description: &'static str,
+}
+
+/// Since when an object is there.
+pub(crate) const AGE: Column = Column {
+    name: "Age",
+    kind: "date",
+    path: ".metadata.creationTimestamp",
+    description: "Since when it is there",
+};
+
+impl Column {
+    fn value(&self) -> Value {
+        json!({
+            "name": self.name,
+            "type": self.kind,
+            "jsonPath": self.path,
+            "description": self.description,
+        })
+    }
+}
+
+/// The structural schema of a type: nothing is referred to, and what only JSON schema says is left out.
+pub(crate) fn schema_of<T: JsonSchema>() -> Value {
+    let root = SchemaGenerator::default().into_root_schema_for::<T>();
+    let root = root.as_value();
+    let mut schema = structural(root, &root["$defs"], None);
+    // The API server knows these itself.
+    schema["properties"]["metadata"] = json!({"type": "object"});
+    for known in ["apiVersion", "kind"] {
+        schema["properties"][known] = json!({"type": "string"});
+    }
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("required");
+    }
+    schema
+}
+
+/// Puts rules over fields of a schema, each as the words of a schema for a field by its path: `spec.taints[].key`, where
+/// `[]` means the elements of a list and `{}` the values of a map; the empty path is the object itself.
+///
+/// # Panics
+/// If there is no such field: the rules are about types of ours.
+pub(crate) fn constrain(schema: &mut Value, rules: &[(&str, Value)]) {
+    for (path, words) in rules {
+        let field = field_mut(schema, path);
+        let field = field.and_then(Value::as_object_mut);
+        let field = field.unwrap_or_else(|| panic!("there is no field {path:?}"));
+        for (word, value) in words.as_object().into_iter().flatten() {
+            field.insert(word.clone(), value.clone());
+        }
+    }
+}
+
+fn field_mut<'a>(schema: &'a mut Value, path: &str) -> Option<&'a mut Value> {
+    let mut at = schema;
+    for step in path.split('.').filter(|step| !step.is_empty()) {
+        let name = step.trim_end_matches(['[', ']', '{', '}']);
+        at = at.get_mut("properties")?.get_mut(name)?;
+        for inner in step.as_bytes()[name.len()..].chunks(2) {
+            at = at.get_mut(match inner {
+                b"[]" => "items",
+                _ => "additionalProperties",
+            })?;
+        }
+    }
+    Some(at)
+}
+
+const REFERENCE_PREFIX: &str = "#/$defs/";
+
+/// Words of JSON schema that a structural schema has, too.
+const KEPT: [&str; 13] = [
+    "description",
+    "type",
+    "format",
+    "properties",
+    "required",
+    "items",
+    "additionalProperties",
+    "enum",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-preserve-unknown-fields",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
+];
+
+/// `name` is that of the definition that the schema is.
+fn structural(schema: &Value, definitions: &Value, name: Option<&str>) -> Value {
+    if let Some((definition, description)) = referred(schema) {
+        let mut found = structural(&definitions[definition], definitions, Some(definition));
+        if let Some(description) = description {
+            found["description"] = description.clone();
+        }
+        return found;
+    }
+    let Some(given) = schema.as_object() else {
+        // `true`: anything.
+        return json!({});
+    };
+    let mut made = Map::new();
+    for key in KEPT {
+        let Some(value) = given.get(key) else {
+            continue;
+        };
+        let value = match key {
+            // The second type is null: absence, of which structural schemas do not speak.
+            "type" => value.get(0).unwrap_or(value).clone(),
+            "properties" => {
+                let fields = value.as_object().into_iter().flatten();
+                let fields = fields
+                    .map(|(name, field)| (name.clone(), structural(field, definitions, None)));
+                Value::Object(fields.collect())
+            }
+            "items" | "additionalProperties" if value.is_object() => {
+                structural(value, definitions, None)
+            }
+            "enum" => {
+                let all = value.as_array().into_iter().flatten();
+                Value::Array(all.filter(|one| !one.is_null()).cloned().collect())
+            }
+            _ => value.clone(),
+        };
+        made.insert(key.to_owned(), value);
+    }
+    atomic(name, &mut made);
+    Value::Object(made)
+}
+
+/// The definition that a schema refers to, directly, as the only member of `allOf`, or beside null; and what is said
+/// about the field itself.
+fn referred(schema: &Value) -> Option<(&str, Option<&Value>)> {
+    let ways = [
+        &schema["$ref"],
+        &schema["allOf"][0]["$ref"],
+        &schema["anyOf"][0]["$ref"],
+    ];
+    let reference = ways.iter().find_map(|way| way.as_str())?;
+    Some((
+        reference.strip_prefix(REFERENCE_PREFIX)?,
+        schema.get("description"),
+    ))
+}
+
+/// What the types of Kubernetes say in comments for its own generator: `+structType=atomic`, `+listType=atomic`.
+fn atomic(definition: Option<&str>, schema: &mut Map<String, Value>) {
+    let Some((_, kind)) = definition.and_then(|name| name.rsplit_once('.')) else {
+        return;
+    };
+    let lists: &[&str] = match kind {
+        "NodeSelectorTerm" => &["matchExpressions", "matchFields"],
+        "LabelSelector" => &["matchExpressions"],
+        "NodeSelectorRequirement" | "LabelSelectorRequirement" => &["values"],
+        _ => return,
+    };
+    if matches!(kind, "NodeSelectorTerm" | "LabelSelector") {
+        schema.insert("x-kubernetes-map-type".to_owned(), "atomic".into());
+    }
+    for list in lists {
+        if let Some(field) = schema.get_mut("properties").and_then(|p| p.get_mut(*list)) {
+            field["x-kubernetes-list-type"] = "atomic".into();
+        }
+    }
+}
+
+/// What tests of definitions share.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+
+    /// Every object of a value, with its path.
+    fn walk(path: &str, value: &Value, see: &mut dyn FnMut(&str, &Map<String, Value>)) {
+        match value {
+            Value::Object(map) => {
+                see(path, map);
+                for (key, value) in map {
+                    walk(&format!("{path}/{key}"), value, see);
+                }
+            }
+            Value::Array(list) => list.iter().for_each(|value| walk(path, value, see)),
+            _ => {}
+        }
+    }
+
+    /// Fails where a schema of the definition is not structural; how many lists are atomic.
+    pub(crate) fn expect_structural(definition: &Value) -> usize {
+        let mut n_atomic = 0;
+        for version in definition["spec"]["versions"].as_array().unwrap() {
+            let schema = &version["schema"]["openAPIV3Schema"];
+            walk("", schema, &mut |path, map| {
+                expect_schema(path, map);
+                n_atomic +=
+                    usize::from(map.get("x-kubernetes-list-type") == Some(&json!("atomic")));
+            });
+        }
+        n_atomic
+    }
+
+    fn expect_schema(path: &str, map: &Map<String, Value>) {
+        let is_fields = path.ends_with("properties");
+        let is_free = map.contains_key("x-kubernetes-preserve-unknown-fields")
+            || map.contains_key("x-kubernetes-int-or-string");
+        for word in ["$ref", "$defs", "$schema", "allOf", "oneOf", "title"] {
+            assert!(is_fields || !map.contains_key(word), "{path}: {word}");
+        }
+        // A number or a text is the one choice that may be told.
+        assert!(is_fields || is_free || !map.contains_key("anyOf"), "{path}");
+        // A list that is a map needs its key in every element.
+        if map.get("x-kubernetes-list-type") == Some(&json!("map")) {
+            let key = &map["x-kubernetes-list-map-keys"][0];
+            let required = map["items"]["required"].as_array().unwrap();
+            assert!(required.contains(key), "{path}");
+        }
+        let is_schema = map.contains_key("description") && !is_fields;
+        assert!(
+            !is_schema || is_free || map["type"].is_string(),
+            "{path} has no type"
+        );
+    }
+
+    /// What the API server fills into an object by the defaults of a schema.
+    pub(crate) fn fill_in(schema: &Value, value: &mut Value) {
+        match value {
+            Value::Object(map) => {
+                for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+                    if let Some(default) = field.get("default") {
+                        map.entry(name).or_insert_with(|| default.clone());
+                    }
+                    if let Some(inner) = map.get_mut(name) {
+                        fill_in(field, inner);
+                    }
+                }
+            }
+            Value::Array(list) => list
+                .iter_mut()
+                .for_each(|inner| fill_in(&schema["items"], inner)),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_find_fields_in_lists_and_maps() {
+        let text = || json!({"type": "string"});
+        let mut schema = json!({"properties": {"spec": {"properties": {
+            "names": {"items": {"properties": {"key": text()}}},
+            "amounts": {"additionalProperties": {"items": text()}},
+        }}}});
+        let rules = [
+            ("", json!({"required": ["spec"]})),
+            ("spec.names", json!({"maxItems": 8})),
+            ("spec.names[].key", json!({"maxLength": 3})),
+            ("spec.amounts{}[]", json!({"pattern": "x"})),
+        ];
+        constrain(&mut schema, &rules);
+        let at = |path: &str| schema.pointer(path).cloned();
+        let spec = "/properties/spec/properties";
+        assert_eq!(at("/required"), Some(json!(["spec"])));
+        assert_eq!(at(&format!("{spec}/names/maxItems")), Some(json!(8)));
+        let key = format!("{spec}/names/items/properties/key/maxLength");
+        assert_eq!(at(&key), Some(json!(3)));
+        let amount = format!("{spec}/amounts/additionalProperties/items/pattern");
+        assert_eq!(at(&amount), Some(json!("x")));
+    }
+
+    #[test]
+    #[should_panic(expected = "there is no field \"spec.nmes\"")]
+    fn a_rule_about_nothing_is_a_mistake() {
+        let mut schema = json!({"properties": {"spec": {"properties": {"names": {}}}}});
+        constrain(&mut schema, &[("spec.nmes", json!({}))]);
+    }
+}

@@ -1,0 +1,174 @@
+//! The CustomResourceDefinitions.
+
+use serde_json::{Value, json};
+
+use crate::admission::SetDefaults;
+use crate::definition::testing::{expect_structural, fill_in};
+use crate::placement::crd;
+use crate::placement::wire::{ManagedCluster, ManagedClusterSet, Placement};
+
+fn definition_of(kind: &str) -> Value {
+    let mut all = crd::all().into_iter();
+    let found = all.find(|definition| definition["spec"]["names"]["kind"] == kind);
+    found.unwrap_or_else(|| panic!("there is no definition of {kind}"))
+}
+
+fn schema_of(kind: &str) -> Value {
+    let mut definition = definition_of(kind);
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].take()
+}
+
+#[test]
+fn the_definitions_are_ocms() {
+    let told: Vec<Value> = crd::all()
+        .iter()
+        .map(|definition| {
+            let spec = &definition["spec"];
+            let versions = spec["versions"].as_array().unwrap();
+            assert_eq!(versions.len(), 1);
+            let version = &versions[0];
+            assert_eq!(version["subresources"], json!({"status": {}}));
+            assert_eq!(
+                (&version["served"], &version["storage"]),
+                (&json!(true), &json!(true))
+            );
+            let columns = version["additionalPrinterColumns"].as_array();
+            let columns: Vec<&Value> = columns.into_iter().flatten().map(|c| &c["name"]).collect();
+            let names = &spec["names"];
+            json!([
+                definition["metadata"]["name"],
+                version["name"],
+                spec["scope"],
+                names["shortNames"],
+                columns,
+            ])
+        })
+        .collect();
+    let full = |plural: &str| format!("{plural}.cluster.open-cluster-management.io");
+    let none: [&str; 0] = [];
+    assert_eq!(
+        told,
+        [
+            json!([
+                full("placements"),
+                "v1beta1",
+                "Namespaced",
+                null,
+                ["Succeeded", "Reason", "SelectedClusters"]
+            ]),
+            json!([
+                full("placementdecisions"),
+                "v1beta1",
+                "Namespaced",
+                null,
+                none
+            ]),
+            json!([
+                full("managedclusters"),
+                "v1",
+                "Cluster",
+                ["mcl", "mcls"],
+                [
+                    "Hub Accepted",
+                    "Managed Cluster URLs",
+                    "Joined",
+                    "Available",
+                    "Age"
+                ]
+            ]),
+            json!([
+                full("managedclustersets"),
+                "v1beta2",
+                "Cluster",
+                ["mclset", "mclsets"],
+                ["Empty", "Age"]
+            ]),
+            json!([
+                full("managedclustersetbindings"),
+                "v1beta2",
+                "Namespaced",
+                ["mclsetbinding", "mclsetbindings"],
+                none
+            ]),
+            json!([
+                full("addonplacementscores"),
+                "v1alpha1",
+                "Namespaced",
+                null,
+                none
+            ]),
+        ]
+    );
+}
+
+#[test]
+fn the_schemas_are_structural() {
+    let n_atomic: usize = crd::all().iter().map(expect_structural).sum();
+    assert!(n_atomic >= 6, "{n_atomic}");
+}
+
+#[test]
+fn the_limits_of_a_placement_are_in_its_schema() {
+    let schema = schema_of("Placement");
+    let spec = |path: &str| {
+        schema
+            .pointer(&format!("/properties/spec/properties/{path}"))
+            .cloned()
+    };
+    let term = "spreadPolicy/properties/spreadConstraints";
+    assert_eq!(schema["required"], json!(["spec"]));
+    assert_eq!(spec(&format!("{term}/maxItems")), Some(json!(8)));
+    assert_eq!(
+        spec(&format!("{term}/items/required")),
+        Some(json!(["topologyKey", "topologyKeyType"]))
+    );
+    let weights = format!("{term}/items/properties/topologyWeights");
+    assert_eq!(
+        spec(&format!("{weights}/x-kubernetes-list-map-keys")),
+        Some(json!(["value"]))
+    );
+    let score = "prioritizerPolicy/properties/configurations/items/properties/weight";
+    assert_eq!(spec(&format!("{score}/minimum")), Some(json!(-10)));
+    // A negative number of clusters is the controller's to refuse, as with OCM.
+    assert_eq!(spec("numberOfClusters/minimum"), None);
+}
+
+/// What the API server fills in is what files are given.
+fn expect_defaults<T>(kind: &str, object: Value)
+where
+    T: SetDefaults + serde::Serialize + for<'de> serde::Deserialize<'de>,
+{
+    let mut stored = object.clone();
+    fill_in(&schema_of(kind), &mut stored);
+    let mut read: T = serde_json::from_value(object).unwrap();
+    read.set_defaults();
+    let read = serde_json::to_value(&read).unwrap();
+    assert_eq!(stored["spec"], read["spec"], "{kind}");
+}
+
+#[test]
+fn the_schemas_fill_in_what_admission_does() {
+    expect_defaults::<Placement>("Placement", json!({"metadata": {}, "spec": {}}));
+    expect_defaults::<Placement>(
+        "Placement",
+        json!({"metadata": {}, "spec": {
+            "prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"builtIn": "Steady"}}]},
+            "spreadPolicy": {"spreadConstraints": [{"topologyKey": "zone", "topologyKeyType": "Label"}]},
+            "tolerations": [{"key": "gpu"}],
+            "decisionStrategy": {"groupStrategy": {}},
+            "sortBy": "Score",
+        }}),
+    );
+    let selector = json!({"clusterSelector": {"labelSelector": {}}});
+    for spec in [Some(json!({})), Some(selector), None] {
+        let mut set = json!({"metadata": {}});
+        if let Some(spec) = spec {
+            set["spec"] = spec;
+        }
+        expect_defaults::<ManagedClusterSet>("ManagedClusterSet", set);
+    }
+    expect_defaults::<ManagedCluster>(
+        "ManagedCluster",
+        json!({"metadata": {}, "spec": {"hubAcceptsClient": true}}),
+    );
+}

@@ -1,0 +1,165 @@
+//! How the API server is told of strew's webhooks: where they are, and what they are asked.
+//!
+//! Source: spec/workloadspread §2.6, §4.1; `admissionregistration.k8s.io/v1`, v1.36.
+
+use serde_json::{Value, json};
+use strew_workloadspread::MARKER_ANNOTATION;
+
+/// The name of both configurations, and of the Service.
+pub const NAME: &str = "strew-webhook";
+
+/// The path that pods are admitted at, and that is told of their deletion and eviction.
+pub const ADMIT: &str = "/admit/pods";
+
+/// The path that WorkloadSpreads are validated at.
+pub const VALIDATE: &str = "/validate/workloadspreads";
+
+/// The path that converts between the versions of WorkloadSpread.
+pub const CONVERT: &str = "/convert/workloadspreads";
+
+/// The port of the Service.
+pub const SERVICE_PORT: u16 = 443;
+
+/// What the API server waits for an answer; its own default.
+const TIMEOUT_S: u8 = 10;
+
+/// The same where it goes on without one.
+const TIMEOUT_OF_DELETIONS_S: u8 = 5;
+
+/// Where the API server finds the webhooks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// In this namespace, as the Service [`NAME`].
+    Service(String),
+    /// Below this URL, which has no slash at its end: a process outside the cluster.
+    Url(String),
+}
+
+impl Reach {
+    /// The `clientConfig` of a path. Whose certificates are trusted is filled in by the process that has them.
+    pub fn client_config(&self, path: &str) -> Value {
+        match self {
+            Self::Service(namespace) => json!({"service": {
+                "namespace": namespace,
+                "name": NAME,
+                "path": path,
+                "port": SERVICE_PORT,
+            }}),
+            Self::Url(url) => json!({"url": format!("{url}{path}")}),
+        }
+    }
+}
+
+/// What is said of all webhooks.
+#[derive(Debug, Clone)]
+pub struct Registration {
+    /// Where they are.
+    pub reach: Reach,
+    /// The namespace of the processes: what goes on in it is never asked about, and so in kube-system, or a webhook that
+    /// is down could keep itself from starting.
+    pub namespace: String,
+    /// `Fail` or `Ignore`: what becomes of pods that are created, and of WorkloadSpreads, if no webhook answers.
+    pub failure_policy: &'static str,
+}
+
+impl Registration {
+    /// The MutatingWebhookConfiguration: pods that are created.
+    pub fn mutating(&self) -> Value {
+        let mut pods = self.webhook("pods", ADMIT, "NoneOnDryRun");
+        pods["rules"] = json!([rule("", &["v1"], "pods", &["CREATE"])]);
+        pods["matchConditions"] = json!([controlled("object")]);
+        // What a later webhook changes does not bear on the subset.
+        pods["reinvocationPolicy"] = "Never".into();
+        configuration("MutatingWebhookConfiguration", vec![pods])
+    }
+
+    /// The ValidatingWebhookConfiguration: pods that are deleted or evicted, and WorkloadSpreads.
+    ///
+    /// Pods go whether a webhook answers or not: the controller finds out by itself, and nobody takes their place before
+    /// a webhook answers again. Were deletions refused, a scheduler could not make room for the webhook by preempting a
+    /// pod of a subset, and nodes could not be drained.
+    pub fn validating(&self) -> Value {
+        let mut deletions = self.webhook("pod-deletions", ADMIT, "NoneOnDryRun");
+        deletions["rules"] = json!([rule("", &["v1"], "pods", &["DELETE"])]);
+        // Of a pod that is deleted there is only the old object. The second deletion, with which a kubelet ends a pod,
+        // counts for nothing.
+        deletions["matchConditions"] = json!([
+            controlled("oldObject"),
+            {
+                "name": "in-a-subset",
+                "expression": format!(
+                    "has(oldObject.metadata.annotations) && '{MARKER_ANNOTATION}' in oldObject.metadata.annotations"
+                ),
+            },
+            {"name": "not-deleted-before", "expression": "!has(oldObject.metadata.deletionTimestamp)"},
+        ]);
+        // An eviction says no more of the pod than its name.
+        let mut evictions = self.webhook("pod-evictions", ADMIT, "NoneOnDryRun");
+        evictions["rules"] = json!([rule("", &["v1"], "pods/eviction", &["CREATE"])]);
+        for webhook in [&mut deletions, &mut evictions] {
+            webhook["failurePolicy"] = "Ignore".into();
+            webhook["timeoutSeconds"] = TIMEOUT_OF_DELETIONS_S.into();
+        }
+        let mut spreads = self.webhook("workloadspreads", VALIDATE, "None");
+        let versions = ["v1alpha1", "v1beta1"];
+        let operations = ["CREATE", "UPDATE"];
+        spreads["rules"] = json!([rule(
+            super::GROUP,
+            &versions,
+            "workloadspreads",
+            &operations
+        )]);
+        let all = vec![deletions, evictions, spreads];
+        configuration("ValidatingWebhookConfiguration", all)
+    }
+
+    fn webhook(&self, name: &str, path: &str, side_effects: &str) -> Value {
+        json!({
+            "name": format!("{name}.webhook.strew.dev"),
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": self.reach.client_config(path),
+            "failurePolicy": self.failure_policy,
+            "matchPolicy": "Equivalent",
+            "namespaceSelector": {"matchExpressions": [{
+                "key": "kubernetes.io/metadata.name",
+                "operator": "NotIn",
+                "values": [self.namespace, "kube-system"],
+            }]},
+            "sideEffects": side_effects,
+            "timeoutSeconds": TIMEOUT_S,
+        })
+    }
+}
+
+/// Pods without a controller belong to no workload; a static pod's mirror belongs to its node, which must not wait for us.
+fn controlled(object: &str) -> Value {
+    let owners = format!("{object}.metadata.ownerReferences");
+    json!({
+        "name": "of-a-controller",
+        "expression": format!(
+            "has({owners}) && {owners}.exists(o, has(o.controller) && o.controller && o.kind != 'Node')"
+        ),
+    })
+}
+
+fn rule(group: &str, versions: &[&str], resource: &str, operations: &[&str]) -> Value {
+    json!({
+        "apiGroups": [group],
+        "apiVersions": versions,
+        "resources": [resource],
+        "operations": operations,
+        "scope": "Namespaced",
+    })
+}
+
+fn configuration(kind: &str, webhooks: Vec<Value>) -> Value {
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind,
+        "metadata": {
+            "name": NAME,
+            "labels": {"app.kubernetes.io/name": NAME, "app.kubernetes.io/part-of": "strew"},
+        },
+        "webhooks": webhooks,
+    })
+}

@@ -1,0 +1,468 @@
+//! The loop that keeps certificates and trust as [`plan`](super::plan) says.
+//!
+//! Everything is looked at again whenever something changes, and each minute: a moment by the wall's clock may come
+//! suddenly, and no timer would tell.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::Secret;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
+use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::watch_object;
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use strew_api::lease::Settings;
+use strew_model::time::{Instant, Span};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::bundle::{Holder, Place, mend};
+use super::pair::Serving;
+use super::plan::{Lives, Next, Step, next, serving_lasts};
+use super::stored::Stored;
+use crate::clock::{Clock, duration};
+use crate::connect::chain;
+use crate::leading::{Leading, Turn};
+use crate::serve::Exchange;
+use crate::watch::backoff;
+
+/// The Secret of the authorities.
+pub const SECRET: &str = "strew-webhook-ca";
+
+/// Everything is looked at again after so long.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// How long one answer is waited for: shorter than a lease, which is renewed meanwhile.
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+
+/// The wait for the news, after somebody else wrote first.
+const AFTER_OTHERS: Span = Span::from_millis(500);
+
+/// The wait after something failed.
+const AGAIN_AFTER: Span = Span::from_secs(5);
+
+/// How long the end waits for the lease to be given back.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// What is kept, and how.
+pub struct Setup {
+    /// Where the webhook is; the Secret is in its namespace.
+    pub place: Place,
+    /// The names and addresses that this process is asked by.
+    pub names: Vec<String>,
+    /// How long certificates live.
+    pub lives: Lives,
+    /// Whether `caBundle` is kept, too; else somebody else copies it.
+    pub manages: bool,
+    /// The election of who takes the steps.
+    pub election: Settings,
+    /// What jitter is drawn from.
+    pub seed: u64,
+}
+
+/// Who wants to know how things stand.
+#[derive(Debug, Clone, Default)]
+pub struct Standing {
+    authority_until: Arc<AtomicU64>,
+    renewed: Arc<AtomicU64>,
+}
+
+impl Standing {
+    /// When the authority that signs ends; `None`: there is none yet.
+    pub fn authority_until(&self) -> Option<Instant> {
+        some(&self.authority_until)
+    }
+
+    /// When the lease that this process leads by was renewed; `None`: it does not lead.
+    pub fn renewed(&self) -> Option<Instant> {
+        some(&self.renewed)
+    }
+}
+
+fn some(moment: &AtomicU64) -> Option<Instant> {
+    let moment = moment.load(Ordering::Acquire);
+    (moment != 0).then_some(Instant(moment))
+}
+
+/// What a watch tells.
+enum News {
+    Secret(Option<Box<Secret>>),
+    Holder(Holder, Option<Value>),
+}
+
+/// The Secret, and what it holds.
+struct Seen {
+    secret: Option<Secret>,
+    stored: Stored,
+}
+
+/// Keeps certificates and trust.
+pub struct Keeper {
+    client: Client,
+    clock: Clock,
+    setup: Setup,
+    leading: Leading,
+    exchange: Exchange,
+    standing: Standing,
+    news: mpsc::Receiver<News>,
+    /// `None` until the API server has told.
+    seen: Option<Seen>,
+    serving: Option<Serving>,
+    /// Objects that trust, as they were told last; those that are not there are `None`.
+    holders: BTreeMap<Holder, Option<Value>>,
+    /// Nothing is tried before.
+    not_before: Instant,
+}
+
+impl Keeper {
+    /// One that begins by looking; the certificate for connections will lie in `exchange`.
+    pub fn new(setup: Setup, client: Client, clock: Clock, exchange: Exchange) -> Self {
+        let (to, news) = mpsc::channel(16);
+        let secrets: Api<Secret> = Api::namespaced(client.clone(), &setup.place.namespace);
+        let told = |secret: Option<Secret>| News::Secret(secret.map(Box::new));
+        tokio::spawn(follow(secrets, SECRET, to.clone(), told));
+        if setup.manages {
+            for holder in Holder::ALL {
+                let told = move |object: Option<DynamicObject>| {
+                    News::Holder(holder, object.map(|object| excerpt(holder, object)))
+                };
+                let objects = objects(&client, holder);
+                tokio::spawn(follow(objects, holder.name(), to.clone(), told));
+            }
+        }
+        let election = Some(setup.election.clone());
+        Self {
+            leading: Leading::new(election, client.clone(), clock, setup.seed),
+            client,
+            clock,
+            setup,
+            exchange,
+            standing: Standing::default(),
+            news,
+            seen: None,
+            serving: None,
+            holders: BTreeMap::new(),
+            not_before: Instant(0),
+        }
+    }
+
+    /// For those who want to know how things stand.
+    pub fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
+    /// Works until it is told to end; then gives back the lease.
+    pub async fn run(mut self, end: CancellationToken) {
+        loop {
+            let wait = self.turn().await;
+            tokio::select! {
+                biased;
+                () = end.cancelled() => break,
+                () = self.leading.answered() => {}
+                Some(news) = self.news.recv() => self.take(news),
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+        self.leading.give_back(END_WITHIN).await;
+    }
+
+    fn take(&mut self, news: News) {
+        match news {
+            News::Secret(secret) => self.see(secret.map(|secret| *secret)),
+            News::Holder(holder, object) => {
+                if object.is_none() && self.holders.get(&holder) != Some(&None) {
+                    let [_, _, kind, _] = holder.resource();
+                    tracing::info!("{kind} {} is not there: nobody asks by it", holder.name());
+                }
+                self.holders.insert(holder, object);
+            }
+        }
+    }
+
+    /// The Secret is like this now. What a watch tells may be older than what was written here.
+    fn see(&mut self, secret: Option<Secret>) {
+        let version = |secret: &Secret| secret.resource_version()?.parse::<u64>().ok();
+        let known = self.seen.as_ref().and_then(|seen| seen.secret.as_ref());
+        if let (Some(new), Some(known)) = (&secret, known)
+            && new.uid() == known.uid()
+            && version(new) <= version(known)
+        {
+            return;
+        }
+        let now = self.clock.wall();
+        let stored = secret.as_ref().map(|secret| Stored::read(secret, now));
+        let stored = stored.unwrap_or_default();
+        for (key, error) in &stored.faults {
+            tracing::warn!("{key} of Secret {SECRET} cannot be used: {error}");
+        }
+        self.seen = Some(Seen { secret, stored });
+    }
+
+    /// Does what is due; how long nothing is, if nothing happens.
+    async fn turn(&mut self) -> Duration {
+        match self.leading.turn() {
+            Some(Turn::Begins) => tracing::info!("this replica keeps the certificates"),
+            Some(Turn::Ends(_)) => tracing::info!("another replica keeps the certificates"),
+            None => {}
+        }
+        let leads = self.leading.leads().now();
+        let renewed = self.leading.renewed().filter(|_| leads);
+        let renewed = renewed.map_or(0, |at| at.0);
+        self.standing.renewed.store(renewed, Ordering::Release);
+        if self.clock.now() >= self.not_before && self.seen.is_some() {
+            self.step(leads).await;
+            self.show();
+            if leads && self.setup.manages {
+                self.mend().await;
+            }
+        }
+        self.wait()
+    }
+
+    fn wait(&self) -> Duration {
+        let (now, wall) = (self.clock.now(), self.clock.wall());
+        let mut wait = LOOK_EVERY;
+        if let Some(at) = self.leading.next_wake() {
+            wait = wait.min(self.clock.until(at));
+        }
+        if now < self.not_before {
+            return wait.min(self.clock.until(self.not_before));
+        }
+        let lasts = serving_lasts(self.shown(), wall);
+        let step = self.seen.as_ref().map(|seen| self.next(seen, wall));
+        let due = match step {
+            Some(Next::Wait(until)) => Some(until),
+            _ => None,
+        };
+        let dues = [lasts, due].into_iter().flatten();
+        dues.map(|due| duration(due.since(wall)))
+            .fold(wait, Duration::min)
+    }
+
+    fn next(&self, seen: &Seen, now: Instant) -> Next {
+        next(
+            &seen.stored.view(),
+            now,
+            &self.setup.lives,
+            self.is_published(&seen.stored),
+        )
+    }
+
+    /// Whether all who ask are known to trust all that is to be trusted.
+    fn is_published(&self, stored: &Stored) -> bool {
+        let bundle = stored.bundle();
+        let trusts = |holder: &Holder| match self.holders.get(holder) {
+            None => false,
+            Some(None) => true,
+            Some(Some(object)) => mend(*holder, object, &bundle, &self.setup.place).is_none(),
+        };
+        !self.setup.manages || Holder::ALL.iter().all(trusts)
+    }
+
+    /// Takes the next step, if it is due and this replica's to take. The first Secret is anybody's to make: without it
+    /// nobody could serve, and two cannot both succeed.
+    async fn step(&mut self, leads: bool) {
+        let now = self.clock.wall();
+        let Some(seen) = self.seen.take() else {
+            return;
+        };
+        let due = match self.next(&seen, now) {
+            Next::Do(step) if leads || seen.secret.is_none() => Some(step),
+            _ => None,
+        };
+        let Some(step) = due else {
+            self.seen = Some(seen);
+            return;
+        };
+        let Seen { secret, stored } = seen;
+        let after = match stored.after(step, now, &self.setup.lives) {
+            Ok(after) => after,
+            Err(error) => {
+                // The Secret is as it was.
+                self.see(secret);
+                return self.failed("no authority can be made", &error.to_string());
+            }
+        };
+        let next = after.write(SECRET, secret.as_ref());
+        let secrets: Api<Secret> =
+            Api::namespaced(self.client.clone(), &self.setup.place.namespace);
+        let post = PostParams::default();
+        let written = match secret {
+            None => within(secrets.create(&post, &next)).await,
+            Some(_) => within(secrets.replace(SECRET, &post, &next)).await,
+        };
+        match written {
+            Ok(written) => {
+                tracing::info!("{}", said(step));
+                self.see(Some(written));
+            }
+            Err(error) => {
+                self.see(secret);
+                self.not_written(&format!("Secret {SECRET}"), &error);
+            }
+        }
+    }
+
+    /// What is shown: when it is good, and whether the authority that signs now has signed it.
+    fn shown(&self) -> Option<(super::plan::Period, bool)> {
+        let serving = self.serving.as_ref()?;
+        let signing = self.seen.as_ref()?.stored.signing.as_ref();
+        let is_of_ours = signing.is_some_and(|s| s.certificate().der == serving.signer);
+        Some((serving.period, is_of_ours))
+    }
+
+    /// Makes another certificate for connections, if one is due.
+    fn show(&mut self) {
+        let now = self.clock.wall();
+        let is_due = serving_lasts(self.shown(), now).is_none();
+        let stored = self.seen.as_ref().map(|seen| &seen.stored);
+        let Some(signing) = stored.and_then(|stored| stored.signing.as_ref()) else {
+            return;
+        };
+        let until = signing.certificate().period.until.0;
+        self.standing
+            .authority_until
+            .store(until, Ordering::Release);
+        if !is_due {
+            return;
+        }
+        match signing.issue(&self.setup.names, now, self.setup.lives.serving) {
+            Ok(serving) => {
+                self.exchange.put(Arc::clone(&serving.key));
+                tracing::info!(
+                    names = self.setup.names.join(","),
+                    until = serving.period.until.secs(),
+                    "a certificate was made for the webhook"
+                );
+                self.serving = Some(serving);
+            }
+            Err(error) => self.failed("no certificate can be made", &error.to_string()),
+        }
+    }
+
+    /// Has everybody who asks trust what is to be trusted.
+    async fn mend(&mut self) {
+        let Some(seen) = &self.seen else {
+            return;
+        };
+        let bundle = seen.stored.bundle();
+        if seen.stored.signing.is_none() {
+            return;
+        }
+        for holder in Holder::ALL {
+            let Some(Some(object)) = self.holders.get(&holder) else {
+                continue;
+            };
+            let Some(patch) = mend(holder, object, &bundle, &self.setup.place) else {
+                continue;
+            };
+            // Two that both believe to lead would mend each other's work.
+            if !self.leading.leads().now() {
+                return;
+            }
+            let [_, _, kind, _] = holder.resource();
+            let what = format!("caBundle of {kind} {}", holder.name());
+            let objects = objects(&self.client, holder);
+            let Ok(patch) = serde_json::from_value(patch) else {
+                continue;
+            };
+            let params = PatchParams::default();
+            let patch = Patch::Json::<()>(patch);
+            match within(objects.patch(holder.name(), &params, &patch)).await {
+                Ok(object) => {
+                    tracing::info!("{what} was written");
+                    let object = Some(excerpt(holder, object));
+                    self.holders.insert(holder, object);
+                }
+                Err(error) => self.not_written(&what, &error),
+            }
+        }
+    }
+
+    /// Somebody else wrote, of whom a watch will tell; or it failed.
+    fn not_written(&mut self, what: &str, why: &kube::Error) {
+        // A JSON patch whose test does not hold is invalid.
+        let is_race = matches!(why, kube::Error::Api(status) if matches!(status.code, 409 | 422));
+        match is_race {
+            true => {
+                tracing::debug!("{what} was written by somebody else meanwhile");
+                self.not_before = self.clock.now() + AFTER_OTHERS;
+            }
+            false => self.failed(&format!("{what} was not written"), &chain(why)),
+        }
+    }
+
+    /// Tells what failed; it is tried again, by what is known then.
+    fn failed(&mut self, what: &str, why: &str) {
+        tracing::warn!("{what}: {why}");
+        self.not_before = self.clock.now() + AGAIN_AFTER;
+    }
+}
+
+fn said(step: Step) -> &'static str {
+    match step {
+        Step::Make => "a new authority signs",
+        Step::Announce => "the next authority is trusted from now on",
+        Step::Promote => "the next authority signs from now on",
+        Step::Retire => "the authority before is trusted no more",
+    }
+}
+
+fn objects(client: &Client, holder: Holder) -> Api<DynamicObject> {
+    let [group, version, kind, plural] = holder.resource();
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    Api::all_with(
+        client.clone(),
+        &ApiResource::from_gvk_with_plural(&kind, plural),
+    )
+}
+
+/// What is looked at of an object: schemas are large.
+fn excerpt(holder: Holder, object: DynamicObject) -> Value {
+    let mut data = object.data;
+    let mut of = |path: &str| data.pointer_mut(path).map(Value::take).unwrap_or_default();
+    let mut excerpt = match holder {
+        Holder::Mutating | Holder::Validating => serde_json::json!({"webhooks": of("/webhooks")}),
+        Holder::Definition => {
+            serde_json::json!({"spec": {"conversion": of("/spec/conversion")}})
+        }
+    };
+    excerpt["metadata"] = serde_json::json!({"resourceVersion": object.metadata.resource_version});
+    excerpt
+}
+
+/// An answer in time, or why there is none.
+async fn within<T>(answer: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
+    let answer = tokio::time::timeout(ANSWER_WITHIN, answer).await;
+    answer.unwrap_or_else(|late| Err(kube::Error::Service(late.into())))
+}
+
+/// Follows one object until the other end of the channel is gone.
+async fn follow<K>(
+    api: Api<K>,
+    name: &'static str,
+    to: mpsc::Sender<News>,
+    told: impl Fn(Option<K>) -> News,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let objects = watch_object(api, name).backoff(backoff());
+    let mut objects = std::pin::pin!(objects);
+    while let Some(object) = objects.next().await {
+        match object {
+            Ok(object) => {
+                if to.send(told(object)).await.is_err() {
+                    return;
+                }
+            }
+            Err(error) => tracing::warn!("watch of {name}: {}", chain(&error)),
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! What is to be done about certificates now: decisions without keys, clock or API server.
+//!
+//! An authority is exchanged in four steps, so that at no moment anybody shows a certificate that somebody else does not
+//! trust yet or any more:
+//!
+//! 1. it signs: two thirds of its life;
+//! 2. the next one is announced: both are trusted, the old one signs;
+//! 3. after the overlap, and when all who ask are known to trust it, the next one signs: both are trusted;
+//! 4. after another overlap the old one is trusted no more.
+
+use strew_model::time::{Instant, Span};
+
+use super::pair::BACKDATED;
+
+/// When a certificate is good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Period {
+    /// From when on.
+    pub from: Instant,
+    /// Until when.
+    pub until: Instant,
+}
+
+impl Period {
+    /// When it was made.
+    fn made(self) -> Instant {
+        (self.from + BACKDATED).min(self.until)
+    }
+
+    /// When two thirds of its life are over: time to make another one.
+    fn is_old_at(self) -> Instant {
+        let made = self.made();
+        made + Span(self.until.since(made).0 / 3 * 2)
+    }
+}
+
+/// How long certificates live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lives {
+    /// Of an authority.
+    pub authority: Span,
+    /// Of what it signs.
+    pub serving: Span,
+    /// How long the next authority is trusted before it signs, and the one before after it has signed.
+    pub overlap: Span,
+}
+
+impl Default for Lives {
+    fn default() -> Self {
+        const DAY: u64 = 86_400;
+        Self {
+            authority: Span::from_secs(3_650 * DAY),
+            serving: Span::from_secs(365 * DAY),
+            overlap: Span::from_secs(DAY),
+        }
+    }
+}
+
+/// The authorities that there are: those that cannot sign are not among the first two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct View {
+    /// The one that signs.
+    pub signing: Option<Period>,
+    /// Since when it signs; `None`: since it was made.
+    pub since: Option<Instant>,
+    /// The next one, which is trusted already.
+    pub coming: Option<Period>,
+    /// The one before, which is trusted still.
+    pub leaving: Option<Period>,
+}
+
+/// What is to be done with the authorities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// None can sign: make one, which signs at once.
+    Make,
+    /// Make the next one, to be trusted from now on.
+    Announce,
+    /// The next one signs from now on; the one before stays trusted.
+    Promote,
+    /// The one before is trusted no more.
+    Retire,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// This, now.
+    Do(Step),
+    /// Nothing before this moment, if nothing happens.
+    Wait(Instant),
+}
+
+/// What comes next. `is_published`: whether all who ask trust what is announced, as far as is known.
+pub fn next(view: &View, now: Instant, lives: &Lives, is_published: bool) -> Next {
+    let is_good = |period: &Period| now < period.until;
+    let coming = view.coming.filter(is_good);
+    let Some(signing) = view.signing.filter(is_good) else {
+        // What the next one signs may not be trusted everywhere yet; what nobody signs is trusted nowhere.
+        return Next::Do(match coming {
+            Some(_) => Step::Promote,
+            None => Step::Make,
+        });
+    };
+    let mut again = signing.until;
+    if let Some(leaving) = view.leaving {
+        let since = view.since.unwrap_or_else(|| signing.made());
+        let until = leaving.until.min(since + lives.overlap);
+        if now >= until {
+            return Next::Do(Step::Retire);
+        }
+        again = again.min(until);
+    }
+    match coming {
+        Some(coming) => {
+            let due = coming.made() + lives.overlap;
+            if now >= due && is_published {
+                return Next::Do(Step::Promote);
+            }
+            // Once it is due, the news that it is trusted comes by itself.
+            Next::Wait(if now < due { again.min(due) } else { again })
+        }
+        None if now >= signing.is_old_at() => Next::Do(Step::Announce),
+        None => Next::Wait(again.min(signing.is_old_at())),
+    }
+}
+
+/// Until when a server needs no other certificate; `None`: it needs one now. `shown`: when what it shows is good, and
+/// whether the authority that signs now has signed it.
+pub fn serving_lasts(shown: Option<(Period, bool)>, now: Instant) -> Option<Instant> {
+    let (period, is_of_ours) = shown?;
+    let until = period.is_old_at();
+    (is_of_ours && now < until).then_some(until)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIVES: Lives = Lives {
+        authority: Span::from_secs(300),
+        serving: Span::from_secs(30),
+        overlap: Span::from_secs(10),
+    };
+
+    /// Seconds after a moment that is far from both ends of time.
+    const fn at(second: u64) -> Instant {
+        Instant::from_secs(1_795_000_000 + second)
+    }
+
+    /// Of a certificate that is made at a second and lives for 300.
+    fn made(second: u64) -> Option<Period> {
+        Some(Period {
+            from: at(second) - BACKDATED,
+            until: at(second + 300),
+        })
+    }
+
+    fn signing(second: u64) -> View {
+        View {
+            signing: made(second),
+            ..View::default()
+        }
+    }
+
+    #[track_caller]
+    fn check(view: View, now: u64, is_published: bool, expected: Result<Step, u64>) {
+        let found = next(&view, at(now), &LIVES, is_published);
+        let expected = expected.map_or_else(|until| Next::Wait(at(until)), Next::Do);
+        assert_eq!(found, expected, "{view:?} at {now}");
+    }
+
+    #[test]
+    fn an_authority_is_made_where_none_can_sign() {
+        check(View::default(), 0, true, Ok(Step::Make));
+        check(signing(0), 300, true, Ok(Step::Make));
+        check(signing(0), 9_999, false, Ok(Step::Make));
+        // One that is trusted already is the better choice, unless it is over as well.
+        let next = |second| View {
+            coming: made(second),
+            ..signing(0)
+        };
+        check(next(200), 300, false, Ok(Step::Promote));
+        check(next(200), 500, false, Ok(Step::Make));
+        let only_next = View {
+            signing: None,
+            ..next(200)
+        };
+        check(only_next, 201, false, Ok(Step::Promote));
+    }
+
+    #[test]
+    fn an_authority_goes_through_its_life() {
+        check(signing(0), 0, true, Err(200));
+        check(signing(0), 199, true, Err(200));
+        check(signing(0), 200, true, Ok(Step::Announce));
+        let both = View {
+            coming: made(200),
+            ..signing(0)
+        };
+        check(both, 200, true, Err(210));
+        check(both, 209, true, Err(210));
+        // Somebody does not trust it yet.
+        check(both, 210, false, Err(300));
+        check(both, 210, true, Ok(Step::Promote));
+        let promoted = View {
+            since: Some(at(211)),
+            leaving: made(0),
+            ..signing(200)
+        };
+        check(promoted, 211, true, Err(221));
+        check(promoted, 221, true, Ok(Step::Retire));
+        let late = View {
+            since: Some(at(295)),
+            ..promoted
+        };
+        // Nobody trusts what is over.
+        check(late, 299, true, Err(300));
+        check(late, 300, true, Ok(Step::Retire));
+        check(signing(200), 221, true, Err(400));
+    }
+
+    #[test]
+    fn two_rotations_may_overlap() {
+        let all = View {
+            coming: made(200),
+            leaving: made(0),
+            since: Some(at(205)),
+            ..signing(0)
+        };
+        check(all, 206, true, Err(210));
+        check(all, 212, false, Err(215));
+        check(all, 215, false, Ok(Step::Retire));
+        // A next one that is over before it ever signed is made anew.
+        let stale = View {
+            coming: made(0),
+            ..signing(100)
+        };
+        check(stale, 305, true, Ok(Step::Announce));
+    }
+
+    #[test]
+    fn a_server_gets_another_certificate_in_time() {
+        let shown = Period {
+            from: at(0) - BACKDATED,
+            until: at(30),
+        };
+        for (shown, now, expected) in [
+            (None, 0, None),
+            (Some((shown, true)), 0, Some(at(20))),
+            (Some((shown, true)), 19, Some(at(20))),
+            (Some((shown, true)), 20, None),
+            (Some((shown, true)), 5_000, None),
+            (Some((shown, false)), 1, None),
+        ] {
+            assert_eq!(serving_lasts(shown, at(now)), expected, "{now}");
+        }
+    }
+
+    /// Whoever looks as seldom as the answers allow never finds a moment at which nobody can sign, or at which what is
+    /// signed is not trusted by those who learned of it an overlap late.
+    #[test]
+    fn there_is_always_one_that_signs_and_is_trusted() {
+        let mut view = View::default();
+        let (mut now, mut announced) = (0, u64::MAX);
+        for _ in 0..200 {
+            match super::next(&view, at(now), &LIVES, true) {
+                Next::Wait(again) => {
+                    let next = again.since(at(0)).0 / 1_000_000_000;
+                    assert!(next > now, "time stands still at {now}");
+                    assert!(view.signing.is_some_and(|p| again < p.until), "too late");
+                    now = next;
+                }
+                Next::Do(Step::Make) => {
+                    assert_eq!(now, 0, "only the first is made in haste");
+                    view.signing = made(now);
+                }
+                Next::Do(Step::Announce) => {
+                    view.coming = made(now);
+                    announced = now;
+                }
+                Next::Do(Step::Promote) => {
+                    assert!(now >= announced + 10);
+                    view = View {
+                        signing: view.coming,
+                        since: Some(at(now)),
+                        coming: None,
+                        leaving: view.signing,
+                    };
+                }
+                Next::Do(Step::Retire) => {
+                    assert!(
+                        view.since
+                            .is_some_and(|since| at(now) >= since + LIVES.overlap)
+                    );
+                    view.leaving = None;
+                }
+            }
+        }
+        assert!(now > 5_000, "{now}");
+    }
+}

@@ -1,0 +1,233 @@
+//! `strew controller`: the controllers of WorkloadSpreads and of Placements, under one lease.
+//!
+//! Each is a machine at work (see `work`), with watches and requests of its own; here is the loop in which they take
+//! turns, with the election, the look-out for CustomResourceDefinitions, and what is asked over HTTPS.
+//!
+//! Reading order: [`name`] (which there are, and which are wanted), [`scout`] (which can run), this file, then
+//! [`workloadspread`] and [`placement`]; [`permissions`].
+
+pub mod name;
+pub mod permissions;
+pub mod placement;
+pub mod scout;
+pub mod workloadspread;
+
+use std::future::pending;
+use std::sync::Arc;
+
+use axum::Router;
+use futures::FutureExt;
+use futures::future::{Fuse, LocalBoxFuture};
+use kube::Client;
+use strew_api::config::LeaderElection;
+use strew_api::lease::Settings;
+use strew_model::time::Span;
+use strew_scheduler::metrics::Family;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::{Clock, duration};
+use crate::connect::Connection;
+use crate::discovery::Served;
+use crate::leading::Leading;
+use crate::serve::health::Awaited;
+pub use crate::signals::About;
+use crate::signals::Signals;
+use crate::work::{Machine, Worker};
+pub use name::{Choice, Name, UnknownController};
+use placement::PlacementKeeper;
+pub use placement::debug::PATHS as DEBUG_PATHS;
+use placement::debug::{self, Questions};
+use scout::Found;
+pub use scout::Scout;
+use workloadspread::SpreadKeeper;
+
+/// How long the end waits for what is on its way.
+const END_WITHIN: Span = Span::from_secs(5);
+
+/// What the process is made of.
+pub struct Blueprint {
+    /// Whether and how replicas are chosen from.
+    pub election: LeaderElection,
+    /// The name of this host, or of this instance.
+    pub hostname: String,
+    /// This replica's name in the election; another one after each restart.
+    pub identity: String,
+    /// What jitter is drawn from.
+    pub seed: u64,
+    /// What it tells of itself.
+    pub about: About,
+}
+
+/// The controllers at work.
+pub struct Process {
+    client: Client,
+    clock: Clock,
+    hostname: String,
+    /// Where the ConfigMap is that names custom kinds.
+    namespace: String,
+    leading: Leading,
+    signals: Signals,
+    questions: Questions,
+    /// Looks for CustomResourceDefinitions; never done.
+    scouting: Fuse<LocalBoxFuture<'static, ()>>,
+    found: mpsc::Receiver<Found>,
+    served: Arc<Served>,
+    spreads: Option<Worker<SpreadKeeper>>,
+    placements: Option<Worker<PlacementKeeper>>,
+}
+
+impl Process {
+    /// The controllers that can run, each beginning by listing what there is, and the pages of all, for a
+    /// [`Server`](crate::serve::Server). `end` is told to [`run`](Self::run), too.
+    pub fn start(
+        blueprint: Blueprint,
+        mut scout: Scout,
+        connection: &Connection,
+        end: CancellationToken,
+    ) -> (Self, Router) {
+        let Blueprint {
+            election,
+            hostname,
+            identity,
+            seed,
+            about,
+        } = blueprint;
+        let (client, clock) = (connection.client.clone(), Clock::new());
+        let settings = election
+            .leader_elect
+            .then(|| Settings::of(&election, identity));
+        let lease = settings
+            .as_ref()
+            .map(|s| (s.name.clone(), s.lease_duration));
+        let synced = Awaited::new("informer-sync", "a controller has not read the cluster yet");
+        let requests = &connection.requests;
+        let (signals, pages) = Signals::new(lease, synced, clock, end, &about, requests);
+        let (questions, debug_pages) = debug::pages(client.clone());
+        let leading = Leading::new(settings, client.clone(), clock, seed);
+        let (to_found, found) = mpsc::channel(4);
+        let ready = scout.ready();
+        scout.start(&ready);
+        let mut process = Self {
+            client,
+            clock,
+            hostname,
+            namespace: scout.namespace().to_owned(),
+            leading,
+            signals,
+            questions,
+            found,
+            served: scout.served(),
+            scouting: pending().boxed_local().fuse(),
+            spreads: None,
+            placements: None,
+        };
+        for name in ready {
+            process.begin(name);
+        }
+        process.scouting = scout.run(to_found).boxed_local().fuse();
+        (process, pages.merge(debug_pages))
+    }
+
+    fn begin(&mut self, name: Name) {
+        let (client, clock) = (self.client.clone(), self.clock);
+        let leads = self.leading.leads().clone();
+        match name {
+            Name::WorkloadSpread => {
+                let of = workloadspread::Origin {
+                    client,
+                    clock,
+                    leads,
+                    hostname: self.hostname.clone(),
+                    namespace: self.namespace.clone(),
+                    served: Arc::clone(&self.served),
+                };
+                self.spreads = Some(SpreadKeeper::begin(of));
+            }
+            Name::Placement => {
+                let hostname = self.hostname.clone();
+                let worker = PlacementKeeper::begin(client, clock, leads, hostname);
+                self.placements = Some(worker);
+            }
+        }
+    }
+
+    /// Works until it is told to end; then gives back the lease.
+    pub async fn run(mut self, end: CancellationToken) {
+        let mut is_over = std::pin::pin!(end.cancelled());
+        self.tell_synced();
+        loop {
+            let wake = self.leading.wake();
+            tokio::select! {
+                biased;
+                () = &mut is_over => break,
+                () = self.leading.answered() => {}
+                () = &mut self.scouting => {}
+                Some(found) = self.found.recv() => self.take_found(found),
+                Some(asked) = self.signals.asked.next() => asked.answer(self.families()),
+                Some(question) = self.questions.next() => {
+                    question.answer(self.placements.as_mut().filter(|worker| worker.is_ready()));
+                }
+                () = work(&mut self.spreads, &mut self.placements) => {}
+                () = tokio::time::sleep(wake) => {}
+            }
+            self.signals.turn(&mut self.leading);
+            self.tell_synced();
+        }
+        let over = self.clock.now() + END_WITHIN;
+        if let Some(worker) = &mut self.spreads {
+            worker.end(over).await;
+        }
+        if let Some(worker) = &mut self.placements {
+            worker.end(over).await;
+        }
+        self.leading.give_back(duration(END_WITHIN)).await;
+        tracing::info!("ended");
+    }
+
+    fn take_found(&mut self, found: Found) {
+        match found {
+            Found::Ready(name) => self.begin(name),
+            Found::Served(served) => {
+                self.served = Arc::clone(&served);
+                if let Some(worker) = &mut self.spreads {
+                    worker.machine.serve(served, &mut worker.watches);
+                }
+            }
+        }
+    }
+
+    fn tell_synced(&self) {
+        let spreads = self.spreads.as_ref().is_none_or(Worker::is_ready);
+        let placements = self.placements.as_ref().is_none_or(Worker::is_ready);
+        self.signals.synced(spreads && placements);
+    }
+
+    fn families(&self) -> Vec<Family> {
+        let spreads = self.spreads.as_ref();
+        let spreads = spreads.map(|worker| worker.machine.families(worker.outbox.waiting()));
+        let placements = self.placements.as_ref();
+        let placements = placements.map(|worker| worker.machine.families(worker.outbox.waiting()));
+        [spreads, placements]
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect()
+    }
+}
+
+/// Waits until one of the two has something to do, and has done it.
+async fn work<A: Machine, B: Machine>(a: &mut Option<Worker<A>>, b: &mut Option<Worker<B>>) {
+    // Neither goes first: the other one would wait while it has anything to do.
+    tokio::select! {
+        () = one(a) => {}
+        () = one(b) => {}
+    }
+}
+
+async fn one<M: Machine>(worker: &mut Option<Worker<M>>) {
+    match worker {
+        Some(worker) => worker.work().await,
+        None => pending().await,
+    }
+}

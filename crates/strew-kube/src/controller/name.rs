@@ -1,0 +1,147 @@
+//! Which controllers there are, and which of them somebody wants.
+
+use std::fmt;
+use std::str::FromStr;
+
+use strew_api::placement::wire as ocm;
+use strew_api::workloadspread::v1beta1::WorkloadSpread;
+
+use crate::watch::Kind;
+
+/// A controller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Name {
+    /// Of WorkloadSpreads.
+    WorkloadSpread,
+    /// Of Placements.
+    Placement,
+}
+
+impl Name {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::WorkloadSpread, Self::Placement];
+
+    /// As flags and the log have it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::WorkloadSpread => "workloadspread",
+            Self::Placement => "placement",
+        }
+    }
+
+    /// The kinds without which it has nothing to do; each is a CustomResourceDefinition of its own.
+    /// Source: spec/workloadspread §2.1, spec/placement §4.
+    pub fn kinds(self) -> Vec<Kind> {
+        match self {
+            Self::WorkloadSpread => vec![Kind::of::<WorkloadSpread>()],
+            Self::Placement => vec![
+                Kind::of::<ocm::ManagedCluster>(),
+                Kind::of::<ocm::ManagedClusterSet>(),
+                Kind::of::<ocm::ManagedClusterSetBinding>(),
+                Kind::of::<ocm::AddOnPlacementScore>(),
+                Kind::of::<ocm::Placement>(),
+                Kind::of::<ocm::PlacementDecision>(),
+            ],
+        }
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+/// What `--controllers` says: as kube-controller-manager's flag has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// `*`: all that are not taken out.
+    all: bool,
+    named: Vec<Name>,
+    taken_out: Vec<Name>,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self {
+            all: true,
+            named: Vec::new(),
+            taken_out: Vec::new(),
+        }
+    }
+}
+
+/// A word of `--controllers` that names none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no controller; there are workloadspread and placement, `*` is all, and `-NAME` takes one out"
+)]
+pub struct UnknownController(String);
+
+impl FromStr for Choice {
+    type Err = UnknownController;
+
+    fn from_str(text: &str) -> Result<Self, UnknownController> {
+        let mut choice = Self {
+            all: false,
+            ..Self::default()
+        };
+        for word in text.split(',').map(str::trim) {
+            if word == "*" {
+                choice.all = true;
+                continue;
+            }
+            let (list, name) = match word.strip_prefix('-') {
+                Some(name) => (&mut choice.taken_out, name),
+                None => (&mut choice.named, word),
+            };
+            let mut all = Name::ALL.into_iter();
+            let found = all.find(|known| known.text() == name);
+            list.push(found.ok_or_else(|| UnknownController(word.to_owned()))?);
+        }
+        Ok(choice)
+    }
+}
+
+impl Choice {
+    /// Those that are wanted, as soon as their kinds are there.
+    pub fn wanted(&self) -> impl Iterator<Item = Name> {
+        let all = Name::ALL.into_iter();
+        all.filter(|name| self.names(*name) || (self.all && !self.taken_out.contains(name)))
+    }
+
+    /// Whether one is asked for by name: then it is missed.
+    pub fn names(&self, name: Name) -> bool {
+        self.named.contains(&name) && !self.taken_out.contains(&name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_chosen_as_in_kube_controller_manager() {
+        let cases = [
+            ("*", "workloadspread placement", ""),
+            ("*,-placement", "workloadspread", ""),
+            ("placement", "placement", "placement"),
+            ("placement, *", "workloadspread placement", "placement"),
+            ("-placement,placement", "", ""),
+            ("-placement", "", ""),
+        ];
+        for (text, wanted, named) in cases {
+            let choice: Choice = text.parse().unwrap();
+            let names = |all: Vec<Name>| {
+                let all: Vec<&str> = all.into_iter().map(Name::text).collect();
+                all.join(" ")
+            };
+            assert_eq!(names(choice.wanted().collect()), wanted, "{text}");
+            let asked = Name::ALL.into_iter().filter(|n| choice.names(*n));
+            assert_eq!(names(asked.collect()), named, "{text}");
+        }
+        for wrong in ["", "placements", "*,-", "*,-deployment"] {
+            assert!(wrong.parse::<Choice>().is_err(), "{wrong}");
+        }
+    }
+}

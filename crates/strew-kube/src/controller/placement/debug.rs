@@ -1,0 +1,218 @@
+//! `/debug/placements/`: why a Placement holds what it holds, and what one would hold that nobody has stored.
+//!
+//! Who asks is known by then; whether it may `get` the Placement, or `create` one, is asked here, as OCM does: the page
+//! tells of one namespace, not of the process. A stored Placement is read from the API server: the machine keeps no copy
+//! of it. The answer is made by the code that decides, and writes nothing.
+//!
+//! Source: spec/placement §2.11.
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Extension, Path, State};
+use axum::response::Response;
+use axum::routing::any;
+use http::{Method, StatusCode};
+use k8s_openapi::Resource;
+use kube::{Api, Client};
+use strew_api::placement::debug::DebugResult;
+use strew_api::placement::wire::{GROUP, Placement};
+use tokio::sync::{mpsc, oneshot};
+
+use super::PlacementKeeper;
+use crate::connect::chain;
+use crate::serve::Asker;
+use crate::serve::access::Deed;
+use crate::serve::pages::{error, json};
+use crate::work::Worker;
+
+/// The paths: their pages ask themselves what somebody may see.
+pub const PATHS: &str = "/debug/placements*";
+
+/// The longest Placement that is asked about.
+const BODY_MAX: usize = 1 << 20;
+
+/// So many questions wait; who asks then waits for the others.
+const WAITING_MAX: usize = 4;
+
+/// The loop's end.
+pub(crate) struct Questions(mpsc::Receiver<Question>);
+
+/// One question.
+pub(crate) struct Question {
+    placement: Placement,
+    answer: oneshot::Sender<Option<DebugResult>>,
+}
+
+impl Questions {
+    /// The next question; `None` when nobody can ask any more. May be dropped while it waits, and asked again.
+    pub(crate) async fn next(&mut self) -> Option<Question> {
+        self.0.recv().await
+    }
+}
+
+impl Question {
+    /// Answers; `None`: there is no controller of Placements, or it has not read the hub yet.
+    pub(in crate::controller) fn answer(self, worker: Option<&mut Worker<PlacementKeeper>>) {
+        let result = worker.map(|worker| {
+            let now = worker.now();
+            worker.machine.explain(&self.placement, now)
+        });
+        // Who asked may have given up.
+        let _ = self.answer.send(result);
+    }
+}
+
+/// What the pages need.
+#[derive(Clone)]
+struct Pages {
+    client: Client,
+    ask: mpsc::Sender<Question>,
+}
+
+/// A refusal: a status code, and why.
+type Refusal = (StatusCode, String);
+
+/// The pages, and the loop's end.
+pub(crate) fn pages(client: Client) -> (Questions, Router) {
+    let (ask, asked) = mpsc::channel(WAITING_MAX);
+    let pages = Pages { client, ask };
+    let posted = any(async |State(pages): State<Pages>, method, asker, body| {
+        told(pages.what_if(method, asker, body).await)
+    });
+    let stored = any(
+        async |State(pages): State<Pages>, Path(path): Path<String>, method, asker| {
+            told(pages.stored(&path, method, asker).await)
+        },
+    );
+    let router = Router::new()
+        .route("/debug/placements", posted.clone())
+        .route("/debug/placements/", posted)
+        .route("/debug/placements/{*path}", stored)
+        .layer(DefaultBodyLimit::max(BODY_MAX))
+        .with_state(pages);
+    (Questions(asked), router)
+}
+
+fn told(answer: Result<DebugResult, Refusal>) -> Response {
+    match answer {
+        // Plain data: it always has a JSON form.
+        Ok(result) => json(serde_json::to_string(&result).unwrap_or_default()),
+        Err((code, why)) => error(code, &why),
+    }
+}
+
+impl Pages {
+    /// One that is stored.
+    async fn stored(
+        &self,
+        path: &str,
+        method: Method,
+        asker: Option<Extension<Asker>>,
+    ) -> Result<DebugResult, Refusal> {
+        only(&method, &Method::GET)?;
+        let (namespace, name) = path
+            .split_once('/')
+            .filter(|(namespace, name)| {
+                !namespace.is_empty() && !name.is_empty() && !name.contains('/')
+            })
+            .ok_or_else(incomplete)?;
+        may(asker, "get", namespace).await?;
+        let api: Api<Placement> = Api::namespaced(self.client.clone(), namespace);
+        let found = api.get_opt(name).await;
+        let found = found.map_err(|error| (StatusCode::INTERNAL_SERVER_ERROR, chain(&error)))?;
+        let absent = || {
+            (
+                StatusCode::NOT_FOUND,
+                format!("placement '{name}' not found"),
+            )
+        };
+        self.ask(found.ok_or_else(absent)?).await
+    }
+
+    /// One that is not stored.
+    async fn what_if(
+        &self,
+        method: Method,
+        asker: Option<Extension<Asker>>,
+        body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+    ) -> Result<DebugResult, Refusal> {
+        if method == Method::GET {
+            return Err(incomplete());
+        }
+        only(&method, &Method::POST)?;
+        let body = body.map_err(|rejection| match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => (
+                StatusCode::BAD_REQUEST,
+                format!("request body too large: at most {BODY_MAX} bytes"),
+            ),
+            code => (code, rejection.body_text()),
+        })?;
+        let read: Result<Placement, serde_json::Error> = serde_json::from_slice(&body);
+        let placement = read.map_err(|error| {
+            let why = format!("failed to unmarshal placement JSON: {error}");
+            (StatusCode::BAD_REQUEST, why)
+        })?;
+        let namespace = placement.metadata.namespace.clone().unwrap_or_default();
+        may(asker, "create", &namespace).await?;
+        self.ask(placement).await
+    }
+
+    async fn ask(&self, placement: Placement) -> Result<DebugResult, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        let stopped = || {
+            (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the process ends".to_owned(),
+            )
+        };
+        let question = Question { placement, answer };
+        self.ask.send(question).await.map_err(|_| stopped())?;
+        let answer = answered.await.map_err(|_| stopped())?;
+        answer.ok_or_else(|| {
+            let why = "the controller of Placements does not run, or has not read the hub yet";
+            (StatusCode::SERVICE_UNAVAILABLE, why.to_owned())
+        })
+    }
+}
+
+fn incomplete() -> Refusal {
+    let why = "invalid debug path: namespace and name required";
+    (StatusCode::BAD_REQUEST, why.to_owned())
+}
+
+fn only(method: &Method, allowed: &Method) -> Result<(), Refusal> {
+    match method == allowed {
+        true => Ok(()),
+        false => Err((
+            StatusCode::METHOD_NOT_ALLOWED,
+            format!("method {method} not allowed"),
+        )),
+    }
+}
+
+async fn may(asker: Option<Extension<Asker>>, verb: &str, namespace: &str) -> Result<(), Refusal> {
+    let Some(Extension(asker)) = asker else {
+        let why = "user information not found in request context";
+        return Err((StatusCode::UNAUTHORIZED, why.to_owned()));
+    };
+    let deed = Deed {
+        verb,
+        group: GROUP,
+        resource: Placement::URL_PATH_SEGMENT,
+        namespace,
+    };
+    match asker.may(deed).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(reason)) => {
+            let what = format!(
+                "user does not have permission to {verb} placements in namespace {namespace}"
+            );
+            let text = match reason.is_empty() {
+                true => what,
+                false => format!("{what}: {reason}"),
+            };
+            Err((StatusCode::FORBIDDEN, text))
+        }
+        Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, chain(&error))),
+    }
+}

@@ -1,0 +1,230 @@
+//! Which of the wanted controllers can run: those whose kinds the API server has.
+//!
+//! A CustomResourceDefinition may be installed at any time. One that is taken away again ends no controller: its objects
+//! are told to be gone, and its watch goes on when it comes back. (An API server that has just started may not yet know
+//! of all that it will serve.)
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use tokio::sync::mpsc;
+
+use super::name::{Choice, Name};
+use super::permissions;
+use crate::discovery::{Discovery, DiscoveryError, Served};
+use crate::permission::{AskError, missing};
+
+/// How often it is asked.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// What is found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// This controller can run from now on.
+    Ready(Name),
+    /// The API server has these kinds now.
+    Served(Arc<Served>),
+}
+
+/// Looks for the kinds of controllers.
+pub struct Scout {
+    client: Client,
+    discovery: Discovery,
+    choice: Choice,
+    /// Where the ConfigMap is that names custom kinds.
+    namespace: String,
+    started: BTreeSet<Name>,
+    /// What was said of each last: it is said once.
+    said: BTreeMap<Name, String>,
+}
+
+/// Whether a controller can run.
+#[derive(Debug, PartialEq, Eq)]
+enum Standing {
+    Ready,
+    /// None of its kinds is there.
+    Absent,
+    /// Some are not there, or not in the version that is known; in words.
+    Unfit(String),
+}
+
+impl Scout {
+    /// Asks for the first time. `namespace`: of the ConfigMap that names custom kinds.
+    ///
+    /// # Errors
+    /// The API server does not tell which kinds it has.
+    pub async fn begin(
+        client: Client,
+        choice: Choice,
+        namespace: String,
+    ) -> Result<Self, DiscoveryError> {
+        let mut discovery = Discovery::new(client.clone());
+        discovery.ask().await?;
+        Ok(Self {
+            client,
+            discovery,
+            choice,
+            namespace,
+            started: BTreeSet::new(),
+            said: BTreeMap::new(),
+        })
+    }
+
+    /// The controllers that can run now.
+    pub fn ready(&self) -> Vec<Name> {
+        let served = self.discovery.served();
+        let wanted = self.choice.wanted();
+        wanted
+            .filter(|name| standing(&served, *name) == Standing::Ready)
+            .collect()
+    }
+
+    /// What those that can run are not allowed.
+    ///
+    /// # Errors
+    /// The API server cannot be asked.
+    pub async fn denied(&self, names: &[Name]) -> Result<Vec<String>, AskError> {
+        let mut denied: Vec<String> = Vec::new();
+        for name in names {
+            let needed = permissions::of_configuration(*name);
+            let mut each = missing(&self.client, permissions::of(*name), None).await?;
+            each.extend(missing(&self.client, needed, Some(&self.namespace)).await?);
+            // Both record events.
+            each.retain(|text| !denied.contains(text));
+            denied.extend(each);
+        }
+        Ok(denied)
+    }
+
+    pub(super) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    pub(super) fn served(&self) -> Arc<Served> {
+        Arc::new(self.discovery.served())
+    }
+
+    /// These run.
+    pub(super) fn start(&mut self, names: &[Name]) {
+        for name in names {
+            tracing::info!("controller {name}: runs");
+        }
+        self.started.extend(names);
+        self.tell(&self.discovery.served());
+    }
+
+    /// Asks again and again, until the other end is gone.
+    pub(super) async fn run(mut self, to: mpsc::Sender<Found>) {
+        let mut failure = None;
+        loop {
+            tokio::time::sleep(EVERY).await;
+            match self.discovery.ask().await {
+                Ok(is_new) => {
+                    failure = None;
+                    if is_new {
+                        let served = self.served();
+                        self.tell(&served);
+                        if to.send(Found::Served(served)).await.is_err() {
+                            return;
+                        }
+                    }
+                }
+                Err(error) if failure.as_ref() == Some(&error) => {}
+                Err(error) => {
+                    tracing::warn!("{error}");
+                    failure = Some(error);
+                }
+            }
+            for name in self.ready() {
+                if self.started.contains(&name) || !self.may_start(name).await {
+                    continue;
+                }
+                if to.send(Found::Ready(name)).await.is_err() {
+                    return;
+                }
+                self.started.insert(name);
+                self.said.remove(&name);
+                tracing::info!("controller {name}: its kinds are there now; runs");
+            }
+            if to.is_closed() {
+                return;
+            }
+        }
+    }
+
+    async fn may_start(&mut self, name: Name) -> bool {
+        let text = match self.denied(&[name]).await {
+            Ok(denied) if denied.is_empty() => return true,
+            Ok(denied) => format!("the API server does not allow: {}", denied.join(", ")),
+            Err(error) => error.to_string(),
+        };
+        self.say(name, true, format!("cannot run: {text}"));
+        false
+    }
+
+    /// Says of each controller why it does not run, or what it misses.
+    fn tell(&mut self, served: &Served) {
+        let wanted: Vec<Name> = self.choice.wanted().collect();
+        for name in wanted {
+            let runs = self.started.contains(&name);
+            let text = match (standing(served, name), runs) {
+                (Standing::Ready, _) => {
+                    self.said.remove(&name);
+                    continue;
+                }
+                (Standing::Absent, false) => {
+                    let first = name.kinds().first().map(ToString::to_string);
+                    let first = first.unwrap_or_default();
+                    format!("waits for its CustomResourceDefinitions ({first})")
+                }
+                (Standing::Absent, true) => {
+                    "its CustomResourceDefinitions are gone; nothing to do until they are back"
+                        .to_owned()
+                }
+                (Standing::Unfit(text), false) => format!("cannot run: {text}"),
+                (Standing::Unfit(text), true) => text,
+            };
+            let is_missed = runs || text.starts_with("cannot") || self.choice.names(name);
+            self.say(name, is_missed, text);
+        }
+    }
+
+    fn say(&mut self, name: Name, is_missed: bool, text: String) {
+        if self.said.get(&name) == Some(&text) {
+            return;
+        }
+        match is_missed {
+            true => tracing::warn!("controller {name}: {text}"),
+            false => tracing::info!("controller {name}: {text}"),
+        }
+        self.said.insert(name, text);
+    }
+}
+
+fn standing(served: &Served, name: Name) -> Standing {
+    let kinds = name.kinds();
+    let unfit: Vec<String> = kinds
+        .iter()
+        .filter(|kind| !served.has(kind))
+        .map(|kind| {
+            let there = served.versions(&kind.group, &kind.kind).iter();
+            let there: Vec<&str> = there.map(|served| &*served.kind.version).collect();
+            match there.is_empty() {
+                true => format!("{kind} is not there"),
+                false => format!(
+                    "{kind} is served as {}, and strew knows {}",
+                    there.join(", "),
+                    kind.version
+                ),
+            }
+        })
+        .collect();
+    let absent = |kind: &crate::watch::Kind| served.versions(&kind.group, &kind.kind).is_empty();
+    match () {
+        () if unfit.is_empty() => Standing::Ready,
+        () if kinds.iter().all(absent) => Standing::Absent,
+        () => Standing::Unfit(unfit.join("; ")),
+    }
+}

@@ -1,0 +1,134 @@
+//! What the controller of WorkloadSpreads has done, and what the ledgers say, as metrics.
+//!
+//! Source: spec/workloadspread §5.10.
+
+use strew_scheduler::metrics::{Family, Info, Value};
+use strew_workloadspread::controller::Counters;
+use strew_workloadspread::{Row, SpreadController, WorkloadSpread};
+
+use crate::metrics::catalogue::catalogue;
+
+/// The rows of so many subsets are told; those beyond are counted.
+const SUBSETS_MAX: usize = 2000;
+
+catalogue! {
+    SYNCS = "strew_workloadspread_syncs_total", Counter, ["result"],
+        "Syncs of a WorkloadSpread that came to their end (success), or will be tried again (error)";
+    STATUS_WRITES = "strew_workloadspread_status_writes_total", Counter, [],
+        "Statuses that the controller wrote; those of admission are told by the webhook";
+    CONFLICTS = "strew_workloadspread_conflicts_total", Counter, [],
+        "Requests of the controller that met another object than they were made for";
+    DRIFT = "strew_workloadspread_ledger_drift_total", Counter, [],
+        "Places by which the controller corrected what the ledger said was free: grows when pods come or go that admission was not asked about, and when totals or limits change";
+    ADOPTED = "strew_workloadspread_adopted_pods_total", Counter, [],
+        "Pods that were there before, and were put into a subset by their node";
+    COSTS = "strew_workloadspread_deletion_costs_total", Counter, [],
+        "Deletion costs that were written";
+    TIMEOUTS = "strew_workloadspread_timeouts_total", Counter, ["what"],
+        "Entries of the ledger that timed out: creating (the pod was admitted and did not appear), deleting (it stayed)";
+    RESCHEDULED = "strew_workloadspread_rescheduled_pods_total", Counter, [],
+        "Pods that were deleted because their subset could not hold them";
+    REOPENED = "strew_workloadspread_reopened_subsets_total", Counter, [],
+        "Subsets that took pods again after they had been closed";
+    REPLICAS = "strew_workloadspread_replicas", Gauge, ["namespace", "workloadspread", "subset"],
+        "Active pods of a subset, all revisions together";
+    MISSING = "strew_workloadspread_missing_replicas", Gauge, ["namespace", "workloadspread", "subset"],
+        "For how many more pods a subset has room; -1 without limit";
+    CLOSED = "strew_workloadspread_closed", Gauge, ["namespace", "workloadspread", "subset"],
+        "1 while a subset takes no pods because some could not be scheduled";
+    ENTRIES = "strew_workloadspread_entries", Gauge, ["what"],
+        "Entries of all ledgers: creating (admitted, not yet seen), deleting (asked to go, still there)";
+    LEFT_OUT = "strew_workloadspread_subsets_left_out", Gauge, [],
+        "Subsets past 2000 whose numbers are not told";
+    HELD = "strew_workloadspread_waiting", Gauge, [],
+        "WorkloadSpreads that wait until the kind of their target is known, or pods have been read";
+    PENDING = "strew_workloadspread_effects_pending", Gauge, [],
+        "Requests to the API server whose outcome is waited for";
+}
+
+/// All of it, as it stands; `held`: WorkloadSpreads that the machine does not know yet.
+pub(super) fn families(machine: &SpreadController, held: usize, waiting: usize) -> Vec<Family> {
+    let mut families = done(machine.counters());
+    families.extend(ledgers(machine));
+    families.push(Family::of(&HELD, Value::number(held)));
+    families.push(Family::of(&PENDING, Value::number(waiting)));
+    families
+}
+
+fn done(counters: &Counters) -> Vec<Family> {
+    let one = |info, count| Family::of(info, Value::Count(count));
+    let two = |info, [a, b]: [(&'static str, u64); 2]| {
+        let mut family = Family::new(info);
+        family.push([a.0.into()], Value::Count(a.1));
+        family.push([b.0.into()], Value::Count(b.1));
+        family
+    };
+    let syncs = [("success", counters.synced), ("error", counters.failed)];
+    let timeouts = [
+        ("creating", counters.creations_expired),
+        ("deleting", counters.deletions_expired),
+    ];
+    vec![
+        two(&SYNCS, syncs),
+        one(&STATUS_WRITES, counters.written),
+        one(&CONFLICTS, counters.conflicts),
+        one(&DRIFT, counters.drift),
+        one(&ADOPTED, counters.adopted),
+        one(&COSTS, counters.costs),
+        two(&TIMEOUTS, timeouts),
+        one(&RESCHEDULED, counters.rescheduled),
+        one(&REOPENED, counters.recovered),
+    ]
+}
+
+fn ledgers(machine: &SpreadController) -> Vec<Family> {
+    let names = machine.names();
+    let rows = |ws: &WorkloadSpread| {
+        let namespace = names.text(ws.key.namespace).to_owned();
+        let name = ws.key.name.to_string();
+        let rows: Vec<Row> = ws.status.overall.clone();
+        rows.into_iter()
+            .map(move |row| ([namespace.clone(), name.clone(), row.name.to_string()], row))
+    };
+    let mut subsets = machine.spreads().iter().flat_map(|ws| rows(ws));
+    let mut replicas = Family::new(&REPLICAS);
+    let mut missing = Family::new(&MISSING);
+    let mut closed = Family::new(&CLOSED);
+    for (labels, row) in subsets.by_ref().take(SUBSETS_MAX) {
+        let labels = labels.map(Into::into);
+        let is_closed = row.schedulable.is_some_and(|condition| !condition.holds);
+        replicas.push(labels.clone(), Value::Number(row.replicas.into()));
+        missing.push(labels.clone(), Value::Number(row.missing.into()));
+        closed.push(labels, Value::Number(u8::from(is_closed).into()));
+    }
+    let left_out = subsets.count();
+    let all = machine.spreads().iter();
+    let of_revisions = all.flat_map(|ws| ws.status.versioned.values().flatten());
+    let (mut creating, mut deleting) = (0, 0);
+    for row in of_revisions {
+        creating += row.creating.len();
+        deleting += row.deleting.len();
+    }
+    let mut entries = Family::new(&ENTRIES);
+    entries.push(["creating".into()], Value::number(creating));
+    entries.push(["deleting".into()], Value::number(deleting));
+    let left_out = Family::of(&LEFT_OUT, Value::number(left_out));
+    vec![replicas, missing, closed, entries, left_out]
+}
+
+#[cfg(test)]
+mod tests {
+    use strew_model::Interner;
+    use strew_workloadspread::controller::Limits;
+
+    use super::*;
+
+    #[test]
+    fn every_metric_is_told() {
+        let machine = SpreadController::new(Interner::new(), Limits::default());
+        let told = families(&machine, 0, 0);
+        let told: Vec<&str> = told.iter().map(|family| family.info.name).collect();
+        let all: Vec<&str> = ALL.iter().map(|info| info.name).collect();
+        assert_eq!(told, all);
+    }
+}

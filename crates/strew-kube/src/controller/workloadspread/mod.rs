@@ -1,0 +1,389 @@
+//! The controller of WorkloadSpreads on a real API server.
+//!
+//! What a WorkloadSpread needs is there before the machine hears of it: the objects of its target's kind, and the texts
+//! of pods that its patches may already be in effect in. Until then it is held back ([`held`]); the others go on.
+//!
+//! Reading order: this file (the machine at work), [`held`], [`targets`] (kinds that are watched because a
+//! WorkloadSpread names one), [`texts`] (pods as texts), [`metrics`].
+//!
+//! Source: spec/workloadspread §5.
+
+mod held;
+pub mod metrics;
+mod targets;
+mod texts;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use kube::Client;
+use serde_json::Value;
+use strew_api::read::KubeObject;
+use strew_api::request::outcome_of;
+use strew_api::watch::Named;
+use strew_api::workloadspread::desk::Patcher;
+use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
+use strew_api::workloadspread::request::{Context, controller_outcome, of_controller};
+use strew_api::workloadspread::v1beta1::WorkloadSpread;
+use strew_api::workloadspread::{Translator, facts};
+use strew_model::Interner;
+use strew_model::time::{Instant, Span};
+use strew_scheduler::metrics::Family;
+use strew_workloadspread::controller::{Effect, EffectId, Input, Limits, Outcome};
+use strew_workloadspread::{SpreadController, WsKey};
+
+use crate::clock::Clock;
+use crate::discovery::Served;
+use crate::leading::Leads;
+use crate::send::{Answered, Arrived, Errand, Next, Outbox, failure};
+use crate::watch::{Custom, Kind, Object, Reading, Scope, Told, Watches};
+use crate::work::{Machine, Worker};
+use held::Held;
+use targets::{Targets, Wanted};
+use texts::Texts;
+
+/// A WorkloadSpread whose status was written is left alone for so long. Two thousand pods that come within twenty seconds
+/// make forty writes of the controller's, and as many conflicts with admission at most.
+const REST: Span = Span::from_millis(500);
+
+/// What the controller begins with.
+pub(super) struct Origin {
+    pub(super) client: Client,
+    pub(super) clock: Clock,
+    pub(super) leads: Leads,
+    pub(super) hostname: String,
+    /// Where the ConfigMap is that names custom kinds.
+    pub(super) namespace: String,
+    pub(super) served: Arc<Served>,
+}
+
+/// The machine, and what is known beside it.
+pub(super) struct SpreadKeeper {
+    machine: SpreadController,
+    translator: Translator,
+    held: Held,
+    targets: Targets,
+    texts: Texts,
+    white_list: WhiteList,
+    hostname: String,
+    /// The kind of the ConfigMap.
+    configuration: Kind,
+}
+
+impl SpreadKeeper {
+    /// A controller that begins by listing what there is.
+    pub(super) fn begin(of: Origin) -> Worker<Self> {
+        let mut watches = Watches::new(of.client.clone());
+        let all = Scope::default();
+        watches.start_named(Kind::of::<WorkloadSpread>(), Reading::Known, &all);
+        watches.start::<Pod>(&all);
+        watches.start::<Node>(&all);
+        watches.start::<Deployment>(&all);
+        watches.start::<ReplicaSet>(&all);
+        watches.start::<StatefulSet>(&all);
+        watches.start::<Job>(&all);
+        let configuration = Kind::of::<ConfigMap>();
+        let scope = Scope {
+            namespace: Some(of.namespace),
+            fields: Some(format!("metadata.name={CONFIG_MAP}")),
+        };
+        let reading = Reading::Custom { has_scale: false };
+        watches.start_named(configuration.clone(), reading, &scope);
+        let limits = Limits {
+            rest: REST,
+            ..Limits::default()
+        };
+        let keeper = Self {
+            machine: SpreadController::new(Interner::new(), limits),
+            translator: Translator::default(),
+            held: Held::default(),
+            targets: Targets::new(of.served),
+            texts: Texts::default(),
+            white_list: WhiteList::default(),
+            hostname: of.hostname,
+            configuration,
+        };
+        let outbox = Outbox::new(of.client, of.clock, of.leads.clone());
+        Worker::new(keeper, watches, outbox, of.clock, of.leads)
+    }
+
+    /// The API server has these kinds now.
+    pub(super) fn serve(&mut self, served: Arc<Served>, watches: &mut Watches) {
+        self.targets.serve(served);
+        self.want_all(watches);
+    }
+
+    /// Watches the kinds of all targets.
+    fn want_all(&mut self, watches: &mut Watches) {
+        let (targets, list, names) = (&mut self.targets, &self.white_list, self.machine.names());
+        for wanted in self.held.all().filter_map(Wanted::of) {
+            targets.want(wanted, list, watches);
+        }
+        for spread in self.machine.spreads().iter() {
+            if let Some(target) = spread.spec.target {
+                let wanted = Wanted {
+                    group: names.text(target.group),
+                    version: "",
+                    kind: names.text(target.kind),
+                    any_kind: spread.spec.any_kind,
+                };
+                targets.want(wanted, list, watches);
+            }
+        }
+    }
+
+    /// What was counted; `waiting`: requests that are under way.
+    pub(super) fn families(&self, waiting: usize) -> Vec<Family> {
+        metrics::families(&self.machine, self.held.len(), waiting)
+    }
+
+    // === objects ===
+
+    fn set(
+        &mut self,
+        now: Instant,
+        (kind, named): (Kind, Named),
+        object: Object,
+        watches: &mut Watches,
+    ) {
+        match object {
+            Object::Known(KubeObject::WorkloadSpread(wire)) => {
+                if let Some(wanted) = Wanted::of(&wire) {
+                    self.targets.want(wanted, &self.white_list, watches);
+                }
+                self.held.put(named, wire);
+            }
+            Object::Known(object) => {
+                if let KubeObject::Pod(pod) = &object {
+                    let is_stranger = is_stranger(pod, &self.machine);
+                    self.texts.note(pod, is_stranger);
+                }
+                self.tell(now, &object);
+            }
+            Object::Custom(custom) if kind == self.configuration => {
+                self.configure(now, &custom.object, watches);
+            }
+            Object::Custom(custom) => {
+                self.tell_custom(now, &kind, &custom);
+            }
+        }
+    }
+
+    fn tell(&mut self, now: Instant, object: &KubeObject) {
+        let inputs = self.translator.controller(object, self.machine.names_mut());
+        for input in inputs {
+            self.machine.handle(now, input);
+        }
+    }
+
+    fn tell_custom(&mut self, now: Instant, kind: &Kind, custom: &Custom) {
+        let path = self
+            .white_list
+            .replicas_path(&kind.group, &kind.version, &kind.kind);
+        let names = self.machine.names_mut();
+        let scale = custom.scale.as_ref();
+        let fact = self.translator.custom(&custom.object, scale, path, names);
+        self.machine.handle(now, Input::WorkloadSet(Box::new(fact)));
+    }
+
+    fn gone(&mut self, now: Instant, kind: &Kind, named: &Named, watches: &mut Watches) {
+        if *kind == self.configuration {
+            return self.configure(now, &Value::Null, watches);
+        }
+        if *kind == Kind::of::<WorkloadSpread>() {
+            self.held.remove(named);
+            self.texts.spread_gone(&named.namespace);
+        }
+        let names = self.machine.names_mut();
+        match kind.known_remains(named) {
+            Some(object) => {
+                if let KubeObject::Pod(_) = &object {
+                    self.texts.forget(&named.uid);
+                }
+                for input in self.translator.controller_gone(&object, names) {
+                    self.machine.handle(now, input);
+                }
+            }
+            None => {
+                let left = kind.remains(named);
+                let fact = self.translator.custom(&left, None, None, names);
+                self.machine.handle(now, Input::WorkloadGone(fact.key));
+            }
+        }
+    }
+
+    /// The ConfigMap of custom kinds is like this now.
+    fn configure(&mut self, now: Instant, config_map: &Value, watches: &mut Watches) {
+        let text = config_map.pointer(&format!("/data/{KEY}"));
+        let list = match text.and_then(Value::as_str) {
+            None => WhiteList::default(),
+            Some(text) => match WhiteList::read(text) {
+                Ok(list) => list,
+                Err(error) => {
+                    tracing::warn!("ConfigMap {CONFIG_MAP}, {KEY}: {error}; the one before stays");
+                    return;
+                }
+            },
+        };
+        if list == self.white_list {
+            return;
+        }
+        let before = std::mem::replace(&mut self.white_list, list);
+        let kinds = self.white_list.kinds(self.machine.names_mut());
+        tracing::info!(kinds = kinds.len(), "custom kinds are listed");
+        self.machine.handle(now, Input::KindsListed(kinds));
+        self.targets.listed(&before, &self.white_list, watches);
+        self.want_all(watches);
+    }
+
+    /// Tells the machine of WorkloadSpreads for which all is known.
+    fn release(&mut self, now: Instant, watches: &mut Watches) {
+        let (targets, texts) = (&self.targets, &mut self.texts);
+        let ready = self.held.take(|wire| {
+            let is_known = targets.is_known(Wanted::of(wire), watches);
+            // Asked for as early as may be: both.
+            texts.are_known(wire, watches) && is_known
+        });
+        for object in ready {
+            self.tell(now, &object);
+        }
+        for [_, group, kind, _] in self.translator.look_again() {
+            Targets::tell_again(&group, &kind, watches);
+        }
+    }
+}
+
+/// Whether a pod has no marker of a WorkloadSpread that is there.
+fn is_stranger(pod: &Pod, machine: &SpreadController) -> bool {
+    let marked = facts::pod::marked(&pod.metadata);
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let key = marked.marker().and_then(|marker| {
+        let namespace = machine.names().get(namespace)?;
+        let name = Arc::clone(&marker.workload_spread);
+        Some(WsKey { namespace, name })
+    });
+    key.is_none_or(|key| machine.spreads().get(&key).is_none())
+}
+
+impl Machine for SpreadKeeper {
+    type Errand = Carrying;
+
+    fn take_in(&mut self, now: Instant, told: Told, watches: &mut Watches) {
+        match told {
+            Told::Set(kind, named, object) => self.set(now, (kind, named), *object, watches),
+            Told::Gone(kind, named) => self.gone(now, &kind, &named, watches),
+            Told::Again(_, namespace, objects) => {
+                let machine = &self.machine;
+                self.texts
+                    .take_in(&namespace, &objects, |pod| is_stranger(pod, machine));
+            }
+            Told::Listed(_) => {}
+        }
+        self.release(now, watches);
+    }
+
+    /// Kinds of targets hold back who names them, and nobody else: one may be forbidden.
+    fn is_whole(&self, watches: &Watches) -> bool {
+        watches.are_listed(|kind| !self.targets.watch(kind))
+    }
+
+    fn settle(&mut self, now: Instant, arrived: Arrived<Carrying>, outbox: &mut Outbox<Carrying>) {
+        if let Some((effect, outcome)) = outbox.settle(arrived, ()) {
+            self.machine.handle(now, Input::Outcome(effect, outcome));
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.machine.handle(now, Input::Tick);
+    }
+
+    fn carry_out(&mut self, clock: &Clock, outbox: &mut Outbox<Carrying>) -> bool {
+        let mut patcher = Patcher {
+            forms: &self.translator.forms,
+            desk: None,
+            pods: &self.texts,
+        };
+        let Some(effect) = self.machine.poll_effect(&mut patcher) else {
+            return false;
+        };
+        let context = Context {
+            names: self.machine.names(),
+            now: clock.wall(),
+            hostname: &self.hostname,
+        };
+        let (id, request) = of_controller(&effect, &self.translator, &context);
+        match id {
+            None => outbox.tell(request),
+            Some(id) => {
+                log(&effect, &context);
+                outbox.send(&about(&effect, &context), Carrying(id), request);
+            }
+        }
+        true
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        self.machine.next_wake()
+    }
+}
+
+/// What an effect is about: effects about the same are carried out in order.
+fn about(effect: &Effect, cx: &Context<'_>) -> Arc<str> {
+    match effect {
+        Effect::Adopt { pod, .. } | Effect::SetCost { pod, .. } | Effect::DeletePod { pod, .. } => {
+            Arc::clone(&pod.uid)
+        }
+        Effect::WriteStatus { key, .. } => {
+            format!("{}/{}", cx.names.text(key.namespace), key.name).into()
+        }
+        Effect::Event(_) => "".into(),
+    }
+}
+
+/// What was decided, for those who want to know each.
+fn log(effect: &Effect, cx: &Context<'_>) {
+    let (what, pod) = match effect {
+        Effect::Adopt { pod, .. } => ("adopt", pod),
+        Effect::SetCost { pod, .. } => ("set deletion cost", pod),
+        Effect::DeletePod { pod, .. } => ("reschedule", pod),
+        Effect::WriteStatus { .. } | Effect::Event(_) => return,
+    };
+    tracing::debug!(
+        target: "strew::decision",
+        uid = &*pod.uid,
+        pod = format_args!("{}/{}", cx.names.text(pod.namespace), pod.name),
+        "{what}"
+    );
+}
+
+/// An effect of the controller on its way.
+pub(super) struct Carrying(EffectId);
+
+impl Errand for Carrying {
+    type Context<'a> = ();
+    type Outcome = (EffectId, Outcome);
+
+    fn answered(&mut self, answered: &Answered, (): ()) -> Next<Self::Outcome> {
+        let Answered {
+            request,
+            answer,
+            repeated,
+        } = answered;
+        let outcome = controller_outcome(answer);
+        let words = outcome_of(request, answer, *repeated);
+        if let Some(text) = failure(&words) {
+            let name = format_args!(
+                "{} {}/{}",
+                request.resource.plural, request.namespace, request.name
+            );
+            // Somebody else was faster: the next sync sees it.
+            match outcome {
+                Outcome::Conflict | Outcome::Gone => tracing::debug!("{name}: {text}"),
+                Outcome::Ok | Outcome::Failed => tracing::warn!("{name}: {text}"),
+            }
+        }
+        Next::Done((self.0, outcome))
+    }
+}

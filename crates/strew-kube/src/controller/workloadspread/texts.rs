@@ -1,0 +1,168 @@
+//! Pods as texts, for who asks whether a patch is in effect in one already.
+//!
+//! That is asked of strangers alone: pods without a marker, which a WorkloadSpread may adopt. So texts are kept of those,
+//! in namespaces where some subset has a patch; nobody else's. What the watch told before there was a use for it is read
+//! again.
+//!
+//! Source: spec/workloadspread §5.4.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::Pod;
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use strew_api::read::KubeObject;
+use strew_api::workloadspread::desk::PodSource;
+use strew_api::workloadspread::v1beta1::WorkloadSpread;
+
+use crate::watch::{Object, Watches};
+
+/// Texts of strangers.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    namespaces: BTreeMap<Box<str>, State>,
+    /// By uid.
+    texts: FxHashMap<Box<str>, Box<str>>,
+}
+
+/// What is known of a namespace with patches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Pods that were told of before are not among the texts, or not all.
+    Stale,
+    /// They were asked for.
+    Asked,
+    /// All strangers have a text.
+    Known,
+}
+
+impl Texts {
+    /// Whether all is there that a WorkloadSpread may ask for; if not, it is asked for.
+    pub(super) fn are_known(&mut self, wire: &WorkloadSpread, watches: &mut Watches) -> bool {
+        let mut subsets = wire.spec.iter().flat_map(|spec| &spec.subsets);
+        if subsets.all(|subset| subset.patch.as_ref().is_none_or(Value::is_null)) {
+            return true;
+        }
+        let namespace = wire.metadata.namespace.as_deref().unwrap_or_default();
+        let state = self.namespaces.entry(namespace.into());
+        let state = state.or_insert(State::Stale);
+        if *state == State::Stale {
+            watches.read_again::<Pod>(namespace);
+            *state = State::Asked;
+        }
+        *state == State::Known
+    }
+
+    /// A pod is like this; a stranger has no marker of a WorkloadSpread that is there.
+    pub(super) fn note(&mut self, pod: &Pod, is_stranger: bool) {
+        let metadata = &pod.metadata;
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let uid = metadata.uid.as_deref().unwrap_or_default();
+        match is_stranger && self.namespaces.contains_key(namespace) {
+            true => {
+                self.texts.insert(uid.into(), text(pod).into());
+            }
+            false => self.forget(uid),
+        }
+    }
+
+    /// A pod is gone.
+    pub(super) fn forget(&mut self, uid: &str) {
+        self.texts.remove(uid);
+    }
+
+    /// The pods of a namespace as they were read again. What the watch has told meanwhile is newer.
+    pub(super) fn take_in(
+        &mut self,
+        namespace: &str,
+        objects: &[Object],
+        is_stranger: impl Fn(&Pod) -> bool,
+    ) {
+        for object in objects {
+            if let Object::Known(KubeObject::Pod(pod)) = object {
+                let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+                if !self.texts.contains_key(uid) {
+                    self.note(pod, is_stranger(pod));
+                }
+            }
+        }
+        if let Some(state) = self.namespaces.get_mut(namespace)
+            && *state == State::Asked
+        {
+            *state = State::Known;
+        }
+    }
+
+    /// A WorkloadSpread is gone: its pods are strangers to the next one, and nobody has kept their texts.
+    pub(super) fn spread_gone(&mut self, namespace: &str) {
+        if let Some(state) = self.namespaces.get_mut(namespace) {
+            *state = State::Stale;
+        }
+    }
+}
+
+/// A pod without what no patch of a subset writes.
+fn text(pod: &Pod) -> String {
+    let mut pod = pod.clone();
+    pod.metadata.managed_fields = None;
+    pod.status = None;
+    // Plain data: it always has a JSON form.
+    serde_json::to_string(&pod).unwrap_or_default()
+}
+
+impl PodSource for Texts {
+    fn by_uid(&self, uid: &str) -> Option<Value> {
+        serde_json::from_str(self.texts.get(uid)?).ok()
+    }
+
+    /// Nobody asks: the controller is asked about no evictions.
+    fn by_name(&self, _: &str, _: &str) -> Option<Value> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(uid: &str, image: &str) -> Pod {
+        let pod = json!({
+            "metadata": {"namespace": "shop", "name": uid, "uid": uid},
+            "spec": {"containers": [{"name": "c", "image": image}]},
+            "status": {"phase": "Running"},
+        });
+        serde_json::from_value(pod).unwrap()
+    }
+
+    fn image(texts: &Texts, uid: &str) -> Option<String> {
+        let pod = texts.by_uid(uid)?;
+        assert_eq!(pod.get("status"), None);
+        Some(pod["spec"]["containers"][0]["image"].as_str()?.to_owned())
+    }
+
+    #[test]
+    fn texts_are_kept_of_strangers_where_somebody_asks_and_the_newest_wins() {
+        let mut texts = Texts::default();
+        texts.note(&pod("1", "v1"), true);
+        assert_eq!(image(&texts, "1"), None, "nobody asks");
+        texts.namespaces.insert("shop".into(), State::Asked);
+        texts.note(&pod("2", "v2"), true);
+        texts.note(&pod("3", "v2"), false);
+        let again = |uid, image| Object::Known(KubeObject::from(pod(uid, image)));
+        let read = [again("1", "v1"), again("2", "v1"), again("3", "v1")];
+        texts.take_in("shop", &read, |pod| {
+            pod.metadata.uid.as_deref() != Some("3")
+        });
+        let told = ["1", "2", "3"].map(|uid| image(&texts, uid));
+        let text = |image: &str| Some(image.to_owned());
+        assert_eq!(told, [text("v1"), text("v2"), None]);
+        assert_eq!(texts.namespaces["shop"], State::Known);
+        // It was adopted.
+        texts.note(&pod("1", "v1"), false);
+        assert_eq!(image(&texts, "1"), None);
+        texts.spread_gone("shop");
+        assert_eq!(texts.namespaces["shop"], State::Stale);
+    }
+}

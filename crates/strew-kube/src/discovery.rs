@@ -1,0 +1,240 @@
+//! Which kinds the API server has: asked again and again, since CustomResourceDefinitions come and go.
+//!
+//! Two questions tell all of it (aggregated discovery, Kubernetes 1.30), and as long as nothing changes the answer is
+//! that nothing has changed. Everybody who is known may ask. Source: KEP-3352.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
+use http::{HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt, Limited};
+use kube::Client;
+use kube::client::Body;
+use serde_json::Value;
+
+use crate::connect::chain;
+use crate::watch::Kind;
+
+/// The form that is asked for.
+const FORM: HeaderValue = HeaderValue::from_static(
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
+);
+
+/// What is read of an answer: thousands of kinds are not near.
+const ANSWER_MAX: usize = 64 << 20;
+
+/// Where the groups are told: those of the core, and the others.
+const PATHS: [&str; 2] = ["/api", "/apis"];
+
+/// A kind that the API server has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServedKind {
+    /// Group, version, kind and plural name.
+    pub kind: Kind,
+    /// Whether it has the subresource `scale`.
+    pub has_scale: bool,
+}
+
+/// By group and kind, in each of their versions, the preferred one first.
+type Kinds = BTreeMap<(Arc<str>, Arc<str>), Vec<ServedKind>>;
+
+/// The kinds that the API server has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Served(Kinds);
+
+impl Served {
+    /// A kind of a group in its versions, the preferred one first.
+    pub fn versions(&self, group: &str, kind: &str) -> &[ServedKind] {
+        let found = self.0.get(&(group.into(), kind.into()));
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a kind is there in its version.
+    pub fn has(&self, kind: &Kind) -> bool {
+        let versions = self.versions(&kind.group, &kind.kind);
+        versions.iter().any(|served| served.kind == *kind)
+    }
+
+    /// These kinds.
+    #[cfg(test)]
+    pub(crate) fn of(all: impl IntoIterator<Item = ServedKind>) -> Self {
+        let mut kinds = Kinds::new();
+        for served in all {
+            let key = (
+                Arc::clone(&served.kind.group),
+                Arc::clone(&served.kind.kind),
+            );
+            kinds.entry(key).or_default().push(served);
+        }
+        Self(kinds)
+    }
+
+    /// What the answer to a question tells; `None`: it is no such answer.
+    fn read(list: &Value) -> Option<Kinds> {
+        let mut kinds = Kinds::new();
+        if list["kind"] != "APIGroupDiscoveryList" {
+            return None;
+        }
+        for group in list["items"].as_array()? {
+            let name = text(&group["metadata"], "name");
+            for version in array(group, "versions") {
+                let number = text(version, "version");
+                for resource in array(version, "resources") {
+                    let kind = text(&resource["responseKind"], "kind");
+                    let plural = text(resource, "resource");
+                    let mut below = array(resource, "subresources").iter();
+                    let served = ServedKind {
+                        kind: Kind::new(name, number, kind, plural),
+                        has_scale: below.any(|sub| sub["subresource"] == "scale"),
+                    };
+                    let key = (name.into(), kind.into());
+                    kinds.entry(key).or_default().push(served);
+                }
+            }
+        }
+        Some(kinds)
+    }
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+fn array<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Why it cannot be told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the API server does not tell which kinds it has: GET {path}: {text}")]
+pub struct DiscoveryError {
+    path: &'static str,
+    text: String,
+}
+
+/// Asks, and remembers.
+pub struct Discovery {
+    client: Client,
+    parts: [Part; 2],
+}
+
+/// What one question has told.
+#[derive(Default)]
+struct Part {
+    tag: Option<HeaderValue>,
+    kinds: Kinds,
+}
+
+impl Discovery {
+    /// Nothing was asked yet.
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            parts: Default::default(),
+        }
+    }
+
+    /// Asks again; whether anything is new.
+    ///
+    /// # Errors
+    /// There was no answer, or none that can be read. What was known stays known.
+    pub async fn ask(&mut self) -> Result<bool, DiscoveryError> {
+        let mut is_new = false;
+        for (place, path) in PATHS.into_iter().enumerate() {
+            let asked = self.parts[place].ask(&self.client, path).await;
+            is_new |= asked.map_err(|text| DiscoveryError { path, text })?;
+        }
+        Ok(is_new)
+    }
+
+    /// All kinds that there are.
+    pub fn served(&self) -> Served {
+        let [core, others] = &self.parts;
+        let mut kinds = core.kinds.clone();
+        kinds.extend(others.kinds.clone());
+        Served(kinds)
+    }
+}
+
+impl Part {
+    async fn ask(&mut self, client: &Client, path: &str) -> Result<bool, String> {
+        let mut request = Request::get(path).header(ACCEPT, FORM);
+        if let Some(tag) = &self.tag {
+            request = request.header(IF_NONE_MATCH, tag);
+        }
+        let request = request.body(Body::empty());
+        let request = request.map_err(|error| error.to_string())?;
+        let answer = client.send(request).await;
+        let answer = answer.map_err(|error| chain(&error))?;
+        let (status, tag) = (answer.status(), answer.headers().get(ETAG).cloned());
+        if status == StatusCode::NOT_MODIFIED {
+            return Ok(false);
+        }
+        let body = Limited::new(answer.into_body(), ANSWER_MAX).collect().await;
+        let body = body.map_err(|error| error.to_string())?.to_bytes();
+        if status != StatusCode::OK {
+            let told: Value = serde_json::from_slice(&body).unwrap_or_default();
+            return Err(match text(&told, "message") {
+                "" => format!("status {status}"),
+                text => text.to_owned(),
+            });
+        }
+        let list: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
+        let kinds = Served::read(&list).ok_or("it is not told in the form of Kubernetes 1.30")?;
+        self.tag = tag;
+        let is_new = kinds != self.kinds;
+        self.kinds = kinds;
+        Ok(is_new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn kinds_are_read_in_their_versions() {
+        let resource = |kind: &str, plural: &str, below: &[&str]| {
+            let below: Vec<Value> = below.iter().map(|b| json!({"subresource": b})).collect();
+            json!({
+                "resource": plural, "scope": "Namespaced", "subresources": below,
+                "responseKind": {"group": "", "version": "", "kind": kind},
+            })
+        };
+        let version = |name: &str, all: Vec<Value>| json!({"version": name, "resources": all});
+        let list = json!({
+            "kind": "APIGroupDiscoveryList",
+            "items": [
+                {"metadata": {"name": "games.example.org"}, "versions": [
+                    version("v2", vec![resource("Game", "games", &["status", "scale"])]),
+                    version("v1", vec![resource("Game", "games", &[]), resource("Cup", "cups", &[])]),
+                ]},
+                {"metadata": {"name": "empty.example.org"}},
+            ],
+        });
+        let served = Served(Served::read(&list).unwrap());
+        let told = |kind: &str| -> Vec<String> {
+            let all = served.versions("games.example.org", kind).iter();
+            all.map(|s| format!("{} {} {}", s.kind.version, s.kind, s.has_scale))
+                .collect()
+        };
+        assert_eq!(
+            told("Game"),
+            [
+                "v2 games.games.example.org true",
+                "v1 games.games.example.org false"
+            ]
+        );
+        assert_eq!(told("Cup"), ["v1 cups.games.example.org false"]);
+        assert_eq!(told("Ball"), Vec::<String>::new());
+        assert!(served.has(&Kind::new("games.example.org", "v1", "Game", "games")));
+        assert!(!served.has(&Kind::new("games.example.org", "v3", "Game", "games")));
+        assert_eq!(
+            Served::read(&json!({"kind": "APIGroupList", "groups": []})),
+            None
+        );
+    }
+}

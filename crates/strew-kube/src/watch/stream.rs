@@ -1,0 +1,341 @@
+//! One watch, as a stream of news.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use http::Request;
+use kube::api::{DynamicObject, ListParams};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::WatchStreamExt;
+use kube::runtime::utils::{Backoff, ResetTimerBackoff};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use strew_api::facts::identity;
+use strew_api::read::KubeObject;
+use strew_api::watch::Named;
+use strew_api::workloadspread::read_back;
+use tokio::sync::mpsc;
+
+use super::{Custom, Kind, Object, Reading, Scope};
+
+/// So many objects a page of a list: a page is held as a whole.
+const PAGE: u32 = 500;
+
+/// The first wait after a failure.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+
+/// The longest: an API server that comes back must be seen soon.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// Waits begin anew when nothing has failed for so long.
+const CALM: Duration = Duration::from_secs(60);
+
+/// So many scales are asked for at once.
+const SCALES_AT_ONCE: usize = 8;
+
+/// So often a scale is asked for that does not come.
+const SCALE_TRIES: usize = 5;
+
+/// What a watch brings.
+#[derive(Debug)]
+pub(super) enum News {
+    /// A list begins.
+    ListBegins,
+    /// An object is there, and like this.
+    Set(Named, Box<Object>),
+    /// An object is there, and cannot be read, for this reason.
+    Broken(Named, String),
+    /// An object is gone.
+    Gone(Named),
+    /// A list ends: what it did not tell is gone.
+    ListEnds,
+    /// The API server does not answer as it should. It is asked again.
+    Failed(String),
+    /// It has forgotten what came after the last object that it told: a list follows.
+    Forgotten,
+    /// The objects of a namespace as they were read again.
+    Again(Kind, Box<str>, Vec<(Named, Object)>),
+}
+
+/// News, each with a wait that the API server asks for.
+pub(super) type Events = BoxStream<'static, (News, Option<Duration>)>;
+
+/// Sends news until the other end of the channel is gone.
+pub(super) async fn run(mut events: Events, number: u64, to: mpsc::Sender<(u64, News)>) {
+    while let Some((news, pause)) = events.next().await {
+        if to.send((number, news)).await.is_err() {
+            return;
+        }
+        if let Some(pause) = pause {
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+/// A watch of a kind of Kubernetes itself.
+pub(super) fn typed<K>(client: Client, scope: &Scope) -> Events
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+    KubeObject: From<K>,
+{
+    let api = Api::<K>::all(client);
+    let read = |object: K| {
+        let named = identity(object.meta());
+        News::Set(named, Box::new(Object::Known(KubeObject::from(object))))
+    };
+    let events = events(api, scope);
+    events.map(move |event| told(event, read)).boxed()
+}
+
+/// A watch of a kind by its name.
+pub(super) fn named(client: Client, kind: &Kind, reading: Reading, scope: &Scope) -> Events {
+    let resource = kind.api_resource();
+    let api = match &scope.namespace {
+        Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
+        None => Api::<DynamicObject>::all_with(client.clone(), &resource),
+    };
+    let has_scale = reading == Reading::Custom { has_scale: true };
+    let at_once = if has_scale { SCALES_AT_ONCE } else { 1 };
+    let events = events(api, scope);
+    let of_kind = kind.clone();
+    let news = events.map(move |event| told(event, |object| read(&of_kind, reading, object)));
+    let kind = kind.clone();
+    let news = news.map(move |(news, pause)| {
+        let asked = has_scale.then(|| (client.clone(), kind.clone()));
+        async move { (scaled(asked, news).await, pause) }
+    });
+    // In the order of the events, whichever scale comes first.
+    news.buffered(at_once).boxed()
+}
+
+fn events<K>(
+    api: Api<K>,
+    scope: &Scope,
+) -> impl Stream<Item = Result<Event<K>, watcher::Error>> + Send + use<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let mut config = watcher::Config::default().page_size(PAGE);
+    if let Some(fields) = &scope.fields {
+        config = config.fields(fields);
+    }
+    watcher::watcher(api, config).backoff(backoff())
+}
+
+/// The waits of every watch after failures.
+pub(crate) fn backoff() -> impl Backoff {
+    ResetTimerBackoff::new(Waits::default(), CALM)
+}
+
+fn told<K: Resource>(
+    event: Result<Event<K>, watcher::Error>,
+    read: impl FnOnce(K) -> News,
+) -> (News, Option<Duration>) {
+    let news = match event {
+        Ok(Event::Init) => News::ListBegins,
+        Ok(Event::InitApply(object) | Event::Apply(object)) => read(object),
+        Ok(Event::Delete(object)) => News::Gone(identity(object.meta())),
+        Ok(Event::InitDone) => News::ListEnds,
+        Err(error) => {
+            let pause = asked_to_wait(&error);
+            return (failed(&error), pause);
+        }
+    };
+    (news, None)
+}
+
+/// All objects of a namespace, as soon as the API server tells them.
+pub(super) async fn list<K>(client: Client, namespace: &str) -> Vec<(Named, Object)>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug,
+    KubeObject: From<K>,
+{
+    let api = Api::<K>::namespaced(client, namespace);
+    let mut all = Vec::new();
+    let mut page = ListParams::default().limit(PAGE);
+    let mut waits = Waits::default();
+    loop {
+        match api.list(&page).await {
+            Ok(list) => {
+                all.extend(list.items.into_iter().map(|object| {
+                    let named = identity(object.meta());
+                    (named, Object::Known(KubeObject::from(object)))
+                }));
+                match list.metadata.continue_.filter(|token| !token.is_empty()) {
+                    Some(token) => page = page.continue_token(&token),
+                    None => return all,
+                }
+            }
+            Err(error) => {
+                let text = crate::connect::chain(&error);
+                tracing::warn!(
+                    "the {} of {namespace} cannot be listed: {text}",
+                    K::plural(&())
+                );
+                // From the beginning: the token may be what is too old.
+                all.clear();
+                page = ListParams::default().limit(PAGE);
+                tokio::time::sleep(waits.next().unwrap_or(LONGEST_WAIT)).await;
+            }
+        }
+    }
+}
+
+// === objects ===
+
+fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> News {
+    let named = identity(&object.metadata);
+    object.metadata.managed_fields = None;
+    let mut value = match serde_json::to_value(object) {
+        Ok(value) => value,
+        Err(error) => return News::Broken(named, error.to_string()),
+    };
+    // In a list of a kind of Kubernetes itself, no object tells its kind.
+    value["apiVersion"] = kind.api_version().into();
+    value["kind"] = (&*kind.kind).into();
+    match reading {
+        Reading::Custom { .. } => {
+            let custom = Custom {
+                object: value,
+                scale: None,
+            };
+            News::Set(named, Box::new(Object::Custom(custom)))
+        }
+        Reading::Known => match known(value) {
+            Ok(object) => News::Set(named, Box::new(Object::Known(object))),
+            Err(text) => News::Broken(named, text),
+        },
+    }
+}
+
+/// A WorkloadSpread is read whatever somebody wrote into it; another object as it must be.
+fn known(value: Value) -> Result<KubeObject, String> {
+    use k8s_openapi::Resource;
+    use strew_api::workloadspread::v1beta1::WorkloadSpread;
+    if value["kind"] != WorkloadSpread::KIND {
+        return KubeObject::of_json(value).map_err(|error| error.to_string());
+    }
+    let (object, faults) = read_back(value).ok_or("it is of a version that is not known")?;
+    for fault in faults {
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        tracing::debug!("WorkloadSpread {name}: {} is passed over", fault.path);
+    }
+    Ok(object.into())
+}
+
+/// An object with its scale; `asked`: who is asked, if its kind has one.
+async fn scaled(asked: Option<(Client, Kind)>, news: News) -> News {
+    match (asked, news) {
+        (Some((client, kind)), News::Set(named, mut object)) => {
+            if let Object::Custom(custom) = &mut *object {
+                custom.scale = scale(&client, &kind, &named).await;
+            }
+            News::Set(named, object)
+        }
+        (_, news) => news,
+    }
+}
+
+/// `None`: it is gone, or cannot be had.
+async fn scale(client: &Client, kind: &Kind, named: &Named) -> Option<Value> {
+    let mut waits = Waits::default();
+    let path = format!("{}/scale", kind.path(&named.namespace, &named.name));
+    for _ in 0..SCALE_TRIES {
+        let request = Request::get(&path).body(Vec::new()).ok()?;
+        match client.request::<Value>(request).await {
+            Ok(scale) => return Some(scale),
+            Err(kube::Error::Api(status)) if status.code == 404 => return None,
+            Err(kube::Error::Api(status)) if status.code == 403 => {
+                tracing::warn!("{}", status.message);
+                return None;
+            }
+            Err(error) => {
+                let text = crate::connect::chain(&error);
+                tracing::warn!("the scale of {}: {text}", super::full_name(named));
+            }
+        }
+        tokio::time::sleep(waits.next()?).await;
+    }
+    None
+}
+
+// === failures ===
+
+/// What an error comes to, in the API server's own words where it has answered.
+fn failed(error: &watcher::Error) -> News {
+    match status(error) {
+        // What it has forgotten is listed anew: that is no failure.
+        Some(status) if status.code == 410 => News::Forgotten,
+        Some(status) if !status.message.is_empty() => News::Failed(status.message.clone()),
+        _ => News::Failed(crate::connect::chain(error)),
+    }
+}
+
+/// How long a busy API server asks to wait.
+fn asked_to_wait(error: &watcher::Error) -> Option<Duration> {
+    let seconds = status(error)?.details.as_ref()?.retry_after_seconds;
+    (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
+}
+
+fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status),
+        _ => None,
+    }
+}
+
+/// Waits after failures, each twice as long as the one before.
+#[derive(Debug)]
+struct Waits {
+    next: Duration,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self { next: FIRST_WAIT }
+    }
+}
+
+impl Iterator for Waits {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        let wait = self.next;
+        self.next = (wait * 2).min(LONGEST_WAIT);
+        Some(wait)
+    }
+}
+
+impl Backoff for Waits {
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_to_the_longest_and_begin_anew() {
+        let mut waits = Waits::default();
+        let millis: Vec<_> = waits
+            .by_ref()
+            .take(7)
+            .map(|wait| wait.as_millis())
+            .collect();
+        assert_eq!(millis, [200, 400, 800, 1600, 3200, 5000, 5000]);
+        waits.reset();
+        assert_eq!(waits.next(), Some(FIRST_WAIT));
+    }
+}

@@ -1,0 +1,442 @@
+//! The machine of admission between watches, calls and requests.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Service};
+use kube::Client;
+use serde_json::Value;
+use strew_api::read::KubeObject;
+use strew_api::workloadspread::Translator;
+use strew_api::workloadspread::annotations::{self, ANY_KIND};
+use strew_api::workloadspread::desk::{Desk, NoPods, Patcher};
+use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
+use strew_api::workloadspread::request::{Context, admission_outcome, of_admission};
+use strew_api::workloadspread::review::Review;
+use strew_api::workloadspread::v1beta1::WorkloadSpread;
+use strew_model::Interner;
+use strew_model::time::{Instant, Span};
+use strew_scheduler::Profile;
+use strew_scheduler::metrics::Family;
+use strew_workloadspread::Admission;
+use strew_workloadspread::admission::{
+    Answer, Denial, Effect, EffectId, Input, Limits, Outcome, Verdict,
+};
+
+use super::calls::{Calls, OnePod, Say, Under};
+use super::custom::{Change, Customs};
+use super::meter::Meter;
+use super::{lookup, metrics};
+use crate::clock::Clock;
+use crate::discovery::Served;
+use crate::send::{Answered, Arrived, Errand, Next, Outbox};
+use crate::watch::{Custom, Kind, Object, Reading, Scope, Told, Watches};
+use crate::work::Machine;
+
+/// Finished pods hold nothing: the API server leaves them out.
+const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
+
+/// A pod whose owner no watch has told of yet waits so long for the news: at a rollout the first pod is seldom younger
+/// than its ReplicaSet. Whoever asked would try again, but not without an event that frightens people.
+const OWNER_WITHIN: Span = Span::from_secs(1);
+
+/// A call whose pod's owner is waited for.
+struct Orphan {
+    review: Review,
+    under: Under,
+}
+
+/// The machine, what is known beside it, and who waits.
+pub(super) struct Gate {
+    machine: Admission,
+    translator: Translator,
+    desk: Desk,
+    calls: Calls,
+    orphans: VecDeque<Orphan>,
+    /// Whether a workload was told of since the orphans were looked at.
+    is_news: bool,
+    customs: Customs,
+    /// Kinds of the list of custom kinds whose objects are known.
+    listed: Vec<Kind>,
+    /// Kinds that are to be told again once all WorkloadSpreads are known: at the start each may ask for it.
+    again: BTreeSet<Kind>,
+    meter: Arc<Meter>,
+}
+
+/// A status write or a read of the machine on its way.
+pub(super) struct Writing(EffectId);
+
+impl Errand for Writing {
+    type Context<'a> = (&'a mut Translator, &'a mut Interner);
+    type Outcome = (EffectId, Outcome);
+
+    fn answered(
+        &mut self,
+        answered: &Answered,
+        (translator, names): Self::Context<'_>,
+    ) -> Next<Self::Outcome> {
+        let Answered {
+            request, answer, ..
+        } = answered;
+        let outcome = admission_outcome(request, answer, translator, names);
+        if matches!(outcome, Outcome::Failed) {
+            let what = format!("{}/{}", request.namespace, request.name);
+            tracing::warn!("the status of WorkloadSpread {what}: {}", text_of(answer));
+        }
+        Next::Done((self.0, outcome))
+    }
+}
+
+fn text_of(answer: &strew_api::request::Answer) -> String {
+    match answer.code() {
+        Some(code) => format!("answered {code}: {}", answer.words()),
+        None => answer.words().to_string(),
+    }
+}
+
+/// Where pods come faster than 200 a second, a write is shared by 16 of them or so.
+fn limits() -> Limits {
+    Limits {
+        gather_within: Span::from_millis(80),
+        ..Limits::default()
+    }
+}
+
+/// A watch for each kind that is always there.
+pub(super) fn watches(client: &Client, namespace: &str) -> Watches {
+    let mut watches = Watches::new(client.clone());
+    let all = Scope::default();
+    watches.start::<Namespace>(&all);
+    watches.start::<Node>(&all);
+    watches.start::<Service>(&all);
+    watches.start::<ReplicationController>(&all);
+    watches.start::<Deployment>(&all);
+    watches.start::<ReplicaSet>(&all);
+    watches.start::<StatefulSet>(&all);
+    watches.start::<Job>(&all);
+    watches.start::<Pod>(&Scope {
+        fields: Some(UNFINISHED.to_owned()),
+        ..Scope::default()
+    });
+    let list = Scope {
+        namespace: Some(namespace.to_owned()),
+        fields: Some(format!("metadata.name={CONFIG_MAP}")),
+    };
+    let reading = Reading::Custom { has_scale: false };
+    watches.start_named(Kind::of::<ConfigMap>(), reading, &list);
+    watches
+}
+
+impl Gate {
+    pub(super) fn new(
+        names: Interner,
+        profiles: Vec<Profile>,
+        seed: u64,
+        meter: Arc<Meter>,
+    ) -> Self {
+        Self {
+            machine: Admission::new(names, profiles, limits(), seed),
+            translator: Translator::default(),
+            desk: Desk::default(),
+            calls: Calls::default(),
+            orphans: VecDeque::new(),
+            is_news: false,
+            customs: Customs::default(),
+            listed: Vec::new(),
+            again: BTreeSet::new(),
+            meter,
+        }
+    }
+
+    /// How many calls are not answered.
+    pub(super) fn waiting(&self) -> usize {
+        self.calls.len() + self.orphans.len()
+    }
+
+    /// Whether all that decides is known.
+    pub(super) fn is_whole(&self, watches: &Watches) -> bool {
+        self.customs.is_known() && watches.is_whole()
+    }
+
+    pub(super) fn families(&self) -> Vec<Family> {
+        metrics::of_machine(&self.machine)
+    }
+
+    // === kinds ===
+
+    /// These kinds of CustomResourceDefinitions are there.
+    pub(super) fn kinds_served(&mut self, served: Served, watches: &mut Watches) {
+        let change = self.customs.served(served);
+        self.carry_out_change(change, watches);
+    }
+
+    /// From now on kinds beside Kruise's are watched, too.
+    pub(super) fn watch_custom(&mut self, watches: &mut Watches) {
+        let change = self.customs.open();
+        self.carry_out_change(change, watches);
+    }
+
+    fn carry_out_change(&mut self, change: Change, watches: &mut Watches) {
+        for kind in &change.stop {
+            watches.stop(kind);
+            self.listed.retain(|listed| listed != kind);
+        }
+        for (kind, reading) in change.start {
+            tracing::info!("{kind} are watched in {}", kind.version);
+            watches.start_named(kind, reading, &Scope::default());
+        }
+    }
+
+    /// Tells the machine the kinds of the list. One whose objects are not known (nobody may read them, say) is none of
+    /// them yet: each of its pods would be refused for an owner that was not found.
+    fn tell_kinds(&mut self, now: Instant) {
+        let mut kinds = self.customs.list.kinds(self.machine.names_mut()).into_vec();
+        let names = self.machine.names();
+        let is_listed = |group: &str, kind: &str| {
+            let mut listed = self.listed.iter();
+            listed.any(|listed| &*listed.group == group && &*listed.kind == kind)
+        };
+        kinds.retain(|kind| is_listed(names.text(kind.group), names.text(kind.kind)));
+        self.machine
+            .handle(now, Input::KindsListed(kinds.into_boxed_slice()));
+    }
+
+    // === calls ===
+
+    /// Takes in what a connection says.
+    pub(super) fn listen(&mut self, now: Instant, say: Say) {
+        match say {
+            Say::Ask(call) => {
+                let call = *call;
+                let under = Under {
+                    number: call.number,
+                    fresh_uid: call.fresh_uid,
+                    since: now,
+                    answer: call.answer,
+                };
+                self.ask(now, call.review, call.pod.as_ref(), under);
+            }
+            Say::GiveUp(number) => match self.calls.give_up(number) {
+                Some(request) => {
+                    self.machine.handle(now, Input::GivenUp(request));
+                    self.desk.forget(request);
+                }
+                None => self.orphans.retain(|orphan| orphan.under.number != number),
+            },
+        }
+    }
+
+    fn ask(&mut self, now: Instant, review: Review, pod: Option<&Value>, under: Under) {
+        let (uid, names) = (Arc::clone(&under.fresh_uid), self.machine.names_mut());
+        match self.desk.ask(review, uid, &OnePod(pod), names) {
+            Ok(request) => {
+                self.calls.put(request.id, under);
+                let input = Input::AdmitAsked(Box::new(request));
+                self.machine.handle(now, input);
+            }
+            // Whoever asked may be gone.
+            Err(decision) => drop(under.answer.send(*decision)),
+        }
+    }
+
+    fn answer(&mut self, now: Instant, answer: &Answer) {
+        if let Verdict::Deny(Denial::OwnerNotFound(_)) = answer.verdict
+            && let Some(under) = self.calls.get(answer.request)
+            && now < under.since + OWNER_WITHIN
+            && let Some(review) = self.desk.take_back(answer.request)
+            && let Some(under) = self.calls.take(answer.request)
+        {
+            self.orphans.push_back(Orphan { review, under });
+            return;
+        }
+        let (forms, names) = (&self.translator.forms, self.machine.names());
+        let decision = self.desk.answer(answer, forms, names);
+        let under = self.calls.take(answer.request);
+        if let (Some(decision), Some(under)) = (decision, under) {
+            // Whoever asked may be gone.
+            drop(under.answer.send(decision));
+        }
+    }
+
+    /// Asks about orphans anew, if there is news, or for the last time when they have waited long enough.
+    fn ask_again(&mut self, now: Instant) {
+        let first = self.orphans.front();
+        let is_due = first.is_some_and(|orphan| now >= orphan.under.since + OWNER_WITHIN);
+        if !(is_due || std::mem::take(&mut self.is_news)) {
+            return;
+        }
+        for Orphan { review, under } in std::mem::take(&mut self.orphans) {
+            self.ask(now, review, None, under);
+        }
+    }
+
+    // === facts ===
+
+    fn set(&mut self, now: Instant, object: &KubeObject) {
+        for input in self.translator.admission(object, self.machine.names_mut()) {
+            self.is_news |= matches!(input, Input::WorkloadSet(_));
+            self.machine.handle(now, input);
+        }
+    }
+
+    fn set_custom(&mut self, now: Instant, kind: &Kind, custom: &Custom) {
+        let [group, version, of] = [&kind.group, &kind.version, &kind.kind];
+        let path = self.customs.list.replicas_path(group, version, of);
+        let path = path.map(str::to_owned);
+        let (object, scale) = (&custom.object, custom.scale.as_ref());
+        let names = self.machine.names_mut();
+        let fact = (self.translator).custom(object, scale, path.as_deref(), names);
+        self.is_news = true;
+        let input = Input::WorkloadSet(Box::new(fact));
+        self.machine.handle(now, input);
+    }
+
+    /// The list of custom kinds, or that there is none.
+    fn set_list(&mut self, now: Instant, map: Option<&Value>, watches: &mut Watches) {
+        let text = map.and_then(|map| map["data"][KEY].as_str());
+        let list = match text.map(WhiteList::read) {
+            None => WhiteList::default(),
+            Some(Ok(list)) => list,
+            Some(Err(error)) => {
+                tracing::warn!("ConfigMap {CONFIG_MAP}: {error}; the list is as it was");
+                return;
+            }
+        };
+        let change = self.customs.listed(list);
+        self.carry_out_change(change, watches);
+        self.tell_kinds(now);
+    }
+
+    /// A WorkloadSpread that makes the kind of its target known, or none.
+    fn note_kind(&mut self, spread: &WorkloadSpread, watches: &mut Watches) {
+        let metadata = &spread.metadata;
+        let target = spread.spec.as_ref();
+        let target = target.and_then(|spec| spec.target_reference.as_ref());
+        let target = target.filter(|_| annotations::is_true(metadata, ANY_KIND));
+        let kind = target.map(|target| {
+            let version = target.api_version.split_once('/');
+            let (group, version) = version.unwrap_or(("", &target.api_version));
+            [group, version, &target.kind].map(str::to_owned)
+        });
+        let name = [&metadata.namespace, &metadata.name];
+        let name = name.map(|text| text.clone().unwrap_or_default());
+        let change = self.customs.asked(name, kind);
+        self.carry_out_change(change, watches);
+    }
+
+    /// Has targets told again of which a new filter asks a number: no copy of them is kept.
+    fn look_again(&mut self, watches: &mut Watches) {
+        for [_, group, kind, _] in self.translator.look_again() {
+            let custom = self.customs.watched(&group, &kind);
+            let custom = custom.map(|(kind, _)| kind.clone());
+            self.again
+                .extend(custom.or_else(|| lookup::known(&group, &kind)));
+        }
+        let spreads = lookup::spreads();
+        if watches
+            .kinds()
+            .any(|(kind, is_listed)| is_listed && *kind == spreads)
+        {
+            for kind in std::mem::take(&mut self.again) {
+                watches.restart(&kind);
+            }
+        }
+    }
+}
+
+impl Machine for Gate {
+    type Errand = Writing;
+
+    fn take_in(&mut self, now: Instant, told: Told, watches: &mut Watches) {
+        let is_list = |kind: &Kind| *kind == Kind::of::<ConfigMap>();
+        match told {
+            Told::Set(kind, _, object) => match &*object {
+                Object::Custom(custom) if is_list(&kind) => {
+                    self.set_list(now, Some(&custom.object), watches);
+                }
+                Object::Custom(custom) => self.set_custom(now, &kind, custom),
+                Object::Known(object) => {
+                    self.set(now, object);
+                    if let KubeObject::WorkloadSpread(spread) = object {
+                        self.note_kind(spread, watches);
+                        self.look_again(watches);
+                    }
+                }
+            },
+            // Nobody asks for it here.
+            Told::Again(..) => {}
+            Told::Gone(kind, _) if is_list(&kind) => self.set_list(now, None, watches),
+            Told::Gone(kind, named) => {
+                if kind == lookup::spreads() {
+                    let name = [&named.namespace, &named.name].map(|text| text.to_string());
+                    let change = self.customs.asked(name, None);
+                    self.carry_out_change(change, watches);
+                }
+                let (version, names) = (kind.api_version(), self.machine.names_mut());
+                let inputs = (self.translator).admission_lost(&version, &kind.kind, &named, names);
+                for input in inputs {
+                    self.machine.handle(now, input);
+                }
+            }
+            Told::Listed(kind) => {
+                self.look_again(watches);
+                let reading = self.customs.watched(&kind.group, &kind.kind);
+                if matches!(reading, Some((_, Reading::Custom { .. }))) {
+                    self.listed.push(kind);
+                    self.tell_kinds(now);
+                }
+            }
+        }
+    }
+
+    fn settle(&mut self, now: Instant, arrived: Arrived<Writing>, outbox: &mut Outbox<Writing>) {
+        let context = (&mut self.translator, self.machine.names_mut());
+        if let Some((effect, outcome)) = outbox.settle(arrived, context) {
+            self.machine.handle(now, Input::Outcome(effect, outcome));
+        }
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.machine.handle(now, Input::Tick);
+        self.ask_again(now);
+    }
+
+    fn carry_out(&mut self, clock: &Clock, outbox: &mut Outbox<Writing>) -> bool {
+        let mut patcher = Patcher {
+            forms: &self.translator.forms,
+            desk: Some(&self.desk),
+            pods: &NoPods,
+        };
+        let Some(effect) = self.machine.poll_effect(&mut patcher) else {
+            return false;
+        };
+        if let Effect::Answer(answer) = &effect {
+            self.answer(clock.now(), answer);
+            return true;
+        }
+        let context = Context {
+            names: self.machine.names(),
+            now: clock.wall(),
+            hostname: "",
+        };
+        if let Some((id, request)) = of_admission(&effect, &context) {
+            if matches!(effect, Effect::WriteStatus { .. }) {
+                self.meter.written(self.machine.sharing(id));
+            }
+            let about = format!("{}/{}", request.namespace, request.name).into();
+            outbox.send(&about, Writing(id), request);
+        }
+        true
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        let orphan = self.orphans.front();
+        let orphan = orphan.map(|orphan| orphan.under.since + OWNER_WITHIN);
+        [orphan, self.machine.next_wake()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}

@@ -1,0 +1,284 @@
+//! What the API server asks, over HTTP: `/admit/pods`, `/validate/workloadspreads`, `/convert/workloadspreads`.
+//!
+//! An answer with a code of HTTP other than 200 says that the webhook could not answer: what happens then is
+//! `failurePolicy`. A review that could be read is answered with a review, whatever is wrong with what it is about.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use axum::routing::post;
+use http::{HeaderValue, Request, StatusCode, Uri};
+use kube::Client;
+use serde_json::Value;
+use strew_api::workloadspread::review::{BadReview, Decision, Operation, Review};
+use strew_api::workloadspread::{converting, validating};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::bodies::Bodies;
+use super::calls::{Call, Say, Waiting};
+use super::judge::Judge;
+use super::lookup;
+use super::meter::{Came, Meter};
+use crate::identity;
+use crate::serve::pages::{answer, error};
+use crate::watch::Kind;
+
+/// How long the API server waits unless it says otherwise. Source: `timeoutSeconds` of `admissionregistration.k8s.io/v1`.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The longest that it may wait. Source: the same.
+const TIMEOUT_MAX: Duration = Duration::from_secs(30);
+
+/// How long a pod waits for the cluster to be known, at most.
+const READY_WITHIN: Duration = Duration::from_secs(5);
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Answers what the API server asks.
+#[derive(Clone)]
+pub(super) struct Hooks(Arc<Inner>);
+
+struct Inner {
+    say: mpsc::Sender<Say>,
+    ready: watch::Receiver<bool>,
+    client: Client,
+    judge: Judge,
+    bodies: Bodies,
+    meter: Arc<Meter>,
+    calls: AtomicU64,
+}
+
+/// Why a review is not answered.
+enum Unanswered {
+    /// The cluster is not known yet.
+    NotReady,
+    /// The process ends.
+    Ends,
+}
+
+impl Hooks {
+    pub(super) fn new(
+        say: mpsc::Sender<Say>,
+        ready: watch::Receiver<bool>,
+        client: Client,
+        namespace: &str,
+        meter: Arc<Meter>,
+    ) -> Self {
+        Self(Arc::new(Inner {
+            say,
+            ready,
+            judge: Judge::new(client.clone(), namespace),
+            client,
+            bodies: Bodies::default(),
+            meter,
+            calls: AtomicU64::new(0),
+        }))
+    }
+
+    /// Creations, deletions and evictions may be registered under paths of their own: they are told apart by the review.
+    pub(super) fn routes(self) -> Router {
+        Router::new()
+            .route("/admit/pods", post(admit))
+            .route("/admit/pods-end", post(admit))
+            .route("/validate/workloadspreads", post(validate))
+            .route("/convert/workloadspreads", post(convert))
+            .with_state(self)
+    }
+}
+
+async fn admit(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
+    let until = Instant::now() + patience(request.uri());
+    let mut watched = inner.meter.begin();
+    let body = match inner.bodies.read(request).await {
+        Ok(body) => body,
+        Err(answer) => {
+            watched.end(Came::Bad);
+            return *answer;
+        }
+    };
+    let version = version_of(&body.value);
+    let review = match Review::read(&body.value) {
+        Ok(review) => review,
+        Err(bad) => {
+            watched.end(Came::Bad);
+            return not_read(&body.value, version, &bad);
+        }
+    };
+    watched.about(review.operation);
+    match timeout_at(until, inner.decide(review)).await {
+        Ok(Ok(decision)) => {
+            watched.end(match (&decision.refusal, &decision.patch) {
+                (Some(_), _) => Came::Denied,
+                (None, Some(_)) => Came::Injected,
+                (None, None) => Came::Passed,
+            });
+            reviewed(&decision, version)
+        }
+        Ok(Err(Unanswered::NotReady)) => {
+            watched.end(Came::NotReady);
+            let why = "the webhook does not know the cluster yet";
+            error(StatusCode::SERVICE_UNAVAILABLE, why)
+        }
+        Ok(Err(Unanswered::Ends)) => {
+            watched.end(Came::NotReady);
+            error(StatusCode::SERVICE_UNAVAILABLE, "the webhook ends")
+        }
+        Err(_) => {
+            watched.end(Came::TimedOut);
+            error(StatusCode::GATEWAY_TIMEOUT, "no answer in time")
+        }
+    }
+}
+
+async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
+    let until = Instant::now() + patience(request.uri());
+    let body = match inner.bodies.read(request).await {
+        Ok(body) => body,
+        Err(answer) => return *answer,
+    };
+    let version = version_of(&body.value);
+    let decided = match validating::Review::read(&body.value) {
+        Ok(validating::Read::Answered(decision)) => Ok(decision),
+        Ok(validating::Read::Judge(review)) => timeout_at(until, inner.judge.judge(&review))
+            .await
+            .map_err(drop),
+        Err(bad) => return not_read(&body.value, version, &bad),
+    };
+    match decided {
+        Ok(decision) => {
+            inner.meter.validated(decision.refusal.is_none());
+            reviewed(&decision, version)
+        }
+        Err(()) => error(StatusCode::GATEWAY_TIMEOUT, "no answer in time"),
+    }
+}
+
+async fn convert(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
+    let mut body = match inner.bodies.read(request).await {
+        Ok(body) => body,
+        Err(answer) => return *answer,
+    };
+    match converting::answer(body.value.take()) {
+        Ok(review) => {
+            let result = &review["response"]["result"];
+            inner.meter.converted(result["status"] == "Success");
+            if let Some(message) = result["message"].as_str() {
+                tracing::warn!("not converted: {message}");
+            }
+            answer(StatusCode::OK, JSON, review.to_string())
+        }
+        Err(bad) => error(StatusCode::BAD_REQUEST, &bad.to_string()),
+    }
+}
+
+impl Inner {
+    /// Has the loop decide. Dropped before it is done, the loop is told.
+    async fn decide(&self, review: Review) -> Result<Decision, Unanswered> {
+        let mut ready = self.ready.clone();
+        match timeout(READY_WITHIN, ready.wait_for(|ready| *ready)).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) => return Err(Unanswered::Ends),
+            Err(_) => return Err(Unanswered::NotReady),
+        }
+        let pod = match review.operation {
+            Operation::Evict => match self.evicted(&review).await {
+                Ok(pod) => pod,
+                Err(why) => {
+                    let why = format!("read the pod: {why}");
+                    return Ok(Decision::refuse(&review.uid, 400, why));
+                }
+            },
+            Operation::Create | Operation::Delete => None,
+        };
+        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        let (to, decision) = oneshot::channel();
+        let call = Call {
+            number,
+            review,
+            pod,
+            fresh_uid: identity::uuid(identity::random()).into(),
+            answer: to,
+        };
+        let waiting = Waiting::new(number, self.say.clone());
+        let said = self.say.send(Say::Ask(Box::new(call))).await;
+        said.map_err(|_| Unanswered::Ends)?;
+        // A call that the loop lets go without an answer: it ends.
+        let decision = decision.await.map_err(|_| Unanswered::Ends)?;
+        waiting.answered();
+        Ok(decision)
+    }
+
+    /// The pod of an eviction, which the review does not bring.
+    async fn evicted(&self, review: &Review) -> Result<Option<Value>, String> {
+        let (namespace, name) = (&review.namespace, &review.name);
+        if !(lookup::is_segment(namespace) && lookup::is_segment(name)) {
+            return Ok(None);
+        }
+        let pods = Kind::of::<k8s_openapi::api::core::v1::Pod>();
+        lookup::get(&self.client, &pods.path(namespace, name)).await
+    }
+}
+
+/// How long the API server waits: it says so in the query.
+fn patience(uri: &Uri) -> Duration {
+    let query = uri.query().unwrap_or_default();
+    let told = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("timeout="));
+    let told = told.and_then(strew_api::duration::GoDuration::parse);
+    let told = told.map(strew_api::duration::GoDuration::to_std);
+    told.filter(|told| !told.is_zero())
+        .map_or(TIMEOUT, |told| told.min(TIMEOUT_MAX))
+}
+
+/// The version of AdmissionReview in which is asked and answered.
+fn version_of(body: &Value) -> &'static str {
+    const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
+    let asked = VERSIONS
+        .iter()
+        .find(|version| body["apiVersion"] == **version);
+    asked.unwrap_or(&VERSIONS[0])
+}
+
+fn reviewed(decision: &Decision, version: &str) -> Response {
+    answer(
+        StatusCode::OK,
+        JSON,
+        decision.to_review(version).to_string(),
+    )
+}
+
+/// A review that is not for us is answered as one, if it has a name; else whoever asked is told what was expected.
+fn not_read(body: &Value, version: &str, bad: &BadReview) -> Response {
+    let uid = body["request"]["uid"].as_str().unwrap_or_default();
+    match uid {
+        "" => error(StatusCode::BAD_REQUEST, &bad.to_string()),
+        uid => reviewed(&Decision::refuse(uid, 400, bad.to_string()), version),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_api_server_says_how_long_it_waits() {
+        for (uri, seconds) in [
+            ("/admit/pods", 10),
+            ("/admit/pods?timeout=3s", 3),
+            ("/admit/pods?a=b&timeout=1m0s", 30),
+            ("/admit/pods?timeout=", 10),
+            ("/admit/pods?timeout=-3s", 10),
+            ("/admit/pods?timeout=0s", 10),
+        ] {
+            let found = patience(&uri.parse().unwrap());
+            assert_eq!(found, Duration::from_secs(seconds), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Validation, with what has to be looked up for it. All of that is read anew: a WorkloadSpread is seldom written, and
+//! must not be judged by what was true a moment ago.
+
+use kube::Client;
+use serde_json::Value;
+use strew_api::read::KubeObject;
+use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
+use strew_api::workloadspread::read_back;
+use strew_api::workloadspread::review::Decision;
+use strew_api::workloadspread::spec::TargetReference;
+use strew_api::workloadspread::v1beta1::WorkloadSpread;
+use strew_api::workloadspread::validating::Review;
+use strew_api::workloadspread::validation::Context;
+
+use super::lookup::{get, is_segment, known, spreads};
+use crate::watch::Kind;
+
+/// Judges WorkloadSpreads.
+pub(super) struct Judge {
+    client: Client,
+    /// Of the list of custom kinds.
+    namespace: String,
+}
+
+impl Judge {
+    pub(super) fn new(client: Client, namespace: &str) -> Self {
+        Self {
+            client,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// All that is wrong with what is to be stored, or that it passes.
+    pub(super) async fn judge(&self, review: &Review) -> Decision {
+        let (list, target, others) = tokio::join!(
+            self.list(review.target()),
+            self.target(&review.namespace, review.target()),
+            self.others(&review.namespace),
+        );
+        let others = others.as_ref().map(|all| all.iter().collect::<Vec<_>>());
+        review.judge(&Context {
+            white_list: Some(list.as_ref().map_err(String::as_str)),
+            target: target.as_ref(),
+            others: Some(match &others {
+                Ok(all) => Ok(all.as_slice()),
+                Err(why) => Err(why.as_str()),
+            }),
+            before: None,
+        })
+    }
+
+    /// The list of custom kinds, if the target is of one.
+    async fn list(&self, target: Option<&TargetReference>) -> Result<WhiteList, String> {
+        let is_known = |target: &TargetReference| known(group_of(target), &target.kind).is_some();
+        if target.is_none_or(is_known) {
+            return Ok(WhiteList::default());
+        }
+        let maps = Kind::of::<k8s_openapi::api::core::v1::ConfigMap>();
+        let map = get(&self.client, &maps.path(&self.namespace, CONFIG_MAP)).await?;
+        let text = map.as_ref().and_then(|map| map["data"][KEY].as_str());
+        let list = text.map(WhiteList::read).transpose();
+        Ok(list.map_err(|error| error.to_string())?.unwrap_or_default())
+    }
+
+    /// The target, if it is there and of a kind whose template is looked at. Where it cannot be read, what would be found
+    /// by it is not found: no reason to refuse anything.
+    async fn target(
+        &self,
+        namespace: &str,
+        target: Option<&TargetReference>,
+    ) -> Option<KubeObject> {
+        let target = target?;
+        let kind = known(group_of(target), &target.kind)?;
+        if !(is_segment(namespace) && is_segment(&target.name)) {
+            return None;
+        }
+        let found = get(&self.client, &kind.path(namespace, &target.name)).await;
+        let found = found.unwrap_or_else(|error| {
+            let TargetReference { kind, name, .. } = target;
+            tracing::warn!("{kind} {namespace}/{name}: {error}");
+            None
+        });
+        KubeObject::of_json(found?).ok()
+    }
+
+    /// The WorkloadSpreads of the namespace.
+    async fn others(&self, namespace: &str) -> Result<Vec<WorkloadSpread>, String> {
+        if !is_segment(namespace) {
+            return Ok(Vec::new());
+        }
+        let path = spreads().path(namespace, "");
+        let list = get(&self.client, path.trim_end_matches('/')).await?;
+        let mut list = list.unwrap_or_default();
+        let items = list.get_mut("items").map(Value::take);
+        let Some(Value::Array(items)) = items else {
+            return Ok(Vec::new());
+        };
+        let read = items.into_iter().filter_map(read_back);
+        Ok(read.map(|(spread, _)| spread).collect())
+    }
+}
+
+fn group_of(target: &TargetReference) -> &str {
+    target
+        .api_version
+        .split_once('/')
+        .map_or("", |(group, _)| group)
+}

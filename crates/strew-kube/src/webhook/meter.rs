@@ -1,0 +1,173 @@
+//! What the webhook counts beside the machine.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use strew_api::workloadspread::review::Operation;
+use strew_scheduler::metrics::{Family, Histogram, Value};
+
+use super::metrics;
+use crate::clock::stopwatch;
+
+/// What a review came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Came {
+    /// The pod got a subset.
+    Injected,
+    /// It passed as it was, or was counted.
+    Passed,
+    /// It was refused.
+    Denied,
+    /// Nobody knew the cluster yet, or the process ended.
+    NotReady,
+    /// No answer came in time.
+    TimedOut,
+    /// Whoever asked has gone.
+    GivenUp,
+    /// It could not be read.
+    Bad,
+}
+
+impl Came {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Injected => "injected",
+            Self::Passed => "passed",
+            Self::Denied => "denied",
+            Self::NotReady => "not_ready",
+            Self::TimedOut => "timed_out",
+            Self::GivenUp => "given_up",
+            Self::Bad => "bad",
+        }
+    }
+}
+
+fn name(operation: Option<Operation>) -> &'static str {
+    match operation {
+        None => "unknown",
+        Some(Operation::Create) => "create",
+        Some(Operation::Delete) => "delete",
+        Some(Operation::Evict) => "evict",
+    }
+}
+
+/// Counts since the process began.
+#[derive(Default)]
+pub(super) struct Meter(Mutex<Counts>);
+
+struct Counts {
+    reviews: BTreeMap<(&'static str, &'static str), u64>,
+    latencies: BTreeMap<&'static str, Histogram>,
+    sharing: Histogram,
+    validations: BTreeMap<&'static str, u64>,
+    conversions: BTreeMap<&'static str, u64>,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self {
+            reviews: BTreeMap::new(),
+            latencies: BTreeMap::new(),
+            sharing: Histogram::new(metrics::SHARING_BUCKETS),
+            validations: BTreeMap::new(),
+            conversions: BTreeMap::new(),
+        }
+    }
+}
+
+/// A review that is being answered: dropped before its end, whoever asked has gone.
+pub(super) struct Watched {
+    meter: Arc<Meter>,
+    began: u64,
+    operation: Option<Operation>,
+    is_over: bool,
+}
+
+impl Watched {
+    pub(super) fn about(&mut self, operation: Operation) {
+        self.operation = Some(operation);
+    }
+
+    pub(super) fn end(&mut self, came: Came) {
+        self.is_over = true;
+        let took = stopwatch().saturating_sub(self.began);
+        self.meter.reviewed(self.operation, came, took);
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.end(Came::GivenUp);
+        }
+    }
+}
+
+impl Meter {
+    pub(super) fn begin(self: &Arc<Self>) -> Watched {
+        Watched {
+            meter: Arc::clone(self),
+            began: stopwatch(),
+            operation: None,
+            is_over: false,
+        }
+    }
+
+    fn reviewed(&self, operation: Option<Operation>, came: Came, took: u64) {
+        let mut counts = self.counts();
+        let operation = name(operation);
+        *counts.reviews.entry((operation, came.name())).or_default() += 1;
+        let latency = counts.latencies.entry(operation);
+        latency
+            .or_insert_with(|| Histogram::new(metrics::LATENCY_BUCKETS))
+            .observe(took);
+    }
+
+    /// So many requests share a status write.
+    pub(super) fn written(&self, requests: usize) {
+        self.counts().sharing.observe(requests as u64);
+    }
+
+    pub(super) fn validated(&self, is_allowed: bool) {
+        let result = if is_allowed { "allowed" } else { "denied" };
+        *self.counts().validations.entry(result).or_default() += 1;
+    }
+
+    pub(super) fn converted(&self, is_done: bool) {
+        let result = if is_done { "converted" } else { "failed" };
+        *self.counts().conversions.entry(result).or_default() += 1;
+    }
+
+    pub(super) fn families(&self) -> Vec<Family> {
+        let counts = self.counts();
+        let mut reviews = Family::new(&metrics::ADMISSIONS);
+        for ((operation, result), count) in &counts.reviews {
+            reviews.push(
+                [(*operation).into(), (*result).into()],
+                Value::Count(*count),
+            );
+        }
+        let mut latencies = Family::new(&metrics::LATENCY);
+        for (operation, latency) in &counts.latencies {
+            latencies.push([(*operation).into()], Value::histogram(latency));
+        }
+        let by_result = |info, counts: &BTreeMap<&'static str, u64>| {
+            let mut family = Family::new(info);
+            for (result, count) in counts {
+                family.push([(*result).into()], Value::Count(*count));
+            }
+            family
+        };
+        vec![
+            reviews,
+            latencies,
+            Family::of(&metrics::SHARING, Value::histogram(&counts.sharing)),
+            by_result(&metrics::VALIDATIONS, &counts.validations),
+            by_result(&metrics::CONVERSIONS, &counts.conversions),
+        ]
+    }
+
+    fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

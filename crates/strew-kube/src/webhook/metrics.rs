@@ -1,0 +1,87 @@
+//! Every metric of the webhook: names, labels, buckets, and what they tell.
+
+use strew_model::Instant;
+use strew_scheduler::metrics::{Buckets, Family, Info, Kind, Value};
+use strew_workloadspread::Admission;
+
+/// Of answers: from half a millisecond to the longest that an API server waits.
+pub(super) const LATENCY_BUCKETS: Buckets = Buckets::seconds(0.0005, 2.0, 17);
+
+/// Of requests that share a write.
+pub(super) const SHARING_BUCKETS: Buckets = Buckets::ones(1.0, 2.0, 11);
+
+/// So many subsets are told; of further ones only how many there are.
+const SUBSETS_MAX: usize = 1_000;
+
+macro_rules! catalogue {
+    ($($id:ident = $name:literal, $kind:expr, [$($label:literal),*], $help:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $help, ".")]
+            pub static $id: Info = Info {
+                name: $name,
+                kind: $kind,
+                labels: &[$($label),*],
+                help: $help,
+            };
+        )*
+
+        /// All of them, in the order in which they are told.
+        pub static ALL: &[&Info] = &[$(&$id),*];
+    };
+}
+
+catalogue! {
+    INJECTIONS = "strew_workloadspread_injections_total", Kind::Counter, ["namespace", "workloadspread", "subset"],
+        "Pods that got a subset, while their WorkloadSpread is there";
+    INJECTIONS_LEFT_OUT = "strew_workloadspread_injections_left_out", Kind::Gauge, [],
+        "Subsets that are not told in strew_workloadspread_injections_total, past 1000";
+    CONFLICTS = "strew_webhook_conflicts_total", Kind::Counter, [],
+        "Races for a status that were lost, by request; each is tried up to four times";
+    STATUS_WRITES = "strew_webhook_status_writes_total", Kind::Counter, [], "Statuses that were written";
+    WAITING = "strew_webhook_waiting", Kind::Gauge, [], "Requests about pods that wait for a status write";
+    UNSEEN = "strew_webhook_unseen_pods", Kind::Gauge, [],
+        "Pods that were admitted and are not seen yet: they hold room on nodes for half a minute";
+    ADMISSIONS = "strew_webhook_admissions_total", Kind::Counter, ["operation", "result"],
+        "Reviews of pods, by result: injected, passed, denied; not_ready, timed_out, given_up (the connection was closed) and bad (no review) are those that the failurePolicy decides on";
+    LATENCY = "strew_webhook_admission_duration_seconds", Kind::Histogram(LATENCY_BUCKETS), ["operation"],
+        "From the headers of a review of a pod until its answer";
+    SHARING = "strew_webhook_requests_per_status_write", Kind::Histogram(SHARING_BUCKETS), [],
+        "Requests that share a status write";
+    VALIDATIONS = "strew_webhook_validations_total", Kind::Counter, ["result"],
+        "Reviews of WorkloadSpreads, by result: allowed, denied";
+    CONVERSIONS = "strew_webhook_conversions_total", Kind::Counter, ["result"],
+        "Reviews of versions, by result: converted, failed";
+    CERTIFICATE_EXPIRY = "strew_webhook_certificate_expiry_timestamp_seconds", Kind::Gauge, ["certificate"],
+        "When a certificate ends, since 1970: serving (what the hooks show), authority (who signs it)";
+}
+
+/// What the machine has counted.
+pub(super) fn of_machine(machine: &Admission) -> Vec<Family> {
+    let (counters, names) = (machine.counters(), machine.names());
+    let mut injections = Family::new(&INJECTIONS);
+    for ((key, subset), count) in counters.injected.iter().take(SUBSETS_MAX) {
+        let namespace = names.text(key.namespace).to_owned();
+        let labels = [namespace, key.name.to_string(), subset.to_string()];
+        injections.push(labels.map(Into::into), Value::Count(*count));
+    }
+    let left_out = counters.injected.len().saturating_sub(SUBSETS_MAX);
+    vec![
+        injections,
+        Family::of(&INJECTIONS_LEFT_OUT, Value::number(left_out)),
+        Family::of(&CONFLICTS, Value::Count(counters.conflicts)),
+        Family::of(&STATUS_WRITES, Value::Count(counters.written)),
+        Family::of(&WAITING, Value::number(machine.waiting())),
+        Family::of(&UNSEEN, Value::number(machine.room().unseen())),
+    ]
+}
+
+/// When certificates end; one that there is not has no value.
+pub(super) fn of_certificates(serving: Option<Instant>, authority: Option<Instant>) -> Vec<Family> {
+    let mut family = Family::new(&CERTIFICATE_EXPIRY);
+    for (name, until) in [("serving", serving), ("authority", authority)] {
+        if let Some(until) = until {
+            family.push([name.into()], Value::Number(until.secs() as f64));
+        }
+    }
+    vec![family]
+}

@@ -1,0 +1,275 @@
+//! `strew webhook`: pods on their way in and out, WorkloadSpreads that are written, and their versions.
+//!
+//! One loop owns the machine of admission; watches tell it what there is, and reviews reach it as [`Call`](calls::Call)s
+//! that wait for their answer. Status writes go out as they do for every machine, and nobody has to lead for that: the
+//! resourceVersion keeps replicas apart, and whoever loses a race tries again. Validation and conversion ask neither
+//! the loop nor anybody else for leave: without them the watches might never be whole.
+//!
+//! Memory: of a pod on a node the room has its class and a row, and no text. The text of a pod is here while its review
+//! waits. An eviction does not bring its pod, which is read from the API server then: a copy of all pods would be the
+//! greater part of this process, for a few evictions a day.
+//!
+//! Reading order: [`hooks`] (HTTP), `bodies` (their limits), `calls` (who waits), `gate` (the machine between watches and
+//! requests), `custom` (kinds that are known by name alone), `judge` (validation), this file (the loop), `pages`,
+//! [`metrics`], [`permissions`].
+
+mod bodies;
+mod calls;
+mod custom;
+mod gate;
+pub mod hooks;
+mod judge;
+mod lookup;
+mod meter;
+pub mod metrics;
+mod pages;
+pub mod permissions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use k8s_openapi::api::core::v1::{Node, Pod};
+use strew_model::Interner;
+use strew_model::time::Span;
+use strew_scheduler::Profile;
+use strew_scheduler::metrics::Family;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::authority::Keeper;
+use crate::clock::Clock;
+use crate::connect::Connection;
+use crate::discovery;
+use crate::leading::Leads;
+use crate::send::{Outbox, Patience};
+use crate::serve::{Exchange, Limits};
+pub use crate::signals::About;
+use crate::watch::Kind;
+use crate::work::Worker;
+use calls::Say;
+use gate::Gate;
+use hooks::Hooks;
+use meter::Meter;
+use pages::Pages;
+
+/// The lease of who keeps the certificates.
+pub const LEASE: &str = "strew-webhook";
+
+/// The Service of the hooks.
+pub const SERVICE: &str = "strew-webhook";
+
+/// What the API server says where it could not list WorkloadSpreads for want of this process: nobody would call it while
+/// it is not ready, and it would never be.
+const CONVERTS_FIRST: &str = "conversion webhook";
+
+/// So many sayings wait for the loop; more make their connections wait.
+const SAYINGS_MAX: usize = 1024;
+
+/// So much is taken in before the machine decides again.
+const TAKEN_MAX: usize = 512;
+
+/// How long requests of the machine are waited for: it gives up itself after ten seconds, as the API server does with us.
+const PATIENCE: Patience = Patience {
+    in_all: Span::from_secs(9),
+    answer: Duration::from_secs(9),
+};
+
+/// Until the cluster is known, what keeps it from being known is looked at so often.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// How long the end waits for calls that are not answered.
+const END_WITHIN: Duration = Duration::from_secs(8);
+
+/// What the API server may take of the server of the hooks.
+pub fn limits() -> Limits {
+    Limits {
+        // An API server makes a connection for each review that it has under way, and keeps 25 of them.
+        connections_max: 1024,
+        // Longer than an API server keeps a connection without use (90 s, Go's): who ends it must not be asked just then.
+        headers: Duration::from_secs(100),
+        // Longer than the API server waits for an answer.
+        request: Duration::from_secs(35),
+        body_bytes_max: bodies::BODY_MAX,
+        ..Limits::default()
+    }
+}
+
+/// What a webhook is made of.
+pub struct Blueprint {
+    /// How pods are put onto nodes, to see whether a subset takes them.
+    pub profiles: Vec<Profile>,
+    /// The names that the profiles use.
+    pub names: Interner,
+    /// The webhook's own namespace: of the list of custom kinds.
+    pub namespace: String,
+    /// What pauses and names of pods are drawn from.
+    pub seed: u64,
+    /// What it tells of itself.
+    pub about: About,
+    /// Where the certificate of the hooks lies.
+    pub exchange: Exchange,
+    /// Who keeps the certificate; `None`: it was given.
+    pub keeper: Option<Keeper>,
+}
+
+/// A webhook's pages: each is to be served on a port of its own.
+pub struct Served {
+    /// For the API server.
+    pub hooks: Router,
+    /// Health and metrics.
+    pub pages: Router,
+}
+
+/// A webhook at work.
+pub struct Process {
+    worker: Worker<Gate>,
+    clock: Clock,
+    said: mpsc::Receiver<Say>,
+    served: mpsc::Receiver<discovery::Served>,
+    keeper: Option<Keeper>,
+    ready: watch::Sender<bool>,
+    meter: Arc<Meter>,
+    pages: Pages,
+}
+
+impl Process {
+    /// A webhook that begins by listing what there is, and what it serves. Its watches live as long as it does; `end` is
+    /// told to [`run`](Self::run), too.
+    pub fn start(
+        blueprint: Blueprint,
+        connection: &Connection,
+        clock: Clock,
+        end: CancellationToken,
+    ) -> (Self, Served) {
+        let client = &connection.client;
+        let Blueprint {
+            profiles,
+            names,
+            namespace,
+            seed,
+            about,
+            exchange,
+            keeper,
+        } = blueprint;
+        let (say, said) = mpsc::channel(SAYINGS_MAX);
+        let (ready, is_ready) = watch::channel(false);
+        let meter = Arc::new(Meter::default());
+        let hooks = Hooks::new(
+            say,
+            is_ready,
+            client.clone(),
+            &namespace,
+            Arc::clone(&meter),
+        );
+        let standing = keeper.as_ref().map(|keeper| keeper.standing().clone());
+        let requests = &connection.requests;
+        let (pages, router) = Pages::new(LEASE, standing, exchange, clock, end, &about, requests);
+        let gate = Gate::new(names, profiles, seed, Arc::clone(&meter));
+        let watches = gate::watches(client, &namespace);
+        let leads = Leads::always(clock);
+        let outbox = Outbox::new(client.clone(), clock, leads.clone()).with_patience(PATIENCE);
+        let process = Self {
+            worker: Worker::new(gate, watches, outbox, clock, leads),
+            clock,
+            said,
+            served: custom::look(client.clone()),
+            keeper,
+            ready,
+            meter,
+            pages,
+        };
+        let hooks = hooks.routes();
+        let served = Served {
+            hooks,
+            pages: router,
+        };
+        (process, served)
+    }
+
+    /// Works until it is told to end, and until who asked before is answered.
+    pub async fn run(mut self, end: CancellationToken) {
+        let keeper = self.keeper.take();
+        let keeper = keeper.map(|keeper| tokio::spawn(keeper.run(end.clone())));
+        while !end.is_cancelled() {
+            self.turn(&end).await;
+        }
+        let over = tokio::time::sleep(END_WITHIN);
+        let mut over = std::pin::pin!(over);
+        let now = CancellationToken::new();
+        while self.worker.machine.waiting() > 0 && !over.is_elapsed() {
+            tokio::select! {
+                () = &mut over => {}
+                () = self.turn(&now) => {}
+            }
+        }
+        if let Some(keeper) = keeper {
+            drop(keeper.await);
+        }
+        tracing::info!("ended");
+    }
+
+    /// Waits until there is something to do, and does it.
+    async fn turn(&mut self, end: &CancellationToken) {
+        tokio::select! {
+            () = end.cancelled() => return,
+            Some(asked) = self.pages.asked.next() => asked.answer(self.families()),
+            Some(say) = self.said.recv() => self.listen(say),
+            Some(served) = self.served.recv() => {
+                let Worker { machine, watches, .. } = &mut self.worker;
+                machine.kinds_served(served, watches);
+            }
+            () = tokio::time::sleep(LOOK_EVERY), if !*self.ready.borrow() => {}
+            () = self.worker.work() => {}
+        }
+        self.tell_ready();
+    }
+
+    /// Takes in what is said, and has the machine decide at once: somebody waits.
+    fn listen(&mut self, first: Say) {
+        let now = self.clock.now();
+        let mut next = Some(first);
+        for _ in 0..TAKEN_MAX {
+            let Some(say) = next else {
+                break;
+            };
+            self.worker.machine.listen(now, say);
+            next = self.said.try_recv().ok();
+        }
+        if let Some(say) = next {
+            self.worker.machine.listen(now, say);
+        }
+        self.worker.decide_now();
+    }
+
+    fn tell_ready(&mut self) {
+        let Worker {
+            machine, watches, ..
+        } = &mut self.worker;
+        if *self.ready.borrow() {
+            return;
+        }
+        if !machine.is_whole(watches) {
+            let why = watches.failure(&lookup::spreads());
+            if why.is_some_and(|why| why.contains(CONVERTS_FIRST)) {
+                self.pages.synced();
+            }
+            return;
+        }
+        machine.watch_custom(watches);
+        self.ready.send_replace(true);
+        self.pages.synced();
+        tracing::info!(
+            nodes = watches.len(&Kind::of::<Node>()),
+            pods = watches.len(&Kind::of::<Pod>()),
+            workload_spreads = watches.len(&lookup::spreads()),
+            "the cluster is known"
+        );
+    }
+
+    fn families(&self) -> Vec<Family> {
+        let mut families = self.worker.machine.families();
+        families.extend(self.meter.families());
+        families
+    }
+}

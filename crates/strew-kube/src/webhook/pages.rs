@@ -1,0 +1,142 @@
+//! What the webhook tells over HTTPS: health, metrics, configuration, version.
+
+use std::sync::Arc;
+
+use axum::Router;
+use strew_model::time::{Instant, Span};
+use tokio_util::sync::CancellationToken;
+
+use super::metrics;
+use crate::authority::keeper::Standing;
+use crate::clock::Clock;
+use crate::der::Fields;
+use crate::metrics::process::build;
+use crate::metrics::{Leader, Metrics, MetricsRequests, Requests, channel};
+use crate::serve::health::{Awaited, Ping, Shutdown};
+use crate::serve::pages::json_page;
+use crate::serve::{Check, Exchange, Health};
+use crate::signals::About;
+
+/// A leader that has not renewed its lease for so long hangs: twice what the lease's end and its tolerance are.
+const HANGS_AFTER: Span = Span::from_secs(60);
+
+/// The loop's end: what it says of itself, and who asks it.
+pub(super) struct Pages {
+    synced: Arc<Awaited>,
+    pub(super) asked: MetricsRequests,
+}
+
+/// Is well while there is a certificate that is good now: without one no connection is made.
+struct Certificate {
+    exchange: Exchange,
+    clock: Clock,
+}
+
+impl Check for Certificate {
+    fn name(&self) -> &str {
+        "certificate"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match until(&self.exchange) {
+            None => Err("there is no certificate yet".to_owned()),
+            Some(until) if self.clock.wall() >= until => {
+                Err("the certificate has ended".to_owned())
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+/// Is well unless this process believes to keep the certificates, and has not renewed its lease for long.
+struct Keeping {
+    standing: Standing,
+    clock: Clock,
+}
+
+impl Check for Keeping {
+    fn name(&self) -> &str {
+        "leaderElection"
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match self.standing.renewed() {
+            Some(at) if self.clock.now() > at + HANGS_AFTER => {
+                Err("the lease was not renewed for a minute".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// When the certificate that is shown ends.
+fn until(exchange: &Exchange) -> Option<Instant> {
+    let certificate = exchange.certificate()?;
+    let [_, until] = Fields::of(&certificate)?.dates()?;
+    Some(until)
+}
+
+impl Pages {
+    /// Both ends; `standing`: of who keeps the certificate, if it is not given.
+    pub(super) fn new(
+        lease: &str,
+        standing: Option<Standing>,
+        exchange: Exchange,
+        clock: Clock,
+        end: CancellationToken,
+        about: &About,
+        requests: &Requests,
+    ) -> (Self, Router) {
+        let (source, asked) = channel();
+        let synced = Arc::new(Awaited::new("watches", "the cluster is not known yet"));
+        let ping: Arc<dyn Check> = Arc::new(Ping);
+        let keeping = standing.clone();
+        let keeping =
+            keeping.map(|standing| Arc::new(Keeping { standing, clock }) as Arc<dyn Check>);
+        let certificate = Certificate {
+            exchange: exchange.clone(),
+            clock,
+        };
+        let ready: [Arc<dyn Check>; 3] = [
+            Arc::new(Shutdown(end)),
+            Arc::clone(&synced) as _,
+            Arc::new(certificate),
+        ];
+        let live: Vec<Arc<dyn Check>> = [Some(ping), keeping].into_iter().flatten().collect();
+        let health = Health {
+            live: live.clone(),
+            ready: ready.into(),
+            health: live,
+        };
+        let requests = requests.clone();
+        let (version, kubernetes) = (about.version.clone(), about.kubernetes.clone());
+        let leader = Leader::new(lease);
+        let metrics = Metrics::new(source)
+            .with(move || {
+                let authority = standing.as_ref().and_then(Standing::authority_until);
+                let mut families = metrics::of_certificates(until(&exchange), authority);
+                if let Some(standing) = &standing {
+                    leader.set(standing.renewed().is_some());
+                    families.extend(leader.families());
+                }
+                families
+            })
+            .with(move || requests.families())
+            .with(move || build(&version, &kubernetes));
+        let told = serde_json::json!({
+            "gitVersion": about.version,
+            "kubernetes": about.kubernetes,
+        });
+        let pages = health
+            .pages()
+            .merge(metrics.pages())
+            .merge(json_page("/configz", about.configuration.as_str().into()))
+            .merge(json_page("/version", told.to_string().into()));
+        (Self { synced, asked }, pages)
+    }
+
+    /// The cluster is known as a whole; or what keeps it from being known is that this process is not asked.
+    pub(super) fn synced(&self) {
+        self.synced.set(true);
+    }
+}

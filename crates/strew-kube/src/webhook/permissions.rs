@@ -1,0 +1,140 @@
+//! All that the webhook asks of the API server.
+//!
+//! Kinds of the list of custom kinds, and of targets that WorkloadSpreads make known themselves, are not here: whoever
+//! lists a kind binds a role with `get`, `list` and `watch` of it (and `get` of its `scale`) to the service account.
+//! Without it a warning says so, and pods of that kind pass as they are.
+
+use crate::authority::bundle::{CONFIGURATION, DEFINITION};
+use crate::authority::keeper::SECRET;
+use crate::permission::{NamedPermission, Permission};
+
+const READ: &[&str] = &["get", "list", "watch"];
+
+/// In the whole cluster. Source: spec/workloadspread §6.4, as far as the webhook needs it.
+pub const IN_CLUSTER: &[Permission] = &[
+    Permission {
+        group: "apps.kruise.io",
+        resource: "workloadspreads",
+        verbs: READ,
+    },
+    Permission {
+        group: "apps.kruise.io",
+        resource: "workloadspreads/status",
+        verbs: &["update"],
+    },
+    Permission {
+        group: "",
+        resource: "pods",
+        verbs: READ,
+    },
+    Permission {
+        group: "",
+        resource: "nodes",
+        verbs: READ,
+    },
+    Permission {
+        group: "",
+        resource: "namespaces",
+        verbs: READ,
+    },
+    Permission {
+        group: "",
+        resource: "services",
+        verbs: READ,
+    },
+    Permission {
+        group: "",
+        resource: "replicationcontrollers",
+        verbs: READ,
+    },
+    Permission {
+        group: "apps",
+        resource: "deployments",
+        verbs: READ,
+    },
+    Permission {
+        group: "apps",
+        resource: "replicasets",
+        verbs: READ,
+    },
+    Permission {
+        group: "apps",
+        resource: "statefulsets",
+        verbs: READ,
+    },
+    Permission {
+        group: "batch",
+        resource: "jobs",
+        verbs: READ,
+    },
+    Permission {
+        group: "apps.kruise.io",
+        resource: "clonesets",
+        verbs: READ,
+    },
+    Permission {
+        group: "apps.kruise.io",
+        resource: "statefulsets",
+        verbs: READ,
+    },
+];
+
+/// In the webhook's own namespace: the list of custom kinds.
+pub const IN_NAMESPACE: &[Permission] = &[Permission {
+    group: "",
+    resource: "configmaps",
+    verbs: READ,
+}];
+
+/// In the webhook's own namespace, unless a certificate is given: its election, and its first Secret. What is created
+/// has no name yet that a role could name.
+pub const OF_AUTHORITY: &[Permission] = &[
+    Permission {
+        group: "coordination.k8s.io",
+        resource: "leases",
+        verbs: &["create", "get", "update"],
+    },
+    Permission {
+        group: "",
+        resource: "secrets",
+        verbs: &["create"],
+    },
+];
+
+/// In the webhook's own namespace, unless a certificate is given.
+pub const OF_SECRET: &[NamedPermission] = &[NamedPermission {
+    permission: Permission {
+        group: "",
+        resource: "secrets",
+        verbs: &["get", "list", "watch", "update"],
+    },
+    names: &[SECRET],
+}];
+
+/// In the whole cluster, unless somebody else keeps `caBundle`.
+pub const OF_CONFIGURATIONS: &[NamedPermission] = &[
+    NamedPermission {
+        permission: Permission {
+            group: "admissionregistration.k8s.io",
+            resource: "mutatingwebhookconfigurations",
+            verbs: &["get", "list", "watch", "patch"],
+        },
+        names: &[CONFIGURATION],
+    },
+    NamedPermission {
+        permission: Permission {
+            group: "admissionregistration.k8s.io",
+            resource: "validatingwebhookconfigurations",
+            verbs: &["get", "list", "watch", "patch"],
+        },
+        names: &[CONFIGURATION],
+    },
+    NamedPermission {
+        permission: Permission {
+            group: "apiextensions.k8s.io",
+            resource: "customresourcedefinitions",
+            verbs: &["get", "list", "watch", "patch"],
+        },
+        names: &[DEFINITION],
+    },
+];

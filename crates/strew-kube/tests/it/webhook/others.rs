@@ -1,0 +1,103 @@
+//! WorkloadSpreads that are written, and their versions.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn validation(object: Value) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {"uid": "v", "operation": "CREATE", "namespace": "shop", "object": object},
+    })
+}
+
+const VALIDATE: &str = "/validate/workloadspreads";
+
+#[tokio::test]
+async fn a_spread_is_judged_by_what_there_is() {
+    let webhook = start(world());
+    // Nobody waits for the watches.
+    let allowed = webhook.ask(VALIDATE, &validation(spread())).await;
+    assert_eq!(allowed, json!({"uid": "v", "allowed": true}));
+    let mut second = spread();
+    second["metadata"]["name"] = "second".into();
+    second["spec"]["subsets"][0]["patch"] = json!({"spec": {"containers": 7}});
+    let refused = webhook.ask(VALIDATE, &validation(second)).await;
+    let message = refused["status"]["message"].as_str().unwrap();
+    assert_eq!(refused["status"]["code"], 400);
+    for part in [
+        "spec.targetRef: Invalid value: ",
+        "WorkloadSpread \"ws\" has the same target",
+        "spec.subsets[0].patch",
+    ] {
+        assert!(message.contains(part), "{part} is not in {message}");
+    }
+    let denied = "strew_webhook_validations_total{result=\"denied\"}";
+    assert_eq!(webhook.metric(denied).await, Some(1.0));
+}
+
+#[tokio::test]
+async fn a_kind_of_the_list_is_a_target_and_others_are_not() {
+    let world = world();
+    let list = r#"{"workloads": [{"Group": "example.org", "Version": "v1", "Kind": "Game"}]}"#;
+    world.set(
+        "/api/v1/configmaps",
+        json!({
+            "apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": "kruise-configuration", "namespace": "strew-system"},
+            "data": {"WorkloadSpread_Watch_Custom_Workload_WhiteList": list},
+        }),
+    );
+    let webhook = start(world);
+    let of = |kind: &str| {
+        let mut spread = spread();
+        spread["metadata"]["name"] = "games".into();
+        spread["spec"]["targetRef"] =
+            json!({"apiVersion": "example.org/v1", "kind": kind, "name": "chess"});
+        validation(spread)
+    };
+    assert_eq!(webhook.ask(VALIDATE, &of("Game")).await["allowed"], true);
+    let refused = webhook.ask(VALIDATE, &of("Hall")).await;
+    let message = refused["status"]["message"].as_str().unwrap();
+    assert!(message.contains("is not in the white list"), "{message}");
+    let path = "/api/v1/namespaces/strew-system/configmaps/kruise-configuration";
+    webhook.world.break_path(path, 403, "no rights to read it");
+    let unknown = webhook.ask(VALIDATE, &of("Game")).await;
+    let message = unknown["status"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("spec.targetRef: Internal error: "),
+        "{message}"
+    );
+    assert!(message.contains("no rights to read it"), "{message}");
+}
+
+/// The watch of WorkloadSpreads may itself need the conversion.
+#[tokio::test]
+async fn versions_are_converted_before_the_cluster_is_known() {
+    let world = world();
+    let why = "conversion webhook for apps.kruise.io/v1alpha1, Kind=WorkloadSpread failed: no endpoints available";
+    world.break_path(SPREADS, 500, why);
+    let webhook = start(world);
+    let mut old = spread();
+    old["apiVersion"] = "apps.kruise.io/v1alpha1".into();
+    for subset in old["spec"]["subsets"].as_array_mut().unwrap() {
+        let term = subset
+            .as_object_mut()
+            .unwrap()
+            .remove("requiredNodeSelector");
+        subset["requiredNodeSelectorTerm"] = term.unwrap();
+    }
+    let review = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "ConversionReview",
+        "request": {"uid": "c", "desiredAPIVersion": "apps.kruise.io/v1beta1", "objects": [old]},
+    });
+    let answer = webhook.ask("/convert/workloadspreads", &review).await;
+    assert_eq!(answer["result"], json!({"status": "Success"}));
+    assert_eq!(answer["convertedObjects"], json!([spread()]));
+    // Nobody would ask it if it were not ready, and it would never be.
+    webhook.ready().await;
+    let body = super::review("CREATE", "web-7-0").to_string();
+    assert_eq!(webhook.post("/admit/pods", body).await.0, 503);
+}

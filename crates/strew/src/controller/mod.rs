@@ -1,0 +1,107 @@
+//! `strew controller`: keeps WorkloadSpreads and Placements of a cluster.
+//!
+//! Here are its words and the start of its process; what it does is `strew_kube::controller`. Reading order:
+//! [`arguments`], this file; [`process`](crate::process) is what it shares with other commands.
+
+mod arguments;
+
+use anyhow::anyhow;
+use serde_json::json;
+use strew_api::config::{ClientConnection, LeaderElection};
+use strew_kube::controller::permissions::OF_LEASE;
+use strew_kube::controller::{About, Blueprint, Choice, DEBUG_PATHS, Process, Scout};
+use strew_kube::identity;
+use strew_kube::permission::missing;
+use strew_kube::serve::Paths;
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::Context;
+use crate::cluster;
+use crate::failure::Failure;
+use crate::process::{connected, log, permissions, signals};
+use crate::version::KUBERNETES;
+pub(crate) use arguments::{ControllerArgs, EXAMPLES};
+
+/// Beside the scheduler's and the webhook's.
+const PORT: u16 = 10261;
+
+/// The lease, and where it is.
+const LEASE: &str = "strew-controller";
+const NAMESPACE: &str = "strew-system";
+
+/// Runs until a signal ends it.
+pub(crate) fn run(args: &ControllerArgs, context: &Context) -> Result<u8, Failure> {
+    let mut election = LeaderElection {
+        resource_name: LEASE.to_owned(),
+        resource_namespace: NAMESPACE.to_owned(),
+        ..LeaderElection::default()
+    };
+    args.election.put_into(&mut election)?;
+    if args.controllers.wanted().next().is_none() {
+        let error = anyhow!("--controllers leaves none");
+        return Err(Failure::input(error).with_hint("there are workloadspread and placement"));
+    }
+    log::start(&args.log, context)?;
+    cluster::runtime()?.block_on(work(args, election))
+}
+
+async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Failure> {
+    let end = signals::until_signal()?;
+    let connection = connected(&args.access.of(&ClientConnection::default())).await?;
+    let client = &connection.client;
+    let namespace = args.configuration_namespace.clone();
+    let choice = args.controllers.clone();
+    let scout = Scout::begin(client.clone(), choice, namespace).await;
+    let scout = scout.map_err(Failure::outside)?;
+    let mut denied = Vec::new();
+    if election.leader_elect {
+        let namespace = Some(election.resource_namespace.as_str());
+        let missing = missing(client, OF_LEASE, namespace).await;
+        denied.extend(missing.map_err(Failure::outside)?);
+    }
+    let ready = scout.ready();
+    denied.extend(scout.denied(&ready).await.map_err(Failure::outside)?);
+    let parts: Vec<&str> = args.controllers.wanted().map(|name| name.text()).collect();
+    permissions::none_denied(&denied, &parts.join("|"))?;
+    let hostname = identity::hostname();
+    let serving = args.serving.bind(PORT, &hostname, client).await?;
+    let random = identity::random();
+    let about = About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kubernetes: KUBERNETES.to_owned(),
+        configuration: shown(&args.controllers, &election),
+    };
+    let blueprint = Blueprint {
+        election,
+        identity: identity::of_replica(&hostname, random),
+        hostname,
+        seed: u64::from_be_bytes(random[..8].try_into().unwrap_or_default()),
+        about,
+    };
+    let (process, pages) = Process::start(blueprint, scout, &connection, end.clone());
+    // Health is told until the process is gone.
+    let served = CancellationToken::new();
+    if let Some(serving) = serving {
+        let judged_there = Paths::parse(DEBUG_PATHS).unwrap_or_else(|_| Paths::none());
+        serving
+            .judged_there(judged_there)
+            .start(pages, served.clone());
+    }
+    process.run(end).await;
+    served.cancel();
+    Ok(0)
+}
+
+/// What is configured, for `/configz`.
+fn shown(choice: &Choice, election: &LeaderElection) -> String {
+    let wanted: Vec<&str> = choice.wanted().map(|name| name.text()).collect();
+    json!({"controller.strew.dev": {
+        "controllers": wanted,
+        "leaderElection": {
+            "leaderElect": election.leader_elect,
+            "resourceName": election.resource_name,
+            "resourceNamespace": election.resource_namespace,
+        },
+    }})
+    .to_string()
+}

@@ -1,0 +1,102 @@
+//! Whose CustomResourceDefinitions there are: those of Kruise and OCM are used, and never replaced.
+//!
+//! What is printed is applied later, perhaps by somebody else, and applying replaces what has the same name. So a
+//! definition is printed only where nobody else's can be in its place: the cluster is asked, unless `--crds` says it.
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use strew_api::config::ClientConnection;
+use strew_kube::connect::connect;
+use strew_kube::definitions::{Maker, maker};
+
+use super::manifest::Manifest;
+use crate::arguments::Context;
+use crate::cluster::access::{self, AccessArgs};
+use crate::cluster::runtime;
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Arguments about definitions.
+#[derive(Args, Debug, Clone)]
+pub(super) struct DefinitionArgs {
+    /// Print the CustomResourceDefinitions [default: those that the cluster lacks, or has from strew]
+    #[arg(long, value_name = "WHEN")]
+    crds: Option<Crds>,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// The values of `--crds`.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum Crds {
+    /// All of them, without asking: for a cluster that has none of Kruise or OCM
+    Always,
+    /// None: somebody else keeps them
+    Never,
+}
+
+impl DefinitionArgs {
+    /// Those of the definitions that are to be printed; of the others it is said why not.
+    ///
+    /// # Errors
+    /// The cluster that somebody named cannot be asked.
+    pub(super) fn chosen(
+        &self,
+        definitions: Vec<Value>,
+        context: &Context,
+    ) -> Result<Vec<Manifest>, Failure> {
+        let chosen = match self.crds {
+            Some(Crds::Always) => definitions,
+            Some(Crds::Never) => Vec::new(),
+            None => self.lacking(definitions, context)?,
+        };
+        Ok(chosen.into_iter().map(Manifest::from).collect())
+    }
+
+    fn lacking(&self, definitions: Vec<Value>, context: &Context) -> Result<Vec<Value>, Failure> {
+        let say = |text: &str| {
+            if !context.global.quiet {
+                terminal::say(&format!("note: {text}\n"));
+            }
+        };
+        let makers = match runtime()?.block_on(self.ask(&definitions)) {
+            Ok(makers) => makers,
+            Err(error) if self.access.is_named() => return Err(error),
+            Err(error) => {
+                say(&format!(
+                    "the CustomResourceDefinitions are left out: whose there are could not be asked ({}); \
+                     --crds=always prints them, and what is applied replaces those of others",
+                    error.in_a_line()
+                ));
+                return Ok(Vec::new());
+            }
+        };
+        let each = definitions.into_iter().zip(makers);
+        let lacking = each.filter(|(definition, maker)| {
+            let is_others = *maker == Maker::Others;
+            if is_others {
+                let name = name_of(definition);
+                say(&format!(
+                    "{name} is there and not strew's: it is used as it is, and left out here"
+                ));
+            }
+            !is_others
+        });
+        Ok(lacking.map(|(definition, _)| definition).collect())
+    }
+
+    async fn ask(&self, definitions: &[Value]) -> Result<Vec<Maker>, Failure> {
+        let access = self.access.of(&ClientConnection::default());
+        let connection = connect(&access).await.map_err(access::failure)?;
+        let mut makers = Vec::with_capacity(definitions.len());
+        for definition in definitions {
+            let found = maker(&connection.client, name_of(definition)).await;
+            makers.push(found.map_err(Failure::outside)?);
+        }
+        Ok(makers)
+    }
+}
+
+fn name_of(definition: &Value) -> &str {
+    definition["metadata"]["name"].as_str().unwrap_or_default()
+}

@@ -1,0 +1,48 @@
+//! What is printed: objects, some with a comment for whoever reads them.
+
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::simulate::{Format, serialized};
+
+/// An object, and what is said above it; JSON has no comments.
+pub(super) struct Manifest {
+    comment: &'static str,
+    pub(super) object: Value,
+}
+
+impl From<Value> for Manifest {
+    fn from(object: Value) -> Self {
+        Self {
+            comment: "",
+            object,
+        }
+    }
+}
+
+impl Manifest {
+    /// An object with a comment of one or more lines.
+    pub(super) fn with_comment(comment: &'static str, object: Value) -> Self {
+        Self { comment, object }
+    }
+
+    fn yaml(&self) -> Result<String, Failure> {
+        let comment = self.comment.lines().map(|line| match line {
+            "" => "#\n".to_owned(),
+            line => format!("# {line}\n"),
+        });
+        let comment: String = comment.collect();
+        Ok(comment + &serialized(&self.object, Format::Yaml)?)
+    }
+}
+
+/// A stream of documents, or one `List`.
+pub(super) fn written(manifests: &[Manifest], output: &str) -> Result<String, Failure> {
+    if output == "json" {
+        let items: Vec<&Value> = manifests.iter().map(|manifest| &manifest.object).collect();
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        return serialized(&list, Format::Json);
+    }
+    let documents: Result<Vec<String>, Failure> = manifests.iter().map(Manifest::yaml).collect();
+    Ok(documents?.join("---\n"))
+}

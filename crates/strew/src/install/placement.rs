@@ -1,0 +1,50 @@
+//! The manifests of Placement: the controller on a hub.
+
+use clap::Args;
+use serde_json::json;
+use strew_api::placement::crd;
+use strew_kube::controller::Name;
+
+use super::Common;
+use super::definitions::DefinitionArgs;
+use super::manifest::Manifest;
+use super::objects::Part;
+use super::workloadspread::{controller, controller_rights};
+use crate::arguments::Context;
+use crate::failure::Failure;
+
+/// Its objects, and its lease: whoever installs both parts has two processes, each with its own rights alone.
+const NAME: &str = "strew-placement";
+
+const ABOUT: &str = "\
+In the place of OCM's placement controller: where that one runs, stop it first, or the two rewrite each other's
+decisions.";
+
+/// Arguments of `strew install placement`.
+#[derive(Args, Debug)]
+pub(super) struct PlacementPart {
+    #[command(flatten)]
+    pub(super) common: Common,
+    #[command(flatten)]
+    definitions: DefinitionArgs,
+}
+
+impl PlacementPart {
+    /// All objects, in the order in which they are needed.
+    pub(super) fn manifests(&self, context: &Context) -> Result<Vec<Manifest>, Failure> {
+        let part = Part {
+            name: NAME,
+            namespace: &self.common.namespace,
+        };
+        let mut manifests = vec![Manifest::from(part.namespace())];
+        manifests.extend(self.definitions.chosen(crd::all(), context)?);
+        let rights = controller_rights(&part, Name::Placement);
+        manifests.extend(rights.into_iter().map(Manifest::from));
+        let container = controller(&self.common, Name::Placement, NAME);
+        let pod = json!({"containers": [container.value()]});
+        let deployment = part.deployment(self.common.replicas, &pod);
+        manifests.push(Manifest::with_comment(ABOUT, deployment));
+        manifests.push(part.budget().into());
+        Ok(manifests)
+    }
+}

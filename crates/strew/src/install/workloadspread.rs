@@ -1,0 +1,257 @@
+//! The manifests of WorkloadSpread: webhook, controller, and how the API server is told of the webhook.
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+use strew_api::workloadspread::crd;
+use strew_api::workloadspread::registration::{NAME, Reach, Registration, SERVICE_PORT};
+use strew_kube::controller::Name;
+use strew_kube::controller::permissions::{OF_LEASE, OF_PAGES, of, of_configuration};
+use strew_kube::webhook::permissions::{
+    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_SECRET,
+};
+
+use super::Common;
+use super::definitions::DefinitionArgs;
+use super::manifest::Manifest;
+use super::objects::{Container, Part, Rights, cluster_role_binding};
+use crate::arguments::Context;
+use crate::failure::Failure;
+
+/// Where the webhook is called.
+const WEBHOOK_PORT: u16 = 9443;
+
+/// Where the webhook tells health and metrics.
+const WEBHOOK_PAGES: u16 = 10262;
+
+/// Where the controller does.
+const CONTROLLER_PAGES: u16 = 10261;
+
+/// The role with the rights on custom kinds, and the label of the roles that they come from.
+const CUSTOM: (&str, &str) = ("strew:custom-workloads", "strew.dev/custom-workloads");
+
+const ABOUT_CUSTOM: &str = "\
+WorkloadSpreads of custom kinds: strew must be able to read such workloads, and their scale if they have one.
+It gets these rights from every ClusterRole with the label strew.dev/custom-workloads, for example:
+
+  apiVersion: rbac.authorization.k8s.io/v1
+  kind: ClusterRole
+  metadata:
+    name: strew:game-servers
+    labels: {strew.dev/custom-workloads: \"true\"}
+  rules:
+  - apiGroups: [game.kruise.io]
+    resources: [gameserversets, gameserversets/scale]
+    verbs: [get, list, watch]
+
+Which kinds may be targets is told elsewhere: docs/workloadspread.md.";
+
+const ABOUT_CONFIGURATIONS: &str = "\
+The last of all: from here on pods with a controller wait for the webhook, but in kube-system and in strew's own
+namespace. The process that leads fills in whose certificates are trusted.";
+
+/// Arguments of `strew install workloadspread`.
+#[derive(Args, Debug)]
+pub(super) struct WorkloadSpreadPart {
+    #[command(flatten)]
+    pub(super) common: Common,
+    /// The URL of a webhook outside the cluster: no Deployment and no Service are printed for it
+    #[arg(long, value_name = "URL", value_parser = url)]
+    webhook_url: Option<String>,
+    /// What becomes of pods while no webhook answers
+    #[arg(long, value_name = "POLICY", default_value = "Fail")]
+    failure_policy: FailurePolicy,
+    #[command(flatten)]
+    definitions: DefinitionArgs,
+}
+
+/// The values of `--failure-policy`: the API's own words.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[value(rename_all = "PascalCase")]
+enum FailurePolicy {
+    /// Their creation is refused, and tried again by their controllers: limits hold
+    Fail,
+    /// They are created as they are, in no subset
+    Ignore,
+}
+
+impl WorkloadSpreadPart {
+    /// All objects, in the order in which they are needed.
+    pub(super) fn manifests(&self, context: &Context) -> Result<Vec<Manifest>, Failure> {
+        let namespace = self.common.namespace.as_str();
+        let registration = Registration {
+            reach: match &self.webhook_url {
+                Some(url) => Reach::Url(url.clone()),
+                None => Reach::Service(namespace.to_owned()),
+            },
+            namespace: namespace.to_owned(),
+            failure_policy: match self.failure_policy {
+                FailurePolicy::Fail => "Fail",
+                FailurePolicy::Ignore => "Ignore",
+            },
+        };
+        let webhook = Part {
+            name: NAME,
+            namespace,
+        };
+        let controller = Part {
+            name: "strew-controller",
+            namespace,
+        };
+        let definition = crd::workload_spread(&registration.reach);
+        let mut manifests = vec![Manifest::from(webhook.namespace())];
+        manifests.extend(self.definitions.chosen(vec![definition], context)?);
+        let mut add = |objects: Vec<Value>| {
+            manifests.extend(objects.into_iter().map(Manifest::from));
+        };
+        add(webhook_rights(&webhook));
+        add(controller_rights(&controller, Name::WorkloadSpread));
+        if self.webhook_url.is_none() {
+            add(vec![
+                webhook.service(SERVICE_PORT, WEBHOOK_PORT),
+                webhook.deployment(self.common.replicas, &self.webhook_pod()),
+                webhook.budget(),
+            ]);
+        }
+        add(vec![
+            controller.deployment(self.common.replicas, &self.controller_pod()),
+            controller.budget(),
+        ]);
+        manifests.extend(custom_kinds(&[&webhook, &controller]));
+        manifests.push(Manifest::with_comment(
+            ABOUT_CONFIGURATIONS,
+            registration.mutating(),
+        ));
+        manifests.push(registration.validating().into());
+        Ok(manifests)
+    }
+
+    fn webhook_pod(&self) -> Value {
+        let container = Container {
+            name: "webhook",
+            image: &self.common.image,
+            flags: vec![
+                format!("--namespace={}", self.common.namespace),
+                format!("--webhook-port={WEBHOOK_PORT}"),
+            ],
+            port: WEBHOOK_PAGES,
+        };
+        let mut container = container.value();
+        let ports = json!([
+            {"name": "webhook", "containerPort": WEBHOOK_PORT},
+            {"name": "https", "containerPort": WEBHOOK_PAGES},
+        ]);
+        container["ports"] = ports;
+        // Calls still come for a moment when it has left the Service, and each that fails is a pod refused.
+        container["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 5}}});
+        json!({"containers": [container]})
+    }
+
+    fn controller_pod(&self) -> Value {
+        let mut container = controller(&self.common, Name::WorkloadSpread, "strew-controller");
+        let namespace = &self.common.namespace;
+        let custom = format!("--configuration-namespace={namespace}");
+        container.flags.push(custom);
+        json!({"containers": [container.value()]})
+    }
+}
+
+/// The container of `strew controller` with one controller, under a lease of its own.
+pub(super) fn controller<'a>(common: &'a Common, name: Name, lease: &str) -> Container<'a> {
+    Container {
+        name: "controller",
+        image: &common.image,
+        flags: vec![
+            format!("--controllers={name}"),
+            format!("--leader-elect-resource-name={lease}"),
+            format!("--leader-elect-resource-namespace={}", common.namespace),
+        ],
+        port: CONTROLLER_PAGES,
+    }
+}
+
+/// The service account of a controller, and its rights.
+pub(super) fn controller_rights(part: &Part<'_>, name: Name) -> Vec<Value> {
+    let in_cluster = [of(name), OF_PAGES].concat();
+    let in_namespace = [OF_LEASE, of_configuration(name)].concat();
+    rights(
+        part,
+        in_cluster.as_slice().into(),
+        in_namespace.as_slice().into(),
+    )
+}
+
+fn webhook_rights(part: &Part<'_>) -> Vec<Value> {
+    let in_cluster = Rights {
+        all: &[IN_CLUSTER, OF_PAGES].concat(),
+        named: OF_CONFIGURATIONS,
+    };
+    let in_namespace = Rights {
+        all: &[IN_NAMESPACE, OF_AUTHORITY].concat(),
+        named: OF_SECRET,
+    };
+    rights(part, in_cluster, in_namespace)
+}
+
+/// The service account of a part, and its rights in the cluster and in its namespace.
+fn rights(part: &Part<'_>, in_cluster: Rights<'_>, in_namespace: Rights<'_>) -> Vec<Value> {
+    let mut objects = vec![part.service_account()];
+    objects.extend(part.cluster_role(in_cluster));
+    objects.extend(part.role(in_namespace));
+    objects.push(part.reads_authority());
+    objects
+}
+
+/// A role whose rules the control plane gathers; it is printed without any, so that applying it again takes none away.
+fn custom_kinds(parts: &[&Part<'_>]) -> [Manifest; 2] {
+    let (name, label) = CUSTOM;
+    let metadata = json!({"name": name, "labels": {"app.kubernetes.io/part-of": "strew"}});
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata,
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]},
+    });
+    let binding = cluster_role_binding(&metadata, name, parts);
+    [
+        Manifest::with_comment(ABOUT_CUSTOM, role),
+        Manifest::from(binding),
+    ]
+}
+
+/// A URL that the API server takes, without the paths of the webhooks, which come after it.
+fn url(text: &str) -> Result<String, anyhow::Error> {
+    let rest = text.strip_prefix("https://");
+    let rest = rest.ok_or_else(|| anyhow!("an API server calls webhooks by https:// only"))?;
+    let rest = rest.trim_end_matches('/');
+    if rest.is_empty() || rest.starts_with('/') || rest.contains(['?', '#', '@', ' ']) {
+        return Err(anyhow!(
+            "expected a URL such as https://10.0.0.7:9443, without a user, a query or a fragment"
+        ));
+    }
+    Ok(format!("https://{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_one_that_an_api_server_calls() {
+        for (text, expected) in [
+            ("https://127.0.0.1:9443", Some("https://127.0.0.1:9443")),
+            (
+                "https://hooks.example.com/",
+                Some("https://hooks.example.com"),
+            ),
+            ("http://127.0.0.1:9443", None),
+            ("https://", None),
+            ("https://host/below/", Some("https://host/below")),
+            ("https://host?a=b", None),
+            ("https:///path", None),
+            ("https://user@host", None),
+        ] {
+            assert_eq!(url(text).ok().as_deref(), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! What every command that works until a signal ends it has: flags, log, pages, and a look at its rights.
+//!
+//! Reading order: [`log`], [`election`], [`serving`], [`permissions`], [`signals`].
+
+pub(crate) mod election;
+pub(crate) mod log;
+pub(crate) mod permissions;
+pub(crate) mod serving;
+pub(crate) mod signals;
+
+use strew_kube::connect::{self, Connection};
+
+use crate::cluster::access;
+use crate::failure::Failure;
+
+/// Connects to the API server, and tells the log which one it is.
+pub(crate) async fn connected(access: &connect::Access) -> Result<Connection, Failure> {
+    let connection = connect::connect(access).await.map_err(access::failure)?;
+    tracing::info!(
+        server = connection.server,
+        version = connection.version,
+        "connected"
+    );
+    if let Some(warning) = &connection.warning {
+        tracing::warn!("{warning}");
+    }
+    Ok(connection)
+}

@@ -1,0 +1,194 @@
+//! `strew webhook`: puts pods into subsets, checks WorkloadSpreads, and converts their versions.
+//!
+//! Here are its words and the start of its process; what it does is `strew_kube::webhook`. Reading order:
+//! [`arguments`], this file; [`process`](crate::process) is what it shares with other commands.
+
+mod arguments;
+
+use std::time::Duration;
+
+use anyhow::anyhow;
+use serde_json::json;
+use strew_api::config::{ClientConnection, LeaderElection};
+use strew_api::lease::Settings;
+use strew_api::read::Sources;
+use strew_kube::authority::keeper::Setup;
+use strew_kube::authority::{Keeper, Lives, Place};
+use strew_kube::clock::Clock;
+use strew_kube::connect::Connection;
+use strew_kube::identity;
+use strew_kube::serve::{Certificate, Exchange, Listen, ServeError, Server};
+use strew_kube::webhook::permissions::{
+    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_SECRET,
+};
+use strew_kube::webhook::{About, Blueprint, LEASE, Process, SERVICE, Served, limits};
+use strew_model::Interner;
+use strew_model::time::Span;
+use strew_scheduler::Profile;
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::Context;
+use crate::cluster;
+use crate::failure::{EXIT_INPUT, Failure};
+use crate::process::permissions::{Needed, NeededOf, check_with};
+use crate::process::{connected, log, signals};
+use crate::simulate::say_problems;
+use crate::version::KUBERNETES;
+pub(crate) use arguments::{EXAMPLES, WebhookArgs};
+
+/// Health and metrics.
+const PORT: u16 = 10262;
+
+/// Runs until a signal ends it.
+pub(crate) fn run(args: &WebhookArgs, context: &Context) -> Result<u8, Failure> {
+    let mut names = Interner::new();
+    let Some(profiles) = profiles(args, &mut names, context)? else {
+        return Ok(EXIT_INPUT);
+    };
+    log::start(&args.log, context)?;
+    cluster::runtime()?.block_on(work(args, profiles, names))
+}
+
+/// How pods are put onto nodes where subsets are asked whether their nodes take a pod; `None`: what is configured is
+/// wrong, and that was told.
+fn profiles(
+    args: &WebhookArgs,
+    names: &mut Interner,
+    context: &Context,
+) -> Result<Option<Vec<Profile>>, Failure> {
+    let file = args.scheduling.read()?;
+    let (gates, mut wrong) = args.scheduling.gates();
+    let nothing = Sources::new();
+    let configured = args
+        .scheduling
+        .configure(file.as_ref(), &nothing, &[], &gates, names);
+    wrong.extend(configured.elsewhere);
+    let is_wrong = !wrong.is_empty();
+    let sources = file.as_ref().unwrap_or(&nothing);
+    say_problems(&[(wrong, sources)], "started", context);
+    let configuration = configured.configuration.filter(|_| !is_wrong);
+    Ok(configuration.map(|configuration| configuration.profiles))
+}
+
+async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Result<u8, Failure> {
+    let end = signals::until_signal()?;
+    let connection = connected(&args.access.of(&ClientConnection::default())).await?;
+    check_permissions(args, &connection).await?;
+    let hostname = identity::hostname();
+    let client = &connection.client;
+    let serving = args.serving.bind(PORT, &hostname, client).await?;
+    let server = bind(args).await?;
+    let random = identity::random();
+    let seed = u64::from_be_bytes(random[..8].try_into().unwrap_or_default());
+    let clock = Clock::new();
+    let exchange = server.certificate().clone();
+    let keeper = args.hooks.webhook_cert_file.is_none().then(|| {
+        let setup = setup(args, identity::of_replica(&hostname, random), seed);
+        Keeper::new(setup, client.clone(), clock, exchange.clone())
+    });
+    let blueprint = Blueprint {
+        profiles,
+        names,
+        namespace: args.hooks.namespace.clone(),
+        seed,
+        about: about(args),
+        exchange,
+        keeper,
+    };
+    let (process, Served { hooks, pages }) =
+        Process::start(blueprint, &connection, clock, end.clone());
+    // Health is told, and calls are answered, until the process is gone.
+    let served = CancellationToken::new();
+    if let Some(serving) = serving {
+        serving.start(pages, served.clone());
+    }
+    tracing::info!("pods and WorkloadSpreads on https://{}", server.address());
+    let hooks = tokio::spawn(server.run(hooks, served.clone()));
+    process.run(end).await;
+    served.cancel();
+    drop(hooks.await);
+    Ok(0)
+}
+
+async fn bind(args: &WebhookArgs) -> Result<Server, Failure> {
+    let hooks = &args.hooks;
+    let certificate = match (&hooks.webhook_cert_file, &hooks.webhook_key_file) {
+        (Some(certificate), Some(key)) => Certificate::Files {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        },
+        _ => Certificate::Exchanged(Exchange::default()),
+    };
+    let listen = Listen {
+        address: hooks.webhook_bind_address,
+        port: hooks.webhook_port,
+        certificate,
+    };
+    let bound = Server::bind_any(listen, None, limits()).await;
+    bound.map_err(|error| match error {
+        ServeError::Bind { .. } => {
+            Failure::outside(error).with_hint("--webhook-port takes another port")
+        }
+        error => Failure::input(anyhow!(error)),
+    })
+}
+
+fn setup(args: &WebhookArgs, identity: String, seed: u64) -> Setup {
+    let hooks = &args.hooks;
+    let namespace = &hooks.namespace;
+    let span = |d: Duration| Span(u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+    let mut names: Vec<String> = ["svc", "svc.cluster.local"]
+        .map(|end| format!("{SERVICE}.{namespace}.{end}"))
+        .into();
+    names.extend(hooks.webhook_url.iter().map(|url| url.host.clone()));
+    let election = LeaderElection {
+        resource_name: LEASE.to_owned(),
+        resource_namespace: namespace.clone(),
+        ..LeaderElection::default()
+    };
+    Setup {
+        place: Place {
+            namespace: namespace.clone(),
+            service: SERVICE.to_owned(),
+            url: hooks.webhook_url.as_ref().map(|url| url.text.clone()),
+        },
+        names,
+        lives: Lives {
+            authority: span(hooks.authority_lifetime),
+            serving: span(hooks.certificate_lifetime),
+            overlap: span(hooks.authority_overlap),
+        },
+        manages: hooks.manage_configurations,
+        election: Settings::of(&election, identity),
+        seed,
+    }
+}
+
+fn about(args: &WebhookArgs) -> About {
+    let hooks = &args.hooks;
+    let configuration = json!({"webhook.strew.dev": {
+        "namespace": hooks.namespace,
+        "url": hooks.webhook_url.as_ref().map(|url| &url.text),
+        "givenCertificate": hooks.webhook_cert_file.is_some(),
+        "manageConfigurations": hooks.manage_configurations,
+    }});
+    About {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        kubernetes: KUBERNETES.to_owned(),
+        configuration: configuration.to_string(),
+    }
+}
+
+async fn check_permissions(args: &WebhookArgs, connection: &Connection) -> Result<(), Failure> {
+    let own = Some(args.hooks.namespace.as_str());
+    let mut needed: Vec<Needed<'_>> = vec![(IN_CLUSTER, None), (IN_NAMESPACE, own)];
+    let mut needed_of: Vec<NeededOf<'_>> = Vec::new();
+    if args.hooks.webhook_cert_file.is_none() {
+        needed.push((OF_AUTHORITY, own));
+        needed_of.push((OF_SECRET, own));
+        if args.hooks.manage_configurations {
+            needed_of.push((OF_CONFIGURATIONS, None));
+        }
+    }
+    check_with(&connection.client, &needed, &needed_of, "workloadspread").await
+}

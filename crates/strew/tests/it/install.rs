@@ -1,0 +1,164 @@
+//! `strew install`: what it prints, and whose definitions it leaves alone.
+
+use serde_json::Value;
+use snapbox::file;
+
+use crate::{json, stderr, stdout, strew};
+
+/// Where no cluster is known: `HOME` has no kubeconfig, and no pod is around.
+fn install(args: &str) -> snapbox::cmd::Command {
+    strew(&format!("install {args}"))
+        .env("HOME", "/nowhere")
+        .env_remove("KUBECONFIG")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+}
+
+/// The objects of a kind.
+fn of_kind(list: &Value, kind: &str) -> Vec<Value> {
+    let items = list["items"].as_array().unwrap().iter();
+    items.filter(|o| o["kind"] == kind).cloned().collect()
+}
+
+#[test]
+fn the_manifests_of_each_part() {
+    let run = install("scheduler").assert().code(0);
+    run.stdout_eq(file!["snapshots/install-scheduler.yaml"]);
+    let run = install("workloadspread --crds=never").assert().code(0);
+    run.stdout_eq(file!["snapshots/install-workloadspread.yaml"]);
+    let run = install("placement --crds=never").assert().code(0);
+    run.stdout_eq(file!["snapshots/install-placement.yaml"]);
+}
+
+#[test]
+fn a_webhook_outside_the_cluster_has_no_deployment_and_no_service() {
+    let args = "workloadspread --crds=always --webhook-url https://127.0.0.1:9443/ -o json";
+    let list = json(&install(args).assert().code(0));
+    let deployments = of_kind(&list, "Deployment");
+    let names: Vec<&Value> = deployments.iter().map(|d| &d["metadata"]["name"]).collect();
+    assert_eq!(names, ["strew-controller"]);
+    assert_eq!(of_kind(&list, "Service"), [Value::Null; 0]);
+    // Its rights stay: whoever starts it needs the service account.
+    assert_eq!(of_kind(&list, "ServiceAccount").len(), 2);
+    let mut urls = Vec::new();
+    for kind in [
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ] {
+        for configuration in of_kind(&list, kind) {
+            for webhook in configuration["webhooks"].as_array().unwrap() {
+                urls.push(webhook["clientConfig"]["url"].as_str().unwrap().to_owned());
+            }
+        }
+    }
+    let definition = &of_kind(&list, "CustomResourceDefinition")[0];
+    let conversion = &definition["spec"]["conversion"]["webhook"]["clientConfig"]["url"];
+    urls.push(conversion.as_str().unwrap().to_owned());
+    assert_eq!(
+        urls,
+        [
+            "https://127.0.0.1:9443/admit/pods",
+            "https://127.0.0.1:9443/admit/pods",
+            "https://127.0.0.1:9443/admit/pods",
+            "https://127.0.0.1:9443/validate/workloadspreads",
+            "https://127.0.0.1:9443/convert/workloadspreads",
+        ]
+    );
+    let wrong = install("workloadspread --webhook-url http://127.0.0.1:1").assert();
+    assert!(stderr(&wrong.code(2)).contains("https:// only"));
+}
+
+#[test]
+fn a_failure_policy_is_that_of_creations_and_pods_can_always_go() {
+    let policies = |args: &str| -> Vec<String> {
+        let list = json(&install(args).assert().code(0));
+        let kinds = [
+            "MutatingWebhookConfiguration",
+            "ValidatingWebhookConfiguration",
+        ];
+        let all = kinds.iter().flat_map(|kind| of_kind(&list, kind));
+        let webhooks = all.flat_map(|c| c["webhooks"].as_array().unwrap().clone());
+        let told = webhooks.map(|w| {
+            let name = w["name"].as_str().unwrap().split('.').next().unwrap();
+            format!("{name} {}", w["failurePolicy"].as_str().unwrap())
+        });
+        told.collect()
+    };
+    let common = "workloadspread --crds=never -o json";
+    let expected = |policy: &str| {
+        [
+            format!("pods {policy}"),
+            "pod-deletions Ignore".to_owned(),
+            "pod-evictions Ignore".to_owned(),
+            format!("workloadspreads {policy}"),
+        ]
+    };
+    assert_eq!(policies(common), expected("Fail"));
+    let ignoring = format!("{common} --failure-policy=Ignore");
+    assert_eq!(policies(&ignoring), expected("Ignore"));
+    let wrong = install(&format!("{common} --failure-policy=fail")).assert();
+    assert!(stderr(&wrong.code(2)).contains("possible values: Fail, Ignore"));
+}
+
+#[test]
+fn nobody_gets_a_right_on_all_objects_where_one_name_is_enough() {
+    let list = json(
+        &install("workloadspread --crds=never -o json")
+            .assert()
+            .code(0),
+    );
+    let mut roles = of_kind(&list, "ClusterRole");
+    roles.extend(of_kind(&list, "Role"));
+    let guarded = [
+        "mutatingwebhookconfigurations",
+        "validatingwebhookconfigurations",
+        "customresourcedefinitions",
+        "secrets",
+    ];
+    let mut n_seen = 0;
+    for role in &roles {
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            assert_ne!(rule["verbs"][0], "*");
+            let resource = rule["resources"][0].as_str().unwrap();
+            let is_in_cluster = role["kind"] == "ClusterRole";
+            assert!(!is_in_cluster || !["secrets", "configmaps"].contains(&resource));
+            // Whose name is to be is not known when a creation is allowed.
+            if guarded.contains(&resource) && rule["verbs"] != serde_json::json!(["create"]) {
+                assert!(rule["resourceNames"].is_array(), "{rule}");
+                n_seen += 1;
+            }
+        }
+    }
+    assert_eq!(n_seen, 4);
+}
+
+#[test]
+fn definitions_are_printed_where_somebody_says_so() {
+    for (part, n) in [("workloadspread", 1), ("placement", 6)] {
+        let list = json(
+            &install(&format!("{part} --crds=always -o json"))
+                .assert()
+                .code(0),
+        );
+        assert_eq!(
+            of_kind(&list, "CustomResourceDefinition").len(),
+            n,
+            "{part}"
+        );
+        // Whose cluster it is, is not known: what it has may be Kruise's or OCM's.
+        let run = install(&format!("{part} -o json")).assert().code(0);
+        assert_eq!(of_kind(&json(&run), "CustomResourceDefinition").len(), 0);
+        let said = stderr(&run);
+        assert!(
+            said.starts_with("note: the CustomResourceDefinitions are left out: "),
+            "{said}"
+        );
+        assert!(said.contains("--crds=always prints them"), "{said}");
+        let quiet = install(&format!("{part} -o json --quiet")).assert().code(0);
+        assert_eq!(stderr(&quiet), "");
+        // A cluster that somebody names must answer.
+        let named = install(&format!("{part} --kubeconfig=/nowhere/config")).assert();
+        let named = named.code(2);
+        assert_eq!(stdout(&named), "");
+        assert!(stderr(&named).contains("kubeconfig /nowhere/config: "));
+    }
+}

@@ -1,0 +1,93 @@
+//! What a WorkloadSpread costs: time of a large scale-up, writes of its status, memory of the webhook.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde_json::json;
+use xtask::lab::{now, until};
+
+use super::{expect_truth, limit, scale, until_observed};
+use crate::e2e::follow::Follow;
+use crate::e2e::stage::{PAUSE, Stage};
+
+const N_PODS: usize = 2000;
+
+/// As long as without it, and a quarter more.
+const FACTOR_MAX: f64 = 1.25;
+
+/// The status is written for so many pods at a time.
+const PODS_A_WRITE: usize = 10;
+
+/// So many pods for the memory.
+const N_MANY: usize = 10_000;
+
+/// Resident memory of the webhook with that many.
+const KIB_MAX: u64 = 60 << 10;
+
+const DONE_WITHIN: Duration = Duration::from_secs(900);
+
+/// A Deployment from nothing to 2,000 pods, without a WorkloadSpread and with one; and then to 10,000.
+pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
+    let spreading = stage.spreading(2)?;
+    stage.apply("ws-many.yaml")?;
+    stage.run(&["delete", "workloadspread/front"])?;
+    let plain = scaled(stage, N_PODS)?;
+    scale(stage, "deployment/front", 0)?;
+    until("all pods go", DONE_WITHIN, 5 * PAUSE, || {
+        Ok(stage.pods()?.is_empty().then_some(()))
+    })?;
+    stage.apply("ws-many.yaml")?;
+    limit(stage, "front", 0, json!(N_PODS / 3))?;
+    limit(stage, "front", 1, json!(N_PODS / 3))?;
+    until_observed(stage, "front")?;
+    let writes = Follow::<BTreeSet<String>>::start(stage, "workloadspreads", |seen, _, spread| {
+        let version = spread["metadata"]["resourceVersion"].as_str();
+        seen.extend(version.map(str::to_owned));
+    })?;
+    let spread = scaled(stage, N_PODS)?;
+    let n_writes = writes.look(BTreeSet::len);
+    expect_truth(stage, "front")?;
+    let factor = spread.as_secs_f64() / plain.as_secs_f64();
+    println!(
+        "  {N_PODS} pods in {:.1} s, with a WorkloadSpread in {:.1} s ({factor:.2} times as long); {n_writes} writes of \
+         its status",
+        plain.as_secs_f64(),
+        spread.as_secs_f64()
+    );
+    scaled(stage, N_MANY)?;
+    let mut most = 0;
+    for webhook in &spreading.webhooks {
+        let resident = resident_kib(webhook.process.id())?;
+        println!("  a webhook has {} MiB with {N_MANY} pods", resident >> 10);
+        most = most.max(resident);
+    }
+    // Figures of a build without optimisation say nothing.
+    if cfg!(debug_assertions) {
+        println!("  not judged: build xtask with --release");
+        return Ok(());
+    }
+    ensure!(factor <= FACTOR_MAX, "{factor:.2} times as long");
+    ensure!(n_writes <= N_PODS / PODS_A_WRITE, "{n_writes} writes");
+    ensure!(most <= KIB_MAX, "{most} KiB");
+    Ok(())
+}
+
+fn scaled(stage: &Stage, replicas: usize) -> anyhow::Result<Duration> {
+    let begin = now();
+    scale(stage, "deployment/front", replicas)?;
+    until("all pods are there", DONE_WITHIN, PAUSE, || {
+        let front = stage.get("deployment/front")?;
+        Ok((front["status"]["replicas"] == replicas).then_some(()))
+    })?;
+    Ok(begin.elapsed())
+}
+
+/// Resident memory of a process, as Linux tells it.
+fn resident_kib(id: u32) -> anyhow::Result<u64> {
+    let status = fs::read_to_string(format!("/proc/{id}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    kib.context("no VmRSS")
+}

@@ -1,0 +1,168 @@
+//! The webhook by itself: versions, what is refused, many pods at once.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use anyhow::{bail, ensure};
+use serde_json::{Value, json};
+use xtask::lab::{now, until};
+
+use super::{expect_truth, limit, scale, scheduler, until_observed};
+use crate::e2e::follow::Follow;
+use crate::e2e::stage::{PAUSE, Stage};
+
+/// Many pods on a busy machine.
+const DONE_WITHIN: Duration = Duration::from_secs(240);
+
+/// What is wrong: a change of the object `new`, its type, and what is said of it.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        r#"[{"op": "replace", "path": "/spec/subsets/0/maxReplicas", "value": "50"}]"#,
+        "json",
+        "spec.subsets[0].maxReplicas",
+    ),
+    (
+        r#"[{"op": "replace", "path": "/spec/subsets/1/name", "value": "a"}]"#,
+        "json",
+        "spec.subsets[1].name",
+    ),
+    (
+        r#"{"spec": {"targetRef": {"name": "other"}}}"#,
+        "merge",
+        "spec.targetRef",
+    ),
+    (
+        r#"{"spec": {"scheduleStrategy": {"type": "Fixed", "adaptive": {"rescheduleCriticalSeconds": 5}}}}"#,
+        "merge",
+        "spec.scheduleStrategy",
+    ),
+    // The API server knows by the schema.
+    (
+        r#"{"spec": {"scheduleStrategy": {"type": "Sometimes"}}}"#,
+        "merge",
+        "Unsupported value: \"Sometimes\"",
+    ),
+];
+
+/// One object in two versions, whichever it was written in; and what must not be, in each.
+pub(crate) fn versions(stage: &mut Stage) -> anyhow::Result<()> {
+    let _scheduler = scheduler(stage)?;
+    let _spreading = stage.spreading(1)?;
+    stage.apply("ws-versions.yaml")?;
+    let of = |version: &str, name: &str| -> anyhow::Result<Value> {
+        stage.get(&format!("workloadspreads.{version}.apps.kruise.io/{name}"))
+    };
+    for name in ["old", "new"] {
+        let (old, new) = (of("v1alpha1", name)?, of("v1beta1", name)?);
+        ensure!(old["apiVersion"] == "apps.kruise.io/v1alpha1", "{old}");
+        let subset = |object: &Value| object["spec"]["subsets"][0].clone();
+        let selector =
+            json!({"matchExpressions": [{"key": "pool", "operator": "In", "values": ["a"]}]});
+        let preferred = json!([{
+            "weight": 7, "preference": {"matchExpressions": [{"key": "disk", "operator": "Exists"}]},
+        }]);
+        ensure!(
+            subset(&old)
+                == json!({
+                    "name": "a", "maxReplicas": 1,
+                    "requiredNodeSelectorTerm": selector, "preferredNodeSelectorTerms": preferred,
+                }),
+            "{old}"
+        );
+        ensure!(
+            subset(&new)
+                == json!({
+                    "name": "a", "maxReplicas": 1,
+                    "requiredNodeSelector": selector, "preferredNodeSelector": preferred,
+                }),
+            "{new}"
+        );
+        ensure!(
+            old["metadata"]["uid"] == new["metadata"]["uid"],
+            "two objects"
+        );
+    }
+    // What is written in one version is read in the other, the status too.
+    let patch = r#"[{"op": "replace", "path": "/spec/subsets/0/maxReplicas", "value": 2}]"#;
+    let old = "workloadspreads.v1alpha1.apps.kruise.io/old";
+    stage.run(&["patch", old, "--type=json", "--patch", patch])?;
+    until_observed(stage, "old")?;
+    scale(stage, "deployment/old", 3)?;
+    super::until_ledger(stage, "old", &[("a", 2, 0), ("b", 1, -1)])?;
+    let old = of("v1alpha1", "old")?;
+    let rows = super::rows_of(&old["status"]["subsetStatuses"]);
+    ensure!(rows == [json!(["a", 2, 0]), json!(["b", 1, -1])], "{old}");
+    for pod in stage.pods()? {
+        if super::subset_of(&pod) == "a" {
+            let affinity = &pod["spec"]["affinity"]["nodeAffinity"];
+            let required = &affinity["requiredDuringSchedulingIgnoredDuringExecution"];
+            let key = &required["nodeSelectorTerms"][0]["matchExpressions"][0]["key"];
+            ensure!(*key == "pool", "{affinity}");
+        }
+    }
+    refused(stage)
+}
+
+fn refused(stage: &Stage) -> anyhow::Result<()> {
+    for version in ["v1beta1", "v1alpha1"] {
+        let spread = format!("workloadspreads.{version}.apps.kruise.io/new");
+        for (patch, of_type, told) in REFUSED {
+            let of_type = format!("--type={of_type}");
+            let Err(error) = stage.run(&["patch", &spread, &of_type, "--patch", patch]) else {
+                bail!("{version} takes {patch}");
+            };
+            let said = format!("{error:#}");
+            ensure!(said.contains(told), "{patch}: {said}");
+        }
+    }
+    // Another one for the same target.
+    let mut second = stage.get("workloadspreads.v1beta1.apps.kruise.io/new")?;
+    second["metadata"] = json!({"name": "second", "namespace": stage.namespace});
+    let create = ["create", "--filename=-"];
+    let Err(error) = stage.kubectl().run_with(&create, &second) else {
+        bail!("two WorkloadSpreads for one target");
+    };
+    let said = format!("{error:#}");
+    ensure!(said.contains("spec.targetRef"), "{said}");
+    Ok(())
+}
+
+/// Pods as fast as a controller makes them, admitted by two replicas that know of each other by the ledger alone.
+pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
+    let n_pods = if stage.is_full { 500 } else { 120 };
+    let (first, second) = (n_pods / 3, n_pods / 5);
+    let spreading = stage.spreading(2)?;
+    stage.apply("ws-many.yaml")?;
+    limit(stage, "front", 0, json!(first))?;
+    limit(stage, "front", 1, json!(second))?;
+    until_observed(stage, "front")?;
+    let writes = Follow::<BTreeSet<String>>::start(stage, "workloadspreads", |seen, _, spread| {
+        let version = spread["metadata"]["resourceVersion"].as_str();
+        seen.extend(version.map(str::to_owned));
+    })?;
+    let begin = now();
+    scale(stage, "deployment/front", n_pods)?;
+    // Nobody places them: that they are there is enough.
+    until("all pods are there", DONE_WITHIN, 2 * PAUSE, || {
+        let front = stage.get("deployment/front")?;
+        Ok((front["status"]["replicas"] == n_pods).then_some(()))
+    })?;
+    let took = begin.elapsed();
+    let found = expect_truth(stage, "front")?;
+    let n_writes = writes.look(BTreeSet::len);
+    println!(
+        "  {n_pods} pods in {:.1} s, with {n_writes} writes of the status",
+        took.as_secs_f64()
+    );
+    let expected = [
+        ("first", first),
+        ("second", second),
+        ("rest", n_pods - first - second),
+    ];
+    ensure!(found == super::counts(&expected), "{found:?}");
+    // Both had their share, or this was about one.
+    for webhook in &spreading.webhooks {
+        ensure!(webhook.process.id() != 0, "a webhook ended");
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! strew's parts in a lab: installed as a person installs them, and started as processes with no more than the tokens of
+//! their service accounts.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+use xtask::lab::{Component, Service, free_ports, until};
+
+use super::stage::{PAUSE, SOON, Stage};
+
+/// strew's own namespace.
+pub(super) const SYSTEM: &str = "strew-system";
+
+/// Leases short enough for a case, and long enough for a busy machine.
+const SHORT_LEASES: [&str; 3] = [
+    "--leader-elect-lease-duration=8s",
+    "--leader-elect-renew-deadline=3s",
+    "--leader-elect-retry-period=2s",
+];
+
+/// What needs containers.
+const IN_CONTAINERS: [&str; 2] = ["Deployment", "PodDisruptionBudget"];
+
+/// WorkloadSpread at work: what the API server calls, and who answers.
+pub(super) struct Spreading {
+    /// What the API server calls; the replicas are behind it.
+    pub(super) service: Service,
+    pub(super) webhooks: Vec<Webhook>,
+    pub(super) controller: Component,
+}
+
+/// A replica of the webhook.
+pub(super) struct Webhook {
+    pub(super) process: Component,
+    /// Where it is called.
+    pub(super) port: u16,
+    /// Where it tells health and metrics.
+    pub(super) pages: u16,
+}
+
+impl Stage {
+    /// What `strew install` prints with these arguments, as a list.
+    pub(super) fn printed(&self, args: &[&str]) -> anyhow::Result<Value> {
+        let kubeconfig = self.lab.folder().join("kubeconfig");
+        let output = Command::new(&self.strew)
+            .arg("install")
+            .args(args)
+            .arg("--output=json")
+            // Asked without --crds, it asks this cluster.
+            .env("KUBECONFIG", kubeconfig)
+            .output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "strew install {args:?}: {said}");
+        serde_json::from_slice(&output.stdout).with_context(|| format!("strew install {args:?}"))
+    }
+
+    /// Installs a part, but what needs containers: processes stand for those.
+    pub(super) fn install(&mut self, args: &[&str]) -> anyhow::Result<()> {
+        let mut list = self.printed(args)?;
+        let items = list["items"].as_array_mut().context("a list has items")?;
+        items.retain(|object| !IN_CONTAINERS.iter().any(|kind| object["kind"] == *kind));
+        let definitions: Vec<String> = items
+            .iter()
+            .filter(|object| object["kind"] == "CustomResourceDefinition")
+            .filter_map(|object| object["metadata"]["name"].as_str())
+            .map(|name| format!("crd/{name}"))
+            .collect();
+        self.is_registered |= items
+            .iter()
+            .any(|object| object["kind"] == "MutatingWebhookConfiguration");
+        let apply = [
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--filename=-",
+        ];
+        self.kubectl().run_with(&apply, &list)?;
+        // Processes of cases before were killed: nobody waits for the end of their leases, nor trusts their authority.
+        let left = ["--namespace", SYSTEM, "delete", "leases,secrets", "--all"];
+        self.kubectl().run(&left)?;
+        if !definitions.is_empty() {
+            let mut wait = vec!["wait", "--for=condition=Established", "--timeout=60s"];
+            wait.extend(definitions.iter().map(String::as_str));
+            self.kubectl().run(&wait)?;
+        }
+        Ok(())
+    }
+
+    /// A kubeconfig with a token of this service account, when its rights are known.
+    pub(super) fn kubeconfig_of(
+        &self,
+        namespace: &str,
+        account: &str,
+        args: &[&str],
+    ) -> anyhow::Result<PathBuf> {
+        let mut create = vec!["--namespace", namespace, "create", "token", account];
+        create.extend(args);
+        let token = self.kubectl().run(&create)?;
+        let own = self.run(&["config", "view", "--raw", "--output=json"])?;
+        let mut own: Value = serde_json::from_str(&own)?;
+        own["users"][0]["user"] = json!({"token": token.trim()});
+        let file = self.lab.folder().join(format!("{account}.kubeconfig"));
+        fs::write(&file, own.to_string())?;
+        Ok(file)
+    }
+
+    /// The same, as an argument, of one of strew's own accounts. The authorizer hears of roles by watches of its own, so
+    /// a right of each role is waited for.
+    fn own_kubeconfig(&self, account: &str) -> anyhow::Result<String> {
+        let user = format!("--as=system:serviceaccount:{SYSTEM}:{account}");
+        let lease = [
+            "update",
+            "leases.coordination.k8s.io",
+            "--namespace",
+            SYSTEM,
+        ];
+        let pages = ["create", "subjectaccessreviews.authorization.k8s.io"];
+        for right in [&lease[..], &pages[..]] {
+            let mut ask = vec!["auth", "can-i", &user];
+            ask.extend(right);
+            until("the rights of an account", SOON, PAUSE, || {
+                Ok(self.kubectl().run(&ask).ok())
+            })?;
+        }
+        let file = self.kubeconfig_of(SYSTEM, account, &[])?;
+        Ok(format!("--kubeconfig={}", file.display()))
+    }
+
+    /// WorkloadSpread at work, with so many replicas of the webhook: installed, started, and called.
+    pub(super) fn spreading(&mut self, n_webhooks: usize) -> anyhow::Result<Spreading> {
+        let mut spreading = self.installed_spreading()?;
+        for _ in 0..n_webhooks {
+            self.add_webhook(&mut spreading, &[])?;
+        }
+        self.until_ready(&spreading, n_webhooks)?;
+        self.until_called()?;
+        Ok(spreading)
+    }
+
+    /// Installed, with the controller started, and nobody who answers yet.
+    pub(super) fn installed_spreading(&mut self) -> anyhow::Result<Spreading> {
+        let service = Service::start()?;
+        let url = format!("--webhook-url=https://127.0.0.1:{}", service.port());
+        self.install(&["workloadspread", "--crds=always", &url])?;
+        // From here on the API server calls: nobody answers, and it must know.
+        until("the API server calls", SOON, PAUSE, || {
+            Ok(self.try_a_pod(&self.namespace).is_err().then_some(()))
+        })?;
+        let controller = self.spread_controller(&[])?;
+        Ok(Spreading {
+            service,
+            webhooks: Vec::new(),
+            controller,
+        })
+    }
+
+    /// Starts another replica of the webhook.
+    pub(super) fn add_webhook(
+        &mut self,
+        spreading: &mut Spreading,
+        args: &[&str],
+    ) -> anyhow::Result<()> {
+        let webhook = self.webhook(&spreading.service, args)?;
+        spreading.service.add(webhook.port, webhook.pages);
+        spreading.webhooks.push(webhook);
+        Ok(())
+    }
+
+    /// Starts a replica that is behind nothing.
+    pub(super) fn webhook(&mut self, service: &Service, args: &[&str]) -> anyhow::Result<Webhook> {
+        let kubeconfig = self.own_kubeconfig("strew-webhook")?;
+        let [port, pages] = free_ports()?;
+        let flags = [
+            kubeconfig,
+            format!("--namespace={SYSTEM}"),
+            "--bind-address=127.0.0.1".to_owned(),
+            "--webhook-bind-address=127.0.0.1".to_owned(),
+            format!("--webhook-port={port}"),
+            format!("--secure-port={pages}"),
+            format!("--webhook-url=https://127.0.0.1:{}", service.port()),
+            "--v=4".to_owned(),
+            "--logging-format=json".to_owned(),
+        ];
+        let mut all = vec!["webhook"];
+        all.extend(flags.iter().map(String::as_str));
+        all.extend(args);
+        Ok(Webhook {
+            process: self.lab.start_strew(&self.strew, &all)?,
+            port,
+            pages,
+        })
+    }
+
+    /// The controller of WorkloadSpreads, with the rights of its account.
+    pub(super) fn spread_controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+        let kubeconfig = self.own_kubeconfig("strew-controller")?;
+        let mut all = vec![kubeconfig.as_str(), "--controllers=workloadspread"];
+        all.extend(args);
+        self.controller(&all)
+    }
+
+    /// A hub with so many replicas of Placement's controller, of which one acts.
+    pub(super) fn hub(&mut self, n_controllers: usize) -> anyhow::Result<Vec<Component>> {
+        self.install(&["placement", "--crds=always"])?;
+        self.is_hub = true;
+        (0..n_controllers)
+            .map(|_| self.placement_controller(&[]))
+            .collect()
+    }
+
+    /// The controller of Placements, with the rights of its account.
+    pub(super) fn placement_controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+        let kubeconfig = self.own_kubeconfig("strew-placement")?;
+        let mut all = vec![
+            kubeconfig.as_str(),
+            "--controllers=placement",
+            "--leader-elect-resource-name=strew-placement",
+        ];
+        all.extend(args);
+        self.controller(&all)
+    }
+
+    fn controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+        let namespace = format!("--leader-elect-resource-namespace={SYSTEM}");
+        let mut all = vec![
+            "controller",
+            "--secure-port=0",
+            "--v=4",
+            "--logging-format=json",
+            &namespace,
+        ];
+        all.extend(SHORT_LEASES);
+        all.extend(args);
+        self.lab.start_strew(&self.strew, &all)
+    }
+
+    /// Waits until so many replicas of the webhook are ready, as a Service sees it.
+    pub(super) fn until_ready(&self, spreading: &Spreading, n: usize) -> anyhow::Result<()> {
+        let ready = until("webhooks are ready", SOON, PAUSE, || {
+            Ok((spreading.service.n_ready() == n).then_some(()))
+        });
+        ready.with_context(|| {
+            let logs = spreading.webhooks.iter().map(|w| w.process.output());
+            logs.collect::<Vec<_>>().join("\n")
+        })
+    }
+
+    /// Waits until a call of the API server is answered.
+    pub(super) fn until_called(&self) -> anyhow::Result<()> {
+        let mut last = String::new();
+        let called = until("the webhook answers", SOON, PAUSE, || {
+            let tried = self.try_a_pod(&self.namespace);
+            Ok(tried.map_err(|error| last = format!("{error:#}")).ok())
+        });
+        called.with_context(|| last)
+    }
+
+    /// Creates a pod of a controller in a namespace, not in earnest: what the webhook is asked about.
+    pub(super) fn try_a_pod(&self, namespace: &str) -> anyhow::Result<()> {
+        let pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": "tried",
+                "namespace": namespace,
+                "ownerReferences": [
+                    {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "tried", "uid": "1", "controller": true},
+                ],
+            },
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        });
+        let args = ["create", "--dry-run=server", "--filename=-"];
+        self.kubectl().run_with(&args, &pod).map(drop)
+    }
+}
