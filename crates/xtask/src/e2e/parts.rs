@@ -202,12 +202,16 @@ impl Stage {
         self.controller(&all)
     }
 
-    /// A hub with so many replicas of Placement's controller, of which one acts.
-    pub(super) fn hub(&mut self, n_controllers: usize) -> anyhow::Result<Vec<Component>> {
+    /// A hub with so many replicas of Placement's controller, of which one acts unless the arguments say otherwise.
+    pub(super) fn hub(
+        &mut self,
+        n_controllers: usize,
+        args: &[&str],
+    ) -> anyhow::Result<Vec<Component>> {
         self.install(&["placement", "--crds=always"])?;
         self.is_hub = true;
         (0..n_controllers)
-            .map(|_| self.placement_controller(&[]))
+            .map(|_| self.placement_controller(args))
             .collect()
     }
 

@@ -40,7 +40,7 @@ fn many(n: usize, tainted: Option<usize>) -> Vec<Value> {
 /// 200 clusters: spread over regions and zones; a region is lost and comes back; scores change.
 pub(crate) fn fleet(stage: &mut Stage) -> anyhow::Result<()> {
     let n = 200;
-    let _controllers = stage.hub(1)?;
+    let _controllers = stage.hub(1, &[])?;
     bind_all(stage)?;
     let clusters = many(n, None);
     stage.apply_all(clusters.clone())?;
@@ -147,7 +147,7 @@ fn set_score(stage: &Stage, cluster: &str, value: i32) -> anyhow::Result<()> {
 
 /// A hundred placements of ten over a hundred clusters, and one more cluster.
 pub(crate) fn hundred(stage: &mut Stage) -> anyhow::Result<()> {
-    let _controllers = stage.hub(1)?;
+    let _controllers = stage.hub(1, &[])?;
     bind_all(stage)?;
     stage.apply_all(many(100, None))?;
     let begin = now();

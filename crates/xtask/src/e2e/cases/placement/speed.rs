@@ -33,7 +33,7 @@ struct Told {
 
 /// One label change on a hub of 2,000 clusters with 200 placements.
 pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
-    let _controllers = stage.hub(1)?;
+    let _controllers = stage.hub(1, &[])?;
     bind_all(stage)?;
     let labelled = |number: usize, team: usize| {
         let labels = json!({"team": format!("t-{team:02}"), "zone": format!("z-{}", number % 7)});

@@ -20,7 +20,7 @@ const USE_CASES: &[(&str, &[(&str, usize)])] = &[
 
 /// The files of examples/placement, as `strew place` decides them offline.
 pub(crate) fn use_cases(stage: &mut Stage) -> anyhow::Result<()> {
-    let _controllers = stage.hub(1)?;
+    let _controllers = stage.hub(1, &[])?;
     bind_all(stage)?;
     apply_example(stage, "fleet")?;
     for (name, expected) in USE_CASES {

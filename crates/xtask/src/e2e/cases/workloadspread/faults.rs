@@ -248,11 +248,11 @@ pub(crate) fn denied(stage: &mut Stage) -> anyhow::Result<()> {
 pub(crate) fn rotated(stage: &mut Stage) -> anyhow::Result<()> {
     let n_pods = if stage.is_full { 300 } else { 100 };
     let mut spreading = stage.installed_spreading()?;
-    // Old after 20 seconds, and good for 10 more.
+    // Old after 10 seconds, and good for 5 more.
     let lives = [
-        "--authority-lifetime=30s",
-        "--certificate-lifetime=15s",
-        "--authority-overlap=3s",
+        "--authority-lifetime=15s",
+        "--certificate-lifetime=9s",
+        "--authority-overlap=2s",
     ];
     for _ in 0..2 {
         stage.add_webhook(&mut spreading, &lives)?;
