@@ -29,6 +29,11 @@ pub(crate) trait Machine {
     /// Takes in what a watch has told; more may be watched from then on.
     fn take_in(&mut self, now: Instant, told: Told, watches: &mut Watches);
 
+    /// Whether all that decides has been told once.
+    fn is_whole(&self, watches: &Watches) -> bool {
+        watches.is_whole()
+    }
+
     /// Takes in that a request was answered.
     fn settle(
         &mut self,
@@ -151,7 +156,7 @@ impl<M: Machine> Worker<M> {
     fn take_told(&mut self, told: Told) {
         let now = self.clock.now();
         self.machine.take_in(now, told, &mut self.watches);
-        self.is_ready = self.is_ready || self.watches.is_whole();
+        self.is_ready = self.is_ready || self.machine.is_whole(&self.watches);
     }
 
     fn settle(&mut self, arrived: Arrived<M::Errand>) {

@@ -86,11 +86,14 @@ impl Scout {
     /// # Errors
     /// The API server cannot be asked.
     pub async fn denied(&self, names: &[Name]) -> Result<Vec<String>, AskError> {
-        let mut denied = Vec::new();
+        let mut denied: Vec<String> = Vec::new();
         for name in names {
-            denied.extend(missing(&self.client, permissions::of(*name), None).await?);
             let needed = permissions::of_configuration(*name);
-            denied.extend(missing(&self.client, needed, Some(&self.namespace)).await?);
+            let mut each = missing(&self.client, permissions::of(*name), None).await?;
+            each.extend(missing(&self.client, needed, Some(&self.namespace)).await?);
+            // Both record events.
+            each.retain(|text| !denied.contains(text));
+            denied.extend(each);
         }
         Ok(denied)
     }
@@ -168,7 +171,9 @@ impl Scout {
             let runs = self.started.contains(&name);
             let text = match (standing(served, name), runs) {
                 (Standing::Ready, _) => {
-                    self.said.remove(&name);
+                    if self.said.remove(&name).is_some() && runs {
+                        tracing::info!("controller {name}: its CustomResourceDefinitions are back");
+                    }
                     continue;
                 }
                 (Standing::Absent, false) => {

@@ -260,7 +260,13 @@ impl Watches {
 
     /// Whether every kind has been listed once: decisions before would be made on half a cluster.
     pub fn is_whole(&self) -> bool {
-        self.ready.is_empty() && self.running.values().all(|running| running.is_listed)
+        self.are_listed(|_| true)
+    }
+
+    /// Whether these kinds have been listed once, and all that they told was heard.
+    pub fn are_listed(&self, of: impl Fn(&Kind) -> bool) -> bool {
+        let mut all = self.running.values().filter(|running| of(&running.kind));
+        self.ready.is_empty() && all.all(|running| running.is_listed)
     }
 
     /// The kinds that are watched, and whether each has been listed once.
@@ -325,6 +331,7 @@ impl Watches {
                 running.failure = None;
                 self.ready.push_back(Told::Listed(kind));
             }
+            News::Forgotten => tracing::debug!("watch of {kind}: begins anew"),
             News::Again(..) => {}
             News::Failed(text) => {
                 // It is tried again every few seconds: told is what is new.

@@ -55,6 +55,8 @@ pub(super) enum News {
     ListEnds,
     /// The API server does not answer as it should. It is asked again.
     Failed(String),
+    /// It has forgotten what came after the last object that it told: a list follows.
+    Forgotten,
     /// The objects of a namespace as they were read again.
     Again(Kind, Box<str>, Vec<(Named, Object)>),
 }
@@ -140,7 +142,7 @@ fn told<K: Resource>(
         Ok(Event::InitDone) => News::ListEnds,
         Err(error) => {
             let pause = asked_to_wait(&error);
-            return (News::Failed(crate::connect::chain(&error)), pause);
+            return (failed(&error), pause);
         }
     };
     (news, None)
@@ -265,6 +267,16 @@ async fn scale(client: &Client, kind: &Kind, named: &Named) -> Option<Value> {
 }
 
 // === failures ===
+
+/// What an error comes to, in the API server's own words where it has answered.
+fn failed(error: &watcher::Error) -> News {
+    match status(error) {
+        // What it has forgotten is listed anew: that is no failure.
+        Some(status) if status.code == 410 => News::Forgotten,
+        Some(status) if !status.message.is_empty() => News::Failed(status.message.clone()),
+        _ => News::Failed(crate::connect::chain(error)),
+    }
+}
 
 /// How long a busy API server asks to wait.
 fn asked_to_wait(error: &watcher::Error) -> Option<Duration> {

@@ -13,6 +13,8 @@ use tower_test::mock::{SendResponse, pair};
 
 /// What is done to a request.
 pub(crate) enum Fault {
+    /// This is done before it is carried out.
+    Before(Box<dyn FnOnce(&mut State) + Send>),
     /// It is carried out, and nobody hears of it.
     LostAnswer,
     /// It is carried out, and answered after so long; and this is done before the answer.
@@ -32,9 +34,11 @@ pub(crate) struct State {
     pub(crate) writes: Vec<String>,
     /// Beginnings of such texts, and what is done to the next request like that.
     pub(crate) faults: Vec<(&'static str, Fault)>,
-    /// Kinds that discovery tells: group, version, kind, plural name, whether it has a scale.
+    /// Kinds that discovery tells: group, version, kind, plural name.
     pub(crate) kinds: Vec<[&'static str; 4]>,
-    /// Whether leases may be renewed.
+    /// Plural names of what nobody may list.
+    pub(crate) forbidden: Vec<&'static str>,
+    /// Whether leases may not be renewed.
     pub(crate) leases_are_taken: bool,
 }
 
@@ -108,6 +112,11 @@ impl State {
             .flat_map(BTreeMap::values)
     }
 
+    /// Whether somebody watches a kind, and so has listed it.
+    pub(crate) fn has_watched(&self, plural: &str) -> bool {
+        self.watchers.iter().any(|(watched, ..)| watched == plural)
+    }
+
     pub(crate) fn delete(&mut self, plural: &str, key: &str) -> Option<Value> {
         self.version += 1;
         let mut gone = self.objects.get_mut(plural)?.remove(key)?;
@@ -150,6 +159,9 @@ impl State {
         }
         let place = Place::of(path);
         if method == "GET" && place.name.is_empty() {
+            if self.forbidden.contains(&place.plural.as_str()) {
+                return respond(send, 403, refused(403, "no role says so").1.to_string());
+            }
             if query.contains("watch=true") {
                 let since = query
                     .split('&')
@@ -158,7 +170,11 @@ impl State {
                 self.watchers.push((place.plural, since, send));
                 return self.feed();
             }
-            let items: Vec<&Value> = self.all(&place.plural).collect();
+            let items = self.all(&place.plural);
+            let items = items.filter(|item| {
+                place.namespace.is_empty() || text(item, "/metadata/namespace") == place.namespace
+            });
+            let items: Vec<&Value> = items.collect();
             let list = json!({
                 "kind": "List", "apiVersion": "v1", "items": items,
                 "metadata": {"resourceVersion": self.version.to_string()},
@@ -177,6 +193,13 @@ impl State {
                 hit.map(|place| self.faults.remove(place).1)
             }
         };
+        let fault = match fault {
+            Some(Fault::Before(act)) => {
+                act(self);
+                None
+            }
+            fault => fault,
+        };
         let (code, answer) = self.carry_out(method, &place, body);
         match fault {
             Some(Fault::LostAnswer) => send.send_error("the connection was cut"),
@@ -187,7 +210,7 @@ impl State {
                     respond(send, code, answer.to_string());
                 });
             }
-            None => respond(send, code, answer.to_string()),
+            Some(Fault::Before(_)) | None => respond(send, code, answer.to_string()),
         }
     }
 
@@ -326,6 +349,7 @@ fn merge(target: &mut Value, patch: &Value) {
 
 fn refused(code: u16, message: &str) -> (u16, Value) {
     let reason = match code {
+        403 => "Forbidden",
         404 => "NotFound",
         _ => "Conflict",
     };

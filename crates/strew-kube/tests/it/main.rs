@@ -1,11 +1,13 @@
 //! What an API server does to those who ask it: busy, gone, forgetful. It answers as each test says.
 
 mod hub;
+mod running;
 mod server;
 mod world;
 
 mod keeping;
 mod placements;
 mod sending;
+mod spreads;
 mod watching;
 mod webhook;

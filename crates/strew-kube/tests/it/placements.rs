@@ -3,19 +3,21 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use axum::Router;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use strew_api::config::LeaderElection;
-use strew_kube::connect::Connection;
-use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
-use strew_kube::serve::pages::guarded;
-use strew_kube::serve::{Access, Paths};
-use strew_kube::{Client, metrics};
-use tokio_util::sync::CancellationToken;
+use tokio::task::LocalSet;
 use tower::ServiceExt;
 
 use crate::hub::{Fault, Hub, State};
+use crate::running::{Running, alone, start};
+
+/// The beginning of a write of the first decision.
+const FIRST_DECISION: &str = "PATCH /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions/web-decision-1/";
+
+/// The creation of a decision.
+const CREATION: &str =
+    "POST /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions";
 
 const OCM: &str = "cluster.open-cluster-management.io";
 
@@ -72,59 +74,6 @@ fn fill(state: &mut State, n_clusters: usize) {
     state.set("placements", object("Placement", "shop", "web", json!({})));
 }
 
-/// A controller at work: its pages, and its end.
-struct Running {
-    pages: Router,
-    end: CancellationToken,
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.end.cancel();
-    }
-}
-
-async fn start(client: Client, election: LeaderElection, local: &tokio::task::LocalSet) -> Running {
-    let end = CancellationToken::new();
-    let choice = "*".parse().expect("all");
-    let scout = Scout::begin(client.clone(), choice, "strew-system".to_owned()).await;
-    let connection = Connection {
-        client: client.clone(),
-        requests: metrics::Requests::default(),
-        server: "https://hub".to_owned(),
-        version: "v1.36.3".to_owned(),
-        namespace: "default".to_owned(),
-        warning: None,
-    };
-    let blueprint = Blueprint {
-        election,
-        hostname: "host-1".to_owned(),
-        identity: "host-1_1".to_owned(),
-        seed: 1,
-        about: About {
-            version: "0.1.0".to_owned(),
-            kubernetes: "v1.36.3".to_owned(),
-            configuration: "{}".to_owned(),
-        },
-    };
-    let scout = scout.expect("a hub that tells its kinds");
-    let (process, pages) = Process::start(blueprint, scout, &connection, end.clone());
-    local.spawn_local(process.run(end.clone()));
-    let paths = Paths::parse(DEBUG_PATHS).expect("paths");
-    let access = Access::new(client, Paths::none(), None).judged_there(paths);
-    Running {
-        pages: guarded([pages], access),
-        end,
-    }
-}
-
-fn alone() -> LeaderElection {
-    LeaderElection {
-        leader_elect: false,
-        ..LeaderElection::default()
-    }
-}
-
 /// The clusters of a PlacementDecision.
 fn clusters(decision: &Value) -> Vec<String> {
     let decisions = decision["status"]["decisions"]
@@ -165,7 +114,7 @@ fn decision_writes(state: &State) -> Vec<String> {
 
 #[tokio::test]
 async fn a_placement_is_decided_and_its_writes_come_one_after_another() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     fill(&mut hub.lock(), 102);
     let running = local.run_until(start(client, alone(), &local)).await;
@@ -199,15 +148,12 @@ async fn a_placement_is_decided_and_its_writes_come_one_after_another() {
 
 #[tokio::test]
 async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     {
         let mut state = hub.lock();
         fill(&mut state, 150);
-        state.faults.push((
-            "PATCH /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions/web-decision-1/",
-            Fault::LostAnswer,
-        ));
+        state.faults.push((FIRST_DECISION, Fault::LostAnswer));
     }
     let running = local.run_until(start(client, alone(), &local)).await;
     local
@@ -227,10 +173,7 @@ async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() 
     );
     {
         let mut state = hub.lock();
-        state.faults.push((
-            "PATCH /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions/web-decision-1/",
-            emptied,
-        ));
+        state.faults.push((FIRST_DECISION, emptied));
         state.delete("managedclusters", "/c001");
     }
     local
@@ -239,72 +182,97 @@ async fn an_answer_that_is_lost_and_a_decision_somebody_edits_lose_no_cluster() 
     drop(running);
 }
 
-#[tokio::test]
-async fn a_replica_that_loses_the_lease_between_two_writes_sends_no_second() {
-    let local = tokio::task::LocalSet::new();
-    let (client, hub) = Hub::start();
-    fill(&mut hub.lock(), 150);
-    let election = LeaderElection {
+/// One of several replicas, with a lease that is soon over.
+fn one_of_several() -> LeaderElection {
+    LeaderElection {
         lease_duration: Duration::from_secs(2),
         renew_deadline: Duration::from_millis(1_000),
         retry_period: Duration::from_millis(200),
         resource_name: "strew-controller".to_owned(),
         resource_namespace: "strew-system".to_owned(),
         ..LeaderElection::default()
-    };
-    let running = local.run_until(start(client, election, &local)).await;
+    }
+}
+
+fn hand_lease_to(state: &mut State, holder: &str) {
+    state.leases_are_taken = !holder.is_empty();
+    let key = "strew-system/strew-controller";
+    let mut lease = state.get("leases", key).cloned().expect("a lease");
+    lease["spec"]["holderIdentity"] = holder.into();
+    state.set("leases", lease);
+}
+
+/// Another one has the lease by then, and the answer comes when this replica's time is over.
+fn lease_is_lost() -> Fault {
+    let late = Duration::from_millis(1_300);
+    Fault::Then(late, Box::new(|state| hand_lease_to(state, "another")))
+}
+
+#[tokio::test]
+async fn a_replica_that_loses_the_lease_between_two_writes_sends_no_second() {
+    let local = LocalSet::new();
+    let (client, hub) = Hub::start();
+    fill(&mut hub.lock(), 150);
+    let running = local
+        .run_until(start(client, one_of_several(), &local))
+        .await;
     local
         .run_until(hub.until("it is decided", |state| is_settled(state, 150)))
         .await;
     {
         let mut state = hub.lock();
         state.writes.clear();
-        state.faults.push((
-            "PATCH /apis/cluster.open-cluster-management.io/v1beta1/namespaces/shop/placementdecisions/web-decision-1/",
-            // What this replica is answered comes when its time is over.
- Fault::Then(Duration::from_millis(1_300), Box::new(|state| {
-                // Another one has it by now.
-                state.leases_are_taken = true;
-                let lease = state.get("leases", "strew-system/strew-controller").cloned();
-                let mut lease = lease.expect("a lease");
-                lease["spec"]["holderIdentity"] = "another".into();
-                state.set("leases", lease);
-            })),
-        ));
+        state.faults.push((FIRST_DECISION, lease_is_lost()));
         state.delete("managedclusters", "/c000");
     }
     local
-        .run_until(hub.until("the first is written", |state| !state.writes.is_empty()))
+        .run_until(hub.until("one is written", |state| !state.writes.is_empty()))
         .await;
     local
-        .run_until(tokio::time::sleep(Duration::from_millis(2_000)))
+        .run_until(tokio::time::sleep(Duration::from_secs(2)))
         .await;
-    assert_eq!(
-        decision_writes(&hub.lock()),
-        ["PATCH /web-decision-1/status"]
-    );
+    let written = decision_writes(&hub.lock());
+    assert_eq!(written, ["PATCH /web-decision-1/status"]);
     // In between nothing is missing: the cluster that moves up is in both.
     assert_eq!(held(&hub.lock()), (149, 150));
     // The other one goes away, and leaves its lease: what is left to do is done.
-    {
-        let mut state = hub.lock();
-        state.leases_are_taken = false;
-        let lease = state
-            .get("leases", "strew-system/strew-controller")
-            .cloned();
-        let mut lease = lease.expect("a lease");
-        lease["spec"]["holderIdentity"] = "".into();
-        state.set("leases", lease);
-    }
+    hand_lease_to(&mut hub.lock(), "");
     local
         .run_until(hub.until("the rest is written", |state| is_settled(state, 149)))
         .await;
     drop(running);
 }
 
+#[tokio::test]
+async fn a_replica_that_loses_the_lease_within_a_write_leaves_it_half_done() {
+    let local = LocalSet::new();
+    let (client, hub) = Hub::start();
+    {
+        let mut state = hub.lock();
+        fill(&mut state, 3);
+        state.faults.push((CREATION, lease_is_lost()));
+    }
+    let running = local
+        .run_until(start(client, one_of_several(), &local))
+        .await;
+    local
+        .run_until(hub.until("one is made", |state| !state.writes.is_empty()))
+        .await;
+    local
+        .run_until(tokio::time::sleep(Duration::from_secs(2)))
+        .await;
+    // What it holds would be a request of its own.
+    assert_eq!(decision_writes(&hub.lock()), ["POST "]);
+    hand_lease_to(&mut hub.lock(), "");
+    local
+        .run_until(hub.until("it is filled", |state| is_settled(state, 3)))
+        .await;
+    drop(running);
+}
+
 #[tokio::test(start_paused = true)]
 async fn definitions_that_are_installed_later_are_picked_up() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     let running = local.run_until(start(client, alone(), &local)).await;
     local
@@ -359,7 +327,7 @@ async fn ask(
 
 #[tokio::test]
 async fn the_debug_page_tells_each_what_it_may_see_of_a_namespace() {
-    let local = tokio::task::LocalSet::new();
+    let local = LocalSet::new();
     let (client, hub) = Hub::start();
     fill(&mut hub.lock(), 2);
     let running = local.run_until(start(client, alone(), &local)).await;

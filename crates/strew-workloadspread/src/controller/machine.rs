@@ -28,6 +28,9 @@ pub struct Limits {
     pub retries_qps: u32,
     /// How many of them at once.
     pub retries_burst: u32,
+    /// After a status was written, its WorkloadSpread is left alone for so long: while many pods come, one write tells of
+    /// many. Upstream has none: each pod's event is a sync, and every sync a write.
+    pub rest: Span,
     /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
     pub lost_after: Span,
 }
@@ -40,6 +43,7 @@ impl Default for Limits {
             backoff_max: Span::from_secs(1000),
             retries_qps: 10,
             retries_burst: 100,
+            rest: Span::default(),
             lost_after: Span::from_secs(5 * 60),
         }
     }
@@ -59,6 +63,8 @@ pub struct SpreadController {
     /// What is to be synced later.
     pub(super) later: BTreeSet<(Instant, WsKey)>,
     pub(super) later_of: BTreeMap<WsKey, Instant>,
+    /// Until when each is left alone.
+    pub(super) rests: BTreeMap<WsKey, Instant>,
     pub(super) failures: BTreeMap<WsKey, u32>,
     pub(super) retries: Retries,
     pub(super) counters: Counters,
@@ -83,6 +89,7 @@ impl SpreadController {
             running: BTreeMap::new(),
             later: BTreeSet::new(),
             later_of: BTreeMap::new(),
+            rests: BTreeMap::new(),
             failures: BTreeMap::new(),
             retries: Retries::default(),
             counters: Counters::default(),
@@ -208,6 +215,9 @@ impl SpreadController {
 
 impl SpreadController {
     pub(super) fn enqueue(&mut self, key: &WsKey) {
+        if let Some(&until) = self.rests.get(key).filter(|until| **until > self.now) {
+            return self.sync_by(key, Some(until));
+        }
         if self.queued.insert(key.clone()) {
             self.queue.push_back(key.clone());
         }
@@ -224,8 +234,15 @@ impl SpreadController {
         }
     }
 
+    /// The same, unless it is synced earlier anyway.
+    pub(super) fn sync_by(&mut self, key: &WsKey, at: Option<Instant>) {
+        let known = self.later_of.get(key).copied();
+        self.sync_at(key, known.into_iter().chain(at).min());
+    }
+
     pub(super) fn forget(&mut self, key: &WsKey) {
         self.sync_at(key, None);
+        self.rests.remove(key);
         self.failures.remove(key);
         if self.queued.remove(key) {
             self.queue.retain(|k| k != key);

@@ -156,7 +156,8 @@ impl SpreadController {
         self.running.remove(key);
         self.failures.remove(key);
         if self.spreads.get(key).is_some() {
-            self.sync_at(key, wake.map(|w| w.max(self.now)));
+            // What has come up meanwhile may wait for its own moment.
+            self.sync_by(key, wake.map(|w| w.max(self.now)));
         }
     }
 
@@ -173,7 +174,7 @@ impl SpreadController {
         let pause = pause.max(self.retries.take(self.now, qps, burst));
         self.counters.failed += 1;
         *failures = failures.saturating_add(1);
-        self.sync_at(key, Some(self.now + pause));
+        self.sync_by(key, Some(self.now + pause));
     }
 
     /// An effect came to something, or to nothing.
@@ -198,6 +199,7 @@ impl SpreadController {
                 (Step::Patching, Some(_)) => self.counters.costs += 1,
                 (Step::Writing, _) => {
                     self.counters.written += 1;
+                    self.rests.insert(key.clone(), self.now + self.limits.rest);
                     self.counters.drift += drift(&running.ws.status, &running.plan.status);
                 }
                 (Step::Deleting, _) => self.counters.rescheduled += 1,

@@ -1,5 +1,6 @@
 //! What is counted for metrics, and what a CloneSet's update sets off.
 
+use strew_model::Span;
 use strew_workloadspread::controller::{self, Input};
 use strew_workloadspread::{WorkloadFact, admission};
 
@@ -53,6 +54,37 @@ fn syncs_and_their_writes_are_counted() {
     } = *desk.machine.counters();
     assert!(synced >= 1 && written >= 1);
     assert_eq!((failed, costs, adopted), (0, 1, 0));
+}
+
+#[test]
+fn while_many_pods_come_one_write_tells_of_many() {
+    let words = words();
+    let web = workload(words.web(), 100);
+    let written = |rest_ms: u64| {
+        let ws = spread(words.web(), vec![subset("a", count(60)), subset("b", None)]);
+        let limits = controller::Limits {
+            rest: Span::from_millis(rest_ms),
+            ..controller::Limits::default()
+        };
+        let mut desk = Desk::with(limits, &words, ws, std::slice::from_ref(&web));
+        desk.run();
+        // Fifty a second.
+        for i in 0..100 {
+            desk.now = desk.now + Span::from_millis(20);
+            desk.add(desk::pod(&web, &format!("p{i}"), Some("a")));
+            desk.run();
+        }
+        let writes = desk.writes;
+        desk.pass(1);
+        assert_eq!(
+            desk.overall(),
+            ["a 100/0", "b 0/-1"],
+            "nothing is forgotten"
+        );
+        (writes, desk.machine.is_at_rest())
+    };
+    assert_eq!(written(0), (101, true));
+    assert_eq!(written(500), (5, true));
 }
 
 #[test]

@@ -65,8 +65,17 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(words: &Words, ws: WorkloadSpread, workloads: &[WorkloadFact]) -> Self {
+        Self::with(Limits::default(), words, ws, workloads)
+    }
+
+    pub(crate) fn with(
+        limits: Limits,
+        words: &Words,
+        ws: WorkloadSpread,
+        workloads: &[WorkloadFact],
+    ) -> Self {
         let mut desk = Self {
-            machine: SpreadController::new(words.names.clone(), Limits::default()),
+            machine: SpreadController::new(words.names.clone(), limits),
             ws,
             pods: BTreeMap::new(),
             now: secs(NOW),

@@ -61,7 +61,7 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
     }
     let ready = scout.ready();
     denied.extend(scout.denied(&ready).await.map_err(Failure::outside)?);
-    let parts: Vec<&str> = ready.iter().map(|name| name.text()).collect();
+    let parts: Vec<&str> = args.controllers.wanted().map(|name| name.text()).collect();
     permissions::none_denied(&denied, &parts.join("|"))?;
     let hostname = identity::hostname();
     let serving = args.serving.bind(PORT, &hostname, client).await?;

@@ -203,12 +203,16 @@ async fn may(asker: Option<Extension<Asker>>, verb: &str, namespace: &str) -> Re
     };
     match asker.may(deed).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(reason)) => Err((
-            StatusCode::FORBIDDEN,
-            format!(
-                "user does not have permission to {verb} placements in namespace {namespace}: {reason}"
-            ),
-        )),
+        Ok(Err(reason)) => {
+            let what = format!(
+                "user does not have permission to {verb} placements in namespace {namespace}"
+            );
+            let text = match reason.is_empty() {
+                true => what,
+                false => format!("{what}: {reason}"),
+            };
+            Err((StatusCode::FORBIDDEN, text))
+        }
         Err(error) => Err((StatusCode::INTERNAL_SERVER_ERROR, chain(&error))),
     }
 }

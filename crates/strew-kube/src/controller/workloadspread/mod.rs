@@ -29,7 +29,7 @@ use strew_api::workloadspread::request::{Context, controller_outcome, of_control
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::{Translator, facts};
 use strew_model::Interner;
-use strew_model::time::Instant;
+use strew_model::time::{Instant, Span};
 use strew_scheduler::metrics::Family;
 use strew_workloadspread::controller::{Effect, EffectId, Input, Limits, Outcome};
 use strew_workloadspread::{SpreadController, WsKey};
@@ -43,6 +43,10 @@ use crate::work::{Machine, Worker};
 use held::Held;
 use targets::{Targets, Wanted};
 use texts::Texts;
+
+/// A WorkloadSpread whose status was written is left alone for so long. Two thousand pods that come within twenty seconds
+/// make forty writes of the controller's, and as many conflicts with admission at most.
+const REST: Span = Span::from_millis(500);
 
 /// What the controller begins with.
 pub(super) struct Origin {
@@ -87,8 +91,12 @@ impl SpreadKeeper {
         };
         let reading = Reading::Custom { has_scale: false };
         watches.start_named(configuration.clone(), reading, &scope);
+        let limits = Limits {
+            rest: REST,
+            ..Limits::default()
+        };
         let keeper = Self {
-            machine: SpreadController::new(Interner::new(), Limits::default()),
+            machine: SpreadController::new(Interner::new(), limits),
             translator: Translator::default(),
             held: Held::default(),
             targets: Targets::new(of.served),
@@ -274,6 +282,11 @@ impl Machine for SpreadKeeper {
             Told::Listed(_) => {}
         }
         self.release(now, watches);
+    }
+
+    /// Kinds of targets hold back who names them, and nobody else: one may be forbidden.
+    fn is_whole(&self, watches: &Watches) -> bool {
+        watches.are_listed(|kind| !self.targets.watch(kind))
     }
 
     fn settle(&mut self, now: Instant, arrived: Arrived<Carrying>, outbox: &mut Outbox<Carrying>) {

@@ -138,6 +138,11 @@ impl Targets {
             .or_else(|| versions.first())
     }
 
+    /// Whether a kind is watched for the sake of targets alone.
+    pub(super) fn watch(&self, kind: &Kind) -> bool {
+        self.watched.values().any(|watched| watched == kind)
+    }
+
     /// Whether all objects of the kind of a target have been told, as far as they can be.
     pub(super) fn is_known(&self, wanted: Option<Wanted<'_>>, watches: &Watches) -> bool {
         let kind = wanted.and_then(|wanted| self.watched.get(&wanted.key()));
