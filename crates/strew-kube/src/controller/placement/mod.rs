@@ -4,8 +4,8 @@
 //! clusters from being missing. A replica that ceases to lead in between sends none of the rest; the next leader decides
 //! from what is stored.
 //!
-//! Reading order: this file (the machine at work), [`cel`] (selectors, measured), [`debug`] (why a Placement holds what
-//! it holds), [`metrics`].
+//! Reading order: this file (the machine at work), `cel` (selectors, measured), `debug` (why a Placement holds what
+//! it holds), `metrics`.
 //!
 //! Source: spec/placement §2.
 

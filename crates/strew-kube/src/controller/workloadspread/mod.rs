@@ -1,10 +1,10 @@
 //! The controller of WorkloadSpreads on a real API server.
 //!
 //! What a WorkloadSpread needs is there before the machine hears of it: the objects of its target's kind, and the texts
-//! of pods that its patches may already be in effect in. Until then it is held back ([`held`]); the others go on.
+//! of pods that its patches may already be in effect in. Until then it is held back (`held`); the others go on.
 //!
-//! Reading order: this file (the machine at work), [`held`], [`targets`] (kinds that are watched because a
-//! WorkloadSpread names one), [`texts`] (pods as texts), [`metrics`].
+//! Reading order: this file (the machine at work), `held`, `targets` (kinds that are watched because a
+//! WorkloadSpread names one), `texts` (pods as texts), `metrics`.
 //!
 //! Source: spec/workloadspread §5.
 
