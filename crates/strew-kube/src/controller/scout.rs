@@ -171,7 +171,9 @@ impl Scout {
             let runs = self.started.contains(&name);
             let text = match (standing(served, name), runs) {
                 (Standing::Ready, _) => {
-                    self.said.remove(&name);
+                    if self.said.remove(&name).is_some() && runs {
+                        tracing::info!("controller {name}: its CustomResourceDefinitions are back");
+                    }
                     continue;
                 }
                 (Standing::Absent, false) => {

@@ -1,7 +1,7 @@
 //! `strew webhook`: pods on their way in and out, WorkloadSpreads that are written, and their versions.
 //!
-//! One loop owns the machine of admission; watches tell it what there is, and reviews reach it as [`Call`](calls::Call)s
-//! that wait for their answer. Status writes go out as they do for every machine, and nobody has to lead for that: the
+//! One loop owns the machine of admission; watches tell it what there is, and reviews reach it as calls that wait for
+//! their answer. Status writes go out as they do for every machine, and nobody has to lead for that: the
 //! resourceVersion keeps replicas apart, and whoever loses a race tries again. Validation and conversion ask neither
 //! the loop nor anybody else for leave: without them the watches might never be whole.
 //!
@@ -9,15 +9,15 @@
 //! waits. An eviction does not bring its pod, which is read from the API server then: a copy of all pods would be the
 //! greater part of this process, for a few evictions a day.
 //!
-//! Reading order: [`hooks`] (HTTP), `bodies` (their limits), `calls` (who waits), `gate` (the machine between watches and
-//! requests), `custom` (kinds that are known by name alone), `judge` (validation), this file (the loop), `pages`,
-//! [`metrics`], [`permissions`].
+//! Reading order: `hooks` (HTTP), `bodies` (their limits), `calls` (who waits), `gate` (the machine between watches and
+//! requests), `custom` (kinds that are known by name alone), `judge` (validation), `lookup` (what is asked while somebody
+//! waits), this file (the loop), `pages`, `meter` and [`metrics`], [`permissions`].
 
 mod bodies;
 mod calls;
 mod custom;
 mod gate;
-pub mod hooks;
+mod hooks;
 mod judge;
 mod lookup;
 mod meter;
