@@ -191,7 +191,7 @@ pub(super) const CASES: &[Case] = &[
         "a pod that stays unschedulable is replaced in the next subset",
         workloadspread::rescheduled,
     ),
-    case(
+    full(
         "ws-adopted",
         "pods that were there before their WorkloadSpread are counted where they are",
         workloadspread::adopted,
@@ -211,7 +211,7 @@ pub(super) const CASES: &[Case] = &[
         "kill -9 of a webhook and of the controller while pods are made",
         workloadspread::killed,
     ),
-    case(
+    full(
         "ws-rotated",
         "the webhook's authority is exchanged while pods are made",
         workloadspread::rotated,
@@ -256,7 +256,7 @@ pub(super) const CASES: &[Case] = &[
         "kill -9 while PlacementDecisions of 250 clusters are rewritten: a cluster that stays is never absent",
         placement::kept,
     ),
-    case(
+    full(
         "placement-failover",
         "kill -9 of the leader on a hub: the follower goes on",
         placement::failover,
