@@ -28,8 +28,11 @@ impl Leader {
         self.leads.store(leads, Ordering::Relaxed);
     }
 
-    /// The metric.
+    /// The metric; none where there is no lease to lead by.
     pub fn families(&self) -> Vec<Family> {
+        if self.lease.is_empty() {
+            return Vec::new();
+        }
         let mut family = Family::new(&catalogue::LEADER);
         let leads = u8::from(self.leads.load(Ordering::Relaxed));
         let lease = self.lease.to_string();

@@ -12,8 +12,8 @@ const ROLE: &str = "strew-e2e-reads-metrics";
 
 /// What a page of metrics must tell after a pod was placed and another refused.
 const TOLD: &[&str] = &[
-    "scheduler_schedule_attempts_total{profile=\"strew\",result=\"scheduled\"} 1",
-    "scheduler_schedule_attempts_total{profile=\"strew\",result=\"unschedulable\"} ",
+    "scheduler_schedule_attempts_total{result=\"scheduled\",profile=\"strew\"} 1",
+    "scheduler_schedule_attempts_total{result=\"unschedulable\",profile=\"strew\"} ",
     "scheduler_plugin_execution_duration_seconds_bucket{",
     "scheduler_framework_extension_point_duration_seconds_bucket{",
     "scheduler_scheduling_algorithm_duration_seconds_bucket{",
@@ -47,13 +47,16 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
         "--non-resource-url=/metrics",
     ])?;
     let reader = stage.run(&["create", "token", "reader"])?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    // A client belongs to the runtime that it is made in.
+    let entered = runtime.enter();
     let anybody = Pages::at(port, None)?;
     let stranger = Pages::at(port, Some("no token of anybody"))?;
     let reader = Pages::at(port, Some(reader.trim()))?;
     let of_all = Pages::at(port, Some(&stage.lab.token()?))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    drop(entered);
     let expect = |pages: &Pages, path: &str, code: u16| {
         let found = runtime.block_on(pages.code(path));
         ensure!(found == Some(code), "{path}: {found:?}, not {code}");
@@ -62,7 +65,8 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     for path in ["/healthz", "/livez", "/readyz"] {
         expect(&anybody, path, 200)?;
     }
-    expect(&anybody, "/metrics", 401)?;
+    // Without a token one is `system:anonymous`, as with kube-scheduler.
+    expect(&anybody, "/metrics", 403)?;
     expect(&stranger, "/metrics", 401)?;
     expect(&reader, "/metrics", 403)?;
     expect(&of_all, "/nothing", 404)?;
