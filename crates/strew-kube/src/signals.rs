@@ -33,6 +33,18 @@ pub struct About {
     pub configuration: String,
 }
 
+impl About {
+    /// `/configz` and `/version`.
+    pub(crate) fn pages(&self) -> Router {
+        let version = serde_json::json!({
+            "gitVersion": self.version,
+            "kubernetes": self.kubernetes,
+        });
+        json_page("/configz", self.configuration.as_str().into())
+            .merge(json_page("/version", version.to_string().into()))
+    }
+}
+
 impl Signals {
     /// Both ends; `lease`: its name and how long it holds, if there is an election; `synced`: the check of what must be
     /// known before anything is done.
@@ -72,15 +84,7 @@ impl Signals {
             .with(move || led.families())
             .with(move || requests.families())
             .with(move || build(&version, &kubernetes));
-        let told = serde_json::json!({
-            "gitVersion": about.version,
-            "kubernetes": about.kubernetes,
-        });
-        let pages = health
-            .pages()
-            .merge(metrics.pages())
-            .merge(json_page("/configz", about.configuration.as_str().into()))
-            .merge(json_page("/version", told.to_string().into()));
+        let pages = health.pages().merge(metrics.pages()).merge(about.pages());
         let signals = Self {
             synced,
             watchdog,

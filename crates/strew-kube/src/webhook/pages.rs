@@ -13,7 +13,6 @@ use crate::der::Fields;
 use crate::metrics::process::build;
 use crate::metrics::{Leader, Metrics, MetricsRequests, Requests, channel};
 use crate::serve::health::{Awaited, Ping, Shutdown};
-use crate::serve::pages::json_page;
 use crate::serve::{Check, Exchange, Health};
 use crate::signals::About;
 
@@ -123,15 +122,7 @@ impl Pages {
             })
             .with(move || requests.families())
             .with(move || build(&version, &kubernetes));
-        let told = serde_json::json!({
-            "gitVersion": about.version,
-            "kubernetes": about.kubernetes,
-        });
-        let pages = health
-            .pages()
-            .merge(metrics.pages())
-            .merge(json_page("/configz", about.configuration.as_str().into()))
-            .merge(json_page("/version", told.to_string().into()));
+        let pages = health.pages().merge(metrics.pages()).merge(about.pages());
         (Self { synced, asked }, pages)
     }
 
