@@ -8,7 +8,6 @@ mod control_plane;
 mod e2e;
 mod fidelity;
 mod fuzz;
-mod pages;
 mod soak;
 
 use clap::{Parser, Subcommand};

@@ -205,7 +205,7 @@ impl Cluster {
     }
 
     /// Asks again and again, with a pause between, until there is an answer.
-    pub(super) async fn until<T>(
+    async fn until<T>(
         &self,
         what: &str,
         pause: Duration,

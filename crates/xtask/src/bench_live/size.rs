@@ -3,9 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use xtask::lab::{Lab, free_ports, now};
-
-use crate::pages::Pages;
+use xtask::lab::https::ask;
+use xtask::lab::{Lab, free_ports, now, until};
 
 use super::cluster::Cluster;
 use super::contender::{Contender, Taken};
@@ -21,7 +20,10 @@ const STARTS: usize = 5;
 /// So many times it is asked for its metrics.
 const SCRAPES: u32 = 20;
 
-/// Between two looks whether it is ready.
+/// At most until it is ready.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Between two looks whether it is.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// So long it works before its memory counts as steady.
@@ -50,7 +52,7 @@ pub(super) async fn measure(
     println!("{NODES} nodes and {PODS} pods are there");
     let mut starts = Vec::new();
     for number in 1..=STARTS {
-        let start = start(lab, cluster, strew).await?;
+        let start = start(lab, strew).await?;
         println!(
             "start {number}: ready after {:.1} s and {:.1} s of CPU; {:.0} MiB, at most {:.0}",
             start.ready, start.at_ready.cpu, start.steady.resident, start.steady.peak
@@ -75,25 +77,29 @@ pub(super) async fn measure(
     Ok(table)
 }
 
-async fn start(lab: &mut Lab, cluster: &Cluster, strew: &Path) -> anyhow::Result<Start> {
+async fn start(lab: &mut Lab, strew: &Path) -> anyhow::Result<Start> {
     let [port] = free_ports()?;
-    let pages = Pages::at(port, Some(&lab.token()?))?;
+    let bearer = format!("Bearer {}", lab.token()?);
+    let page = |path: &str| {
+        let headers = [("Authorization", bearer.as_str())];
+        let reply = ask(port, READY_WITHIN, "GET", path, &headers, b"")?;
+        anyhow::Ok(reply.filter(|reply| reply.status == 200))
+    };
     let mut process = Contender::Strew.prepare(lab, strew);
     let begin = now();
     process.start(&[&format!("--secure-port={port}"), "--bind-address=127.0.0.1"])?;
-    cluster
-        .until("it is not ready", PAUSE, async || {
-            Ok((pages.code("/readyz").await == Some(200)).then_some(()))
-        })
-        .await?;
+    // Nobody listens at first.
+    until("it is not ready", READY_WITHIN, PAUSE, || {
+        Ok(page("/readyz").ok().flatten())
+    })?;
     let ready = begin.elapsed().as_secs_f64();
     let at_ready = process.taken()?;
     tokio::time::sleep(STEADY_AFTER).await;
     let steady = process.taken()?;
     let begin = now();
-    let mut page = 0;
+    let mut size = 0;
     for _ in 0..SCRAPES {
-        page = pages.read("/metrics").await?.len();
+        size = page("/metrics")?.map_or(0, |reply| reply.body.len());
     }
     let wall = begin.elapsed().as_secs_f64();
     let cpu = process.taken()?.cpu - steady.cpu;
@@ -102,6 +108,6 @@ async fn start(lab: &mut Lab, cluster: &Cluster, strew: &Path) -> anyhow::Result
         at_ready,
         steady,
         scrape: [wall, cpu].map(|seconds| seconds * 1e3 / f64::from(SCRAPES)),
-        page: page as f64 / 1024.0,
+        page: size as f64 / 1024.0,
     })
 }

@@ -2,10 +2,10 @@
 
 use anyhow::{Context, ensure};
 use serde_json::json;
+use xtask::lab::https::{Reply, ask};
 use xtask::lab::{free_ports, until};
 
 use crate::e2e::stage::{PAUSE, SOON, Stage};
-use crate::pages::Pages;
 
 /// A role for who scrapes.
 const ROLE: &str = "strew-e2e-reads-metrics";
@@ -47,35 +47,28 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
         "--non-resource-url=/metrics",
     ])?;
     let reader = stage.run(&["create", "token", "reader"])?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    // A client belongs to the runtime that it is made in.
-    let entered = runtime.enter();
-    let anybody = Pages::at(port, None)?;
-    let stranger = Pages::at(port, Some("no token of anybody"))?;
-    let reader = Pages::at(port, Some(reader.trim()))?;
-    let of_all = Pages::at(port, Some(&stage.lab.token()?))?;
-    drop(entered);
-    let expect = |pages: &Pages, path: &str, code: u16| {
-        let found = runtime.block_on(pages.code(path));
-        ensure!(found == Some(code), "{path}: {found:?}, not {code}");
+    let reader = reader.trim();
+    let of_all = stage.lab.token()?;
+    let expect = |who: Option<&str>, path: &str, code: u16| {
+        let found = page(port, who, path)?.status;
+        ensure!(found == code, "{path}: {found}, not {code}");
         Ok(())
     };
     for path in ["/healthz", "/livez", "/readyz"] {
-        expect(&anybody, path, 200)?;
+        expect(None, path, 200)?;
     }
     // Without a token one is `system:anonymous`, as with kube-scheduler.
-    expect(&anybody, "/metrics", 403)?;
-    expect(&stranger, "/metrics", 401)?;
-    expect(&reader, "/metrics", 403)?;
-    expect(&of_all, "/nothing", 404)?;
+    expect(None, "/metrics", 403)?;
+    expect(Some("no token of anybody"), "/metrics", 401)?;
+    expect(Some(reader), "/metrics", 403)?;
+    expect(Some(&of_all), "/nothing", 404)?;
 
-    let page = runtime.block_on(of_all.read("/metrics"))?;
-    for told in TOLD {
+    let told = page(port, Some(&of_all), "/metrics")?.body;
+    for line in TOLD {
         ensure!(
-            page.contains(told),
-            "/metrics does not tell {told:?}:\n{page}"
+            told.contains(line),
+            "/metrics does not tell {line:?}:
+{told}"
         );
     }
     let account = format!("--serviceaccount={}:reader", stage.namespace);
@@ -83,10 +76,21 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     stage.run(&["create", "clusterrolebinding", ROLE, &role, &account])?;
     // What was refused is remembered for a while, by the API server and by the process.
     let may = until("who may now reads metrics", SOON, PAUSE, || {
-        Ok(runtime.block_on(reader.read("/metrics")).ok())
+        let reply = page(port, Some(reader), "/metrics")?;
+        Ok((reply.status == 200).then_some(()))
     });
     stage.run(&["delete", "clusterrolebinding,clusterrole", ROLE])?;
-    may.map(drop)
+    may
+}
+
+/// A page, as whoever has this token sees it.
+fn page(port: u16, token: Option<&str>, path: &str) -> anyhow::Result<Reply> {
+    let bearer = token.map(|token| format!("Bearer {token}"));
+    let headers: Vec<_> = bearer
+        .iter()
+        .map(|b| ("Authorization", b.as_str()))
+        .collect();
+    ask(port, SOON, "GET", path, &headers, b"")?.context("hung up")
 }
 
 /// Credentials that end while a process works: it says so, decides nothing more, and goes on with new ones.
