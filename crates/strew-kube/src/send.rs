@@ -6,7 +6,7 @@
 //! tells what came of it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -105,9 +105,7 @@ pub struct Outbox<E> {
     leads: Leads,
     patience: Patience,
     permits: Arc<Semaphore>,
-    event_permits: Arc<Semaphore>,
-    /// Places of events that wait.
-    events: Arc<Semaphore>,
+    events: Arc<Mutex<Events>>,
     waiting: usize,
     /// Subjects with an errand on its way, and the errands that come after it: what is asked for of one pod is asked in
     /// order, or a refusal would overtake the bind that came after it.
@@ -127,8 +125,7 @@ impl<E: Errand> Outbox<E> {
             leads,
             patience: Patience::default(),
             permits: Arc::new(Semaphore::new(AT_ONCE)),
-            event_permits: Arc::new(Semaphore::new(EVENTS_AT_ONCE)),
-            events: Arc::new(Semaphore::new(EVENTS_MAX)),
+            events: Arc::default(),
             waiting: 0,
             under_way: FxHashMap::default(),
             dropped: 0,
@@ -172,10 +169,11 @@ impl<E: Errand> Outbox<E> {
     }
 
     fn start(&self, about: Arc<str>, errand: E, request: Request) {
-        let courier = self.courier(&self.permits);
+        let courier = self.courier();
         let to_done = self.to_done.clone();
         tokio::spawn(async move {
-            let answered = courier.bring(request).await;
+            let text = text_of(&request.body);
+            let answered = courier.bring(request, &text).await;
             // Nobody waits any more: the process ends.
             let _ = to_done.send(Arrived {
                 errand,
@@ -187,23 +185,19 @@ impl<E: Errand> Outbox<E> {
 
     /// Sends what nobody waits for; dropped if too much waits already.
     pub fn tell(&mut self, request: Request) {
-        let Ok(place) = Arc::clone(&self.events).try_acquire_owned() else {
+        let mut events = lock(&self.events);
+        if events.waiting.len() >= EVENTS_MAX {
             self.dropped += 1;
             return;
-        };
-        let courier = self.courier(&self.event_permits);
-        tokio::spawn(async move {
-            let Answered {
-                request,
-                answer,
-                repeated,
-            } = courier.bring(request).await;
-            let outcome = outcome_of(&request, &answer, repeated);
-            if let Some(text) = failure(&outcome) {
-                tracing::warn!("an event was not recorded: {text}");
-            }
-            drop(place);
-        });
+        }
+        events.waiting.push_back(Event::of(request));
+        if events.couriers < EVENTS_AT_ONCE {
+            events.couriers += 1;
+            // What nobody waits for takes none of the others' places.
+            let mut courier = self.courier();
+            courier.permits = Arc::new(Semaphore::new(1));
+            tokio::spawn(courier.tell_all(Arc::clone(&self.events)));
+        }
     }
 
     /// The next errand whose request was answered.
@@ -247,15 +241,42 @@ impl<E: Errand> Outbox<E> {
         Some(outcome)
     }
 
-    fn courier(&self, permits: &Arc<Semaphore>) -> Courier {
+    fn courier(&self) -> Courier {
         Courier {
             client: self.client.clone(),
             clock: self.clock,
             leads: self.leads.clone(),
             patience: self.patience,
-            permits: Arc::clone(permits),
+            permits: Arc::clone(&self.permits),
         }
     }
+}
+
+/// Events on their way.
+#[derive(Default)]
+struct Events {
+    waiting: VecDeque<Event>,
+    /// How many couriers bring them.
+    couriers: usize,
+}
+
+/// An event that waits: thousands may, so it is small.
+struct Event {
+    /// Without its body.
+    request: Request,
+    text: Box<[u8]>,
+}
+
+impl Event {
+    fn of(mut request: Request) -> Self {
+        let text = text_of(&request.body).into();
+        request.body = Value::Null;
+        Self { request, text }
+    }
+}
+
+fn lock(events: &Mutex<Events>) -> MutexGuard<'_, Events> {
+    events.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Why an effect was not carried out, in words.
@@ -277,7 +298,33 @@ struct Courier {
 }
 
 impl Courier {
-    async fn bring(&self, request: Request) -> Answered {
+    /// Brings events until none waits any more.
+    async fn tell_all(self, events: Arc<Mutex<Events>>) {
+        while let Some(Event { request, text }) = Self::next_of(&events) {
+            let Answered {
+                request,
+                answer,
+                repeated,
+            } = self.bring(request, &text).await;
+            let outcome = outcome_of(&request, &answer, repeated);
+            if let Some(text) = failure(&outcome) {
+                tracing::warn!("an event was not recorded: {text}");
+            }
+        }
+    }
+
+    /// The next event; `None`: this courier is not needed any more.
+    fn next_of(events: &Mutex<Events>) -> Option<Event> {
+        let mut events = lock(events);
+        let next = events.waiting.pop_front();
+        if next.is_none() {
+            events.couriers -= 1;
+            events.waiting.shrink_to_fit();
+        }
+        next
+    }
+
+    async fn bring(&self, request: Request, text: &[u8]) -> Answered {
         let mut retrying = Retrying::new(self.clock.now() + self.patience.in_all);
         let answer = loop {
             let answer = {
@@ -289,7 +336,7 @@ impl Courier {
                 if !self.leads.now() {
                     break Answer::Refused("this replica does not lead any more".into());
                 }
-                once(&self.client, &request, self.patience.answer).await
+                once_with(&self.client, &request, text, self.patience.answer).await
             };
             let now = self.clock.now();
             // Any number does: it only keeps replicas from trying in step.
@@ -308,15 +355,23 @@ impl Courier {
 
 /// Sends a request once.
 pub async fn once(client: &Client, request: &Request, within: Duration) -> Answer {
-    let body = match &request.body {
+    once_with(client, request, &text_of(&request.body), within).await
+}
+
+/// A body as it is sent.
+fn text_of(body: &Value) -> Vec<u8> {
+    match body {
         Value::Null => Vec::new(),
         body => body.to_string().into_bytes(),
-    };
+    }
+}
+
+async fn once_with(client: &Client, request: &Request, text: &[u8], within: Duration) -> Answer {
     let built = http::Request::builder()
         .method(request.verb.method())
         .uri(request.path())
         .header(CONTENT_TYPE, request.verb.content_type())
-        .body(Body::from(body));
+        .body(Body::from(text.to_vec()));
     let built = match built {
         Ok(built) => built,
         Err(error) => return Answer::Refused(error.to_string().into()),

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use super::{Custom, Kind, Object, Reading, Scope};
 
 /// So many objects a page of a list: a page is held as a whole.
-const PAGE: u32 = 500;
+const PAGE: u32 = 250;
 
 /// The first wait after a failure.
 const FIRST_WAIT: Duration = Duration::from_millis(200);

@@ -145,3 +145,42 @@ async fn what_is_asked_for_of_one_pod_is_asked_in_order() {
     assert_eq!(done(&mut outbox).await.0, 3);
     assert_eq!(outbox.waiting(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_events_keep_no_bind_waiting_and_are_dropped_beyond_a_limit() {
+    let (mut outbox, mut server) = outbox();
+    let event = |number: usize| {
+        let mut request = bind().remove(0);
+        request.name = format!("event-{number}");
+        request.body = json!({"number": number});
+        request
+    };
+    (0..5_000).for_each(|number| outbox.tell(event(number)));
+    assert_eq!(outbox.dropped(), 904);
+    // As many as go at once, and then the bind.
+    let mut held = Vec::new();
+    for number in 0..8 {
+        let asked = server.next().await;
+        assert_eq!(asked.body, json!({"number": number}));
+        held.push(asked);
+    }
+    send(&mut outbox, 1, "uid-1");
+    let asked = server.next().await;
+    assert_eq!(asked.what, BIND);
+    asked.answer(201, json!({"kind": "Status", "status": "Success"}));
+    assert_eq!(done(&mut outbox).await, (1, Outcome::Ok));
+
+    let made = || json!({"kind": "Event"});
+    held.into_iter().for_each(|asked| asked.answer(201, made()));
+    for number in 8..4_096 {
+        let asked = server.next().await;
+        assert_eq!(asked.body, json!({"number": number}));
+        asked.answer(201, made());
+    }
+    let second = std::time::Duration::from_secs(1);
+    let more = tokio::time::timeout(second, server.next()).await;
+    assert!(more.is_err(), "more events than wait");
+    // All is sent, and what comes later is sent, too.
+    outbox.tell(event(7));
+    assert_eq!(server.next().await.body, json!({"number": 7}));
+}
