@@ -30,9 +30,11 @@ use crate::clock::{Clock, duration};
 use crate::connect::Connection;
 use crate::discovery::Served;
 use crate::leading::Leading;
+use crate::metrics::unreadable;
 use crate::serve::health::Awaited;
 pub use crate::signals::About;
 use crate::signals::Signals;
+use crate::watch::Watches;
 use crate::work::{Machine, Worker};
 pub use name::{Choice, Name, UnknownController};
 use placement::PlacementKeeper;
@@ -208,11 +210,14 @@ impl Process {
         let spreads = spreads.map(|worker| worker.machine.families(worker.outbox.waiting()));
         let placements = self.placements.as_ref();
         let placements = placements.map(|worker| worker.machine.families(worker.outbox.waiting()));
-        [spreads, placements]
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect()
+        let watches = [
+            self.spreads.as_ref().map(|worker| &worker.watches),
+            self.placements.as_ref().map(|worker| &worker.watches),
+        ];
+        let watches = watches.into_iter().flatten();
+        let unreadable = unreadable(watches.flat_map(Watches::unreadable));
+        let told = [spreads, placements].into_iter().flatten().flatten();
+        told.chain([unreadable]).collect()
     }
 }
 

@@ -26,6 +26,8 @@ catalogue! {
         "1 if this process leads by the lease of this name, 0 if it follows";
     REST_REQUESTS = "rest_client_requests_total", Counter, ["code", "method", "host"],
         "Requests to the API server, by status code or `<error>` where there was no answer";
+    OBJECTS_UNREADABLE = "strew_objects_unreadable", Gauge, ["kind"],
+        "Objects as somebody wrote them that cannot be read: they count as they were before, or not at all";
     PROCESS_CPU = "process_cpu_seconds_total", Counter, [],
         "Processor time, user and system";
     PROCESS_RESIDENT = "process_resident_memory_bytes", Gauge, [], "Memory that is resident";

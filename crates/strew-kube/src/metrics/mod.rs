@@ -4,7 +4,7 @@
 //! was counted. A loop that does not answer in time is an error of that one page.
 //!
 //! Reading order: [`source`] (the question), [`catalogue`] (what is told beside the machine's), [`process`], [`leader`],
-//! [`requests`], [`text`] (families as text), [`page`]. All metrics are listed in `docs/metrics.md`, which a test
+//! [`requests`], `unreadable`, [`text`] (families as text), [`page`]. All metrics are listed in `docs/metrics.md`, which a test
 //! compares with the catalogues.
 
 pub mod catalogue;
@@ -14,11 +14,13 @@ pub mod process;
 pub mod requests;
 pub mod source;
 pub mod text;
+mod unreadable;
 
 pub use leader::Leader;
 pub use page::Metrics;
 pub use requests::Requests;
 pub use source::{MetricsRequest, MetricsRequests, MetricsSource, SourceError, channel};
+pub(crate) use unreadable::unreadable;
 
 #[cfg(test)]
 mod tests;

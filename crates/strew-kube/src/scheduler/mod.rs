@@ -25,11 +25,13 @@ use strew_api::request::{Context, Series, requests_of};
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::{Effect, Input, Limits, PodName, Scheduler};
+use strew_scheduler::metrics::Family;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, duration};
 use crate::connect::Connection;
 use crate::leading::Leading;
+use crate::metrics::unreadable;
 use crate::send::{Arrived, Outbox, failure};
 use crate::serve::health::Awaited;
 pub use crate::signals::About;
@@ -132,7 +134,7 @@ impl Process {
                 () = &mut is_over => break,
                 () = self.leading.answered() => {}
                 Some(asked) = self.signals.asked.next() => {
-                    asked.answer(self.worker.machine.machine.metrics());
+                    asked.answer(self.families());
                 }
                 () = self.worker.work() => {}
                 () = tokio::time::sleep(wake) => {}
@@ -143,6 +145,15 @@ impl Process {
         self.worker.end(self.clock.now() + END_WITHIN).await;
         self.leading.give_back(duration(END_WITHIN)).await;
         tracing::info!("ended");
+    }
+
+    fn families(&mut self) -> Vec<Family> {
+        let Decider { machine, seen, .. } = &mut self.worker.machine;
+        let aside = seen.aside().map(|kind| (format!("{kind:?}").into(), 1));
+        let kinds = self.worker.watches.unreadable().chain(aside);
+        let mut families = machine.metrics();
+        families.push(unreadable(kinds));
+        families
     }
 
     fn tell_synced(&mut self) {

@@ -37,6 +37,11 @@ impl Seen {
         self.waiting.get(uid).copied().unwrap_or_default()
     }
 
+    /// The kind of each object that was set aside.
+    pub(super) fn aside(&self) -> impl Iterator<Item = Watched> {
+        self.aside.keys().map(|(kind, _)| *kind)
+    }
+
     /// Tells the machine what a watch has told.
     pub(super) fn take_in(&mut self, machine: &mut Scheduler, now: Instant, told: Told) {
         match told {

@@ -14,6 +14,7 @@ mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use kube::core::NamespaceResourceScope;
 use kube::{Client, Resource};
@@ -294,6 +295,12 @@ impl Watches {
         self.running
             .values()
             .all(|running| running.stock.is_empty())
+    }
+
+    /// How many objects cannot be read, by kind.
+    pub(crate) fn unreadable(&self) -> impl Iterator<Item = (Arc<str>, usize)> {
+        let all = self.running.values();
+        all.map(|running| (Arc::clone(&running.kind.kind), running.broken.len()))
     }
 
     fn take_in(&mut self, number: u64, news: News) {

@@ -42,6 +42,7 @@ use crate::clock::Clock;
 use crate::connect::Connection;
 use crate::discovery;
 use crate::leading::Leads;
+use crate::metrics::unreadable;
 use crate::send::{Outbox, Patience};
 use crate::serve::{Exchange, Limits};
 pub use crate::signals::About;
@@ -270,6 +271,7 @@ impl Process {
     fn families(&self) -> Vec<Family> {
         let mut families = self.worker.machine.families();
         families.extend(self.meter.families());
+        families.push(unreadable(self.worker.watches.unreadable()));
         families
     }
 }

@@ -392,7 +392,7 @@ async fn the_debug_page_tells_each_what_it_may_see_of_a_namespace() {
             403,
             "permission to create placements in namespace shop",
         ),
-        ("GET", "/metrics", "good", 403, "forbidden"),
+        ("GET", "/configz", "good", 403, "forbidden"),
     ];
     for (method, path, token, code, part) in cases {
         let asked = ask(&running, method, path, token, web.clone());
@@ -400,4 +400,30 @@ async fn the_debug_page_tells_each_what_it_may_see_of_a_namespace() {
         assert_eq!(got, code, "{method} {path}: {text}");
         assert!(text.contains(part), "{method} {path}: {text}");
     }
+}
+
+#[tokio::test]
+async fn objects_that_cannot_be_read_are_counted_while_the_others_are_decided() {
+    let local = LocalSet::new();
+    let (client, hub) = Hub::start();
+    {
+        let mut state = hub.lock();
+        fill(&mut state, 2);
+        let odd = json!({"numberOfClusters": "many"});
+        state.set("placements", object("Placement", "shop", "odd", odd));
+    }
+    let running = local.run_until(start(client, alone(), &local)).await;
+    let decided = hub.until("it is decided", |state| is_settled(state, 2));
+    local.run_until(decided).await;
+    let unreadable = async |kind: &str| {
+        let asked = ask(&running, "GET", "/metrics", "good", Value::Null);
+        let (code, text) = local.run_until(asked).await;
+        assert_eq!(code, 200, "{text}");
+        let name = format!("strew_objects_unreadable{{kind=\"{kind}\"}} ");
+        let mut lines = text.lines();
+        let value = lines.find_map(|line| line.strip_prefix(&name));
+        value.map(|value| value.parse::<f64>().expect("a number"))
+    };
+    assert_eq!(unreadable("Placement").await, Some(1.0));
+    assert_eq!(unreadable("ManagedCluster").await, Some(0.0));
 }
