@@ -4,12 +4,14 @@
 //! stop. [`Access`] stands before the pages: who asks is asked of the API server, and so is what they may see.
 //!
 //! Reading order: [`listen`] (where, and the errors), [`certificate`] (given files, or self-signed), [`server`]
-//! (connections and their limits), [`patience`] (no connection waits for ever), [`access`], [`health`], [`pages`].
+//! (connections and their limits), `distrust` (clients that do not accept the certificate), [`patience`] (no connection
+//! waits for ever), [`access`], [`health`], [`pages`].
 //!
 //! Source: spec/scheduler §5.4, §5.5.
 
 pub mod access;
 pub mod certificate;
+mod distrust;
 pub mod health;
 pub mod listen;
 pub mod pages;

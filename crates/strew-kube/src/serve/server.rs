@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::certificate::{Exchange, Shown, provider};
+use super::distrust::Distrust;
 use super::listen::{Listen, ServeError};
 use super::patience::Patient;
 
@@ -133,11 +134,13 @@ impl Server {
         let pages = pages.layer(DefaultBodyLimit::max(self.limits.body_bytes_max));
         let places = Arc::new(Semaphore::new(self.limits.connections_max));
         let mut connections = JoinSet::new();
+        let distrust = Arc::new(Distrust::default());
         while let Some(Some((stream, place))) = stop.run_until_cancelled(self.accept(&places)).await
         {
             while connections.try_join_next().is_some() {}
             let connection = Connection {
                 tls: self.tls.clone(),
+                distrust: Arc::clone(&distrust),
                 limits: self.limits,
                 stop: stop.clone(),
                 place,
@@ -166,7 +169,7 @@ impl Server {
     }
 }
 
-fn acceptor(
+pub(super) fn acceptor(
     certificate: Arc<Shown>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
 ) -> Result<TlsAcceptor, rustls::Error> {
@@ -183,6 +186,7 @@ fn acceptor(
 /// One connection.
 struct Connection {
     tls: TlsAcceptor,
+    distrust: Arc<Distrust>,
     limits: Limits,
     stop: CancellationToken,
     /// Given back when it ends.
@@ -193,8 +197,10 @@ impl Connection {
     async fn serve(self, stream: TcpStream, pages: Router) {
         let stream = Patient::new(stream, self.limits.write);
         let handshake = timeout(self.limits.handshake, self.tls.accept(stream));
-        let Some(Ok(Ok(stream))) = self.stop.run_until_cancelled(handshake).await else {
-            return;
+        let stream = match self.stop.run_until_cancelled(handshake).await {
+            Some(Ok(Ok(stream))) => stream,
+            Some(Ok(Err(error))) => return self.distrust.tell(&error),
+            Some(Err(_)) | None => return,
         };
         let peer = stream.get_ref().1.peer_certificates();
         let peer = PeerCertificates(peer.map(<[_]>::to_vec).unwrap_or_default().into());

@@ -1,0 +1,111 @@
+//! Clients that do not accept the certificate that they are shown.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rustls::AlertDescription;
+use tokio::time::Instant;
+
+/// Who does not trust a certificate comes again and again.
+const TOLD_EVERY: Duration = Duration::from_secs(600);
+
+/// Tells of them, once in a while.
+#[derive(Default)]
+pub(super) struct Distrust {
+    told: Mutex<Option<Instant>>,
+}
+
+impl Distrust {
+    /// Tells why a connection could not be made.
+    pub(super) fn tell(&self, error: &io::Error) {
+        match alert(error) {
+            Some(alert) if self.is_due() => tracing::warn!(
+                "a client does not accept the certificate that it is shown ({alert:?}): it trusts another authority, or \
+                 knows this server by another name, or the certificate has ended"
+            ),
+            _ => tracing::debug!("a connection could not be made: {error}"),
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = told.is_none_or(|told| told.elapsed() >= TOLD_EVERY);
+        if is_due {
+            *told = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// What the client says, if it is about the certificate.
+fn alert(error: &io::Error) -> Option<AlertDescription> {
+    match error.get_ref()?.downcast_ref()? {
+        rustls::Error::AlertReceived(
+            alert @ (AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA),
+        ) => Some(*alert),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+    use std::sync::Arc;
+
+    use rustls::pki_types::ServerName;
+    use rustls::{ClientConfig, RootCertStore};
+    use tokio_rustls::TlsConnector;
+
+    use super::*;
+    use crate::serve::Certificate;
+    use crate::serve::certificate::{Shown, provider};
+    use crate::serve::server::acceptor;
+
+    /// What a server is left with by a client that trusts these, and knows it by this name.
+    async fn failure(shown: &Arc<Shown>, roots: RootCertStore, name: &'static str) -> io::Error {
+        let config = ClientConfig::builder_with_provider(Arc::new(provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let name = ServerName::try_from(name).unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        let accepting = acceptor(Arc::clone(shown), None).unwrap();
+        let (_, accepted) = tokio::join!(connector.connect(name, client), accepting.accept(server));
+        accepted.expect_err("nobody trusts it")
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_trust_the_certificate_is_known_from_one_that_goes() {
+        let source = Certificate::SelfSigned {
+            host: "node-1".to_owned(),
+        };
+        let shown = Shown::new(source, IpAddr::V4(Ipv4Addr::LOCALHOST)).unwrap();
+        let shown = Arc::new(shown);
+        let mut ours = RootCertStore::empty();
+        ours.add(shown.shown()).unwrap();
+        let foreign = failure(&shown, RootCertStore::empty(), "node-1").await;
+        assert_eq!(alert(&foreign), Some(AlertDescription::UnknownCA));
+        let misnamed = failure(&shown, ours, "node-2").await;
+        assert_eq!(alert(&misnamed), Some(AlertDescription::BadCertificate));
+        let gone = io::Error::from(io::ErrorKind::UnexpectedEof);
+        assert_eq!(alert(&gone), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_told_once_in_a_while() {
+        let distrust = Distrust::default();
+        assert!(distrust.is_due());
+        tokio::time::advance(TOLD_EVERY - Duration::from_secs(1)).await;
+        assert!(!distrust.is_due());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(distrust.is_due());
+    }
+}
