@@ -9,6 +9,7 @@ mod e2e;
 mod fidelity;
 mod fuzz;
 mod soak;
+mod steady;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;

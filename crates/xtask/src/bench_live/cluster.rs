@@ -14,6 +14,8 @@ use strew_kube::connect::{Access, connect};
 use tokio::sync::mpsc;
 use xtask::lab::{KUBELET_LABEL, Lab, node, now};
 
+use crate::steady::{self, post};
+
 const NAMESPACE: &str = "bench";
 
 const ZONE: &str = "topology.kubernetes.io/zone";
@@ -153,17 +155,9 @@ impl Cluster {
         n: usize,
         rate: u32,
     ) -> anyhow::Result<()> {
-        let mut beat = tokio::time::interval(Duration::from_secs(1) / rate);
-        let mut under_way = tokio::task::JoinSet::new();
-        for number in 0..n {
-            beat.tick().await;
-            let (client, body) = (self.client.clone(), pod(prefix, number));
-            under_way.spawn(async move { post(&client, &pods_path(), &body).await });
-        }
-        while let Some(made) = under_way.join_next().await {
-            made??;
-        }
-        Ok(())
+        let bodies = (0..n).map(|number| pod(prefix, number));
+        let made = steady::create(&self.client, &pods_path(), bodies, rate).await;
+        made.map(drop)
     }
 
     /// Takes all pods away, at once, and waits until they are gone.
@@ -300,14 +294,6 @@ async fn follow(
 
 fn pods_path() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/pods")
-}
-
-async fn post(client: &Client, path: &str, body: &Value) -> anyhow::Result<()> {
-    let request = Request::post(path)
-        .header(http::header::CONTENT_TYPE, "application/json")
-        .body(body.to_string().into_bytes())?;
-    let _: serde::de::IgnoredAny = client.request(request).await?;
-    Ok(())
 }
 
 /// A zone must not differ from another by more than one, a node should not.

@@ -1,7 +1,8 @@
 //! kube-scheduler and strew side by side on one API server: `cargo xtask bench-live`.
 //!
 //! Each round gives both the same work, one after the other, and the next round in the other order: machines are
-//! noisy, and noise must not have a favourite. What counts are ratios within a run. Nothing is measured by the
+//! noisy, and noise must not have a favourite. The API server and its store work for the contenders alone: kubelets and
+//! controllers are there until the nodes are ready. What counts are ratios within a run. Nothing is measured by the
 //! contenders themselves: when a pod is there and when it is bound is what one watch of this program sees, CPU time and
 //! memory are the kernel's words.
 //!
@@ -17,7 +18,7 @@ mod size;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use clap::ValueEnum;
 use xtask::lab::{Lab, Options, Scheduler, Timing};
 
@@ -97,14 +98,20 @@ pub(crate) fn run(options: &BenchLive) -> anyhow::Result<ExitCode> {
 
 /// This program again, optimized as what it measures: its watch wants the same two cores.
 fn optimized() -> anyhow::Result<ExitCode> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let status = Command::new(cargo)
-        .args(["run", "--quiet", "--release", "--package", "xtask", "--"])
+    let status = Command::new(crate::e2e::binary("xtask", true)?)
         .args(std::env::args_os().skip(1))
-        .status()
-        .context("starting cargo")?;
+        .status()?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// Ends whoever else would work for each pod that comes: kubelets and controllers would be measured, too, on the cores
+/// that they share with the contenders.
+fn leave_alone(lab: &mut Lab) -> anyhow::Result<()> {
+    for name in ["kwok", "controller-manager"] {
+        lab.component(name)?.kill();
+    }
+    Ok(())
 }
 
 async fn work(
@@ -114,6 +121,7 @@ async fn work(
     options: &BenchLive,
 ) -> anyhow::Result<Table> {
     cluster.make_nodes(options.nodes).await?;
+    leave_alone(lab)?;
     let mut rounds: [Vec<Round>; 2] = [Vec::new(), Vec::new()];
     for number in 0..options.rounds {
         let order = match number % 2 {

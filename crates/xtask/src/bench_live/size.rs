@@ -48,6 +48,7 @@ pub(super) async fn measure(
     strew: &Path,
 ) -> anyhow::Result<Table> {
     cluster.make_nodes(NODES).await?;
+    super::leave_alone(lab)?;
     cluster.make_pods("there", PODS, Some(NODES)).await?;
     println!("{NODES} nodes and {PODS} pods are there");
     let mut starts = Vec::new();

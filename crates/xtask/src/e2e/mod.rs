@@ -1,13 +1,14 @@
 //! strew's processes on a real control plane, case by case: `cargo xtask e2e`.
 //!
 //! Reading order: [`stage`] (what a case works with), [`parts`] (strew installed and started), `cases` (one function
-//! each), [`rollout`] (what is judged of one that something failed in), [`watch_log`], [`follow`], [`decisions`],
-//! [`generated`] (clusters for comparisons).
+//! each), [`rollout`] (what is judged of one that something failed in), [`watch_log`], [`follow`], [`histogram`],
+//! [`decisions`], [`generated`] (clusters for comparisons).
 
 mod cases;
 mod decisions;
 mod follow;
 mod generated;
+mod histogram;
 mod parts;
 mod rollout;
 mod stage;
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use xtask::lab::{Lab, Options, Scheduler, Timing, now};
 
 use crate::ci::top;
@@ -119,17 +120,29 @@ fn chosen(names: &[String], is_full: bool) -> anyhow::Result<Vec<&'static Case>>
 
 /// The workspace's own strew, built as this program is.
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
+    binary("strew", !cfg!(debug_assertions))
+}
+
+/// A program of the workspace, built now.
+pub(crate) fn binary(name: &str, is_optimized: bool) -> anyhow::Result<PathBuf> {
     let mut command = Command::new("cargo");
-    command.args(["build", "--quiet", "--locked", "--package", "strew"]);
-    if !cfg!(debug_assertions) {
+    // Both: alone, a package has fewer features of its dependencies switched on, and they would be built once more.
+    let packages = ["--package", "strew", "--package", "xtask"];
+    command
+        .args(["build", "--quiet", "--locked"])
+        .args(packages);
+    let folder = if is_optimized {
         command.arg("--release");
-    }
+        "release"
+    } else {
+        "debug"
+    };
     let status = command.current_dir(top()).status()?;
-    if !status.success() {
-        bail!("strew cannot be built");
-    }
+    ensure!(status.success(), "{name} cannot be built");
     let own = std::env::current_exe()?;
-    let binary = own.with_file_name(format!("strew{}", std::env::consts::EXE_SUFFIX));
-    ensure!(binary.is_file(), "cargo put no strew beside this program");
+    let target = own.ancestors().nth(2).context("this program's folder")?;
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let binary = target.join(folder).join(file);
+    ensure!(binary.is_file(), "cargo put no {}", binary.display());
     Ok(binary)
 }

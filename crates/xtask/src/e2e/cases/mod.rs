@@ -227,6 +227,11 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::wrong,
     ),
     full(
+        "ws-given",
+        "a certificate that is given: one that has ended, one that nobody trusts, one that serves",
+        workloadspread::given,
+    ),
+    full(
         "ws-denied",
         "creations that a quota denies and evictions that a budget denies are given back to the ledger",
         workloadspread::denied,
@@ -265,6 +270,11 @@ pub(super) const CASES: &[Case] = &[
         "placement-definitions",
         "CustomResourceDefinitions that come later, and those of others",
         placement::definitions,
+    ),
+    full(
+        "placement-server-killed",
+        "kill -9 of a hub's API server while PlacementDecisions are rewritten, and its start",
+        placement::server_killed,
     ),
     full(
         "placement-conflicts",

@@ -186,3 +186,36 @@ pub(crate) fn conflicts(stage: &mut Stage) -> anyhow::Result<()> {
         20,
     )
 }
+
+/// The hub goes away in the middle of it: the controller waits for it, and comes to the same end.
+pub(crate) fn server_killed(stage: &mut Stage) -> anyhow::Result<()> {
+    let n = 250;
+    let mut controllers = stage.hub(1, &[])?;
+    bind_all(stage)?;
+    let named = |number: usize| format!("m-{number:03}");
+    let all = (0..n).map(|i| cluster(&named(i), json!({}), json!([])));
+    stage.apply_all(all.collect())?;
+    let held = Follow::start(stage, "placementdecisions", Held::take_in)?;
+    stage.apply_all(vec![placement("all", json!({}))])?;
+    until("a first write", SOON, Duration::from_millis(1), || {
+        Ok((held.look(|held| held.n_events) > 0).then_some(()))
+    })?;
+    let server = stage.lab.component("apiserver")?;
+    server.kill();
+    server.restart()?;
+    stage.lab.wait_for_server()?;
+    let back = now();
+    until_selected(stage, "all", |got| got.len() == n)?;
+    println!(
+        "  decided {:.1} s after the hub was back",
+        back.elapsed().as_secs_f64()
+    );
+    // What happens next is seen, too.
+    stage.apply_all(vec![cluster("later", json!({}), json!([]))])?;
+    until_selected(stage, "all", |got| got.len() == n + 1)?;
+    for controller in &mut controllers {
+        controller.expect_running()?;
+    }
+    let told = ("PlacementSatisfied", "True", "AllDecisionsScheduled");
+    until_told(stage, "all", told, n + 1)
+}

@@ -15,7 +15,7 @@ use xtask::lab::until;
 
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
-pub(super) use faults::{conflicts, failover, kept};
+pub(super) use faults::{conflicts, failover, kept, server_killed};
 pub(super) use fleet::{fleet, hundred};
 pub(super) use speed::speed;
 pub(super) use use_cases::{definitions, use_cases};

@@ -112,6 +112,22 @@ pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
     })
     .with_context(|| controller.output())?;
 
+    // One that is there, and not in the version that is known.
+    let of_placements = |object: &&Value| object["spec"]["names"]["kind"] == "Placement";
+    let mut older = definitions.iter().find(of_placements).cloned();
+    let older = older.as_mut().context("a definition of Placement")?;
+    older["spec"]["versions"][0]["name"] = json!("v1alpha1");
+    let create = ["create", "--filename=-"];
+    stage.kubectl().run_with(&create, older)?;
+    let unfit = "is served as v1alpha1, and strew knows v1beta1";
+    until("it says what is served", SOON, PAUSE, || {
+        controller.expect_running()?;
+        Ok(controller.output().contains(unfit).then_some(()))
+    })
+    .with_context(|| controller.output())?;
+    let name = older["metadata"]["name"].as_str().unwrap_or_default();
+    stage.kubectl().run(&["delete", "crd", name])?;
+
     // As OCM makes them: without our label, and without what only our schema has.
     let mut theirs = definitions;
     for definition in &mut theirs {
@@ -123,9 +139,7 @@ pub(crate) fn definitions(stage: &mut Stage) -> anyhow::Result<()> {
         }
     }
     let list = json!({"apiVersion": "v1", "kind": "List", "items": theirs});
-    stage
-        .kubectl()
-        .run_with(&["create", "--filename=-"], &list)?;
+    stage.kubectl().run_with(&create, &list)?;
     for definition in &theirs {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
         let name = format!("crd/{name}");

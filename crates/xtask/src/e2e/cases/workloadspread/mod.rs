@@ -3,6 +3,7 @@
 //! Reading order: this file (what is looked at), [`use_cases`], [`webhook`], [`faults`], [`wrong`], [`speed`].
 
 mod faults;
+mod given;
 mod speed;
 mod use_cases;
 mod webhook;
@@ -17,6 +18,7 @@ use xtask::lab::{Component, until};
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
 pub(super) use faults::{denied, down, killed, rotated, server_killed};
+pub(super) use given::given;
 pub(super) use speed::speed;
 pub(super) use use_cases::{adopted, elastic, patched, rescheduled, simulated, zones};
 pub(super) use webhook::{burst, versions};

@@ -5,12 +5,16 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use serde_json::json;
+use serde_json::{Value, json};
+use strew_kube::connect::{Access, connect};
 use xtask::lab::{now, until};
 
 use super::{expect_truth, limit, scale, until_observed};
 use crate::e2e::follow::Follow;
+use crate::e2e::histogram::Histogram;
+use crate::e2e::parts::Spreading;
 use crate::e2e::stage::{PAUSE, Stage};
+use crate::steady;
 
 const N_PODS: usize = 2000;
 
@@ -19,6 +23,14 @@ const FACTOR_MAX: f64 = 1.25;
 
 /// The status is written for so many pods at a time.
 const PODS_A_WRITE: usize = 10;
+
+/// So many pods come one by one, at this rate a second.
+const N_STEADY: usize = 2000;
+
+const RATE: u32 = 100;
+
+/// In which 99 of 100 are admitted.
+const ADMITTED_WITHIN: Duration = Duration::from_millis(10);
 
 /// So many pods for the memory.
 const N_MANY: usize = 10_000;
@@ -56,6 +68,7 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         plain.as_secs_f64(),
         spread.as_secs_f64()
     );
+    let within = steadily(stage, &spreading)?;
     scaled(stage, N_MANY)?;
     let mut most = 0;
     for webhook in &spreading.webhooks {
@@ -70,8 +83,88 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
     }
     ensure!(factor <= FACTOR_MAX, "{factor:.2} times as long");
     ensure!(n_writes <= N_PODS / PODS_A_WRITE, "{n_writes} writes");
+    ensure!(within < ADMITTED_WITHIN, "99 in 100 within {within:?}");
     ensure!(most <= KIB_MAX, "{most} KiB");
     Ok(())
+}
+
+/// Creates pods at a steady rate; in which time the webhooks answer 99 of 100, by the bounds of their own histogram.
+///
+/// A ReplicaSet's controller would delete what it did not ask for, so it is stopped meanwhile.
+fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<Duration> {
+    let controllers = |stage: &mut Stage, signal: &str| {
+        let controllers = stage.lab.component("controller-manager")?;
+        controllers.signal(signal)
+    };
+    let owner = stage.list("replicasets")?.pop();
+    let owner = owner.context("the Deployment has a ReplicaSet")?;
+    let path = format!("/api/v1/namespaces/{}/pods", stage.namespace);
+    let access = Access {
+        kubeconfig: Some(stage.lab.folder().join("kubeconfig")),
+        ..Access::default()
+    };
+    let before = admissions(stage, spreading)?;
+    controllers(stage, "STOP")?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let created = runtime.block_on(async {
+        let client = connect(&access).await?.client;
+        let pods = (0..N_STEADY).map(|number| pod_of(&owner, number));
+        steady::create(&client, &path, pods, RATE).await
+    });
+    let after = admissions(stage, spreading)?;
+    controllers(stage, "CONT")?;
+    let mut created = created?;
+    created.sort_unstable();
+    let taken = after - before;
+    ensure!(
+        taken.total() == N_STEADY as u64,
+        "{} admissions of {N_STEADY} pods",
+        taken.total()
+    );
+    let within = taken.quantile(0.99);
+    println!(
+        "  {RATE} creates a second: admission of half within {:?}, of 99 in 100 within {within:?} (bounds of its \
+         histogram); the API server took {:.1} ms for half, {:.1} ms for 99 in 100",
+        taken.quantile(0.5),
+        created[created.len() / 2].as_secs_f64() * 1e3,
+        created[created.len() * 99 / 100].as_secs_f64() * 1e3
+    );
+    Ok(within)
+}
+
+/// How long creations of pods took to admit, of all webhooks together.
+fn admissions(stage: &Stage, spreading: &Spreading) -> anyhow::Result<Histogram> {
+    let token = stage.lab.token()?;
+    let mut sum = Histogram::default();
+    for webhook in &spreading.webhooks {
+        let name = "strew_webhook_admission_duration_seconds";
+        sum.read(webhook.pages, &token, name, "operation=\"CREATE\"")?;
+    }
+    Ok(sum)
+}
+
+/// A pod as a ReplicaSet makes it.
+fn pod_of(owner: &Value, number: usize) -> Value {
+    let template = &owner["spec"]["template"];
+    let meta = &owner["metadata"];
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("steady-{number:05}"),
+            "labels": template["metadata"]["labels"],
+            "ownerReferences": [{
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": meta["name"],
+                "uid": meta["uid"],
+                "controller": true,
+            }],
+        },
+        "spec": template["spec"],
+    })
 }
 
 fn scaled(stage: &Stage, replicas: usize) -> anyhow::Result<Duration> {

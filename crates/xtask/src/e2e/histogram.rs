@@ -1,0 +1,93 @@
+//! A histogram as a process tells it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use xtask::lab::https::ask;
+
+use super::stage::SOON;
+
+/// How many took at most so long, by the bound.
+#[derive(Default, Debug)]
+pub(super) struct Histogram(BTreeMap<Duration, u64>);
+
+impl Histogram {
+    /// Adds what a process tells on this port: of a metric, the lines with these labels.
+    pub(super) fn read(
+        &mut self,
+        port: u16,
+        token: &str,
+        metric: &str,
+        labels: &str,
+    ) -> anyhow::Result<()> {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str())];
+        let reply = ask(port, SOON, "GET", "/metrics", &headers, b"")?;
+        let reply = reply.context("no answer")?;
+        ensure!(reply.status == 200, "/metrics: {}", reply.status);
+        self.add(&reply.body, metric, labels)
+    }
+
+    fn add(&mut self, page: &str, metric: &str, labels: &str) -> anyhow::Result<()> {
+        let begin = format!("{metric}_bucket{{{labels},le=\"");
+        for line in page.lines().filter_map(|line| line.strip_prefix(&*begin)) {
+            let (bound, n) = line.split_once("\"} ").context("no bucket")?;
+            let bound = match bound {
+                "+Inf" => Duration::MAX,
+                bound => Duration::from_secs_f64(bound.parse()?),
+            };
+            *self.0.entry(bound).or_default() += n.parse::<f64>()? as u64;
+        }
+        Ok(())
+    }
+
+    /// How many in all.
+    pub(super) fn total(&self) -> u64 {
+        self.0.values().copied().max().unwrap_or(0)
+    }
+
+    /// The first bound within which this share was.
+    pub(super) fn quantile(&self, share: f64) -> Duration {
+        let least = self.total() as f64 * share;
+        let mut all = self.0.iter();
+        let found = all.find(|(_, n)| **n as f64 >= least);
+        found.map_or(Duration::MAX, |(bound, _)| *bound)
+    }
+}
+
+impl std::ops::Sub for Histogram {
+    type Output = Self;
+
+    fn sub(mut self, before: Self) -> Self {
+        for (bound, n) in before.0 {
+            *self.0.entry(bound).or_default() -= n;
+        }
+        self
+    }
+}
+
+#[test]
+fn quantiles_are_bounds_of_buckets() -> anyhow::Result<()> {
+    let page = |n: [u64; 3]| {
+        let bounds = ["0.004", "0.008", "+Inf"];
+        let lines = bounds.iter().zip(n);
+        let lines = lines.map(|(le, n)| format!("took_bucket{{of=\"a\",le=\"{le}\"}} {n}.0\n"));
+        let other = "took_bucket{of=\"b\",le=\"0.004\"} 9.0\n";
+        format!("{}{other}", lines.collect::<String>())
+    };
+    let read = |pages: &[[u64; 3]]| {
+        let mut sum = Histogram::default();
+        let mut pages = pages.iter().map(|n| page(*n));
+        pages.try_for_each(|page| sum.add(&page, "took", "of=\"a\""))?;
+        anyhow::Ok(sum)
+    };
+    let found = read(&[[59, 110, 110]])? - read(&[[10, 10, 10]])?;
+    assert_eq!(found.total(), 100);
+    assert_eq!(found.quantile(0.49), Duration::from_millis(4));
+    assert_eq!(found.quantile(0.5), Duration::from_millis(8));
+    let beyond = read(&[[1, 2, 4], [1, 2, 4]])?;
+    assert_eq!(beyond.total(), 8);
+    assert_eq!(beyond.quantile(0.99), Duration::MAX);
+    Ok(())
+}
