@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::bundle::{Holder, Place, mend};
 use super::pair::Serving;
 use super::plan::{Lives, Next, Step, next, serving_lasts};
-use super::stored::Stored;
+use super::stored::{Stored, timestamp};
 use crate::clock::{Clock, duration};
 use crate::connect::chain;
 use crate::leading::{Leading, Turn};
@@ -338,7 +338,7 @@ impl Keeper {
                 self.exchange.put(Arc::clone(&serving.key));
                 tracing::info!(
                     names = self.setup.names.join(","),
-                    until = serving.period.until.secs(),
+                    until = %timestamp(serving.period.until),
                     "a certificate was made for the webhook"
                 );
                 self.serving = Some(serving);

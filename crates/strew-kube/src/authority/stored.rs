@@ -149,9 +149,7 @@ impl Stored {
             put(LEAVING, &leaving.pem);
         }
         if let Some(since) = self.since {
-            let seconds = i64::try_from(since.secs()).unwrap_or(i64::MAX);
-            let since = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
-            put(SINCE, &since.to_string());
+            put(SINCE, &timestamp(since).to_string());
         }
         put(BUNDLE, &self.bundle());
         let mut secret = before.cloned().unwrap_or_else(|| Secret {
@@ -165,6 +163,12 @@ impl Stored {
         secret.data = Some(data);
         secret
     }
+}
+
+/// A moment, to the second.
+pub(super) fn timestamp(at: Instant) -> Timestamp {
+    let seconds = i64::try_from(at.secs()).unwrap_or(i64::MAX);
+    Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
 }
 
 #[cfg(test)]

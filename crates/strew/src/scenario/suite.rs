@@ -55,7 +55,19 @@ pub(super) struct Staged {
 
 /// Whether a document of strew's simulation seems to be in the file; reading it tells for sure.
 pub(super) fn holds_scenario(input: &Input) -> bool {
-    input.holds(GROUP.as_bytes())
+    let text = &input.bytes;
+    let version = format!("{GROUP}/");
+    let mut all = text.windows(version.len()).enumerate();
+    all.any(|(at, part)| part == version.as_bytes() && is_api_version(&text[..at]))
+}
+
+/// Whether a text ends with the key `apiVersion`, in YAML or JSON: labels may begin with the group, too.
+fn is_api_version(before: &[u8]) -> bool {
+    let is_between = |byte: &u8| matches!(byte, b' ' | b'\t' | b':' | b'"' | b'\'');
+    let end = before.iter().rposition(|byte| !is_between(byte));
+    let word = &before[..end.map_or(0, |at| at + 1)];
+    let key = b"apiVersion";
+    word.len() >= key.len() && word[word.len() - key.len()..].eq_ignore_ascii_case(key)
 }
 
 /// Makes plans of all scenarios.

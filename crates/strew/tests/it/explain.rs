@@ -149,3 +149,24 @@ fn a_volume_that_keeps_a_pod_off_is_named_with_its_claim() {
          topology.kubernetes.io/zone=zone-b"
     );
 }
+
+#[test]
+fn a_label_of_our_simulation_makes_no_scenario_of_a_dump() {
+    let dump = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": [
+        {
+            "apiVersion": "v1", "kind": "Node",
+            "metadata": {"name": "n-1", "labels": {"sim.strew.dev/kubelet": "runs"}},
+            "status": {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}},
+        },
+        {
+            "apiVersion": "v1", "kind": "Pod",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"containers": [{"name": "web", "image": "i", "resources": {"requests": {"cpu": "2"}}}]},
+        },
+    ]});
+    let run = strew("explain pod/web -").stdin(dump.to_string());
+    let run = run.assert().code(0);
+    let text = stdout(&run);
+    let sentence = "0/1 nodes are available: 1 Insufficient cpu.";
+    assert!(text.starts_with(sentence), "{text}");
+}
