@@ -7,25 +7,24 @@ use kube::Client;
 use serde_json::Value;
 use xtask::lab::now;
 
-/// Creates each in turn, so many a second; how long each took.
-pub(crate) async fn create(
-    client: &Client,
-    path: &str,
-    bodies: impl Iterator<Item = Value>,
+/// Has so many made in turn, so many a second; how long each took.
+pub(crate) async fn at_rate<F>(
+    n: usize,
     rate: u32,
-) -> anyhow::Result<Vec<Duration>> {
+    make: impl Fn(usize) -> F,
+) -> anyhow::Result<Vec<Duration>>
+where
+    F: Future<Output = anyhow::Result<()>> + Send + 'static,
+{
     let mut beat = tokio::time::interval(Duration::from_secs(1) / rate);
     let mut under_way = tokio::task::JoinSet::new();
-    for body in bodies {
+    for number in 0..n {
         beat.tick().await;
-        let (client, path) = (client.clone(), path.to_owned());
-        under_way.spawn(async move {
-            let begin = now();
-            post(&client, &path, &body).await?;
-            anyhow::Ok(begin.elapsed())
-        });
+        let begin = now();
+        let made = make(number);
+        under_way.spawn(async move { made.await.map(|()| begin.elapsed()) });
     }
-    let mut took = Vec::with_capacity(under_way.len());
+    let mut took = Vec::with_capacity(n);
     while let Some(made) = under_way.join_next().await {
         took.push(made??);
     }

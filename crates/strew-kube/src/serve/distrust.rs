@@ -77,7 +77,7 @@ mod tests {
         let (client, server) = tokio::io::duplex(1 << 16);
         let name = ServerName::try_from(name).unwrap();
         let connector = TlsConnector::from(Arc::new(config));
-        let accepting = acceptor(Arc::clone(shown), None).unwrap();
+        let accepting = acceptor(Arc::clone(shown), None, &[]).unwrap();
         let (_, accepted) = tokio::join!(connector.connect(name, client), accepting.accept(server));
         accepted.expect_err("nobody trusts it")
     }

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -47,6 +48,8 @@ pub struct Limits {
     pub write: Duration,
     /// The length of a request's body, in bytes.
     pub body_bytes_max: usize,
+    /// Requests at a time on one connection, by HTTP/2; 1: HTTP/1.1 alone.
+    pub requests_at_once: u32,
     /// What connections are given to end, once the server is told to stop.
     pub goodbye: Duration,
 }
@@ -60,6 +63,8 @@ impl Default for Limits {
             request: Duration::from_secs(30),
             write: Duration::from_secs(30),
             body_bytes_max: 64 << 10,
+            // One request after the other is enough for pages, and leaves less to hold up.
+            requests_at_once: 1,
             goodbye: Duration::from_secs(5),
         }
     }
@@ -104,7 +109,12 @@ impl Server {
         limits: Limits,
     ) -> Result<Self, ServeError> {
         let certificate = Arc::new(Shown::new(listen.certificate, listen.address)?);
-        let tls = acceptor(Arc::clone(&certificate), clients).map_err(ServeError::Tls)?;
+        let protocols: &[&[u8]] = match limits.requests_at_once {
+            0 | 1 => &[b"http/1.1"],
+            _ => &[b"h2", b"http/1.1"],
+        };
+        let tls = acceptor(Arc::clone(&certificate), clients, protocols);
+        let tls = tls.map_err(ServeError::Tls)?;
         let address = SocketAddr::new(listen.address, listen.port);
         let bound = TcpListener::bind(address).await;
         let bound = bound.and_then(|listener| Ok((listener.local_addr()?, listener)));
@@ -172,14 +182,14 @@ impl Server {
 pub(super) fn acceptor(
     certificate: Arc<Shown>,
     clients: Option<Arc<dyn ClientCertVerifier>>,
+    protocols: &[&[u8]],
 ) -> Result<TlsAcceptor, rustls::Error> {
     let clients = clients.unwrap_or_else(|| Arc::new(NoClientAuth));
     let config = ServerConfig::builder_with_provider(Arc::new(provider()))
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(clients);
     let mut config = config.with_cert_resolver(certificate);
-    // One request after the other is enough for pages, and leaves less to hold up.
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
@@ -205,25 +215,37 @@ impl Connection {
         let peer = stream.get_ref().1.peer_certificates();
         let peer = PeerCertificates(peer.map(<[_]>::to_vec).unwrap_or_default().into());
         let patience = self.limits.request;
+        let use_of_it = Arc::new(Use::default());
+        let used = Arc::clone(&use_of_it);
         let service = tower::service_fn(move |mut request: Request<_>| {
             request.extensions_mut().insert(peer.clone());
             let answer = pages.clone().oneshot(request);
+            let under_way = Use::begin(&used);
             async move {
                 let answer = timeout(patience, answer).await;
+                drop(under_way);
                 Ok::<_, Infallible>(answer.map_or_else(|_| too_late(), |Ok(answer)| answer))
             }
         });
-        let mut http = auto::Builder::new(TokioExecutor::new()).http1_only();
+        let mut http = auto::Builder::new(TokioExecutor::new());
         http.http1()
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.headers)
             .max_buf_size(64 << 10);
+        http.http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(self.limits.requests_at_once)
+            .initial_connection_window_size(1 << 20)
+            .initial_stream_window_size(256 << 10);
+        if self.limits.requests_at_once <= 1 {
+            http = http.http1_only();
+        }
         let io = TokioIo::new(stream);
         let connection = http.serve_connection(io, TowerToHyperService::new(service));
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = self.stop.cancelled() => {
+            () = until_unused(&use_of_it, self.limits.headers, &self.stop) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
@@ -232,6 +254,42 @@ impl Connection {
             tracing::debug!("a connection broke: {error}");
         }
         drop(self.place);
+    }
+}
+
+/// What a connection is used for.
+#[derive(Default)]
+struct Use {
+    begun: AtomicU64,
+    under_way: AtomicU64,
+}
+
+/// A request that is being answered.
+struct UnderWay(Arc<Use>);
+
+impl Use {
+    fn begin(used: &Arc<Self>) -> UnderWay {
+        used.begun.fetch_add(1, Ordering::Relaxed);
+        used.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(Arc::clone(used))
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns when a connection was without a request for this long, or is to stop. HTTP/1.1 has such a limit of its own.
+async fn until_unused(used: &Use, idle: Duration, stop: &CancellationToken) {
+    let mut seen = None;
+    while stop.run_until_cancelled(sleep(idle)).await.is_some() {
+        let begun = used.begun.load(Ordering::Relaxed);
+        if seen == Some(begun) && used.under_way.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        seen = Some(begun);
     }
 }
 

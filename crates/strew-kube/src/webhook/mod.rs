@@ -85,7 +85,9 @@ const END_WITHIN: Duration = Duration::from_secs(8);
 /// What the API server may take of the server of the hooks.
 pub fn limits() -> Limits {
     Limits {
-        // An API server makes a connection for each review that it has under way, and keeps 25 of them.
+        // By HTTP/2 an API server asks all on one connection; by HTTP/1.1 it would make one for each review that it has
+        // under way and keep 25, and handshakes cost more than reviews.
+        requests_at_once: 1024,
         connections_max: 1024,
         // Longer than an API server keeps a connection without use (90 s, Go's): who ends it must not be asked just then.
         headers: Duration::from_secs(100),

@@ -14,7 +14,7 @@ use strew_kube::connect::{Access, connect};
 use tokio::sync::mpsc;
 use xtask::lab::{KUBELET_LABEL, Lab, node, now};
 
-use crate::steady::{self, post};
+use crate::steady::{at_rate, post};
 
 const NAMESPACE: &str = "bench";
 
@@ -155,9 +155,11 @@ impl Cluster {
         n: usize,
         rate: u32,
     ) -> anyhow::Result<()> {
-        let bodies = (0..n).map(|number| pod(prefix, number));
-        let made = steady::create(&self.client, &pods_path(), bodies, rate).await;
-        made.map(drop)
+        let make = |number| {
+            let (client, pod) = (self.client.clone(), pod(prefix, number));
+            async move { post(&client, &pods_path(), &pod).await }
+        };
+        at_rate(n, rate, make).await.map(drop)
     }
 
     /// Takes all pods away, at once, and waits until they are gone.

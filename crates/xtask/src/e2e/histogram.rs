@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use xtask::lab::https::ask;
 
-use super::stage::SOON;
+use super::parts::Webhook;
+use super::stage::{SOON, Stage};
 
 /// How many took at most so long, by the bound.
 #[derive(Default, Debug)]
@@ -14,13 +15,7 @@ pub(super) struct Histogram(BTreeMap<Duration, u64>);
 
 impl Histogram {
     /// Adds what a process tells on this port: of a metric, the lines with these labels.
-    pub(super) fn read(
-        &mut self,
-        port: u16,
-        token: &str,
-        metric: &str,
-        labels: &str,
-    ) -> anyhow::Result<()> {
+    fn read(&mut self, port: u16, token: &str, metric: &str, labels: &str) -> anyhow::Result<()> {
         let bearer = format!("Bearer {token}");
         let headers = [("Authorization", bearer.as_str())];
         let reply = ask(port, SOON, "GET", "/metrics", &headers, b"")?;
@@ -29,10 +24,26 @@ impl Histogram {
         self.add(&reply.body, metric, labels)
     }
 
+    /// Adds how long a webhook took for creations of pods.
+    pub(super) fn read_admissions(
+        &mut self,
+        stage: &Stage,
+        webhook: &Webhook,
+    ) -> anyhow::Result<()> {
+        let name = "strew_webhook_admission_duration_seconds";
+        let token = stage.lab.token()?;
+        self.read(webhook.pages, &token, name, "operation=\"create\"")
+    }
+
     fn add(&mut self, page: &str, metric: &str, labels: &str) -> anyhow::Result<()> {
-        let begin = format!("{metric}_bucket{{{labels},le=\"");
+        let begin = format!("{metric}_bucket{{");
         for line in page.lines().filter_map(|line| line.strip_prefix(&*begin)) {
-            let (bound, n) = line.split_once("\"} ").context("no bucket")?;
+            let (of, n) = line.split_once("} ").context("no value")?;
+            let (_, bound) = of.split_once("le=\"").context("no bound")?;
+            let (bound, _) = bound.split_once('"').context("no bound")?;
+            if !of.contains(labels) {
+                continue;
+            }
             let bound = match bound {
                 "+Inf" => Duration::MAX,
                 bound => Duration::from_secs_f64(bound.parse()?),

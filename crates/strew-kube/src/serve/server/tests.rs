@@ -69,18 +69,23 @@ impl Running {
     }
 
     async fn connect_as(&self, client: Option<Shows>) -> TlsStream<TcpStream> {
+        self.connect_by(client, &[]).await
+    }
+
+    async fn connect_by(&self, client: Option<Shows>, protocols: &[&str]) -> TlsStream<TcpStream> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_root_certificates(roots);
-        let config = match client {
+        let mut config = match client {
             None => config.with_no_client_auth(),
             Some((certificate, key)) => config
                 .with_client_auth_cert(vec![certificate], key)
                 .unwrap(),
         };
+        config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
         let stream = TcpStream::connect(self.address).await.unwrap();
         let name = ServerName::try_from("node-1").unwrap();
         let connector = TlsConnector::from(Arc::new(config));
@@ -168,6 +173,49 @@ async fn told_to_stop_it_ends_what_it_is_at() {
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("late"));
     drop(idle.read_to_end(&mut Vec::new()).await);
     server.ended.await.unwrap();
+}
+
+#[tokio::test]
+async fn many_requests_share_a_connection_where_they_may_and_an_unused_one_is_let_go() {
+    let limits = Limits {
+        requests_at_once: 100,
+        headers: Duration::from_millis(400),
+        ..Limits::default()
+    };
+    let server = start(limits).await;
+    let stream = server.connect_by(None, &["h2", "http/1.1"]).await;
+    let chosen = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+    assert_eq!(chosen.as_deref(), Some(&b"h2"[..]));
+    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let begun = tokio::time::Instant::now();
+    let mut answers = JoinSet::new();
+    for _ in 0..50 {
+        client = client.ready().await.unwrap();
+        let request = Request::get("https://node-1/slow").body(()).unwrap();
+        let (answer, _) = client.send_request(request, true).unwrap();
+        answers.spawn(answer);
+    }
+    while let Some(answer) = answers.join_next().await {
+        assert_eq!(answer.unwrap().unwrap().status(), 200);
+    }
+    // One after the other they would take ten seconds.
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let over = timeout(Duration::from_secs(5), connection).await;
+    over.unwrap().unwrap().unwrap();
+
+    // Who comes with HTTP/1.1 is served, and who says nothing is not kept.
+    let answer = server.ask(&format!("GET / {CLOSE}\r\n")).await;
+    assert!(answer.ends_with("hello"), "{answer}");
+    let mut silent = server.connect().await;
+    let over = timeout(Duration::from_secs(5), silent.read(&mut [0])).await;
+    assert!(!matches!(over.unwrap(), Ok(1..)));
+
+    // Pages are told one after the other.
+    let server = start(Limits::default()).await;
+    let stream = server.connect_by(None, &["h2", "http/1.1"]).await;
+    let chosen = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
+    assert_eq!(chosen.as_deref(), Some(&b"http/1.1"[..]));
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! WorkloadSpreads: webhook and controller as processes, workloads by Kubernetes' own controllers, and kubectl.
 //!
-//! Reading order: this file (what is looked at), [`use_cases`], [`webhook`], [`faults`], [`wrong`], [`speed`].
+//! Reading order: this file (what is looked at), [`use_cases`], [`by_hand`] (pods without a controller), [`webhook`],
+//! [`given`], [`faults`], [`wrong`], [`speed`].
 
+mod by_hand;
 mod faults;
 mod given;
 mod speed;

@@ -5,16 +5,15 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use serde_json::{Value, json};
-use strew_kube::connect::{Access, connect};
+use serde_json::json;
 use xtask::lab::{now, until};
 
+use super::by_hand::{Made, make_pods};
 use super::{expect_truth, limit, scale, until_observed};
 use crate::e2e::follow::Follow;
 use crate::e2e::histogram::Histogram;
 use crate::e2e::parts::Spreading;
 use crate::e2e::stage::{PAUSE, Stage};
-use crate::steady;
 
 const N_PODS: usize = 2000;
 
@@ -89,82 +88,31 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
 }
 
 /// Creates pods at a steady rate; in which time the webhooks answer 99 of 100, by the bounds of their own histogram.
-///
-/// A ReplicaSet's controller would delete what it did not ask for, so it is stopped meanwhile.
 fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<Duration> {
-    let controllers = |stage: &mut Stage, signal: &str| {
-        let controllers = stage.lab.component("controller-manager")?;
-        controllers.signal(signal)
-    };
-    let owner = stage.list("replicasets")?.pop();
-    let owner = owner.context("the Deployment has a ReplicaSet")?;
-    let path = format!("/api/v1/namespaces/{}/pods", stage.namespace);
-    let access = Access {
-        kubeconfig: Some(stage.lab.folder().join("kubeconfig")),
-        ..Access::default()
-    };
     let before = admissions(stage, spreading)?;
-    controllers(stage, "STOP")?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let created = runtime.block_on(async {
-        let client = connect(&access).await?.client;
-        let pods = (0..N_STEADY).map(|number| pod_of(&owner, number));
-        steady::create(&client, &path, pods, RATE).await
-    });
-    let after = admissions(stage, spreading)?;
-    controllers(stage, "CONT")?;
-    let mut created = created?;
-    created.sort_unstable();
-    let taken = after - before;
-    ensure!(
-        taken.total() == N_STEADY as u64,
-        "{} admissions of {N_STEADY} pods",
-        taken.total()
-    );
-    let within = taken.quantile(0.99);
+    let look = |stage: &Stage, made| anyhow::Ok((admissions(stage, spreading)?, made));
+    let (after, Made { took, repeated }) =
+        make_pods(stage, |_| Ok(()), &[None], N_STEADY, RATE, look)?;
+    let admitted = after - before;
+    let within = admitted.quantile(0.99);
+    let milliseconds = |share: usize| took[took.len() * share / 100].as_secs_f64() * 1e3;
     println!(
-        "  {RATE} creates a second: admission of half within {:?}, of 99 in 100 within {within:?} (bounds of its \
-         histogram); the API server took {:.1} ms for half, {:.1} ms for 99 in 100",
-        taken.quantile(0.5),
-        created[created.len() / 2].as_secs_f64() * 1e3,
-        created[created.len() * 99 / 100].as_secs_f64() * 1e3
+        "  {RATE} creates a second: half are admitted within {:?}, 99 in 100 within {within:?} (bounds of the webhooks' \
+         histogram); the API server took {:.1} ms for half, {:.1} ms for 99 in 100; {repeated} were refused at first",
+        admitted.quantile(0.5),
+        milliseconds(50),
+        milliseconds(99)
     );
     Ok(within)
 }
 
 /// How long creations of pods took to admit, of all webhooks together.
 fn admissions(stage: &Stage, spreading: &Spreading) -> anyhow::Result<Histogram> {
-    let token = stage.lab.token()?;
     let mut sum = Histogram::default();
     for webhook in &spreading.webhooks {
-        let name = "strew_webhook_admission_duration_seconds";
-        sum.read(webhook.pages, &token, name, "operation=\"CREATE\"")?;
+        sum.read_admissions(stage, webhook)?;
     }
     Ok(sum)
-}
-
-/// A pod as a ReplicaSet makes it.
-fn pod_of(owner: &Value, number: usize) -> Value {
-    let template = &owner["spec"]["template"];
-    let meta = &owner["metadata"];
-    json!({
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": format!("steady-{number:05}"),
-            "labels": template["metadata"]["labels"],
-            "ownerReferences": [{
-                "apiVersion": "apps/v1",
-                "kind": "ReplicaSet",
-                "name": meta["name"],
-                "uid": meta["uid"],
-                "controller": true,
-            }],
-        },
-        "spec": template["spec"],
-    })
 }
 
 fn scaled(stage: &Stage, replicas: usize) -> anyhow::Result<Duration> {

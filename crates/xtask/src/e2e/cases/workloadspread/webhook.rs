@@ -7,12 +7,18 @@ use anyhow::{bail, ensure};
 use serde_json::{Value, json};
 use xtask::lab::{now, until};
 
+use super::by_hand::{Made, make_pods};
 use super::{expect_truth, limit, scale, scheduler, until_observed};
 use crate::e2e::follow::Follow;
+use crate::e2e::histogram::Histogram;
+use crate::e2e::parts::Webhook;
 use crate::e2e::stage::{PAUSE, Stage};
 
 /// Many pods on a busy machine.
 const DONE_WITHIN: Duration = Duration::from_secs(240);
+
+/// Pods a second through two API servers.
+const RATE: u32 = 200;
 
 /// What is wrong: a change of the object `new`, its type, and what is said of it.
 const REFUSED: &[(&str, &str, &str)] = &[
@@ -160,9 +166,38 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
         ("rest", n_pods - first - second),
     ];
     ensure!(found == super::counts(&expected), "{found:?}");
-    // Both had their share, or this was about one.
-    for webhook in &spreading.webhooks {
-        ensure!(webhook.process.id() != 0, "a webhook ended");
-    }
+
+    // An API server keeps to one replica, by HTTP/2; through two, both are asked.
+    let (_other, url) = stage.lab.start_other_server(&[])?;
+    let servers = [None, Some(url)];
+    let none = |stage: &Stage| {
+        stage.run(&["delete", "pods", "--all", "--wait=false"])?;
+        let all_gone = until("all pods go", DONE_WITHIN, 2 * PAUSE, || {
+            Ok(stage.pods()?.is_empty().then_some(()))
+        });
+        all_gone.and_then(|()| expect_truth(stage, "front").map(drop))
+    };
+    let look = |stage: &Stage, made: Made| Ok((expect_truth(stage, "front")?, made.repeated));
+    let (found, repeated) = make_pods(stage, none, &servers, n_pods, RATE, look)?;
+    ensure!(found == super::counts(&expected), "{found:?}");
+    let n_admitted: Vec<u64> = spreading
+        .webhooks
+        .iter()
+        .map(|webhook| admitted(stage, webhook))
+        .collect::<anyhow::Result<_>>()?;
+    println!(
+        "  two API servers, two webhooks: {n_admitted:?} admissions, {repeated} refused at first"
+    );
+    ensure!(
+        n_admitted.iter().all(|n| *n >= n_pods as u64 / 4),
+        "one webhook was hardly asked"
+    );
     Ok(())
+}
+
+/// How many creations a webhook was asked about.
+fn admitted(stage: &Stage, webhook: &Webhook) -> anyhow::Result<u64> {
+    let mut taken = Histogram::default();
+    taken.read_admissions(stage, webhook)?;
+    Ok(taken.total())
 }

@@ -1,0 +1,108 @@
+//! Pods as a ReplicaSet's controller makes them, at a rate and through API servers that a test chooses. That controller
+//! is stopped meanwhile: it would delete what it did not ask for.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use strew_kube::connect::{Access, connect};
+
+use crate::e2e::stage::Stage;
+use crate::steady::{at_rate, post};
+
+/// What came of it.
+pub(super) struct Made {
+    /// How long the API servers took for each, the shortest first.
+    pub(super) took: Vec<Duration>,
+    /// How often one was refused since too many wrote, and asked for again.
+    pub(super) repeated: usize,
+}
+
+/// Creates so many pods of the Deployment's ReplicaSet, so many a second, through these API servers in turn. The
+/// controllers stop before what is done `first`, and go on when what is looked `after` is done. The ReplicaSet must want
+/// pods: those of one that wants none count for no WorkloadSpread.
+pub(super) fn make_pods<T>(
+    stage: &mut Stage,
+    first: impl FnOnce(&Stage) -> anyhow::Result<()>,
+    servers: &[Option<String>],
+    n: usize,
+    rate: u32,
+    after: impl FnOnce(&Stage, Made) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let controllers = |stage: &mut Stage, signal: &str| {
+        let controllers = stage.lab.component("controller-manager")?;
+        controllers.signal(signal)
+    };
+    let owner = stage.list("replicasets")?.pop();
+    let owner = owner.context("the Deployment has a ReplicaSet")?;
+    controllers(stage, "STOP")?;
+    let made = first(stage).and_then(|()| made(stage, &owner, servers, n, rate));
+    let result = made.and_then(|made| after(stage, made));
+    controllers(stage, "CONT")?;
+    result
+}
+
+fn made(
+    stage: &Stage,
+    owner: &Value,
+    servers: &[Option<String>],
+    n: usize,
+    rate: u32,
+) -> anyhow::Result<Made> {
+    let path = format!("/api/v1/namespaces/{}/pods", stage.namespace);
+    let repeated = Arc::new(AtomicUsize::new(0));
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut took = runtime.block_on(async {
+        let mut clients = Vec::new();
+        for server in servers {
+            let access = Access {
+                kubeconfig: Some(stage.lab.folder().join("kubeconfig")),
+                master: server.clone(),
+                ..Access::default()
+            };
+            clients.push(connect(&access).await?.client);
+        }
+        let make = |number: usize| {
+            let (client, path) = (clients[number % clients.len()].clone(), path.clone());
+            let (pod, repeated) = (pod_of(owner, number), repeated.clone());
+            async move {
+                while let Err(error) = post(&client, &path, &pod).await {
+                    // As the controller would: it comes again.
+                    let text = format!("{error:#}");
+                    anyhow::ensure!(text.contains("status changed meanwhile"), text);
+                    repeated.fetch_add(1, Ordering::Relaxed);
+                }
+                Ok(())
+            }
+        };
+        at_rate(n, rate, make).await
+    })?;
+    took.sort_unstable();
+    let repeated = repeated.load(Ordering::Relaxed);
+    Ok(Made { took, repeated })
+}
+
+fn pod_of(owner: &Value, number: usize) -> Value {
+    let template = &owner["spec"]["template"];
+    let meta = &owner["metadata"];
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": format!("by-hand-{number:05}"),
+            "labels": template["metadata"]["labels"],
+            "ownerReferences": [{
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": meta["name"],
+                "uid": meta["uid"],
+                "controller": true,
+            }],
+        },
+        "spec": template["spec"],
+    })
+}
