@@ -4,8 +4,8 @@
 //! was counted. A loop that does not answer in time is an error of that one page.
 //!
 //! Reading order: [`source`] (the question), [`catalogue`] (what is told beside the machine's), [`process`], [`leader`],
-//! [`requests`], `unreadable`, [`text`] (families as text), [`page`]. All metrics are listed in `docs/metrics.md`, which a test
-//! compares with the catalogues.
+//! [`requests`], `unreadable`, [`text`] (families as text), [`page`]. All metrics are listed in
+//! `docs/metrics.md`, which a test compares with the catalogues.
 
 pub mod catalogue;
 pub mod leader;

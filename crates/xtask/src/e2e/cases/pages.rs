@@ -67,8 +67,7 @@ pub(super) fn play(stage: &mut Stage) -> anyhow::Result<()> {
     for line in TOLD {
         ensure!(
             told.contains(line),
-            "/metrics does not tell {line:?}:
-{told}"
+            "/metrics does not tell {line:?}:\n{told}"
         );
     }
     let account = format!("--serviceaccount={}:reader", stage.namespace);

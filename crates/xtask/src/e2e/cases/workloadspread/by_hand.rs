@@ -12,6 +12,9 @@ use strew_kube::connect::{Access, connect};
 use crate::e2e::stage::Stage;
 use crate::steady::{at_rate, post};
 
+/// So often a pod is asked for.
+const TRIES: usize = 20;
+
 /// What came of it.
 pub(super) struct Made {
     /// How long the API servers took for each, the shortest first.
@@ -70,13 +73,16 @@ fn made(
             let (client, path) = (clients[number % clients.len()].clone(), path.clone());
             let (pod, repeated) = (pod_of(owner, number), repeated.clone());
             async move {
-                while let Err(error) = post(&client, &path, &pod).await {
+                for _ in 1..TRIES {
+                    let Err(error) = post(&client, &path, &pod).await else {
+                        return Ok(());
+                    };
                     // As the controller would: it comes again.
                     let text = format!("{error:#}");
                     anyhow::ensure!(text.contains("status changed meanwhile"), text);
                     repeated.fetch_add(1, Ordering::Relaxed);
                 }
-                Ok(())
+                post(&client, &path, &pod).await
             }
         };
         at_rate(n, rate, make).await
