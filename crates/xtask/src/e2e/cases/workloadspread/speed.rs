@@ -94,6 +94,8 @@ fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<Duration
     let (after, Made { took, repeated }) =
         make_pods(stage, |_| Ok(()), &[None], N_STEADY, RATE, look)?;
     let admitted = after - before;
+    let n_admitted = admitted.total();
+    ensure!(n_admitted >= N_STEADY as u64, "{n_admitted} admissions");
     let within = admitted.quantile(0.99);
     let milliseconds = |share: usize| took[took.len() * share / 100].as_secs_f64() * 1e3;
     println!(
