@@ -113,7 +113,7 @@ impl Desk {
             Verdict::Inject(injection) => {
                 let form = forms.form(injection.subset().form).cloned();
                 let form = form.unwrap_or_default();
-                match inject::inject(&review.pod, &form, &injection.marker) {
+                match inject::inject(&review.pod, &form, injection) {
                     Ok(pod) => Decision {
                         patch: Some(json_diff(&review.pod, &pod)),
                         pod: Some(pod),

@@ -4,7 +4,8 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Map, Value};
-use strew_workloadspread::{MARKER_ANNOTATION, Marker};
+use strew_workloadspread::admission::Injection;
+use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION};
 
 use super::forms::Form;
 use super::marker;
@@ -27,17 +28,23 @@ pub enum InjectError {
     Decode(#[source] serde_json::Error),
 }
 
-/// A pod with a subset in it, marker and all; the pod as JSON and decoded.
+/// A pod with a subset in it, marker, deletion cost and all.
 ///
 /// # Errors
 /// A patch that cannot be merged, or after which the pod is no pod.
-pub fn inject(pod: &Value, form: &Form, marker: &Marker) -> Result<Value, InjectError> {
+pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, InjectError> {
     let (mut pod, _) = candidate(pod, form)?;
-    set_marker(&mut pod, marker)?;
+    let metadata = object_at(root(&mut pod)?, "metadata");
+    let annotations = object_at(metadata, "annotations");
+    let marker = marker::write(&injection.marker);
+    annotations.insert(MARKER_ANNOTATION.to_owned(), marker.into());
+    if let Some(cost) = injection.cost {
+        annotations.insert(COST_ANNOTATION.to_owned(), cost.to_string().into());
+    }
     Ok(pod)
 }
 
-/// A pod with a subset in it, but for the marker: what it would ask of nodes.
+/// A pod with a subset in it, but for annotations of strew's: what it would ask of nodes; as JSON and decoded.
 ///
 /// # Errors
 /// A patch that cannot be merged, or after which the pod is no pod.
@@ -58,13 +65,6 @@ pub fn candidate(pod: &Value, form: &Form) -> Result<(Value, Pod), InjectError> 
     }
     let typed = serde_json::from_value(pod.clone()).map_err(InjectError::Decode)?;
     Ok((pod, typed))
-}
-
-fn set_marker(pod: &mut Value, to: &Marker) -> Result<(), InjectError> {
-    let metadata = object_at(root(pod)?, "metadata");
-    let annotations = object_at(metadata, "annotations");
-    annotations.insert(MARKER_ANNOTATION.to_owned(), marker::write(to).into());
-    Ok(())
 }
 
 /// Steps 2 to 4: `nodeAffinity` is made in any case; preferred terms are appended; required ones are ANDed.

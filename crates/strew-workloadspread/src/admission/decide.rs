@@ -11,6 +11,7 @@ use super::lane::Ticket;
 use super::machine::Admission;
 use super::request::{Operation, RequestId};
 use crate::choose::{self, Choice, Finding, Fit, Ground, Step};
+use crate::controller::cost::{self, CostGround};
 use crate::facts::kinds::Kind;
 use crate::facts::spec::{Subset, WorkloadSpread};
 use crate::facts::status::{Row, Status, UNLIMITED, whole_second};
@@ -18,6 +19,7 @@ use crate::facts::workload::WorkloadKey;
 use crate::inject::{PodPatcher, inject};
 use crate::marker::Marker;
 use crate::quota::{self, Total};
+use crate::revision::{self, Latest};
 use crate::room::{Admitted, Room};
 
 impl Admission {
@@ -125,7 +127,6 @@ impl Admission {
             }
             (choice, subset)
         };
-        ticket.choice = Some(choice);
         let changed = entered.is_some();
         let uid = entered.filter(|_| name.is_none());
         ticket.verdict = match subset {
@@ -139,17 +140,45 @@ impl Admission {
                         subset,
                         uid,
                     };
+                    let cost = self.first_cost(base, place, &ticket.revision, choice.ground());
                     let spec = Arc::clone(spec);
                     Verdict::Inject(Box::new(Injection {
                         spec,
                         place,
                         marker,
+                        cost,
                     }))
                 }
             },
         };
+        ticket.choice = Some(choice);
         self.hold(base, ticket, &fits, patcher);
         changed
+    }
+
+    /// The cost of a new pod: it finds room, so it is never surplus. `None`: its kind has none, or the latest revision is
+    /// not known here, and the controller will tell.
+    fn first_cost(
+        &self,
+        base: &WorkloadSpread,
+        place: usize,
+        revision: &str,
+        ground: Option<&Ground>,
+    ) -> Option<i32> {
+        let target = base.spec.target.filter(|t| self.kinds.has_costs(t.kind))?;
+        let namespace = base.key.namespace;
+        let target = self.workloads.get(WorkloadKey { namespace, target });
+        let latest = revision::latest(target, &self.workloads, &self.kinds, self.room.names());
+        if latest == Latest::Nobody {
+            return None;
+        }
+        let n = base.spec.subsets.len();
+        let position = cost::position(place, n, latest.is(revision));
+        let ground = match ground {
+            Some(Ground::BelowMinimum { .. }) => CostGround::Minimum { position },
+            _ => CostGround::Within { position },
+        };
+        Some(ground.cost(n))
     }
 
     /// What an admitted pod holds of the nodes until it is seen. Where nobody ever asks, nothing is held.

@@ -78,6 +78,9 @@ pub struct Injection {
     pub place: usize,
     /// The value of the marker annotation.
     pub marker: Marker,
+    /// The deletion cost that the controller would write, where it is known: a pod is never without one, and the write
+    /// is spared.
+    pub cost: Option<i32>,
 }
 
 impl Injection {

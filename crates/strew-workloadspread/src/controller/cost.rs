@@ -44,6 +44,12 @@ pub enum CostGround {
     Orphan,
 }
 
+/// Where a subset stands among `n`: for the pods of the latest revision as in the spec, for those of all others from the
+/// end.
+pub(crate) fn position(place: usize, n: usize, is_latest: bool) -> usize {
+    if is_latest { place } else { n - 1 - place }
+}
+
 impl CostGround {
     /// The cost that follows, among `n` subsets.
     pub fn cost(self, n: usize) -> i32 {
@@ -66,7 +72,7 @@ pub fn costs<'a>(spec: &Spec, group: &Group<'a>, is_latest: bool, total: Total) 
         costs.push(Cost { pod, cost, ground });
     };
     for (i, (subset, pods)) in spec.subsets.iter().zip(&group.subsets).enumerate() {
-        let position = if is_latest { i } else { n - 1 - i };
+        let position = position(i, n, is_latest);
         let mut active: Vec<&Pod> = pods.iter().copied().filter(|p| p.is_active()).collect();
         let max = limit(subset, total);
         let surplus = usize::try_from(active.len() as i64 - max).unwrap_or(0);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use strew_model::Labels;
+use strew_workloadspread::admission::{Limits, Verdict};
 use strew_workloadspread::{MaxReplicas, Phase, Pod, Subset, TemplateId};
 
 use crate::desk::*;
@@ -246,4 +247,81 @@ fn a_minimum_outlives_what_is_only_within_limits() {
     subsets[1].min_replicas = 1;
     let desk = desk(subsets, &[("a", 4), ("b", 3)]);
     assert_eq!(desk.costs(), counts(&[("200", 4), ("100", 2), ("300", 1)]));
+}
+
+/// What admission writes is what the controller would: it has nothing left to write.
+#[test]
+fn a_new_pod_is_born_with_its_cost() {
+    let words = words();
+    let mut deployment = workload(words.target(words.deployment, "web"), 10);
+    deployment.template = Some(TemplateId(2));
+    let rs = |name: &str, hash: &str, template: u64| {
+        let mut rs = workload(words.target(words.replica_set, name), 5);
+        rs.controller = Some(controller(&deployment));
+        rs.template = Some(TemplateId(u128::from(template)));
+        rs.template_hash = Some(words.of(hash));
+        rs
+    };
+    let (old, new) = (rs("web-1", "v1", 1), rs("web-2", "v2", 2));
+    let job = workload(words.target(words.job, "web"), 3);
+    let mut with_minimum = vec![subset("a", count(2)), subset("b", None)];
+    with_minimum[1].min_replicas = 1;
+    let two = vec![subset("a", count(2)), subset("b", None)];
+    let target = deployment.key.target;
+    let cases = [
+        (&new, target, &two, ["200", "200", "100"]),
+        (&old, target, &two, ["100", "100", "200"]),
+        (&new, target, &with_minimum, ["300", "200", "200"]),
+        (&job, job.key.target, &two, ["-", "-", "-"]),
+    ];
+    for (owner, target, subsets, expected) in cases {
+        let ws = spread(target, subsets.clone());
+        let facts = [deployment.clone(), old.clone(), new.clone(), job.clone()];
+        let mut server = Server::with(&words, ws.clone(), &facts, Limits::default());
+        let mut desk = Desk::new(&words, ws, &facts);
+        let labels = match owner.template_hash {
+            Some(hash) => Labels::new(vec![(words.hash, hash)]),
+            None => Labels::default(),
+        };
+        let mut born = Vec::new();
+        for id in 0..3 {
+            let name = format!("p{id}");
+            server.ask(create(id, asked(owner, Some(&name), labels.clone()), None));
+            server.run();
+            let Verdict::Inject(injection) = &server.answer(id).verdict else {
+                panic!("{owner:?}: {id}");
+            };
+            let cost = injection
+                .cost
+                .map_or("-".to_owned(), |cost| cost.to_string());
+            let mut pod = pod(owner, &name, Some(&injection.marker.subset));
+            pod.labels = labels.clone();
+            pod.cost = injection.cost.map(|cost| cost.to_string().into());
+            desk.add(pod);
+            born.push(cost);
+        }
+        assert_eq!(born, expected);
+        desk.run();
+        assert_eq!(desk.machine.counters().costs, 0, "{owner:?}");
+        assert_eq!(["p0", "p1", "p2"].map(|name| desk.cost(name)), expected);
+    }
+}
+
+#[test]
+fn a_pod_of_a_revision_that_nobody_knows_is_born_without_a_cost() {
+    let words = words();
+    let deployment = workload(words.target(words.deployment, "web"), 10);
+    let ws = spread(deployment.key.target, vec![subset("a", count(2))]);
+    let mut server = Server::with(
+        &words,
+        ws,
+        std::slice::from_ref(&deployment),
+        Limits::default(),
+    );
+    server.ask(create(0, asked(&deployment, None, Labels::default()), None));
+    server.run();
+    let Verdict::Inject(injection) = &server.answer(0).verdict else {
+        panic!("there is room");
+    };
+    assert_eq!(injection.cost, None, "there is no ReplicaSet yet");
 }

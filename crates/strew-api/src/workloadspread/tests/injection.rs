@@ -2,7 +2,7 @@
 
 use strew_model::{Instant, Interner};
 use strew_workloadspread::admission::{Effect, Limits};
-use strew_workloadspread::{Admission, MARKER_ANNOTATION};
+use strew_workloadspread::{Admission, COST_ANNOTATION, MARKER_ANNOTATION};
 
 use super::*;
 use crate::patch::json_patch;
@@ -144,7 +144,11 @@ fn a_pod_gets_the_whole_subset_and_one_marker() {
     assert_eq!(patched["metadata"]["labels"]["subset"], "own");
     assert_eq!(
         patched["metadata"]["annotations"],
-        json!({"note": "x", MARKER_ANNOTATION: r#"{"name":"ws","subset":"own","uid":"fresh"}"#})
+        json!({
+            "note": "x",
+            MARKER_ANNOTATION: r#"{"name":"ws","subset":"own","uid":"fresh"}"#,
+            COST_ANNOTATION: "100",
+        })
     );
     // The patch of the answer makes the same pod of the one that was asked for.
     assert_eq!(
@@ -165,7 +169,7 @@ fn a_subset_without_anything_still_makes_node_affinity_and_the_marker() {
     assert_eq!(
         decision.patch.unwrap(),
         json!([
-            {"op": "add", "path": "/metadata/annotations", "value": {MARKER_ANNOTATION: r#"{"name":"ws","subset":"all"}"#}},
+            {"op": "add", "path": "/metadata/annotations", "value": {MARKER_ANNOTATION: r#"{"name":"ws","subset":"all"}"#, COST_ANNOTATION: "100"}},
             {"op": "add", "path": "/spec/affinity", "value": {"nodeAffinity": {}}},
         ])
     );
