@@ -208,17 +208,8 @@ pub fn choose(
     }
     let mut first_with_room = None;
     for (place, row) in rows.iter().enumerate() {
-        if status.is_closed(row) {
-            let overall = status.overall_row(&row.name).and_then(|r| r.schedulable);
-            let closed = [row.schedulable, overall].into_iter().flatten();
-            let since = closed.filter(|s| !s.holds).map(|s| s.since).max();
-            let since = since.unwrap_or_default();
-            choice.note(&row.name, Finding::Closed { since });
-            continue;
-        }
-        if !row.has_room() {
-            let expected = row.expected();
-            choice.note(&row.name, Finding::Full { expected });
+        if status.is_closed(row) || !row.has_room() {
+            choice.note(&row.name, passed_over(status, row));
             continue;
         }
         let missing = row.missing;
@@ -245,6 +236,32 @@ pub fn choose(
         choice.take(place, &rows[place].name, Ground::Fallback { missing });
     }
     choice
+}
+
+/// The choice of a subset of which a slot was taken ahead: those before it are closed or full. `missing`: with that slot.
+pub(crate) fn taken_ahead(status: &Status, rows: &[Row], subset: &str, missing: i32) -> Choice {
+    let mut choice = Choice::default();
+    for (place, row) in rows.iter().enumerate() {
+        if &*row.name == subset {
+            choice.take(place, &row.name, Ground::Room { missing });
+            break;
+        }
+        choice.note(&row.name, passed_over(status, row));
+    }
+    choice
+}
+
+/// Why a row without room is passed over.
+fn passed_over(status: &Status, row: &Row) -> Finding {
+    if !status.is_closed(row) {
+        let expected = row.expected();
+        return Finding::Full { expected };
+    }
+    let overall = status.overall_row(&row.name).and_then(|r| r.schedulable);
+    let closed = [row.schedulable, overall].into_iter().flatten();
+    let since = closed.filter(|s| !s.holds).map(|s| s.since).max();
+    let since = since.unwrap_or_default();
+    Finding::Closed { since }
 }
 
 fn known<'a>(rows: &'a [Row], pod: &str) -> Option<(usize, &'a Row)> {

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use strew_cluster::PodFact;
+use strew_model::Instant;
 
 use super::effect::{Injection, Untouched, Verdict};
 use super::lane::Ticket;
@@ -22,19 +23,85 @@ use crate::quota::{self, Total};
 use crate::revision::{self, Latest};
 use crate::room::{Admitted, Room};
 
+/// What came of a decision.
+pub(super) enum Decided {
+    /// The ledger changed.
+    Changed,
+    /// The ledger is as it was.
+    AsItIs,
+    /// Nothing before this moment: another replica may give back what it took ahead.
+    After(Instant),
+}
+
+impl From<bool> for Decided {
+    fn from(changed: bool) -> Self {
+        if changed { Self::Changed } else { Self::AsItIs }
+    }
+}
+
 impl Admission {
-    /// Decides on a request; whether the ledger changed.
+    /// Decides on a request.
     pub(super) fn decide(
         &mut self,
         base: &WorkloadSpread,
         status: &mut Arc<Status>,
         ticket: &mut Ticket,
         patcher: &mut dyn PodPatcher,
-    ) -> bool {
+    ) -> Decided {
         match ticket.is_create() {
             true => self.decide_create(base, status, ticket, patcher),
-            false => self.decide_delete(base, status, ticket),
+            false => self.decide_delete(base, status, ticket).into(),
         }
+    }
+
+    /// Decides on a new pod by the slots that were taken ahead; whether there is one for it.
+    pub(super) fn decide_from_ahead(
+        &mut self,
+        base: &WorkloadSpread,
+        ticket: &mut Ticket,
+        patcher: &mut dyn PodPatcher,
+    ) -> bool {
+        if !ticket.is_create() || ticket.is_named_create() {
+            return false;
+        }
+        let Some((place, missing, uid)) = self.claim(base, ticket) else {
+            return false;
+        };
+        let rows = base.status.rows(&ticket.revision);
+        let subset = base.spec.subsets[place].name.clone();
+        let choice = choose::taken_ahead(&base.status, rows, &subset, missing);
+        self.settle_on(base, ticket, choice, subset, Some(uid));
+        self.hold(base, ticket, &[], patcher);
+        true
+    }
+
+    /// A new pod goes into a subset.
+    fn settle_on(
+        &self,
+        base: &WorkloadSpread,
+        ticket: &mut Ticket,
+        choice: Choice,
+        subset: Arc<str>,
+        uid: Option<Arc<str>>,
+    ) {
+        ticket.verdict = match base.spec.place(&subset) {
+            None => Verdict::Untouched(Untouched::SubsetGone),
+            Some(place) => {
+                let marker = Marker {
+                    workload_spread: base.key.name.clone(),
+                    subset,
+                    uid,
+                };
+                let cost = self.first_cost(base, place, &ticket.revision, choice.ground());
+                Verdict::Inject(Box::new(Injection {
+                    spec: Arc::clone(&base.spec),
+                    place,
+                    marker,
+                    cost,
+                }))
+            }
+        };
+        ticket.choice = Some(choice);
     }
 
     fn is_stateful_set(&self, base: &WorkloadSpread) -> bool {
@@ -43,7 +110,7 @@ impl Admission {
     }
 
     /// The total that percentages are of. A path without a number gives 0, as a target that is not there.
-    fn total(&self, base: &WorkloadSpread) -> Total {
+    pub(super) fn total(&self, base: &WorkloadSpread) -> Total {
         let key = |target| WorkloadKey {
             namespace: base.key.namespace,
             target,
@@ -79,9 +146,9 @@ impl Admission {
         status: &mut Arc<Status>,
         ticket: &mut Ticket,
         patcher: &mut dyn PodPatcher,
-    ) -> bool {
+    ) -> Decided {
         let Operation::Create { fact, fresh_uid } = &ticket.request.operation else {
-            return false;
+            return Decided::AsItIs;
         };
         let spec = &base.spec;
         let name = ticket.request.pod.name.clone();
@@ -114,6 +181,10 @@ impl Admission {
             };
             let choice = choose::choose(spec, status, rows, name.as_deref(), fit);
             let subset = choice.place.map(|place| rows[place].name.clone());
+            let key = &base.key;
+            if let Some(until) = self.waits_for_others(key, status, &ticket.revision, &choice) {
+                return Decided::After(until);
+            }
             if let Some(place) = choice.place
                 && takes_slot(&choice, &rows[place])
             {
@@ -129,31 +200,15 @@ impl Admission {
         };
         let changed = entered.is_some();
         let uid = entered.filter(|_| name.is_none());
-        ticket.verdict = match subset {
-            None => Verdict::Untouched(Untouched::NoRoom),
-            Some(subset) => match spec.place(&subset) {
-                None => Verdict::Untouched(Untouched::SubsetGone),
-                Some(place) => {
-                    let workload_spread = base.key.name.clone();
-                    let marker = Marker {
-                        workload_spread,
-                        subset,
-                        uid,
-                    };
-                    let cost = self.first_cost(base, place, &ticket.revision, choice.ground());
-                    let spec = Arc::clone(spec);
-                    Verdict::Inject(Box::new(Injection {
-                        spec,
-                        place,
-                        marker,
-                        cost,
-                    }))
-                }
-            },
-        };
-        ticket.choice = Some(choice);
+        match subset {
+            Some(subset) => self.settle_on(base, ticket, choice, subset, uid),
+            None => {
+                ticket.verdict = Verdict::Untouched(Untouched::NoRoom);
+                ticket.choice = Some(choice);
+            }
+        }
         self.hold(base, ticket, &fits, patcher);
-        changed
+        changed.into()
     }
 
     /// The cost of a new pod: it finds room, so it is never surplus. `None`: its kind has none, or the latest revision is

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Span};
 
+use super::ahead::{Ahead, Slot};
+use super::decide::Decided;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::Outcome;
 use super::machine::Admission;
@@ -21,7 +23,7 @@ use crate::room::HoldId;
 pub(crate) const ATTEMPTS_MAX: u32 = 4;
 
 /// So many requests tell how fast they come, and so many are to share a write while they come fast.
-const PACE_OF: usize = 16;
+pub(super) const PACE_OF: usize = 16;
 
 /// The pauses between attempts, in milliseconds; up to a tenth more is added.
 const PAUSES_MS: [u64; 3] = [10, 50, 250];
@@ -55,6 +57,11 @@ impl Ticket {
     pub(super) fn is_create(&self) -> bool {
         matches!(self.request.operation, Operation::Create { .. })
     }
+
+    /// Whether it is a new pod that has its name already: it is entered by that, so that it can ask twice.
+    pub(super) fn is_named_create(&self) -> bool {
+        self.is_create() && self.request.pod.name.is_some()
+    }
 }
 
 /// What a lane waits for.
@@ -71,6 +78,10 @@ pub(super) enum State {
         status: Arc<Status>,
         /// Who waits for it.
         batch: Vec<Ticket>,
+        /// Slots that it enters for those who come.
+        taken: Vec<Slot>,
+        /// Slots that it takes out.
+        back: Vec<Slot>,
     },
     /// For more requests, while they come fast.
     Gathering,
@@ -95,6 +106,10 @@ pub(super) struct Lane {
     pub(super) arrivals: VecDeque<Instant>,
     /// When the last write began.
     began: Option<Instant>,
+    /// Slots for those who come.
+    pub(super) ahead: Ahead,
+    /// The revision of the last new pod without a name, and when it came; none after one with a name.
+    pub(super) newest: Option<(Arc<str>, Instant)>,
 }
 
 impl Lane {
@@ -132,16 +147,22 @@ impl Admission {
             return;
         };
         lane.queued = false;
+        self.answer_from_ahead(key, patcher);
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
         if !matches!(lane.state, State::Idle) {
             return;
         }
-        if let Some(until) = lane.gathers_until(self.now, self.limits.gather_within) {
+        if !lane.queue.is_empty()
+            && let Some(until) = lane.gathers_until(self.now, self.limits.gather_within)
+        {
             lane.state = State::Gathering;
             self.paused.insert((until, key.clone()));
             return;
         }
         let n = lane.queue.len().min(self.limits.batch_max);
-        let tickets: Vec<Ticket> = lane.queue.drain(..n).collect();
+        let mut tickets: VecDeque<Ticket> = lane.queue.drain(..n).collect();
         let Some(base) = self.freshest(key) else {
             for ticket in tickets {
                 self.answer_untouched(key, ticket, Untouched::SpreadGone);
@@ -149,17 +170,41 @@ impl Admission {
             return self.leave(key);
         };
         let mut status = Arc::clone(&base.status);
+        self.note_room(&base);
+        let back = self.give_back(&base, &mut status, tickets.make_contiguous());
         let mut batch: Vec<Ticket> = Vec::new();
-        let mut changed = false;
-        for mut ticket in tickets {
-            changed |= self.decide(&base, &mut status, &mut ticket, patcher);
+        let mut changed = !back.is_empty();
+        let mut waits = None;
+        while let Some(mut ticket) = tickets.pop_front() {
+            match self.decide(&base, &mut status, &mut ticket, patcher) {
+                Decided::Changed => changed = true,
+                Decided::AsItIs => {}
+                Decided::After(until) => {
+                    waits = Some(until);
+                    tickets.push_front(ticket);
+                    break;
+                }
+            }
             // What was decided by a ledger that is not written yet waits for it, too.
             match changed {
                 true => batch.push(ticket),
                 false => self.answer(key, ticket),
             }
         }
-        if !changed {
+        let taken = match waits {
+            None => self.take_ahead(&base, &mut status, changed),
+            Some(_) => Vec::new(),
+        };
+        let lane = self.lanes.entry(key.clone()).or_default();
+        while let Some(ticket) = tickets.pop_back() {
+            lane.queue.push_front(ticket);
+        }
+        if !changed && taken.is_empty() {
+            if let Some(until) = waits {
+                lane.state = State::Gathering;
+                self.paused.insert((until, key.clone()));
+                return;
+            }
             return self.leave(key);
         }
         let effect = self.expect(key);
@@ -176,28 +221,64 @@ impl Admission {
             base,
             status,
             batch,
+            taken,
+            back,
         };
+    }
+
+    /// Answers those who can have a slot that was taken ahead: they wait for nothing.
+    fn answer_from_ahead(&mut self, key: &WsKey, patcher: &mut dyn PodPatcher) {
+        let lane = self.lanes.get(key);
+        if lane.is_none_or(|lane| lane.ahead.is_empty()) {
+            return;
+        }
+        let Some(base) = self.newest(key).cloned() else {
+            return;
+        };
+        let mut at = 0;
+        while let Some(lane) = self.lanes.get_mut(key)
+            && let Some(mut ticket) = lane.queue.remove(at)
+        {
+            if self.decide_from_ahead(&base, &mut ticket, patcher) {
+                self.answer(key, ticket);
+            } else if let Some(lane) = self.lanes.get_mut(key) {
+                lane.queue.insert(at, ticket);
+                at += 1;
+            }
+        }
     }
 
     /// The newest copy of a WorkloadSpread: after a conflict the one that was read, else the newer of what was written
     /// here last and what the watch has told.
     fn freshest(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
-        let told = self.spreads.get(key);
-        let lane = self.lanes.get_mut(key)?;
-        if let Some(live) = lane.live.take() {
+        let newest = self.newest(key).cloned();
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.live = None;
+        }
+        newest
+    }
+
+    fn newest(&self, key: &WsKey) -> Option<&Arc<WorkloadSpread>> {
+        let lane = self.lanes.get(key)?;
+        if let Some(live) = &lane.live {
             return Some(live);
         }
-        let told = told?;
+        let told = self.spreads.get(key)?;
         let written = lane.written.as_ref();
         let newer = written.filter(|w| w.version > told.version && w.uid == told.uid);
-        Some(Arc::clone(newer.unwrap_or(told)))
+        Some(newer.unwrap_or(told))
     }
 
     /// A batch is done with: the next one, or nothing to remember.
     pub(super) fn leave(&mut self, key: &WsKey) {
         self.wake_lane(key);
+        let lane = self.lanes.get(key);
+        if let Some(due) = lane.and_then(|lane| lane.ahead.due()) {
+            self.paused.insert((due, key.clone()));
+        }
         if let Some(lane) = self.lanes.get(key)
             && lane.queue.is_empty()
+            && lane.ahead.is_empty()
             && matches!(lane.state, State::Idle)
             && lane.written.is_none()
             && lane.arrivals.is_empty()
@@ -219,7 +300,17 @@ impl Admission {
                 base,
                 status,
                 batch,
-            } => self.write_settled(&key, &base, status, batch, outcome),
+                taken,
+                back,
+            } => {
+                match &outcome {
+                    Ok(Outcome::Written(_)) => lane.ahead.put(taken),
+                    Ok(Outcome::Conflict) => lane.ahead.put_back(back),
+                    // Nobody knows what stands there: it expires.
+                    _ => {}
+                }
+                self.write_settled(&key, &base, status, batch, outcome);
+            }
             State::Reading => self.read_settled(&key, outcome),
             other => lane.state = other,
         }
@@ -282,7 +373,7 @@ impl Admission {
         let pause = PAUSES_MS[most.map_or(0, |n| n as usize - 1).min(PAUSES_MS.len() - 1)];
         let nanos = Span::from_millis(pause).0;
         let until = self.now + Span(nanos + self.dice.between(0, nanos / 10));
-        match lane.queue.is_empty() {
+        match lane.queue.is_empty() && lane.ahead.is_empty() {
             true => self.leave(key),
             false => {
                 lane.state = State::Paused;
@@ -293,16 +384,19 @@ impl Admission {
 
     /// A pause is over: what was gathered is decided, or the object is read again.
     pub(super) fn resume(&mut self, key: &WsKey) {
-        if let Some(lane) = self.lanes.get_mut(key)
-            && matches!(lane.state, State::Gathering)
-        {
-            lane.state = State::Idle;
-            return self.leave(key);
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
+        match lane.state {
+            State::Paused => lane.state = State::Reading,
+            State::Gathering => {
+                lane.state = State::Idle;
+                return self.leave(key);
+            }
+            // Slots were held for long enough.
+            State::Idle | State::Reading | State::Writing { .. } => return self.look_at(key),
         }
         let effect = self.expect(key);
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.state = State::Reading;
-        }
         let key = key.clone();
         self.effects
             .push_back(Effect::ReadSpread { id: effect, key });
@@ -313,7 +407,11 @@ impl Admission {
             return;
         };
         match outcome {
-            Ok(Outcome::Read(ws)) => lane.live = Some(Arc::new(*ws)),
+            Ok(Outcome::Read(ws)) => {
+                lane.live = Some(Arc::new(*ws));
+                // Slots may be all that is to be written.
+                self.look_at(key);
+            }
             Ok(Outcome::Gone) => {
                 // Its pods pass as they are: nothing was written for them (spec/workloadspread §4.5).
                 let tickets = std::mem::take(&mut lane.queue);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use strew_model::{Instant, Interner, Prng, Span};
 use strew_scheduler::Profile;
 
+use super::ahead::Uids;
 use super::counters::Counters;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::{Input, Outcome};
@@ -31,6 +32,8 @@ pub struct Limits {
     /// While 16 requests for one WorkloadSpread come within this, so many share a write, and each waits no longer than
     /// this for the others; nothing: who finds no write under way is written for at once.
     pub gather_within: Span,
+    /// While pods come fast, slots are taken for those of so long a time ahead; nothing: for nobody but those who wait.
+    pub ahead: Span,
 }
 
 impl Default for Limits {
@@ -40,6 +43,7 @@ impl Default for Limits {
             waiting_max: 10_000,
             lost_after: Span::from_secs(10),
             gather_within: Span::default(),
+            ahead: Span::default(),
         }
     }
 }
@@ -60,6 +64,7 @@ pub struct Admission {
     pub(super) pending: BTreeMap<EffectId, (WsKey, Instant)>,
     pub(super) counters: Counters,
     pub(super) dice: Prng,
+    pub(super) uids: Uids,
     pub(super) limits: Limits,
     pub(super) now: Instant,
 }
@@ -83,6 +88,7 @@ impl Admission {
             pending: BTreeMap::new(),
             counters: Counters::default(),
             dice: Prng::new(seed),
+            uids: Uids::new(seed),
             limits,
             now: Instant(0),
         }
@@ -102,6 +108,7 @@ impl Admission {
                 if let Some(lane) = self.lanes.get_mut(&key) {
                     lane.written = None;
                     lane.arrivals.clear();
+                    lane.ahead.clear();
                 }
                 self.leave(&key);
             }
@@ -198,12 +205,12 @@ impl Admission {
         &self.counters
     }
 
-    /// How many requests share a status write that is under way.
+    /// How many requests share a status write that is under way, those that are still to come among them.
     pub fn sharing(&self, effect: EffectId) -> usize {
         let lane = self.pending.get(&effect);
         let lane = lane.and_then(|(key, _)| self.lanes.get(key));
         match lane.map(|lane| &lane.state) {
-            Some(State::Writing { batch, .. }) => batch.len(),
+            Some(State::Writing { batch, taken, .. }) => batch.len() + taken.len(),
             _ => 0,
         }
     }
@@ -226,10 +233,17 @@ impl Admission {
                 if lane.waiting() >= waiting_max {
                     return self.answer_at_once(&request, Verdict::Deny(Denial::Overloaded));
                 }
-                if self.limits.gather_within > Span::default() {
+                if self.limits.gather_within > Span::default()
+                    || self.limits.ahead > Span::default()
+                {
                     lane.came(self.now);
                 }
-                lane.queue.push_back(Ticket::new(request, revision));
+                let ticket = Ticket::new(request, revision);
+                if ticket.is_create() {
+                    let newest = (!ticket.is_named_create()).then(|| ticket.revision.clone());
+                    lane.newest = newest.map(|revision| (revision, self.now));
+                }
+                lane.queue.push_back(ticket);
                 self.wake_lane(&key);
             }
         }
@@ -315,7 +329,19 @@ impl Admission {
             lane.written = None;
         }
         let key = ws.key.clone();
+        let uid = ws.uid.clone();
         let old = self.spreads.set(ws);
+        if let Some(lane) = self.lanes.get_mut(&key) {
+            if old.as_ref().is_none_or(|old| old.uid != uid) {
+                lane.ahead.clear();
+            }
+            if matches!(lane.state, State::Gathering) && lane.ahead.waits() {
+                lane.state = State::Idle;
+                self.wake_lane(&key);
+            } else if !lane.ahead.is_empty() {
+                self.look_at(&key);
+            }
+        }
         let new = self.spreads.get(&key);
         self.kinds.follow(old.as_deref(), new.map(|ws| &**ws));
     }
@@ -331,8 +357,16 @@ impl Admission {
     /// Notes that a lane may have something to decide.
     pub(super) fn wake_lane(&mut self, key: &WsKey) {
         if let Some(lane) = self.lanes.get_mut(key)
-            && matches!(lane.state, State::Idle)
+            && (matches!(lane.state, State::Idle) || !lane.ahead.is_empty())
             && !lane.queue.is_empty()
+        {
+            self.look_at(key);
+        }
+    }
+
+    /// Has a lane run, whatever it waits for.
+    pub(super) fn look_at(&mut self, key: &WsKey) {
+        if let Some(lane) = self.lanes.get_mut(key)
             && !lane.queued
         {
             lane.queued = true;

@@ -6,10 +6,11 @@
 //! Restarting is making a new machine from the facts: whoever asked was not answered, and asks again.
 //!
 //! Reading order: [`request`], [`input`], [`effect`], [`machine`] (the three verbs), `lane` (one WorkloadSpread's
-//! requests and writes), `decide` (one request against the ledger), [`counters`].
+//! requests and writes), `decide` (one request against the ledger), `ahead` (slots for those who come), [`counters`].
 //!
 //! Source: spec/workloadspread §4.
 
+mod ahead;
 pub mod counters;
 mod decide;
 pub mod effect;

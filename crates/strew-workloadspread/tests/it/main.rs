@@ -2,6 +2,7 @@
 
 mod admission;
 mod adoption;
+mod ahead;
 mod costs;
 mod counters;
 mod desk;

@@ -276,8 +276,18 @@ impl Server {
         workloads: &[WorkloadFact],
         limits: Limits,
     ) -> Self {
+        Self::seeded(words, ws, workloads, limits, 7)
+    }
+
+    pub(crate) fn seeded(
+        words: &Words,
+        ws: WorkloadSpread,
+        workloads: &[WorkloadFact],
+        limits: Limits,
+        seed: u64,
+    ) -> Self {
         let profiles = vec![Profile::default()];
-        let mut machine = Admission::new(words.names.clone(), profiles, limits, 7);
+        let mut machine = Admission::new(words.names.clone(), profiles, limits, seed);
         let now = secs(1000);
         machine.handle(now, Input::SpreadSet(Box::new(ws.clone())));
         for fact in workloads {

@@ -12,6 +12,9 @@ use xtask::lab::{Component, Kubectl, Lab, node, until};
 /// Until when something must have happened that takes a moment: a busy machine.
 pub(super) const SOON: Duration = Duration::from_secs(60);
 
+/// Ten thousand pods are a few hundred a second.
+const CLEARED_WITHIN: Duration = Duration::from_secs(300);
+
 /// Between two looks.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
 
@@ -93,9 +96,10 @@ impl Stage {
     pub(super) fn clear(&self) -> anyhow::Result<()> {
         let namespace = &self.namespace;
         let mut refused = Ok(());
-        let gone = until("pods stay", SOON, PAUSE, || {
-            // One request for all of them; the API server may not know yet that nobody is to be asked any more.
-            let all = format!("/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0");
+        let gone = until("pods stay", CLEARED_WITHIN, PAUSE, || {
+            // As many as one request can take; the API server may not know yet that nobody is to be asked any more.
+            let all =
+                format!("/api/v1/namespaces/{namespace}/pods?gracePeriodSeconds=0&limit=1000");
             refused = self.kubectl().run(&["delete", "--raw", &all]).map(drop);
             Ok(self.pods()?.is_empty().then_some(()))
         });

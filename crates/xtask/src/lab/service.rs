@@ -175,6 +175,9 @@ fn connect(replicas: &Mutex<Replicas>) -> Option<TcpStream> {
 
 /// Copies both ways until both sides have ended.
 fn pass_on(client: TcpStream, server: TcpStream) -> io::Result<()> {
+    // Nothing waits here for what may come after it.
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
     let ways = [(client.try_clone()?, server.try_clone()?), (server, client)];
     for (mut from, mut to) in ways {
         let copy = move || {

@@ -69,9 +69,10 @@ fn made(
             };
             clients.push(connect(&access).await?.client);
         }
+        let pod = pod_of(owner);
         let make = |number: usize| {
             let (client, path) = (clients[number % clients.len()].clone(), path.clone());
-            let (pod, repeated) = (pod_of(owner, number), repeated.clone());
+            let (pod, repeated) = (pod.clone(), repeated.clone());
             async move {
                 for _ in 1..TRIES {
                     let Err(error) = post(&client, &path, &pod).await else {
@@ -92,14 +93,14 @@ fn made(
     Ok(Made { took, repeated })
 }
 
-fn pod_of(owner: &Value, number: usize) -> Value {
+fn pod_of(owner: &Value) -> Value {
     let template = &owner["spec"]["template"];
     let meta = &owner["metadata"];
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": format!("by-hand-{number:05}"),
+            "generateName": "by-hand-",
             "labels": template["metadata"]["labels"],
             "ownerReferences": [{
                 "apiVersion": "apps/v1",

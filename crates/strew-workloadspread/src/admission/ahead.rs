@@ -1,0 +1,327 @@
+//! Slots taken ahead: while pods come fast, a write enters more than those that wait, and the next are answered at once.
+//!
+//! A slot taken ahead stands in `creatingPods` as any other does: no room is given twice, and what somebody dies with
+//! comes back when it expires. What nobody claims is given back [`KEPT_FOR`] later, or as soon as the subset is full
+//! without it: another replica may be out of room. Who finds a subset full while another replica may hold slots of it waits
+//! [`OTHERS_WITHIN`] for them, once, before a later subset is used: so replicas fill subsets as one would.
+//!
+//! Source: spec/workloadspread §4.3, §4.5, §8 (I1, I2, I7).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use strew_model::{Instant, Prng, Span};
+
+use super::lane::{Lane, PACE_OF, Ticket};
+use super::machine::Admission;
+use crate::choose::{Choice, Finding};
+use crate::facts::spec::{Spec, WorkloadSpread, WsKey};
+use crate::facts::status::{Row, Status, whole_second};
+use crate::quota::{self, Total};
+
+/// Slots that nobody claims for so long are given back.
+const KEPT_FOR: Span = Span::from_secs(2);
+
+/// So long none are taken after they had to be given back.
+const OFF_FOR: Span = Span::from_secs(2);
+
+/// How long another replica has to give back what it took ahead: it may have to write it three times.
+const OTHERS_WITHIN: Span = Span::from_secs(1);
+
+/// Slots are taken ahead while the last requests came within this.
+const FAST: Span = Span::from_secs(1);
+
+/// How many slots are held at most.
+const HELD_MAX: usize = 128;
+
+/// A slot that nobody has claimed.
+#[derive(Debug, Clone)]
+pub(super) struct Slot {
+    revision: Arc<str>,
+    subset: Arc<str>,
+    uid: Arc<str>,
+    taken: Instant,
+}
+
+/// The slots of one WorkloadSpread, the oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Ahead {
+    slots: VecDeque<Slot>,
+    /// None are taken until then.
+    off_until: Option<Instant>,
+    /// Rows that are full while another replica may hold slots of them, and since when.
+    full: BTreeMap<(Arc<str>, Arc<str>), Instant>,
+}
+
+/// Names of slots. They are UUIDs of version 8, whose first eight digits tell the replica.
+pub(super) struct Uids {
+    replica: u32,
+    dice: Prng,
+}
+
+impl Uids {
+    pub(super) fn new(seed: u64) -> Self {
+        let mut dice = Prng::new(seed ^ 0x5107);
+        let replica = (dice.next_u64() >> 32) as u32;
+        Self { replica, dice }
+    }
+
+    fn next(&mut self) -> Arc<str> {
+        let (a, b) = (self.dice.next_u64(), self.dice.next_u64());
+        let group = |x: u64, digits: u32| x & ((1 << (4 * digits)) - 1);
+        let text = format!(
+            "{:08x}-{:04x}-8{:03x}-8{:03x}-{:012x}",
+            self.replica,
+            group(a, 4),
+            group(a >> 16, 3),
+            group(a >> 28, 3),
+            group(b, 12)
+        );
+        text.into()
+    }
+
+    /// Whether another replica took a slot ahead.
+    fn is_of_another(&self, id: &str) -> bool {
+        let is_ahead = id.len() == 36 && id.as_bytes()[14] == b'8' && id.as_bytes()[8] == b'-';
+        is_ahead && id.get(..8) != Some(&*format!("{:08x}", self.replica))
+    }
+}
+
+impl Ahead {
+    pub(super) fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    /// Slots that a write entered.
+    pub(super) fn put(&mut self, taken: Vec<Slot>) {
+        self.slots.extend(taken);
+    }
+
+    /// Slots that a write was to take out, and did not: they are the oldest.
+    pub(super) fn put_back(&mut self, back: Vec<Slot>) {
+        for slot in back.into_iter().rev() {
+            self.slots.push_front(slot);
+        }
+    }
+
+    /// Whether somebody waited for others, and no news of room came since.
+    pub(super) fn waits(&self) -> bool {
+        !self.full.is_empty()
+    }
+
+    /// When the oldest are to be given back.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.slots.front().map(|slot| slot.taken + KEPT_FOR)
+    }
+
+    fn held(&self, revision: &str, subset: &str) -> usize {
+        let of = |slot: &&Slot| &*slot.revision == revision && &*slot.subset == subset;
+        self.slots.iter().filter(of).count()
+    }
+}
+
+/// Whether slots can be taken ahead: who is next does not hang on nodes, nor on minimums.
+fn suits(spec: &Spec) -> bool {
+    !spec.strategy.simulates() && spec.subsets.iter().all(|subset| subset.min_replicas == 0)
+}
+
+/// Whether a row takes pods.
+fn is_open(status: &Status, row: &Row) -> bool {
+    row.has_room() && !status.is_closed(row)
+}
+
+/// The limit of a row's subset; `None`: it is not in the spec any more.
+fn max_of(spec: &Spec, row: &Row, total: Total) -> Option<i32> {
+    let place = spec.place(&row.name)?;
+    Some(quota::scaled_or_zero(
+        spec.subsets[place].max_replicas,
+        total,
+    ))
+}
+
+impl Admission {
+    /// The slot that a new pod claims: of the first subset with room, if some of it was taken ahead. The subset, and the room
+    /// that there was.
+    pub(super) fn claim(
+        &mut self,
+        base: &WorkloadSpread,
+        ticket: &Ticket,
+    ) -> Option<(usize, i32, Arc<str>)> {
+        let total = self.total(base);
+        let lane = self.lanes.get_mut(&base.key)?;
+        let (status, revision) = (&base.status, &ticket.revision);
+        let rows = status.rows(revision);
+        let open = |row: &&Row| !status.is_closed(row);
+        for row in rows.iter().filter(open) {
+            let held = lane.ahead.held(revision, &row.name);
+            if held == 0 {
+                if row.has_room() {
+                    return None;
+                }
+                continue;
+            }
+            // A limit that was lowered, or a status that somebody edited: it is given back.
+            if row.expected() > i64::from(max_of(&base.spec, row, total)?) {
+                return None;
+            }
+            let now = self.now;
+            let is_good = |slot: &Slot| {
+                slot.revision == *revision
+                    && row.creating.contains_key(&slot.uid)
+                    && now < slot.taken + KEPT_FOR
+            };
+            let at = lane.ahead.slots.iter().position(is_good)?;
+            let slot = lane.ahead.slots.remove(at)?;
+            let place = base.spec.place(&row.name)?;
+            let room = i32::try_from(held).unwrap_or(i32::MAX);
+            return Some((place, row.missing.saturating_add(room), slot.uid));
+        }
+        None
+    }
+
+    /// Takes out of the ledger what is not to be kept: slots that nobody claimed in time, those of a subset that is not next
+    /// (it is full without them, closed, or an earlier one has room again), and all if a pod has a name of its own, by which
+    /// it is entered.
+    pub(super) fn give_back(
+        &mut self,
+        base: &WorkloadSpread,
+        status: &mut Arc<Status>,
+        tickets: &[Ticket],
+    ) -> Vec<Slot> {
+        let (total, now) = (self.total(base), self.now);
+        let Some(lane) = self.lanes.get_mut(&base.key) else {
+            return Vec::new();
+        };
+        let is_named = tickets.iter().any(Ticket::is_named_create);
+        let (mut back, mut is_asked_for) = (Vec::new(), is_named);
+        lane.ahead.slots.retain(|slot| {
+            let rows = status.rows(&slot.revision);
+            let mut open = rows.iter().filter(|row| is_open(status, row));
+            is_asked_for |= open.clone().all(|row| row.name != slot.subset);
+            let is_next = open.next().is_some_and(|row| row.name == slot.subset);
+            let is_kept = is_next && !is_named && now < slot.taken + KEPT_FOR;
+            if !is_kept {
+                back.push(slot.clone());
+            }
+            is_kept
+        });
+        if is_asked_for {
+            lane.ahead.off_until = Some(now + OFF_FOR);
+        }
+        for slot in &back {
+            let Some(rows) = Arc::make_mut(status).versioned.get_mut(&slot.revision) else {
+                continue;
+            };
+            let row = rows.iter_mut().find(|row| row.name == slot.subset);
+            if let Some(row) = row
+                && row.creating.remove(&slot.uid).is_some()
+                && let Some(max) = max_of(&base.spec, row, total)
+            {
+                let (creating, deleting) = (row.creating.len() as i64, row.deleting.len() as i64);
+                row.missing = quota::missing(max, i64::from(row.replicas), deleting, creating);
+            }
+        }
+        back
+    }
+
+    /// Enters slots for pods that will come as fast as the last did: for as long as [`Limits::ahead`](super::Limits::ahead),
+    /// and at most half of the room, when less than half of that is held or something is written anyway.
+    pub(super) fn take_ahead(
+        &mut self,
+        base: &WorkloadSpread,
+        status: &mut Arc<Status>,
+        is_written: bool,
+    ) -> Vec<Slot> {
+        let (now, ahead) = (self.now, self.limits.ahead);
+        let Some(lane) = self.lanes.get(&base.key).filter(|_| suits(&base.spec)) else {
+            return Vec::new();
+        };
+        let Some((revision, wanted)) = lane.wanted_ahead(now, ahead) else {
+            return Vec::new();
+        };
+        let rows = status.rows(&revision);
+        let Some(place) = rows.iter().position(|row| is_open(status, row)) else {
+            return Vec::new();
+        };
+        let row = &rows[place];
+        let held = lane.ahead.held(&revision, &row.name);
+        let room = usize::try_from(row.missing / 2).unwrap_or(0);
+        let n = wanted.saturating_sub(held).min(room);
+        if !is_written && 2 * held > wanted {
+            return Vec::new();
+        }
+        let subset = row.name.clone();
+        let slot = |uid| Slot {
+            revision: revision.clone(),
+            subset: subset.clone(),
+            uid,
+            taken: now,
+        };
+        let slots: Vec<Slot> = (0..n).map(|_| slot(self.uids.next())).collect();
+        if !slots.is_empty()
+            && let Some(rows) = Arc::make_mut(status).versioned.get_mut(&revision)
+        {
+            let row = &mut rows[place];
+            for slot in &slots {
+                row.creating.insert(slot.uid.clone(), whole_second(now));
+                row.missing -= 1;
+            }
+        }
+        slots
+    }
+
+    /// Until when a pod waits that would pass over a full subset of which another replica may hold slots.
+    pub(super) fn waits_for_others(
+        &mut self,
+        key: &WsKey,
+        status: &Status,
+        revision: &Arc<str>,
+        choice: &Choice,
+    ) -> Option<Instant> {
+        let lane = self.lanes.get_mut(key)?;
+        let rows = status.rows(revision);
+        let mut until = None;
+        for step in &choice.steps {
+            let Finding::Full { .. } = step.finding else {
+                continue;
+            };
+            let Some(row) = rows.iter().find(|row| row.name == step.subset) else {
+                continue;
+            };
+            if row.creating.keys().any(|id| self.uids.is_of_another(id)) {
+                let row = (revision.clone(), row.name.clone());
+                let since = *lane.ahead.full.entry(row).or_insert(self.now);
+                until = until.max(Some(since + OTHERS_WITHIN));
+            }
+        }
+        until.filter(|until| self.now < *until)
+    }
+
+    /// Rows that have room again may be waited for again.
+    pub(super) fn note_room(&mut self, base: &WorkloadSpread) {
+        if let Some(lane) = self.lanes.get_mut(&base.key) {
+            lane.ahead.full.retain(|(revision, subset), _| {
+                let mut rows = base.status.rows(revision).iter();
+                rows.any(|row| row.name == *subset && !row.has_room())
+            });
+        }
+    }
+}
+
+impl Lane {
+    /// The revision of the last new pod, and how many slots are to be held for those that come after it.
+    fn wanted_ahead(&self, now: Instant, ahead: Span) -> Option<(Arc<str>, usize)> {
+        let (first, last) = (self.arrivals.front()?, self.arrivals.back()?);
+        let took = last.since(*first);
+        let (revision, at) = self.newest.as_ref()?;
+        let is_fast = self.arrivals.len() == PACE_OF && took < FAST && now < *at + FAST;
+        let is_off = self.ahead.off_until.is_some_and(|until| now < until);
+        let wanted = (PACE_OF as u64).saturating_mul(ahead.0) / took.0.max(1);
+        let wanted = usize::try_from(wanted).map_or(HELD_MAX, |n| n.min(HELD_MAX));
+        (is_fast && !is_off && wanted > 0).then(|| (revision.clone(), wanted))
+    }
+}

@@ -1,0 +1,331 @@
+//! Slots taken ahead: who comes fast waits for nobody, and subsets fill as if one replica took one pod at a time.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use strew_model::{Labels, Prng, Span};
+use strew_workloadspread::admission::{Answer, Effect, Input, Limits, Outcome, RequestId, Verdict};
+use strew_workloadspread::{NoPatches, Status};
+
+use crate::world::*;
+
+fn ahead() -> Limits {
+    Limits {
+        gather_within: Span::from_millis(80),
+        ahead: Span::from_millis(300),
+        ..Limits::default()
+    }
+}
+
+/// Replicas of admission around one object, millisecond by millisecond: a write takes five, a read three, and watches tell of
+/// it four later.
+struct Replicas {
+    servers: Vec<Server>,
+    object: strew_workloadspread::WorkloadSpread,
+    told: VecDeque<(u64, strew_workloadspread::WorkloadSpread)>,
+    due: Vec<(u64, usize, Effect)>,
+    now_ms: u64,
+    asked_at: BTreeMap<RequestId, u64>,
+    /// Milliseconds that each request waited.
+    waited: Vec<u64>,
+    by_subset: BTreeMap<String, u64>,
+    /// What stands for pods that were admitted.
+    admitted: BTreeSet<Arc<str>>,
+    refused: u64,
+    writes: u64,
+    conflicts: u64,
+    web: strew_workloadspread::WorkloadFact,
+}
+
+impl Replicas {
+    fn new(n: usize, subsets: Vec<strew_workloadspread::Subset>) -> Self {
+        let words = words();
+        let web = workload(words.web(), 10_000);
+        let object = spread(words.web(), subsets);
+        let server = |at: usize| {
+            let mut server = Server::seeded(
+                &words,
+                object.clone(),
+                std::slice::from_ref(&web),
+                ahead(),
+                at as u64,
+            );
+            server.now = secs(1000);
+            server
+        };
+        Self {
+            servers: (0..n).map(server).collect(),
+            object,
+            told: VecDeque::new(),
+            due: Vec::new(),
+            now_ms: 0,
+            asked_at: BTreeMap::new(),
+            waited: Vec::new(),
+            by_subset: BTreeMap::new(),
+            admitted: BTreeSet::new(),
+            refused: 0,
+            writes: 0,
+            conflicts: 0,
+            web,
+        }
+    }
+
+    fn ask(&mut self, at: usize, name: Option<&str>) {
+        let id = self.asked_at.len() as u64;
+        self.asked_at.insert(RequestId(id), self.now_ms);
+        self.servers[at].ask(create(id, asked(&self.web, name, Labels::default()), None));
+    }
+
+    /// Somebody else changes the object.
+    fn change(&mut self, change: impl FnOnce(&mut strew_workloadspread::WorkloadSpread)) {
+        change(&mut self.object);
+        self.object.version += 1;
+        self.told.push_back((self.now_ms + 4, self.object.clone()));
+    }
+
+    fn pass(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.now_ms += 1;
+            self.step();
+        }
+    }
+
+    fn step(&mut self) {
+        let now = self.now_ms;
+        for server in &mut self.servers {
+            server.now = secs(1000) + Span::from_millis(now);
+        }
+        while let Some((_, ws)) = self.told.pop_front_if(|(at, _)| *at <= now) {
+            for server in &mut self.servers {
+                server.tell(Input::SpreadSet(Box::new(ws.clone())));
+            }
+        }
+        for (_, of, effect) in self
+            .due
+            .extract_if(.., |(at, ..)| *at <= now)
+            .collect::<Vec<_>>()
+        {
+            let (id, outcome) = match effect {
+                Effect::ReadSpread { id, .. } => (id, Outcome::Read(Box::new(self.object.clone()))),
+                Effect::WriteStatus { id, version, .. } if version != self.object.version => {
+                    self.conflicts += 1;
+                    (id, Outcome::Conflict)
+                }
+                Effect::WriteStatus { id, status, .. } => {
+                    self.writes += 1;
+                    self.change(|object| object.status = status);
+                    (id, Outcome::Written(self.object.version))
+                }
+                Effect::Answer(_) => unreachable!("it is taken at once"),
+            };
+            self.servers[of].tell(Input::Outcome(id, outcome));
+        }
+        for of in 0..self.servers.len() {
+            self.servers[of].tell(Input::Tick);
+            while let Some(effect) = self.servers[of].machine.poll_effect(&mut NoPatches) {
+                match effect {
+                    Effect::Answer(answer) => self.answered(of, &answer),
+                    Effect::ReadSpread { .. } => self.due.push((now + 3, of, effect)),
+                    Effect::WriteStatus { .. } => self.due.push((now + 5, of, effect)),
+                }
+            }
+        }
+    }
+
+    fn answered(&mut self, of: usize, answer: &Answer) {
+        self.waited
+            .push(self.now_ms - self.asked_at[&answer.request]);
+        let subset = match &answer.verdict {
+            Verdict::Inject(injection) => {
+                self.admitted.extend(injection.marker.uid.clone());
+                injection.marker.subset.to_string()
+            }
+            Verdict::Deny(_) => {
+                // As its controller would.
+                self.refused += 1;
+                return self.ask(of, None);
+            }
+            _ => "none".to_owned(),
+        };
+        *self.by_subset.entry(subset).or_default() += 1;
+    }
+
+    /// The controller has seen all pods that were admitted.
+    fn sync(&mut self) {
+        let admitted = &self.admitted;
+        let mut status = Status::clone(&self.object.status);
+        for row in status.versioned.values_mut().flatten() {
+            let before = row.creating.len();
+            row.creating.retain(|id, _| !admitted.contains(id));
+            row.replicas += (before - row.creating.len()) as i32;
+        }
+        if status != *self.object.status {
+            self.change(|object| object.status = Arc::new(status));
+        }
+    }
+
+    fn counts(&self) -> Vec<(&str, u64)> {
+        self.by_subset
+            .iter()
+            .map(|(s, n)| (s.as_str(), *n))
+            .collect()
+    }
+
+    /// What is missing, and how many pods stand there.
+    fn entered(&self, at: usize) -> (i32, i64) {
+        let row = &self.object.status.rows("versionIgnored")[at];
+        (row.missing, row.expected())
+    }
+}
+
+#[test]
+fn who_comes_at_a_steady_pace_waits_for_no_write() {
+    for (gap_ms, at_most_waiting) in [(10, 20), (3, 40)] {
+        let mut replicas = Replicas::new(1, vec![subset("a", count(10_000))]);
+        for _ in 0..1_000 {
+            replicas.ask(0, None);
+            replicas.pass(gap_ms);
+        }
+        replicas.pass(100);
+        assert_eq!(replicas.counts(), [("a", 1_000)]);
+        let waited = replicas.waited.iter().filter(|ms| **ms > 1).count();
+        assert!(
+            waited <= at_most_waiting,
+            "every {gap_ms} ms: {waited} waited"
+        );
+        assert!(
+            replicas.writes <= 100,
+            "every {gap_ms} ms: {} writes",
+            replicas.writes
+        );
+    }
+}
+
+#[test]
+fn what_nobody_claims_is_given_back() {
+    let mut replicas = Replicas::new(1, vec![subset("a", count(1_000))]);
+    for _ in 0..100 {
+        replicas.ask(0, None);
+        replicas.pass(5);
+    }
+    replicas.pass(100);
+    let (missing, creating) = replicas.entered(0);
+    assert!(creating > 100, "some were taken ahead");
+    assert_eq!(missing, 1_000 - i32::try_from(creating).unwrap());
+    replicas.pass(2_500);
+    assert_eq!(replicas.entered(0), (900, 100));
+}
+
+/// Replicas that are asked in turn, in bursts and by chance, while a controller writes, too, fill the first subsets to the
+/// last pod before others are used.
+#[test]
+fn replicas_fill_subsets_as_one_would() {
+    let (mut refused, mut asked) = (0, 0);
+    for seed in 0..200 {
+        let mut dice = Prng::new(seed);
+        let n_replicas = dice.between(1, 3) as usize;
+        let (a, b) = (dice.between(1, 300), dice.between(1, 300));
+        let limits = [("a", count(a as u32)), ("b", count(b as u32)), ("c", None)];
+        let subsets = limits.map(|(name, max)| subset(name, max)).to_vec();
+        let mut replicas = Replicas::new(n_replicas, subsets);
+        let n = a + b + dice.between(0, 100);
+        let mut left = n;
+        while left > 0 {
+            let at = dice.index(n_replicas);
+            let burst = match dice.chance(1, 20) {
+                true => dice.between(1, 120).min(left),
+                false => 1,
+            };
+            (0..burst).for_each(|_| replicas.ask(at, None));
+            left -= burst;
+            replicas.pass(dice.between(0, 12));
+            if dice.chance(1, 50) {
+                replicas.sync();
+            }
+        }
+        replicas.pass(5_000);
+        let wanted = [("a", a), ("b", b), ("c", n - a - b)];
+        let wanted: Vec<_> = wanted.into_iter().filter(|(_, n)| *n > 0).collect();
+        assert_eq!(replicas.counts(), wanted, "seed {seed}");
+        refused += replicas.refused;
+        asked += n;
+        assert_eq!(replicas.entered(0), (0, a as i64), "seed {seed}");
+        assert_eq!(replicas.entered(1), (0, b as i64), "seed {seed}");
+    }
+    // Three replicas and a controller at once: without slots taken ahead it is half of that.
+    assert!(refused * 200 < asked, "{refused} of {asked}");
+}
+
+/// Two replicas, each asked fifty times a second: they seldom meet, and nobody meets another four times.
+#[test]
+fn replicas_that_take_ahead_seldom_meet() {
+    let mut replicas = Replicas::new(2, vec![subset("a", count(10_000))]);
+    let mut dice = Prng::new(7);
+    for _ in 0..20_000 {
+        for at in 0..2 {
+            if dice.between(0, 19) == 0 {
+                replicas.ask(at, None);
+            }
+        }
+        replicas.pass(1);
+    }
+    replicas.pass(5_000);
+    let n = replicas.asked_at.len() as u64;
+    assert!(n > 1_500, "{n}");
+    assert_eq!((replicas.counts(), replicas.refused), (vec![("a", n)], 0));
+    assert!(
+        replicas.conflicts * 50 < n,
+        "{} conflicts",
+        replicas.conflicts
+    );
+    replicas.waited.sort_unstable();
+    let p99 = replicas.waited[replicas.waited.len() * 99 / 100];
+    assert!(p99 <= 10, "{p99} ms");
+}
+
+#[test]
+fn a_limit_that_is_lowered_is_kept() {
+    let mut replicas = Replicas::new(1, vec![subset("a", count(200)), subset("b", None)]);
+    for _ in 0..100 {
+        replicas.ask(0, None);
+        replicas.pass(5);
+    }
+    replicas.pass(100);
+    // The controller would write what is missing of a limit of 100 with what stands there.
+    replicas.change(|object| {
+        let spec = Arc::make_mut(&mut object.spec);
+        spec.subsets[0].max_replicas = count(100);
+        let status = Arc::make_mut(&mut object.status);
+        status
+            .versioned
+            .values_mut()
+            .for_each(|rows| rows[0].missing = 0);
+    });
+    // They ask when it is told.
+    replicas.pass(3);
+    for _ in 0..50 {
+        replicas.ask(0, None);
+    }
+    replicas.pass(3_000);
+    assert_eq!(replicas.counts(), [("a", 100), ("b", 50)]);
+    assert_eq!(replicas.entered(0), (0, 100));
+}
+
+#[test]
+fn a_pod_with_a_name_is_entered_by_it() {
+    let mut replicas = Replicas::new(1, vec![subset("a", count(150)), subset("b", None)]);
+    for _ in 0..100 {
+        replicas.ask(0, None);
+        replicas.pass(5);
+    }
+    let (missing, creating) = replicas.entered(0);
+    assert!(creating > 100, "some were taken ahead");
+    assert_eq!(missing, 150 - i32::try_from(creating).unwrap());
+    // So that it is known when it asks again; and as long as such come, none are taken.
+    replicas.ask(0, Some("p"));
+    replicas.pass(200);
+    assert_eq!(replicas.counts(), [("a", 101)]);
+    let row = &replicas.object.status.rows("versionIgnored")[0];
+    assert!(row.creating.contains_key("p"));
+    assert_eq!(replicas.entered(0), (49, 101));
+}
