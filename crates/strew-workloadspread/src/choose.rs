@@ -171,9 +171,7 @@ fn refreshed(row: &Row, spec: &Spec, total: Total) -> i32 {
     let subset = spec.subsets.iter().find(|s| s.name == row.name);
     match subset.and_then(|s| s.max_replicas) {
         Some(max @ MaxReplicas::Percent(_)) => {
-            let (creating, deleting) = (row.creating.len() as i64, row.deleting.len() as i64);
-            let max = quota::scaled_or_zero(Some(max), total);
-            quota::missing(max, i64::from(row.replicas), deleting, creating)
+            quota::missing_in(row, quota::scaled_or_zero(Some(max), total))
         }
         _ => row.missing,
     }
@@ -193,13 +191,12 @@ pub fn choose(
         choice.take(place, &row.name, Ground::Known);
         return choice;
     }
-    let open = |row: &Row| !status.is_closed(row) && row.has_room();
     let below = rows.iter().enumerate().find_map(|(place, row)| {
         let min = spec
             .place(&row.name)
             .map_or(0, |at| spec.subsets[at].min_replicas);
         let expected = row.expected();
-        (open(row) && expected < i64::from(min)).then_some((place, expected, min))
+        (status.is_open(row) && expected < i64::from(min)).then_some((place, expected, min))
     });
     if let Some((place, expected, min)) = below {
         let ground = Ground::BelowMinimum { expected, min };
@@ -208,7 +205,7 @@ pub fn choose(
     }
     let mut first_with_room = None;
     for (place, row) in rows.iter().enumerate() {
-        if status.is_closed(row) || !row.has_room() {
+        if !status.is_open(row) {
             choice.note(&row.name, passed_over(status, row));
             continue;
         }

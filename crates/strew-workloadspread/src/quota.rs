@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::spec::{FilterSelector, MaxReplicas, Spec};
-use crate::facts::status::UNLIMITED;
+use crate::facts::status::{Row, UNLIMITED};
 use crate::facts::workload::WorkloadFact;
 
 /// The number of replicas that percentages are of; -1: nobody can tell.
@@ -87,6 +87,12 @@ pub fn missing(max: i32, active: i64, deleting: i64, creating: i64) -> i32 {
     }
     let left = i64::from(max) - (active - deleting) - creating;
     clamp(left.clamp(0, i64::from(max)))
+}
+
+/// What is missing in a row by the pods that it tells of: those at the last sync, on their way in and on their way out.
+pub fn missing_in(row: &Row, max: i32) -> i32 {
+    let (creating, deleting) = (row.creating.len() as i64, row.deleting.len() as i64);
+    missing(max, i64::from(row.replicas), deleting, creating)
 }
 
 #[cfg(test)]

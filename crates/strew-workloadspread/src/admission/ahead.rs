@@ -55,14 +55,14 @@ pub(super) struct Ahead {
 
 /// Names of slots. They are UUIDs of version 8, whose first eight digits tell the replica.
 pub(super) struct Uids {
-    replica: u32,
+    replica: String,
     dice: Prng,
 }
 
 impl Uids {
     pub(super) fn new(seed: u64) -> Self {
         let mut dice = Prng::new(seed ^ 0x5107);
-        let replica = (dice.next_u64() >> 32) as u32;
+        let replica = format!("{:08x}", dice.next_u64() >> 32);
         Self { replica, dice }
     }
 
@@ -70,7 +70,7 @@ impl Uids {
         let (a, b) = (self.dice.next_u64(), self.dice.next_u64());
         let group = |x: u64, digits: u32| x & ((1 << (4 * digits)) - 1);
         let text = format!(
-            "{:08x}-{:04x}-8{:03x}-8{:03x}-{:012x}",
+            "{}-{:04x}-8{:03x}-8{:03x}-{:012x}",
             self.replica,
             group(a, 4),
             group(a >> 16, 3),
@@ -83,7 +83,7 @@ impl Uids {
     /// Whether another replica took a slot ahead.
     fn is_of_another(&self, id: &str) -> bool {
         let is_ahead = id.len() == 36 && id.as_bytes()[14] == b'8' && id.as_bytes()[8] == b'-';
-        is_ahead && id.get(..8) != Some(&*format!("{:08x}", self.replica))
+        is_ahead && !id.starts_with(&self.replica)
     }
 }
 
@@ -127,11 +127,6 @@ impl Ahead {
 /// Whether slots can be taken ahead: who is next does not hang on nodes, nor on minimums.
 fn suits(spec: &Spec) -> bool {
     !spec.strategy.simulates() && spec.subsets.iter().all(|subset| subset.min_replicas == 0)
-}
-
-/// Whether a row takes pods.
-fn is_open(status: &Status, row: &Row) -> bool {
-    row.has_room() && !status.is_closed(row)
 }
 
 /// The limit of a row's subset; `None`: it is not in the spec any more.
@@ -200,7 +195,7 @@ impl Admission {
         let (mut back, mut is_asked_for) = (Vec::new(), is_named);
         lane.ahead.slots.retain(|slot| {
             let rows = status.rows(&slot.revision);
-            let mut open = rows.iter().filter(|row| is_open(status, row));
+            let mut open = rows.iter().filter(|row| status.is_open(row));
             is_asked_for |= open.clone().all(|row| row.name != slot.subset);
             let is_next = open.next().is_some_and(|row| row.name == slot.subset);
             let is_kept = is_next && !is_named && now < slot.taken + KEPT_FOR;
@@ -221,8 +216,7 @@ impl Admission {
                 && row.creating.remove(&slot.uid).is_some()
                 && let Some(max) = max_of(&base.spec, row, total)
             {
-                let (creating, deleting) = (row.creating.len() as i64, row.deleting.len() as i64);
-                row.missing = quota::missing(max, i64::from(row.replicas), deleting, creating);
+                row.missing = quota::missing_in(row, max);
             }
         }
         back
@@ -244,7 +238,7 @@ impl Admission {
             return Vec::new();
         };
         let rows = status.rows(&revision);
-        let Some(place) = rows.iter().position(|row| is_open(status, row)) else {
+        let Some(place) = rows.iter().position(|row| status.is_open(row)) else {
             return Vec::new();
         };
         let row = &rows[place];

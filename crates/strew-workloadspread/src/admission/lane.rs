@@ -258,6 +258,7 @@ impl Admission {
         newest
     }
 
+    /// The same, and it is the newest for whoever looks next, too.
     fn newest(&self, key: &WsKey) -> Option<&Arc<WorkloadSpread>> {
         let lane = self.lanes.get(key)?;
         if let Some(live) = &lane.live {

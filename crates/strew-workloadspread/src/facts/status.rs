@@ -106,6 +106,11 @@ impl Status {
         self.versioned.get(revision).map_or(&[], |rows| rows)
     }
 
+    /// Whether a row takes one more pod: it has room, and is not closed.
+    pub fn is_open(&self, row: &Row) -> bool {
+        row.has_room() && !self.is_closed(row)
+    }
+
     /// Whether a subset takes no pods for now: the overall row **or** the revision's says so. A revision's row may be
     /// rebuilt without its condition (spec/workloadspread F8).
     pub fn is_closed(&self, row: &Row) -> bool {

@@ -76,6 +76,14 @@ impl Replicas {
         self.servers[at].ask(create(id, asked(&self.web, name, Labels::default()), None));
     }
 
+    /// So many pods come to the first replica, one in so many milliseconds.
+    fn come(&mut self, n: usize, gap_ms: u64) {
+        for _ in 0..n {
+            self.ask(0, None);
+            self.pass(gap_ms);
+        }
+    }
+
     /// Somebody else changes the object.
     fn change(&mut self, change: impl FnOnce(&mut strew_workloadspread::WorkloadSpread)) {
         change(&mut self.object);
@@ -182,10 +190,7 @@ impl Replicas {
 fn who_comes_at_a_steady_pace_waits_for_no_write() {
     for (gap_ms, at_most_waiting) in [(10, 20), (3, 40)] {
         let mut replicas = Replicas::new(1, vec![subset("a", count(10_000))]);
-        for _ in 0..1_000 {
-            replicas.ask(0, None);
-            replicas.pass(gap_ms);
-        }
+        replicas.come(1_000, gap_ms);
         replicas.pass(100);
         assert_eq!(replicas.counts(), [("a", 1_000)]);
         let waited = replicas.waited.iter().filter(|ms| **ms > 1).count();
@@ -204,10 +209,7 @@ fn who_comes_at_a_steady_pace_waits_for_no_write() {
 #[test]
 fn what_nobody_claims_is_given_back() {
     let mut replicas = Replicas::new(1, vec![subset("a", count(1_000))]);
-    for _ in 0..100 {
-        replicas.ask(0, None);
-        replicas.pass(5);
-    }
+    replicas.come(100, 5);
     replicas.pass(100);
     let (missing, creating) = replicas.entered(0);
     assert!(creating > 100, "some were taken ahead");
@@ -286,10 +288,7 @@ fn replicas_that_take_ahead_seldom_meet() {
 #[test]
 fn a_limit_that_is_lowered_is_kept() {
     let mut replicas = Replicas::new(1, vec![subset("a", count(200)), subset("b", None)]);
-    for _ in 0..100 {
-        replicas.ask(0, None);
-        replicas.pass(5);
-    }
+    replicas.come(100, 5);
     replicas.pass(100);
     // The controller would write what is missing of a limit of 100 with what stands there.
     replicas.change(|object| {
@@ -314,10 +313,7 @@ fn a_limit_that_is_lowered_is_kept() {
 #[test]
 fn a_pod_with_a_name_is_entered_by_it() {
     let mut replicas = Replicas::new(1, vec![subset("a", count(150)), subset("b", None)]);
-    for _ in 0..100 {
-        replicas.ask(0, None);
-        replicas.pass(5);
-    }
+    replicas.come(100, 5);
     let (missing, creating) = replicas.entered(0);
     assert!(creating > 100, "some were taken ahead");
     assert_eq!(missing, 150 - i32::try_from(creating).unwrap());
