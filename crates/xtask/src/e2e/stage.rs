@@ -89,7 +89,17 @@ impl Stage {
         let namespace = &self.namespace;
         self.kubectl()
             .run(&["delete", "namespace", namespace, "--wait=false"])?;
-        self.clear()
+        self.clear()?;
+        self.renew_kubelets()
+    }
+
+    /// The next case's nodes have kubelets that never heard of this one's: kwok may renew no lease of a node that comes
+    /// again under the name of one that went, and 50 s later all nodes of a case are lost.
+    fn renew_kubelets(&mut self) -> anyhow::Result<()> {
+        self.lab.component("kwok")?.kill();
+        let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+        self.kubectl().run(&["delete", "--raw", leases])?;
+        self.lab.component("kwok")?.restart()
     }
 
     /// Takes away the namespace's pods, at once, and all nodes.
