@@ -19,7 +19,7 @@ use crate::facts::status::{Row, Status, UNLIMITED, whole_second};
 use crate::facts::workload::WorkloadKey;
 use crate::inject::{PodPatcher, inject};
 use crate::marker::Marker;
-use crate::quota::{self, Total};
+use crate::quota::{self, CannotCount, Total};
 use crate::revision::{self, Latest};
 use crate::room::{Admitted, Room};
 
@@ -29,7 +29,7 @@ pub(super) enum Decided {
     Changed,
     /// The ledger is as it was.
     AsItIs,
-    /// Nothing before this moment: another replica may give back what it took ahead.
+    /// Nothing before this moment, or news: another replica may give back what it took ahead, or what is known is old.
     After(Instant),
 }
 
@@ -111,13 +111,16 @@ impl Admission {
 
     /// The total that percentages are of. A path without a number gives 0, as a target that is not there.
     pub(super) fn total(&self, base: &WorkloadSpread) -> Total {
+        self.total_or_why(base).unwrap_or(0)
+    }
+
+    pub(super) fn total_or_why(&self, base: &WorkloadSpread) -> Result<Total, CannotCount> {
         let key = |target| WorkloadKey {
             namespace: base.key.namespace,
             target,
         };
         let target = base.spec.target.and_then(|t| self.workloads.get(key(t)));
-        let total = quota::total(&base.spec, target, &self.kinds);
-        total.unwrap_or(0)
+        quota::total(&base.spec, target, &self.kinds)
     }
 
     /// The rows of a revision, as they are to be read: made where there are none, percentages brought up to date.
@@ -159,6 +162,9 @@ impl Admission {
         } else if self.is_stateful_set(base) {
             let pod = name.as_deref().unwrap_or("");
             let choice = choose::choose_by_ordinal(spec, status, self.total(base), pod);
+            if let Some(until) = self.waits_for_news(base, status, ticket, &choice) {
+                return Decided::After(until);
+            }
             let subset = choice.place.map(|place| spec.subsets[place].name.clone());
             (choice, subset)
         } else {
@@ -182,7 +188,9 @@ impl Admission {
             let choice = choose::choose(spec, status, rows, name.as_deref(), fit);
             let subset = choice.place.map(|place| rows[place].name.clone());
             let key = &base.key;
-            if let Some(until) = self.waits_for_others(key, status, &ticket.revision, &choice) {
+            let others = self.waits_for_others(key, status, &ticket.revision, &choice);
+            let news = self.waits_for_news(base, status, ticket, &choice);
+            if let Some(until) = others.max(news) {
                 return Decided::After(until);
             }
             if let Some(place) = choice.place

@@ -33,6 +33,7 @@ const PAUSES_MS: [u64; 3] = [10, 50, 250];
 pub(super) struct Ticket {
     pub(super) request: Request,
     pub(super) revision: Arc<str>,
+    pub(super) came: Instant,
     /// How many writes that held it met a conflict.
     pub(super) conflicts: u32,
     /// What it holds of the nodes.
@@ -43,10 +44,11 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    pub(super) fn new(request: Request, revision: Arc<str>) -> Self {
+    pub(super) fn new(request: Request, revision: Arc<str>, came: Instant) -> Self {
         Self {
             request,
             revision,
+            came,
             conflicts: 0,
             hold: None,
             verdict: Verdict::Untouched(Untouched::NoRoom),
@@ -64,6 +66,42 @@ impl Ticket {
     }
 }
 
+/// Requests that share a write.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// What is written to.
+    base: Arc<WorkloadSpread>,
+    /// What is written.
+    status: Arc<Status>,
+    /// Whether anything in it counts: percentages that are brought up to date do not.
+    is_changed: bool,
+    /// Who waits for it.
+    tickets: Vec<Ticket>,
+    /// Slots that it enters for those who come.
+    taken: Vec<Slot>,
+    /// Slots that it takes out.
+    back: Vec<Slot>,
+}
+
+impl Batch {
+    fn of(base: Arc<WorkloadSpread>) -> Self {
+        let status = Arc::clone(&base.status);
+        Self {
+            base,
+            status,
+            is_changed: false,
+            tickets: Vec::new(),
+            taken: Vec::new(),
+            back: Vec::new(),
+        }
+    }
+
+    /// How many requests share it, those that are still to come among them.
+    pub(super) fn sharing(&self) -> usize {
+        self.tickets.len() + self.taken.len()
+    }
+}
+
 /// What a lane waits for.
 #[derive(Debug, Default)]
 pub(super) enum State {
@@ -71,20 +109,11 @@ pub(super) enum State {
     #[default]
     Idle,
     /// For a write.
-    Writing {
-        /// What was written to.
-        base: Arc<WorkloadSpread>,
-        /// What was written.
-        status: Arc<Status>,
-        /// Who waits for it.
-        batch: Vec<Ticket>,
-        /// Slots that it enters for those who come.
-        taken: Vec<Slot>,
-        /// Slots that it takes out.
-        back: Vec<Slot>,
-    },
+    Writing(Batch),
     /// For more requests, while they come fast.
     Gathering,
+    /// For news of room: that another replica gives back what it holds, or that more is asked for than was known.
+    Waiting,
     /// For a pause to end, after a conflict.
     Paused,
     /// For the object, after a pause.
@@ -115,7 +144,7 @@ pub(super) struct Lane {
 impl Lane {
     pub(super) fn waiting(&self) -> usize {
         let writing = match &self.state {
-            State::Writing { batch, .. } => batch.len(),
+            State::Writing(batch) => batch.tickets.len(),
             _ => 0,
         };
         self.queue.len() + writing
@@ -143,87 +172,111 @@ impl Lane {
 impl Admission {
     /// Decides on what waits in a lane: one batch.
     pub(super) fn run(&mut self, key: &WsKey, patcher: &mut dyn PodPatcher) {
-        let Some(lane) = self.lanes.get_mut(key) else {
-            return;
-        };
-        lane.queued = false;
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.queued = false;
+        }
         self.answer_from_ahead(key, patcher);
-        let Some(lane) = self.lanes.get_mut(key) else {
+        let Some(tickets) = self.take_tickets(key) else {
             return;
         };
-        if !matches!(lane.state, State::Idle) {
-            return;
-        }
-        if !lane.queue.is_empty()
-            && let Some(until) = lane.gathers_until(self.now, self.limits.gather_within)
-        {
-            lane.state = State::Gathering;
-            self.paused.insert((until, key.clone()));
-            return;
-        }
-        let n = lane.queue.len().min(self.limits.batch_max);
-        let mut tickets: VecDeque<Ticket> = lane.queue.drain(..n).collect();
         let Some(base) = self.freshest(key) else {
             for ticket in tickets {
                 self.answer_untouched(key, ticket, Untouched::SpreadGone);
             }
             return self.leave(key);
         };
-        let mut status = Arc::clone(&base.status);
+        let mut batch = Batch::of(base);
+        let waits = self.decide_all(key, &mut batch, tickets, patcher);
+        if batch.is_changed {
+            self.write(key, batch);
+        } else if let Some(until) = waits {
+            self.pause(key, State::Waiting, until);
+        } else {
+            self.leave(key);
+        }
+    }
+
+    /// Those who are next, maybe nobody; nothing: a lane that waits for something, from now on for more requests, maybe.
+    fn take_tickets(&mut self, key: &WsKey) -> Option<Vec<Ticket>> {
+        let lane = self.lanes.get_mut(key)?;
+        if !matches!(lane.state, State::Idle) {
+            return None;
+        }
+        let within = self.limits.gather_within;
+        if !lane.queue.is_empty()
+            && let Some(until) = lane.gathers_until(self.now, within)
+        {
+            self.pause(key, State::Gathering, until);
+            return None;
+        }
+        let n = lane.queue.len().min(self.limits.batch_max);
+        Some(lane.queue.drain(..n).collect())
+    }
+
+    /// Decides on tickets, one after the other. Who is to wait for news stands in the queue again; the first of them waits
+    /// until the moment that is given back.
+    fn decide_all(
+        &mut self,
+        key: &WsKey,
+        batch: &mut Batch,
+        tickets: Vec<Ticket>,
+        patcher: &mut dyn PodPatcher,
+    ) -> Option<Instant> {
+        let base = Arc::clone(&batch.base);
         self.note_room(&base);
-        let back = self.give_back(&base, &mut status, tickets.make_contiguous());
-        let mut batch: Vec<Ticket> = Vec::new();
-        let mut changed = !back.is_empty();
-        let mut waits = None;
-        while let Some(mut ticket) = tickets.pop_front() {
-            match self.decide(&base, &mut status, &mut ticket, patcher) {
-                Decided::Changed => changed = true,
+        batch.back = self.give_back(&base, &mut batch.status, &tickets);
+        batch.is_changed = !batch.back.is_empty();
+        let mut waits: Option<Instant> = None;
+        let mut waiting = VecDeque::new();
+        for mut ticket in tickets {
+            match self.decide(&base, &mut batch.status, &mut ticket, patcher) {
+                Decided::Changed => batch.is_changed = true,
                 Decided::AsItIs => {}
+                // Nobody waits for them: a delete that comes after them makes room.
                 Decided::After(until) => {
-                    waits = Some(until);
-                    tickets.push_front(ticket);
-                    break;
+                    waits = Some(waits.map_or(until, |first| first.min(until)));
+                    waiting.push_back(ticket);
+                    continue;
                 }
             }
             // What was decided by a ledger that is not written yet waits for it, too.
-            match changed {
-                true => batch.push(ticket),
+            match batch.is_changed {
+                true => batch.tickets.push(ticket),
                 false => self.answer(key, ticket),
             }
         }
-        let taken = match waits {
-            None => self.take_ahead(&base, &mut status, changed),
-            Some(_) => Vec::new(),
-        };
-        let lane = self.lanes.entry(key.clone()).or_default();
-        while let Some(ticket) = tickets.pop_back() {
-            lane.queue.push_front(ticket);
+        if waits.is_none() {
+            batch.taken = self.take_ahead(&base, &mut batch.status, batch.is_changed);
+            batch.is_changed |= !batch.taken.is_empty();
         }
-        if !changed && taken.is_empty() {
-            if let Some(until) = waits {
-                lane.state = State::Gathering;
-                self.paused.insert((until, key.clone()));
-                return;
-            }
-            return self.leave(key);
+        if let Some(lane) = self.lanes.get_mut(key) {
+            waiting.append(&mut lane.queue);
+            lane.queue = waiting;
         }
+        waits
+    }
+
+    fn write(&mut self, key: &WsKey, batch: Batch) {
         let effect = self.expect(key);
         self.effects.push_back(Effect::WriteStatus {
             id: effect,
             key: key.clone(),
-            uid: base.uid.clone(),
-            version: base.version,
-            status: Arc::clone(&status),
+            uid: batch.base.uid.clone(),
+            version: batch.base.version,
+            status: Arc::clone(&batch.status),
         });
-        let lane = self.lanes.entry(key.clone()).or_default();
-        lane.began = Some(self.now);
-        lane.state = State::Writing {
-            base,
-            status,
-            batch,
-            taken,
-            back,
-        };
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.began = Some(self.now);
+            lane.state = State::Writing(batch);
+        }
+    }
+
+    /// Has a lane wait, at most until then.
+    fn pause(&mut self, key: &WsKey, state: State, until: Instant) {
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.state = state;
+            self.paused.insert((until, key.clone()));
+        }
     }
 
     /// Answers those who can have a slot that was taken ahead: they wait for nothing.
@@ -297,66 +350,54 @@ impl Admission {
             return;
         };
         match std::mem::take(&mut lane.state) {
-            State::Writing {
-                base,
-                status,
-                batch,
-                taken,
-                back,
-            } => {
+            State::Writing(mut batch) => {
                 match &outcome {
-                    Ok(Outcome::Written(_)) => lane.ahead.put(taken),
-                    Ok(Outcome::Conflict) => lane.ahead.put_back(back),
+                    Ok(Outcome::Written(_)) => lane.ahead.put(std::mem::take(&mut batch.taken)),
+                    Ok(Outcome::Conflict) => lane.ahead.put_back(std::mem::take(&mut batch.back)),
                     // Nobody knows what stands there: it expires.
                     _ => {}
                 }
-                self.write_settled(&key, &base, status, batch, outcome);
+                self.write_settled(&key, batch, outcome);
             }
             State::Reading => self.read_settled(&key, outcome),
             other => lane.state = other,
         }
     }
 
-    fn write_settled(
-        &mut self,
-        key: &WsKey,
-        base: &WorkloadSpread,
-        status: Arc<Status>,
-        batch: Vec<Ticket>,
-        outcome: Result<Outcome, Denial>,
-    ) {
+    fn write_settled(&mut self, key: &WsKey, batch: Batch, outcome: Result<Outcome, Denial>) {
+        let tickets = batch.tickets;
         match outcome {
             Ok(Outcome::Written(version)) => {
                 let told = self.spreads.get(key).map(|ws| ws.version);
                 if told.is_some_and(|told| told < version)
                     && let Some(lane) = self.lanes.get_mut(key)
                 {
-                    let mut written = base.clone();
-                    (written.version, written.status) = (version, status);
+                    let mut written = WorkloadSpread::clone(&batch.base);
+                    (written.version, written.status) = (version, batch.status);
                     lane.written = Some(Arc::new(written));
                 }
-                for ticket in batch {
+                for ticket in tickets {
                     self.answer(key, ticket);
                 }
                 self.leave(key);
             }
-            Ok(Outcome::Conflict) => self.conflict(key, batch),
-            Ok(_) => self.deny_all(key, batch, Denial::Failed),
-            Err(why) => self.deny_all(key, batch, why),
+            Ok(Outcome::Conflict) => self.conflict(key, tickets),
+            Ok(_) => self.deny_all(key, tickets, Denial::Failed),
+            Err(why) => self.deny_all(key, tickets, why),
         }
     }
 
-    fn deny_all(&mut self, key: &WsKey, batch: Vec<Ticket>, why: Denial) {
-        for ticket in batch {
+    fn deny_all(&mut self, key: &WsKey, tickets: Vec<Ticket>, why: Denial) {
+        for ticket in tickets {
             self.deny(key, ticket, why);
         }
         self.leave(key);
     }
 
     /// Somebody else wrote: everybody of the batch tries again, by the object as it is then.
-    fn conflict(&mut self, key: &WsKey, batch: Vec<Ticket>) {
+    fn conflict(&mut self, key: &WsKey, tickets: Vec<Ticket>) {
         let mut again = VecDeque::new();
-        for mut ticket in batch {
+        for mut ticket in tickets {
             ticket.conflicts += 1;
             if let Some(hold) = ticket.hold.take() {
                 self.room.release(hold);
@@ -376,10 +417,7 @@ impl Admission {
         let until = self.now + Span(nanos + self.dice.between(0, nanos / 10));
         match lane.queue.is_empty() && lane.ahead.is_empty() {
             true => self.leave(key),
-            false => {
-                lane.state = State::Paused;
-                self.paused.insert((until, key.clone()));
-            }
+            false => self.pause(key, State::Paused, until),
         }
     }
 
@@ -390,12 +428,12 @@ impl Admission {
         };
         match lane.state {
             State::Paused => lane.state = State::Reading,
-            State::Gathering => {
+            State::Gathering | State::Waiting => {
                 lane.state = State::Idle;
                 return self.leave(key);
             }
             // Slots were held for long enough.
-            State::Idle | State::Reading | State::Writing { .. } => return self.look_at(key),
+            State::Idle | State::Reading | State::Writing(_) => return self.look_at(key),
         }
         let effect = self.expect(key);
         let key = key.clone();

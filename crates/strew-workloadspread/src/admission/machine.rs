@@ -14,6 +14,7 @@ use super::lane::{Lane, State, Ticket};
 use super::request::{Operation, Request, RequestId};
 use crate::facts::kinds::Kinds;
 use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::inject::PodPatcher;
 use crate::revision;
 use crate::room::Room;
@@ -34,6 +35,9 @@ pub struct Limits {
     pub gather_within: Span,
     /// While pods come fast, slots are taken for those of so long a time ahead; nothing: for nobody but those who wait.
     pub ahead: Span,
+    /// A new pod that is one more than its target asks for shows that what is known is old: it waits so long for news,
+    /// before it passes over a full subset; nothing: it goes by what is known.
+    pub news_within: Span,
 }
 
 impl Default for Limits {
@@ -44,6 +48,7 @@ impl Default for Limits {
             lost_after: Span::from_secs(10),
             gather_within: Span::default(),
             ahead: Span::default(),
+            news_within: Span::from_secs(1),
         }
     }
 }
@@ -110,11 +115,10 @@ impl Admission {
                     lane.arrivals.clear();
                     lane.ahead.clear();
                 }
+                self.news(&key);
                 self.leave(&key);
             }
-            Input::WorkloadSet(fact) => {
-                self.workloads.set(*fact);
-            }
+            Input::WorkloadSet(fact) => self.set_workload(*fact),
             Input::WorkloadGone(key) => {
                 self.workloads.remove(key);
             }
@@ -210,7 +214,7 @@ impl Admission {
         let lane = self.pending.get(&effect);
         let lane = lane.and_then(|(key, _)| self.lanes.get(key));
         match lane.map(|lane| &lane.state) {
-            Some(State::Writing { batch, taken, .. }) => batch.len() + taken.len(),
+            Some(State::Writing(batch)) => batch.sharing(),
             _ => 0,
         }
     }
@@ -238,13 +242,13 @@ impl Admission {
                 {
                     lane.came(self.now);
                 }
-                let ticket = Ticket::new(request, revision);
+                let ticket = Ticket::new(request, revision, self.now);
                 if ticket.is_create() {
                     let newest = (!ticket.is_named_create()).then(|| ticket.revision.clone());
                     lane.newest = newest.map(|revision| (revision, self.now));
                 }
                 lane.queue.push_back(ticket);
-                self.wake_lane(&key);
+                self.news(&key);
             }
         }
     }
@@ -335,9 +339,8 @@ impl Admission {
             if old.as_ref().is_none_or(|old| old.uid != uid) {
                 lane.ahead.clear();
             }
-            if matches!(lane.state, State::Gathering) && lane.ahead.waits() {
-                lane.state = State::Idle;
-                self.wake_lane(&key);
+            if matches!(lane.state, State::Waiting) {
+                self.news(&key);
             } else if !lane.ahead.is_empty() {
                 self.look_at(&key);
             }
@@ -346,12 +349,31 @@ impl Admission {
         self.kinds.follow(old.as_deref(), new.map(|ws| &**ws));
     }
 
+    fn set_workload(&mut self, fact: WorkloadFact) {
+        let WorkloadKey { namespace, target } = fact.key;
+        self.workloads.set(fact);
+        let keys = self.spreads.of_target(namespace, target).cloned();
+        for key in keys.collect::<Vec<_>>() {
+            self.news(&key);
+        }
+    }
+
     fn outcome(&mut self, effect: EffectId, outcome: Outcome) {
         self.counters.written += u64::from(matches!(outcome, Outcome::Written(_)));
         match outcome {
             Outcome::Failed => self.settle(effect, Err(Denial::Failed)),
             outcome => self.settle(effect, Ok(outcome)),
         }
+    }
+
+    /// Something came that may end the wait for news.
+    fn news(&mut self, key: &WsKey) {
+        if let Some(lane) = self.lanes.get_mut(key)
+            && matches!(lane.state, State::Waiting)
+        {
+            lane.state = State::Idle;
+        }
+        self.wake_lane(key);
     }
 
     /// Notes that a lane may have something to decide.

@@ -6,7 +6,8 @@
 //! Restarting is making a new machine from the facts: whoever asked was not answered, and asks again.
 //!
 //! Reading order: [`request`], [`input`], [`effect`], [`machine`] (the three verbs), `lane` (one WorkloadSpread's
-//! requests and writes), `decide` (one request against the ledger), `ahead` (slots for those who come), [`counters`].
+//! requests and writes), `decide` (one request against the ledger), `ahead` (slots for those who come), `news` (what is
+//! known is old), [`counters`].
 //!
 //! Source: spec/workloadspread §4.
 
@@ -17,6 +18,7 @@ pub mod effect;
 pub mod input;
 mod lane;
 pub mod machine;
+mod news;
 pub mod request;
 
 pub use counters::Counters;

@@ -39,8 +39,13 @@ struct Replicas {
 
 impl Replicas {
     fn new(n: usize, subsets: Vec<strew_workloadspread::Subset>) -> Self {
+        Self::of(n, 10_000, subsets)
+    }
+
+    /// Of a target that asks for so many pods.
+    fn of(n: usize, pods: i64, subsets: Vec<strew_workloadspread::Subset>) -> Self {
         let words = words();
-        let web = workload(words.web(), 10_000);
+        let web = workload(words.web(), pods);
         let object = spread(words.web(), subsets);
         let server = |at: usize| {
             let mut server = Server::seeded(
@@ -204,6 +209,27 @@ fn who_comes_at_a_steady_pace_waits_for_no_write() {
             replicas.writes
         );
     }
+}
+
+/// They are not among the pods that there are: the last of a scale-up would wait for news of more.
+#[test]
+fn slots_taken_ahead_are_no_pods() {
+    let subsets = vec![subset("a", count(1)), subset("b", count(10_000))];
+    let mut replicas = Replicas::of(2, 400, subsets);
+    replicas.ask(0, None);
+    replicas.pass(100);
+    for round in 0..299 {
+        replicas.ask(round % 2, None);
+        replicas.pass(5);
+        if round % 20 == 0 {
+            replicas.sync();
+        }
+    }
+    (0..100).for_each(|_| replicas.ask(0, None));
+    replicas.pass(50);
+    assert_eq!(replicas.counts(), [("a", 1), ("b", 399)]);
+    let longest = replicas.waited.iter().max();
+    assert!(longest < Some(&100), "{longest:?} ms");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod desk;
 mod fleet;
 mod group_commit;
 mod ledger;
+mod news;
 mod reschedule;
 mod room;
 mod use_cases;

@@ -311,12 +311,17 @@ impl Server {
         self.tell(Input::AdmitAsked(Box::new(request)));
     }
 
+    /// Carries out all effects.
+    pub(crate) fn flow(&mut self) {
+        while let Some(effect) = self.machine.poll_effect(&mut NoPatches) {
+            self.carry_out(effect);
+        }
+    }
+
     /// Carries out all effects, and lets pauses pass.
     pub(crate) fn run(&mut self) {
         loop {
-            while let Some(effect) = self.machine.poll_effect(&mut NoPatches) {
-                self.carry_out(effect);
-            }
+            self.flow();
             if self.machine.waiting() == 0 {
                 return;
             }

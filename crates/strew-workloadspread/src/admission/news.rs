@@ -1,0 +1,56 @@
+//! Waiting for news: whoever creates a pod knows more of its target than the watches have told here.
+//!
+//! Facts come by several watches, and requests by none: a Deployment is scaled, its controllers have read so, and ask for
+//! pods before this process hears of the number, or of pods that have finished. A share of the old number would send them
+//! past subsets that are theirs.
+//!
+//! Source: spec/workloadspread §4.3, §5.6.
+
+use strew_model::Instant;
+
+use super::ahead::expected_at_least;
+use super::lane::Ticket;
+use super::machine::Admission;
+use crate::choose::{self, Choice, Finding, Step};
+use crate::facts::kinds::Kind;
+use crate::facts::spec::WorkloadSpread;
+use crate::facts::status::Status;
+
+impl Admission {
+    /// Until when a pod waits that passes over a full subset, while by what is known its target asks for no more pods than
+    /// there are: whoever creates it knows more than has been told here.
+    pub(super) fn waits_for_news(
+        &self,
+        base: &WorkloadSpread,
+        status: &Status,
+        ticket: &Ticket,
+        choice: &Choice,
+    ) -> Option<Instant> {
+        let is_full =
+            |step: &Step| matches!(step.finding, Finding::Full { .. } | Finding::Ordinal { .. });
+        if !choice.steps.iter().any(is_full) || !self.is_one_too_many(base, status, ticket) {
+            return None;
+        }
+        let until = ticket.came + self.limits.news_within;
+        (self.now < until).then_some(until)
+    }
+
+    /// Whether a new pod is one more than its target asks for, by what is known.
+    fn is_one_too_many(&self, base: &WorkloadSpread, status: &Status, ticket: &Ticket) -> bool {
+        let (Some(target), Ok(total)) = (base.spec.target, self.total_or_why(base)) else {
+            return false;
+        };
+        match self.kinds.of(target.kind) {
+            Kind::StatefulSet => {
+                let name = ticket.request.pod.name.as_deref();
+                choose::ordinal(name.unwrap_or("")) >= total
+            }
+            // Its pods of all revisions are one row's, and it may surge.
+            Kind::Custom => total == 0,
+            _ => {
+                let rows = status.rows(&ticket.revision);
+                rows.iter().map(expected_at_least).sum::<i64>() >= total
+            }
+        }
+    }
+}
