@@ -109,9 +109,9 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
 /// Creates pods at a steady rate; in which time the webhooks answer 99 of 100, by the bounds of their own histogram.
 fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<Duration> {
     let before = admissions(stage, spreading)?;
+    let asks = |stage: &Stage| scale(stage, "deployment/front", N_STEADY + 1);
     let look = |stage: &Stage, made| anyhow::Ok((admissions(stage, spreading)?, made));
-    let (after, Made { took, repeated }) =
-        make_pods(stage, |_| Ok(()), &[None], N_STEADY, RATE, look)?;
+    let (after, Made { took, repeated }) = make_pods(stage, asks, &[None], N_STEADY, RATE, look)?;
     let admitted = after - before;
     let n_admitted = admitted.total();
     ensure!(n_admitted >= N_STEADY as u64, "{n_admitted} admissions");
