@@ -65,9 +65,21 @@ impl Retrying {
     ///
     /// After [`Retry::GiveUp`] the answer stands: [`outcome_of`](crate::request::outcome_of) tells what it means.
     pub fn next(&mut self, request: &Request, answer: &Answer, now: Instant, dice: u64) -> Retry {
-        if !is_worth_it(request, answer) {
-            return Retry::GiveUp;
+        match is_worth_it(request, answer) {
+            true => self.after(answer, now, dice),
+            false => Retry::GiveUp,
         }
+    }
+
+    /// The same, of a request that reads.
+    pub fn next_read(&mut self, answer: &Answer, now: Instant, dice: u64) -> Retry {
+        match may_change(answer) {
+            true => self.after(answer, now, dice),
+            false => Retry::GiveUp,
+        }
+    }
+
+    fn after(&mut self, answer: &Answer, now: Instant, dice: u64) -> Retry {
         let wait = match answer.retry_after() {
             Some(asked) => {
                 self.busy += 1;
@@ -91,15 +103,22 @@ impl Retrying {
 
 fn is_worth_it(request: &Request, answer: &Answer) -> bool {
     match answer {
+        // Nothing has begun with it.
         Answer::Refused(_) => true,
-        Answer::Lost(_) => request.is_idempotent(),
-        // The server has not begun with it.
         _ if answer.code() == Some(429) => true,
         // Somebody else wrote between the server's own reading and writing; a patch holds all the same.
         _ if answer.code() == Some(409) => {
             request.verb == Verb::Patch && !answer.is_of_another_uid()
         }
-        _ => matches!(answer.code(), Some(500 | 502..=504)) && request.is_idempotent(),
+        _ => request.is_idempotent() && may_change(answer),
+    }
+}
+
+/// Whether the server may answer something else in a moment.
+fn may_change(answer: &Answer) -> bool {
+    match answer.code() {
+        Some(code) => matches!(code, 429 | 500 | 502..=504),
+        None => true,
     }
 }
 
@@ -187,6 +206,28 @@ mod tests {
         ] {
             let waits = waits(&request(of), &answer, Span::from_secs(60));
             assert_eq!(waits, expected, "{of:?} {answer:?}");
+        }
+    }
+
+    #[test]
+    fn what_reads_is_sent_again_unless_it_was_answered() {
+        let next = |answer: &Answer| {
+            Retrying::new(START + Span::from_secs(60)).next_read(answer, START, 0)
+        };
+        let soon = Retry::After(FIRST_WAIT);
+        for (answer, expected) in [
+            (code(200), Retry::GiveUp),
+            (code(403), Retry::GiveUp),
+            (code(404), Retry::GiveUp),
+            (code(409), Retry::GiveUp),
+            (code(500), soon),
+            (code(503), soon),
+            (code(429), soon),
+            (busy(429, "1"), Retry::After(Span::from_secs(1))),
+            (Answer::Refused("".into()), soon),
+            (Answer::Lost("".into()), soon),
+        ] {
+            assert_eq!(next(&answer), expected, "{answer:?}");
         }
     }
 

@@ -27,6 +27,9 @@ use crate::leading::Leads;
 /// What is read of an answer: no object of ours is near.
 const ANSWER_MAX: usize = 4 << 20;
 
+/// The same where all objects of a namespace are asked for.
+const LIST_MAX: usize = 64 << 20;
+
 /// So many requests are on their way at once: what one API server takes from one client without queueing.
 const AT_ONCE: usize = 64;
 
@@ -372,17 +375,42 @@ async fn once_with(client: &Client, request: &Request, text: &[u8], within: Dura
         .uri(request.path())
         .header(CONTENT_TYPE, request.verb.content_type())
         .body(Body::from(text.to_vec()));
+    answer_within(client, built, ANSWER_MAX, within).await
+}
+
+/// Reads what is at a path, asking again while the API server may answer something else in a moment.
+pub async fn read(client: &Client, path: &str, within: Span) -> Answer {
+    let clock = Clock::new();
+    let end = clock.now() + within;
+    let mut retrying = Retrying::new(end);
+    loop {
+        let built = http::Request::get(path).body(Body::empty());
+        let answer = answer_within(client, built, LIST_MAX, clock.until(end)).await;
+        let now = clock.now();
+        match retrying.next_read(&answer, now, now.0) {
+            Retry::After(wait) => tokio::time::sleep(duration(wait)).await,
+            Retry::GiveUp => return answer,
+        }
+    }
+}
+
+async fn answer_within(
+    client: &Client,
+    built: http::Result<http::Request<Body>>,
+    max: usize,
+    within: Duration,
+) -> Answer {
     let built = match built {
         Ok(built) => built,
         Err(error) => return Answer::Refused(error.to_string().into()),
     };
-    match tokio::time::timeout(within, exchange(client, built)).await {
+    match tokio::time::timeout(within, exchange(client, built, max)).await {
         Ok(answer) => answer,
         Err(_) => Answer::Lost(format!("no answer within {} s", within.as_secs()).into()),
     }
 }
 
-async fn exchange(client: &Client, request: http::Request<Body>) -> Answer {
+async fn exchange(client: &Client, request: http::Request<Body>, max: usize) -> Answer {
     let response = match client.send(request).await {
         Ok(response) => response,
         Err(error) => return failed(&error),
@@ -390,10 +418,7 @@ async fn exchange(client: &Client, request: http::Request<Body>) -> Answer {
     let code = response.status().as_u16();
     let retry_after = response.headers().get(RETRY_AFTER);
     let retry_after = retry_after.and_then(|value| value.to_str().ok().map(str::to_owned));
-    match Limited::new(response.into_body(), ANSWER_MAX)
-        .collect()
-        .await
-    {
+    match Limited::new(response.into_body(), max).collect().await {
         Ok(body) => Answer::of(code, retry_after.as_deref(), &body.to_bytes()),
         Err(error) => Answer::Lost(error.to_string().into()),
     }

@@ -1,33 +1,34 @@
 //! One object, asked of the API server while somebody waits.
 
-use std::time::Duration;
-
-use http::Request;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
 use serde_json::Value;
+use strew_api::request::Answer;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
+use strew_model::time::Span;
 
-use crate::connect::chain;
+use crate::send;
 use crate::watch::Kind;
 
-/// How long an answer is waited for: the API server waits for us all the while.
-const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+/// How long an answer is waited for, a busy API server asked again: it waits for us all the while.
+const ANSWER_WITHIN: Span = Span::from_secs(4);
 
 /// What is at a path; `None`: nothing.
 ///
 /// # Errors
 /// Why nobody knows, in words.
 pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
-    let request = Request::get(path).body(Vec::new());
-    let request = request.map_err(|error| error.to_string())?;
-    match tokio::time::timeout(ANSWER_WITHIN, client.request::<Value>(request)).await {
-        Ok(Ok(value)) => Ok(Some(value)),
-        Ok(Err(kube::Error::Api(status))) if status.code == 404 => Ok(None),
-        Ok(Err(error)) => Err(chain(&error)),
-        Err(_) => Err("the API server does not answer".to_owned()),
+    let answer = send::read(client, path, ANSWER_WITHIN).await;
+    match answer {
+        Answer::Status { code: 404, .. } => Ok(None),
+        Answer::Status {
+            code: 200..=299,
+            body,
+            ..
+        } => Ok(Some(body)),
+        _ => Err(answer.words().to_string()),
     }
 }
 
@@ -58,7 +59,54 @@ pub(super) fn is_segment(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use kube::client::Body;
+    use serde_json::json;
+
     use super::*;
+
+    /// What is asked again and again, of an API server that gives these answers in turn.
+    async fn got(answers: Vec<(u16, Value)>) -> (Result<Option<Value>, String>, usize) {
+        let (service, mut handle) = tower_test::mock::pair::<http::Request<Body>, _>();
+        let served = tokio::spawn(async move {
+            let mut n = 0;
+            for (code, body) in answers {
+                let Some((_, send)) = handle.next_request().await else {
+                    break;
+                };
+                n += 1;
+                let body = Body::from(body.to_string().into_bytes());
+                let answer = http::Response::builder().status(code).body(body);
+                send.send_response(answer.expect("an answer"));
+            }
+            n
+        });
+        let client = Client::new(service, "default");
+        let got = get(&client, "/api/v1/namespaces/shop/pods/web").await;
+        drop(client);
+        (got, served.await.expect("the API server"))
+    }
+
+    /// As when a definition was changed a moment ago: its objects are not served for a second.
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_api_server_is_asked_again() {
+        let busy = json!({
+            "kind": "Status", "status": "Failure", "reason": "TooManyRequests", "code": 429,
+            "message": "storage is (re)initializing", "details": {"retryAfterSeconds": 1},
+        });
+        let found = json!({"kind": "Pod"});
+        let twice = vec![
+            (429, busy.clone()),
+            (429, busy.clone()),
+            (200, found.clone()),
+        ];
+        assert_eq!(got(twice).await, (Ok(Some(found)), 3));
+        let (answer, n) = got(vec![(429, busy); 20]).await;
+        assert_eq!(answer, Err("storage is (re)initializing".to_owned()));
+        assert!(n > 1 && n <= 11, "{n}");
+        assert_eq!(got(vec![(404, json!({}))]).await, (Ok(None), 1));
+        let forbidden = json!({"kind": "Status", "message": "no", "code": 403});
+        assert_eq!(got(vec![(403, forbidden)]).await, (Err("no".to_owned()), 1));
+    }
 
     #[test]
     fn only_names_are_parts_of_paths() {
