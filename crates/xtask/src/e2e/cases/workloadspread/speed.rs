@@ -1,6 +1,7 @@
 //! What a WorkloadSpread costs: time of a large scale-up, writes of its status, memory of the webhook.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs;
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ use crate::e2e::stage::{PAUSE, Stage};
 
 const N_PODS: usize = 2000;
 
-/// As long as without it, and a quarter more: until all pods are created, and until all are ready.
+/// As long as without it until all pods are ready, and a quarter more. Until all are created is told, and not judged: on
+/// two cores that others want, too, it is the API server's cost of any patch, as the WorkloadSpread without limits shows,
+/// for which no status is written.
 const FACTOR_MAX: f64 = 1.25;
 
 /// The status is written for so many pods at a time.
@@ -46,21 +49,36 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
     stage.run(&["delete", "workloadspread/front"])?;
     stage.until_nodes_are_ready()?;
     let mut scheduler = stage.scheduler(&["--scheduler-name=default-scheduler"])?;
-    let (mut plain, mut spread, mut n_writes) = (Scaled::default(), Scaled::default(), 0);
-    // In this order, so that a machine that grows slower or faster favours neither.
-    for is_spread in [false, true, true, false] {
-        if !is_spread {
-            plain.add(&scaled(stage, N_PODS, true)?);
-        } else {
-            stage.apply("ws-many.yaml")?;
-            limit(stage, "front", 0, json!(N_PODS / 3))?;
-            limit(stage, "front", 1, json!(N_PODS / 3))?;
-            until_observed(stage, "front")?;
-            let writes = versions(stage)?;
-            spread.add(&scaled(stage, N_PODS, true)?);
-            n_writes = n_writes.max(writes.look(BTreeSet::len));
-            expect_truth(stage, "front")?;
-            stage.run(&["delete", "workloadspread/front"])?;
+    let [mut plain, mut unlimited, mut spread] = [Scaled::default(); 3];
+    let mut n_writes = 0;
+    // In this order, so that a machine that grows slower or faster favours none.
+    for by in [
+        By::Nothing,
+        By::Unlimited,
+        By::Ledger,
+        By::Ledger,
+        By::Unlimited,
+        By::Nothing,
+    ] {
+        match by {
+            By::Nothing => plain.add(scaled(stage, N_PODS, true)?),
+            By::Unlimited => {
+                stage.apply("ws-unlimited.yaml")?;
+                until_observed(stage, "front")?;
+                unlimited.add(scaled(stage, N_PODS, true)?);
+                stage.run(&["delete", "workloadspread/front"])?;
+            }
+            By::Ledger => {
+                stage.apply("ws-many.yaml")?;
+                limit(stage, "front", 0, json!(N_PODS / 3))?;
+                limit(stage, "front", 1, json!(N_PODS / 3))?;
+                until_observed(stage, "front")?;
+                let writes = versions(stage)?;
+                spread.add(scaled(stage, N_PODS, true)?);
+                n_writes = n_writes.max(writes.look(BTreeSet::len));
+                expect_truth(stage, "front")?;
+                stage.run(&["delete", "workloadspread/front"])?;
+            }
         }
         scale(stage, "deployment/front", 0)?;
         until("all pods go", DONE_WITHIN, 5 * PAUSE, || {
@@ -68,16 +86,14 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         })?;
     }
     scheduler.kill();
-    let factor = spread.ready.as_secs_f64() / plain.ready.as_secs_f64();
-    let made_factor = spread.made.as_secs_f64() / plain.made.as_secs_f64();
-    println!(
-        "  twice {N_PODS} pods are ready in {:.1} s, with a WorkloadSpread in {:.1} s ({factor:.2} times as long); created \
-         in {:.1} s and {:.1} s ({made_factor:.2} times as long); {n_writes} writes of its status at most",
-        plain.ready.as_secs_f64(),
-        spread.ready.as_secs_f64(),
-        plain.made.as_secs_f64(),
-        spread.made.as_secs_f64(),
-    );
+    println!("  twice {N_PODS} pods: {plain}; {n_writes} writes of the status at most");
+    for (what, of) in [
+        ("with a WorkloadSpread without limits", &unlimited),
+        ("with limits", &spread),
+    ] {
+        let Factors { made, ready } = of.over(&plain);
+        println!("  {what}: {of}; {made:.2} and {ready:.2} times as long");
+    }
     stage.apply("ws-many.yaml")?;
     until_observed(stage, "front")?;
     scaled(stage, 1, false)?;
@@ -94,12 +110,8 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         println!("  not judged: build xtask with --release");
         return Ok(());
     }
-    for (factor, what) in [(factor, "ready"), (made_factor, "created")] {
-        ensure!(
-            factor <= FACTOR_MAX,
-            "{factor:.2} times as long until all are {what}"
-        );
-    }
+    let factor = spread.over(&plain).ready;
+    ensure!(factor <= FACTOR_MAX, "{factor:.2} times as long");
     ensure!(n_writes <= N_PODS / PODS_A_WRITE, "{n_writes} writes");
     ensure!(within < ADMITTED_WITHIN, "99 in 100 within {within:?}");
     ensure!(most <= KIB_MAX, "{most} KiB");
@@ -148,8 +160,19 @@ fn versions(stage: &Stage) -> anyhow::Result<Follow<BTreeSet<String>>> {
     )
 }
 
+/// What a Deployment is scaled up under.
+#[derive(Clone, Copy)]
+enum By {
+    /// No WorkloadSpread.
+    Nothing,
+    /// One subset that takes all: pods are changed, and no status is written.
+    Unlimited,
+    /// Subsets with limits.
+    Ledger,
+}
+
 /// How long scale-ups took.
-#[derive(Default)]
+#[derive(Default, Clone, Copy)]
 struct Scaled {
     /// Until all pods were created.
     made: Duration,
@@ -157,10 +180,30 @@ struct Scaled {
     ready: Duration,
 }
 
+/// How many times as long as others some scale-ups took.
+struct Factors {
+    made: f64,
+    ready: f64,
+}
+
 impl Scaled {
-    fn add(&mut self, other: &Self) {
+    fn add(&mut self, other: Self) {
         self.made += other.made;
         self.ready += other.ready;
+    }
+
+    fn over(&self, other: &Self) -> Factors {
+        Factors {
+            made: self.made.as_secs_f64() / other.made.as_secs_f64(),
+            ready: self.ready.as_secs_f64() / other.ready.as_secs_f64(),
+        }
+    }
+}
+
+impl fmt::Display for Scaled {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [made, ready] = [self.made, self.ready].map(|took| took.as_secs_f64());
+        write!(f, "created in {made:.1} s, ready in {ready:.1} s")
     }
 }
 
