@@ -154,6 +154,11 @@ impl<E: Errand> Outbox<E> {
         self.waiting
     }
 
+    /// Whether what is sent now goes out.
+    pub fn leads(&self) -> bool {
+        self.leads.now()
+    }
+
     /// How many events were dropped because too many waited.
     pub fn dropped(&self) -> u64 {
         self.dropped

@@ -10,6 +10,8 @@
 pub mod carrying;
 pub mod permissions;
 mod seen;
+#[cfg(test)]
+mod tests;
 
 use axum::Router;
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
@@ -219,7 +221,10 @@ impl Machine for Decider {
                 }
             }
             (effect, Some(id)) => {
-                log(effect, &context);
+                // Who was held up while it decided, and does not lead any more, sends nothing: nothing is decided.
+                if outbox.leads() {
+                    log(effect, &context);
+                }
                 let begun = Carrying::begin(id, requests_of(effect, &context));
                 if let (Some(pod), Some((carrying, request))) = (pod_of(effect), begun) {
                     outbox.send(&pod.uid, carrying, request);
