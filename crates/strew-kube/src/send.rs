@@ -27,7 +27,7 @@ use crate::leading::Leads;
 /// What is read of an answer: no object of ours is near.
 const ANSWER_MAX: usize = 4 << 20;
 
-/// The same where all objects of a namespace are asked for.
+/// The same of what is looked up: it may be all objects of a namespace.
 const LIST_MAX: usize = 64 << 20;
 
 /// So many requests are on their way at once: what one API server takes from one client without queueing.
@@ -411,7 +411,7 @@ async fn answer_within(
     };
     match tokio::time::timeout(within, exchange(client, built, max)).await {
         Ok(answer) => answer,
-        Err(_) => Answer::Lost(format!("no answer within {} s", within.as_secs()).into()),
+        Err(_) => Answer::Lost(format!("no answer within {:.1} s", within.as_secs_f64()).into()),
     }
 }
 

@@ -14,7 +14,7 @@ use super::machine::Admission;
 use crate::choose::{self, Choice, Finding, Step};
 use crate::facts::kinds::Kind;
 use crate::facts::spec::WorkloadSpread;
-use crate::facts::status::Status;
+use crate::facts::status::{Row, Status};
 
 impl Admission {
     /// Until when a pod waits that passes over a full subset, while by what is known its target asks for no more pods than
@@ -49,7 +49,9 @@ impl Admission {
             Kind::Custom => total == 0,
             _ => {
                 let rows = status.rows(&ticket.revision);
-                rows.iter().map(expected_at_least).sum::<i64>() >= total
+                // Most pods of a scale-up end here; only about the last ones slots are looked through.
+                rows.iter().map(Row::expected).sum::<i64>() >= total
+                    && rows.iter().map(expected_at_least).sum::<i64>() >= total
             }
         }
     }
