@@ -28,8 +28,9 @@ pub struct Limits {
     pub retries_qps: u32,
     /// How many of them at once.
     pub retries_burst: u32,
-    /// After a status was written, its WorkloadSpread is left alone for so long: while many pods come, one write tells of
-    /// many. Upstream has none: each pod's event is a sync, and every sync a write.
+    /// After a status was written, or was not because somebody else wrote, its WorkloadSpread is left alone for so long:
+    /// while many pods come, one write tells of many, and meets few of admission's. Upstream has none: each pod's event is
+    /// a sync, and every sync a write.
     pub rest: Span,
     /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
     pub lost_after: Span,

@@ -193,13 +193,16 @@ impl SpreadController {
             outcome == Outcome::Ok || (outcome == Outcome::Gone && running.step == Step::Deleting);
         running.failed |= !done;
         self.counters.conflicts += u64::from(outcome == Outcome::Conflict);
+        // Admission wrote, and pods wait for its next write: what is to be written here can wait.
+        if running.step == Step::Writing && matches!(outcome, Outcome::Ok | Outcome::Conflict) {
+            self.rests.insert(key.clone(), self.now + self.limits.rest);
+        }
         if outcome == Outcome::Ok {
             match (running.step, &failure) {
                 (Step::Patching, None) => self.counters.adopted += 1,
                 (Step::Patching, Some(_)) => self.counters.costs += 1,
                 (Step::Writing, _) => {
                     self.counters.written += 1;
-                    self.rests.insert(key.clone(), self.now + self.limits.rest);
                     self.counters.drift += drift(&running.ws.status, &running.plan.status);
                 }
                 (Step::Deleting, _) => self.counters.rescheduled += 1,

@@ -87,6 +87,29 @@ fn while_many_pods_come_one_write_tells_of_many() {
     assert_eq!(written(500), (5, true));
 }
 
+/// Admission wrote: its pods wait for the next write, and what the controller tells of can wait.
+#[test]
+fn after_a_conflict_the_controller_rests() {
+    let words = words();
+    let web = workload(words.web(), 3);
+    let ws = spread(words.web(), vec![subset("a", count(2)), subset("b", None)]);
+    let limits = controller::Limits {
+        rest: Span::from_secs(1),
+        ..controller::Limits::default()
+    };
+    let mut desk = Desk::with(limits, &words, ws, std::slice::from_ref(&web));
+    desk.faults = vec![controller::Outcome::Conflict];
+    desk.run();
+    let mut writes_after = |ms| {
+        desk.now = desk.now + Span::from_millis(ms);
+        desk.tell(Input::Tick);
+        desk.run();
+        (desk.machine.counters().conflicts, desk.writes)
+    };
+    assert_eq!(writes_after(999), (1, 0));
+    assert_eq!(writes_after(1), (1, 1));
+}
+
 #[test]
 fn a_clone_set_under_update_sets_off_a_sync_at_every_change() {
     let words = words();

@@ -45,8 +45,8 @@ use targets::{Targets, Wanted};
 use texts::Texts;
 
 /// A WorkloadSpread whose status was written is left alone for so long. Two thousand pods that come within twenty seconds
-/// make forty writes of the controller's, and as many conflicts with admission at most.
-const REST: Span = Span::from_millis(500);
+/// make twenty writes of the controller's, and as many conflicts with admission at most.
+const REST: Span = Span::from_secs(1);
 
 /// What the controller begins with.
 pub(super) struct Origin {
