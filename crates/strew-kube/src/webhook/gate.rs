@@ -97,7 +97,7 @@ fn text_of(answer: &strew_api::request::Answer) -> String {
 }
 
 /// Where pods come faster than 200 a second, a write is shared by 16 of them or so; where they have no names yet, it enters
-/// those of the next third of a second, too.
+/// those of the next third of a second, too, or of longer where writes are slow.
 fn limits() -> Limits {
     Limits {
         gather_within: Span::from_millis(80),

@@ -31,8 +31,14 @@ const OTHERS_WITHIN: Span = Span::from_secs(1);
 /// Slots are taken ahead while the last requests came within this.
 const FAST: Span = Span::from_secs(1);
 
-/// How many slots are held at most.
-const HELD_MAX: usize = 128;
+/// How many slots are held at most: a controller manager asks for up to 256 pods of a set at once.
+const HELD_MAX: usize = 256;
+
+/// Slots are to last for so many writes: one that meets a conflict is three requests.
+const LAST_FOR_WRITES: u64 = 3;
+
+/// And for so long at most, however slow writes are: well before what is left of them is given back.
+const LAST_FOR_MAX: Span = Span::from_secs(1);
 
 /// A slot that nobody has claimed.
 #[derive(Debug, Clone)]
@@ -229,7 +235,8 @@ impl Admission {
     }
 
     /// Enters slots for pods that will come as fast as the last did: for as long as [`Limits::ahead`](super::Limits::ahead),
-    /// and at most half of the room, when less than half of that is held or something is written anyway.
+    /// or as writes take if that is longer; at most half of the room, and for no more pods than the target still asks for;
+    /// when less than half of that is held or something is written anyway.
     pub(super) fn take_ahead(
         &mut self,
         base: &WorkloadSpread,
@@ -237,7 +244,8 @@ impl Admission {
         is_written: bool,
     ) -> Vec<Slot> {
         let (now, ahead) = (self.now, self.limits.ahead);
-        let Some(lane) = self.lanes.get(&base.key).filter(|_| suits(&base.spec)) else {
+        let is_on = ahead > Span::default() && suits(&base.spec);
+        let Some(lane) = self.lanes.get(&base.key).filter(|_| is_on) else {
             return Vec::new();
         };
         let Some((revision, wanted)) = lane.wanted_ahead(now, ahead) else {
@@ -250,7 +258,11 @@ impl Admission {
         let row = &rows[place];
         let held = lane.ahead.held(&revision, &row.name);
         let room = usize::try_from(row.missing / 2).unwrap_or(0);
-        let n = wanted.saturating_sub(held).min(room);
+        let asked_for = self.total_or_why(base).map_or(usize::MAX, |total| {
+            let expected: i64 = rows.iter().map(Row::expected).sum();
+            usize::try_from(total - expected).unwrap_or(0)
+        });
+        let n = wanted.saturating_sub(held).min(room).min(asked_for);
         if !is_written && 2 * held > wanted {
             return Vec::new();
         }
@@ -320,8 +332,10 @@ impl Lane {
         let (revision, at) = self.newest.as_ref()?;
         let is_fast = self.arrivals.len() == PACE_OF && took < FAST && now < *at + FAST;
         let is_off = self.ahead.off_until.is_some_and(|until| now < until);
+        let writes = Span(self.took.0.saturating_mul(LAST_FOR_WRITES));
+        let ahead = ahead.max(writes.min(LAST_FOR_MAX));
         let wanted = (PACE_OF as u64).saturating_mul(ahead.0) / took.0.max(1);
         let wanted = usize::try_from(wanted).map_or(HELD_MAX, |n| n.min(HELD_MAX));
-        (is_fast && !is_off && wanted > 0).then(|| (revision.clone(), wanted))
+        (is_fast && !is_off).then(|| (revision.clone(), wanted))
     }
 }

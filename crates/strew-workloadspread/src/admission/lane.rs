@@ -135,6 +135,8 @@ pub(super) struct Lane {
     pub(super) arrivals: VecDeque<Instant>,
     /// When the last write began.
     began: Option<Instant>,
+    /// How long the last write took.
+    pub(super) took: Span,
     /// Slots for those who come.
     pub(super) ahead: Ahead,
     /// The revision of the last new pod without a name, and when it came; none after one with a name.
@@ -351,6 +353,7 @@ impl Admission {
         };
         match std::mem::take(&mut lane.state) {
             State::Writing(mut batch) => {
+                lane.took = lane.began.map_or(lane.took, |began| self.now.since(began));
                 match &outcome {
                     Ok(Outcome::Written(_)) => lane.ahead.put(std::mem::take(&mut batch.taken)),
                     Ok(Outcome::Conflict) => lane.ahead.put_back(std::mem::take(&mut batch.back)),

@@ -17,8 +17,7 @@ fn ahead() -> Limits {
     }
 }
 
-/// Replicas of admission around one object, millisecond by millisecond: a write takes five, a read three, and watches tell of
-/// it four later.
+/// Replicas of admission around one object, millisecond by millisecond.
 struct Replicas {
     servers: Vec<Server>,
     object: strew_workloadspread::WorkloadSpread,
@@ -35,7 +34,29 @@ struct Replicas {
     writes: u64,
     conflicts: u64,
     web: strew_workloadspread::WorkloadFact,
+    pace: Pace,
 }
+
+/// How many milliseconds an API server takes.
+#[derive(Clone, Copy)]
+struct Pace {
+    read: u64,
+    write: u64,
+    /// Until watches tell of a write.
+    news: u64,
+}
+
+const QUICK: Pace = Pace {
+    read: 3,
+    write: 5,
+    news: 4,
+};
+
+const BUSY: Pace = Pace {
+    read: 100,
+    write: 300,
+    news: 100,
+};
 
 impl Replicas {
     fn new(n: usize, subsets: Vec<strew_workloadspread::Subset>) -> Self {
@@ -72,6 +93,7 @@ impl Replicas {
             writes: 0,
             conflicts: 0,
             web,
+            pace: QUICK,
         }
     }
 
@@ -93,13 +115,24 @@ impl Replicas {
     fn change(&mut self, change: impl FnOnce(&mut strew_workloadspread::WorkloadSpread)) {
         change(&mut self.object);
         self.object.version += 1;
-        self.told.push_back((self.now_ms + 4, self.object.clone()));
+        self.told
+            .push_back((self.now_ms + self.pace.news, self.object.clone()));
     }
 
     fn pass(&mut self, ms: u64) {
         for _ in 0..ms {
             self.now_ms += 1;
             self.step();
+        }
+    }
+
+    /// The same, and the controller sees what there is once a second.
+    fn pass_synced(&mut self, ms: u64) {
+        for _ in 0..ms {
+            self.pass(1);
+            if self.now_ms.is_multiple_of(1_000) {
+                self.sync();
+            }
         }
     }
 
@@ -138,8 +171,10 @@ impl Replicas {
             while let Some(effect) = self.servers[of].machine.poll_effect(&mut NoPatches) {
                 match effect {
                     Effect::Answer(answer) => self.answered(of, &answer),
-                    Effect::ReadSpread { .. } => self.due.push((now + 3, of, effect)),
-                    Effect::WriteStatus { .. } => self.due.push((now + 5, of, effect)),
+                    Effect::ReadSpread { .. } => self.due.push((now + self.pace.read, of, effect)),
+                    Effect::WriteStatus { .. } => {
+                        self.due.push((now + self.pace.write, of, effect));
+                    }
                 }
             }
         }
@@ -209,6 +244,53 @@ fn who_comes_at_a_steady_pace_waits_for_no_write() {
             replicas.writes
         );
     }
+}
+
+/// As a controller manager asks for the pods of a ReplicaSet: 500 at a time, in batches of 1, 2, 4… 256, each when the one
+/// before is answered; from an API server whose writes take long, while the controller of WorkloadSpreads writes, too.
+#[test]
+fn slots_last_until_a_slow_write_is_done() {
+    for pace in [QUICK, BUSY] {
+        let subsets = vec![
+            subset("a", count(666)),
+            subset("b", count(666)),
+            subset("c", count(10_000)),
+        ];
+        let mut replicas = Replicas::of(1, 2_000, subsets);
+        replicas.pace = pace;
+        let mut left = 2_000;
+        while left > 0 {
+            let mut of_this_sync = left.min(500);
+            left -= of_this_sync;
+            let mut batch = 1;
+            while of_this_sync > 0 {
+                let n = batch.min(of_this_sync);
+                of_this_sync -= n;
+                batch *= 2;
+                for _ in 0..n {
+                    replicas.ask(0, None);
+                    replicas.pass_synced(5);
+                }
+                while replicas.waited.len() < replicas.asked_at.len() {
+                    replicas.pass_synced(1);
+                }
+            }
+        }
+        assert_eq!(replicas.counts(), [("a", 666), ("b", 666), ("c", 668)]);
+        replicas.waited.sort_unstable();
+        let of_100 = |n: usize| replicas.waited[replicas.waited.len() * n / 100];
+        assert_eq!(of_100(50), 1, "a write takes {} ms", pace.write);
+        assert!(of_100(90) < 2 * pace.write, "{} ms", of_100(90));
+    }
+}
+
+/// Nor for more pods than are asked for: nobody has to give them back.
+#[test]
+fn slots_are_taken_for_pods_that_are_asked_for() {
+    let mut replicas = Replicas::of(1, 120, vec![subset("a", count(1_000))]);
+    replicas.come(100, 5);
+    replicas.pass(100);
+    assert_eq!(replicas.entered(0), (880, 120));
 }
 
 /// They are not among the pods that there are: the last of a scale-up would wait for news of more.
