@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Prng, Span};
 
+use super::effect::Verdict;
 use super::lane::{Lane, PACE_OF, Ticket};
 use super::machine::Admission;
 use crate::choose::{Choice, Finding};
@@ -46,7 +47,26 @@ pub(super) struct Slot {
     revision: Arc<str>,
     subset: Arc<str>,
     uid: Arc<str>,
+    /// Since when it is held.
     taken: Instant,
+    /// Nobody may claim it: a write was to take it out, and may have done so.
+    is_doubtful: bool,
+}
+
+impl Slot {
+    /// What a write was to enter for a new pod that is refused now: another one may have it.
+    pub(super) fn of_refused(ticket: &Ticket) -> Option<Self> {
+        let Verdict::Inject(injection) = &ticket.verdict else {
+            return None;
+        };
+        Some(Self {
+            revision: ticket.revision.clone(),
+            subset: injection.marker.subset.clone(),
+            uid: injection.marker.uid.clone()?,
+            taken: ticket.came,
+            is_doubtful: false,
+        })
+    }
 }
 
 /// The slots of one WorkloadSpread, the oldest first.
@@ -118,6 +138,18 @@ impl Ahead {
         self.slots.extend(taken);
     }
 
+    /// What a write without an outcome was to change, so that no room is lost with it. Slots that it was to enter are good
+    /// once they are seen in the ledger; those that it was to take out are taken out again.
+    pub(super) fn put_lost(&mut self, now: Instant, taken: Vec<Slot>, back: Vec<Slot>) {
+        let taken = taken.into_iter();
+        let back = back.into_iter().map(|slot| Slot {
+            is_doubtful: true,
+            ..slot
+        });
+        let again = taken.chain(back).map(|slot| Slot { taken: now, ..slot });
+        self.slots.extend(again);
+    }
+
     /// Slots that a write was to take out, and did not: they are the oldest.
     pub(super) fn put_back(&mut self, back: Vec<Slot>) {
         for slot in back.into_iter().rev() {
@@ -131,7 +163,9 @@ impl Ahead {
     }
 
     fn held(&self, revision: &str, subset: &str) -> usize {
-        let of = |slot: &&Slot| &*slot.revision == revision && &*slot.subset == subset;
+        let of = |slot: &&Slot| {
+            !slot.is_doubtful && &*slot.revision == revision && &*slot.subset == subset
+        };
         self.slots.iter().filter(of).count()
     }
 }
@@ -178,6 +212,7 @@ impl Admission {
             let now = self.now;
             let is_good = |slot: &Slot| {
                 slot.revision == *revision
+                    && !slot.is_doubtful
                     && row.creating.contains_key(&slot.uid)
                     && now < slot.taken + KEPT_FOR
             };
@@ -210,8 +245,12 @@ impl Admission {
             let mut open = rows.iter().filter(|row| status.is_open(row));
             is_asked_for |= open.clone().all(|row| row.name != slot.subset);
             let is_next = open.next().is_some_and(|row| row.name == slot.subset);
-            let is_kept = is_next && !is_named && now < slot.taken + KEPT_FOR;
-            if !is_kept {
+            let is_fresh = now < slot.taken + KEPT_FOR;
+            // One of a write without an outcome may stand there, or not, or not be seen yet.
+            let mut of_subset = rows.iter().filter(|row| row.name == slot.subset);
+            let is_there = of_subset.any(|row| row.creating.contains_key(&slot.uid));
+            let is_kept = is_fresh && (!is_there || is_next && !is_named);
+            if is_there && !is_kept {
                 back.push(slot.clone());
             }
             is_kept
@@ -272,6 +311,7 @@ impl Admission {
             subset: subset.clone(),
             uid,
             taken: now,
+            is_doubtful: false,
         };
         let slots: Vec<Slot> = (0..n).map(|_| slot(self.uids.next())).collect();
         if !slots.is_empty()

@@ -357,8 +357,13 @@ impl Admission {
                 match &outcome {
                     Ok(Outcome::Written(_)) => lane.ahead.put(std::mem::take(&mut batch.taken)),
                     Ok(Outcome::Conflict) => lane.ahead.put_back(std::mem::take(&mut batch.back)),
-                    // Nobody knows what stands there: it expires.
-                    _ => {}
+                    // Nobody knows what stands there; who waits for it is refused.
+                    _ => {
+                        let mut taken = std::mem::take(&mut batch.taken);
+                        taken.extend(batch.tickets.iter().filter_map(Slot::of_refused));
+                        let back = std::mem::take(&mut batch.back);
+                        lane.ahead.put_lost(self.now, taken, back);
+                    }
                 }
                 self.write_settled(&key, batch, outcome);
             }

@@ -35,6 +35,8 @@ struct Replicas {
     conflicts: u64,
     web: strew_workloadspread::WorkloadFact,
     pace: Pace,
+    /// While the API server is down, nobody hears from it; of what is on its way, some is carried out.
+    down: Option<Prng>,
 }
 
 /// How many milliseconds an API server takes.
@@ -94,6 +96,7 @@ impl Replicas {
             conflicts: 0,
             web,
             pace: QUICK,
+            down: None,
         }
     }
 
@@ -151,7 +154,12 @@ impl Replicas {
             .extract_if(.., |(at, ..)| *at <= now)
             .collect::<Vec<_>>()
         {
+            let is_lost = self.down.is_some();
+            let is_done = self.down.as_mut().is_none_or(|dice| dice.chance(1, 2));
             let (id, outcome) = match effect {
+                Effect::ReadSpread { id, .. } | Effect::WriteStatus { id, .. } if !is_done => {
+                    (id, Outcome::Failed)
+                }
                 Effect::ReadSpread { id, .. } => (id, Outcome::Read(Box::new(self.object.clone()))),
                 Effect::WriteStatus { id, version, .. } if version != self.object.version => {
                     self.conflicts += 1;
@@ -164,6 +172,7 @@ impl Replicas {
                 }
                 Effect::Answer(_) => unreachable!("it is taken at once"),
             };
+            let outcome = if is_lost { Outcome::Failed } else { outcome };
             self.servers[of].tell(Input::Outcome(id, outcome));
         }
         for of in 0..self.servers.len() {
@@ -281,6 +290,29 @@ fn slots_last_until_a_slow_write_is_done() {
         let of_100 = |n: usize| replicas.waited[replicas.waited.len() * n / 100];
         assert_eq!(of_100(50), 1, "a write takes {} ms", pace.write);
         assert!(of_100(90) < 2 * pace.write, "{} ms", of_100(90));
+    }
+}
+
+/// An API server that goes away takes no room with it: what its last writes entered is found again.
+#[test]
+fn no_room_is_lost_with_an_api_server() {
+    for seed in 0..50 {
+        let mut dice = Prng::new(seed);
+        let subsets = vec![subset("a", count(300)), subset("b", None)];
+        let mut replicas = Replicas::of(1, 500, subsets);
+        replicas.pace = [QUICK, BUSY][seed as usize % 2];
+        replicas.come(dice.between(30, 120) as usize, 5);
+        replicas.down = Some(dice.clone());
+        replicas.pass(dice.between(0, 8_000));
+        replicas.down = None;
+        replicas.pass(5_000);
+        while replicas.asked_at.len() - (replicas.refused as usize) < 500 {
+            replicas.ask(0, None);
+            replicas.pass(5);
+        }
+        replicas.pass(5_000);
+        assert_eq!(replicas.counts(), [("a", 300), ("b", 200)], "seed {seed}");
+        assert_eq!(replicas.entered(0), (0, 300), "seed {seed}");
     }
 }
 
