@@ -81,10 +81,14 @@ pub fn admission_outcome(
             let version = object.pointer("/metadata/resourceVersion");
             let version = version.and_then(|v| v.as_str()?.parse().ok());
             // It was written, but without a version nothing can be built upon it.
-            version.map_or(Outcome::Failed, Outcome::Written)
+            version.map_or(Outcome::Lost, Outcome::Written)
         }
         (Some(404), _) => Outcome::Gone,
         (Some(409), _) => Outcome::Conflict,
+        _ if request.verb == Verb::Get => Outcome::Failed,
+        // An API server whose storage did not answer in time may have written it.
+        (Some(500..=599), _) => Outcome::Lost,
+        _ if matches!(answer, Answer::Lost(_)) => Outcome::Lost,
         _ => Outcome::Failed,
     }
 }

@@ -81,7 +81,7 @@ impl Errand for Writing {
             request, answer, ..
         } = answered;
         let outcome = admission_outcome(request, answer, translator, names);
-        if matches!(outcome, Outcome::Failed) {
+        if matches!(outcome, Outcome::Failed | Outcome::Lost) {
             let what = format!("{}/{}", request.namespace, request.name);
             tracing::warn!("the status of WorkloadSpread {what}: {}", text_of(answer));
         }

@@ -16,12 +16,13 @@ use super::effect::Verdict;
 use super::lane::{Lane, PACE_OF, Ticket};
 use super::machine::Admission;
 use crate::choose::{Choice, Finding};
+use crate::controller::rows::CREATING_FOR;
 use crate::facts::spec::{Spec, WorkloadSpread, WsKey};
 use crate::facts::status::{Row, Status, whole_second};
 use crate::quota::{self, Total};
 
 /// Slots that nobody claims for so long are given back.
-const KEPT_FOR: Span = Span::from_secs(2);
+pub(super) const KEPT_FOR: Span = Span::from_secs(2);
 
 /// So long none are taken after they had to be given back.
 const OFF_FOR: Span = Span::from_secs(2);
@@ -47,13 +48,16 @@ pub(super) struct Slot {
     revision: Arc<str>,
     subset: Arc<str>,
     uid: Arc<str>,
-    /// Since when it is held.
-    taken: Instant,
-    /// Nobody may claim it: a write was to take it out, and may have done so.
-    is_doubtful: bool,
+    /// Until when it is kept.
+    until: Instant,
 }
 
 impl Slot {
+    fn is_in(&self, status: &Status) -> bool {
+        let mut rows = status.rows(&self.revision).iter();
+        rows.any(|row| row.name == self.subset && row.creating.contains_key(&self.uid))
+    }
+
     /// What a write was to enter for a new pod that is refused now: another one may have it.
     pub(super) fn of_refused(ticket: &Ticket) -> Option<Self> {
         let Verdict::Inject(injection) = &ticket.verdict else {
@@ -63,16 +67,23 @@ impl Slot {
             revision: ticket.revision.clone(),
             subset: injection.marker.subset.clone(),
             uid: injection.marker.uid.clone()?,
-            taken: ticket.came,
-            is_doubtful: false,
+            until: ticket.came,
         })
     }
 }
 
-/// The slots of one WorkloadSpread, the oldest first.
+/// The slots of one WorkloadSpread.
 #[derive(Debug, Default)]
 pub(super) struct Ahead {
+    /// Those that a write has entered, the oldest first: whoever comes claims one.
     slots: VecDeque<Slot>,
+    /// Those that may stand in the ledger, and are not seen there: nobody knows what became of a write, or what is known
+    /// is older than it. The oldest first.
+    lost: VecDeque<Slot>,
+    /// Those that a write was to take out that came to nothing, or of which nobody knows the outcome.
+    doubtful: Vec<Slot>,
+    /// The version of the object in which lost ones were looked for last, and how many of them.
+    looked_in: Option<(u64, usize)>,
     /// None are taken until then.
     off_until: Option<Instant>,
     /// Rows that are full while another replica may hold slots of them, and since when.
@@ -126,48 +137,61 @@ pub(super) fn expected_at_least(row: &Row) -> i64 {
 
 impl Ahead {
     pub(super) fn is_empty(&self) -> bool {
-        self.slots.is_empty()
+        self.slots.is_empty() && self.lost.is_empty() && self.doubtful.is_empty()
     }
 
     pub(super) fn clear(&mut self) {
         self.slots.clear();
+        self.lost.clear();
+        self.doubtful.clear();
+        self.looked_in = None;
     }
 
     /// Slots that a write entered.
-    pub(super) fn put(&mut self, taken: Vec<Slot>) {
-        self.slots.extend(taken);
+    pub(super) fn put(&mut self, now: Instant, taken: impl IntoIterator<Item = Slot>) {
+        self.slots.extend(kept_until(taken, now + KEPT_FOR));
     }
 
-    /// What a write without an outcome was to change, so that no room is lost with it. Slots that it was to enter are good
-    /// once they are seen in the ledger; those that it was to take out are taken out again.
-    pub(super) fn put_lost(&mut self, now: Instant, taken: Vec<Slot>, back: Vec<Slot>) {
-        let taken = taken.into_iter();
-        let back = back.into_iter().map(|slot| Slot {
-            is_doubtful: true,
-            ..slot
-        });
-        let again = taken.chain(back).map(|slot| Slot { taken: now, ..slot });
-        self.slots.extend(again);
+    /// Slots that a write was to enter, and may have entered: they are looked for as long as the ledger would keep them.
+    pub(super) fn put_lost(&mut self, now: Instant, taken: Vec<Slot>) {
+        self.lost.extend(kept_until(taken, now + CREATING_FOR));
     }
 
-    /// Slots that a write was to take out, and did not: they are the oldest.
-    pub(super) fn put_back(&mut self, back: Vec<Slot>) {
-        for slot in back.into_iter().rev() {
-            self.slots.push_front(slot);
-        }
+    /// Slots that a write was to take out, and did not, or may not have: nobody claims them any more, and from this moment
+    /// on they are taken out again.
+    pub(super) fn put_doubtful(&mut self, from: Instant, back: Vec<Slot>) {
+        self.doubtful.extend(kept_until(back, from));
     }
 
-    /// When the oldest are to be given back.
+    /// Whoever finds lost slots in the ledger has them.
+    pub(super) fn find_lost(&mut self, base: &WorkloadSpread, now: Instant) {
+        let looked = self
+            .looked_in
+            .filter(|(version, _)| *version == base.version);
+        let from = looked.map_or(0, |(_, n)| n.min(self.lost.len()));
+        let new = self.lost.split_off(from).into_iter();
+        let (found, lost): (Vec<_>, Vec<_>) = new.partition(|slot| slot.is_in(&base.status));
+        self.lost.extend(lost);
+        self.put(now, found);
+        while self.lost.pop_front_if(|slot| slot.until <= now).is_some() {}
+        self.looked_in = Some((base.version, self.lost.len()));
+    }
+
+    /// When the next are not to be kept any more.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.slots.front().map(|slot| slot.taken + KEPT_FOR)
+        let first = self.slots.front().into_iter().chain(self.lost.front());
+        let all = first.chain(&self.doubtful);
+        all.map(|slot| slot.until).min()
     }
 
     fn held(&self, revision: &str, subset: &str) -> usize {
-        let of = |slot: &&Slot| {
-            !slot.is_doubtful && &*slot.revision == revision && &*slot.subset == subset
-        };
+        let of = |slot: &&Slot| &*slot.revision == revision && &*slot.subset == subset;
         self.slots.iter().filter(of).count()
     }
+}
+
+fn kept_until(slots: impl IntoIterator<Item = Slot>, until: Instant) -> impl Iterator<Item = Slot> {
+    slots.into_iter().map(move |slot| Slot { until, ..slot })
 }
 
 /// Whether slots can be taken ahead: who is next does not hang on nodes, nor on minimums.
@@ -192,6 +216,9 @@ impl Admission {
         base: &WorkloadSpread,
         ticket: &Ticket,
     ) -> Option<(usize, i32, Arc<str>)> {
+        if !suits(&base.spec) {
+            return None;
+        }
         let total = self.total(base);
         let lane = self.lanes.get_mut(&base.key)?;
         let (status, revision) = (&base.status, &ticket.revision);
@@ -212,9 +239,8 @@ impl Admission {
             let now = self.now;
             let is_good = |slot: &Slot| {
                 slot.revision == *revision
-                    && !slot.is_doubtful
                     && row.creating.contains_key(&slot.uid)
-                    && now < slot.taken + KEPT_FOR
+                    && now < slot.until
             };
             let at = lane.ahead.slots.iter().position(is_good)?;
             let slot = lane.ahead.slots.remove(at)?;
@@ -240,21 +266,28 @@ impl Admission {
         };
         let is_named = tickets.iter().any(Ticket::is_named_create);
         let (mut back, mut is_asked_for) = (Vec::new(), is_named);
-        lane.ahead.slots.retain(|slot| {
+        let ahead = &mut lane.ahead;
+        ahead.slots.retain(|slot| {
+            // What is known is older than the write that entered it, or somebody edited the status.
+            if !slot.is_in(status) {
+                let until = now + CREATING_FOR;
+                let lost = slot.clone();
+                ahead.lost.push_back(Slot { until, ..lost });
+                return false;
+            }
             let rows = status.rows(&slot.revision);
             let mut open = rows.iter().filter(|row| status.is_open(row));
             is_asked_for |= open.clone().all(|row| row.name != slot.subset);
             let is_next = open.next().is_some_and(|row| row.name == slot.subset);
-            let is_fresh = now < slot.taken + KEPT_FOR;
-            // One of a write without an outcome may stand there, or not, or not be seen yet.
-            let mut of_subset = rows.iter().filter(|row| row.name == slot.subset);
-            let is_there = of_subset.any(|row| row.creating.contains_key(&slot.uid));
-            let is_kept = is_fresh && (!is_there || is_next && !is_named);
-            if is_there && !is_kept {
+            let is_kept = now < slot.until && is_next && !is_named;
+            if !is_kept {
                 back.push(slot.clone());
             }
             is_kept
         });
+        let is_due = |slot: &mut Slot| slot.until <= now;
+        let due = ahead.doubtful.extract_if(.., is_due);
+        back.extend(due.filter(|slot| slot.is_in(status)));
         if is_asked_for {
             lane.ahead.off_until = Some(now + OFF_FOR);
         }
@@ -297,7 +330,9 @@ impl Admission {
         let row = &rows[place];
         let held = lane.ahead.held(&revision, &row.name);
         let room = usize::try_from(row.missing / 2).unwrap_or(0);
-        let asked_for = self.total_or_why(base).map_or(usize::MAX, |total| {
+        // Of some kinds it is not known.
+        let total = self.total_or_why(base).ok().filter(|total| *total >= 0);
+        let asked_for = total.map_or(usize::MAX, |total| {
             let expected: i64 = rows.iter().map(Row::expected).sum();
             usize::try_from(total - expected).unwrap_or(0)
         });
@@ -310,8 +345,7 @@ impl Admission {
             revision: revision.clone(),
             subset: subset.clone(),
             uid,
-            taken: now,
-            is_doubtful: false,
+            until: now + KEPT_FOR,
         };
         let slots: Vec<Slot> = (0..n).map(|_| slot(self.uids.next())).collect();
         if !slots.is_empty()

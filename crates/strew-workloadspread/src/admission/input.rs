@@ -61,6 +61,8 @@ pub enum Outcome {
     Read(Box<WorkloadSpread>),
     /// The object is not there.
     Gone,
-    /// It was not carried out, or nobody knows.
+    /// It was not carried out.
     Failed,
+    /// Nobody knows whether it was carried out.
+    Lost,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Span};
 
-use super::ahead::{Ahead, Slot};
+use super::ahead::{Ahead, KEPT_FOR, Slot};
 use super::decide::Decided;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::Outcome;
@@ -185,6 +185,10 @@ impl Admission {
             for ticket in tickets {
                 self.answer_untouched(key, ticket, Untouched::SpreadGone);
             }
+            // A write may have come to its end since.
+            if let Some(lane) = self.lanes.get_mut(key) {
+                lane.ahead.clear();
+            }
             return self.leave(key);
         };
         let mut batch = Batch::of(base);
@@ -290,6 +294,9 @@ impl Admission {
         let Some(base) = self.newest(key).cloned() else {
             return;
         };
+        if let Some(lane) = self.lanes.get_mut(key) {
+            lane.ahead.find_lost(&base, self.now);
+        }
         let mut at = 0;
         while let Some(lane) = self.lanes.get_mut(key)
             && let Some(mut ticket) = lane.queue.remove(at)
@@ -354,15 +361,18 @@ impl Admission {
         match std::mem::take(&mut lane.state) {
             State::Writing(mut batch) => {
                 lane.took = lane.began.map_or(lane.took, |began| self.now.since(began));
+                let mut taken = std::mem::take(&mut batch.taken);
+                let back = std::mem::take(&mut batch.back);
                 match &outcome {
-                    Ok(Outcome::Written(_)) => lane.ahead.put(std::mem::take(&mut batch.taken)),
-                    Ok(Outcome::Conflict) => lane.ahead.put_back(std::mem::take(&mut batch.back)),
-                    // Nobody knows what stands there; who waits for it is refused.
-                    _ => {
-                        let mut taken = std::mem::take(&mut batch.taken);
-                        taken.extend(batch.tickets.iter().filter_map(Slot::of_refused));
-                        let back = std::mem::take(&mut batch.back);
-                        lane.ahead.put_lost(self.now, taken, back);
+                    Ok(Outcome::Written(_)) => lane.ahead.put(self.now, taken),
+                    Ok(_) => lane.ahead.put_doubtful(self.now, back),
+                    Err(why) => {
+                        // What was to be written may stand there; who waits for it is refused.
+                        if *why == Denial::Lost {
+                            taken.extend(batch.tickets.iter().filter_map(Slot::of_refused));
+                            lane.ahead.put_lost(self.now, taken);
+                        }
+                        lane.ahead.put_doubtful(self.now + KEPT_FOR, back);
                     }
                 }
                 self.write_settled(&key, batch, outcome);

@@ -362,6 +362,7 @@ impl Admission {
         self.counters.written += u64::from(matches!(outcome, Outcome::Written(_)));
         match outcome {
             Outcome::Failed => self.settle(effect, Err(Denial::Failed)),
+            Outcome::Lost => self.settle(effect, Err(Denial::Lost)),
             outcome => self.settle(effect, Ok(outcome)),
         }
     }

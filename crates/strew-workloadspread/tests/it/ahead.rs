@@ -37,6 +37,8 @@ struct Replicas {
     pace: Pace,
     /// While the API server is down, nobody hears from it; of what is on its way, some is carried out.
     down: Option<Prng>,
+    /// Watches tell nothing before.
+    deaf_until: u64,
 }
 
 /// How many milliseconds an API server takes.
@@ -97,6 +99,7 @@ impl Replicas {
             web,
             pace: QUICK,
             down: None,
+            deaf_until: 0,
         }
     }
 
@@ -144,7 +147,8 @@ impl Replicas {
         for server in &mut self.servers {
             server.now = secs(1000) + Span::from_millis(now);
         }
-        while let Some((_, ws)) = self.told.pop_front_if(|(at, _)| *at <= now) {
+        let is_deaf = self.down.is_some() || now < self.deaf_until;
+        while !is_deaf && let Some((_, ws)) = self.told.pop_front_if(|(at, _)| *at <= now) {
             for server in &mut self.servers {
                 server.tell(Input::SpreadSet(Box::new(ws.clone())));
             }
@@ -158,7 +162,16 @@ impl Replicas {
             let is_done = self.down.as_mut().is_none_or(|dice| dice.chance(1, 2));
             let (id, outcome) = match effect {
                 Effect::ReadSpread { id, .. } | Effect::WriteStatus { id, .. } if !is_done => {
-                    (id, Outcome::Failed)
+                    // Whether it was sent at all, some requests know.
+                    let knows = self.down.as_mut().is_some_and(|dice| dice.chance(1, 2));
+                    (
+                        id,
+                        if knows {
+                            Outcome::Failed
+                        } else {
+                            Outcome::Lost
+                        },
+                    )
                 }
                 Effect::ReadSpread { id, .. } => (id, Outcome::Read(Box::new(self.object.clone()))),
                 Effect::WriteStatus { id, version, .. } if version != self.object.version => {
@@ -172,7 +185,11 @@ impl Replicas {
                 }
                 Effect::Answer(_) => unreachable!("it is taken at once"),
             };
-            let outcome = if is_lost { Outcome::Failed } else { outcome };
+            let outcome = if is_lost && is_done {
+                Outcome::Lost
+            } else {
+                outcome
+            };
             self.servers[of].tell(Input::Outcome(id, outcome));
         }
         for of in 0..self.servers.len() {
@@ -305,6 +322,8 @@ fn no_room_is_lost_with_an_api_server() {
         replicas.down = Some(dice.clone());
         replicas.pass(dice.between(0, 8_000));
         replicas.down = None;
+        // Watches begin anew later than requests succeed.
+        replicas.deaf_until = replicas.now_ms + dice.between(0, 6_000);
         replicas.pass(5_000);
         while replicas.asked_at.len() - (replicas.refused as usize) < 500 {
             replicas.ask(0, None);
@@ -314,6 +333,99 @@ fn no_room_is_lost_with_an_api_server() {
         assert_eq!(replicas.counts(), [("a", 300), ("b", 200)], "seed {seed}");
         assert_eq!(replicas.entered(0), (0, 300), "seed {seed}");
     }
+}
+
+/// What a write was to do that nobody knows the outcome of is not done for a WorkloadSpread that is gone.
+#[test]
+fn nothing_is_left_of_a_workload_spread_that_goes_while_it_is_written() {
+    for outcome in [Outcome::Gone, Outcome::Lost, Outcome::Conflict] {
+        let mut replicas = Replicas::new(1, vec![subset("a", count(1_000))]);
+        replicas.come(100, 5);
+        replicas.ask(0, None);
+        while replicas.due.is_empty() {
+            replicas.ask(0, None);
+            replicas.pass(1);
+        }
+        let (_, _, effect) = replicas.due.remove(0);
+        let Effect::WriteStatus { id, key, .. } = effect else {
+            panic!("a write: {effect:?}");
+        };
+        let server = &mut replicas.servers[0];
+        server.tell(Input::SpreadGone(key));
+        server.tell(Input::Outcome(id, outcome.clone()));
+        while let Some(effect) = server.machine.poll_effect(&mut NoPatches) {
+            if let Effect::ReadSpread { id, .. } = effect {
+                server.tell(Input::Outcome(id, Outcome::Gone));
+            }
+        }
+        for _ in 0..3 {
+            server.now = server.now + Span::from_secs(40);
+            server.tell(Input::Tick);
+            while let Some(effect) = server.machine.poll_effect(&mut NoPatches) {
+                if let Effect::ReadSpread { id, .. } = effect {
+                    server.tell(Input::Outcome(id, Outcome::Gone));
+                }
+            }
+        }
+        assert_eq!(server.machine.next_wake(), None, "{outcome:?}");
+    }
+}
+
+/// Where minimums come first, nobody claims what another was refused for.
+#[test]
+fn a_lost_slot_does_not_go_before_a_minimum() {
+    let mut least = subset("b", count(100));
+    least.min_replicas = 2;
+    let mut replicas = Replicas::new(1, vec![subset("a", count(100)), least]);
+    replicas.come(2, 20);
+    replicas.down = Some(Prng::new(1));
+    replicas.come(5, 10);
+    replicas.pass(300);
+    replicas.down = None;
+    replicas.pass(100);
+    let (_, entered) = replicas.entered(0);
+    assert!(entered > replicas.by_subset["a"] as i64, "some are lost");
+    // The pods of the minimum are gone, and the next one is asked for at once.
+    replicas.change(|object| {
+        let status = Arc::make_mut(&mut object.status);
+        for rows in status.versioned.values_mut() {
+            rows[1].creating.clear();
+            rows[1].missing = 100;
+        }
+    });
+    replicas.pass(10);
+    let before = replicas.by_subset["b"];
+    replicas.come(1, 50);
+    assert_eq!(replicas.by_subset["b"], before + 1);
+}
+
+/// Of a kind of somebody's own it may not be known how many pods it asks for: -1.
+#[test]
+fn slots_are_taken_where_the_total_is_not_known() {
+    let mut replicas = Replicas::of(1, -1, vec![subset("a", count(1_000))]);
+    replicas.come(100, 5);
+    replicas.pass(100);
+    let (_, entered) = replicas.entered(0);
+    assert!(entered > 100, "{entered}");
+}
+
+/// Slots are held from when they stand in the ledger on.
+#[test]
+fn slots_of_a_write_that_takes_long_are_good() {
+    let mut replicas = Replicas::new(1, vec![subset("a", count(1_000))]);
+    replicas.come(100, 5);
+    replicas.pace.write = 3_000;
+    while !replicas
+        .due
+        .iter()
+        .any(|(at, ..)| *at > replicas.now_ms + 2_500)
+    {
+        replicas.come(1, 5);
+    }
+    replicas.pass(3_000);
+    let before = replicas.waited.len();
+    replicas.come(10, 5);
+    assert_eq!(replicas.waited[before..], [1; 10]);
 }
 
 /// Nor for more pods than are asked for: nobody has to give them back.

@@ -199,11 +199,14 @@ fn answers_are_outcomes() {
     let stored = web(json!([{"name": "a"}]));
     for (request, answer, expected) in [
         (&write, answer(200, stored.clone()), "Written(41)"),
-        (&write, answer(200, json!({})), "Failed"),
+        (&write, answer(200, json!({})), "Lost"),
         (&write, answer(409, json!({})), "Conflict"),
         (&write, answer(404, json!({})), "Gone"),
         (&write, answer(403, json!({})), "Failed"),
-        (&write, Answer::Lost("x".into()), "Failed"),
+        (&write, answer(504, json!({})), "Lost"),
+        (&write, Answer::Lost("x".into()), "Lost"),
+        (&write, Answer::Refused("x".into()), "Failed"),
+        (&get, Answer::Lost("x".into()), "Failed"),
         (&get, answer(404, json!({})), "Gone"),
         (&get, answer(200, json!({"kind": "Pod"})), "Failed"),
         (&get, answer(503, json!({})), "Failed"),
