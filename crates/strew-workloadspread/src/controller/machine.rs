@@ -145,7 +145,11 @@ impl SpreadController {
             let place = self.queue.iter().position(free)?;
             let key = self.queue.remove(place)?;
             self.queued.remove(&key);
-            self.begin(&key, patcher);
+            // It may have been queued before the write after which it rests.
+            match self.rests_until(&key) {
+                Some(until) => self.sync_by(&key, Some(until)),
+                None => self.begin(&key, patcher),
+            }
         }
     }
 
@@ -215,8 +219,15 @@ impl SpreadController {
 // === the queue ===
 
 impl SpreadController {
+    fn rests_until(&self, key: &WsKey) -> Option<Instant> {
+        self.rests
+            .get(key)
+            .copied()
+            .filter(|until| *until > self.now)
+    }
+
     pub(super) fn enqueue(&mut self, key: &WsKey) {
-        if let Some(&until) = self.rests.get(key).filter(|until| **until > self.now) {
+        if let Some(until) = self.rests_until(key) {
             return self.sync_by(key, Some(until));
         }
         if self.queued.insert(key.clone()) {

@@ -2,7 +2,7 @@
 
 use strew_model::Span;
 use strew_workloadspread::controller::{self, Input};
-use strew_workloadspread::{WorkloadFact, admission};
+use strew_workloadspread::{NoPatches, WorkloadFact, admission};
 
 use crate::desk::{self, Desk};
 use crate::world::*;
@@ -108,6 +108,35 @@ fn after_a_conflict_the_controller_rests() {
     };
     assert_eq!(writes_after(999), (1, 0));
     assert_eq!(writes_after(1), (1, 1));
+}
+
+/// And what comes while it writes waits, too.
+#[test]
+fn what_comes_during_a_write_is_written_after_the_rest() {
+    let words = words();
+    let web = workload(words.web(), 3);
+    let ws = spread(words.web(), vec![subset("a", count(2)), subset("b", None)]);
+    let limits = controller::Limits {
+        rest: Span::from_secs(1),
+        ..controller::Limits::default()
+    };
+    let mut desk = Desk::with(limits, &words, ws, std::slice::from_ref(&web));
+    let writing = desk.machine.poll_effect(&mut NoPatches);
+    let Some(controller::Effect::WriteStatus { id, .. }) = writing else {
+        panic!("a write: {writing:?}");
+    };
+    desk.add(desk::pod(&web, "web-1", Some("a")));
+    desk.tell(Input::Outcome(id, controller::Outcome::Ok));
+    desk.run();
+    let synced = desk.machine.counters().synced;
+    desk.now = desk.now + Span::from_millis(999);
+    desk.tell(Input::Tick);
+    desk.run();
+    assert_eq!((desk.machine.counters().synced, desk.writes), (synced, 0));
+    desk.now = desk.now + Span::from_millis(1);
+    desk.tell(Input::Tick);
+    desk.run();
+    assert_eq!(desk.writes, 1);
 }
 
 #[test]
