@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
+use serde::Deserialize;
 use serde_json::Value;
 use strew_cluster::PodFact;
 use strew_model::Interner;
@@ -70,7 +71,7 @@ impl Desk {
             };
             review.pod = pod;
         }
-        let pod: Pod = match serde_json::from_value(review.pod.clone()) {
+        let pod = match Pod::deserialize(&review.pod) {
             Ok(pod) => pod,
             // Of a subresource the object is no pod.
             Err(_) if review.subresource => Pod::default(),

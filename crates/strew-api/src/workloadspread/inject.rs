@@ -3,6 +3,7 @@
 //! Source: spec/workloadspread §4.6.
 
 use k8s_openapi::api::core::v1::Pod;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 use strew_workloadspread::admission::Injection;
 use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION};
@@ -63,7 +64,7 @@ pub fn candidate(pod: &Value, form: &Form) -> Result<(Value, Pod), InjectError> 
             spec.shift_remove("priority");
         }
     }
-    let typed = serde_json::from_value(pod.clone()).map_err(InjectError::Decode)?;
+    let typed = Pod::deserialize(&pod).map_err(InjectError::Decode)?;
     Ok((pod, typed))
 }
 

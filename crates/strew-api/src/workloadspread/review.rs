@@ -54,11 +54,11 @@ pub enum BadReview {
 }
 
 impl Review {
-    /// Reads a review.
+    /// Reads a review, and takes the pod out of it.
     ///
     /// # Errors
-    /// What is no review about the creation, deletion or eviction of a pod.
-    pub fn read(body: &Value) -> Result<Self, BadReview> {
+    /// What is no review about the creation, deletion or eviction of a pod: it stays as it is.
+    pub fn read(body: &mut Value) -> Result<Self, BadReview> {
         let request = &body["request"];
         let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
         let uid = text("uid");
@@ -84,26 +84,30 @@ impl Review {
                 resource: resource.to_owned(),
             });
         }
-        let pod = match operation {
-            Operation::Create => request["object"].clone(),
-            Operation::Delete => request["oldObject"].clone(),
-            Operation::Evict => Value::Null,
-        };
         // `dryRun` of the request holds for the query option and for that of the eviction alike; of an eviction the
         // options that it carries say it, too.
         let of_eviction = request.pointer("/object/deleteOptions/dryRun");
         let of_options = [request.pointer("/options/dryRun"), of_eviction];
-        let mut of_options = of_options.into_iter().flatten();
         let is_all = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
-        Ok(Self {
+        let mut review = Self {
             uid,
             namespace: text("namespace"),
             name: text("name"),
-            pod,
-            dry_run: request["dryRun"] == true || of_options.any(is_all),
+            pod: Value::Null,
+            dry_run: request["dryRun"] == true || of_options.into_iter().flatten().any(is_all),
             subresource: !subresource.is_empty() && operation != Operation::Evict,
             operation,
-        })
+        };
+        let object = match operation {
+            Operation::Create => "/request/object",
+            Operation::Delete => "/request/oldObject",
+            Operation::Evict => return Ok(review),
+        };
+        review.pod = body
+            .pointer_mut(object)
+            .map(Value::take)
+            .unwrap_or_default();
+        Ok(review)
     }
 }
 

@@ -95,7 +95,7 @@ impl Hooks {
 async fn admit(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
     let until = Instant::now() + patience(request.uri());
     let mut watched = inner.meter.begin();
-    let body = match inner.bodies.read(request).await {
+    let mut body = match inner.bodies.read(request).await {
         Ok(body) => body,
         Err(answer) => {
             watched.end(Came::Bad);
@@ -103,7 +103,7 @@ async fn admit(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Res
         }
     };
     let version = version_of(&body.value);
-    let review = match Review::read(&body.value) {
+    let review = match Review::read(&mut body.value) {
         Ok(review) => review,
         Err(bad) => {
             watched.end(Came::Bad);

@@ -460,6 +460,6 @@ fn review_of(asked: Asked<'_>, number: u64) -> (Hook, Review) {
         }
         Asked::Evict(_) => request["subResource"] = "eviction".into(),
     }
-    let review = Review::read(&json!({ "request": request }));
+    let review = Review::read(&mut json!({ "request": request }));
     (hook, review.expect("it is a review about a pod"))
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::Resource;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use serde::Deserialize;
 use serde_json::Value;
 use strew_model::{Interner, Selector};
 use strew_workloadspread::facts::workload::WorkloadFact;
@@ -52,8 +53,7 @@ impl Translator {
         names: &mut Interner,
     ) -> WorkloadFact {
         let text = |key: &str| object[key].as_str().unwrap_or_default();
-        let metadata: ObjectMeta =
-            serde_json::from_value(object["metadata"].clone()).unwrap_or_default();
+        let metadata = ObjectMeta::deserialize(&object["metadata"]).unwrap_or_default();
         let of_scale = scale.and_then(|scale| scale.pointer("/spec/replicas")?.as_i64());
         let selector = scale.and_then(|scale| scale.pointer("/status/selector")?.as_str());
         // One that cannot be read selects nothing, as an empty one.

@@ -89,9 +89,9 @@ impl Webhook {
 }
 
 pub(super) fn create(pod: Value) -> Review {
-    let review = json!({"request": {"uid": "r-1", "operation": "CREATE", "namespace": "shop",
+    let mut review = json!({"request": {"uid": "r-1", "operation": "CREATE", "namespace": "shop",
         "resource": {"group": "", "version": "v1", "resource": "pods"}, "object": pod}});
-    Review::read(&review).unwrap()
+    Review::read(&mut review).unwrap()
 }
 
 fn full_subset() -> Value {
@@ -207,7 +207,7 @@ fn a_patch_that_cannot_be_merged_refuses_the_pod() {
 #[test]
 fn what_the_webhook_is_asked_is_read_or_refused() {
     let request = |operation: &str, resource: &str, sub: &str| json!({"request": {"uid": "1", "operation": operation, "subResource": sub, "resource": {"resource": resource}, "object": {}}});
-    for (body, says) in [
+    for (mut body, says) in [
         (json!({}), "expected an AdmissionReview with a request"),
         (json!([]), "expected an AdmissionReview with a request"),
         (
@@ -219,9 +219,9 @@ fn what_the_webhook_is_asked_is_read_or_refused() {
             "operation \"CREATE\" on \"nodes\" is not for this webhook",
         ),
     ] {
-        assert_eq!(Review::read(&body).unwrap_err().to_string(), says);
+        assert_eq!(Review::read(&mut body).unwrap_err().to_string(), says);
     }
-    let binding = Review::read(&request("CREATE", "pods", "binding")).unwrap();
+    let binding = Review::read(&mut request("CREATE", "pods", "binding")).unwrap();
     let mut webhook = Webhook::new(web(json!([{"name": "a"}])));
     assert!(binding.subresource);
     assert_eq!(webhook.ask(binding, &NoPods), Decision::allow("1"));
@@ -242,7 +242,7 @@ fn what_the_webhook_is_asked_is_read_or_refused() {
             ("/request/dryRun", None) => body["request"]["dryRun"] = true.into(),
             (_, None) => body["request"]["options"] = json!({"dryRun": ["All"]}),
         }
-        assert!(Review::read(&body).unwrap().dry_run, "{path}");
+        assert!(Review::read(&mut body).unwrap().dry_run, "{path}");
     }
 }
 

@@ -35,7 +35,7 @@ fn request(operation: &str, more: Value) -> Review {
     for (key, value) in more.as_object().unwrap() {
         request[key] = value.clone();
     }
-    Review::read(&json!({ "request": request })).unwrap()
+    Review::read(&mut json!({ "request": request })).unwrap()
 }
 
 /// Missing replicas, creating and deleting pods of the only subset after the last write.
