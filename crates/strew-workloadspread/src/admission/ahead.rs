@@ -5,6 +5,9 @@
 //! without it: another replica may be out of room. Who finds a subset full while another replica may hold slots of it waits
 //! [`OTHERS_WITHIN`] for them, once, before a later subset is used: so replicas fill subsets as one would.
 //!
+//! What a write may have entered whose answer never came is looked for, those slots of refused pods among them, and claimed
+//! as the others are; without that, a subset would look full until they expire.
+//!
 //! Source: spec/workloadspread §4.3, §4.5, §8 (I1, I2, I7).
 
 use std::collections::{BTreeMap, VecDeque};
