@@ -45,6 +45,10 @@ const LAST_FOR_WRITES: u64 = 3;
 /// And for so long at most, however slow writes are: well before what is left of them is given back.
 const LAST_FOR_MAX: Span = Span::from_secs(1);
 
+/// Lost slots that have stood in the ledger for longer are claimed by nobody: it would let go of them before their pods are
+/// seen.
+const CLAIMED_WITHIN: Span = Span::from_secs(15);
+
 /// A slot that nobody has claimed.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
@@ -56,9 +60,15 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    fn is_in(&self, status: &Status) -> bool {
+    /// Since when it stands in a ledger.
+    fn since(&self, status: &Status) -> Option<Instant> {
         let mut rows = status.rows(&self.revision).iter();
-        rows.any(|row| row.name == self.subset && row.creating.contains_key(&self.uid))
+        let row = rows.find(|row| row.name == self.subset)?;
+        row.creating.get(&self.uid).copied()
+    }
+
+    fn is_in(&self, status: &Status) -> bool {
+        self.since(status).is_some()
     }
 
     /// What a write was to enter for a new pod that is refused now: another one may have it.
@@ -162,20 +172,23 @@ impl Ahead {
 
     /// Slots that a write was to take out, and did not, or may not have: nobody claims them any more, and from this moment
     /// on they are taken out again.
-    pub(super) fn put_doubtful(&mut self, from: Instant, back: Vec<Slot>) {
+    pub(super) fn put_doubtful(&mut self, from: Instant, back: impl IntoIterator<Item = Slot>) {
         self.doubtful.extend(kept_until(back, from));
     }
 
-    /// Whoever finds lost slots in the ledger has them.
+    /// Whoever finds lost slots in the ledger has them, or takes them out if they are old.
     pub(super) fn find_lost(&mut self, base: &WorkloadSpread, now: Instant) {
         let looked = self
             .looked_in
             .filter(|(version, _)| *version == base.version);
         let from = looked.map_or(0, |(_, n)| n.min(self.lost.len()));
-        let new = self.lost.split_off(from).into_iter();
-        let (found, lost): (Vec<_>, Vec<_>) = new.partition(|slot| slot.is_in(&base.status));
-        self.lost.extend(lost);
-        self.put(now, found);
+        for slot in self.lost.split_off(from) {
+            match slot.since(&base.status) {
+                None => self.lost.push_back(slot),
+                Some(since) if now < since + CLAIMED_WITHIN => self.put(now, [slot]),
+                Some(_) => self.put_doubtful(now, [slot]),
+            }
+        }
         while self.lost.pop_front_if(|slot| slot.until <= now).is_some() {}
         self.looked_in = Some((base.version, self.lost.len()));
     }

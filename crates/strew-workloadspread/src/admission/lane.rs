@@ -365,10 +365,10 @@ impl Admission {
                 let back = std::mem::take(&mut batch.back);
                 match &outcome {
                     Ok(Outcome::Written(_)) => lane.ahead.put(self.now, taken),
-                    Ok(_) => lane.ahead.put_doubtful(self.now, back),
-                    Err(why) => {
+                    Ok(Outcome::Conflict) => lane.ahead.put_doubtful(self.now, back),
+                    _ => {
                         // What was to be written may stand there; who waits for it is refused.
-                        if *why == Denial::Lost {
+                        if matches!(outcome, Err(Denial::Lost)) {
                             taken.extend(batch.tickets.iter().filter_map(Slot::of_refused));
                             lane.ahead.put_lost(self.now, taken);
                         }

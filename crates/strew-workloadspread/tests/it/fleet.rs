@@ -304,13 +304,16 @@ impl Fleet {
                 ..
             } => {
                 let fault = !self.calm && self.dice.chance(1, 15);
-                // A failed write may have been carried out all the same, or not; or nobody ever hears of it.
+                // It may have been carried out all the same, or not, which is known or not; or nobody ever hears of it.
                 let lost = fault && self.dice.chance(1, 3);
                 let done = !fault || self.dice.chance(1, 2);
                 let written = done.then(|| self.write(version, status));
                 match (fault, lost, written) {
                     (_, true, _) => {}
-                    (true, ..) => self.outcome(at, id, Outcome::Failed),
+                    (true, _, None) if self.dice.chance(1, 2) => {
+                        self.outcome(at, id, Outcome::Failed);
+                    }
+                    (true, ..) => self.outcome(at, id, Outcome::Lost),
                     (_, _, Some(Some(version))) => self.outcome(at, id, Outcome::Written(version)),
                     _ => self.outcome(at, id, Outcome::Conflict),
                 }
