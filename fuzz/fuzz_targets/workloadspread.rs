@@ -40,9 +40,9 @@ fuzz_target!(|bytes: &[u8]| {
     admit(&objects);
     if let Ok(text) = std::str::from_utf8(bytes) {
         check_marker(text);
-        if let Ok(value) = serde_json::from_str::<Value>(text) {
+        if let Ok(mut value) = serde_json::from_str::<Value>(text) {
             let _ = read_back(value.clone());
-            let _ = Review::read(&value);
+            let _ = Review::read(&mut value);
         }
     }
 });

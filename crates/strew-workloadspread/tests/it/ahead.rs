@@ -163,15 +163,10 @@ impl Replicas {
             let (id, outcome) = match effect {
                 Effect::ReadSpread { id, .. } | Effect::WriteStatus { id, .. } if !is_done => {
                     // Whether it was sent at all, some requests know.
-                    let knows = self.down.as_mut().is_some_and(|dice| dice.chance(1, 2));
-                    (
-                        id,
-                        if knows {
-                            Outcome::Failed
-                        } else {
-                            Outcome::Lost
-                        },
-                    )
+                    match self.down.as_mut().is_some_and(|dice| dice.chance(1, 2)) {
+                        true => (id, Outcome::Failed),
+                        false => (id, Outcome::Lost),
+                    }
                 }
                 Effect::ReadSpread { id, .. } => (id, Outcome::Read(Box::new(self.object.clone()))),
                 Effect::WriteStatus { id, version, .. } if version != self.object.version => {
@@ -360,13 +355,8 @@ fn nothing_is_left_of_a_workload_spread_that_goes_while_it_is_written() {
         let server = &mut replicas.servers[0];
         server.tell(Input::SpreadGone(key));
         server.tell(Input::Outcome(id, outcome.clone()));
-        while let Some(effect) = server.machine.poll_effect(&mut NoPatches) {
-            if let Effect::ReadSpread { id, .. } = effect {
-                server.tell(Input::Outcome(id, Outcome::Gone));
-            }
-        }
-        for _ in 0..3 {
-            server.now = server.now + Span::from_secs(40);
+        for seconds in [0, 40, 40, 40] {
+            server.now = server.now + Span::from_secs(seconds);
             server.tell(Input::Tick);
             while let Some(effect) = server.machine.poll_effect(&mut NoPatches) {
                 if let Effect::ReadSpread { id, .. } = effect {

@@ -87,9 +87,8 @@ fn while_many_pods_come_one_write_tells_of_many() {
     assert_eq!(written(500), (5, true));
 }
 
-/// Admission wrote: its pods wait for the next write, and what the controller tells of can wait.
-#[test]
-fn after_a_conflict_the_controller_rests() {
+/// A controller with something to write, after which it rests for a second.
+fn resting() -> (Desk, WorkloadFact) {
     let words = words();
     let web = workload(words.web(), 3);
     let ws = spread(words.web(), vec![subset("a", count(2)), subset("b", None)]);
@@ -97,7 +96,14 @@ fn after_a_conflict_the_controller_rests() {
         rest: Span::from_secs(1),
         ..controller::Limits::default()
     };
-    let mut desk = Desk::with(limits, &words, ws, std::slice::from_ref(&web));
+    let desk = Desk::with(limits, &words, ws, std::slice::from_ref(&web));
+    (desk, web)
+}
+
+/// Admission wrote: its pods wait for the next write, and what the controller tells of can wait.
+#[test]
+fn after_a_conflict_the_controller_rests() {
+    let (mut desk, _) = resting();
     desk.faults = vec![controller::Outcome::Conflict];
     desk.run();
     let mut writes_after = |ms| {
@@ -113,14 +119,7 @@ fn after_a_conflict_the_controller_rests() {
 /// And what comes while it writes waits, too.
 #[test]
 fn what_comes_during_a_write_is_written_after_the_rest() {
-    let words = words();
-    let web = workload(words.web(), 3);
-    let ws = spread(words.web(), vec![subset("a", count(2)), subset("b", None)]);
-    let limits = controller::Limits {
-        rest: Span::from_secs(1),
-        ..controller::Limits::default()
-    };
-    let mut desk = Desk::with(limits, &words, ws, std::slice::from_ref(&web));
+    let (mut desk, web) = resting();
     let writing = desk.machine.poll_effect(&mut NoPatches);
     let Some(controller::Effect::WriteStatus { id, .. }) = writing else {
         panic!("a write: {writing:?}");
