@@ -97,11 +97,11 @@ fn text_of(answer: &strew_api::request::Answer) -> String {
 }
 
 /// Where pods come faster than 200 a second, a write is shared by 16 of them or so; where they have no names yet, it enters
-/// those of the next third of a second, too, or of longer where writes are slow.
+/// four times as many, too, as came in the last second: a controller manager asks for twice as many each time.
 fn limits() -> Limits {
     Limits {
         gather_within: Span::from_millis(80),
-        ahead: Span::from_millis(300),
+        ahead: Span::from_secs(4),
         ..Limits::default()
     }
 }

@@ -1,4 +1,5 @@
-//! Slots taken ahead: while pods come fast, a write enters more than those that wait, and the next are answered at once.
+//! Slots taken ahead: where a target asks for more pods than wait, a write enters some of those, too, and they are answered
+//! at once.
 //!
 //! A slot taken ahead stands in `creatingPods` as any other does: no room is given twice, and what somebody dies with
 //! comes back when it expires. What nobody claims is given back [`KEPT_FOR`] later, or as soon as the subset is full
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use strew_model::{Instant, Prng, Span};
 
 use super::effect::Verdict;
-use super::lane::{Lane, PACE_OF, Ticket};
+use super::lane::{Lane, Ticket};
 use super::machine::Admission;
 use crate::choose::{Choice, Finding};
 use crate::controller::rows::CREATING_FOR;
@@ -24,8 +25,9 @@ use crate::facts::spec::{Spec, WorkloadSpread, WsKey};
 use crate::facts::status::{Row, Status, whole_second};
 use crate::quota::{self, Total};
 
-/// Slots that nobody claims for so long are given back.
-pub(super) const KEPT_FOR: Span = Span::from_secs(2);
+/// Slots that nobody claims for so long are given back. At a steady pace each is claimed within
+/// [`Limits::ahead`](super::Limits::ahead), which is to be shorter.
+pub(super) const KEPT_FOR: Span = Span::from_secs(5);
 
 /// So long none are taken after they had to be given back.
 const OFF_FOR: Span = Span::from_secs(2);
@@ -33,21 +35,15 @@ const OFF_FOR: Span = Span::from_secs(2);
 /// How long another replica has to give back what it took ahead: it may have to write it three times.
 const OTHERS_WITHIN: Span = Span::from_secs(1);
 
-/// Slots are taken ahead while the last requests came within this.
-const FAST: Span = Span::from_secs(1);
+/// What comes within this is the pace.
+const PACE_WITHIN: Span = Span::from_secs(1);
 
 /// How many slots are held at most: a controller manager asks for up to 256 pods of a set at once.
-const HELD_MAX: usize = 256;
-
-/// Slots are to last for so many writes: one that meets a conflict is three requests.
-const LAST_FOR_WRITES: u64 = 3;
-
-/// And for so long at most, however slow writes are: well before what is left of them is given back.
-const LAST_FOR_MAX: Span = Span::from_secs(1);
+pub(super) const HELD_MAX: usize = 256;
 
 /// Lost slots that have stood in the ledger for longer are claimed by nobody: it would let go of them before their pods are
 /// seen.
-const CLAIMED_WITHIN: Span = Span::from_secs(15);
+const CLAIMED_WITHIN: Span = Span::from_secs(12);
 
 /// A slot that nobody has claimed.
 #[derive(Debug, Clone)]
@@ -322,9 +318,9 @@ impl Admission {
         back
     }
 
-    /// Enters slots for pods that will come as fast as the last did: for as long as [`Limits::ahead`](super::Limits::ahead),
-    /// or as writes take if that is longer; at most half of the room, and for no more pods than the target still asks for;
-    /// when less than half of that is held or something is written anyway.
+    /// Enters slots for pods that will come: for as many as would in [`Limits::ahead`](super::Limits::ahead), as fast as in
+    /// the last second; at most half of the room, and for no more pods than the target still asks for; when less than half of
+    /// that is held or something is written anyway.
     pub(super) fn take_ahead(
         &mut self,
         base: &WorkloadSpread,
@@ -417,15 +413,15 @@ impl Admission {
 impl Lane {
     /// The revision of the last new pod, and how many slots are to be held for those that come after it.
     fn wanted_ahead(&self, now: Instant, ahead: Span) -> Option<(Arc<str>, usize)> {
-        let (first, last) = (self.arrivals.front()?, self.arrivals.back()?);
-        let took = last.since(*first);
-        let (revision, at) = self.newest.as_ref()?;
-        let is_fast = self.arrivals.len() == PACE_OF && took < FAST && now < *at + FAST;
         let is_off = self.ahead.off_until.is_some_and(|until| now < until);
-        let writes = Span(self.took.0.saturating_mul(LAST_FOR_WRITES));
-        let ahead = ahead.max(writes.min(LAST_FOR_MAX));
-        let wanted = (PACE_OF as u64).saturating_mul(ahead.0) / took.0.max(1);
+        let (revision, at) = self.newest.as_ref().filter(|_| !is_off)?;
+        if now >= *at + PACE_WITHIN {
+            return None;
+        }
+        let lately = |at: &&Instant| now < **at + PACE_WITHIN;
+        let came = self.arrivals.iter().rev().take_while(lately).count() as u64;
+        let wanted = came.saturating_mul(ahead.0) / PACE_WITHIN.0;
         let wanted = usize::try_from(wanted).map_or(HELD_MAX, |n| n.min(HELD_MAX));
-        (is_fast && !is_off).then(|| (revision.clone(), wanted))
+        Some((revision.clone(), wanted))
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Span};
 
-use super::ahead::{Ahead, KEPT_FOR, Slot};
+use super::ahead::{Ahead, HELD_MAX, KEPT_FOR, Slot};
 use super::decide::Decided;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::Outcome;
@@ -131,12 +131,10 @@ pub(super) struct Lane {
     pub(super) live: Option<Arc<WorkloadSpread>>,
     /// Whether it stands among those to be run.
     pub(super) queued: bool,
-    /// When the last requests came, the newest at the end; none where nothing is ever gathered.
+    /// When the last requests came, the newest at the end; none where nothing is ever gathered nor taken ahead.
     pub(super) arrivals: VecDeque<Instant>,
     /// When the last write began.
     began: Option<Instant>,
-    /// How long the last write took.
-    pub(super) took: Span,
     /// Slots for those who come.
     pub(super) ahead: Ahead,
     /// The revision of the last new pod without a name, and when it came; none after one with a name.
@@ -154,7 +152,7 @@ impl Lane {
 
     /// A request came.
     pub(super) fn came(&mut self, now: Instant) {
-        if self.arrivals.len() == PACE_OF {
+        if self.arrivals.len() == HELD_MAX {
             self.arrivals.pop_front();
         }
         self.arrivals.push_back(now);
@@ -163,11 +161,10 @@ impl Lane {
     /// Until when further requests are waited for: as long after the last write began as the last requests took to come,
     /// if they came within `within`. Who comes alone, or slowly, waits for nobody.
     fn gathers_until(&self, now: Instant, within: Span) -> Option<Instant> {
-        let (first, last) = (self.arrivals.front()?, self.arrivals.back()?);
-        let took = last.since(*first);
-        let is_known = self.arrivals.len() == PACE_OF;
+        let first = self.arrivals.len().checked_sub(PACE_OF)?;
+        let took = self.arrivals.back()?.since(self.arrivals[first]);
         let until = self.began? + took;
-        (is_known && took < within && now < until).then_some(until)
+        (took < within && now < until).then_some(until)
     }
 }
 
@@ -360,7 +357,6 @@ impl Admission {
         };
         match std::mem::take(&mut lane.state) {
             State::Writing(mut batch) => {
-                lane.took = lane.began.map_or(lane.took, |began| self.now.since(began));
                 let mut taken = std::mem::take(&mut batch.taken);
                 let back = std::mem::take(&mut batch.back);
                 match &outcome {

@@ -33,7 +33,8 @@ pub struct Limits {
     /// While 16 requests for one WorkloadSpread come within this, so many share a write, and each waits no longer than
     /// this for the others; nothing: who finds no write under way is written for at once.
     pub gather_within: Span,
-    /// While pods come fast, slots are taken for those of so long a time ahead; nothing: for nobody but those who wait.
+    /// Slots are taken ahead for the pods that would come in this time, as fast as in the last second, where the target
+    /// asks for them; nothing: for nobody but those who wait.
     pub ahead: Span,
     /// A new pod that is one more than its target asks for shows that what is known is old: it waits so long for news,
     /// before it passes over a full subset; nothing: it goes by what is known.

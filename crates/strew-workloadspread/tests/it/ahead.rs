@@ -12,7 +12,7 @@ use crate::world::*;
 fn ahead() -> Limits {
     Limits {
         gather_within: Span::from_millis(80),
-        ahead: Span::from_millis(300),
+        ahead: Span::from_secs(4),
         ..Limits::default()
     }
 }
@@ -256,21 +256,15 @@ impl Replicas {
 
 #[test]
 fn who_comes_at_a_steady_pace_waits_for_no_write() {
-    for (gap_ms, at_most_waiting) in [(10, 20), (3, 40)] {
+    for gap_ms in [10, 3] {
         let mut replicas = Replicas::new(1, vec![subset("a", count(10_000))]);
         replicas.come(1_000, gap_ms);
         replicas.pass(100);
         assert_eq!(replicas.counts(), [("a", 1_000)]);
         let waited = replicas.waited.iter().filter(|ms| **ms > 1).count();
-        assert!(
-            waited <= at_most_waiting,
-            "every {gap_ms} ms: {waited} waited"
-        );
-        assert!(
-            replicas.writes <= 100,
-            "every {gap_ms} ms: {} writes",
-            replicas.writes
-        );
+        assert!(waited <= 5, "every {gap_ms} ms: {waited} waited");
+        let writes = replicas.writes;
+        assert!(writes <= 20, "every {gap_ms} ms: {writes} writes");
     }
 }
 
@@ -278,7 +272,7 @@ fn who_comes_at_a_steady_pace_waits_for_no_write() {
 /// before is answered; from an API server whose writes take long, while the controller of WorkloadSpreads writes, too.
 #[test]
 fn slots_last_until_a_slow_write_is_done() {
-    for pace in [QUICK, BUSY] {
+    for (pace, longer_at_most) in [(QUICK, 50), (BUSY, 2_500)] {
         let subsets = vec![
             subset("a", count(666)),
             subset("b", count(666)),
@@ -307,8 +301,10 @@ fn slots_last_until_a_slow_write_is_done() {
         assert_eq!(replicas.counts(), [("a", 666), ("b", 666), ("c", 668)]);
         replicas.waited.sort_unstable();
         let of_100 = |n: usize| replicas.waited[replicas.waited.len() * n / 100];
-        assert_eq!(of_100(50), 1, "a write takes {} ms", pace.write);
-        assert!(of_100(90) < 2 * pace.write, "{} ms", of_100(90));
+        assert_eq!(of_100(75), 1, "a write takes {} ms", pace.write);
+        assert!(of_100(90) < pace.write, "{} ms", of_100(90));
+        let longer = replicas.now_ms - 2_000 * 5;
+        assert!(longer <= longer_at_most, "{longer} ms");
     }
 }
 
@@ -463,7 +459,7 @@ fn what_nobody_claims_is_given_back() {
     let (missing, creating) = replicas.entered(0);
     assert!(creating > 100, "some were taken ahead");
     assert_eq!(missing, 1_000 - i32::try_from(creating).unwrap());
-    replicas.pass(2_500);
+    replicas.pass(5_500);
     assert_eq!(replicas.entered(0), (900, 100));
 }
 
