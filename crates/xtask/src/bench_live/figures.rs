@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The middle one, or the mean of the two in the middle.
-pub(super) fn median(mut figures: Vec<f64>) -> f64 {
+pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let n = figures.len();
     match n {

@@ -11,7 +11,7 @@
 
 mod cluster;
 mod contender;
-mod figures;
+pub(crate) mod figures;
 mod round;
 mod size;
 
