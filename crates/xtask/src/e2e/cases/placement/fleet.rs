@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
-use xtask::lab::{now, until};
+use xtask::lab::{Component, now, until};
 
 use super::{
     GROUP, bind_all, cluster, clusters_of, counts, placement, selected, until_selected, until_told,
@@ -40,7 +40,8 @@ fn many(n: usize, tainted: Option<usize>) -> Vec<Value> {
 /// 200 clusters: spread over regions and zones; a region is lost and comes back; scores change.
 pub(crate) fn fleet(stage: &mut Stage) -> anyhow::Result<()> {
     let n = 200;
-    let _controllers = stage.hub(1, &[])?;
+    // The only one: it need not wait for the lease of the one that was killed.
+    let mut controllers = stage.hub(1, &["--leader-elect=false"])?;
     bind_all(stage)?;
     let clusters = many(n, None);
     stage.apply_all(clusters.clone())?;
@@ -70,8 +71,11 @@ pub(crate) fn fleet(stage: &mut Stage) -> anyhow::Result<()> {
         n,
     )?;
 
-    // A region that cannot be reached holds nobody back, and whoever stays, stays.
+    // A region that cannot be reached holds nobody back, and whoever stays, stays. It goes at once: of a region with one
+    // cluster left, a hard limit would take the others down to two each.
+    controllers.iter_mut().for_each(Component::kill);
     stage.apply_all(many(n, Some(0)))?;
+    controllers.iter_mut().try_for_each(Component::restart)?;
     let lost = until_selected(stage, "spread", |got| {
         let regions = counts(got, &clusters, "region");
         got.len() == 20 && regions.len() == REGIONS - 1
