@@ -152,9 +152,14 @@ impl Gate {
         }
     }
 
-    /// How many calls are not answered.
-    pub(super) fn waiting(&self) -> usize {
-        self.calls.len() + self.orphans.len()
+    /// How many calls are not answered, and slots not given back.
+    pub(super) fn open(&self) -> usize {
+        self.calls.len() + self.orphans.len() + self.machine.held()
+    }
+
+    /// Takes no slots ahead any more, and gives back those that it holds.
+    pub(super) fn end(&mut self, now: Instant) {
+        self.machine.handle(now, Input::Ends);
     }
 
     /// Whether all that decides is known.

@@ -79,7 +79,7 @@ const PATIENCE: Patience = Patience {
 /// Until the cluster is known, what keeps it from being known is looked at so often.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// How long the end waits for calls that are not answered.
+/// How long the end waits for calls that are not answered, and for slots to be given back.
 const END_WITHIN: Duration = Duration::from_secs(8);
 
 /// What the API server may take of the server of the hooks.
@@ -190,7 +190,7 @@ impl Process {
         (process, served)
     }
 
-    /// Works until it is told to end, and until who asked before is answered.
+    /// Works until it is told to end, and until who asked before is answered and slots are given back.
     pub async fn run(mut self, end: CancellationToken) {
         let keeper = self.keeper.take();
         let keeper = keeper.map(|keeper| tokio::spawn(keeper.run(end.clone())));
@@ -200,7 +200,9 @@ impl Process {
         let over = tokio::time::sleep(END_WITHIN);
         let mut over = std::pin::pin!(over);
         let now = CancellationToken::new();
-        while self.worker.machine.waiting() > 0 && !over.is_elapsed() {
+        self.worker.machine.end(self.clock.now());
+        self.worker.decide_now();
+        while self.worker.machine.open() > 0 && !over.is_elapsed() {
             tokio::select! {
                 () = &mut over => {}
                 () = self.turn(&now) => {}

@@ -19,7 +19,7 @@ use strew_model::{Instant, Prng, Span};
 use super::effect::Verdict;
 use super::lane::{Lane, Ticket};
 use super::machine::Admission;
-use crate::choose::{Choice, Finding};
+use crate::choose::{self, Choice, Finding};
 use crate::controller::rows::CREATING_FOR;
 use crate::facts::spec::{Spec, WorkloadSpread, WsKey};
 use crate::facts::status::{Row, Status, whole_second};
@@ -27,7 +27,10 @@ use crate::quota::{self, Total};
 
 /// Slots that nobody claims for so long are given back. At a steady pace each is claimed within
 /// [`Limits::ahead`](super::Limits::ahead), which is to be shorter.
-pub(super) const KEPT_FOR: Span = Span::from_secs(5);
+const KEPT_FOR: Span = Span::from_secs(5);
+
+/// What could not be given back is tried again after so long.
+pub(super) const GIVEN_BACK_AFTER: Span = Span::from_secs(2);
 
 /// So long none are taken after they had to be given back.
 const OFF_FOR: Span = Span::from_secs(2);
@@ -37,6 +40,9 @@ const OTHERS_WITHIN: Span = Span::from_secs(1);
 
 /// What comes within this is the pace.
 const PACE_WITHIN: Span = Span::from_secs(1);
+
+/// For fewer requests than so many, none are taken: who comes alone waits for a write, and leaves nothing to be given back.
+const PACE_MIN: usize = 2;
 
 /// How many slots are held at most: a controller manager asks for up to 256 pods of a set at once.
 pub(super) const HELD_MAX: usize = 256;
@@ -137,13 +143,6 @@ fn is_ahead(id: &str) -> bool {
     id.len() == 36 && id.as_bytes()[14] == b'8' && id.as_bytes()[8] == b'-'
 }
 
-/// Pods of a row that are there or on their way without doubt: those that claimed slots taken ahead are not counted
-/// before a sync has seen them.
-pub(super) fn expected_at_least(row: &Row) -> i64 {
-    let ahead = row.creating.keys().filter(|id| is_ahead(id)).count();
-    row.expected() - ahead as i64
-}
-
 impl Ahead {
     pub(super) fn is_empty(&self) -> bool {
         self.slots.is_empty() && self.lost.is_empty() && self.doubtful.is_empty()
@@ -156,9 +155,9 @@ impl Ahead {
         self.looked_in = None;
     }
 
-    /// Slots that a write entered.
-    pub(super) fn put(&mut self, now: Instant, taken: impl IntoIterator<Item = Slot>) {
-        self.slots.extend(kept_until(taken, now + KEPT_FOR));
+    /// Slots that a write entered, to be held until then.
+    pub(super) fn put(&mut self, until: Instant, taken: impl IntoIterator<Item = Slot>) {
+        self.slots.extend(kept_until(taken, until));
     }
 
     /// Slots that a write was to enter, and may have entered: they are looked for as long as the ledger would keep them.
@@ -172,8 +171,8 @@ impl Ahead {
         self.doubtful.extend(kept_until(back, from));
     }
 
-    /// Whoever finds lost slots in the ledger has them, or takes them out if they are old.
-    pub(super) fn find_lost(&mut self, base: &WorkloadSpread, now: Instant) {
+    /// Whoever finds lost slots in the ledger has them until then, or takes them out if they are old.
+    pub(super) fn find_lost(&mut self, base: &WorkloadSpread, now: Instant, until: Instant) {
         let looked = self
             .looked_in
             .filter(|(version, _)| *version == base.version);
@@ -181,7 +180,7 @@ impl Ahead {
         for slot in self.lost.split_off(from) {
             match slot.since(&base.status) {
                 None => self.lost.push_back(slot),
-                Some(since) if now < since + CLAIMED_WITHIN => self.put(now, [slot]),
+                Some(since) if now < since + CLAIMED_WITHIN => self.put(until, [slot]),
                 Some(_) => self.put_doubtful(now, [slot]),
             }
         }
@@ -194,6 +193,11 @@ impl Ahead {
         let first = self.slots.front().into_iter().chain(self.lost.front());
         let all = first.chain(&self.doubtful);
         all.map(|slot| slot.until).min()
+    }
+
+    /// Slots that stand in the ledger, or may, and have to be claimed or given back.
+    pub(super) fn n_open(&self) -> usize {
+        self.slots.len() + self.doubtful.len()
     }
 
     fn held(&self, revision: &str, subset: &str) -> usize {
@@ -235,6 +239,10 @@ impl Admission {
         let lane = self.lanes.get_mut(&base.key)?;
         let (status, revision) = (&base.status, &ticket.revision);
         let rows = status.rows(revision);
+        // Percentages of another total: whoever writes brings them up to date.
+        if base.spec.has_percentages() && choose::lags(rows, &base.spec, total) {
+            return None;
+        }
         let open = |row: &&Row| !status.is_closed(row);
         for row in rows.iter().filter(open) {
             let held = lane.ahead.held(revision, &row.name);
@@ -291,7 +299,11 @@ impl Admission {
             let mut open = rows.iter().filter(|row| status.is_open(row));
             is_asked_for |= open.clone().all(|row| row.name != slot.subset);
             let is_next = open.next().is_some_and(|row| row.name == slot.subset);
-            let is_kept = now < slot.until && is_next && !is_named;
+            let mut rows = rows.iter();
+            let row = rows.find(|row| row.name == slot.subset);
+            let max = row.and_then(|row| max_of(&base.spec, row, total));
+            let is_within = row.is_some_and(|row| Some(row.expected()) <= max.map(i64::from));
+            let is_kept = now < slot.until && is_next && !is_named && is_within;
             if !is_kept {
                 back.push(slot.clone());
             }
@@ -319,8 +331,8 @@ impl Admission {
     }
 
     /// Enters slots for pods that will come: for as many as would in [`Limits::ahead`](super::Limits::ahead), as fast as in
-    /// the last second; at most half of the room, and for no more pods than the target still asks for; when less than half of
-    /// that is held or something is written anyway.
+    /// the last second; at most three quarters of the room, for another replica may be asked, too, and for no more pods than
+    /// the target still asks for; when less than half of that is held or something is written anyway.
     pub(super) fn take_ahead(
         &mut self,
         base: &WorkloadSpread,
@@ -341,17 +353,20 @@ impl Admission {
         };
         let row = &rows[place];
         let held = lane.ahead.held(&revision, &row.name);
-        let room = usize::try_from(row.missing / 2).unwrap_or(0);
         // Of some kinds it is not known.
         let total = self.total_or_why(base).ok().filter(|total| *total >= 0);
         let asked_for = total.map_or(usize::MAX, |total| {
             let expected: i64 = rows.iter().map(Row::expected).sum();
             usize::try_from(total - expected).unwrap_or(0)
         });
-        let n = wanted.saturating_sub(held).min(room).min(asked_for);
+        // Of the room without them: such a part of each rest would be all of it in the end.
+        let missing = usize::try_from(row.missing).unwrap_or(0);
+        let most = missing.saturating_add(held) / 4 * 3;
+        let wanted = wanted.min(most).min(held.saturating_add(asked_for));
         if !is_written && 2 * held > wanted {
             return Vec::new();
         }
+        let n = wanted.saturating_sub(held);
         let subset = row.name.clone();
         let slot = |uid| Slot {
             revision: revision.clone(),
@@ -370,6 +385,35 @@ impl Admission {
             }
         }
         slots
+    }
+
+    /// Until when slots that a write enters now are held.
+    pub(super) fn held_until(&self) -> Instant {
+        match self.limits.ahead > Span::default() {
+            true => self.now + KEPT_FOR,
+            false => self.now,
+        }
+    }
+
+    /// The process ends: no slots are taken any more, and those that are held go back.
+    pub(super) fn end_ahead(&mut self) {
+        self.limits.ahead = Span::default();
+        let keys: Vec<WsKey> = self.lanes.keys().cloned().collect();
+        for key in &keys {
+            if let Some(lane) = self.lanes.get_mut(key) {
+                let ahead = &mut lane.ahead;
+                let all = ahead.slots.iter_mut().chain(&mut ahead.doubtful);
+                all.for_each(|slot| slot.until = self.now);
+            }
+            self.look_at(key);
+        }
+    }
+
+    /// Pods of a row that are there or on their way without doubt: slots that another replica took are not, before a sync has
+    /// seen their pods. Own ones are: while there are some, nobody has to pass over their subset.
+    pub(super) fn expected_at_least(&self, row: &Row) -> i64 {
+        let of_others = |id: &&Arc<str>| self.uids.is_of_another(id);
+        row.expected() - row.creating.keys().filter(of_others).count() as i64
     }
 
     /// Until when a pod waits that would pass over a full subset of which another replica may hold slots.
@@ -419,8 +463,11 @@ impl Lane {
             return None;
         }
         let lately = |at: &&Instant| now < **at + PACE_WITHIN;
-        let came = self.arrivals.iter().rev().take_while(lately).count() as u64;
-        let wanted = came.saturating_mul(ahead.0) / PACE_WITHIN.0;
+        let came = self.arrivals.iter().rev().take_while(lately).count();
+        if came < PACE_MIN {
+            return None;
+        }
+        let wanted = (came as u64).saturating_mul(ahead.0) / PACE_WITHIN.0;
         let wanted = usize::try_from(wanted).map_or(HELD_MAX, |n| n.min(HELD_MAX));
         Some((revision.clone(), wanted))
     }

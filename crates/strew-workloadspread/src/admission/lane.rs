@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Span};
 
-use super::ahead::{Ahead, HELD_MAX, KEPT_FOR, Slot};
+use super::ahead::{Ahead, GIVEN_BACK_AFTER, HELD_MAX, Slot};
 use super::decide::Decided;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::Outcome;
@@ -142,6 +142,15 @@ pub(super) struct Lane {
 }
 
 impl Lane {
+    /// Slots that somebody has to claim or give back.
+    pub(super) fn held(&self) -> usize {
+        let writing = match &self.state {
+            State::Writing(batch) => batch.taken.len() + batch.back.len(),
+            _ => 0,
+        };
+        self.ahead.n_open() + writing
+    }
+
     pub(super) fn waiting(&self) -> usize {
         let writing = match &self.state {
             State::Writing(batch) => batch.tickets.len(),
@@ -291,8 +300,9 @@ impl Admission {
         let Some(base) = self.newest(key).cloned() else {
             return;
         };
+        let held_until = self.held_until();
         if let Some(lane) = self.lanes.get_mut(key) {
-            lane.ahead.find_lost(&base, self.now);
+            lane.ahead.find_lost(&base, self.now, held_until);
         }
         let mut at = 0;
         while let Some(lane) = self.lanes.get_mut(key)
@@ -352,6 +362,7 @@ impl Admission {
         let Some((key, _)) = self.pending.remove(&effect) else {
             return;
         };
+        let held_until = self.held_until();
         let Some(lane) = self.lanes.get_mut(&key) else {
             return;
         };
@@ -360,7 +371,7 @@ impl Admission {
                 let mut taken = std::mem::take(&mut batch.taken);
                 let back = std::mem::take(&mut batch.back);
                 match &outcome {
-                    Ok(Outcome::Written(_)) => lane.ahead.put(self.now, taken),
+                    Ok(Outcome::Written(_)) => lane.ahead.put(held_until, taken),
                     Ok(Outcome::Conflict) => lane.ahead.put_doubtful(self.now, back),
                     _ => {
                         // What was to be written may stand there; who waits for it is refused.
@@ -368,7 +379,7 @@ impl Admission {
                             taken.extend(batch.tickets.iter().filter_map(Slot::of_refused));
                             lane.ahead.put_lost(self.now, taken);
                         }
-                        lane.ahead.put_doubtful(self.now + KEPT_FOR, back);
+                        lane.ahead.put_doubtful(self.now + GIVEN_BACK_AFTER, back);
                     }
                 }
                 self.write_settled(&key, batch, outcome);

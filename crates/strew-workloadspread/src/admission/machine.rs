@@ -141,6 +141,7 @@ impl Admission {
             }
             Input::GivenUp(id) => self.give_up(id),
             Input::Outcome(effect, outcome) => self.outcome(effect, outcome),
+            Input::Ends => self.end_ahead(),
             Input::Tick => {}
         }
     }
@@ -218,6 +219,11 @@ impl Admission {
             Some(State::Writing(batch)) => batch.sharing(),
             _ => 0,
         }
+    }
+
+    /// How many slots are held for pods that may come, or are on their way into the ledger or out of it.
+    pub fn held(&self) -> usize {
+        self.lanes.values().map(Lane::held).sum()
     }
 
     /// How many requests are not answered yet.

@@ -8,7 +8,6 @@
 
 use strew_model::Instant;
 
-use super::ahead::expected_at_least;
 use super::lane::Ticket;
 use super::machine::Admission;
 use crate::choose::{self, Choice, Finding, Step};
@@ -51,7 +50,11 @@ impl Admission {
                 let rows = status.rows(&ticket.revision);
                 // Most pods of a scale-up end here; only about the last ones slots are looked through.
                 rows.iter().map(Row::expected).sum::<i64>() >= total
-                    && rows.iter().map(expected_at_least).sum::<i64>() >= total
+                    && rows
+                        .iter()
+                        .map(|row| self.expected_at_least(row))
+                        .sum::<i64>()
+                        >= total
             }
         }
     }
