@@ -10,6 +10,7 @@ mod fleet;
 mod group_commit;
 mod ledger;
 mod news;
+mod replicas;
 mod reschedule;
 mod room;
 mod use_cases;
