@@ -20,7 +20,7 @@ use crate::e2e::stage::{PAUSE, Stage};
 const N_PODS: usize = 2000;
 
 /// As long as without it, and a quarter more, until what was asked for is there: all pods are ready. Until all are created is
-/// told, and not judged: most of it is the API server's, which takes it for any webhook that patches, and it differs by a
+/// told, and not judged: a part of it is the API server's, which takes it for any webhook that patches, and it differs by a
 /// quarter from run to run where all share a few cores. A WorkloadSpread without limits, for which no status is written,
 /// tells that part.
 const FACTOR_MAX: f64 = 1.25;
