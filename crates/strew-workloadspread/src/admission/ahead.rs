@@ -298,12 +298,13 @@ impl Admission {
             let rows = status.rows(&slot.revision);
             let mut open = rows.iter().filter(|row| status.is_open(row));
             is_asked_for |= open.clone().all(|row| row.name != slot.subset);
-            let is_next = open.next().is_some_and(|row| row.name == slot.subset);
-            let mut rows = rows.iter();
-            let row = rows.find(|row| row.name == slot.subset);
-            let max = row.and_then(|row| max_of(&base.spec, row, total));
-            let is_within = row.is_some_and(|row| Some(row.expected()) <= max.map(i64::from));
-            let is_kept = now < slot.until && is_next && !is_named && is_within;
+            // A percentage of a total that fell leaves fewer.
+            let is_within = |row: &Row| {
+                let max = max_of(&base.spec, row, total);
+                max.is_some_and(|max| row.expected() <= i64::from(max))
+            };
+            let next = open.next().filter(|row| row.name == slot.subset);
+            let is_kept = now < slot.until && !is_named && next.is_some_and(is_within);
             if !is_kept {
                 back.push(slot.clone());
             }
