@@ -44,8 +44,15 @@ const PACE_WITHIN: Span = Span::from_secs(1);
 /// For fewer requests than so many, none are taken: who comes alone waits for a write, and leaves nothing to be given back.
 const PACE_MIN: usize = 2;
 
-/// How many slots are held at most: a controller manager asks for up to 256 pods of a set at once.
-pub(super) const HELD_MAX: usize = 256;
+/// A subset is filled with slots if that many pods come within this, and for no longer: another replica may wait for room.
+const FILLED_FOR: Span = Span::from_millis(500);
+
+/// For so many pods at least, where their target asks for them: who begins with a few has many soon.
+const HELD_MIN: usize = 64;
+
+/// How many slots are held at most: a controller manager asks for up to 256 pods of a set at once, and half of what is held
+/// may be gone before more are taken.
+pub(super) const HELD_MAX: usize = 512;
 
 /// Lost slots that have stood in the ledger for longer are claimed by nobody: it would let go of them before their pods are
 /// seen.
@@ -101,6 +108,8 @@ pub(super) struct Ahead {
     looked_in: Option<(u64, usize)>,
     /// None are taken until then.
     off_until: Option<Instant>,
+    /// Slots of a subset that is full with them are held until then.
+    filled_until: Option<Instant>,
     /// Rows that are full while another replica may hold slots of them, and since when.
     full: BTreeMap<(Arc<str>, Arc<str>), Instant>,
 }
@@ -132,6 +141,12 @@ impl Uids {
         text.into()
     }
 
+    /// Whether another replica holds slots, or did lately.
+    fn others_are_in(&self, rows: &[Row]) -> bool {
+        let mut ids = rows.iter().flat_map(|row| row.creating.keys());
+        ids.any(|id| self.is_of_another(id))
+    }
+
     /// Whether another replica took a slot ahead.
     fn is_of_another(&self, id: &str) -> bool {
         is_ahead(id) && !id.starts_with(&self.replica)
@@ -153,10 +168,29 @@ impl Ahead {
         self.lost.clear();
         self.doubtful.clear();
         self.looked_in = None;
+        self.filled_until = None;
     }
 
-    /// Slots that a write entered, to be held until then.
-    pub(super) fn put(&mut self, until: Instant, taken: impl IntoIterator<Item = Slot>) {
+    /// Slots that a write entered, as the ledger is after it.
+    pub(super) fn put_written(
+        &mut self,
+        now: Instant,
+        until: Instant,
+        taken: Vec<Slot>,
+        status: &Status,
+    ) {
+        let is_filled = |slot: &Slot| {
+            let mut rows = status.rows(&slot.revision).iter();
+            rows.any(|row| row.name == slot.subset && !row.has_room())
+        };
+        if taken.iter().any(is_filled) {
+            self.filled_until = Some(now + FILLED_FOR);
+        }
+        self.put(until, taken);
+    }
+
+    /// Slots that stand in the ledger, to be held until then.
+    fn put(&mut self, until: Instant, taken: impl IntoIterator<Item = Slot>) {
         self.slots.extend(kept_until(taken, until));
     }
 
@@ -192,12 +226,17 @@ impl Ahead {
     pub(super) fn due(&self) -> Option<Instant> {
         let first = self.slots.front().into_iter().chain(self.lost.front());
         let all = first.chain(&self.doubtful);
-        all.map(|slot| slot.until).min()
+        all.map(|slot| slot.until).chain(self.filled_until).min()
     }
 
     /// Slots that stand in the ledger, or may, and have to be claimed or given back.
     pub(super) fn n_open(&self) -> usize {
         self.slots.len() + self.doubtful.len()
+    }
+
+    fn held_of(&self, revision: &str) -> usize {
+        let of = |slot: &&Slot| &*slot.revision == revision;
+        self.slots.iter().filter(of).count()
     }
 
     fn held(&self, revision: &str, subset: &str) -> usize {
@@ -287,6 +326,8 @@ impl Admission {
         let is_named = tickets.iter().any(Ticket::is_named_create);
         let (mut back, mut is_asked_for) = (Vec::new(), is_named);
         let ahead = &mut lane.ahead;
+        ahead.filled_until = ahead.filled_until.filter(|until| now < *until);
+        let may_fill = ahead.filled_until.is_some();
         ahead.slots.retain(|slot| {
             // What is known is older than the write that entered it, or somebody edited the status.
             if !slot.is_in(status) {
@@ -296,15 +337,19 @@ impl Admission {
                 return false;
             }
             let rows = status.rows(&slot.revision);
-            let mut open = rows.iter().filter(|row| status.is_open(row));
-            is_asked_for |= open.clone().all(|row| row.name != slot.subset);
-            // A percentage of a total that fell leaves fewer.
-            let is_within = |row: &Row| {
-                let max = max_of(&base.spec, row, total);
-                max.is_some_and(|max| row.expected() <= i64::from(max))
+            let Some(place) = rows.iter().position(|row| row.name == slot.subset) else {
+                return false;
             };
-            let next = open.next().filter(|row| row.name == slot.subset);
-            let is_kept = now < slot.until && !is_named && next.is_some_and(is_within);
+            let row = &rows[place];
+            let is_open = status.is_open(row);
+            let first_open = rows.iter().position(|row| status.is_open(row));
+            let is_next = first_open.is_none_or(|first| place <= first);
+            // A percentage of a total that fell leaves fewer.
+            let max = max_of(&base.spec, row, total);
+            let is_within = max.is_some_and(|max| row.expected() <= i64::from(max));
+            let is_held = is_open || (may_fill && !status.is_closed(row));
+            let is_kept = now < slot.until && !is_named && is_next && is_within && is_held;
+            is_asked_for |= !is_held;
             if !is_kept {
                 back.push(slot.clone());
             }
@@ -332,8 +377,12 @@ impl Admission {
     }
 
     /// Enters slots for pods that will come: for as many as would in [`Limits::ahead`](super::Limits::ahead), as fast as in
-    /// the last second; at most three quarters of the room, for another replica may be asked, too, and for no more pods than
-    /// the target still asks for; when less than half of that is held or something is written anyway.
+    /// the last second, and for no more than the target still asks for; when less than half of that is held or something is
+    /// written anyway.
+    ///
+    /// At most three quarters of a subset's room, for another replica may be asked, too. What is left of it is taken, and
+    /// slots of the next subset, if no other is seen in it and its slots are claimed within [`FILLED_FOR`], as it seems:
+    /// who comes then finds one in each.
     pub(super) fn take_ahead(
         &mut self,
         base: &WorkloadSpread,
@@ -345,44 +394,69 @@ impl Admission {
         let Some(lane) = self.lanes.get(&base.key).filter(|_| is_on) else {
             return Vec::new();
         };
-        let Some((revision, wanted)) = lane.wanted_ahead(now, ahead) else {
+        let Some((revision, pace)) = lane.pace(now) else {
             return Vec::new();
         };
         let rows = status.rows(&revision);
-        let Some(place) = rows.iter().position(|row| status.is_open(row)) else {
-            return Vec::new();
-        };
-        let row = &rows[place];
-        let held = lane.ahead.held(&revision, &row.name);
+        let held = lane.ahead.held_of(&revision);
         // Of some kinds it is not known.
         let total = self.total_or_why(base).ok().filter(|total| *total >= 0);
         let asked_for = total.map_or(usize::MAX, |total| {
             let expected: i64 = rows.iter().map(Row::expected).sum();
             usize::try_from(total - expected).unwrap_or(0)
         });
-        // Of the room without them: such a part of each rest would be all of it in the end.
-        let missing = usize::try_from(row.missing).unwrap_or(0);
-        let most = missing.saturating_add(held) / 4 * 3;
-        let wanted = wanted.min(most).min(held.saturating_add(asked_for));
-        if !is_written && 2 * held > wanted {
+        let wanted = come_within(pace, ahead).clamp(HELD_MIN, HELD_MAX);
+        let wanted = wanted.min(held.saturating_add(asked_for));
+        let is_worth_it = |n: usize| n > 0 && (is_written || n >= held);
+        let mut left = wanted.saturating_sub(held);
+        if !is_worth_it(left) {
             return Vec::new();
         }
-        let n = wanted.saturating_sub(held);
-        let subset = row.name.clone();
-        let slot = |uid| Slot {
-            revision: revision.clone(),
-            subset: subset.clone(),
-            uid,
-            until: now + KEPT_FOR,
+        let mut of_rows = Vec::new();
+        for (place, row) in rows.iter().enumerate() {
+            if !status.is_open(row) {
+                continue;
+            }
+            let held = lane.ahead.held(&revision, &row.name);
+            // A row without limit takes all that come, and is not counted.
+            let Ok(room) = usize::try_from(row.missing) else {
+                break;
+            };
+            let all = room.saturating_add(held);
+            let fills = room <= left
+                && all <= come_within(pace, FILLED_FOR)
+                && !self.uids.others_are_in(rows);
+            // Of the room without slots: such a part of each rest would be all of it in the end.
+            let n = match fills {
+                true => room,
+                false => left.min((all / 4 * 3).saturating_sub(held)),
+            };
+            of_rows.push((place, row.name.clone(), n));
+            left -= n;
+            if !fills {
+                break;
+            }
+        }
+        let n: usize = of_rows.iter().map(|(.., n)| n).sum();
+        if !is_worth_it(n) {
+            return Vec::new();
+        }
+        let Some(rows) = Arc::make_mut(status).versioned.get_mut(&revision) else {
+            return Vec::new();
         };
-        let slots: Vec<Slot> = (0..n).map(|_| slot(self.uids.next())).collect();
-        if !slots.is_empty()
-            && let Some(rows) = Arc::make_mut(status).versioned.get_mut(&revision)
-        {
+        let mut slots = Vec::with_capacity(n);
+        for (place, subset, n) in of_rows {
             let row = &mut rows[place];
-            for slot in &slots {
-                row.creating.insert(slot.uid.clone(), whole_second(now));
+            for _ in 0..n {
+                let uid = self.uids.next();
+                row.creating.insert(uid.clone(), whole_second(now));
                 row.missing -= 1;
+                slots.push(Slot {
+                    revision: revision.clone(),
+                    subset: subset.clone(),
+                    uid,
+                    until: now + KEPT_FOR,
+                });
             }
         }
         slots
@@ -456,8 +530,8 @@ impl Admission {
 }
 
 impl Lane {
-    /// The revision of the last new pod, and how many slots are to be held for those that come after it.
-    fn wanted_ahead(&self, now: Instant, ahead: Span) -> Option<(Arc<str>, usize)> {
+    /// The revision of the last new pod, and how many requests came in the last second.
+    fn pace(&self, now: Instant) -> Option<(Arc<str>, usize)> {
         let is_off = self.ahead.off_until.is_some_and(|until| now < until);
         let (revision, at) = self.newest.as_ref().filter(|_| !is_off)?;
         if now >= *at + PACE_WITHIN {
@@ -465,11 +539,12 @@ impl Lane {
         }
         let lately = |at: &&Instant| now < **at + PACE_WITHIN;
         let came = self.arrivals.iter().rev().take_while(lately).count();
-        if came < PACE_MIN {
-            return None;
-        }
-        let wanted = (came as u64).saturating_mul(ahead.0) / PACE_WITHIN.0;
-        let wanted = usize::try_from(wanted).map_or(HELD_MAX, |n| n.min(HELD_MAX));
-        Some((revision.clone(), wanted))
+        (came >= PACE_MIN).then(|| (revision.clone(), came))
     }
+}
+
+/// How many come within some time at a pace.
+fn come_within(pace: usize, time: Span) -> usize {
+    let n = (pace as u64).saturating_mul(time.0) / PACE_WITHIN.0;
+    usize::try_from(n).unwrap_or(usize::MAX)
 }

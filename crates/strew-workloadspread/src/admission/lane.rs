@@ -371,7 +371,10 @@ impl Admission {
                 let mut taken = std::mem::take(&mut batch.taken);
                 let back = std::mem::take(&mut batch.back);
                 match &outcome {
-                    Ok(Outcome::Written(_)) => lane.ahead.put(held_until, taken),
+                    Ok(Outcome::Written(_)) => {
+                        lane.ahead
+                            .put_written(self.now, held_until, taken, &batch.status);
+                    }
                     Ok(Outcome::Conflict) => lane.ahead.put_doubtful(self.now, back),
                     _ => {
                         // What was to be written may stand there; who waits for it is refused.

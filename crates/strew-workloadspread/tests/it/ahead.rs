@@ -350,6 +350,77 @@ fn who_ends_gives_back_what_it_holds() {
     }
 }
 
+/// The last room of a subset is taken with the first of the next: who comes as fast as before waits for no write between.
+#[test]
+fn who_goes_on_into_the_next_subset_waits_for_no_write() {
+    let subsets = vec![
+        subset("a", count(300)),
+        subset("b", count(300)),
+        subset("c", None),
+        // Nobody comes so far.
+        subset("d", count(300)),
+    ];
+    let mut replicas = Replicas::new(1, subsets);
+    replicas.come(100, 5);
+    let begun = replicas.waited.len();
+    let writes = replicas.writes;
+    for _ in 0..550 {
+        replicas.come(1, 5);
+        assert_eq!(replicas.entered(3), (300, 0));
+    }
+    replicas.pass(100);
+    assert_eq!(replicas.counts(), [("a", 300), ("b", 300), ("c", 50)]);
+    assert_eq!(replicas.waited[begun..].iter().max(), Some(&1));
+    let writes = replicas.writes - writes;
+    assert!(writes <= 8, "{writes} writes");
+}
+
+/// A subset that is full of slots that nobody claims has room again soon: another replica waits for it, and the next subset
+/// is not used before.
+#[test]
+fn slots_that_fill_a_subset_are_not_held_for_long() {
+    let mut replicas = Replicas::new(2, vec![subset("a", count(300)), subset("b", count(300))]);
+    while replicas
+        .object
+        .status
+        .rows("versionIgnored")
+        .first()
+        .is_none_or(|row| row.missing > 0)
+    {
+        replicas.come(1, 5);
+    }
+    replicas.pass(50);
+    let n = replicas.asked_at.len() as u64;
+    assert!(n < 280, "{n}");
+    assert!(replicas.entered(1).1 > 0, "some of the next");
+    replicas.ask(1, None);
+    replicas.pass(1_000);
+    assert_eq!(replicas.counts(), [("a", n + 1)]);
+    let waited = replicas.waited[n as usize];
+    assert!((300..700).contains(&waited), "{waited} ms");
+    // What is held of the next subset goes back with it.
+    assert_eq!(replicas.entered(0), (299 - n as i32, n as i64 + 1));
+    assert_eq!(replicas.entered(1).1, 0);
+}
+
+/// Who sees that another replica holds slots leaves the last room to whoever comes.
+#[test]
+fn no_subset_is_filled_beside_another_replica() {
+    let mut replicas = Replicas::new(2, vec![subset("a", count(300)), subset("b", None)]);
+    for _ in 0..20 {
+        replicas.ask(1, None);
+        replicas.pass(5);
+    }
+    assert!(replicas.servers[1].machine.held() > 0);
+    let mut most = 0;
+    while replicas.entered(0).0 > 0 {
+        most = most.max(replicas.servers[0].machine.held());
+        replicas.come(1, 5);
+    }
+    assert!(most > 50, "{most} held");
+    assert_eq!(replicas.servers[0].machine.held(), 0);
+}
+
 /// Others are asked, too: some of the room is left to them, and it is not taken by and by.
 #[test]
 fn not_all_of_the_room_is_held() {
