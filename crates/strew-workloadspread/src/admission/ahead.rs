@@ -25,8 +25,8 @@ use crate::facts::spec::{Spec, WorkloadSpread, WsKey};
 use crate::facts::status::{Row, Status, whole_second};
 use crate::quota::{self, Total};
 
-/// Slots that nobody claims for so long are given back. At a steady pace each is claimed within
-/// [`Limits::ahead`](super::Limits::ahead), which is to be shorter.
+/// Slots that nobody claims for so long are given back. At a steady pace that asks for more than [`HELD_MIN`] each is claimed
+/// within [`Limits::ahead`](super::Limits::ahead), which is to be shorter.
 const KEPT_FOR: Span = Span::from_secs(5);
 
 /// What could not be given back is tried again after so long.
@@ -69,11 +69,15 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// The row of its subset in a ledger.
+    fn row<'a>(&self, status: &'a Status) -> Option<&'a Row> {
+        let mut rows = status.rows(&self.revision).iter();
+        rows.find(|row| row.name == self.subset)
+    }
+
     /// Since when it stands in a ledger.
     fn since(&self, status: &Status) -> Option<Instant> {
-        let mut rows = status.rows(&self.revision).iter();
-        let row = rows.find(|row| row.name == self.subset)?;
-        row.creating.get(&self.uid).copied()
+        self.row(status)?.creating.get(&self.uid).copied()
     }
 
     fn is_in(&self, status: &Status) -> bool {
@@ -179,10 +183,7 @@ impl Ahead {
         taken: Vec<Slot>,
         status: &Status,
     ) {
-        let is_filled = |slot: &Slot| {
-            let mut rows = status.rows(&slot.revision).iter();
-            rows.any(|row| row.name == slot.subset && !row.has_room())
-        };
+        let is_filled = |slot: &Slot| slot.row(status).is_some_and(|row| !row.has_room());
         if taken.iter().any(is_filled) {
             self.filled_until = Some(now + FILLED_FOR);
         }
@@ -381,8 +382,7 @@ impl Admission {
     /// written anyway.
     ///
     /// At most three quarters of a subset's room, for another replica may be asked, too. What is left of it is taken, and
-    /// slots of the next subset, if no other is seen in it and its slots are claimed within [`FILLED_FOR`], as it seems:
-    /// who comes then finds one in each.
+    /// slots of the next subset, if no other is seen in any and all of the rest is claimed within [`FILLED_FOR`] at that pace.
     pub(super) fn take_ahead(
         &mut self,
         base: &WorkloadSpread,

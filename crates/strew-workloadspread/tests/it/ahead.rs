@@ -398,7 +398,7 @@ fn slots_that_fill_a_subset_are_not_held_for_long() {
     assert_eq!(replicas.counts(), [("a", n + 1)]);
     let waited = replicas.waited[n as usize];
     assert!((300..700).contains(&waited), "{waited} ms");
-    // What is held of the next subset goes back with it.
+    // What is held of the next subset goes back, too: this one comes first again.
     assert_eq!(replicas.entered(0), (299 - n as i32, n as i64 + 1));
     assert_eq!(replicas.entered(1).1, 0);
 }
