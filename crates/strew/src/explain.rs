@@ -206,7 +206,12 @@ fn life(
     output: Option<Format>,
     context: &Context,
 ) -> Result<Option<Box<dyn Life>>, Failure> {
-    let world = &args.world;
+    let mut world = args.world.clone();
+    if names.is_empty() {
+        // A cluster has the nodes that it has.
+        world.nodes.nodes.get_or_insert(0);
+    }
+    let world = &world;
     if !scenario::is_meant(&inputs) {
         if args.variant.is_some() {
             let error = anyhow!("--variant is for a Scenario, and no file holds one");

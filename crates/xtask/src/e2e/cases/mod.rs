@@ -3,6 +3,7 @@
 mod beside;
 mod faults;
 mod installed;
+mod looking;
 mod pages;
 mod parity;
 mod placement;
@@ -75,6 +76,11 @@ pub(super) const CASES: &[Case] = &[
         "messages",
         "condition and event of a refused pod say what kube-scheduler says; of a placed one too",
         telling::messages,
+    ),
+    case(
+        "looked-at",
+        "explain and snapshot of a cluster: as it is, without secrets, and the same from the snapshot",
+        looking::look,
     ),
     case(
         "event-series",

@@ -1,0 +1,99 @@
+//! Who only looks: `strew explain` and `strew snapshot` of a cluster that is there.
+
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use serde_json::{Value, json};
+
+use crate::e2e::stage::Stage;
+
+/// What must not get into a snapshot.
+const SECRET: &str = "hunter2";
+
+/// The same in base 64, as Secrets have it.
+const SECRET_IN_BASE_64: &str = "aHVudGVyMg";
+
+/// A cluster without nodes is told as it is, a refused pod with its sum; and a snapshot of it says the same later.
+pub(super) fn look(stage: &mut Stage) -> anyhow::Result<()> {
+    stage.apply_all(vec![
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "kept"},
+            "stringData": {"password": SECRET},
+        }),
+        json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "lonely", "annotations": {"example.com/note": SECRET}},
+            "spec": {"schedulerName": "strew", "containers": [{
+                "name": "web",
+                "image": "web",
+                "args": [SECRET],
+                "env": [{"name": "PASSWORD", "value": SECRET}],
+            }]},
+        }),
+    ])?;
+    let lonely = explained(stage, &["pod/lonely"])?;
+    expect(&lonely, &["no nodes available to schedule pods"])?;
+    stage.apply("messages.yaml")?;
+    let refused = explained(stage, &["pod/refused"])?;
+    expect(
+        &refused,
+        &[
+            "0/5 nodes are available: 1 Insufficient cpu",
+            "Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1",
+            "2 + 1 - 0 = 3 > 1",
+        ],
+    )?;
+    let answer: Value =
+        serde_json::from_str(&explained(stage, &["pod/refused", "--output=json"])?)?;
+    ensure!(
+        answer["metadata"]["name"] == "refused",
+        "no answer for programs: {answer}"
+    );
+    let snapshot = strew(stage, &["snapshot"], true)?;
+    expect(&snapshot, &["lonely", "refused", "no-zone"])?;
+    for secret in [SECRET, SECRET_IN_BASE_64] {
+        ensure!(!snapshot.contains(secret), "the snapshot holds {secret}");
+    }
+    let file = stage.lab.folder().join("snapshot.json");
+    fs::write(&file, snapshot)?;
+    let file = file.display().to_string();
+    let namespace = format!("--namespace={}", stage.namespace);
+    let later = strew(stage, &["explain", "pod/refused", &namespace, &file], false)?;
+    ensure!(
+        later == refused,
+        "of the snapshot:\n{later}\nof the cluster:\n{refused}"
+    );
+    Ok(())
+}
+
+fn explained(stage: &Stage, words: &[&str]) -> anyhow::Result<String> {
+    let namespace = format!("--namespace={}", stage.namespace);
+    let mut all = vec!["explain", &namespace];
+    all.extend(words);
+    strew(stage, &all, true)
+}
+
+/// What strew says, of the lab's cluster or of files.
+fn strew(stage: &Stage, args: &[&str], is_live: bool) -> anyhow::Result<String> {
+    let mut command = Command::new(&stage.strew);
+    command.args(args);
+    if is_live {
+        let kubeconfig = stage.lab.folder().join("kubeconfig");
+        command.arg("--kubeconfig").arg(kubeconfig);
+    }
+    let output = command.output().context("starting strew")?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "strew {args:?}: {errors}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn expect(text: &str, parts: &[&str]) -> anyhow::Result<()> {
+    for part in parts {
+        ensure!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    Ok(())
+}
