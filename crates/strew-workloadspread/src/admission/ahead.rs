@@ -327,6 +327,7 @@ impl Admission {
         let is_named = tickets.iter().any(Ticket::is_named_create);
         let (mut back, mut is_asked_for) = (Vec::new(), is_named);
         let ahead = &mut lane.ahead;
+        let has_lapsed = ahead.filled_until.is_some_and(|until| until <= now);
         ahead.filled_until = ahead.filled_until.filter(|until| now < *until);
         let may_fill = ahead.filled_until.is_some();
         ahead.slots.retain(|slot| {
@@ -350,7 +351,7 @@ impl Admission {
             let is_within = max.is_some_and(|max| row.expected() <= i64::from(max));
             let is_held = is_open || (may_fill && !status.is_closed(row));
             let is_kept = now < slot.until && !is_named && is_next && is_within && is_held;
-            is_asked_for |= !is_held;
+            is_asked_for |= !is_held && !has_lapsed;
             if !is_kept {
                 back.push(slot.clone());
             }
@@ -359,6 +360,10 @@ impl Admission {
         let is_due = |slot: &mut Slot| slot.until <= now;
         let due = ahead.doubtful.extract_if(.., is_due);
         back.extend(due.filter(|slot| slot.is_in(status)));
+        if has_lapsed {
+            // Who came that fast rests, or has ended: the pace is what comes from here on.
+            lane.arrivals.clear();
+        }
         if is_asked_for {
             lane.ahead.off_until = Some(now + OFF_FOR);
         }

@@ -403,6 +403,25 @@ fn slots_that_fill_a_subset_are_not_held_for_long() {
     assert_eq!(replicas.entered(1).1, 0);
 }
 
+/// A controller manager rests between its bursts: slots that filled a subset have gone back by then, and whoever comes after
+/// the rest has new ones at once.
+#[test]
+fn after_a_rest_slots_are_taken_as_before_it() {
+    let mut replicas = Replicas::new(1, vec![subset("a", count(300)), subset("b", count(300))]);
+    replicas.come(20, 5);
+    while replicas.entered(0).0 > 0 {
+        replicas.come(1, 5);
+    }
+    replicas.pass(700);
+    let n = replicas.waited.len();
+    assert!(n < 280, "{n}");
+    assert_eq!(replicas.entered(0).1, n as i64, "they went back");
+    replicas.come(200, 5);
+    replicas.pass(100);
+    let waited = replicas.waited[n..].iter().filter(|ms| **ms > 1).count();
+    assert!(waited <= 5, "{waited} waited");
+}
+
 /// Who sees that another replica holds slots leaves the last room to whoever comes.
 #[test]
 fn no_subset_is_filled_beside_another_replica() {
