@@ -207,8 +207,8 @@ fn life(
     context: &Context,
 ) -> Result<Option<Box<dyn Life>>, Failure> {
     let mut world = args.world.clone();
-    if names.is_empty() {
-        // A cluster has the nodes that it has.
+    if names.is_empty() && !world.nodes.is_shaped() {
+        // A cluster has the nodes that it has, be it none.
         world.nodes.nodes.get_or_insert(0);
     }
     let world = &world;

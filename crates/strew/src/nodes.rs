@@ -133,7 +133,7 @@ impl NodeArgs {
         Ok((groups.into_iter().map(group).collect(), made.note))
     }
 
-    fn is_shaped(&self) -> bool {
+    pub(crate) fn is_shaped(&self) -> bool {
         let Self {
             nodes: _,
             zones,

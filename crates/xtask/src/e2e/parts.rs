@@ -44,17 +44,23 @@ pub(super) struct Webhook {
 impl Stage {
     /// What `strew install` prints with these arguments, as a list.
     pub(super) fn printed(&self, args: &[&str]) -> anyhow::Result<Value> {
+        let mut all = vec!["install"];
+        all.extend(args);
+        all.push("--output=json");
+        // Asked without --crds, it asks this cluster.
+        serde_json::from_str(&self.strew(&all)?).with_context(|| format!("strew {all:?}"))
+    }
+
+    /// What strew says; the cluster that it finds is the lab's.
+    pub(super) fn strew(&self, args: &[&str]) -> anyhow::Result<String> {
         let kubeconfig = self.lab.folder().join("kubeconfig");
         let output = Command::new(&self.strew)
-            .arg("install")
             .args(args)
-            .arg("--output=json")
-            // Asked without --crds, it asks this cluster.
             .env("KUBECONFIG", kubeconfig)
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr);
-        ensure!(output.status.success(), "strew install {args:?}: {said}");
-        serde_json::from_slice(&output.stdout).with_context(|| format!("strew install {args:?}"))
+        ensure!(output.status.success(), "strew {args:?}: {said}");
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Installs a part, but what needs containers: processes stand for those.

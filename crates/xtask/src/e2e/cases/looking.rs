@@ -1,9 +1,8 @@
 //! Who only looks: `strew explain` and `strew snapshot` of a cluster that is there.
 
 use std::fs;
-use std::process::Command;
 
-use anyhow::{Context, ensure};
+use anyhow::{anyhow, ensure};
 use serde_json::{Value, json};
 
 use crate::e2e::stage::Stage;
@@ -47,13 +46,17 @@ pub(super) fn look(stage: &mut Stage) -> anyhow::Result<()> {
             "2 + 1 - 0 = 3 > 1",
         ],
     )?;
+    // The cluster has its own: a shape of others would be ignored.
+    let shaped = explained(stage, &["pod/refused", "--zones=3"]);
+    let error = shaped.err().ok_or_else(|| anyhow!("--zones is ignored"))?;
+    expect(&error.to_string(), &["there are none to shape"])?;
     let answer: Value =
         serde_json::from_str(&explained(stage, &["pod/refused", "--output=json"])?)?;
     ensure!(
         answer["metadata"]["name"] == "refused",
         "no answer for programs: {answer}"
     );
-    let snapshot = strew(stage, &["snapshot"], true)?;
+    let snapshot = stage.strew(&["snapshot"])?;
     expect(&snapshot, &["lonely", "refused", "no-zone"])?;
     for secret in [SECRET, SECRET_IN_BASE_64] {
         ensure!(!snapshot.contains(secret), "the snapshot holds {secret}");
@@ -62,7 +65,7 @@ pub(super) fn look(stage: &mut Stage) -> anyhow::Result<()> {
     fs::write(&file, snapshot)?;
     let file = file.display().to_string();
     let namespace = format!("--namespace={}", stage.namespace);
-    let later = strew(stage, &["explain", "pod/refused", &namespace, &file], false)?;
+    let later = stage.strew(&["explain", "pod/refused", &namespace, &file])?;
     ensure!(
         later == refused,
         "of the snapshot:\n{later}\nof the cluster:\n{refused}"
@@ -74,21 +77,7 @@ fn explained(stage: &Stage, words: &[&str]) -> anyhow::Result<String> {
     let namespace = format!("--namespace={}", stage.namespace);
     let mut all = vec!["explain", &namespace];
     all.extend(words);
-    strew(stage, &all, true)
-}
-
-/// What strew says, of the lab's cluster or of files.
-fn strew(stage: &Stage, args: &[&str], is_live: bool) -> anyhow::Result<String> {
-    let mut command = Command::new(&stage.strew);
-    command.args(args);
-    if is_live {
-        let kubeconfig = stage.lab.folder().join("kubeconfig");
-        command.arg("--kubeconfig").arg(kubeconfig);
-    }
-    let output = command.output().context("starting strew")?;
-    let errors = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "strew {args:?}: {errors}");
-    Ok(String::from_utf8(output.stdout)?)
+    stage.strew(&all)
 }
 
 fn expect(text: &str, parts: &[&str]) -> anyhow::Result<()> {
