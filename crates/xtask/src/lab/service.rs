@@ -41,6 +41,8 @@ struct Replicas {
     all: Vec<Replica>,
     /// Whose turn it is.
     turn: usize,
+    /// The port of the one that alone is given connections.
+    only: Option<u16>,
 }
 
 #[derive(Clone, Copy)]
@@ -86,6 +88,11 @@ impl Service {
             pages,
             is_ready: false,
         });
+    }
+
+    /// Gives connections to the replica of this port alone from now on; those that there are stay where they are.
+    pub fn give_only(&self, port: u16) {
+        lock(&self.replicas).only = Some(port);
     }
 
     /// How many replicas were ready when they were last asked.
@@ -152,12 +159,9 @@ fn connect(replicas: &Mutex<Replicas>) -> Option<TcpStream> {
     loop {
         let port = {
             let mut replicas = lock(replicas);
-            let ready: Vec<u16> = replicas
-                .all
-                .iter()
-                .filter(|r| r.is_ready)
-                .map(|r| r.port)
-                .collect();
+            let takes =
+                |r: &&Replica| r.is_ready && replicas.only.is_none_or(|only| only == r.port);
+            let ready: Vec<u16> = replicas.all.iter().filter(takes).map(|r| r.port).collect();
             let turn = replicas.turn;
             replicas.turn = turn.wrapping_add(1);
             *ready.get(turn.checked_rem(ready.len())?)?
@@ -231,7 +235,7 @@ mod tests {
             port: listener.local_addr().unwrap().port(),
             replicas: Arc::new(Mutex::new(Replicas {
                 all: all.collect(),
-                turn: 0,
+                ..Replicas::default()
             })),
             is_over: Arc::default(),
             threads: Vec::new(),
@@ -249,6 +253,9 @@ mod tests {
         assert_eq!(service.n_ready(), 2);
         let heard: Vec<String> = (0..4).map(|_| said(&service)).collect();
         assert_eq!(heard, ["a", "b", "a", "b"]);
+        service.give_only(b);
+        let heard: Vec<String> = (0..3).map(|_| said(&service)).collect();
+        assert_eq!(heard, ["b", "b", "b"]);
     }
 
     #[test]
