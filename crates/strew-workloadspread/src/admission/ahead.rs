@@ -327,8 +327,7 @@ impl Admission {
         let is_named = tickets.iter().any(Ticket::is_named_create);
         let (mut back, mut is_asked_for) = (Vec::new(), is_named);
         let ahead = &mut lane.ahead;
-        let has_lapsed = ahead.filled_until.is_some_and(|until| until <= now);
-        ahead.filled_until = ahead.filled_until.filter(|until| now < *until);
+        let has_lapsed = ahead.filled_until.take_if(|until| *until <= now).is_some();
         let may_fill = ahead.filled_until.is_some();
         ahead.slots.retain(|slot| {
             // What is known is older than the write that entered it, or somebody edited the status.

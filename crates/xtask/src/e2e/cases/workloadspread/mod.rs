@@ -180,6 +180,28 @@ fn expect_truth(stage: &Stage, name: &str) -> anyhow::Result<Counts> {
     Ok(found)
 }
 
+/// How many writes of a WorkloadSpread's status the API server has carried out. It counts them itself: whoever watched them
+/// would be a load that the others are measured without.
+fn writes(stage: &Stage) -> anyhow::Result<usize> {
+    let counted = stage.run(&["get", "--raw", "/metrics"])?;
+    let of_status = |line: &&str| {
+        let labels = [
+            "resource=\"workloadspreads\"",
+            "subresource=\"status\"",
+            "code=\"200\"",
+        ];
+        line.starts_with("apiserver_request_total{")
+            && labels.iter().all(|label| line.contains(label))
+            && !line.contains("verb=\"GET\"")
+    };
+    let mut sum = 0;
+    for line in counted.lines().filter(of_status) {
+        let (_, n) = line.rsplit_once(' ').context("a metric without a value")?;
+        sum += n.parse::<usize>().context(line.to_owned())?;
+    }
+    Ok(sum)
+}
+
 /// Subsets whose overall row does not say what was found.
 fn untrue(spread: &Value, found: &Counts) -> Vec<String> {
     let limits = limits(spread);

@@ -9,7 +9,7 @@ use serde_json::json;
 use xtask::lab::{now, until};
 
 use super::by_hand::{Made, make_pods};
-use super::{expect_truth, limit, scale, until_observed};
+use super::{expect_truth, limit, scale, scheduler, until_observed, writes};
 use crate::bench_live::figures::median;
 use crate::e2e::follow::Follow;
 use crate::e2e::histogram::Histogram;
@@ -57,7 +57,7 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("ws-many.yaml")?;
     stage.run(&["delete", "workloadspread/front"])?;
     stage.until_nodes_are_ready()?;
-    let mut scheduler = stage.scheduler(&["--scheduler-name=default-scheduler"])?;
+    let mut scheduler = scheduler(stage)?;
     let size = size(stage)?;
     let [mut plain, mut unlimited, mut spread] = [const { Scaled::NEVER }; 3];
     let mut n_writes = 0;
@@ -156,28 +156,6 @@ fn admissions(stage: &Stage, spreading: &Spreading) -> anyhow::Result<Histogram>
     let mut sum = Histogram::default();
     for webhook in &spreading.webhooks {
         sum.read_admissions(stage, webhook)?;
-    }
-    Ok(sum)
-}
-
-/// How many writes of a WorkloadSpread's status the API server has carried out. It counts them itself: whoever watched them
-/// would be a load that the others are measured without.
-fn writes(stage: &Stage) -> anyhow::Result<usize> {
-    let counted = stage.run(&["get", "--raw", "/metrics"])?;
-    let of_status = |line: &&str| {
-        let labels = [
-            "resource=\"workloadspreads\"",
-            "subresource=\"status\"",
-            "code=\"200\"",
-        ];
-        line.starts_with("apiserver_request_total{")
-            && labels.iter().all(|label| line.contains(label))
-            && !line.contains("verb=\"GET\"")
-    };
-    let mut sum = 0;
-    for line in counted.lines().filter(of_status) {
-        let (_, n) = line.rsplit_once(' ').context("a metric without a value")?;
-        sum += n.parse::<usize>().context(line.to_owned())?;
     }
     Ok(sum)
 }

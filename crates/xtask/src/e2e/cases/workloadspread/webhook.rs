@@ -1,6 +1,5 @@
 //! The webhook by itself: versions, what is refused, many pods at once.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
@@ -8,8 +7,7 @@ use serde_json::{Value, json};
 use xtask::lab::{now, until};
 
 use super::by_hand::{Made, make_pods};
-use super::{expect_truth, limit, scale, scheduler, until_observed};
-use crate::e2e::follow::Follow;
+use super::{expect_truth, limit, scale, scheduler, until_observed, writes};
 use crate::e2e::histogram::Histogram;
 use crate::e2e::parts::Spreading;
 use crate::e2e::stage::{PAUSE, Stage};
@@ -142,10 +140,7 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
     limit(stage, "front", 0, json!(first))?;
     limit(stage, "front", 1, json!(second))?;
     until_observed(stage, "front")?;
-    let writes = Follow::<BTreeSet<String>>::start(stage, "workloadspreads", |seen, _, spread| {
-        let version = spread["metadata"]["resourceVersion"].as_str();
-        seen.extend(version.map(str::to_owned));
-    })?;
+    let before = writes(stage)?;
     let begin = now();
     scale(stage, "deployment/front", n_pods)?;
     // Nobody places them: that they are there is enough.
@@ -155,7 +150,7 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
     })?;
     let took = begin.elapsed();
     let found = expect_truth(stage, "front")?;
-    let n_writes = writes.look(BTreeSet::len);
+    let n_writes = writes(stage)? - before;
     println!(
         "  {n_pods} pods in {:.1} s, with {n_writes} writes of the status",
         took.as_secs_f64()
