@@ -65,41 +65,54 @@ impl Watched {
 
     /// What a scheduler is told when an object of this kind is gone.
     pub fn gone(self, object: &Named, names: &mut Interner) -> Input {
-        let name = names.intern(&object.name);
-        let namespace = match &*object.namespace {
+        // By symbols where symbols are asked for: strings are kept for ever, and each pod has a new name.
+        let mut symbol = |text: &str| match text {
             "" => well_known::DEFAULT_NAMESPACE,
-            namespace => names.intern(namespace),
+            text => names.intern(text),
         };
-        let controller_gone = |kind| Input::ControllerSet {
-            namespace,
-            owner: OwnerRef { kind, name },
+        let (name, namespace) = (&*object.name, &*object.namespace);
+        let mut controller_gone = |kind| Input::ControllerSet {
+            namespace: symbol(namespace),
+            owner: OwnerRef {
+                kind,
+                name: symbol(name),
+            },
             selector: None,
         };
         match self {
-            Self::Namespace => Input::NamespaceSet { name, labels: None },
-            Self::Node => Input::NodeGone(name),
+            Self::Namespace => Input::NamespaceSet {
+                name: symbol(name),
+                labels: None,
+            },
+            Self::Node => Input::NodeGone(symbol(name)),
             Self::Service => Input::ServiceSet {
-                namespace,
-                name,
+                namespace: symbol(namespace),
+                name: symbol(name),
                 selector: None,
             },
             Self::ReplicationController => controller_gone(OwnerKind::ReplicationController),
             Self::ReplicaSet => controller_gone(OwnerKind::ReplicaSet),
             Self::StatefulSet => controller_gone(OwnerKind::StatefulSet),
             Self::PodDisruptionBudget => Input::BudgetSet {
-                namespace,
-                name,
+                namespace: symbol(namespace),
+                name: symbol(name),
                 budget: None,
             },
             Self::PersistentVolumeClaim => Input::ClaimSet {
-                namespace,
-                name,
+                namespace: symbol(namespace),
+                name: symbol(name),
                 claim: None,
             },
-            Self::PersistentVolume => Input::VolumeSet { name, volume: None },
-            Self::StorageClass => Input::StorageClassSet { name, class: None },
+            Self::PersistentVolume => Input::VolumeSet {
+                name: symbol(name),
+                volume: None,
+            },
+            Self::StorageClass => Input::StorageClassSet {
+                name: symbol(name),
+                class: None,
+            },
             Self::CSINode => Input::AttachLimitsSet {
-                node: name,
+                node: symbol(name),
                 limits: None,
             },
             Self::Pod => Input::PodGone((&*object.uid).into()),
@@ -198,4 +211,37 @@ fn scheduled_condition(pod: &core::Pod) -> Option<Condition> {
         reason: ConditionReason::of(&found.status, found.reason.as_deref()?)?,
         message: found.message.as_deref().unwrap_or_default().into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_of_pods_that_come_and_go() {
+        let mut names = Interner::new();
+        let mut live = |n: u32| {
+            let pod: core::Pod = from_value(json!({
+                "metadata": {"name": format!("web-7-{n}"), "namespace": "shop", "uid": format!("uid-{n}"),
+                    "labels": {"app": "web"}},
+                "spec": {
+                    "nodeName": "a",
+                    "containers": [{"name": "main", "image": "web", "volumeMounts":
+                        [{"name": format!("kube-api-access-{n}"), "mountPath": "/var/run/secrets"}]}],
+                    "volumes": [{"name": format!("kube-api-access-{n}"), "projected": {"sources": []}}],
+                },
+                "status": {"phase": "Running", "podIP": format!("10.0.0.{n}")},
+            }))
+            .unwrap();
+            let gone = identity(&pod.metadata);
+            let seen = input(&KubeObject::Pod(Box::new(pod)), &mut names).unwrap();
+            assert!(matches!(seen, Some(Input::PodSet { .. })));
+            let gone = Watched::Pod.gone(&gone, &mut names);
+            assert!(matches!(gone, Input::PodGone(uid) if *uid == *format!("uid-{n}")));
+            names.len()
+        };
+        assert_eq!(live(1), live(2));
+    }
 }

@@ -370,15 +370,14 @@ fn affinity_term(wire: &core::PodAffinityTerm, names: &mut Interner) -> Option<A
 fn unsupported(spec: &core::PodSpec, names: &mut Interner) -> Vec<Unsupported> {
     let mut needs = Vec::new();
     for volume in spec.volumes.iter().flatten() {
-        let name = names.intern(&volume.name);
         if volume.gce_persistent_disk.is_some()
             || volume.aws_elastic_block_store.is_some()
             || volume.iscsi.is_some()
             || volume.rbd.is_some()
         {
-            needs.push(Unsupported::ExclusiveDisk(name));
+            needs.push(Unsupported::ExclusiveDisk(names.intern(&volume.name)));
         } else if volume.azure_disk.is_some() || volume.cinder.is_some() {
-            needs.push(Unsupported::CountedDisk(name));
+            needs.push(Unsupported::CountedDisk(names.intern(&volume.name)));
         }
     }
     for claim in spec.resource_claims.iter().flatten() {

@@ -112,8 +112,12 @@ impl Translator {
             name: Some(object.name.to_string()),
             ..ObjectMeta::default()
         };
-        let name = names.intern(&object.name);
         let of_group = (group_of(api_version), kind);
+        // Strings are kept for ever, and each pod has a new name: it is known by its uid alone.
+        if of_group == ("", "Pod") {
+            return vec![Input::PodGone((&*object.uid).into())];
+        }
+        let name = names.intern(&object.name);
         let owner = match of_group {
             ("", "ReplicationController") => Some(OwnerKind::ReplicationController),
             ("apps", "ReplicaSet") => Some(OwnerKind::ReplicaSet),
@@ -125,7 +129,6 @@ impl Translator {
             Input::ControllerSet(namespace(&metadata, names), owner, None)
         });
         let gone = match of_group {
-            ("", "Pod") => Input::PodGone((&*object.uid).into()),
             ("", "Node") => Input::NodeGone(name),
             ("", "Namespace") => Input::NamespaceSet(name, None),
             ("", "Service") => Input::ServiceSet(namespace(&metadata, names), name, None),

@@ -471,3 +471,30 @@ spec: {{targetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}, subsets
         assert_eq!(told(&lost), told(&whole), "{kind}");
     }
 }
+
+#[test]
+fn nothing_is_kept_of_pods_that_come_and_go() {
+    let mut names = Interner::new();
+    let mut translator = Translator::default();
+    let mut live = |n: u32| {
+        let mut pod = pod();
+        pod["metadata"]["name"] = format!("web-7-{n}").into();
+        pod["metadata"]["uid"] = format!("uid-{n}").into();
+        pod["spec"]["nodeName"] = "a".into();
+        let volume = json!({"name": format!("kube-api-access-{n}"), "projected": {"sources": []}});
+        pod["spec"]["volumes"] = json!([volume]);
+        let object = objects(&pod.to_string()).remove(0);
+        let KubeObject::Pod(wire) = &object else {
+            panic!("a pod");
+        };
+        let named = crate::facts::identity(&wire.metadata);
+        let seen = translator.admission(&object, &mut names);
+        assert!(matches!(&seen[..], [admission::Input::PodSet(..)]));
+        let gone = translator.admission_lost("v1", "Pod", &named, &mut names);
+        assert!(matches!(&gone[..], [admission::Input::PodGone(uid)] if **uid == *named.uid));
+        translator.controller(&object, &mut names);
+        translator.controller_gone(&object, &mut names);
+        names.len()
+    };
+    assert_eq!(live(1), live(2));
+}
