@@ -18,8 +18,8 @@ use crate::e2e::stage::{PAUSE, Stage};
 
 const N_PODS: usize = 2000;
 
-/// As long as without it, and a quarter more: until all pods are created, and until all are ready. Under a WorkloadSpread
-/// without limits no status is written: it tells what the API server's part is, and is not judged.
+/// As long as without it, and a quarter more. Under a WorkloadSpread without limits no status is written: it tells what the
+/// API server's part is, and is not judged.
 const FACTOR_MAX: f64 = 1.25;
 
 /// The status is written for so many pods at a time.
@@ -51,57 +51,23 @@ const ROUNDS: [[By; 3]; 6] = [
 
 const DONE_WITHIN: Duration = Duration::from_secs(900);
 
-/// A Deployment from nothing to 2,000 pods, without a WorkloadSpread and with one; and then to 10,000.
+/// A Deployment from nothing to 2,000 pods, without a WorkloadSpread and with one, until all are created and until all are
+/// ready; and then to 10,000.
+///
+/// How long it takes where nobody schedules the pods is told, and not judged: it is what admission costs where nothing else
+/// uses the cores, and varies less.
 pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
     let spreading = stage.spreading(2)?;
     stage.apply("ws-many.yaml")?;
     stage.run(&["delete", "workloadspread/front"])?;
     stage.until_nodes_are_ready()?;
-    let mut scheduler = scheduler(stage)?;
     let size = size(stage)?;
-    let [mut plain, mut unlimited, mut spread] = [const { Scaled::NEVER }; 3];
-    let mut n_writes = 0;
-    // The first finds nothing warm, and is not counted.
-    for by in [By::WarmUp].into_iter().chain(ROUNDS.concat()) {
-        match by {
-            By::WarmUp => {
-                scaled(stage, &size, N_PODS)?;
-            }
-            By::Nothing => plain.add(scaled(stage, &size, N_PODS)?),
-            By::Unlimited => {
-                stage.apply("ws-unlimited.yaml")?;
-                until_observed(stage, "front")?;
-                unlimited.add(scaled(stage, &size, N_PODS)?);
-            }
-            By::Ledger => {
-                stage.apply("ws-many.yaml")?;
-                limit(stage, "front", 0, json!(N_PODS / 3))?;
-                limit(stage, "front", 1, json!(N_PODS / 3))?;
-                until_observed(stage, "front")?;
-                let before = writes(stage)?;
-                spread.add(scaled(stage, &size, N_PODS)?);
-                n_writes = n_writes.max(writes(stage)? - before);
-                expect_truth(stage, "front")?;
-            }
-        }
-        stage.run(&["delete", "workloadspread/front", "--ignore-not-found"])?;
-        scale(stage, "deployment/front", 0)?;
-        until("all pods go", DONE_WITHIN, 5 * PAUSE, || {
-            let is_empty = size.look(|size| size.made == 0);
-            Ok((is_empty && stage.pods()?.is_empty()).then_some(()))
-        })?;
-    }
+    let mut scheduler = scheduler(stage)?;
+    let scheduled = scale_ups(stage, &size, End::Ready)?;
+    println!("  {N_PODS} pods that are scheduled: {scheduled}");
     scheduler.kill();
-    println!("  {N_PODS} pods: {plain}; {n_writes} writes of the status at most");
-    for (what, of) in [
-        ("with a WorkloadSpread without limits", &unlimited),
-        ("with limits", &spread),
-    ] {
-        let Factors { made, ready } = of.over(&plain);
-        println!("  {what}: {of}; {made:.2} and {ready:.2} times as long");
-    }
-    let Factors { made, .. } = spread.over(&unlimited);
-    println!("  limits: {made:.2} times as long as without limits until all are created");
+    let pending = scale_ups(stage, &size, End::Created)?;
+    println!("  {N_PODS} pods that nobody schedules: {pending}");
     stage.apply("ws-many.yaml")?;
     until_observed(stage, "front")?;
     created(stage, &size, 1)?;
@@ -118,13 +84,15 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         println!("  not judged: build xtask with --release");
         return Ok(());
     }
-    let Factors { made, ready } = spread.over(&plain);
-    for (factor, what) in [(ready, "ready"), (made, "created")] {
+    for (compared, what) in [(&scheduled.ready, "ready"), (&scheduled.created, "created")] {
+        let factor = compared.factor();
         let is_within = factor <= FACTOR_MAX;
         ensure!(is_within, "{factor:.2} times as long until all are {what}");
     }
-    let is_counted = (1..=N_PODS / PODS_A_WRITE).contains(&n_writes);
-    ensure!(is_counted, "{n_writes} writes");
+    for n_writes in [scheduled.n_writes, pending.n_writes] {
+        let is_counted = (1..=N_PODS / PODS_A_WRITE).contains(&n_writes);
+        ensure!(is_counted, "{n_writes} writes");
+    }
     ensure!(within < ADMITTED_WITHIN, "99 in 100 within {within:?}");
     ensure!(most <= KIB_MAX, "{most} KiB");
     Ok(())
@@ -163,8 +131,6 @@ fn admissions(stage: &Stage, spreading: &Spreading) -> anyhow::Result<Histogram>
 /// What a Deployment is scaled up under.
 #[derive(Clone, Copy)]
 enum By {
-    /// No WorkloadSpread, for the first time.
-    WarmUp,
     /// No WorkloadSpread.
     Nothing,
     /// One subset that takes all: pods are changed, and no status is written.
@@ -173,59 +139,122 @@ enum By {
     Ledger,
 }
 
-/// How many seconds scale-ups took, each. The median judges them: others use the machine, too.
-struct Scaled {
-    /// Until all pods were created.
-    made: Vec<f64>,
-    /// Until all were ready.
-    ready: Vec<f64>,
+/// When a scale-up is over.
+#[derive(Clone, Copy)]
+enum End {
+    /// All pods are created.
+    Created,
+    /// All pods are ready.
+    Ready,
 }
 
-/// How many times as long as others some scale-ups took.
-struct Factors {
-    made: f64,
-    ready: f64,
-}
+/// How many seconds scale-ups took, each, by what they were under. The median judges them: others use the machine, too.
+#[derive(Default)]
+struct Compared([Vec<f64>; 3]);
 
-impl Scaled {
-    const NEVER: Self = Self {
-        made: Vec::new(),
-        ready: Vec::new(),
-    };
-
-    fn add(&mut self, (made, ready): (Duration, Duration)) {
-        self.made.push(made.as_secs_f64());
-        self.ready.push(ready.as_secs_f64());
+impl Compared {
+    fn add(&mut self, by: By, took: Duration) {
+        self.0[by as usize].push(took.as_secs_f64());
     }
 
-    fn over(&self, other: &Self) -> Factors {
-        Factors {
-            made: median(self.made.clone()) / median(other.made.clone()),
-            ready: median(self.ready.clone()) / median(other.ready.clone()),
+    /// How many times as long as others some took.
+    fn over(&self, by: By, other: By) -> f64 {
+        let [by, other] = [by, other].map(|by| median(self.0[by as usize].clone()));
+        by / other
+    }
+
+    /// How many times as long as without a WorkloadSpread they took with limits.
+    fn factor(&self) -> f64 {
+        self.over(By::Ledger, By::Nothing)
+    }
+}
+
+impl fmt::Display for Compared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self([plain, unlimited, spread]) = self;
+        let by_unlimited = self.over(By::Unlimited, By::Nothing);
+        let (factor, ledger) = (self.factor(), self.over(By::Ledger, By::Unlimited));
+        write!(
+            f,
+            "in {plain:.1?} s without a WorkloadSpread, {unlimited:.1?} s with one without limits ({by_unlimited:.2} times \
+             as long), {spread:.1?} s with limits ({factor:.2}; {ledger:.2} times as long as without limits)"
+        )
+    }
+}
+
+/// Scale-ups under all that is compared.
+#[derive(Default)]
+struct ScaleUps {
+    created: Compared,
+    /// Nothing where nobody schedules them.
+    ready: Compared,
+    /// How many times the status was written in one of them, at most.
+    n_writes: usize,
+}
+
+impl fmt::Display for ScaleUps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            created,
+            ready,
+            n_writes,
+        } = self;
+        writeln!(f, "{n_writes} writes of the status at most")?;
+        write!(f, "    created {created}")?;
+        match ready.0[0].is_empty() {
+            true => Ok(()),
+            false => write!(f, "\n    ready {ready}"),
         }
     }
 }
 
-impl fmt::Display for Scaled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { made, ready } = self;
-        write!(f, "created in {made:.1?} s, ready in {ready:.1?} s")
+/// Scales up in all ways in all orders.
+fn scale_ups(stage: &Stage, size: &Follow<Size>, end: End) -> anyhow::Result<ScaleUps> {
+    let mut ups = ScaleUps::default();
+    // The first finds nothing warm, and is not counted.
+    created(stage, size, N_PODS)?;
+    none_left(stage, size)?;
+    for by in ROUNDS.concat() {
+        match by {
+            By::Nothing => {}
+            By::Unlimited => {
+                stage.apply("ws-unlimited.yaml")?;
+                until_observed(stage, "front")?;
+            }
+            By::Ledger => {
+                stage.apply("ws-many.yaml")?;
+                limit(stage, "front", 0, json!(N_PODS / 3))?;
+                limit(stage, "front", 1, json!(N_PODS / 3))?;
+                until_observed(stage, "front")?;
+            }
+        }
+        let before = writes(stage)?;
+        let begin = now();
+        created(stage, size, N_PODS)?;
+        ups.created.add(by, begin.elapsed());
+        if let End::Ready = end {
+            until("all pods are ready", DONE_WITHIN, PAUSE, || {
+                Ok(size.look(|size| size.ready == N_PODS).then_some(()))
+            })?;
+            ups.ready.add(by, begin.elapsed());
+        }
+        if let By::Ledger = by {
+            ups.n_writes = ups.n_writes.max(writes(stage)? - before);
+            expect_truth(stage, "front")?;
+        }
+        stage.run(&["delete", "workloadspread/front", "--ignore-not-found"])?;
+        none_left(stage, size)?;
     }
+    Ok(ups)
 }
 
-/// Scales up, and waits until all pods are there and ready: how long each took.
-fn scaled(
-    stage: &Stage,
-    size: &Follow<Size>,
-    replicas: usize,
-) -> anyhow::Result<(Duration, Duration)> {
-    let begin = now();
-    created(stage, size, replicas)?;
-    let made = begin.elapsed();
-    until("all pods are ready", DONE_WITHIN, PAUSE, || {
-        Ok(size.look(|size| size.ready == replicas).then_some(()))
-    })?;
-    Ok((made, begin.elapsed()))
+/// Scales down to nothing, and waits until all pods are gone.
+fn none_left(stage: &Stage, size: &Follow<Size>) -> anyhow::Result<()> {
+    scale(stage, "deployment/front", 0)?;
+    until("all pods go", DONE_WITHIN, 5 * PAUSE, || {
+        let is_empty = size.look(|size| size.made == 0);
+        Ok((is_empty && stage.pods()?.is_empty()).then_some(()))
+    })
 }
 
 /// Scales the Deployment, and waits until all pods are there.
