@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_cluster::{OwnerKind, OwnerRef};
-use strew_model::{Interner, well_known};
+use strew_model::Interner;
 use strew_scheduler::machine::{Condition, ConditionReason, Input};
 
 use super::{
@@ -66,11 +66,12 @@ impl Watched {
     /// What a scheduler is told when an object of this kind is gone.
     pub fn gone(self, object: &Named, names: &mut Interner) -> Input {
         // By symbols where symbols are asked for: strings are kept for ever, and each pod has a new name.
-        let mut symbol = |text: &str| match text {
-            "" => well_known::DEFAULT_NAMESPACE,
-            text => names.intern(text),
+        let mut symbol = |text: &str| names.intern(text);
+        let name = &*object.name;
+        let namespace = match &*object.namespace {
+            "" => "default",
+            namespace => namespace,
         };
-        let (name, namespace) = (&*object.name, &*object.namespace);
         let mut controller_gone = |kind| Input::ControllerSet {
             namespace: symbol(namespace),
             owner: OwnerRef {

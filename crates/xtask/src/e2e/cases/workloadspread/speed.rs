@@ -228,6 +228,7 @@ fn scale_ups(stage: &Stage, size: &Follow<Size>, end: End) -> anyhow::Result<Sca
                 until_observed(stage, "front")?;
             }
         }
+        // Asked whatever it is under, though counted with limits only: an answer is work, and none has it alone.
         let before = writes(stage)?;
         let begin = now();
         created(stage, size, N_PODS)?;
