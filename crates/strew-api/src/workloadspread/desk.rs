@@ -211,7 +211,7 @@ impl PodPatcher for Patcher<'_> {
     ) -> Option<PodFact> {
         let form = self.forms.form(subset.form)?;
         let review = self.desk?.waiting.get(&request)?;
-        let (_, patched) = inject::candidate(&review.pod, form).ok()?;
+        let patched = inject::candidate(&review.pod, form).ok()?;
         let patched = in_namespace(patched, &review.namespace);
         let fact = common::pod(&patched, names).ok().flatten()?;
         Some(PodFact {

@@ -34,7 +34,11 @@ pub enum InjectError {
 /// # Errors
 /// A patch that cannot be merged, or after which the pod is no pod.
 pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, InjectError> {
-    let (mut pod, _) = candidate(pod, form)?;
+    let mut pod = with_subset(pod, form)?;
+    // Terms and tolerations are of the right form; of a patch nobody knows.
+    if form.patch.is_some() {
+        Pod::deserialize(&pod).map_err(InjectError::Decode)?;
+    }
     let metadata = object_at(root(&mut pod)?, "metadata");
     let annotations = object_at(metadata, "annotations");
     let marker = marker::write(&injection.marker);
@@ -45,11 +49,16 @@ pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, 
     Ok(pod)
 }
 
-/// A pod with a subset in it, but for annotations of strew's: what it would ask of nodes; as JSON and decoded.
+/// A pod with a subset in it, but for annotations of strew's: what it would ask of nodes.
 ///
 /// # Errors
 /// A patch that cannot be merged, or after which the pod is no pod.
-pub fn candidate(pod: &Value, form: &Form) -> Result<(Value, Pod), InjectError> {
+pub fn candidate(pod: &Value, form: &Form) -> Result<Pod, InjectError> {
+    let pod = with_subset(pod, form)?;
+    Pod::deserialize(&pod).map_err(InjectError::Decode)
+}
+
+fn with_subset(pod: &Value, form: &Form) -> Result<Value, InjectError> {
     let mut pod = pod.clone();
     let spec = object_at(root(&mut pod)?, "spec");
     append(spec, "tolerations", &form.tolerations);
@@ -64,8 +73,7 @@ pub fn candidate(pod: &Value, form: &Form) -> Result<(Value, Pod), InjectError> 
             spec.shift_remove("priority");
         }
     }
-    let typed = Pod::deserialize(&pod).map_err(InjectError::Decode)?;
-    Ok((pod, typed))
+    Ok(pod)
 }
 
 /// Steps 2 to 4: `nodeAffinity` is made in any case; preferred terms are appended; required ones are ANDed.
