@@ -5,9 +5,9 @@
 //! ledger with the pods that there are, adopts strangers, writes deletion costs, and closes subsets whose pods cannot
 //! be scheduled.
 //!
-//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which subset),
-//! [`inject`], [`room`] (whether a node takes the pod), [`admission`], [`controller`],
-//! [`explain`], [`invariants`].
+//! Reading order: [`facts`], [`marker`], [`slot`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which
+//! subset), [`inject`], [`room`] (whether a node takes the pod), [`admission`], [`controller`], [`explain`],
+//! [`invariants`].
 //!
 //! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
 //! Absent on purpose: clocks, sockets, JSON. Patches are read by whoever implements [`PodPatcher`].
@@ -52,6 +52,7 @@ pub mod marker;
 pub mod quota;
 pub mod revision;
 pub mod room;
+pub mod slot;
 pub mod spreads;
 pub mod workloads;
 

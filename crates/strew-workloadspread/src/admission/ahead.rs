@@ -24,6 +24,7 @@ use crate::controller::rows::CREATING_FOR;
 use crate::facts::spec::{Spec, WorkloadSpread, WsKey};
 use crate::facts::status::{Row, Status, whole_second};
 use crate::quota::{self, Total};
+use crate::slot;
 
 /// Slots that nobody claims for so long are given back. At a steady pace that asks for more than [`HELD_MIN`] each is claimed
 /// within [`Limits::ahead`](super::Limits::ahead), which is to be shorter.
@@ -118,31 +119,24 @@ pub(super) struct Ahead {
     full: BTreeMap<(Arc<str>, Arc<str>), Instant>,
 }
 
-/// Names of slots. They are UUIDs of version 8, whose first eight digits tell the replica.
+/// Names of slots.
 pub(super) struct Uids {
     replica: String,
-    dice: Prng,
+    next: u32,
 }
 
 impl Uids {
     pub(super) fn new(seed: u64) -> Self {
-        let mut dice = Prng::new(seed ^ 0x5107);
-        let replica = format!("{:08x}", dice.next_u64() >> 32);
-        Self { replica, dice }
+        Self {
+            replica: slot::replica(Prng::new(seed ^ 0x5107).next_u64()),
+            next: 0,
+        }
     }
 
     fn next(&mut self) -> Arc<str> {
-        let (a, b) = (self.dice.next_u64(), self.dice.next_u64());
-        let group = |x: u64, digits: u32| x & ((1 << (4 * digits)) - 1);
-        let text = format!(
-            "{}-{:04x}-8{:03x}-8{:03x}-{:012x}",
-            self.replica,
-            group(a, 4),
-            group(a >> 16, 3),
-            group(a >> 28, 3),
-            group(b, 12)
-        );
-        text.into()
+        let name = slot::name(&self.replica, self.next);
+        self.next = self.next.wrapping_add(1);
+        name
     }
 
     /// Whether another replica holds slots, or did lately.
@@ -153,13 +147,8 @@ impl Uids {
 
     /// Whether another replica took a slot ahead.
     fn is_of_another(&self, id: &str) -> bool {
-        is_ahead(id) && !id.starts_with(&self.replica)
+        slot::taken_by(id).is_some_and(|replica| replica != self.replica)
     }
-}
-
-/// Whether a slot was taken ahead, by whomever; a pod may have claimed it since.
-fn is_ahead(id: &str) -> bool {
-    id.len() == 36 && id.as_bytes()[14] == b'8' && id.as_bytes()[8] == b'-'
 }
 
 impl Ahead {

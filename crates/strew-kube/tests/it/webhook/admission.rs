@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use strew_workloadspread::slot;
 
 use super::*;
 
@@ -89,7 +90,8 @@ async fn who_ends_gives_back_the_slots_that_it_holds() {
     let n_entered = async || {
         let spreads = webhook.world.objects(SPREADS);
         let row = &spreads[0]["status"]["versionedSubsetStatuses"]["7"][0];
-        row["creatingPods"].as_object().map_or(0, |pods| pods.len())
+        let keys = row["creatingPods"].as_object().into_iter().flatten();
+        keys.flat_map(|(key, _)| slot::ids(key)).count()
     };
     wait(async || n_entered().await > 3).await;
     webhook.end.cancel();
