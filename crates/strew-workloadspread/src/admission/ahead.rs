@@ -111,6 +111,8 @@ pub(super) struct Ahead {
     doubtful: Vec<Slot>,
     /// The version of the object in which lost ones were looked for last, and how many of them.
     looked_in: Option<(u64, usize)>,
+    /// The version of the object, and the total, by which all that are held were to be kept.
+    kept_by: Option<(u64, Total)>,
     /// None are taken until then.
     off_until: Option<Instant>,
     /// Slots of a subset that is full with them are held until then.
@@ -161,6 +163,7 @@ impl Ahead {
         self.lost.clear();
         self.doubtful.clear();
         self.looked_in = None;
+        self.kept_by = None;
         self.filled_until = None;
     }
 
@@ -182,6 +185,7 @@ impl Ahead {
     /// Slots that stand in the ledger, to be held until then.
     fn put(&mut self, until: Instant, taken: impl IntoIterator<Item = Slot>) {
         self.slots.extend(kept_until(taken, until));
+        self.kept_by = None;
     }
 
     /// Slots that a write was to enter, and may have entered: they are looked for as long as the ledger would keep them.
@@ -316,6 +320,11 @@ impl Admission {
         let is_named = tickets.iter().any(Ticket::is_named_create);
         let (mut back, mut is_asked_for) = (Vec::new(), is_named);
         let ahead = &mut lane.ahead;
+        let kept_by = Some((base.version, total));
+        if ahead.kept_by == kept_by && !is_named && ahead.due().is_none_or(|due| now < due) {
+            return back;
+        }
+        ahead.kept_by = kept_by;
         let has_lapsed = ahead.filled_until.take_if(|until| *until <= now).is_some();
         let may_fill = ahead.filled_until.is_some();
         ahead.slots.retain(|slot| {
