@@ -32,10 +32,8 @@ impl<'a> Range<'a> {
         let (replica, numbers) = key.split_once(':')?;
         let is_hex = |b: u8| matches!(b, b'0'..=b'9' | b'a'..=b'f');
         let is_replica = replica.len() == REPLICA_DIGITS && replica.bytes().all(is_hex);
-        let (first, last) = match numbers.split_once('-') {
-            None => (number(numbers)?, number(numbers)?),
-            Some((first, last)) => (number(first)?, number(last)?),
-        };
+        let (first, last) = numbers.split_once('-').unwrap_or((numbers, numbers));
+        let (first, last) = (number(first)?, number(last)?);
         let is_range = first <= last && last - first < RANGE_MAX;
         (is_replica && is_range).then_some(Self {
             replica,
@@ -76,11 +74,10 @@ pub fn replica(random: u64) -> String {
 
 /// The name of a replica's slot.
 pub fn name(replica: &str, number: u32) -> Arc<str> {
-    let (first, last) = (number, number);
     let slot = Range {
         replica,
-        first,
-        last,
+        first: number,
+        last: number,
     };
     slot.key().into()
 }

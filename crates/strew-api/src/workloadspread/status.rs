@@ -11,8 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use strew_model::Instant;
 use strew_workloadspread::facts::status::whole_second;
-use strew_workloadspread::slot;
-use strew_workloadspread::{Entries, Row, Schedulable, Status};
+use strew_workloadspread::{Entries, Row, Schedulable, Status, slot};
 
 use super::v1beta1::{SubsetStatus, WorkloadSpreadStatus};
 

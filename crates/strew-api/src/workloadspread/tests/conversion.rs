@@ -9,8 +9,7 @@ use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::json;
 use strew_model::Instant;
-use strew_workloadspread::slot;
-use strew_workloadspread::{Row, Status};
+use strew_workloadspread::{Row, Status, slot};
 
 use crate::workloadspread::conversion::{ConvertError, convert, down, up};
 use crate::workloadspread::spec::*;
