@@ -18,9 +18,16 @@ use crate::e2e::stage::{PAUSE, Stage};
 
 const N_PODS: usize = 2000;
 
-/// As long as without it, and a quarter more. Under a WorkloadSpread without limits no status is written: it tells what the
-/// API server's part is, and is not judged.
+/// As long as without it until all pods are ready, which is when a scale-up is over, and a quarter more.
+///
+/// Until all are created is told, and not judged: 1.21 to 1.37 were measured, and a WorkloadSpread without limits,
+/// under which no status is written, takes nearly as long. What makes it dearer is the API server's own work with any pod
+/// that a webhook changed (docs/benchmarks.md).
 const FACTOR_MAX: f64 = 1.25;
+
+/// How many times as long as without limits creation takes with limits, where pods are scheduled: what the ledger costs,
+/// which is strew's own part. 0.99 to 1.06 were measured.
+const LEDGER_MAX: f64 = 1.15;
 
 /// The status is written for so many pods at a time.
 const PODS_A_WRITE: usize = 10;
@@ -54,8 +61,8 @@ const DONE_WITHIN: Duration = Duration::from_secs(900);
 /// A Deployment from nothing to 2,000 pods, without a WorkloadSpread and with one, until all are created and until all are
 /// ready; and then to 10,000.
 ///
-/// How long it takes where nobody schedules the pods is told, and not judged: it is what admission costs where nothing else
-/// uses the cores, and varies less.
+/// How long creation takes where nobody schedules the pods is told, and not judged: it is what admission costs where
+/// nothing else uses the cores, and the API server's own part of it varies by half.
 pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
     let spreading = stage.spreading(2)?;
     stage.apply("ws-many.yaml")?;
@@ -84,11 +91,16 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         println!("  not judged: build xtask with --release");
         return Ok(());
     }
-    for (compared, what) in [(&scheduled.ready, "ready"), (&scheduled.created, "created")] {
-        let factor = compared.factor();
-        let is_within = factor <= FACTOR_MAX;
-        ensure!(is_within, "{factor:.2} times as long until all are {what}");
-    }
+    let factor = scheduled.ready.over(By::Ledger, By::Nothing);
+    ensure!(
+        factor <= FACTOR_MAX,
+        "{factor:.2} times as long until all are ready"
+    );
+    let ledger = scheduled.created.over(By::Ledger, By::Unlimited);
+    ensure!(
+        ledger <= LEDGER_MAX,
+        "creation takes {ledger:.2} times as long with limits as without limits"
+    );
     for n_writes in [scheduled.n_writes, pending.n_writes] {
         let is_counted = (1..=N_PODS / PODS_A_WRITE).contains(&n_writes);
         ensure!(is_counted, "{n_writes} writes");
@@ -162,18 +174,14 @@ impl Compared {
         let [by, other] = [by, other].map(|by| median(self.0[by as usize].clone()));
         by / other
     }
-
-    /// How many times as long as without a WorkloadSpread they took with limits.
-    fn factor(&self) -> f64 {
-        self.over(By::Ledger, By::Nothing)
-    }
 }
 
 impl fmt::Display for Compared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self([plain, unlimited, spread]) = self;
         let by_unlimited = self.over(By::Unlimited, By::Nothing);
-        let (factor, ledger) = (self.factor(), self.over(By::Ledger, By::Unlimited));
+        let [factor, ledger] =
+            [By::Nothing, By::Unlimited].map(|other| self.over(By::Ledger, other));
         write!(
             f,
             "in {plain:.1?} s without a WorkloadSpread, {unlimited:.1?} s with one without limits ({by_unlimited:.2} times \
