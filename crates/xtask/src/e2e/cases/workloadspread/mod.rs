@@ -128,6 +128,16 @@ fn scale(stage: &Stage, workload: &str, replicas: usize) -> anyhow::Result<()> {
     stage.run(&["scale", workload, &replicas]).map(drop)
 }
 
+/// Scales a workload down when the last of its pods is ready: those that are not go first, whatever deletion costs say.
+fn scale_down(stage: &Stage, workload: &str, replicas: usize) -> anyhow::Result<()> {
+    until("all pods are ready", SOON, PAUSE, || {
+        let found = stage.get(workload)?;
+        let is_ready = found["status"]["readyReplicas"] == found["spec"]["replicas"];
+        Ok(is_ready.then_some(()))
+    })?;
+    scale(stage, workload, replicas)
+}
+
 /// Sets how many pods the subset at an index takes.
 fn limit(stage: &Stage, name: &str, index: usize, max_replicas: Value) -> anyhow::Result<()> {
     let path = format!("/spec/subsets/{index}/maxReplicas");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use xtask::lab::until;
 
 use super::{
-    limit, names_of, scale, scheduler, subset_of, subsets, until_costs, until_ledger,
+    limit, names_of, scale, scale_down, scheduler, subset_of, subsets, until_costs, until_ledger,
     until_observed, until_subsets,
 };
 use crate::e2e::stage::{PAUSE, Stage, name_of, node_of, refusal};
@@ -57,9 +57,9 @@ pub(crate) fn elastic(stage: &mut Stage) -> anyhow::Result<()> {
         ("elastic", 100, more - own),
     ];
     until_costs(stage, &costs)?;
-    scale(stage, "deployment/front", more - (own - fewer))?;
+    scale_down(stage, "deployment/front", more - (own - fewer))?;
     until_subsets(stage, &[("own", fewer), ("elastic", more - own)])?;
-    scale(stage, "deployment/front", less)?;
+    scale_down(stage, "deployment/front", less)?;
     until_subsets(stage, &[("own", less)])?;
     until_ledger(
         stage,
@@ -161,7 +161,7 @@ pub(crate) fn simulated(stage: &mut Stage) -> anyhow::Result<()> {
         .map(|e| &e["regarding"]["name"])
         .collect();
     ensure!(refused.is_empty(), "pods waited for a node: {refused:?}");
-    scale(stage, "deployment/front", 5)?;
+    scale_down(stage, "deployment/front", 5)?;
     until_subsets(stage, &[("normal", 5)]).map(drop)
 }
 
@@ -222,7 +222,7 @@ pub(crate) fn adopted(stage: &mut Stage) -> anyhow::Result<()> {
         stage,
         &[("own", 200, 2), ("own", -100, 2), ("elastic", 100, 2)],
     )?;
-    scale(stage, "deployment/front", 4)?;
+    scale_down(stage, "deployment/front", 4)?;
     until_subsets(stage, &[("own", 2), ("elastic", 2)])?;
     // Events on a WorkloadSpread tell of what went wrong, and nothing did.
     let mut events = stage.list("events.events.k8s.io")?;
