@@ -239,6 +239,49 @@ impl Ahead {
     }
 }
 
+/// What becomes of a slot that is held, whatever the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Kept,
+    /// Its subset is not the one that new pods go to, or has fewer places now.
+    NotNext,
+    /// Its subset is full, and not by slots taken ahead, or closed.
+    Full,
+    /// What is known is older than the write that entered it, or somebody edited the status.
+    Lost,
+}
+
+impl Fate {
+    fn of(
+        slot: &Slot,
+        base: &WorkloadSpread,
+        status: &Status,
+        total: Total,
+        may_fill: bool,
+    ) -> Self {
+        let rows = status.rows(&slot.revision);
+        let place = rows.iter().position(|row| row.name == slot.subset);
+        let Some(place) = place.filter(|place| rows[*place].creating.contains_key(&slot.uid))
+        else {
+            return Self::Lost;
+        };
+        let row = &rows[place];
+        let is_open = status.is_open(row);
+        let first_open = rows.iter().position(|row| status.is_open(row));
+        let is_next = first_open.is_none_or(|first| place <= first);
+        // A percentage of a total that fell leaves fewer.
+        let max = max_of(&base.spec, row, total);
+        let is_within = max.is_some_and(|max| row.expected() <= i64::from(max));
+        if !is_open && (!may_fill || status.is_closed(row)) {
+            return Self::Full;
+        }
+        match is_next && is_within {
+            true => Self::Kept,
+            false => Self::NotNext,
+        }
+    }
+}
+
 fn kept_until(slots: impl IntoIterator<Item = Slot>, until: Instant) -> impl Iterator<Item = Slot> {
     slots.into_iter().map(move |slot| Slot { until, ..slot })
 }
@@ -320,39 +363,33 @@ impl Admission {
         let is_named = tickets.iter().any(Ticket::is_named_create);
         let (mut back, mut is_asked_for) = (Vec::new(), is_named);
         let ahead = &mut lane.ahead;
+        let fate = |slot: &Slot, may_fill: bool| Fate::of(slot, base, status, total, may_fill);
         let kept_by = Some((base.version, total));
         if ahead.kept_by == kept_by && !is_named && ahead.due().is_none_or(|due| now < due) {
+            let may_fill = ahead.filled_until.is_some();
+            let is_kept = |slot: &Slot| fate(slot, may_fill) == Fate::Kept;
+            debug_assert!(
+                ahead.slots.iter().all(is_kept),
+                "one is to go, and nothing changed"
+            );
             return back;
         }
         ahead.kept_by = kept_by;
         let has_lapsed = ahead.filled_until.take_if(|until| *until <= now).is_some();
         let may_fill = ahead.filled_until.is_some();
         ahead.slots.retain(|slot| {
-            // What is known is older than the write that entered it, or somebody edited the status.
-            if !slot.is_in(status) {
-                let until = now + CREATING_FOR;
-                let lost = slot.clone();
-                ahead.lost.push_back(Slot { until, ..lost });
-                return false;
+            let fate = fate(slot, may_fill);
+            match fate {
+                Fate::Kept if now < slot.until && !is_named => return true,
+                Fate::Kept | Fate::NotNext | Fate::Full => back.push(slot.clone()),
+                Fate::Lost => {
+                    let until = now + CREATING_FOR;
+                    let lost = slot.clone();
+                    ahead.lost.push_back(Slot { until, ..lost });
+                }
             }
-            let rows = status.rows(&slot.revision);
-            let Some(place) = rows.iter().position(|row| row.name == slot.subset) else {
-                return false;
-            };
-            let row = &rows[place];
-            let is_open = status.is_open(row);
-            let first_open = rows.iter().position(|row| status.is_open(row));
-            let is_next = first_open.is_none_or(|first| place <= first);
-            // A percentage of a total that fell leaves fewer.
-            let max = max_of(&base.spec, row, total);
-            let is_within = max.is_some_and(|max| row.expected() <= i64::from(max));
-            let is_held = is_open || (may_fill && !status.is_closed(row));
-            let is_kept = now < slot.until && !is_named && is_next && is_within && is_held;
-            is_asked_for |= !is_held && !has_lapsed;
-            if !is_kept {
-                back.push(slot.clone());
-            }
-            is_kept
+            is_asked_for |= fate == Fate::Full && !has_lapsed;
+            false
         });
         let is_due = |slot: &mut Slot| slot.until <= now;
         let due = ahead.doubtful.extract_if(.., is_due);
