@@ -29,7 +29,7 @@ use crate::scheduler::{Blueprint, Replica, Surroundings};
 use crate::server::{Change, Server};
 use crate::slot::Slot;
 use crate::timing::{Between, Timing};
-use crate::workloadspread::SpreadKeeper;
+use crate::workloadspread::{SpreadKeeper, Webhooks};
 
 /// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
 pub const START: Instant = Instant::from_secs(1_767_225_600);
@@ -141,6 +141,7 @@ impl Simulation {
         let newest = Server::newest_moment(&settings.objects);
         let start = START.max(newest);
         let mut server = Server::new(settings.options, dice());
+        server.install(Box::<Webhooks>::default());
         for object in settings.objects {
             server.preload(start, object);
         }

@@ -27,4 +27,4 @@ pub mod witness;
 pub(crate) mod workloads;
 
 pub use violation::{Rule, Violation};
-pub use witness::{Sent, Witness, Written};
+pub use witness::{Sent, Witness};

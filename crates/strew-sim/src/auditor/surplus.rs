@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use strew_controllers::object::{Key, Object};
 
-use super::witness::Written;
+use crate::server::Written;
 
 /// The active pods of ReplicaSets, ReplicationControllers and Jobs, by the uid of those.
 #[derive(Debug, Default)]

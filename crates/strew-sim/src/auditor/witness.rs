@@ -11,17 +11,7 @@ use strew_scheduler::machine::Hold;
 
 use super::surplus::Makers;
 use super::{Rule, Violation};
-
-/// A write that the store took.
-#[derive(Debug, Clone)]
-pub struct Written {
-    /// Which object.
-    pub key: Key,
-    /// What it was; `None`: it was not there.
-    pub old: Option<Object>,
-    /// What it is; `None`: gone.
-    pub new: Option<Object>,
-}
+use crate::server::Written;
 
 /// A bind that a replica is about to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

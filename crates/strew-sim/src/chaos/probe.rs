@@ -15,6 +15,7 @@ use super::acts;
 use super::play::{Going, Life};
 use super::story::{Action, SpreadPlan, Story, SubsetPlan, Worker, World};
 use crate::auditor::{Rule, Violation};
+use crate::workloadspread::with_webhook;
 
 /// Everybody has done what there is to do so long after a change: pods were put onto nodes and have begun, costs are
 /// written.
@@ -53,10 +54,8 @@ impl Life {
             return Going::Continue(());
         };
         let pod = Arc::clone(pod);
-        let all = self
-            .sim
-            .server
-            .with_webhook(|webhook, server| webhook.dry_run(now, server, &pod));
+        let server = &mut self.sim.server;
+        let all = with_webhook(server, |webhook, server| webhook.dry_run(now, server, &pod));
         for effects in all.into_iter().flatten() {
             if let Err(broken) = invariants::dry_run_changes_nothing(&effects) {
                 return self.blame(Rule::SpreadChoice, "a dry run", &broken);

@@ -6,8 +6,8 @@ use strew_controllers::object::{Key, Object, Pod, Truth};
 use strew_controllers::{ApiError, DeleteOptions};
 use strew_model::time::Instant;
 
-use super::Server;
 use super::write::Part;
+use super::{AdmissionRequest, Server};
 
 impl Server {
     /// Asks that a pod goes.
@@ -24,7 +24,7 @@ impl Server {
             return Err(ApiError::NotFound(key.clone()));
         };
         let pod = std::sync::Arc::clone(pod);
-        self.ask_about_eviction(now, &pod)?;
+        self.review(now, AdmissionRequest::Evict(&key.name))?;
         let mut pod = (*pod).clone();
         let budgets = eviction::budgets_of(&pod, &self.tables);
         match eviction::decide(&pod, &budgets, now) {

@@ -25,12 +25,10 @@ use strew_controllers::{ApiError, Tables};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
-use crate::auditor::Written;
-use crate::workloadspread::Webhook;
 use admission::Admission;
 pub use events::{EventLog, Recorded};
 use lease::Leases;
-pub(crate) use webhook::Creation;
+pub use webhook::{AdmissionRequest, AdmissionWebhooks, Called, Creation, LateAnswer};
 pub use write::Part;
 pub(crate) use write::pod_key;
 
@@ -41,6 +39,17 @@ pub struct Change {
     pub key: Key,
     /// As it is now; `None`: gone.
     pub object: Option<Object>,
+}
+
+/// A write that the store took.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// Which object.
+    pub key: Key,
+    /// What it was; `None`: it was not there.
+    pub old: Option<Object>,
+    /// What it is; `None`: gone.
+    pub new: Option<Object>,
 }
 
 /// The API server.
@@ -64,8 +73,8 @@ pub struct Server {
     dice: Prng,
     /// Writes that a witness has not seen yet; `None`: there is no witness.
     journal: Option<Vec<Written>>,
-    /// Whom to ask about pods; `None`: there never was a WorkloadSpread, or it is being asked just now.
-    webhook: Option<Box<Webhook>>,
+    /// `None`: none are installed, or they are acting on the server.
+    webhooks: Option<Box<dyn AdmissionWebhooks>>,
     /// What became of creations that were under way.
     answers: Vec<(u64, Result<Object, ApiError>)>,
 }
@@ -86,7 +95,7 @@ impl Server {
             is_hub: false,
             dice,
             journal: None,
-            webhook: None,
+            webhooks: None,
             answers: Vec::new(),
         }
     }

@@ -1,93 +1,176 @@
-//! Where the server asks the webhook: pods that are created, deleted, evicted; WorkloadSpreads that are written.
+//! Admission webhooks: what the server asks about an object that is created, changed, deleted or evicted.
+//!
+//! The server does not know what the webhooks decide, or how they are reached: the world above implements
+//! [`AdmissionWebhooks`].
 //!
 //! Source: spec/workloadspread §2.6, §4.1, §4.7.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use serde_json::Value;
 use strew_api::patch::json_patch;
-use strew_api::read::KubeObject;
-use strew_api::workloadspread::facts::white_list::WhiteList;
-use strew_api::workloadspread::v1beta1;
-use strew_api::workloadspread::validation::{Context, validate};
 use strew_controllers::ApiError;
-use strew_controllers::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
+use strew_controllers::object::{Kind, Name, Object, Pod};
 use strew_model::time::Instant;
 
 use super::Server;
-use crate::workloadspread::{Asked, Called, Hook, Webhook};
+
+/// What an admission review is about.
+#[derive(Debug, Clone, Copy)]
+pub enum AdmissionRequest<'a> {
+    /// An object that is to be stored, as admission has left it.
+    Create(&'a Object),
+    /// An object that is to be changed.
+    Update {
+        /// As it is to be stored.
+        object: &'a Object,
+        /// As it is stored.
+        old: &'a Object,
+    },
+    /// An object that is to be deleted.
+    Delete(&'a Object),
+    /// A pod that is to be evicted, by its name.
+    Evict(&'a Name),
+}
+
+/// What comes of a call that may wait.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Called {
+    /// The webhooks let the object pass, with this JSON patch (RFC 6902) if there is one.
+    Answered(Option<Value>),
+    /// The answer comes later ([`AdmissionWebhooks::late_answers`]), under this number.
+    Waits(u64),
+}
+
+/// The answer to a call that waited.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LateAnswer {
+    /// The number of the call.
+    pub number: u64,
+    /// The pod as it was sent.
+    pub pod: Arc<Pod>,
+    /// The JSON patch, if there is one.
+    pub answer: Result<Option<Value>, ApiError>,
+}
+
+/// The admission webhooks that a server calls. While they act on the server, it calls none.
+pub trait AdmissionWebhooks: Any {
+    /// Calls the webhooks and waits for their answer: the JSON patch (RFC 6902) of a mutating one, if there is one.
+    ///
+    /// # Errors
+    /// What a webhook denies, or that a call of one failed.
+    fn review(
+        &mut self,
+        now: Instant,
+        server: &mut Server,
+        request: AdmissionRequest<'_>,
+    ) -> Result<Option<Value>, ApiError>;
+
+    /// Calls the webhooks about a new pod, for a client that can wait for the answer.
+    ///
+    /// # Errors
+    /// As for [`review`](Self::review).
+    fn begin(
+        &mut self,
+        now: Instant,
+        server: &mut Server,
+        pod: &Arc<Pod>,
+    ) -> Result<Called, ApiError>;
+
+    /// Lets the webhooks go on with what waits. Returns whether there was anything to do.
+    fn step(&mut self, now: Instant, server: &mut Server) -> bool;
+
+    /// The answers since the last call, to calls that waited.
+    fn late_answers(&mut self, now: Instant) -> Vec<LateAnswer>;
+}
 
 /// What becomes of a creation.
-pub(crate) enum Creation {
+#[derive(Debug, Clone, PartialEq)]
+pub enum Creation {
     /// The object is stored.
     Done(Object),
-    /// The webhook is being asked; what becomes of it is told under this number.
+    /// The webhooks are being asked; what becomes of the creation is told under this number.
     UnderWay(u64),
 }
 
 impl Server {
-    /// From now on the webhook is asked.
-    pub(crate) fn install(&mut self, webhook: Webhook) {
-        self.webhook = Some(Box::new(webhook));
+    /// From now on the server calls these webhooks.
+    pub fn install(&mut self, webhooks: Box<dyn AdmissionWebhooks>) {
+        self.webhooks = Some(webhooks);
     }
 
-    pub(crate) fn webhook(&self) -> Option<&Webhook> {
-        self.webhook.as_deref()
+    /// The installed webhooks, if they are of this type; `None` while they act on the server.
+    pub fn webhooks<W: AdmissionWebhooks>(&self) -> Option<&W> {
+        let webhooks: &dyn Any = self.webhooks.as_deref()?;
+        webhooks.downcast_ref()
     }
 
-    pub(crate) fn webhook_mut(&mut self) -> Option<&mut Webhook> {
-        self.webhook.as_deref_mut()
+    /// The installed webhooks, if they are of this type; `None` while they act on the server.
+    pub fn webhooks_mut<W: AdmissionWebhooks>(&mut self) -> Option<&mut W> {
+        let webhooks: &mut dyn Any = self.webhooks.as_deref_mut()?;
+        webhooks.downcast_mut()
     }
 
-    /// Lets the webhook do something with the server; it is not asked meanwhile.
-    pub(crate) fn with_webhook<T>(
+    /// Lets the installed webhooks act on the server, which calls none meanwhile.
+    pub fn with_webhooks<W: AdmissionWebhooks, T>(
         &mut self,
-        act: impl FnOnce(&mut Webhook, &mut Self) -> T,
+        act: impl FnOnce(&mut W, &mut Self) -> T,
     ) -> Option<T> {
-        let mut webhook = self.webhook.take()?;
-        let done = act(&mut webhook, self);
-        self.webhook = Some(webhook);
+        let mut webhooks = self.webhooks.take()?;
+        let any: &mut dyn Any = &mut *webhooks;
+        let done = any.downcast_mut().map(|webhooks| act(webhooks, self));
+        self.webhooks = Some(webhooks);
+        done
+    }
+
+    /// Calls the webhooks; `None` if there are none, or if they are acting.
+    fn call<T>(
+        &mut self,
+        act: impl FnOnce(&mut dyn AdmissionWebhooks, &mut Self) -> T,
+    ) -> Option<T> {
+        let mut webhooks = self.webhooks.take()?;
+        let done = act(&mut *webhooks, self);
+        self.webhooks = Some(webhooks);
         Some(done)
     }
 
-    /// A new object on its way through the webhook: a pod as it is to be stored, a WorkloadSpread if it may be.
+    pub(super) fn review(
+        &mut self,
+        now: Instant,
+        request: AdmissionRequest<'_>,
+    ) -> Result<Option<Value>, ApiError> {
+        let answered = self.call(|webhooks, server| webhooks.review(now, server, request));
+        answered.transpose().map(Option::flatten)
+    }
+
+    /// Sends a new object through the webhooks; returns it as it is to be stored.
     pub(super) fn call_webhook(
         &mut self,
         now: Instant,
         object: Object,
     ) -> Result<Object, ApiError> {
-        let Object::Pod(pod) = &object else {
-            self.check_spread(&object, None)?;
-            return Ok(object);
-        };
-        let answered = self.with_webhook(|webhook, server| {
-            let asked = Asked::Create(pod);
-            webhook.review(now, server, asked)
-        });
-        match answered.transpose()?.flatten() {
-            Some(patch) => self.patched(pod, &patch),
-            None => Ok(object),
+        let patch = self.review(now, AdmissionRequest::Create(&object))?;
+        match (&object, patch) {
+            (Object::Pod(pod), Some(patch)) => self.patched(pod, &patch),
+            _ => Ok(object),
         }
     }
 
-    /// Creates an object for somebody who can wait for the webhook's answer.
+    /// Creates an object for a client that can wait for the webhooks' answer.
     ///
     /// # Errors
     /// As for [`create`](Self::create).
-    pub(crate) fn begin_create(
-        &mut self,
-        now: Instant,
-        object: Object,
-    ) -> Result<Creation, ApiError> {
-        if self.webhook.is_none() || object.kind() != Kind::Pod {
+    pub fn begin_create(&mut self, now: Instant, object: Object) -> Result<Creation, ApiError> {
+        if self.webhooks.is_none() || object.kind() != Kind::Pod {
             return self.create(now, object).map(Creation::Done);
         }
         let object = self.admission.admit(object, &self.tables)?;
         let Object::Pod(pod) = &object else {
             return self.store_new(now, object).map(Creation::Done);
         };
-        let called = self.with_webhook(|webhook, server| webhook.call(now, server, pod));
+        let called = self.call(|webhooks, server| webhooks.begin(now, server, pod));
         let object = match called.transpose()? {
             Some(Called::Waits(number)) => return Ok(Creation::UnderWay(number)),
             Some(Called::Answered(Some(patch))) => self.patched(pod, &patch)?,
@@ -96,33 +179,34 @@ impl Server {
         self.store_new(now, object).map(Creation::Done)
     }
 
-    /// Replicas of the webhook go on, and creations go on that they have answered; whether there was anything to do.
-    pub(crate) fn step_webhook(&mut self, now: Instant) -> bool {
-        let stepped = self.with_webhook(|webhook, server| {
-            let acted = webhook.step(now, server);
-            (acted, webhook.late_answers(now))
+    /// Lets the webhooks go on, and with them the creations that they have answered. Returns whether there was anything
+    /// to do.
+    pub fn step_webhooks(&mut self, now: Instant) -> bool {
+        let stepped = self.call(|webhooks, server| {
+            let acted = webhooks.step(now, server);
+            (acted, webhooks.late_answers(now))
         });
         let Some((acted, late)) = stepped else {
             return false;
         };
         let any = acted || !late.is_empty();
-        for (number, pod, answer) in late {
-            let done = answer.and_then(|patch| match patch {
-                Some(patch) => self.patched(&pod, &patch),
-                None => Ok(Object::Pod(pod)),
+        for late in late {
+            let done = late.answer.and_then(|patch| match patch {
+                Some(patch) => self.patched(&late.pod, &patch),
+                None => Ok(Object::Pod(late.pod)),
             });
             let done = done.and_then(|object| self.store_new(now, object));
-            self.answers.push((number, done));
+            self.answers.push((late.number, done));
         }
         any
     }
 
-    /// What became of creations that were under way.
-    pub(crate) fn take_answers(&mut self) -> Vec<(u64, Result<Object, ApiError>)> {
+    /// What became of creations that were under way, since the last call.
+    pub fn take_answers(&mut self) -> Vec<(u64, Result<Object, ApiError>)> {
         std::mem::take(&mut self.answers)
     }
 
-    /// A pod with the webhook's patch, admitted again.
+    /// A pod with the webhooks' patch, admitted again.
     fn patched(&mut self, pod: &Arc<Pod>, patch: &Value) -> Result<Object, ApiError> {
         let wrong = |error: &dyn std::error::Error| {
             ApiError::Internal(format!("Internal error occurred: {error}").into())
@@ -132,90 +216,5 @@ impl Server {
         let patched: core::Pod = serde_json::from_value(patched).map_err(|error| wrong(&error))?;
         let pod = self.admission.admit_patched(pod, patched, &self.tables)?;
         Ok(pod.into())
-    }
-
-    /// A pod is to be deleted. Of one that is going already, or has finished, nothing is asked: the webhook would say
-    /// nothing to it.
-    pub(super) fn ask_about_deletion(
-        &mut self,
-        now: Instant,
-        object: &Object,
-    ) -> Result<(), ApiError> {
-        match object {
-            Object::Pod(pod) if pod.is_active() => self.ask(now, Asked::Delete(pod)),
-            _ => Ok(()),
-        }
-    }
-
-    /// A pod is to be evicted.
-    pub(super) fn ask_about_eviction(
-        &mut self,
-        now: Instant,
-        pod: &Arc<Pod>,
-    ) -> Result<(), ApiError> {
-        self.ask(now, Asked::Evict(&pod.meta.name))
-    }
-
-    fn ask(&mut self, now: Instant, asked: Asked<'_>) -> Result<(), ApiError> {
-        let answered = self.with_webhook(|webhook, server| webhook.review(now, server, asked));
-        answered.transpose().map(drop)
-    }
-
-    /// Whether a WorkloadSpread may be written so.
-    pub(super) fn check_spread(
-        &self,
-        object: &Object,
-        before: Option<&Object>,
-    ) -> Result<(), ApiError> {
-        let Some(spread) = wire(object) else {
-            return Ok(());
-        };
-        if self.webhook().is_some_and(|webhook| !webhook.is_alive()) {
-            return Err(Hook::SPREAD.unreachable());
-        }
-        let namespace = &object.meta().name.namespace;
-        let others = self.tables.of::<WorkloadSpread>().in_namespace(namespace);
-        let others = others.filter(|other| other.meta.name != object.meta().name);
-        let others: Vec<v1beta1::WorkloadSpread> = others
-            .filter_map(|other| wire(&Object::WorkloadSpread(Arc::clone(other))))
-            .collect();
-        let others: Vec<&v1beta1::WorkloadSpread> = others.iter().collect();
-        let target = spread
-            .spec
-            .as_ref()
-            .and_then(|s| s.target_reference.as_ref());
-        let target = target.and_then(|target| {
-            let key = Key {
-                kind: Kind::of_group(&target.api_version, &target.kind),
-                name: Name::new(Arc::clone(namespace), target.name.as_str()),
-            };
-            self.tables.find(&key)?.to_kube()
-        });
-        let before = before.and_then(wire);
-        let list = WhiteList::default();
-        let errors = validate(
-            &spread,
-            &Context {
-                white_list: Some(Ok(&list)),
-                target: target.as_ref(),
-                others: Some(Ok(&others)),
-                before: before.as_ref(),
-            },
-        );
-        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        match texts.is_empty() {
-            true => Ok(()),
-            false => Err(Hook::SPREAD.denied(&texts.join(", "))),
-        }
-    }
-}
-
-fn wire(object: &Object) -> Option<v1beta1::WorkloadSpread> {
-    if !matches!(object, Object::WorkloadSpread(_)) {
-        return None;
-    }
-    match object.to_kube() {
-        Some(KubeObject::WorkloadSpread(wire)) => Some(*wire),
-        _ => None,
     }
 }

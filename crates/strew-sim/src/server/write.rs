@@ -8,7 +8,7 @@ use strew_controllers::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, 
 use strew_controllers::{ApiError, DeleteOptions, Propagation};
 use strew_model::time::{Instant, Span};
 
-use super::{Server, registration};
+use super::{AdmissionRequest, Server, registration};
 
 /// Finalizer of an owner that waits for what it owns.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
@@ -97,7 +97,11 @@ impl Server {
     ) -> Result<Object, ApiError> {
         let mut admitted = self.admission.admit_update(new, stored)?;
         registration::mutate(&mut admitted, Some(stored), now);
-        self.check_spread(&admitted, Some(stored))?;
+        let request = AdmissionRequest::Update {
+            object: &admitted,
+            old: stored,
+        };
+        self.review(now, request)?;
         self.update(Part::Main, admitted)
     }
 
@@ -177,7 +181,7 @@ impl Server {
             return Err(another_uid(options, &object));
         }
         if asks {
-            self.ask_about_deletion(now, &object)?;
+            self.review(now, AdmissionRequest::Delete(&object))?;
         }
         let grace = match &object {
             Object::Pod(pod) => grace_of(pod, options),

@@ -10,6 +10,7 @@ use crate::fault::{Component, Crash, Fault};
 use crate::feed::Feed;
 use crate::scheduler::Blueprint;
 use crate::slot::Slot;
+use crate::workloadspread::webhook_mut;
 
 impl Simulation {
     /// Faults end, and what is to be started anew is.
@@ -55,7 +56,7 @@ impl Simulation {
             Component::Controllers => self.controllers.crash(now, after_writes, down),
             Component::Webhook | Component::WebhookReplica => {
                 let only_one = component == Component::WebhookReplica;
-                if let Some(webhook) = self.server.webhook_mut() {
+                if let Some(webhook) = webhook_mut(&mut self.server) {
                     webhook.crash(now, crash, only_one);
                 }
             }

@@ -3,7 +3,7 @@
 use super::Simulation;
 use crate::auditor::{Violation, Witness, rest, structure};
 use crate::scheduler::Replica;
-use crate::workloadspread::Judge;
+use crate::workloadspread::{Judge, webhook, webhook_mut, with_webhook};
 
 impl Simulation {
     /// From now on a witness sees every write and every bind.
@@ -17,14 +17,15 @@ impl Simulation {
     /// From now on the webhook's answers are judged, if anything is.
     pub(super) fn judge_webhook(&mut self) {
         if self.witness.is_some() {
-            self.server
-                .with_webhook(|webhook, server| webhook.judge = Some(Judge::new(server)));
+            with_webhook(&mut self.server, |webhook, server| {
+                webhook.judge = Some(Judge::new(server));
+            });
         }
     }
 
     /// How many choices of subsets were judged.
     pub(crate) fn choices_judged(&self) -> u64 {
-        let judge = self.server.webhook().and_then(|w| w.judge.as_ref());
+        let judge = webhook(&self.server).and_then(|w| w.judge.as_ref());
         judge.map_or(0, |judge| judge.n_judged)
     }
 
@@ -47,11 +48,11 @@ impl Simulation {
         };
         for written in self.server.take_journal() {
             witness.written(&written);
-            if let Some(judge) = self.server.webhook_mut().and_then(|w| w.judge.as_mut()) {
+            if let Some(judge) = webhook_mut(&mut self.server).and_then(|w| w.judge.as_mut()) {
                 judge.written(&written);
             }
         }
-        if let Some(judge) = self.server.webhook_mut().and_then(|w| w.judge.as_mut()) {
+        if let Some(judge) = webhook_mut(&mut self.server).and_then(|w| w.judge.as_mut()) {
             for (rule, actor, text) in judge.take() {
                 witness.blame(rule, actor, text);
             }

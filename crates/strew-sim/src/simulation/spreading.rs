@@ -7,7 +7,9 @@ use strew_workloadspread::controller::Effect;
 
 use super::Simulation;
 use crate::slot::Slot;
-use crate::workloadspread::{Line, SpreadKeeper, Weather, Webhook};
+use crate::workloadspread::{
+    Line, SpreadKeeper, Weather, Webhook, Webhooks, webhook, webhook_mut, with_webhook,
+};
 
 /// Replicas of the webhook, unless somebody says otherwise.
 pub(super) const REPLICAS: usize = 2;
@@ -26,7 +28,7 @@ impl Simulation {
 
     /// How many statuses of WorkloadSpreads the webhook has written, by all replicas that are alive.
     pub fn statuses_written(&self) -> u64 {
-        self.server().webhook().map_or(0, Webhook::n_written)
+        webhook(&self.server).map_or(0, Webhook::n_written)
     }
 
     /// Begins webhook and controller if there is a WorkloadSpread, and they have not begun.
@@ -38,7 +40,9 @@ impl Simulation {
         let dice = Prng::new(self.dice.spreads.next_u64());
         let (blueprint, n) = (self.blueprint.clone(), self.n_webhooks);
         let webhook = Webhook::new(blueprint, n, self.status_write, dice, &self.server);
-        self.server.install(webhook);
+        if let Some(webhooks) = self.server.webhooks_mut::<Webhooks>() {
+            webhooks.pods = Some(webhook);
+        }
         self.tell_weather();
         let keeper = SpreadKeeper::new(&self.blueprint, &self.server);
         self.spreads = Some(Slot::new(keeper));
@@ -49,7 +53,7 @@ impl Simulation {
     pub(super) fn step_spreading(&mut self, component: usize) -> bool {
         let now = self.now;
         if component == 0 {
-            return self.server.step_webhook(now);
+            return self.server.step_webhooks(now);
         }
         let weather = self.weather();
         let Some(slot) = &mut self.spreads else {
@@ -91,15 +95,16 @@ impl Simulation {
     /// The webhook meets the faults of the moment.
     pub(super) fn tell_weather(&mut self) {
         let weather = self.weather();
-        if let Some(webhook) = self.server.webhook_mut() {
+        if let Some(webhook) = webhook_mut(&mut self.server) {
             webhook.weather = weather;
         }
     }
 
     pub(super) fn restart_spreading(&mut self) {
         let now = self.now;
-        self.server
-            .with_webhook(|webhook, server| webhook.pass_time(now, server));
+        with_webhook(&mut self.server, |webhook, server| {
+            webhook.pass_time(now, server);
+        });
         if self.spreads.as_ref().is_some_and(|slot| slot.is_due(now)) {
             let keeper = SpreadKeeper::new(&self.blueprint, &self.server);
             self.spreads = Some(Slot::new(keeper));
@@ -108,7 +113,7 @@ impl Simulation {
 
     pub(super) fn calm_spreading(&mut self) {
         let now = self.now;
-        if let Some(webhook) = self.server.webhook_mut() {
+        if let Some(webhook) = webhook_mut(&mut self.server) {
             webhook.calm(now);
         }
         if let Some(slot) = &mut self.spreads {
@@ -118,7 +123,7 @@ impl Simulation {
 
     /// The first writes that the two still need.
     pub(super) fn spreading_cursors(&self) -> impl Iterator<Item = u64> {
-        let webhook = self.server.webhook().and_then(Webhook::cursor);
+        let webhook = webhook(&self.server).and_then(Webhook::cursor);
         let keeper = self.spreads.as_ref().and_then(|slot| slot.alive.as_ref());
         let keeper = keeper.map(|keeper| keeper.seen.cursor());
         webhook.into_iter().chain(keeper)
@@ -126,7 +131,7 @@ impl Simulation {
 
     /// When time alone gives the two something to do.
     pub(super) fn spreading_wakes(&self) -> impl Iterator<Item = Option<Instant>> + use<> {
-        let webhook = self.server.webhook().and_then(Webhook::next_wake);
+        let webhook = webhook(&self.server).and_then(Webhook::next_wake);
         let slot = self.spreads.as_ref();
         let keeper = slot.and_then(|slot| slot.alive.as_ref()?.next_wake());
         let restart = slot.and_then(|slot| slot.restart);

@@ -20,8 +20,8 @@ use strew_workloadspread::{
 
 use super::replica::{Answered, Replica};
 use super::webhook::Asked;
-use crate::auditor::{Rule, Written};
-use crate::server::Server;
+use crate::auditor::Rule;
+use crate::server::{Server, Written};
 
 /// A pod that the webhook has let into a subset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

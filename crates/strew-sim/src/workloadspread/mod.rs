@@ -7,12 +7,13 @@
 //!
 //! Without a WorkloadSpread none of this is there, and nothing is asked.
 //!
-//! Reading order: `seen` (what a component was told), `replica` (one call of the webhook), `webhook` (its replicas),
+//! Reading order: `seen` (what a component was told), `replica` (one call of the webhook), `webhook` (its replicas), `hooks` (what the server calls),
 //! `controller`, `sending` (requests through faults), `judge` (invariants of each answer).
 //!
 //! Source: spec/workloadspread.
 
 mod controller;
+mod hooks;
 mod judge;
 mod replica;
 mod seen;
@@ -20,7 +21,8 @@ mod sending;
 mod webhook;
 
 pub(crate) use controller::SpreadKeeper;
+pub(crate) use hooks::{Webhooks, webhook, webhook_mut, with_webhook};
 pub(crate) use judge::Judge;
 pub use sending::WebhookFault;
 pub(crate) use sending::{Line, Weather};
-pub(crate) use webhook::{Asked, Called, Hook, Webhook};
+pub(crate) use webhook::Webhook;

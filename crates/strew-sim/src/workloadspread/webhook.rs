@@ -18,7 +18,7 @@ use super::replica::{Begun, Failure, Replica};
 use super::sending::{Line, Weather};
 use crate::fault::Crash;
 use crate::scheduler::Blueprint;
-use crate::server::{Server, uuid};
+use crate::server::{Called, LateAnswer, Server, uuid};
 use crate::slot::Slot;
 use crate::timing::Between;
 
@@ -101,17 +101,6 @@ struct Call {
     /// When the API server gives up.
     until: Instant,
 }
-
-/// What comes of a call about a new pod.
-pub(crate) enum Called {
-    /// Its answer: the JSON patch, if there is one.
-    Answered(Option<Value>),
-    /// It waits; its answer will be told under this number.
-    Waits(u64),
-}
-
-/// The answer to a call that waited: its number, the pod as it was sent, and the JSON patch, if there is one.
-pub(crate) type Late = (u64, Arc<Pod>, Result<Option<Value>, ApiError>);
 
 /// All replicas of the webhook.
 pub(crate) struct Webhook {
@@ -241,7 +230,7 @@ impl Webhook {
     }
 
     /// The answers to calls that waited.
-    pub(crate) fn late_answers(&mut self, now: Instant) -> Vec<Late> {
+    pub(crate) fn late_answers(&mut self, now: Instant) -> Vec<LateAnswer> {
         let mut answers: BTreeMap<(u64, RequestId), Decision> = BTreeMap::new();
         let mut alive = BTreeSet::new();
         for replica in self.replicas.iter_mut().filter_map(|s| s.alive.as_mut()) {
@@ -270,7 +259,11 @@ impl Webhook {
                 }
                 None => return true,
             };
-            late.push((call.number, Arc::clone(&call.pod), answer));
+            late.push(LateAnswer {
+                number: call.number,
+                pod: Arc::clone(&call.pod),
+                answer,
+            });
             false
         });
         late
