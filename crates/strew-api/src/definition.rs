@@ -299,26 +299,6 @@ pub(crate) mod testing {
             "{path} has no type"
         );
     }
-
-    /// What the API server fills into an object by the defaults of a schema.
-    pub(crate) fn fill_in(schema: &Value, value: &mut Value) {
-        match value {
-            Value::Object(map) => {
-                for (name, field) in schema["properties"].as_object().into_iter().flatten() {
-                    if let Some(default) = field.get("default") {
-                        map.entry(name).or_insert_with(|| default.clone());
-                    }
-                    if let Some(inner) = map.get_mut(name) {
-                        fill_in(field, inner);
-                    }
-                }
-            }
-            Value::Array(list) => list
-                .iter_mut()
-                .for_each(|inner| fill_in(&schema["items"], inner)),
-            _ => {}
-        }
-    }
 }
 
 #[cfg(test)]

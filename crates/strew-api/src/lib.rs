@@ -9,8 +9,8 @@
 //! [`definition`] makes CustomResourceDefinitions of types;
 //! [`snapshot`] makes a dump of a cluster fit to be shown; WorkloadSpread has all of it in [`workloadspread`].
 
-pub mod admission;
 pub mod config;
+pub mod defaults;
 pub mod definition;
 pub mod duration;
 pub mod explanation;
@@ -28,5 +28,4 @@ pub mod snapshot;
 pub mod typename;
 pub mod validation;
 pub mod watch;
-pub mod workloads;
 pub mod workloadspread;

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use crate::budget::Budget;
 use crate::error::{EvalError, EvalErrorKind};
-use crate::functions;
 use crate::node::{Entry, Fold, FoldKind, Node, Operator};
-use crate::operators;
 use crate::value::{Key, Map, Val};
 use crate::variables::{Environment, Variables};
+use crate::{functions, operators};
 
 /// cel-go's costs of making a list and a map.
 const LIST_COST: u64 = 10;

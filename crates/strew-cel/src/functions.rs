@@ -7,12 +7,11 @@ use kube_cel::cel;
 use crate::error::{EvalError, EvalErrorKind};
 use crate::evaluate::{Evaluated, Evaluation};
 use crate::function::{Function, Style};
-use crate::library;
 use crate::limits::TEXT_MAX;
 use crate::node::Operator;
 use crate::operators::{self, BYTES_PER_UNIT, check_length};
-use crate::pattern;
 use crate::value::{Val, Value};
+use crate::{library, pattern};
 
 /// Longest number after the point of a verb of `format`: the standard library panics beyond 65,535.
 const PRECISION_DIGITS_MAX: usize = 2;

@@ -6,12 +6,11 @@ use crate::budget::Budget;
 use crate::error::{CompileError, EvalError, EvalErrorKind};
 use crate::evaluate::Evaluation;
 use crate::function::Style;
-use crate::lower;
 use crate::node::Node;
 use crate::source::Source;
 use crate::value::Val;
 use crate::variables::{Environment, Variables};
-use crate::walk;
+use crate::{lower, walk};
 
 /// An expression, compiled for its environment.
 ///

@@ -1,12 +1,12 @@
 //! What a controller is: it is told of changes, and looks at one object at a time.
 
+use strew_apiserver::object::{Name, Object, Stored};
+use strew_apiserver::{ApiError, Tables};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
-use crate::api::{Api, ApiError};
-use crate::object::{Name, Object, Stored};
+use crate::api::Api;
 use crate::queue::Queue;
-use crate::tables::Tables;
 
 /// A change that a watch has brought; the cache has it already.
 #[derive(Debug, Clone, Copy)]

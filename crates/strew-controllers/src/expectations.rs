@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Key, Object, Pod};
 use strew_model::time::{Instant, Span};
 
 use crate::controller::Change;
-use crate::object::{Key, Object, Pod};
-use crate::tables::Tables;
 
 /// After this long nobody waits any more.
 const PATIENCE: Span = Span::from_secs(5 * 60);
@@ -178,7 +178,7 @@ mod tests {
     fn a_deletion_is_seen_when_the_pod_begins_to_terminate_or_is_gone() {
         let running = Object::from(pod_of("owner", "a"));
         let mut going = pod_of("owner", "a");
-        going.meta.deletion = Some(crate::object::Deletion {
+        going.meta.deletion = Some(strew_apiserver::object::Deletion {
             at: START,
             grace: Span::default(),
         });

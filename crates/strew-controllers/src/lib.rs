@@ -27,26 +27,23 @@ pub mod garbage_collector;
 pub mod job;
 pub mod manager;
 pub mod node_lifecycle;
-pub mod object;
 pub mod pod_control;
 pub mod pod_gc;
 pub mod queue;
 pub mod quota;
 pub mod replica_set;
 pub mod rollout;
-pub mod selection;
 mod sets;
 #[cfg(test)]
 mod small_world;
 pub mod stateful_set;
-pub mod tables;
 pub mod taint_eviction;
 #[cfg(test)]
 #[allow(dead_code, reason = "the tests of each controller use a part of it")]
 mod testing;
 pub mod write;
 
-pub use api::{Api, ApiError, DeleteOptions, Event, Propagation};
+pub use api::{Api, Event};
 pub use autoscaler::AutoscalerController;
 pub use clone_set::CloneSetController;
 pub use controller::{Change, Context, Controller};
@@ -57,5 +54,3 @@ pub use job::{JobController, TtlController};
 pub use manager::Manager;
 pub use queue::Queue;
 pub use replica_set::ReplicaSetController;
-pub use selection::Selection;
-pub use tables::{OwnedPods, Table, Tables};

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use strew_apiserver::object::{Key, Name, Object};
+use strew_apiserver::{ApiError, Tables};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
-use crate::api::{Api, ApiError};
+use crate::api::Api;
 use crate::controller::{Change, Context, Controller};
-use crate::object::{Key, Name, Object};
 use crate::queue::Queue;
-use crate::tables::Tables;
 
 /// The controllers, each with its queue, and what they have seen.
 pub struct Manager {

@@ -5,11 +5,11 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
+use strew_apiserver::object::{Key, Kind, Meta, Name, Object, Owner, Pod, PodStatus};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
 
-use crate::api::{ApiError, DeleteOptions, Event};
+use crate::api::Event;
 use crate::controller::Context;
-use crate::object::{Key, Kind, Meta, Name, Object, Owner, Pod, PodStatus};
-use crate::tables::Tables;
 
 /// The reference to an object that manages what carries it.
 pub fn owner_reference(owner: &Object) -> Owner {

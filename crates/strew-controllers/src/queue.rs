@@ -4,10 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use strew_apiserver::ApiError;
+use strew_apiserver::object::Name;
 use strew_model::time::{Instant, Span};
-
-use crate::api::ApiError;
-use crate::object::Name;
 
 /// The wait after the first error; each further one doubles it.
 const FIRST_WAIT: Span = Span::from_millis(5);

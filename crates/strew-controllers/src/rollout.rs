@@ -11,8 +11,8 @@ use strew_model::time::Instant;
 
 use crate::deployment::revision::{NOT_COPIED, revision};
 use crate::deployment::template::{equals, without_hash};
-use crate::object::{ControllerRevision, Deployment, Pairs, ReplicaSet};
 pub use crate::sets::revisions::template_of;
+use strew_apiserver::object::{ControllerRevision, Deployment, Pairs, ReplicaSet};
 
 /// The annotation of a template whose pods were to be made anew.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
@@ -167,9 +167,9 @@ fn restart(template: &mut PodTemplateSpec, now: Instant) {
 mod tests {
     use super::*;
     use crate::deployment::revision::REVISION;
-    use crate::object::{Meta, Name, Object, Resource};
     use k8s_openapi::api::apps::v1::ReplicaSetSpec;
     use serde_json::json;
+    use strew_apiserver::object::{Meta, Name, Object, Resource};
     use strew_model::time::Span;
 
     fn template(image: &str) -> PodTemplateSpec {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use strew_api::read::KubeObject;
+use strew_apiserver::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, moment};
+use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::api::{Api, ApiError, DeleteOptions, Event, Propagation};
+use crate::api::{Api, Event};
 use crate::controller::Controller;
 use crate::manager::Manager;
-use crate::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, moment};
-use crate::tables::Tables;
 
 /// When every world begins.
 pub(crate) const START: Instant = Instant::from_secs(1_000_000);
@@ -135,7 +135,7 @@ impl Api for Server {
         self.store.find(key)
     }
 
-    fn utilisation(&self, _: &crate::object::Name) -> Option<u32> {
+    fn utilisation(&self, _: &strew_apiserver::object::Name) -> Option<u32> {
         None
     }
 
@@ -296,7 +296,7 @@ impl World {
                     && self
                         .server
                         .store
-                        .of::<crate::object::Node>()
+                        .of::<strew_apiserver::object::Node>()
                         .get(&Name::new("", &**node))
                         .is_some()
             })

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use strew_api::read::Sources;
+use strew_apiserver::object::{
+    Deletion, Key, Kind, Meta, Name, Object, Owner, Phase, Pod, PodStatus, Stored, Truth, moment,
+};
+use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::api::{Api, ApiError, DeleteOptions, Event, Propagation};
+use crate::api::{Api, Event};
 use crate::controller::Controller;
 use crate::manager::Manager;
-use crate::object::{
-    Deletion, Key, Kind, Meta, Name, Object, Owner, Phase, Pod, PodStatus, Stored, Truth, moment,
-};
-use crate::tables::Tables;
 
 /// When tests begin: some whole second.
 pub(crate) const START: Instant = Instant::from_secs(1_000_000);
@@ -217,7 +217,7 @@ impl Api for Server {
         self.tables.find(key)
     }
 
-    fn utilisation(&self, _: &crate::object::Name) -> Option<u32> {
+    fn utilisation(&self, _: &strew_apiserver::object::Name) -> Option<u32> {
         None
     }
 

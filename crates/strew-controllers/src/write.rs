@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::api::{Api, ApiError};
-use crate::object::{Object, Stored};
+use strew_apiserver::ApiError;
+use strew_apiserver::object::{Object, Stored};
+
+use crate::api::Api;
 
 /// How often a change is made anew after a conflict.
 const TRIES: usize = 5;

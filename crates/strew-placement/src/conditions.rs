@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Interner, Symbol};
 
+use ConditionReason as Reason;
+
 use crate::facts::status::{Condition, ConditionReason, ConditionType, PlacementStatus};
 use crate::hub::Candidates;
 use crate::plan::Problem;
 use crate::schedule::Code;
 use crate::select::measure::SpreadReport;
-use ConditionReason as Reason;
 
 /// A condition before it has a time.
 pub type Verdict = (bool, ConditionReason, Arc<str>);

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_controllers::object::{Key, Name, Object};
-use strew_controllers::{Api, ApiError, DeleteOptions, Event};
+use strew_apiserver::object::{Key, Name, Object};
+use strew_apiserver::server::{Creation, Part, Recorded, Server};
+use strew_apiserver::{ApiError, DeleteOptions};
+use strew_controllers::{Api, Event};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
 use crate::kubelet::Kubelets;
-use crate::server::{Creation, Part, Recorded, Server};
 
 /// What befalls writes for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -6,12 +6,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use strew_controllers::Tables;
-use strew_controllers::object::{Key, Kind};
+use strew_apiserver::Tables;
+use strew_apiserver::object::Kind;
+use strew_apiserver::server::{Change, Server};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
-
-use crate::server::{Change, Server};
 
 /// What befalls watches for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -156,24 +155,11 @@ impl Feed {
     }
 }
 
-/// The key of a change's object.
-impl Change {
-    /// Whether it is about an object of this kind.
-    pub fn is_of(&self, kind: &Kind) -> bool {
-        self.key.kind == *kind
-    }
-
-    /// Which object.
-    pub fn key(&self) -> &Key {
-        &self.key
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Node;
-    use strew_api::admission::AdmissionOptions;
-    use strew_controllers::object::Object;
+    use strew_api::config::AdmissionOptions;
+    use strew_apiserver::object::Object;
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use strew_api::patch::{self, Schema};
 use strew_api::read::KubeObject;
-use strew_controllers::object::{Key, Kind, Meta, Name, Object};
-use strew_controllers::{ApiError, DeleteOptions};
+use strew_apiserver::object::{Key, Kind, Meta, Name, Object};
+use strew_apiserver::{ApiError, DeleteOptions};
 
 use crate::kubelet::Which;
 use crate::simulation::Simulation;

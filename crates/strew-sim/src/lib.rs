@@ -1,10 +1,10 @@
-//! A cluster in virtual time: an API server with its store, kubelets, controllers and the very scheduler that decides in
-//! a real cluster, played from one seed.
+//! A cluster in virtual time: the embedded API server, kubelets, controllers and the very scheduler that decides in a
+//! real cluster, played from one seed.
 //!
 //! Equal settings and seeds give equal lives, to the byte: there is one source of dice, every component is stepped by
 //! one loop, and nothing reads a clock.
 //!
-//! Reading order: [`simulation`] (the loop), [`server`] (the store), [`feed`] (watches), `client` (how
+//! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how
 //! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`],
 //! [`fault`], [`timing`]; and the judge: [`auditor`], with the worlds that it is shown: [`chaos`].
 //!
@@ -21,7 +21,6 @@ pub mod kubectl;
 pub mod kubelet;
 pub mod placement;
 pub mod scheduler;
-pub mod server;
 pub mod simulation;
 mod slot;
 pub mod timing;
@@ -34,7 +33,6 @@ pub use fault::{Component, Crash, Fault, LeaseFault, Sabotage};
 pub use feed::WatchFault;
 pub use placement::{Diligence, Fleet, PlacementController};
 pub use scheduler::{BindFault, Blueprint, Facts, Replica, wire_of};
-pub use server::{Change, EventLog, Part, Recorded, Server};
 pub use simulation::{ControllerMaker, Settings, Simulation, Stuck};
 pub use timing::{Between, Timing};
 pub use workloadspread::WebhookFault;

@@ -23,13 +23,11 @@ use crate::life::{Life, When};
 use crate::live::{self, Frame};
 use crate::progress::Progress;
 use crate::scenario::{self, Question, ScenarioArgs};
-use crate::setup;
 use crate::simulate::{Format, say_diagnostics, serialized};
 use crate::spread_explain::{Spreads, ledger, of_pod};
-use crate::terminal;
 use crate::text::time_text;
-use crate::typename;
 use crate::world::{Standing, World};
+use crate::{setup, terminal, typename};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain pod/web-7 -n shop                   in the cluster of the current context

@@ -8,10 +8,9 @@ use strew_scenario::import::{Imported, Recording, import};
 
 use crate::arguments::Context;
 use crate::failure::Failure;
-use crate::inputs;
 use crate::nodes::NodeArgs;
 use crate::simulate::{Format, say_note, say_problems, serialized};
-use crate::terminal;
+use crate::{inputs, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM import simkube trace.json --nodes 30 --zones 3 -o shop.yaml

@@ -10,9 +10,8 @@ use strew_api::workloadspread::lint::{What, lint};
 
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
-use crate::inputs;
 use crate::simulate::{Format, print_diagnostics};
-use crate::terminal;
+use crate::{inputs, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM lint spread.yaml web.yaml                 with its workload, patches are checked, too

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use strew_api::facts;
 use strew_api::read::KubeObject;
-use strew_cluster::Cluster;
-use strew_controllers::Tables;
-use strew_controllers::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
-use strew_controllers::object::{
+use strew_apiserver::Tables;
+use strew_apiserver::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
+use strew_apiserver::object::{
     Kind, Node, Object, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored, Truth,
 };
+use strew_cluster::Cluster;
 use strew_model::Labels;
 use strew_scheduler::PluginId;
 use strew_scheduler::preemption::Nominations;
@@ -266,10 +266,11 @@ mod tests {
     use super::*;
     use crate::view::View;
     use std::ops::ControlFlow;
-    use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
+    use strew_api::config::AdmissionOptions;
     use strew_api::config::{FeatureGates, Given, configure};
     use strew_api::read::{Sources, read};
-    use strew_api::workloads::NameSource;
+    use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
+    use strew_apiserver::workloads::NameSource;
     use strew_model::Interner;
     use strew_model::time::Span;
     use strew_scheduler::machine::Limits;

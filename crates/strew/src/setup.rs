@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_api::admission::AdmissionOptions;
+use strew_api::config::AdmissionOptions;
 use strew_api::config::Configuration;
 use strew_api::read::Sources;
 use strew_model::Interner;

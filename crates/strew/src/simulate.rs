@@ -9,19 +9,17 @@ use strew_sim::Simulation;
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
 use crate::html::{self, Tape};
-use crate::inputs;
 use crate::label_query::LabelQuery;
 use crate::live::Frame;
 use crate::progress::Progress;
 use crate::report::{self, Report, Step};
 use crate::scenario::{self, Log, ScenarioArgs};
-use crate::setup;
 use crate::skews::Skews;
 use crate::story::{self, Done};
-use crate::terminal;
 use crate::text::{self, Look};
 use crate::view::{self, Shown, View};
 use crate::world::{Standing, World};
+use crate::{inputs, setup, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use strew_api::facts;
 use strew_api::read::KubeObject;
+use strew_apiserver::object::{Name, Node, Object, Pod};
 use strew_cluster::{Cluster, KeyId, PodFact};
-use strew_controllers::object::{Name, Node, Object, Pod};
 use strew_sim::{Facts, Simulation, wire_of};
 use strew_spread::{DomainIdx, Tally};
 

@@ -6,11 +6,10 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::arguments::Context;
-use crate::cluster;
 use crate::cluster::access::AccessArgs;
 use crate::failure::Failure;
 use crate::simulate::{Format, serialized};
-use crate::terminal;
+use crate::{cluster, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM snapshot > dump.json                          all that decides, of the current context

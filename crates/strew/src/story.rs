@@ -9,8 +9,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use strew_controllers::ApiError;
-use strew_controllers::object::{
+use strew_apiserver::ApiError;
+use strew_apiserver::object::{
     DaemonSet, Deployment, Key, Node, Pod, ReplicaSet, StatefulSet, Stored, moment,
 };
 use strew_controllers::rollout::RESTARTED_AT;

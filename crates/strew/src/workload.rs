@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use strew_controllers::Tables;
-use strew_controllers::object::{
+use strew_apiserver::Tables;
+use strew_apiserver::object::{
     Job, Kind, Meta, Name, Object, Owner, Pairs, Pod, ReplicaSet, Stored,
 };
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use strew_scheduler::SchedulerGates;
 
-use crate::admission::AdmissionOptions;
+use super::AdmissionOptions;
 use crate::read::nearest;
 
 /// The gates that strew obeys.

@@ -28,6 +28,7 @@
 //! arguments for plugins that do not exist are refused; and `percentageOfNodesToScore` that is not given means all
 //! nodes.
 
+mod admission;
 mod arguments;
 pub mod gates;
 mod kube_scheduler;
@@ -49,6 +50,7 @@ use strew_scheduler::{Compat, Profile, TieRule};
 
 use crate::field::FieldPath;
 use crate::read::{self, Diagnostic, Origin, RawDocument, Sources, nearest};
+pub use admission::AdmissionOptions;
 pub use gates::{FeatureGates, GateError};
 use problems::Problems;
 use versions::Version;

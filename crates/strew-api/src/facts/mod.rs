@@ -23,10 +23,10 @@ use crate::read::KubeObject;
 pub use amounts::resources;
 pub use budget::{budget, set_budget};
 pub use input::{Watched, identity, input};
-pub(crate) use node::taints;
-pub use node::{node, taint};
-pub use pod::{owner_kind, owner_ref, pod, template_spec, toleration};
-pub(crate) use pod::{required_node_affinity, tolerations};
+pub use node::{node, taint, taints};
+pub use pod::{
+    owner_kind, owner_ref, pod, required_node_affinity, template_spec, toleration, tolerations,
+};
 pub(crate) use selectors::node_selector_term;
 pub use selectors::{BadSelector, selector, spread_constraint};
 pub use volumes::{attach_limits, claim, storage_class, volume};

@@ -45,7 +45,7 @@ pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<Fie
 }
 
 /// A node's taints; those with an unknown effect do nothing and are left out.
-pub(crate) fn taints(wire: &[core::Taint], names: &mut Interner) -> Box<[Taint]> {
+pub fn taints(wire: &[core::Taint], names: &mut Interner) -> Box<[Taint]> {
     wire.iter().filter_map(|t| taint(t, names)).collect()
 }
 

@@ -195,7 +195,7 @@ fn normalized(image: &str) -> String {
 }
 
 /// `spec.nodeSelector` and required node affinity.
-pub(crate) fn required_node_affinity(spec: &core::PodSpec, names: &mut Interner) -> NodeAffinity {
+pub fn required_node_affinity(spec: &core::PodSpec, names: &mut Interner) -> NodeAffinity {
     let affinity = spec
         .affinity
         .as_ref()
@@ -217,7 +217,7 @@ pub(crate) fn required_node_affinity(spec: &core::PodSpec, names: &mut Interner)
 }
 
 /// `spec.tolerations`.
-pub(crate) fn tolerations(spec: &core::PodSpec, names: &mut Interner) -> Box<[Toleration]> {
+pub fn tolerations(spec: &core::PodSpec, names: &mut Interner) -> Box<[Toleration]> {
     let wire = spec.tolerations.iter().flatten();
     wire.map(|t| toleration(t, names)).collect()
 }

@@ -20,9 +20,10 @@ mod tests;
 
 use strew_model::time::{Instant, Span};
 
+use record::{Record, Writing};
+
 use crate::config::LeaderElection;
 use crate::request::{Answer, Request};
-use record::{Record, Writing};
 
 /// What an election is about, and who stands.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use k8s_openapi::Resource;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 
-use super::validation::schema::{
+use super::schema::{
     CLAIM_NAME_MAX, EFFECTS, GROUP_NAME, GROUP_SIZE, KEY_MAX, LABEL_KEY, RATE_LIMIT,
     SELECTOR_TYPES, TERMS_MAX, TOPOLOGY_KEY, VALUE_MAX,
 };

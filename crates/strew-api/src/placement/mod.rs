@@ -7,14 +7,13 @@
 //!
 //! Source: spec/placement §1, §2.9, §2.11, §4; seed 003, "API Spec".
 
-mod admission;
 pub mod cel;
 pub mod crd;
 pub mod debug;
 pub mod facts;
 mod misconfigured;
 pub mod request;
+pub mod schema;
 #[cfg(test)]
 mod tests;
-mod validation;
 pub mod wire;

@@ -1,11 +1,12 @@
 //! Objects of earlier versions of the API that are still served, as objects of the present one.
 
-use crate::workloadspread::workloads::{AdvancedStatefulSet, AdvancedStatefulSetV1alpha1};
 use k8s_openapi::api::autoscaling::v1;
 use k8s_openapi::api::autoscaling::v2::{
     CrossVersionObjectReference, HorizontalPodAutoscaler, HorizontalPodAutoscalerSpec, MetricSpec,
     MetricTarget, ResourceMetricSource,
 };
+
+use crate::workloadspread::workloads::{AdvancedStatefulSet, AdvancedStatefulSetV1alpha1};
 
 /// What is looked at is the same in both versions.
 pub(super) fn stateful_set(old: AdvancedStatefulSetV1alpha1) -> AdvancedStatefulSet {

@@ -44,7 +44,7 @@ pub fn node_affinity(affinity: &NodeAffinity, path: &FieldPath, errors: &mut Vec
 }
 
 /// Checks a preferred term of node affinity.
-pub(crate) fn preferred_term(
+pub fn preferred_term(
     term: &PreferredSchedulingTerm,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,
@@ -67,11 +67,7 @@ pub fn node_selector(node: &NodeSelector, path: &FieldPath, errors: &mut Vec<Fie
 }
 
 /// Checks a term of node affinity.
-pub(crate) fn node_selector_term(
-    term: &NodeSelectorTerm,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
+pub fn node_selector_term(term: &NodeSelectorTerm, path: &FieldPath, errors: &mut Vec<FieldError>) {
     for (i, requirement) in term.match_expressions.iter().flatten().enumerate() {
         expression(
             requirement,

@@ -1,61 +1,27 @@
-//! The API server's own validation of objects that are created: every error at once, in its order
-//! and with its text.
+//! The API server's own validation of pods, their templates, metadata, names and selectors: every error at once, in its
+//! order and with its text.
 //!
-//! Validation looks at *defaulted* objects ([`crate::admission::SetDefaults`]).
-//! Source: `k8s.io/kubernetes/pkg/apis/{core,apps,autoscaling,batch,policy,scheduling}/validation` and
-//! `k8s.io/apimachinery/pkg/util/validation`, v1.36.
-//!
-//! # What is not checked
-//! Everything that no decision of strew looks at, so an object accepted here may still be refused
-//! by a real API server:
-//! - metadata: owner references, finalizers, managed fields;
-//! - pods: volumes and mounts, environment, probes, lifecycle hooks, commands, image text beyond
-//!   being there, security contexts, DNS, host aliases, readiness gates, service accounts,
-//!   resource claims, resize policies, restart rules, `os`, ephemeral containers' fields, host
-//!   IPs, and that host ports equal container ports under `hostNetwork`;
-//! - warnings other than those of spread constraints;
-//! - hugepages: page sizes and that cpu or memory is requested beside them;
-//! - StatefulSets: claim templates and retention; Jobs: failure and success policies, selectors,
-//!   `managedBy`, limits per index; CronJobs: the schedule's and time zone's text;
-//! - Nodes: addresses, CIDRs, conditions, provider; Services: everything but name and selector;
-//! - updates, which are in [`crate::admission::update`];
-//! - gates: as in [`crate::admission::AdmissionOptions`], else 1.36's defaults.
-//!
-//! A selector that is absent cannot be told from `{}` in Deployments, ReplicaSets, StatefulSets
-//! and DaemonSets: both are reported as absent.
+//! It is here, and not in the embedded API server, because configurations, WorkloadSpreads and Placements hold these
+//! parts of objects. Validation looks at *defaulted* values ([`crate::defaults`]). What is not checked is told by the
+//! embedded API server (`strew_apiserver::validation`).
+//! Source: `k8s.io/kubernetes/pkg/apis/core/validation` and `k8s.io/apimachinery/pkg/util/validation`, v1.36.
 
 pub mod affinity;
-pub mod autoscaler;
-pub mod cluster;
 pub mod container;
-pub mod job;
 pub mod metadata;
 pub mod pod;
-pub mod quota;
 pub mod resources;
 pub mod selector;
 pub mod spread;
 pub mod taint;
 pub mod text;
-pub mod workload;
 
 use serde::Serialize;
 
 use crate::field::{FieldError, FieldPath};
 
-/// Objects that the API server validates.
-pub trait Validate {
-    /// All that is wrong.
-    fn validate(&self) -> Vec<FieldError>;
-
-    /// What the API server warns of and accepts.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-/// Source: `ValidateNonnegativeField`.
-fn nonnegative(value: impl Into<i64>, path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// Refuses a negative value. Source: `ValidateNonnegativeField`.
+pub fn nonnegative(value: impl Into<i64>, path: &FieldPath, errors: &mut Vec<FieldError>) {
     let value = value.into();
     if value < 0 {
         let detail = "must be greater than or equal to 0";
@@ -63,15 +29,15 @@ fn nonnegative(value: impl Into<i64>, path: &FieldPath, errors: &mut Vec<FieldEr
     }
 }
 
-/// A choice of words.
-fn one_of(value: &str, supported: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
+/// Refuses a value that is none of the supported ones.
+pub fn one_of(value: &str, supported: &[&str], path: &FieldPath, errors: &mut Vec<FieldError>) {
     if !supported.contains(&value) {
         errors.push(FieldError::not_supported(path.clone(), value, supported));
     }
 }
 
 /// Each sentence as an error of `value`.
-fn invalid_each(
+pub fn invalid_each(
     sentences: Vec<String>,
     value: &str,
     path: &FieldPath,
@@ -82,9 +48,6 @@ fn invalid_each(
 }
 
 /// A whole value as the API server prints it.
-pub(crate) fn json(value: &impl Serialize) -> String {
+pub fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_else(|_| "null".to_string())
 }
-
-#[cfg(test)]
-mod tests;

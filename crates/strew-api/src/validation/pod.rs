@@ -1,73 +1,20 @@
-//! Pods and pod templates.
+//! Specs of pods, and pod templates.
 //!
-//! Source: `ValidatePodCreate`, `ValidatePodSpec`, `ValidatePodTemplateSpec` of
+//! Source: `ValidatePodSpec`, `ValidatePodTemplateSpec` of
 //! `pkg/apis/core/validation`, v1.36.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::core::v1::{Pod, PodSchedulingGate, PodSpec, PodTemplateSpec};
+use k8s_openapi::api::core::v1::{PodSchedulingGate, PodSpec, PodTemplateSpec};
 
-use super::metadata::{self, Scope};
 use super::spread::SharedKeys;
 use super::{
-    Validate, affinity, container, invalid_each, nonnegative, one_of, resources, spread, taint,
+    affinity, container, invalid_each, metadata, nonnegative, one_of, resources, spread, taint,
     text,
 };
-use crate::admission::AdmissionOptions;
 use crate::field::{FieldError, FieldPath};
 
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
-
-impl Validate for Pod {
-    fn validate(&self) -> Vec<FieldError> {
-        validate_created(self, &AdmissionOptions::KUBERNETES_1_36)
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let path = FieldPath::root().child("spec.topologySpreadConstraints");
-        let constraints = self
-            .spec
-            .as_ref()
-            .and_then(|s| s.topology_spread_constraints.as_ref());
-        spread::warnings(constraints.map_or(&[], Vec::as_slice), &path)
-    }
-}
-
-/// Checks a pod as it is after admission.
-pub fn validate_created(pod: &Pod, options: &AdmissionOptions) -> Vec<FieldError> {
-    let mut errors = metadata::validate(&pod.metadata, Scope::Namespaced, text::dns_subdomain);
-    let path = FieldPath::root().child("metadata.annotations");
-    deletion_cost(pod.metadata.annotations.as_ref(), &path, &mut errors);
-    let path = FieldPath::root().child("spec");
-    let empty = PodSpec::default();
-    let spec = pod.spec.as_ref().unwrap_or(&empty);
-    let shared = if options.merges_spread_match_label_keys() {
-        SharedKeys::Merged
-    } else {
-        SharedKeys::Legacy
-    };
-    validate_spec(spec, shared, &path, &mut errors);
-    if spec
-        .ephemeral_containers
-        .as_ref()
-        .is_some_and(|all| !all.is_empty())
-    {
-        let path = path.child("ephemeralContainers");
-        errors.push(FieldError::forbidden(path, "cannot be set on create"));
-    }
-    let gated = spec
-        .scheduling_gates
-        .as_ref()
-        .is_some_and(|gates| !gates.is_empty());
-    let bound = spec.node_name.as_ref().is_some_and(|name| !name.is_empty());
-    if gated && bound {
-        errors.push(FieldError::forbidden(
-            path.child("nodeName"),
-            "cannot be set until all schedulingGates have been cleared",
-        ));
-    }
-    errors
-}
 
 /// Checks a template at `path`. Upstream leaves `.metadata` out of the labels' path.
 pub fn validate_template(
@@ -107,11 +54,7 @@ pub fn template_warnings(template: &PodTemplateSpec, path: &FieldPath) -> Vec<St
 }
 
 /// Checks the spec of a pod at `path`.
-pub(crate) fn validate_pod_spec(spec: &PodSpec, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    validate_spec(spec, SharedKeys::Merged, path, errors);
-}
-
-fn validate_spec(
+pub fn validate_spec(
     spec: &PodSpec,
     shared: SharedKeys,
     path: &FieldPath,
@@ -212,8 +155,10 @@ fn scheduling_gates(gates: &[PodSchedulingGate], path: &FieldPath, errors: &mut 
     }
 }
 
-/// An int32 without plus sign or leading zeros. Source: `GetDeletionCostFromPodAnnotations`.
-fn deletion_cost(
+/// Refuses a deletion cost that is no int32, or has a plus sign or leading zeros.
+///
+/// Source: `GetDeletionCostFromPodAnnotations`.
+pub fn deletion_cost(
     annotations: Option<&BTreeMap<String, String>>,
     path: &FieldPath,
     errors: &mut Vec<FieldError>,

@@ -84,7 +84,7 @@ pub fn amounts(resources: Option<&Resources>, path: &FieldPath, errors: &mut Vec
 }
 
 /// Checks the amount of a quota's resource.
-pub(super) fn amount_of_quota(
+pub fn amount_of_quota(
     name: &str,
     wire: &WireQuantity,
     path: &FieldPath,
@@ -121,7 +121,7 @@ const COUNTED_BY_QUOTAS: [&str; 9] = [
 ];
 
 /// Checks the name and the amount of a resource that a LimitRange bounds.
-pub(super) fn name_and_amount(
+pub fn name_and_amount(
     name: &str,
     wire: &WireQuantity,
     path: &FieldPath,
@@ -219,13 +219,13 @@ fn container_resource_name(name: &str, path: &FieldPath, errors: &mut Vec<FieldE
     }
 }
 
-/// Source: `IsNativeResource`.
-pub(crate) fn is_native(name: &str) -> bool {
+/// Whether Kubernetes itself has a resource of this name. Source: `IsNativeResource`.
+pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Source: `IsExtendedResourceName`.
-pub(crate) fn is_extended(name: &str) -> bool {
+/// Whether the name is that of an extended resource. Source: `IsExtendedResourceName`.
+pub fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
         && text::qualified_name(&format!("requests.{name}")).is_empty()

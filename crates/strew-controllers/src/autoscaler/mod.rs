@@ -21,17 +21,17 @@ use k8s_openapi::api::autoscaling::v2::{
 use k8s_openapi::api::core::v1::PodSpec;
 use rustc_hash::FxHashMap;
 use strew_api::quantity::Quantity;
+use strew_apiserver::object::{Autoscaler, Name, Object, Pod, moment};
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::{Instant, Span};
-
-use crate::api::{ApiError, Event};
-use crate::controller::{Change, Context, Controller};
-use crate::object::{Autoscaler, Name, Object, Pod, moment};
-use crate::queue::Queue;
-use crate::tables::Tables;
 
 use limits::{History, Range};
 use proposal::{Requests, Standing, Tolerance};
 use target::Scale;
+
+use crate::api::Event;
+use crate::controller::{Change, Context, Controller};
+use crate::queue::Queue;
 
 const NAME: &str = "horizontal-pod-autoscaler";
 

@@ -2,10 +2,9 @@
 //!
 //! Source: spec/controllers §6, "Pods"; kubernetes v1.36.3 pkg/controller/podautoscaler/replica_calculator.go.
 
+use strew_apiserver::object::pod::READY;
+use strew_apiserver::object::{Phase, Pod, Truth};
 use strew_model::time::{Instant, Span};
-
-use crate::object::pod::READY;
-use crate::object::{Phase, Pod, Truth};
 
 /// While a pod is younger, its first samples are not believed.
 const CPU_INITIALIZATION: Span = Span::from_secs(300);
@@ -132,8 +131,9 @@ fn product(ratio: f64, n: usize) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    use strew_apiserver::object::{Meta, Name, PodStatus};
+
     use super::*;
-    use crate::object::{Meta, Name, PodStatus};
 
     #[test]
     fn utilisation_becomes_a_number_of_pods() {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::api::ApiError;
-use crate::controller::Context;
-use crate::object::{
+use strew_apiserver::ApiError;
+use strew_apiserver::object::{
     CloneSet, Deployment, Key, Kind, Name, Object, ReplicaSet, ReplicationController, StatefulSet,
 };
-use crate::selection::Selection;
+use strew_apiserver::selection::Selection;
+
+use crate::controller::Context;
 
 /// `spec.replicas` and the selector of a target.
 #[derive(Debug, Clone)]

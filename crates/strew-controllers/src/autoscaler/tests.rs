@@ -6,11 +6,11 @@ use k8s_openapi::api::autoscaling::v2::{
     HorizontalPodAutoscalerSpec, HorizontalPodAutoscalerStatus,
 };
 use serde_json::json;
+use strew_apiserver::object::{Autoscaler, Deployment, Meta, Name, Pod, PodStatus};
 
 use super::AutoscalerController;
 use crate::api::Api;
 use crate::job::world::World;
-use crate::object::{Autoscaler, Deployment, Meta, Name, Pod, PodStatus};
 
 fn world(replicas: i32, n_pods: usize) -> World {
     let mut world = World::new(vec![Box::new(AutoscalerController::new())]);

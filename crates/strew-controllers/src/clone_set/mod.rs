@@ -15,19 +15,19 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use strew_api::workloadspread::workloads::WorkloadStatus;
+use strew_apiserver::object::{CloneSet, ControllerRevision, Key, Kind, Name, Object, Pod, Stored};
+use strew_apiserver::selection::Selection;
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
 use self::rollout::{Counted, Wanted, to_delete, to_update};
-use crate::api::ApiError;
+
 use crate::controller::{Change, Context, Controller};
-use crate::object::{CloneSet, ControllerRevision, Key, Kind, Name, Object, Pod, Stored};
 use crate::pod_control::{create_pod, delete_pod, is_controlled_by, slow_start, tell_created};
 use crate::queue::Queue;
-use crate::selection::Selection;
 use crate::sets::revisions::{self, History, Keeper, must_wait};
 use crate::sets::unseen::Unseen;
 use crate::sets::{REVISION_LABEL, claim_pods, min_ready, owner_of, pod_of};
-use crate::tables::Tables;
 
 /// How events call it.
 const SOURCE: &str = "cloneset-controller";

@@ -6,10 +6,10 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use strew_api::workloadspread::workloads::CloneSetSpec;
+use strew_apiserver::object::Pod;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::object::Pod;
 use crate::replica_set::ranking::{Candidate, first_to_go};
 use crate::sets::{REVISION_LABEL, available_at};
 

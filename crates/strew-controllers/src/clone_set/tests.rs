@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use strew_apiserver::object::{CloneSet, ControllerRevision, Name};
 
 use super::CloneSetController;
-use crate::object::{CloneSet, ControllerRevision, Name};
 use crate::sets::REVISION_LABEL;
 use crate::testing::World;
 
@@ -44,7 +44,7 @@ fn round(world: &mut World) {
     world.settle();
 }
 
-fn edit(world: &mut World, change: impl FnOnce(&mut super::super::object::CloneSet)) {
+fn edit(world: &mut World, change: impl FnOnce(&mut CloneSet)) {
     world.edit::<CloneSet>("web", change);
 }
 
@@ -65,7 +65,7 @@ fn set_image(world: &mut World, image: &str) {
 fn picture(world: &World) -> String {
     let mut text = String::new();
     for number in 1..=2 {
-        let is_of = |pod: &crate::object::Pod| {
+        let is_of = |pod: &strew_apiserver::object::Pod| {
             let label = pod.meta.label(REVISION_LABEL).unwrap_or("none");
             let name = Name::new("default", label);
             let revision = world.server.tables.get::<ControllerRevision>(&name);

@@ -15,17 +15,17 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use k8s_openapi::api::batch::v1::CronJobStatus;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use strew_apiserver::object::{CronJob, Job, Key, Kind, Meta, Name, Object, Owner, Resource};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_model::time::{Instant, Span};
-
-use crate::api::{ApiError, DeleteOptions, Event};
-use crate::controller::{Change, Context, Controller};
-use crate::job::conditions::{COMPLETE, finished, truth};
-use crate::object::{CronJob, Job, Key, Kind, Meta, Name, Object, Owner, Resource};
-use crate::queue::Queue;
-use crate::tables::Tables;
 
 use missed::Plan;
 use schedule::Schedule;
+
+use crate::api::Event;
+use crate::controller::{Change, Context, Controller};
+use crate::job::conditions::{COMPLETE, finished, truth};
+use crate::queue::Queue;
 
 const NAME: &str = "cronjob-controller";
 

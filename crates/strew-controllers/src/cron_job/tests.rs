@@ -1,10 +1,10 @@
 use k8s_openapi::api::batch::v1::{CronJobSpec, CronJobStatus};
 use serde_json::{Value, json};
+use strew_apiserver::object::{CronJob, Job};
 
 use super::CronJobController;
 use crate::job::JobController;
 use crate::job::world::World;
-use crate::object::{CronJob, Job};
 
 fn world(spec: Value) -> World {
     let mut world = World::new(vec![

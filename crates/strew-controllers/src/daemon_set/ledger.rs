@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_api::workloads::{DaemonFit, DaemonTemplate, NodeView, daemon_pod_node};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{DaemonSet, Node, Pod};
+use strew_apiserver::workloads::{DaemonFit, DaemonTemplate, NodeView, daemon_pod_node};
 use strew_model::time::{Instant, Span};
 
 use super::on_node::{Counts, OnNode, Plan, Rules, Turnover};
 use super::rollout::Candidate;
-use crate::object::{DaemonSet, Node, Pod};
-use crate::tables::Tables;
 
 /// The first wait after a failed pod. Source: spec/controllers §12.
 const FAILED_WAIT: Span = Span::from_secs(1);

@@ -16,21 +16,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::DaemonSetStatus;
+use strew_apiserver::object::{ControllerRevision, DaemonSet, Name, Node, Object, Stored};
+use strew_apiserver::selection::Selection;
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
-
-use crate::api::{ApiError, Event};
-use crate::controller::{Change, Context, Controller};
-use crate::object::{ControllerRevision, DaemonSet, Name, Node, Object, Stored};
-use crate::queue::Queue;
-use crate::selection::Selection;
-use crate::sets::revisions::{self, History, Keeper, must_wait};
-use crate::sets::unseen::Unseen;
-use crate::sets::{REVISION_LABEL, claim_pods, min_ready};
-use crate::tables::Tables;
 
 use ledger::Ledger;
 use on_node::{Counts, Rules};
 use steps::Sync;
+
+use crate::api::Event;
+use crate::controller::{Change, Context, Controller};
+use crate::queue::Queue;
+use crate::sets::revisions::{self, History, Keeper, must_wait};
+use crate::sets::unseen::Unseen;
+use crate::sets::{REVISION_LABEL, claim_pods, min_ready};
 
 /// How events call it.
 const SOURCE: &str = "daemonset-controller";
@@ -257,7 +257,7 @@ impl Controller for DaemonSetController {
 }
 
 /// The DaemonSet that controls an object.
-fn controller_of(meta: &crate::object::Meta) -> Option<Name> {
+fn controller_of(meta: &strew_apiserver::object::Meta) -> Option<Name> {
     let owner = meta.controller()?;
     let is_daemon_set = &*owner.kind == DaemonSet::KIND.name();
     is_daemon_set.then(|| Name::new(Arc::clone(&meta.name.namespace), Arc::clone(&owner.name)))

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::ops::{AddAssign, SubAssign};
 use std::sync::Arc;
 
-use strew_api::workloads::DaemonFit;
+use strew_apiserver::object::{Phase, Pod};
+use strew_apiserver::workloads::DaemonFit;
 use strew_model::time::{Instant, Span};
 
-use crate::object::{Phase, Pod};
 use crate::sets::{REVISION_LABEL, available_at};
 
 /// The label with the number of the template, from times before revisions.

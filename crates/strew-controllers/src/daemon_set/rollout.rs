@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::DaemonSetSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use strew_apiserver::object::Pod;
 
 use super::on_node::Turnover;
-use crate::object::Pod;
 
 /// How many nodes may be without, or with two, at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

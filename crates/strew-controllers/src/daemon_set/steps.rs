@@ -4,15 +4,16 @@
 
 use std::sync::Arc;
 
+use strew_apiserver::object::{DaemonSet, Name, Object, Pod, Stored};
+use strew_apiserver::{ApiError, DeleteOptions};
 use strew_model::Prng;
 
 use super::SOURCE;
 use super::ledger::Ledger;
 use super::on_node::{GENERATION_LABEL, Rules};
 use super::rollout::{self, Limits, Step};
-use crate::api::{ApiError, DeleteOptions, Event};
+use crate::api::Event;
 use crate::controller::Context;
-use crate::object::{DaemonSet, Name, Object, Pod, Stored};
 use crate::sets::unseen::Unseen;
 use crate::sets::{REVISION_LABEL, is_namespace_terminating, owner_of, pod_of};
 

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use strew_apiserver::ApiError;
+use strew_apiserver::object::{ControllerRevision, DaemonSet, Node, Phase, Pod};
 use strew_model::time::Span;
 
 use super::DaemonSetController;
-use crate::api::ApiError;
-use crate::object::{ControllerRevision, DaemonSet, Node, Phase, Pod};
 use crate::sets::REVISION_LABEL;
 use crate::testing::World;
 
@@ -37,7 +37,7 @@ fn manifest(fields: Value) -> Value {
 
 fn target(pod: &Pod) -> String {
     let named = pod.node.clone();
-    let meant = strew_api::workloads::daemon_pod_node(&pod.spec);
+    let meant = strew_apiserver::workloads::daemon_pod_node(&pod.spec);
     named.as_deref().or(meant).unwrap_or("nowhere").to_owned()
 }
 
@@ -105,7 +105,7 @@ fn taint(world: &mut World, node: &str, key: &str, effect: &str) {
 }
 
 fn edit_node(world: &mut World, name: &str, edit: impl FnOnce(&mut Node)) {
-    let name = crate::object::Name::new("", name);
+    let name = strew_apiserver::object::Name::new("", name);
     let mut node = Node::clone(world.server.tables.get(&name).unwrap());
     edit(&mut node);
     crate::api::Api::update(&mut world.server, node.into()).unwrap();
@@ -196,9 +196,9 @@ fn pods_for_a_node_that_is_gone_go_unless_they_are_bound() {
     let bound = world.pods(|pod| target(pod) == "n1").remove(0);
     world.start_pod(&bound, "n1");
     for node in ["n0", "n1"] {
-        let key = crate::object::Key {
-            kind: crate::object::Kind::Node,
-            name: crate::object::Name::new("", node),
+        let key = strew_apiserver::object::Key {
+            kind: strew_apiserver::object::Kind::Node,
+            name: strew_apiserver::object::Name::new("", node),
         };
         crate::api::Api::delete(&mut world.server, &key, &Default::default()).unwrap();
     }
@@ -395,8 +395,8 @@ fn a_pods_change_asks_no_node_again() {
     let mut new = Pod::clone(&old);
     new.status.conditions.clear();
     let change = Change {
-        old: Some(&crate::object::Object::Pod(old)),
-        new: Some(&crate::object::Object::Pod(Arc::new(new))),
+        old: Some(&strew_apiserver::object::Object::Pod(old)),
+        new: Some(&strew_apiserver::object::Object::Pod(Arc::new(new))),
     };
     controller.observe(world.server.now, change, cache, &mut queue);
     assert_eq!(controller.ledgers[&set.meta.name].n_fits_asked, 20);

@@ -20,18 +20,19 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{DeploymentSpec, ReplicaSetSpec};
 use rustc_hash::FxHashMap;
+use strew_apiserver::object::{Deployment, Key, Kind, Name, Object, Owner, Pod, ReplicaSet};
+use strew_apiserver::selection::Selection;
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
 use self::rollout::Rollout;
 use self::sizes::{Limits, is_recreate};
 use self::status::{PAUSED, PROGRESSING, TIMED_OUT, begin, condition, set_condition};
-use crate::api::{ApiError, Event};
+
+use crate::api::Event;
 use crate::controller::{Change, Context, Controller};
-use crate::object::{Deployment, Key, Kind, Name, Object, Owner, Pod, ReplicaSet};
 use crate::pod_control;
 use crate::queue::Queue;
-use crate::selection::Selection;
-use crate::tables::Tables;
 
 pub(crate) const SOURCE: &str = "deployment-controller";
 

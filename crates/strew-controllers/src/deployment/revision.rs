@@ -2,7 +2,7 @@
 //!
 //! Source: spec/controllers §2.2.
 
-use crate::object::{Meta, ReplicaSet};
+use strew_apiserver::object::{Meta, ReplicaSet};
 
 /// Counts the rollouts.
 pub const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -78,8 +78,9 @@ fn longer_history(history: &str, number: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use strew_apiserver::object::Name;
+
     use super::*;
-    use crate::object::Name;
 
     fn meta(annotations: &[(&str, &str)]) -> Meta {
         let mut meta = Meta::new(Name::new("default", "web"));

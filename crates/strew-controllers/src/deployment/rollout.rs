@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::ReplicaSetSpec;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use strew_api::workloads::template_hash_after;
+use strew_apiserver::object::{Deployment, Key, Kind, Meta, Name, Object, ReplicaSet, Resource};
+use strew_apiserver::tables::OwnedPods;
+use strew_apiserver::workloads::template_hash_after;
+use strew_apiserver::{ApiError, DeleteOptions};
 
 use super::revision::{self, DESIRED_REPLICAS, MAX_REPLICAS, REVISION};
 use super::sizes::{self, Limits, Share, Sized, is_recreate, new_size};
 use super::status::{self, PROGRESSING, begin, set_condition};
 use super::template::POD_TEMPLATE_HASH;
 use super::{SOURCE, template};
-use crate::api::{ApiError, DeleteOptions, Event};
+use crate::api::Event;
 use crate::controller::Context;
-use crate::object::{Deployment, Key, Kind, Meta, Name, Object, ReplicaSet, Resource};
 use crate::pod_control;
-use crate::tables::OwnedPods;
 
 /// A Deployment under a sync. What is written is kept here as the server answered it.
 pub(super) struct Rollout<'s, 'c> {

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{DeploymentCondition, DeploymentSpec, DeploymentStatus};
+use strew_apiserver::object::{Deployment, ReplicaSet, moment};
 use strew_model::time::{Instant, Span};
 
 use super::sizes::Limits;
-use crate::object::{Deployment, ReplicaSet, moment};
 use crate::replica_set::status::REPLICA_FAILURE;
 
 /// Whether enough pods are available.

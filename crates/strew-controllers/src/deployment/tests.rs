@@ -413,7 +413,7 @@ fn a_name_that_another_template_has_is_passed_over() {
         set_image(&mut spec, "v2");
         format!(
             "web-{}",
-            strew_api::workloads::template_hash(&spec.template)
+            strew_apiserver::workloads::template_hash(&spec.template)
         )
     };
     world.create(json!({

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::object::{Budget, Name, Owner, Pod};
-use crate::selection::Selection;
-use crate::tables::Tables;
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Budget, Name, Owner, Pod};
+use strew_apiserver::selection::Selection;
 
 /// The pods that a budget selects.
 #[derive(Debug, Default)]

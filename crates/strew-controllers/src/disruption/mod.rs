@@ -2,10 +2,8 @@
 //!
 //! Source: spec/controllers §8.1, §8.2; upstream `pkg/controller/disruption`, v1.36.
 
-pub mod eviction;
 mod members;
 mod scale;
-mod status;
 #[cfg(test)]
 mod tests;
 
@@ -14,17 +12,18 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use strew_apiserver::eviction::condition;
+use strew_apiserver::object::pod::DISRUPTION_TARGET;
+use strew_apiserver::object::{Budget, Condition, Name, Pod, Stored, Truth, moment};
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::{Instant, Span};
 
 use members::{Members, is_healthy};
 use scale::Wanted;
 
-use crate::api::{ApiError, Event};
+use crate::api::Event;
 use crate::controller::{Change, Context, Controller};
-use crate::object::pod::DISRUPTION_TARGET;
-use crate::object::{Budget, Condition, Name, Pod, Stored, Truth, moment};
 use crate::queue::Queue;
-use crate::tables::Tables;
 use crate::write::{self, Part};
 
 /// How its events call it.
@@ -140,7 +139,7 @@ impl Disruption {
                 ));
                 let mut failed = Budget::clone(budget);
                 failed.status.disruptions_allowed = Some(0);
-                status::set_failed(&mut failed.status, &message, cx.now);
+                condition::set_failed(&mut failed.status, &message, cx.now);
                 write_if_changed(budget, failed, cx)
             }
         }
@@ -167,7 +166,7 @@ impl Disruption {
         status.disruptions_allowed = Some(allowed);
         status.disrupted_pods = (!disrupted.kept.is_empty()).then_some(disrupted.kept);
         status.observed_generation = Some(budget.meta.generation);
-        status::set_allowed(status, cx.now);
+        condition::set_allowed(status, cx.now);
         write_if_changed(budget, new, cx)?;
         if let Some(at) = disrupted.recheck {
             cx.queue.add_at(&budget.meta.name, at);

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudgetSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-
-use super::members::Members;
-use crate::object::{
+use strew_apiserver::Tables;
+use strew_apiserver::object::{
     Deployment, Kind, Name, Owner, ReplicaSet, ReplicationController, StatefulSet,
 };
-use crate::tables::Tables;
+
+use super::members::Members;
 
 /// What a budget wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
+use strew_apiserver::object::{Kind, Object};
 
 use super::*;
-use crate::object::{Kind, Object};
 
 use crate::small_world::{START, World};
 
@@ -129,7 +129,7 @@ fn a_controller_without_size_fails_the_sync_unless_min_available_is_a_number() {
     assert_eq!(status(&failing), "0/0 of 0, 0 SyncFailed");
     let budget = failing.get::<Budget>("b").unwrap();
     assert_eq!(
-        status::failure(&budget.status),
+        condition::failure(&budget.status),
         Some("jobs.batch does not implement the scale subresource")
     );
     failing
@@ -141,7 +141,7 @@ fn a_controller_without_size_fails_the_sync_unless_min_available_is_a_number() {
     gone.run_until(1);
     let budget = gone.get::<Budget>("b").unwrap();
     assert_eq!(
-        status::failure(&budget.status),
+        condition::failure(&budget.status),
         Some("found no controllers for pod \"p\"")
     );
     add_replica_set(&mut gone, "rs", 3, None);

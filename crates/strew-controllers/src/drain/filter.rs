@@ -5,9 +5,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use strew_apiserver::Tables;
+use strew_apiserver::object::{DaemonSet, Kind, Name, Pod};
+
 use super::DrainOptions;
-use crate::object::{DaemonSet, Kind, Name, Pod};
-use crate::tables::Tables;
 
 const DAEMON_FATAL: &str = "DaemonSet-managed Pods (use --ignore-daemonsets to ignore)";
 const DAEMON_WARNING: &str = "ignoring DaemonSet-managed Pods";

@@ -13,12 +13,10 @@ mod text;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use strew_apiserver::object::{Key, Kind, Name, Node, Pod};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
-
-use crate::api::{ApiError, DeleteOptions};
-use crate::object::{Key, Kind, Name, Node, Pod};
-use crate::tables::Tables;
 
 /// The wait after a 429.
 const RETRY: Span = Span::from_secs(5);

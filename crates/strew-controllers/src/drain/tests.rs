@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use strew_apiserver::object::Object;
 
 use super::*;
-use crate::object::Object;
 use crate::small_world::{START, merge};
 
 /// Pods with the moment in which each may go, and is gone, in seconds.

@@ -12,13 +12,13 @@ mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use strew_apiserver::object::{Key, Kind, Meta, Name, Object, Owner};
+use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
 use strew_model::time::Instant;
 
-use crate::api::{Api, ApiError, DeleteOptions, Propagation};
+use crate::api::Api;
 use crate::controller::{Change, Context, Controller};
-use crate::object::{Key, Kind, Meta, Name, Object, Owner};
 use crate::queue::Queue;
-use crate::tables::Tables;
 use crate::write::{self, Part};
 
 /// The finalizer of an object that waits for those that it owns.

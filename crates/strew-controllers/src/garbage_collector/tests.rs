@@ -1,9 +1,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use strew_apiserver::object::{Deployment, Pod, ReplicaSet};
 
 use super::*;
-use crate::object::{Deployment, Pod, ReplicaSet};
 use crate::small_world::{World, key};
 
 fn owner(kind: &str, name: &str) -> Value {

@@ -1,9 +1,8 @@
 //! How long a Job waits after failures: 10 s, doubled each time, at most 10 min.
 
+use strew_apiserver::object::pod::READY;
+use strew_apiserver::object::{Phase, Pod, Truth};
 use strew_model::time::{Instant, Span};
-
-use crate::object::pod::READY;
-use crate::object::{Phase, Pod, Truth};
 
 const FIRST: Span = Span::from_secs(10);
 const MAX: Span = Span::from_secs(600);
@@ -67,8 +66,9 @@ pub(super) fn finished_at(pod: &Pod) -> Instant {
 
 #[cfg(test)]
 mod tests {
+    use strew_apiserver::object::{Exit, Meta, Name, PodStatus};
+
     use super::*;
-    use crate::object::{Exit, Meta, Name, PodStatus};
 
     fn ended(at: u64) -> Pod {
         let exit = Exit {

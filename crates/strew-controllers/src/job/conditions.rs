@@ -1,9 +1,8 @@
 //! A Job's conditions.
 
 use k8s_openapi::api::batch::v1::{JobCondition, JobStatus};
+use strew_apiserver::object::moment;
 use strew_model::time::Instant;
-
-use crate::object::moment;
 
 /// `Complete`
 pub(crate) const COMPLETE: &str = "Complete";

@@ -28,19 +28,18 @@ use std::sync::Arc;
 use k8s_openapi::api::batch::v1::JobSpec;
 use k8s_openapi::api::core::v1::PodSpec;
 use rustc_hash::FxHashMap;
+use strew_apiserver::object::{Job, Name, Object, Pod};
+use strew_apiserver::selection::Selection;
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::{Instant, Span};
-
-use crate::api::ApiError;
-use crate::controller::{Change, Context, Controller};
-use crate::object::{Job, Name, Object, Pod};
-use crate::pod_control::is_controlled_by;
-use crate::queue::Queue;
-use crate::selection::Selection;
-use crate::tables::Tables;
 
 use own_writes::OwnWrites;
 use round::Round;
 use terms::{TRACKING, Terms, is_tracked};
+
+use crate::controller::{Change, Context, Controller};
+use crate::pod_control::is_controlled_by;
+use crate::queue::Queue;
 
 const NAME: &str = "job-controller";
 
@@ -147,8 +146,8 @@ impl JobController {
         let Some(uids) = self.gone.get(name) else {
             return Ok(());
         };
-        let living = cx.api.get(&crate::object::Key {
-            kind: crate::object::Kind::Job,
+        let living = cx.api.get(&strew_apiserver::object::Key {
+            kind: strew_apiserver::object::Kind::Job,
             name: name.clone(),
         });
         for uid in uids {

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, btree_map::Entry};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use strew_apiserver::object::{Key, Object};
 use strew_model::time::{Instant, Span};
 
 use crate::controller::Change;
-use crate::object::{Key, Object};
 
 /// After this time nothing is awaited any more: the news may have been lost.
 const EXPIRY: Span = Span::from_secs(300);

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodSpec;
+use strew_apiserver::object::{Job, Meta, Name, Owner, Pod, PodStatus};
 
 use super::policy::Verdict;
 use super::terms::{INDEX, INDEX_FAILURES, INDEX_IGNORED, TRACKING, Terms, number};
-use crate::object::{Job, Meta, Name, Owner, Pod, PodStatus};
 
 /// The longest part of a generated name that is not generated.
 const BASE_MAX: usize = 58;
@@ -150,8 +150,8 @@ pub(super) fn pending_indexes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::{Phase, Truth};
     use serde_json::json;
+    use strew_apiserver::object::{Phase, Truth};
     use strew_model::time::Instant;
 
     fn active(text: &str) -> Arc<Pod> {

@@ -3,9 +3,9 @@
 use k8s_openapi::api::batch::v1::{
     PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule, SuccessPolicy,
 };
+use strew_apiserver::object::Pod;
 
 use super::indexes::Indexes;
-use crate::object::Pod;
 
 /// What a failed pod does to its Job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,8 +102,8 @@ pub(super) fn success(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::{Exit, Truth};
     use serde_json::json;
+    use strew_apiserver::object::{Exit, Truth};
     use strew_model::time::Instant;
 
     fn pod(code: i32, condition: Option<(&str, Truth)>) -> Pod {

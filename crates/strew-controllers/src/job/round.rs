@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::JobStatus;
+use strew_apiserver::object::{Job, Object, Pod, Stored, moment};
+use strew_apiserver::{ApiError, DeleteOptions};
 use strew_model::time::{Instant, Span};
 
 use super::conditions::{self, End, SUSPENDED};
@@ -11,9 +13,8 @@ use super::policy::{self, Verdict};
 use super::tally::{Tally, count, n_failures};
 use super::terms::{TRACKING, Terms, is_tracked};
 use super::{JobController, backoff, pods};
-use crate::api::{ApiError, DeleteOptions, Event};
+use crate::api::Event;
 use crate::controller::Context;
-use crate::object::{Job, Object, Pod, Stored, moment};
 use crate::pod_control::slow_start;
 
 /// At most so many pods are created or deleted in one sync.

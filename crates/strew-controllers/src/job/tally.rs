@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::JobStatus;
+use strew_apiserver::object::{Phase, Pod};
 
 use super::backoff::finished_at;
 use super::indexes::Indexes;
 use super::policy::Verdict;
 use super::terms::{INDEX_FAILURES, INDEX_IGNORED, Terms, number};
-use crate::object::{Phase, Pod};
 
 /// A Job's pods, counted.
 #[derive(Debug)]

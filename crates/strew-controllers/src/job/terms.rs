@@ -1,9 +1,9 @@
 //! A Job's spec with its defaults.
 
 use k8s_openapi::api::batch::v1::{JobSpec, PodFailurePolicy};
+use strew_apiserver::object::{Phase, Pod};
 
 use super::policy::{self, Verdict};
-use crate::object::{Phase, Pod};
 
 /// `batch.kubernetes.io/job-completion-index`
 pub(super) const INDEX: &str = "batch.kubernetes.io/job-completion-index";

@@ -1,9 +1,9 @@
 use k8s_openapi::api::batch::v1::{JobSpec, JobStatus};
 use serde_json::{Value, json};
+use strew_apiserver::object::{Job, Pod};
 
 use super::world::World;
 use super::{JobController, TtlController};
-use crate::object::{Job, Pod};
 
 fn world(spec: Value) -> World {
     let controllers: Vec<Box<dyn crate::Controller>> = vec![

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::JobStatus;
+use strew_apiserver::ApiError;
+use strew_apiserver::object::{Phase, Pod, moment};
 
 use super::conditions::{self, End};
 use super::policy::Verdict;
 use super::round::Round;
 use super::tally::{Tally, count};
 use super::terms::is_tracked;
-use crate::api::ApiError;
-use crate::object::{Phase, Pod, moment};
 
 /// At most so many pods wait in a status to be counted.
 const N_UNCOUNTED_MAX: usize = 500;

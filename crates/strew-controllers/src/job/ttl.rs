@@ -1,13 +1,12 @@
 //! Finished Jobs go after `ttlSecondsAfterFinished`.
 
+use strew_apiserver::object::{Job, Name, Object, moment};
+use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
 use strew_model::time::{Instant, Span};
 
 use super::conditions::finished;
-use crate::api::{ApiError, DeleteOptions, Propagation};
 use crate::controller::{Change, Context, Controller};
-use crate::object::{Job, Name, Object, moment};
 use crate::queue::Queue;
-use crate::tables::Tables;
 
 /// Deletes finished Jobs when they are due.
 #[derive(Debug, Default)]

@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use serde_json::Value;
+use strew_apiserver::object::{
+    Deletion, Exit, Key, Meta, Name, Object, Phase, Pod, Resource, Stored, moment,
+};
+use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::api::{Api, ApiError, DeleteOptions, Event, Propagation};
+use crate::api::{Api, Event};
 use crate::controller::Controller;
 use crate::manager::Manager;
-use crate::object::{
-    Deletion, Exit, Key, Meta, Name, Object, Phase, Pod, Resource, Stored, moment,
-};
-use crate::tables::Tables;
 
 /// 2026-11-21T20:00:00Z
 pub(crate) const START: Instant = Instant::from_secs(1_795_291_200);
@@ -223,7 +223,7 @@ impl World {
             pod.node = Some("node".into());
             pod.status.phase = Phase::Running;
             pod.status.started = Some(moment::whole_seconds(self.store.now));
-            let ready = crate::object::Truth::True;
+            let ready = strew_apiserver::object::Truth::True;
             pod.status
                 .set_condition("Ready", ready, "", "", self.store.now);
             self.store.store(pod.into());

@@ -2,9 +2,8 @@
 
 use k8s_openapi::api::core::v1::{NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use strew_apiserver::object::{Truth, moment};
 use strew_model::time::Instant;
-
-use crate::object::{Truth, moment};
 
 /// What turns Unknown when a kubelet falls silent; NetworkUnavailable is not the kubelet's.
 const OF_KUBELET: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPressure"];

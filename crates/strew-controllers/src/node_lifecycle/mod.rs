@@ -21,14 +21,14 @@ use strew_model::time::{Instant, Span};
 
 pub(crate) use condition::ready;
 pub use settings::Settings;
+use strew_apiserver::object::pod::READY;
+use strew_apiserver::object::{Name, Node, Pod, Stored, Truth};
+use strew_apiserver::{ApiError, Tables};
 use zone::Zones;
 
-use crate::api::{Api, ApiError, Event};
+use crate::api::{Api, Event};
 use crate::controller::{Change, Context, Controller};
-use crate::object::pod::READY;
-use crate::object::{Name, Node, Pod, Stored, Truth};
 use crate::queue::Queue;
-use crate::tables::Tables;
 use crate::write::{self, Part};
 
 /// How its events call it.

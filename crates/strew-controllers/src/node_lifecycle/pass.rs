@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use strew_apiserver::ApiError;
+use strew_apiserver::object::{Name, Node, Stored, Truth};
 use strew_model::time::Instant;
 
 use super::zone::{self, ZoneKey, ZoneState, zone_of};
 use super::{NodeLifecycle, SOURCE, condition, mark_not_ready, pass, ready, taint};
-use crate::api::{Api, ApiError, Event};
+use crate::api::{Api, Event};
 use crate::controller::Context;
-use crate::object::{Name, Node, Stored, Truth};
 use crate::write::{self, Part};
 
 /// How likely, in quarters, the queues are looked at once more between the moment when nodes are put into them and the

@@ -3,9 +3,8 @@
 //! Source: spec/controllers §7.2, §7.3.
 
 use k8s_openapi::api::core::v1::{NodeSpec, NodeStatus, Taint};
+use strew_apiserver::object::{Truth, moment};
 use strew_model::time::Instant;
-
-use crate::object::{Truth, moment};
 
 pub(super) const NOT_READY: &str = "node.kubernetes.io/not-ready";
 pub(super) const UNREACHABLE: &str = "node.kubernetes.io/unreachable";

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use strew_apiserver::object::{Kind, Object};
 use strew_model::time::Span;
 
 use super::*;
-use crate::object::{Kind, Object};
 use crate::small_world::{START, World};
 
 fn world(seed: u64, zones: &[(&str, usize)]) -> World {
@@ -62,7 +62,7 @@ fn a_lost_node_is_marked_tainted_and_freed_in_time() {
             let marked = seconds_until(&mut world, |w| ready_of(w, "a0") == Truth::Unknown);
             assert!((45.0..=55.1).contains(&marked), "{marked}");
             let pod = world.get::<Pod>("p").unwrap();
-            assert!(!pod.is_ready() && pod.status.phase == crate::object::Phase::Running);
+            assert!(!pod.is_ready() && pod.status.phase == strew_apiserver::object::Phase::Running);
             assert_eq!(
                 world.events_of("NodeNotReady"),
                 [

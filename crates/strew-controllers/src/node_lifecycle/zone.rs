@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use strew_apiserver::object::{Node, Truth};
 use strew_model::time::{Instant, Span};
 
 use super::Settings;
 use super::condition::ready;
-use crate::object::{Node, Truth};
 
 /// Region and zone, from a node's labels; empty where there are none.
 pub(super) type ZoneKey = (String, String);

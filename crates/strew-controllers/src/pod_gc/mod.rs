@@ -5,16 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use strew_apiserver::object::pod::DISRUPTION_TARGET;
+use strew_apiserver::object::{Key, Kind, Name, Node, Phase, Pod, Truth};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::api::{ApiError, DeleteOptions};
 use crate::controller::{Change, Context, Controller};
 use crate::node_lifecycle::ready;
-use crate::object::pod::DISRUPTION_TARGET;
-use crate::object::{Key, Kind, Name, Node, Phase, Pod, Truth};
 use crate::queue::Queue;
-use crate::tables::Tables;
 use crate::write::{self, Part};
 
 /// The taint of a node that somebody has declared dead.
@@ -257,9 +256,9 @@ impl Controller for PodGc {
 mod tests {
     use super::*;
     use crate::api::Api;
-    use crate::object::{Deletion, Object};
     use crate::small_world::{START, World, key};
     use serde_json::json;
+    use strew_apiserver::object::{Deletion, Object};
 
     fn world(seed: u64, settings: Settings) -> World {
         let mut world = World::new(seed, vec![Box::new(PodGc::new(settings))]);

@@ -9,16 +9,15 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ResourceQuota;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use strew_api::admission::quota::used_by_pods;
 use strew_api::read::KubeObject;
+use strew_apiserver::admission::quota::used_by_pods;
+use strew_apiserver::object::{Key, Kind, Name, Object, Plain, Pod, moment};
+use strew_apiserver::{ApiError, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::api::ApiError;
 use crate::controller::{Change, Context, Controller};
-use crate::object::{Key, Kind, Name, Object, Plain, Pod, moment};
 use crate::queue::Queue;
-use crate::tables::Tables;
 
 /// `--resource-quota-sync-period`
 const RESYNC: Span = Span::from_secs(300);
@@ -204,7 +203,7 @@ mod tests {
         );
         world.change(Kind::Pod, "p", |object| {
             if let Object::Pod(pod) = object {
-                Arc::make_mut(pod).status.phase = crate::object::Phase::Succeeded;
+                Arc::make_mut(pod).status.phase = strew_apiserver::object::Phase::Succeeded;
             }
         });
         world.run_until(2);
@@ -215,7 +214,7 @@ mod tests {
         world.change(Kind::Pod, "q", |object| {
             let at = crate::small_world::START + Span::from_secs(9);
             let grace = Span::from_secs(7);
-            object.meta_mut().deletion = Some(crate::object::Deletion { at, grace });
+            object.meta_mut().deletion = Some(strew_apiserver::object::Deletion { at, grace });
         });
         world.run_until(10);
         assert_eq!(

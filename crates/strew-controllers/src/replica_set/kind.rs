@@ -4,10 +4,9 @@ use k8s_openapi::api::apps::v1::{ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{
     PodTemplateSpec, ReplicationControllerCondition, ReplicationControllerStatus,
 };
+use strew_apiserver::object::{Object, ReplicaSet, ReplicationController, Stored};
+use strew_apiserver::selection::Selection;
 use strew_model::time::Span;
-
-use crate::object::{Object, ReplicaSet, ReplicationController, Stored};
-use crate::selection::Selection;
 
 /// A kind that keeps so many pods of a template.
 pub trait Replicating: Stored + Into<Object> {

@@ -20,21 +20,21 @@ mod watched;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use strew_apiserver::object::{Key, Name, Object, Pod, ReplicaSet, ReplicationController};
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
 use self::kind::Replicating;
 use self::ranking::{Candidate, first_to_go};
 use self::status::next_status;
 use self::watched::Watched;
-use crate::api::ApiError;
+
 use crate::controller::{Change, Context, Controller};
 use crate::expectations::{Expectations, OwnWrites};
-use crate::object::{Key, Name, Object, Pod, ReplicaSet, ReplicationController};
 use crate::pod_control::{
     self, create_pod, delete_pod, is_controlled_by, slow_start, tell_created,
 };
 use crate::queue::Queue;
-use crate::tables::Tables;
 
 /// At most so many pods are made or deleted in a sync.
 const BURST: usize = 500;

@@ -5,10 +5,9 @@
 use std::cmp::{Ordering, Reverse};
 use std::sync::Arc;
 
+use strew_apiserver::object::{Phase, Pod};
 use strew_model::Prng;
 use strew_model::time::Instant;
-
-use crate::object::{Phase, Pod};
 
 /// Its value says how dear a pod is; cheaper ones go first.
 const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -157,8 +156,8 @@ fn settle_ties<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::Truth;
     use crate::testing::pod_of;
+    use strew_apiserver::object::Truth;
     use strew_model::time::Span;
 
     const NOW: Instant = Instant::from_secs(1_000_000);

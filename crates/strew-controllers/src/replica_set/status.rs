@@ -3,10 +3,9 @@
 //! Source: spec/controllers §1.2.
 
 use k8s_openapi::api::apps::v1::{ReplicaSetCondition, ReplicaSetStatus};
+use strew_apiserver::ApiError;
+use strew_apiserver::object::moment;
 use strew_model::time::Instant;
-
-use crate::api::ApiError;
-use crate::object::moment;
 
 /// The condition of a ReplicaSet that cannot make or delete its pods.
 pub const REPLICA_FAILURE: &str = "ReplicaFailure";

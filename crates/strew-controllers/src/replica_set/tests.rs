@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use strew_apiserver::object::{Deployment, Phase};
 use strew_model::time::Span;
 
 use super::*;
-use crate::object::{Deployment, Phase};
 use crate::testing::World;
 
 fn world() -> World {
@@ -197,8 +197,8 @@ fn pods_of_others_and_of_a_set_that_goes_are_left_alone() {
         [1, 1]
     );
     let key = Object::ReplicaSet(world.get("web")).key();
-    let foreground = crate::api::DeleteOptions {
-        propagation: crate::api::Propagation::Foreground,
+    let foreground = strew_apiserver::DeleteOptions {
+        propagation: strew_apiserver::Propagation::Foreground,
         ..Default::default()
     };
     crate::api::Api::delete(&mut world.server, &key, &foreground).unwrap();

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Name, Object, Pairs, Pod};
+use strew_apiserver::selection::Selection;
+use strew_apiserver::tables::OwnedPods;
 use strew_model::time::Instant;
 
 use super::kind::Replicating;
 use super::status::Counts;
-use crate::object::{Name, Object, Pairs, Pod};
 use crate::pod_control;
-use crate::selection::Selection;
-use crate::tables::{OwnedPods, Tables};
 
 /// A ReplicaSet as its spec was last seen, and those of its pods that are not as they should be: few, mostly.
 #[derive(Debug, Clone)]

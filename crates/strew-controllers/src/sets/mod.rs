@@ -6,12 +6,12 @@ pub(crate) mod unseen;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
+use strew_apiserver::object::{Meta, Name, Object, Owner, Pairs, Pod, PodStatus, Stored};
+use strew_apiserver::selection::Selection;
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::{Instant, Span};
 
-use crate::api::{Api, ApiError};
-use crate::object::{Meta, Name, Object, Owner, Pairs, Pod, PodStatus, Stored};
-use crate::selection::Selection;
-use crate::tables::Tables;
+use crate::api::Api;
 
 /// `controller-revision-hash`: which revision a pod is of.
 pub(crate) const REVISION_LABEL: &str = "controller-revision-hash";

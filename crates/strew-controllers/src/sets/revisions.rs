@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Value, json};
-use strew_api::workloads::template_hash;
+use strew_apiserver::object::{ControllerRevision, Meta, Name, Object, Stored};
+use strew_apiserver::selection::Selection;
+use strew_apiserver::workloads::template_hash;
+use strew_apiserver::{ApiError, DeleteOptions};
 
 use super::unseen::Unseen;
 use super::{owner_of, still_wants, tolerate_gone};
-use crate::api::{ApiError, DeleteOptions};
 use crate::controller::Context;
-use crate::object::{ControllerRevision, Meta, Name, Object, Stored};
-use crate::selection::Selection;
 
 /// A set's revisions.
 #[derive(Debug, Clone)]

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use strew_apiserver::object::{Key, Name, Object};
 use strew_model::time::{Instant, Span};
 
 use crate::controller::Change;
-use crate::object::{Key, Name, Object};
 
 /// After so long nobody waits any more. Source: spec/controllers §12, "expectations expire".
 const WAIT_MAX: Span = Span::from_secs(300);
@@ -118,14 +118,15 @@ impl Unseen {
 
 #[cfg(test)]
 mod tests {
+    use strew_apiserver::object::{Deletion, Meta, PodStatus};
+
     use super::*;
-    use crate::object::{Deletion, Meta, PodStatus};
 
     fn pod(uid: &str, version: u64) -> Object {
         let mut meta = Meta::new(Name::new("default", "web-0"));
         meta.uid = uid.into();
         meta.version = version;
-        Object::Pod(Arc::new(crate::object::Pod {
+        Object::Pod(Arc::new(strew_apiserver::object::Pod {
             meta,
             spec: Arc::default(),
             node: None,

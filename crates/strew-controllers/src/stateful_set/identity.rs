@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::StatefulSetSpec;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use strew_api::workloads::set_stateful_identity;
+use strew_apiserver::object::{Name, Pod, StatefulSet};
+use strew_apiserver::workloads::set_stateful_identity;
 
-use crate::object::{Name, Pod, StatefulSet};
 use crate::sets::{REVISION_LABEL, owner_of, pod_of};
 
 /// The label that holds the pod's name.

@@ -14,20 +14,19 @@ mod tests;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{StatefulSetSpec, StatefulSetStatus};
+use strew_apiserver::object::{ControllerRevision, Name, Object, Pod, StatefulSet, Stored};
+use strew_apiserver::selection::Selection;
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
-
-use crate::api::ApiError;
-use crate::controller::{Change, Context, Controller};
-use crate::object::{ControllerRevision, Name, Object, Pod, StatefulSet, Stored};
-use crate::queue::Queue;
-use crate::selection::Selection;
-use crate::sets::revisions::{self, History, Keeper, must_wait};
-use crate::sets::unseen::Unseen;
-use crate::sets::{REVISION_LABEL, claim_pods};
-use crate::tables::Tables;
 
 use state::Places;
 use steps::Sync;
+
+use crate::controller::{Change, Context, Controller};
+use crate::queue::Queue;
+use crate::sets::revisions::{self, History, Keeper, must_wait};
+use crate::sets::unseen::Unseen;
+use crate::sets::{REVISION_LABEL, claim_pods};
 
 /// How events call it.
 const SOURCE: &str = "statefulset-controller";

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{StatefulSetSpec, StatefulSetStatus};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use strew_apiserver::object::{Phase, Pod};
 use strew_model::time::{Instant, Span};
 
 use super::identity::{ordinal_of, wanted};
-use crate::object::{Phase, Pod};
 use crate::sets::{REVISION_LABEL, available_at};
 
 /// A place for a pod.

@@ -5,13 +5,14 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use strew_apiserver::object::{ControllerRevision, Object, Phase, Pod, StatefulSet, Stored};
+use strew_apiserver::{ApiError, DeleteOptions};
 use strew_model::time::Instant;
 
 use super::state::{Places, max_unavailable};
 use super::{SOURCE, StatefulSetSettings, claims, identity, is_rolling};
-use crate::api::{ApiError, DeleteOptions, Event};
+use crate::api::Event;
 use crate::controller::Context;
-use crate::object::{ControllerRevision, Object, Phase, Pod, StatefulSet, Stored};
 use crate::sets::revisions::template_of;
 use crate::sets::unseen::Unseen;
 use crate::sets::{is_namespace_terminating, tolerate_gone};

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use strew_apiserver::ApiError;
+use strew_apiserver::object::{ControllerRevision, Key, Kind, Name, Phase, StatefulSet};
 use strew_model::time::Span;
 
 use super::{StatefulSetController, StatefulSetSettings};
-use crate::api::ApiError;
-use crate::object::{ControllerRevision, Key, Kind, Name, Phase, StatefulSet};
 use crate::sets::REVISION_LABEL;
 use crate::testing::World;
 
@@ -115,7 +115,7 @@ fn ordered_pods_come_one_by_one_each_ready_before_the_next() {
         (3, Some(3), Some(3), Some(3))
     );
     assert_eq!(status.current_revision, status.update_revision);
-    let pod = world.get::<crate::object::Pod>("web-1");
+    let pod = world.get::<strew_apiserver::object::Pod>("web-1");
     assert_eq!(pod.meta.label("apps.kubernetes.io/pod-index"), Some("1"));
     assert_eq!(pod.spec.hostname.as_deref(), Some("web-1"));
     assert_eq!(pod.spec.subdomain.as_deref(), Some("web"));
@@ -180,7 +180,7 @@ fn below_the_partition_pods_stay_and_come_back_as_they_were() {
     world.settle();
     kubelets(&mut world);
     check(&mut world, "web-0=1+ web-1=1+ web-2=2+");
-    world.delete::<crate::object::Pod>("web-0");
+    world.delete::<strew_apiserver::object::Pod>("web-0");
     world.settle();
     kubelets(&mut world);
     check(&mut world, "web-0=1+ web-1=1+ web-2=2+");
@@ -191,7 +191,7 @@ fn on_delete_updates_only_what_a_user_deletes() {
     let mut world = at_rest(json!({"updateStrategy": {"type": "OnDelete"}}), false);
     set_image(&mut world, "b");
     check(&mut world, "web-0=1+ web-1=1+ web-2=1+");
-    world.delete::<crate::object::Pod>("web-1");
+    world.delete::<strew_apiserver::object::Pod>("web-1");
     world.settle();
     world.end_pods();
     check(&mut world, "web-0=1+ web-1=2- web-2=1+");
@@ -216,7 +216,7 @@ fn a_pod_that_never_gets_ready_stops_the_rollback_too() {
         revision.spec.revision, 3,
         "an old template that returns gets a new number"
     );
-    world.delete::<crate::object::Pod>("web-2");
+    world.delete::<strew_apiserver::object::Pod>("web-2");
     check(&mut world, "web-0=3+ web-1=3+ web-2=3-");
 }
 
@@ -257,7 +257,7 @@ fn a_failed_pod_is_deleted_and_made_anew() {
 #[test]
 fn a_terminating_pod_keeps_its_name_until_it_is_gone() {
     let mut world = at_rest(json!({}), false);
-    world.delete::<crate::object::Pod>("web-1");
+    world.delete::<strew_apiserver::object::Pod>("web-1");
     world.pass(Span::from_secs(3600));
     assert_eq!(picture(&world), "web-0=1+ web-1=1! web-2=1+");
     let status = &world.get::<StatefulSet>("web").status;
@@ -354,7 +354,7 @@ fn matching_orphans_with_a_fitting_name_are_adopted() {
     let mut world = at_rest(json!({}), false);
     world.edit_pod("web-1", |pod| pod.meta.owners = std::sync::Arc::new([]));
     world.settle();
-    let pod = world.get::<crate::object::Pod>("web-1");
+    let pod = world.get::<strew_apiserver::object::Pod>("web-1");
     assert_eq!(pod.meta.controller().map(|o| &*o.kind), Some("StatefulSet"));
 }
 

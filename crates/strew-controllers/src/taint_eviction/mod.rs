@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Taint;
+use strew_apiserver::object::pod::DISRUPTION_TARGET;
+use strew_apiserver::object::{Key, Kind, Name, Node, Pod, Truth};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_model::time::Instant;
 
 use toleration::{Stay, stay};
 
-use crate::api::{Api, ApiError, DeleteOptions, Event};
+use crate::api::{Api, Event};
 use crate::controller::{Change, Context, Controller};
-use crate::object::pod::DISRUPTION_TARGET;
-use crate::object::{Key, Kind, Name, Node, Pod, Truth};
 use crate::queue::Queue;
-use crate::tables::Tables;
 use crate::write::{self, Part};
 
 /// How its events call it.
@@ -236,9 +236,9 @@ impl Controller for TaintEviction {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::Object;
     use crate::small_world::World;
     use serde_json::json;
+    use strew_apiserver::object::Object;
 
     const TOLERATES_5_MINUTES: &str = "300";
 
@@ -337,7 +337,7 @@ mod tests {
         world.change(Kind::Pod, "later", |object| {
             let at = crate::small_world::START + strew_model::time::Span::from_secs(60);
             let grace = strew_model::time::Span::from_secs(10);
-            object.meta_mut().deletion = Some(crate::object::Deletion { at, grace });
+            object.meta_mut().deletion = Some(strew_apiserver::object::Deletion { at, grace });
         });
         world.run_until(61);
         assert!(world.get::<Pod>("late").unwrap().is_terminating());

@@ -13,6 +13,8 @@ use std::fmt;
 use strew_model::{Instant, Symbol};
 use strew_spread::{SkewCheck, limit::Minimum};
 
+use trace::{KeptOut, StepTrace, Trace};
+
 use crate::facts::cluster::ClusterTaint;
 use crate::facts::placement::PlacementFact;
 use crate::filter::predicate::ClusterPredicate;
@@ -20,7 +22,6 @@ use crate::filter::taint::{Tolerance, tolerance};
 use crate::hub::{ClusterIdx, Hub};
 use crate::plan::Plan;
 use crate::schedule::{Known, Schedule, decided, scheduled};
-use trace::{KeptOut, StepTrace, Trace};
 
 /// A decision with its reasons.
 #[derive(Debug, Clone)]

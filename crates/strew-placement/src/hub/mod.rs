@@ -13,12 +13,13 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 use strew_model::{Interner, Symbol, index_type};
 
+use ledger::Ledger;
+use topologies::{Source, Topologies};
+
 use crate::facts::cluster::ClusterFact;
 use crate::facts::cluster_set::{CLUSTER_SET_LABEL, ClusterSetFact, SetSelector};
 use crate::facts::placement::PlacementFact;
 use crate::facts::scores::ScoresFact;
-use ledger::Ledger;
-use topologies::{Source, Topologies};
 
 index_type! {
     /// A cluster's row. It stays with the name, also when the cluster goes and comes back.

@@ -10,7 +10,6 @@ use crate::facts::cluster::ClusterFact;
 use crate::facts::placement::{
     PlacementSpec, SpreadTerm, TopologyKeyType, TopologyWeights, WhenUnsatisfiable,
 };
-
 use crate::hub::topologies::{self, Source};
 
 /// The largest weight of a topology.

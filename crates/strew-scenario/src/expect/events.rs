@@ -1,6 +1,7 @@
 //! How many events are so, since the start.
 
-use strew_sim::{Recorded, Simulation};
+use strew_apiserver::server::Recorded;
+use strew_sim::Simulation;
 
 use super::Verdict;
 use crate::format::EventsClaim;

@@ -1,9 +1,9 @@
 //! CEL over `pods`, `nodes`, `objects` and `now`.
 
 use serde_json::{Value as Json, json};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Name, Node, Pod, moment};
 use strew_cel::{Program, Value, Variables};
-use strew_controllers::Tables;
-use strew_controllers::object::{Name, Node, Pod, moment};
 use strew_sim::Simulation;
 
 use super::Verdict;
@@ -44,7 +44,7 @@ fn variables(simulation: &Simulation) -> Variables {
         .map(|node| self::node(tables, node));
     let objects = tables.all().into_iter();
     let objects = objects.filter(|object| {
-        use strew_controllers::object::Object;
+        use strew_apiserver::object::Object;
         !matches!(object, Object::Pod(_) | Object::Node(_))
     });
     let now = moment::to_wire(simulation.now()).0.to_string();

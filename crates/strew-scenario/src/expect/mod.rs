@@ -14,13 +14,14 @@ pub mod subject;
 
 use std::sync::Arc;
 
+use strew_apiserver::Tables;
 use strew_cel::Program;
-use strew_controllers::Tables;
 use strew_sim::Simulation;
+
+use expression::Views;
 
 use crate::format::{Claim, Expectation};
 use crate::run::Plan;
-use expression::Views;
 
 /// Whether a claim is true, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A part of an object, as kuttl has it: what is written must be there, the rest does not matter.
 
 use serde_json::Value;
-use strew_controllers::object::{Kind, Object};
+use strew_apiserver::object::{Kind, Object};
 use strew_sim::Simulation;
 
 use super::Verdict;

@@ -7,8 +7,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use strew_controllers::Tables;
-use strew_controllers::object::{Key, Kind, Name};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Key, Kind, Name};
 use strew_sim::auditor::kept;
 use strew_sim::{Fleet, Simulation};
 

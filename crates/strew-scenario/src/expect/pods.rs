@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_controllers::Tables;
-use strew_controllers::object::pod::POD_SCHEDULED;
-use strew_controllers::object::{self, Pod, Truth};
+use strew_apiserver::Tables;
+use strew_apiserver::object::pod::POD_SCHEDULED;
+use strew_apiserver::object::{self, Pod, Truth};
 use strew_sim::Simulation;
 
 use super::{Verdict, subject};

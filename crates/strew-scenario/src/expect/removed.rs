@@ -1,7 +1,7 @@
 //! Pods that are gone, or are going, since the last step.
 
-use strew_controllers::Tables;
-use strew_controllers::object::Pod;
+use strew_apiserver::Tables;
+use strew_apiserver::object::Pod;
 use strew_sim::Simulation;
 
 use super::spread::{ByDomain, agree, domain_of, text};

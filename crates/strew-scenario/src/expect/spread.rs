@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PodSpec, TopologySpreadConstraint};
-use strew_api::workloads::{Eligibility, NodeView};
-use strew_controllers::Tables;
-use strew_controllers::object::{Name, Node, Pod};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Name, Node, Pod};
+use strew_apiserver::workloads::{Eligibility, NodeView};
 use strew_sim::Simulation;
 use strew_spread::{DomainIdx, Tally};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use strew_controllers::object::{
+use strew_apiserver::object::{
     CloneSet, CronJob, DaemonSet, Deployment, Job, Kind, Name, Pod, ReplicaSet,
     ReplicationController, StatefulSet, Stored,
 };
-use strew_controllers::{Selection, Tables};
+use strew_apiserver::{Selection, Tables};
 
 use crate::format::{ObjectTarget, Revision, Subject};
 
@@ -108,7 +108,7 @@ pub fn latest_revision(tables: &Tables, target: &ObjectTarget) -> Option<(&'stat
         Kind::DaemonSet => {
             let set = tables.get::<DaemonSet>(&name)?;
             let revisions = tables
-                .of::<strew_controllers::object::ControllerRevision>()
+                .of::<strew_apiserver::object::ControllerRevision>()
                 .in_namespace(&name.namespace);
             let own = revisions.filter(|revision| {
                 revision

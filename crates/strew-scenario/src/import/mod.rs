@@ -34,9 +34,10 @@ mod times;
 use serde_json::{Value, json};
 use strew_api::read::{Diagnostic, Severity, Sources};
 
-use crate::format::{API_VERSION, KIND};
 use history::History;
 use input::Input;
+
+use crate::format::{API_VERSION, KIND};
 
 /// Who has written a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Times in kwok's records: `$(time-offset-nanosecond -5000000000)`, from the moment when the record begins.
 
 use serde_json::Value;
-use strew_controllers::object::moment;
+use strew_apiserver::object::moment;
 use strew_model::time::Instant;
 use strew_sim::simulation::START;
 

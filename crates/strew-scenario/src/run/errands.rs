@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use strew_api::config::FeatureGates;
+use strew_apiserver::object::Name;
 use strew_controllers::drain::{Drain, DrainOptions, Step};
-use strew_controllers::object::Name;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_sim::Simulation;

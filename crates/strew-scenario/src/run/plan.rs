@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use strew_api::admission::{
-    AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, read_back,
-};
+use strew_api::config::AdmissionOptions;
 use strew_api::config::FeatureGates;
 use strew_api::field::FieldError;
 use strew_api::read::{KubeObject, Located};
-use strew_api::workloads::NameSource;
 use strew_api::workloadspread::lint::refused;
+use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object, read_back};
+use strew_apiserver::object::Object;
+use strew_apiserver::workloads::NameSource;
 use strew_cel::{Environment, Program};
-use strew_controllers::object::Object;
 use strew_model::time::Span;
 use strew_sim::{
     AutoscalerSettings, Between, Blueprint, Expander, NodeGroup, Settings, Simulation, Timing,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_controllers::Tables;
-use strew_controllers::object::{
+use strew_apiserver::Tables;
+use strew_apiserver::object::{
     ControllerRevision, DaemonSet, Deployment, Key, Kind, Meta, ReplicaSet, StatefulSet, Stored,
     moment,
 };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use strew_controllers::object::{Key, Kind, Name, Node};
-use strew_controllers::{ApiError, DeleteOptions};
+use strew_apiserver::object::{Key, Kind, Name, Node};
+use strew_apiserver::{ApiError, DeleteOptions};
 use strew_sim::kubelet::Which;
 use strew_sim::{BindFault, Component, Crash, Fault, Simulation, WatchFault, WriteFault};
 

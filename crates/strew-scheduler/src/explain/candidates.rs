@@ -8,15 +8,14 @@ use strew_model::{
 };
 use strew_spread::{DomainIdx, Minimum};
 
+use super::change::Change;
+use super::refused::{Blockers, Cause, RefusedNode};
+use super::what_if::TRIES_OF_A_KIND_MAX;
 use crate::engine::Evaluation;
 use crate::plugins::node_affinity::{Gap, TermGap};
 use crate::plugins::node_resources_fit::{Lacking, Shortage};
 use crate::plugins::pod_topology_spread::{HardConstraint, SpreadPlan};
 use crate::status::Unfit;
-
-use super::change::Change;
-use super::refused::{Blockers, Cause, RefusedNode};
-use super::what_if::TRIES_OF_A_KIND_MAX;
 
 /// What is worth a try.
 pub(super) struct Candidates<'a> {

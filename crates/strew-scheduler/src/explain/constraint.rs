@@ -6,13 +6,12 @@ use strew_cluster::{
 use strew_model::{Operator, Selector, Symbol};
 use strew_spread::{DomainIdx, Minimum, SkewCheck};
 
+use super::refused::RefusedNode;
 use crate::engine::Engine;
 use crate::plugins::pod_topology_spread::score::{Weighed, Workspace, weigh_all};
 use crate::plugins::pod_topology_spread::{HardConstraint, Origin, SoftConstraint, SpreadPlan};
 use crate::profile::Profile;
 use crate::status::Reason;
-
-use super::refused::RefusedNode;
 
 /// What the selector of default constraints is deduced from (KEP-1258, spec/scheduler §1.5).
 #[derive(Debug, Clone)]

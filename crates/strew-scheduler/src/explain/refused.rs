@@ -6,6 +6,7 @@ use strew_cluster::{CensusId, Cluster, HostPort, KeyId, NodeIdx, PodIdx};
 use strew_model::{Symbol, Taint};
 use strew_spread::{DomainIdx, SkewCheck};
 
+use super::volumes::{self, VolumeCause};
 use crate::engine::Engine;
 use crate::plan::ClassPlan;
 use crate::plugins::inter_pod_affinity::{self, Counted};
@@ -15,8 +16,6 @@ use crate::plugins::pod_topology_spread::filter::{Verdict, verdict};
 use crate::plugins::{node_ports, taint_toleration};
 use crate::profile::PluginId;
 use crate::status::{Reason, Refusal};
-
-use super::volumes::{self, VolumeCause};
 
 /// A node that refuses the pod.
 #[derive(Debug, Clone)]

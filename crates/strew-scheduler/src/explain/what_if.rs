@@ -5,13 +5,12 @@
 
 use strew_cluster::{Cluster, PodIdx, PodSpec, SpreadConstraint};
 
-use crate::engine::{Decision, Engine, Evaluation};
-use crate::plugins::pod_topology_spread::{Origin, SpreadPlan};
-use crate::profile::Profile;
-
 use super::candidates::Candidates;
 use super::change::{Change, ChangeKind, Target};
 use super::refused::RefusedNode;
+use crate::engine::{Decision, Engine, Evaluation};
+use crate::plugins::pod_topology_spread::{Origin, SpreadPlan};
+use crate::profile::Profile;
 
 /// How many changes are tried at most.
 pub const TRIES_MAX: usize = 96;

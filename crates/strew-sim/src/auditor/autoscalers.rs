@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use strew_controllers::Tables;
-use strew_controllers::object::{
+use strew_apiserver::Tables;
+use strew_apiserver::object::{
     Autoscaler, Deployment, Name, Pod, ReplicaSet, ReplicationController, StatefulSet,
 };
 

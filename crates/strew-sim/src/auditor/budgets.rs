@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use strew_controllers::object::{
+use strew_apiserver::object::{
     Budget, Deployment, Name, Owner, Pairs, Pod, ReplicaSet, ReplicationController, StatefulSet,
 };
-use strew_controllers::{Selection, Tables};
+use strew_apiserver::{Selection, Tables};
 use strew_model::time::Span;
 
 use super::rest::Resting;

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use strew_controllers::object::{CronJob, Job};
+use strew_apiserver::object::{CronJob, Job};
 
 use super::rest::Resting;
 use super::{Rule, Witness};

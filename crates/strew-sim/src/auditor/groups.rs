@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 use strew_api::facts;
 use strew_api::quantity::Quantity;
 use strew_api::read::KubeObject;
-use strew_controllers::object::{DaemonSet, Pod};
+use strew_apiserver::object::{DaemonSet, Pod};
 
 use super::rest::Resting;
 use super::verdict::{Beside, profile_of, stored, takes};

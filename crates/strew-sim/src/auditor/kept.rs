@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use strew_api::placement::wire::PLACEMENT_LABEL;
 use strew_api::read::KubeObject;
-use strew_controllers::Tables;
+use strew_apiserver::Tables;
 
 use super::{Rule, Witness};
 

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_controllers::object::{Name, Object, Phase, Pod};
+use strew_apiserver::object::{Name, Object, Phase, Pod};
+use strew_apiserver::server::Server;
 use strew_model::time::Instant;
 
 use super::{Rule, Witness};
@@ -11,7 +12,6 @@ use crate::autoscaler::Autoscaler;
 use crate::kubelet::Kubelets;
 use crate::placement::Fleet;
 use crate::scheduler::{Blueprint, Replica};
-use crate::server::Server;
 
 /// The world at rest.
 #[derive(Clone, Copy)]

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use strew_api::workloadspread::desk::{NoPods, Patcher};
 use strew_api::workloadspread::marker;
-use strew_controllers::Tables;
-use strew_controllers::object::{Deployment, Key, Kind, Name, Pod, WorkloadSpread};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Deployment, Key, Kind, Name, Pod, WorkloadSpread};
 use strew_workloadspread::controller::{Effect, plan};
 use strew_workloadspread::{MARKER_ANNOTATION, Marked, invariants};
 

@@ -1,13 +1,13 @@
 //! What components keep, against recounts and against what is stored.
 
-use strew_controllers::Tables;
+use strew_apiserver::Tables;
+use strew_apiserver::server::Server;
 use strew_scheduler::machine::Standing;
 
 use super::verdict::recount;
 use super::witness::{Assumed, difference, versions};
 use super::{Rule, Witness};
 use crate::scheduler::Replica;
-use crate::server::Server;
 
 /// The store's indexes.
 pub(crate) fn server(server: &Server, witness: &mut Witness) {

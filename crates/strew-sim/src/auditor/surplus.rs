@@ -5,9 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_controllers::object::{Key, Object};
-
-use crate::server::Written;
+use strew_apiserver::object::{Key, Object};
+use strew_apiserver::server::Written;
 
 /// The active pods of ReplicaSets, ReplicationControllers and Jobs, by the uid of those.
 #[derive(Debug, Default)]

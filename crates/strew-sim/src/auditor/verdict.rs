@@ -4,9 +4,9 @@
 //! question is on no node. Then every filter is read once more, by recounts.
 
 use strew_api::facts;
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Object, Pod};
 use strew_cluster::{Cluster, NodeFact, NodeIdx, PodIdx, PodSpec};
-use strew_controllers::Tables;
-use strew_controllers::object::{Object, Pod};
 use strew_model::{Interner, Symbol, Taint, tolerates_all};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{Input, Scheduler};

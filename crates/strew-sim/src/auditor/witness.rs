@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use strew_controllers::Tables;
-use strew_controllers::object::{Key, Object, Pairs, Pod};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Key, Object, Pairs, Pod};
+use strew_apiserver::server::Written;
 use strew_model::Symbol;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Hold;
 
 use super::surplus::Makers;
 use super::{Rule, Violation};
-use crate::server::Written;
 
 /// A bind that a replica is about to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

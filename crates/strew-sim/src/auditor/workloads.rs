@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use strew_api::workloads::DaemonTemplate;
-use strew_api::workloads::NodeView;
-use strew_controllers::Tables;
-use strew_controllers::object::{
+use strew_apiserver::Tables;
+use strew_apiserver::object::{
     DaemonSet, Deployment, Job, Meta, Node, Phase, Pod, ReplicaSet, ReplicationController,
     StatefulSet, Stored,
 };
+use strew_apiserver::workloads::DaemonTemplate;
+use strew_apiserver::workloads::NodeView;
 
 use super::rest::Resting;
 use super::{Rule, Witness, quotas};

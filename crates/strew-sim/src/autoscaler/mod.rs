@@ -13,17 +13,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
-use strew_controllers::Tables;
-use strew_controllers::object::{Name, Node, Object};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Name, Node, Object};
+use strew_apiserver::server::Server;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::feed::Feed;
-use crate::scheduler::Blueprint;
-use crate::server::Server;
-use crate::timing::Between;
 use scale_down::Removing;
 use view::View;
+
+use crate::feed::Feed;
+use crate::scheduler::Blueprint;
+use crate::timing::Between;
 
 /// A group of equal nodes, `NAME-0`, `NAME-1`, ….
 #[derive(Debug, Clone, PartialEq)]

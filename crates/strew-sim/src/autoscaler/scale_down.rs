@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use strew_controllers::DeleteOptions;
-use strew_controllers::object::{Key, Kind, Name, Node, Object, Pod};
+use strew_apiserver::DeleteOptions;
+use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod};
+use strew_apiserver::server::{Part, Server, pod_key};
 use strew_model::time::{Instant, Span};
 
 use super::Autoscaler;
 use super::view::View;
-use crate::server::{Part, Server, pod_key};
 
 /// A node is not needed below this share of its CPU and of its memory, in percent.
 const UTILISATION_MAX: u64 = 50;

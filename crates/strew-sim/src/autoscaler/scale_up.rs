@@ -6,8 +6,8 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use strew_apiserver::object::Pod;
 use strew_cluster::PodIdx;
-use strew_controllers::object::Pod;
 use strew_model::Prng;
 use strew_model::time::Instant;
 

@@ -7,11 +7,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rustc_hash::FxHashMap;
 use strew_api::facts;
 use strew_api::read::KubeObject;
-use strew_api::workloads::{DaemonTemplate, NodeView};
+use strew_apiserver::Tables;
+use strew_apiserver::object::pod::POD_SCHEDULED;
+use strew_apiserver::object::{DaemonSet, Node, Object, Pod, Truth};
+use strew_apiserver::workloads::{DaemonTemplate, NodeView};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
-use strew_controllers::Tables;
-use strew_controllers::object::pod::POD_SCHEDULED;
-use strew_controllers::object::{DaemonSet, Node, Object, Pod, Truth};
 use strew_scheduler::{Engine, Profile};
 
 use crate::scheduler::{Blueprint, Facts};

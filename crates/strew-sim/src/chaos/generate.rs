@@ -1,6 +1,6 @@
 //! A story from a seed.
 
-use strew_controllers::Propagation;
+use strew_apiserver::Propagation;
 use strew_model::Prng;
 use strew_model::time::Span;
 

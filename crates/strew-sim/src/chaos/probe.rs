@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strew_api::workloadspread::marker;
-use strew_controllers::Tables;
-use strew_controllers::object::{Name, Pod, pod};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Name, Pod, pod};
 use strew_model::time::Span;
 use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION, Marked, invariants};
 
@@ -175,7 +175,7 @@ impl Life {
 
     /// The subsets in their order, and for how many more pods each has room.
     fn rooms(&self, plan: &SpreadPlan) -> Vec<(Arc<str>, Option<i64>)> {
-        use strew_controllers::object::WorkloadSpread;
+        use strew_apiserver::object::WorkloadSpread;
         let name = Name::new("default", plan.of.as_str());
         let spread = self
             .sim

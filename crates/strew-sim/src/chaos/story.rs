@@ -1,6 +1,6 @@
 //! A story: a small world, and what befalls it.
 
-use strew_controllers::Propagation;
+use strew_apiserver::Propagation;
 use strew_model::time::Span;
 
 use crate::fault::{Crash, Fault};

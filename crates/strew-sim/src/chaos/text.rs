@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use strew_controllers::Propagation;
+use strew_apiserver::Propagation;
 
 use super::manifests;
 use super::story::{

@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Container;
 use rustc_hash::FxHashMap;
-use strew_controllers::object::pod::{Exit, READY};
-use strew_controllers::object::{Kind, Name, Node, Object, Pairs, Phase, Pod, Truth, moment};
-use strew_controllers::{DeleteOptions, Tables};
+use strew_apiserver::object::pod::{Exit, READY};
+use strew_apiserver::object::{Kind, Name, Node, Object, Pairs, Phase, Pod, Truth, moment};
+use strew_apiserver::server::{Change, Part, Server, pod_key};
+use strew_apiserver::{DeleteOptions, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-use crate::server::{Change, Part, Server, pod_key};
 use crate::timing::Timing;
 
 /// The exit code of a container that SIGTERM ended.

@@ -7,8 +7,8 @@ use strew_api::placement::cel::CelSelectors;
 use strew_api::placement::debug::not_selected::words;
 use strew_api::placement::facts::inputs;
 use strew_api::read::KubeObject;
-use strew_controllers::Tables;
-use strew_controllers::object::Pairs;
+use strew_apiserver::Tables;
+use strew_apiserver::object::Pairs;
 use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
 use strew_placement::Explanation;
@@ -49,7 +49,7 @@ impl Fleet {
             now,
         };
         for plain in tables.all_plain() {
-            let object = strew_controllers::object::Object::Plain(Arc::clone(plain));
+            let object = strew_apiserver::object::Object::Plain(Arc::clone(plain));
             let Some(wire) = wire_of(&object) else {
                 continue;
             };

@@ -13,8 +13,8 @@ use strew_api::placement::cel::CelSelectors;
 use strew_api::placement::facts::{gone, inputs};
 use strew_api::placement::request::{Carrying, Context};
 use strew_api::read::KubeObject;
-use strew_controllers::Tables;
-use strew_controllers::object::{Kind, Object};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Kind, Object};
 use strew_model::time::Instant;
 use strew_model::{Interner, Prng, Symbol};
 use strew_placement::machine::{Effect, Input, Limits, Outcome, Placer};
@@ -23,9 +23,9 @@ use strew_placement::schedule::schedule;
 use crate::auditor::Witness;
 use crate::client::WriteFault;
 use crate::feed::{Feed, WatchFault};
-use crate::server::{Change, Server};
 pub use fleet::Fleet;
 use sending::{Done, Outbox};
+use strew_apiserver::server::{Change, Server};
 
 /// Its hostname, part of the names that events give.
 const HOSTNAME: &str = "controller-0";

@@ -7,15 +7,14 @@ use rustc_hash::FxHashMap;
 use strew_api::facts::{self, Watched};
 use strew_api::read::KubeObject;
 use strew_api::watch::Named;
+use strew_apiserver::Tables;
+use strew_apiserver::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
+use strew_apiserver::object::{Key, Kind, Object, Pairs, Pod, Truth};
+use strew_apiserver::server::Change;
 use strew_cluster::{OwnerRef, PodFact, PodHistory, PodSpec};
-use strew_controllers::Tables;
-use strew_controllers::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
-use strew_controllers::object::{Key, Kind, Object, Pairs, Pod, Truth};
 use strew_model::time::Instant;
 use strew_model::{Interner, Labels};
 use strew_scheduler::machine::{Condition, ConditionReason, Input, Scheduler};
-
-use crate::server::Change;
 
 /// Beyond so many templates all are forgotten.
 const KNOWN_MAX: usize = 10_000;
@@ -183,7 +182,7 @@ fn concerns_decisions(old: &Pod, new: &Pod) -> bool {
     !is_same
 }
 
-fn condition_of(condition: &strew_controllers::object::Condition) -> Option<Condition> {
+fn condition_of(condition: &strew_apiserver::object::Condition) -> Option<Condition> {
     Some(Condition {
         reason: ConditionReason::of(condition.status.name(), &condition.reason)?,
         message: Arc::clone(&condition.message),

@@ -1,11 +1,11 @@
 //! What a scheduler would do that begins now: for those who judge.
 
+use strew_apiserver::server::Server;
 use strew_model::Prng;
 use strew_model::time::Instant;
 use strew_scheduler::machine::{Effect, Input};
 
 use super::{Blueprint, Replica};
-use crate::server::Server;
 
 /// More is not told.
 const TOLD_MAX: usize = 5;

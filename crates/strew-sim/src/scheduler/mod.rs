@@ -12,9 +12,9 @@ use std::sync::Arc;
 use strew_api::config::{Configuration, LeaderElection};
 use strew_api::lease::{Election, Input as ElectionInput, Moment, Settings};
 use strew_api::request::{Answer, Context, Request, requests_of};
-use strew_controllers::Tables;
-use strew_controllers::object::pod::POD_SCHEDULED;
-use strew_controllers::object::{Name, Pod, Truth};
+use strew_apiserver::Tables;
+use strew_apiserver::object::pod::POD_SCHEDULED;
+use strew_apiserver::object::{Name, Pod, Truth};
 use strew_model::time::{Instant, Span};
 use strew_model::{Interner, Prng};
 use strew_scheduler::Profile;
@@ -23,9 +23,9 @@ use strew_scheduler::machine::{Effect, EffectId, Hold, Input, Limits, PodName, S
 use crate::auditor::{Rule, Witness, preemption, verdict};
 use crate::fault::{LeaseFault, Sabotage};
 use crate::feed::{Feed, WatchFault};
-use crate::server::Server;
 pub use facts::{Facts, wire_of};
 use sending::{Done, Outbox, Sender};
+use strew_apiserver::server::Server;
 
 /// What befalls binds for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -1,8 +1,8 @@
 //! What befalls components, how they come back, and what people do to them.
 
-use strew_api::admission::AdmissionOptions;
+use strew_api::config::AdmissionOptions;
+use strew_apiserver::object::Name;
 use strew_controllers::Manager;
-use strew_controllers::object::Name;
 use strew_model::time::Span;
 
 use super::{ControllerMaker, Controllers, Simulation};

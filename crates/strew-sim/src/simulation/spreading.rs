@@ -1,6 +1,6 @@
 //! Webhook and controller of WorkloadSpreads among the components; they begin with the first WorkloadSpread.
 
-use strew_controllers::object::WorkloadSpread;
+use strew_apiserver::object::WorkloadSpread;
 use strew_model::Prng;
 use strew_model::time::Instant;
 use strew_workloadspread::controller::Effect;
@@ -146,15 +146,15 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use strew_api::admission::AdmissionOptions;
+    use strew_api::config::AdmissionOptions;
     use strew_api::config::{FeatureGates, Given, configure};
     use strew_api::read::KubeObject;
-    use strew_controllers::object::{Name, Object, Pod, ReplicaSet};
+    use strew_apiserver::object::{Name, Object, Pod, ReplicaSet};
+    use strew_apiserver::server::Creation;
     use strew_model::Interner;
     use strew_model::time::Span;
 
     use super::*;
-    use crate::server::Creation;
     use crate::simulation::ControllerMaker;
     use crate::{Blueprint, Settings, Timing};
 

@@ -4,6 +4,7 @@ use strew_api::read::KubeObject;
 use strew_api::workloadspread::Translator;
 use strew_api::workloadspread::desk::Patcher;
 use strew_api::workloadspread::request::{Context, controller_outcome, of_controller};
+use strew_apiserver::server::Server;
 use strew_model::Prng;
 use strew_model::time::Instant;
 use strew_workloadspread::SpreadController;
@@ -13,7 +14,6 @@ use super::seen::{Listener, Seen};
 use super::sending::Line;
 use crate::feed::WatchFault;
 use crate::scheduler::Blueprint;
-use crate::server::Server;
 
 /// The controller: the machine, and what it was told.
 pub(crate) struct SpreadKeeper {

@@ -7,12 +7,12 @@ use strew_api::read::KubeObject;
 use strew_api::workloadspread::facts::white_list::WhiteList;
 use strew_api::workloadspread::v1beta1;
 use strew_api::workloadspread::validation::{Context, validate};
-use strew_controllers::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
-use strew_controllers::{ApiError, Tables};
+use strew_apiserver::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
+use strew_apiserver::server::{AdmissionRequest, AdmissionWebhooks, Called, LateAnswer, Server};
+use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
 use super::webhook::{Asked, Hook, Webhook};
-use crate::server::{AdmissionRequest, AdmissionWebhooks, Called, LateAnswer, Server};
 
 /// All admission webhooks. WorkloadSpreads are validated from the start; the webhook for pods comes with the first of
 /// them.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::{Translator, marker};
-use strew_controllers::object::{Name, Object, Pod, WorkloadSpread};
+use strew_apiserver::object::{Name, Object, Pod, WorkloadSpread};
+use strew_apiserver::server::{Server, Written};
 use strew_model::time::Instant;
 use strew_workloadspread::admission::{Answer, Verdict};
 use strew_workloadspread::invariants::{
@@ -21,7 +22,6 @@ use strew_workloadspread::{
 use super::replica::{Answered, Replica};
 use super::webhook::Asked;
 use crate::auditor::Rule;
-use crate::server::{Server, Written};
 
 /// A pod that the webhook has let into a subset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,7 +9,8 @@ use strew_api::workloadspread::Translator;
 use strew_api::workloadspread::desk::{Desk, Patcher};
 use strew_api::workloadspread::request::{Context, admission_outcome, of_admission};
 use strew_api::workloadspread::review::{Decision, Review};
-use strew_controllers::object::{Name, WorkloadSpread as Stored};
+use strew_apiserver::object::{Name, WorkloadSpread as Stored};
+use strew_apiserver::server::Server;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_workloadspread::admission::{
@@ -21,7 +22,6 @@ use super::seen::{Listener, Seen};
 use super::sending::Line;
 use crate::feed::WatchFault;
 use crate::scheduler::Blueprint;
-use crate::server::Server;
 
 /// For so long a call goes on by the replica's own clock: all pauses between attempts, and more.
 const PATIENCE: Span = Span::from_secs(2);

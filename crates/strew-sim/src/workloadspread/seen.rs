@@ -7,13 +7,13 @@ use serde_json::Value;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::Translator;
 use strew_api::workloadspread::desk::PodSource;
-use strew_controllers::Tables;
-use strew_controllers::object::{Key, Kind, Name, Object, Pod};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Key, Kind, Name, Object, Pod};
+use strew_apiserver::server::{Change, Server};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
 use crate::feed::{Feed, WatchFault};
-use crate::server::{Change, Server};
 
 /// A watch, and what it has brought.
 #[derive(Default)]

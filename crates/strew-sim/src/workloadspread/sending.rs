@@ -1,12 +1,12 @@
 //! Requests of both components, through the faults of the moment.
 
 use strew_api::request::{Answer, Request, Verb};
+use strew_apiserver::server::Server;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
 use crate::client::WriteFault;
 use crate::feed::WatchFault;
-use crate::server::Server;
 use crate::timing::Between;
 
 /// What befalls calls of the webhook for a while.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strew_api::workloadspread::review::{Decision, Review};
-use strew_controllers::ApiError;
-use strew_controllers::object::{Name, Object, Pod};
+use strew_apiserver::ApiError;
+use strew_apiserver::object::{Name, Object, Pod};
+use strew_apiserver::server::{Called, LateAnswer, Server, uuid};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_workloadspread::admission::{Effect, RequestId};
@@ -18,7 +19,6 @@ use super::replica::{Begun, Failure, Replica};
 use super::sending::{Line, Weather};
 use crate::fault::Crash;
 use crate::scheduler::Blueprint;
-use crate::server::{Called, LateAnswer, Server, uuid};
 use crate::slot::Slot;
 use crate::timing::Between;
 

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_controllers::DeleteOptions;
-use strew_controllers::object::{Key, Kind, Name, Pod};
+use strew_apiserver::DeleteOptions;
+use strew_apiserver::object::{Key, Kind, Name, Pod};
 use strew_model::time::Span;
 use strew_sim::chaos::{Action, Event, NodePlan, Parts, Story, Worker, Workload, World, play};
 use strew_sim::{Between, BindFault, Fault, LeaseFault, Timing};

@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use strew_controllers::object::{Job, Key, Kind, Name, Object, Pod, Truth};
-use strew_controllers::{
-    Api, ApiError, Change, Context, Controller, DeleteOptions, Event, Queue, Tables,
-};
+use strew_apiserver::object::{Job, Key, Kind, Name, Object, Pod, Truth};
+use strew_apiserver::server::Written;
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
+use strew_controllers::{Api, Change, Context, Controller, Event, Queue};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::PluginId;
-use strew_sim::auditor::{Rule, Sent, Witness, Written};
+use strew_sim::auditor::{Rule, Sent, Witness};
 use strew_sim::chaos::{
     Action, Event as StoryEvent, NodePlan, Parts, Spread, Story, Worker, Workload, World, generate,
     play, shrink,
@@ -438,7 +438,7 @@ fn pod(uid: &str, version: u64, node: Option<&str>) -> Object {
 fn finished(mut object: Object, version: u64) -> Object {
     object.meta_mut().version = version;
     if let Object::Pod(pod) = &mut object {
-        Arc::make_mut(pod).status.phase = strew_controllers::object::Phase::Succeeded;
+        Arc::make_mut(pod).status.phase = strew_apiserver::object::Phase::Succeeded;
         Arc::make_mut(pod)
             .status
             .set_condition("Ready", Truth::False, "", "", Instant::default());

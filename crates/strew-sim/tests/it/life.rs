@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
+use strew_api::config::AdmissionOptions;
 use strew_api::config::{FeatureGates, Given, configure};
 use strew_api::read::{KubeObject, Sources, read, render};
-use strew_api::workloads::NameSource;
-use strew_controllers::object::{Object, Pod};
+use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
+use strew_apiserver::object::{Object, Pod};
+use strew_apiserver::workloads::NameSource;
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_sim::{Blueprint, Settings, Simulation, Timing};

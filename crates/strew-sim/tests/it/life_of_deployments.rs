@@ -1,6 +1,6 @@
 //! Deployments and their ReplicaSets, from the manifest to the last pod.
 
-use strew_controllers::object::{Deployment, Key, Kind, Name, ReplicaSet};
+use strew_apiserver::object::{Deployment, Key, Kind, Name, ReplicaSet};
 use strew_model::time::Span;
 use strew_sim::{Component, Crash};
 

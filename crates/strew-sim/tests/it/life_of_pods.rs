@@ -1,7 +1,7 @@
 //! Pods without a controller.
 
-use strew_controllers::object::{Key, Kind, Name, Object, Pod};
-use strew_controllers::{DeleteOptions, Propagation};
+use strew_apiserver::object::{Key, Kind, Name, Object, Pod};
+use strew_apiserver::{DeleteOptions, Propagation};
 use strew_sim::kubelet::Which;
 
 use crate::life::{Life, nodes};

@@ -1,7 +1,7 @@
 //! StatefulSets and DaemonSets from manifests to rest.
 
-use strew_controllers::object::{Key, Kind, Name, Pod, StatefulSet};
-use strew_controllers::{DeleteOptions, Propagation};
+use strew_apiserver::object::{Key, Kind, Name, Pod, StatefulSet};
+use strew_apiserver::{DeleteOptions, Propagation};
 use strew_model::time::Span;
 use strew_sim::{Fault, WriteFault};
 

@@ -1,7 +1,7 @@
 //! Seeded lives of hubs under faults: none breaks a rule, and whoever breaks one on purpose is found out.
 
-use strew_controllers::DeleteOptions;
-use strew_controllers::object::{Key, Kind, Name};
+use strew_apiserver::DeleteOptions;
+use strew_apiserver::object::{Key, Kind, Name};
 use strew_sim::Diligence;
 use strew_sim::auditor::Rule;
 use strew_sim::chaos::placement::{generate, play, shrink};

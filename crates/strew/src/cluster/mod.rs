@@ -8,9 +8,10 @@ use strew_api::snapshot::Scrubber;
 use strew_kube::connect::connect;
 use strew_kube::snapshot::{Snapshot, take};
 
+use access::AccessArgs;
+
 use crate::failure::Failure;
 use crate::terminal;
-use access::AccessArgs;
 
 /// A runtime of one thread: what waits are others.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use strew_api::admission::{self, AdmissionContext};
 use strew_api::facts;
 use strew_api::field::{FieldError, FieldPath};
 use strew_api::read::{self, Broken, KubeObject, Located, Place, Sources};
-use strew_api::workloads::{NameSource, Workload};
+use strew_apiserver::admission::admit_object;
+use strew_apiserver::admission::{self, AdmissionContext};
+use strew_apiserver::workloads::{NameSource, Workload};
 use strew_model::Interner;
 
 use super::{Loader, fact_errors};
-use strew_api::admission::admit_object;
 
 impl Loader<'_> {
     /// Looks at every object again, those that cannot be used included, with all that is asked of an object at any

@@ -6,21 +6,21 @@ mod skipped;
 
 use std::collections::{BTreeMap, HashMap};
 
-use strew_api::admission::{
-    AdmissionContext, AdmissionOptions, PriorityClasses, admit_object, read_back,
-};
+use strew_api::config::AdmissionOptions;
 use strew_api::config::is_configuration;
 use strew_api::facts;
 use strew_api::field::{FieldError, FieldPath};
 use strew_api::read::{self, Diagnostic, KubeObject, Locator, Origin, Severity, Sources};
-use strew_api::workloads::NameSource;
-use strew_controllers::object::Object;
+use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object, read_back};
+use strew_apiserver::object::Object;
+use strew_apiserver::workloads::NameSource;
 use strew_model::Interner;
+
+use judge::template_errors;
 
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
 use crate::workload::Workloads;
-use judge::template_errors;
 
 /// Everything of the files, admitted.
 #[derive(Debug, Default)]

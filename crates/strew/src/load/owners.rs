@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use strew_controllers::object::{Key, Kind, Name, Object, Owner};
+use strew_apiserver::object::{Key, Kind, Name, Object, Owner};
 
 use crate::workload::{WorkloadName, missing_name};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use strew_api::admission::{AdmissionContext, AdmissionOptions, PriorityClasses, admit_object};
+use strew_api::config::AdmissionOptions;
 use strew_api::field::FieldPath;
 use strew_api::placement::cel::CelSelectors;
 use strew_api::placement::facts;
@@ -10,7 +10,8 @@ use strew_api::placement::wire::{
     ClusterSetSelector, ManagedCluster, ManagedClusterSet, ManagedClusterSetSpec, Placement,
 };
 use strew_api::read::{self, Diagnostic, KubeObject, Located, Locator, Severity, Sources};
-use strew_api::workloads::NameSource;
+use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
+use strew_apiserver::workloads::NameSource;
 use strew_model::{Interner, Symbol};
 use strew_placement::facts::cluster_set::CLUSTER_SET_LABEL;
 use strew_placement::facts::placement::PlacementFact;

@@ -18,14 +18,14 @@ use k8s_openapi::jiff::Timestamp;
 use strew_api::read::{Diagnostic, Severity, render};
 use strew_model::Instant;
 
-use crate::arguments::Context;
-use crate::failure::{EXIT_NO, Failure};
-use crate::inputs;
-use crate::simulate::{Format, print_diagnostics, say_note, serialized};
-use crate::terminal;
-use crate::text::count;
 use decide::{Outcome, decide};
 use what_if::Loss;
+
+use crate::arguments::Context;
+use crate::failure::{EXIT_NO, Failure};
+use crate::simulate::{Format, print_diagnostics, say_note, serialized};
+use crate::text::count;
+use crate::{inputs, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM place placement.yaml fleet/                 which clusters, and how do they spread?

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use strew_controllers::object::{Key, Kind, Name, Object, Pod};
+use strew_apiserver::object::{Key, Kind, Name, Object, Pod};
+use strew_apiserver::server::Change;
 use strew_model::Span;
 use strew_sim::Simulation;
-use strew_sim::server::Change;
 
 use super::clock::clock;
 

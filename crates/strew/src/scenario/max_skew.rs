@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Serialize;
-use strew_controllers::Tables;
-use strew_controllers::object::{Job, Meta, Name, Pod, ReplicaSet};
+use strew_apiserver::Tables;
+use strew_apiserver::object::{Job, Meta, Name, Pod, ReplicaSet};
 use strew_scenario::expect::spread::{ByDomain, by_domain, skew};
 use strew_sim::Simulation;
 

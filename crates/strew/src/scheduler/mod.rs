@@ -16,12 +16,11 @@ use strew_model::Interner;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Context;
-use crate::cluster;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::process::{connected, log, permissions, signals};
 use crate::simulate::say_problems;
-use crate::terminal;
 use crate::version::KUBERNETES;
+use crate::{cluster, terminal};
 pub(crate) use arguments::{EXAMPLES, SchedulerArgs};
 
 /// The profile that decides without a configuration: pods must name it.

@@ -9,10 +9,11 @@ use std::fmt::Write;
 
 use strew_model::time::Span;
 
+use domains::spread_block;
+
 use crate::blocked::Outcome;
 use crate::terminal::{self, Terminal};
 use crate::view::{Shown, Summary, View};
-use domains::spread_block;
 pub(crate) use domains::{Bar, draw, short_key};
 use nodes::nodes;
 pub(crate) use steps::step_block;

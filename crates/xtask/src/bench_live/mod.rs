@@ -22,11 +22,12 @@ use anyhow::ensure;
 use clap::ValueEnum;
 use xtask::lab::{Lab, Options, Scheduler, Timing};
 
-use crate::ci::top;
 use cluster::Cluster;
 use contender::Contender;
 use figures::Table;
 use round::Round;
+
+use crate::ci::top;
 
 /// What the command line says.
 #[derive(clap::Args)]

@@ -21,9 +21,10 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use xtask::lab::{Lab, Options, Scheduler, Timing, now};
 
-use crate::ci::top;
 use cases::{CASES, Case};
 use stage::Stage;
+
+use crate::ci::top;
 
 /// What the command line says.
 #[derive(clap::Args)]

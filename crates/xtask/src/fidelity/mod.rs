@@ -26,11 +26,12 @@ use anyhow::{Context, bail};
 use strew_scenario::run::Plan;
 use xtask::lab::now;
 
-use crate::ci::top;
 use document::Row;
 use known::Known;
 use recorded::Recorded;
 use scenario::Scenario;
+
+use crate::ci::top;
 
 /// How many seeds show what varies.
 const SEEDS: u64 = 30;

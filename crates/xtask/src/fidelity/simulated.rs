@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow, ensure};
 use serde_json::json;
 use strew_api::config::{FeatureGates, Given, configure, is_configuration};
 use strew_api::read::{KubeObject, Located, Origin, Severity, Sources};
-use strew_controllers::object::{Node, Object};
+use strew_apiserver::object::{Node, Object};
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scenario::format::{NodeTarget, Verb, load};

@@ -43,8 +43,17 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-workloadspread",
         ],
     ),
-    // Objects of the wire, and how the API server admits them.
-    ("strew-controllers", &["strew-model", "strew-api"]),
+    // The embedded API server: objects, requests and patches of the wire, and nothing of what calls it. The cluster for
+    // one question: which nodes a DaemonSet's pods may go to.
+    (
+        "strew-apiserver",
+        &["strew-model", "strew-cluster", "strew-api"],
+    ),
+    // Objects as the embedded server stores them, and what it answers.
+    (
+        "strew-controllers",
+        &["strew-model", "strew-api", "strew-apiserver"],
+    ),
     // The world in virtual time: the machines of scheduler, placement and WorkloadSpread, their facts, and the store that
     // controllers write to.
     (
@@ -56,6 +65,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-workloadspread",
             "strew-api",
+            "strew-apiserver",
             "strew-controllers",
         ],
     ),
@@ -83,6 +93,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-scheduler",
             "strew-api",
+            "strew-apiserver",
             "strew-controllers",
             "strew-sim",
             "strew-cel",
@@ -100,6 +111,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-workloadspread",
     "strew-placement",
     "strew-api",
+    "strew-apiserver",
     "strew-controllers",
     "strew-sim",
     "strew-cel",

@@ -21,7 +21,7 @@ use super::wire::{DISABLE_ANNOTATION, Placement};
 pub use cluster::{binding, cluster, cluster_set, decision, scores};
 pub use inputs::{gone, inputs};
 pub use spec::misconfigured;
-pub(super) use weights::weights_by_key;
+pub use weights::weights_by_key;
 
 /// A Placement. What is wrong with its specification is kept in it, for the rule that asks.
 pub fn placement(wire: &Placement, names: &mut Interner, cel: &mut CelSelectors) -> PlacementFact {

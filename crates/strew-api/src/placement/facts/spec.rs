@@ -105,12 +105,12 @@ fn read_groups(
 }
 
 /// `spec.decisionStrategy.groupStrategy`.
-pub(in crate::placement) fn strategy(spec: &wire::PlacementSpec) -> Option<&wire::GroupStrategy> {
+pub fn strategy(spec: &wire::PlacementSpec) -> Option<&wire::GroupStrategy> {
     spec.decision_strategy.as_ref()?.group_strategy.as_ref()
 }
 
 /// `spec.spreadPolicy.spreadConstraints`.
-pub(in crate::placement) fn terms(spec: &wire::PlacementSpec) -> &[wire::SpreadConstraintsTerm] {
+pub fn terms(spec: &wire::PlacementSpec) -> &[wire::SpreadConstraintsTerm] {
     let policy = spec.spread_policy.as_ref();
     let terms = policy.and_then(|policy| policy.spread_constraints.as_deref());
     terms.unwrap_or_default()
@@ -199,7 +199,7 @@ fn groups(spec: &wire::PlacementSpec, names: &mut Interner) -> GroupStrategy {
 }
 
 /// `clustersPerDecisionGroup`. Source: `GetScaledValueFromIntOrPercent`.
-pub(in crate::placement) fn group_size(wire: &IntOrString) -> GroupSize {
+pub fn group_size(wire: &IntOrString) -> GroupSize {
     let text = match wire {
         IntOrString::Int(n) => return GroupSize::Count(*n),
         IntOrString::String(text) => text,

@@ -18,7 +18,7 @@ pub(in crate::placement) type Annotation = BTreeMap<String, BTreeMap<String, i64
 ///
 /// # Errors
 /// A text that is no object of objects of whole numbers.
-pub(in crate::placement) fn weights_by_key(text: &str) -> Result<Annotation, String> {
+pub fn weights_by_key(text: &str) -> Result<Annotation, String> {
     let read = serde_json::from_str(text);
     read.map_err(|error| format!("annotation {TOPOLOGY_WEIGHTS_ANNOTATION}: {error}"))
 }

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::admission::SetDefaults;
-use crate::definition::testing::{expect_structural, fill_in};
+use crate::definition::testing::expect_structural;
 use crate::placement::crd;
-use crate::placement::wire::{ManagedCluster, ManagedClusterSet, Placement};
 
 fn definition_of(kind: &str) -> Value {
     let mut all = crd::all().into_iter();
@@ -131,44 +129,4 @@ fn the_limits_of_a_placement_are_in_its_schema() {
     assert_eq!(spec(&format!("{score}/minimum")), Some(json!(-10)));
     // A negative number of clusters is the controller's to refuse, as with OCM.
     assert_eq!(spec("numberOfClusters/minimum"), None);
-}
-
-/// What the API server fills in is what files are given.
-fn expect_defaults<T>(kind: &str, object: Value)
-where
-    T: SetDefaults + serde::Serialize + for<'de> serde::Deserialize<'de>,
-{
-    let mut stored = object.clone();
-    fill_in(&schema_of(kind), &mut stored);
-    let mut read: T = serde_json::from_value(object).unwrap();
-    read.set_defaults();
-    let read = serde_json::to_value(&read).unwrap();
-    assert_eq!(stored["spec"], read["spec"], "{kind}");
-}
-
-#[test]
-fn the_schemas_fill_in_what_admission_does() {
-    expect_defaults::<Placement>("Placement", json!({"metadata": {}, "spec": {}}));
-    expect_defaults::<Placement>(
-        "Placement",
-        json!({"metadata": {}, "spec": {
-            "prioritizerPolicy": {"configurations": [{"scoreCoordinate": {"builtIn": "Steady"}}]},
-            "spreadPolicy": {"spreadConstraints": [{"topologyKey": "zone", "topologyKeyType": "Label"}]},
-            "tolerations": [{"key": "gpu"}],
-            "decisionStrategy": {"groupStrategy": {}},
-            "sortBy": "Score",
-        }}),
-    );
-    let selector = json!({"clusterSelector": {"labelSelector": {}}});
-    for spec in [Some(json!({})), Some(selector), None] {
-        let mut set = json!({"metadata": {}});
-        if let Some(spec) = spec {
-            set["spec"] = spec;
-        }
-        expect_defaults::<ManagedClusterSet>("ManagedClusterSet", set);
-    }
-    expect_defaults::<ManagedCluster>(
-        "ManagedCluster",
-        json!({"metadata": {}, "spec": {"hubAcceptsClient": true}}),
-    );
 }

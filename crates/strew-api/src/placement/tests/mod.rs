@@ -6,7 +6,6 @@ mod definitions;
 mod facts;
 mod read;
 mod request;
-mod validation;
 
 use serde_json::Value;
 

@@ -7,10 +7,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json as value};
 
 use super::Context;
-use crate::admission::SetDefaults;
+use crate::defaults::default_pod;
 use crate::field::{FieldError, FieldPath};
 use crate::patch::{Schema, strategic};
 use crate::read::KubeObject;
+use crate::validation::spread::SharedKeys;
 use crate::validation::{affinity, json, pod, taint};
 use crate::workloadspread::facts::spread::percent;
 use crate::workloadspread::v1beta1::{WorkloadSpreadSpec, WorkloadSpreadSubset};
@@ -115,10 +116,10 @@ fn patched(patch: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<F
     let of_pod = |pod: Value| -> Result<Vec<FieldError>, serde_json::Error> {
         let mut pod: Pod = serde_json::from_value(pod)?;
         pod.metadata.name = Some("pod".to_owned());
-        pod.set_defaults();
+        default_pod(&mut pod);
         let mut errors = Vec::new();
         let spec = pod.spec.unwrap_or_default();
-        pod::validate_pod_spec(&spec, path, &mut errors);
+        pod::validate_spec(&spec, SharedKeys::Merged, path, &mut errors);
         Ok(errors)
     };
     let own = of_pod(template.clone()).unwrap_or_default();

@@ -34,15 +34,16 @@ use strew_scheduler::metrics::Family;
 use strew_workloadspread::controller::{Effect, EffectId, Input, Limits, Outcome};
 use strew_workloadspread::{SpreadController, WsKey};
 
+use held::Held;
+use targets::{Targets, Wanted};
+use texts::Texts;
+
 use crate::clock::Clock;
 use crate::discovery::Served;
 use crate::leading::Leads;
 use crate::send::{Answered, Arrived, Errand, Next, Outbox, failure};
 use crate::watch::{Custom, Kind, Object, Reading, Scope, Told, Watches};
 use crate::work::{Machine, Worker};
-use held::Held;
-use targets::{Targets, Wanted};
-use texts::Texts;
 
 /// A WorkloadSpread whose status was written is left alone for so long. Two thousand pods that come within twenty seconds
 /// make twenty writes of the controller's, and as many conflicts with admission at most.

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use strew_api::read::KubeObject;
-use strew_controllers::object::{Key, Kind, Name, moment};
-use strew_controllers::{ApiError, DeleteOptions};
+use strew_apiserver::object::{Key, Kind, Name, moment};
+use strew_apiserver::{ApiError, DeleteOptions};
 use strew_model::time::Span;
 
 use super::manifests;

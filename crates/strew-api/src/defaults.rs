@@ -1,0 +1,151 @@
+//! The defaults of pods and of the templates of pods, as far as a decision or validation looks at them.
+//!
+//! Source: `pkg/apis/core/v1/defaults.go`, v1.36. Left out because nothing in strew reads them: probes, DNS policy,
+//! security contexts, image pull policy, termination messages, service links, volume modes. Resource lists are not
+//! rewritten to whole thousandths either: every reader rounds up ([`crate::quantity::Quantity::milli_value`]).
+//!
+//! An object without a namespace is in `default`, as with kubectl.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, PodTemplateSpec, ResourceRequirements};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use crate::quantity::Quantity;
+
+type Resources = BTreeMap<String, WireQuantity>;
+
+/// Fills in what a pod leaves out. Source: `SetDefaults_Pod`.
+pub fn default_pod(pod: &mut Pod) {
+    set_namespace(&mut pod.metadata);
+    let Some(spec) = &mut pod.spec else { return };
+    // Templates keep what they have: limits become requests and container ports host ports
+    // only in the pods made from them (SetDefaults_Pod).
+    for container in containers_mut(spec) {
+        if let Some(resources) = &mut container.resources {
+            requests_from_limits(resources);
+        }
+    }
+    default_pod_level_requests(spec);
+    if spec.host_network == Some(true) {
+        for container in containers_mut(spec) {
+            for port in container.ports.iter_mut().flatten() {
+                if port.host_port.unwrap_or(0) == 0 {
+                    port.host_port = Some(port.container_port);
+                }
+            }
+        }
+    }
+    default_pod_spec(spec);
+}
+
+/// Fills in the namespace `default`.
+pub fn set_namespace(metadata: &mut ObjectMeta) {
+    set_if_empty(&mut metadata.namespace, "default");
+}
+
+/// Fills in an empty field. Returns whether it was empty.
+pub fn set_if_empty(field: &mut Option<String>, value: &str) -> bool {
+    let empty = field.as_deref().unwrap_or_default().is_empty();
+    if empty {
+        *field = Some(value.to_string());
+    }
+    empty
+}
+
+/// Fills in what a template of pods leaves out.
+pub fn default_template(template: &mut PodTemplateSpec) {
+    if let Some(spec) = &mut template.spec {
+        default_pod_spec(spec);
+    }
+}
+
+/// Source: `SetDefaults_PodSpec`.
+fn default_pod_spec(spec: &mut PodSpec) {
+    set_if_empty(&mut spec.restart_policy, "Always");
+    set_if_empty(&mut spec.scheduler_name, "default-scheduler");
+    spec.termination_grace_period_seconds.get_or_insert(30);
+    for container in containers_mut(spec) {
+        for port in container.ports.iter_mut().flatten() {
+            set_if_empty(&mut port.protocol, "TCP");
+        }
+    }
+}
+
+fn containers_mut(spec: &mut PodSpec) -> impl Iterator<Item = &mut Container> {
+    let init = spec.init_containers.iter_mut().flatten();
+    spec.containers.iter_mut().chain(init)
+}
+
+fn requests_from_limits(resources: &mut ResourceRequirements) {
+    let Some(limits) = resources
+        .limits
+        .as_ref()
+        .filter(|limits| !limits.is_empty())
+    else {
+        return;
+    };
+    let requests = resources.requests.get_or_insert_default();
+    for (name, limit) in limits {
+        // What cannot be read is not said twice.
+        if Quantity::try_from(limit).is_ok() {
+            requests
+                .entry(name.clone())
+                .or_insert_with(|| limit.clone());
+        }
+    }
+}
+
+/// With pod-level limits, a missing pod-level request is what the containers request together,
+/// else the limit. Source: `defaultPodRequests` (gate PodLevelResources, on).
+fn default_pod_level_requests(spec: &mut PodSpec) {
+    let total: Resources = ["cpu", "memory"]
+        .iter()
+        .filter_map(|&name| Some((name.to_string(), containers_request(spec, name)?.into())))
+        .collect();
+    let Some(resources) = &mut spec.resources else {
+        return;
+    };
+    let Some(limits) = resources
+        .limits
+        .as_ref()
+        .filter(|limits| !limits.is_empty())
+    else {
+        return;
+    };
+    let requests = resources.requests.get_or_insert_default();
+    let at_pod_level =
+        |name: &str| matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
+    for (name, amount) in total.iter().chain(limits) {
+        if at_pod_level(name) {
+            requests
+                .entry(name.clone())
+                .or_insert_with(|| amount.clone());
+        }
+    }
+}
+
+/// What the containers request together (spec/scheduler.md §3.8, "Pod request"); none if none
+/// requests it. Amounts that cannot be read or added are left to validation.
+fn containers_request(spec: &PodSpec, resource: &str) -> Option<Quantity> {
+    let request = |container: &Container| -> Option<Quantity> {
+        let requests = container.resources.as_ref()?.requests.as_ref()?;
+        Quantity::try_from(requests.get(resource)?).ok()
+    };
+    let add = |a: Option<Quantity>, b: Option<Quantity>| match (a, b) {
+        (Some(a), Some(b)) => a.checked_add(b).ok(),
+        (a, b) => a.or(b),
+    };
+    let running = spec.containers.iter().map(request).fold(None, add);
+    let mut sidecars = None;
+    let mut init_peak = None;
+    for container in spec.init_containers.iter().flatten() {
+        let with_sidecars = add(request(container), sidecars);
+        if container.restart_policy.as_deref() == Some("Always") {
+            sidecars = with_sidecars;
+        }
+        init_peak = init_peak.max(with_sidecars);
+    }
+    add(running, sidecars).max(init_peak)
+}

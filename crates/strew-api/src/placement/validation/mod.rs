@@ -1,7 +1,0 @@
-//! What the API server refuses of OCM's objects, by the schemas of their CRDs and OCM's webhooks: every error at once.
-//!
-//! What it takes and no decision can be made from is in [`super::facts::misconfigured`]. Source: spec/placement §1, §3.1.
-
-mod cluster;
-mod placement;
-pub(super) mod schema;

@@ -1,0 +1,128 @@
+//! Fields of gates that are off: dropped when an object is created.
+//!
+//! Source: `DropDisabledPodFields` of `pkg/api/pod`, v1.36; spec/scheduler §1.3. An object that is stored already
+//! keeps them. (KEP-3243's prose has the API server reject them; v1.36.3 drops.)
+
+use k8s_openapi::api::core::v1::PodSpec;
+
+use strew_api::config::AdmissionOptions;
+
+/// Drops what the gates switch off.
+pub fn drop_disabled(spec: &mut PodSpec, options: &AdmissionOptions) {
+    for constraint in spec.topology_spread_constraints.iter_mut().flatten() {
+        if !options.spread_min_domains {
+            constraint.min_domains = None;
+        }
+        if !options.spread_node_inclusion_policy {
+            constraint.node_affinity_policy = None;
+            constraint.node_taints_policy = None;
+        }
+        if !options.spread_match_label_keys {
+            constraint.match_label_keys = None;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::admission::{AdmissionContext, PriorityClasses, admit_pod};
+    use serde_json::{Value, json};
+    use strew_api::config::AdmissionOptions;
+
+    fn admitted(options: &AdmissionOptions, uid: Option<&str>) -> Result<Value, Vec<String>> {
+        let pod = serde_json::from_value(json!({
+            "metadata": {"name": "web", "labels": {"app": "web", "rev": "1"}, "uid": uid},
+            "spec": {"containers": [{"name": "web", "image": "web"}], "topologySpreadConstraints": [{
+                "maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {"matchLabels": {"app": "web"}},
+                "minDomains": 2, "nodeAffinityPolicy": "Ignore", "nodeTaintsPolicy": "Honor",
+                "matchLabelKeys": ["rev"],
+            }]},
+        }))
+        .unwrap();
+        let context = AdmissionContext {
+            priority_classes: &PriorityClasses::new([]),
+            options,
+        };
+        match admit_pod(pod, &context) {
+            Ok(admitted) => {
+                let spec = serde_json::to_value(admitted.object.spec).unwrap();
+                Ok(spec["topologySpreadConstraints"][0].clone())
+            }
+            Err(errors) => Err(errors.iter().map(ToString::to_string).collect()),
+        }
+    }
+
+    const ON: AdmissionOptions = AdmissionOptions::KUBERNETES_1_36;
+
+    #[test]
+    fn each_gate_drops_its_fields() {
+        let merged = json!([{"key": "rev", "operator": "In", "values": ["1"]}]);
+        let all = admitted(&ON, None).unwrap();
+        assert_eq!(all["labelSelector"]["matchExpressions"], merged);
+        let cases: [(AdmissionOptions, &[&str]); 3] = [
+            (
+                AdmissionOptions {
+                    spread_min_domains: false,
+                    ..ON
+                },
+                &["minDomains"],
+            ),
+            (
+                AdmissionOptions {
+                    spread_node_inclusion_policy: false,
+                    ..ON
+                },
+                &["nodeAffinityPolicy", "nodeTaintsPolicy"],
+            ),
+            (
+                AdmissionOptions {
+                    spread_match_label_keys: false,
+                    ..ON
+                },
+                &["matchLabelKeys"],
+            ),
+        ];
+        for (options, dropped) in cases {
+            let mut expected = all.clone();
+            let fields = expected.as_object_mut().unwrap();
+            for name in dropped {
+                fields.shift_remove(*name);
+            }
+            if !options.spread_match_label_keys {
+                // The merge is without effect alone.
+                fields["labelSelector"] = json!({"matchLabels": {"app": "web"}});
+            }
+            assert_eq!(admitted(&options, None).unwrap(), expected, "{dropped:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_stored_keeps_them() {
+        let off = AdmissionOptions {
+            spread_min_domains: false,
+            spread_node_inclusion_policy: false,
+            spread_match_label_keys: false,
+            merge_spread_match_label_keys: false,
+            ..ON
+        };
+        let stored = admitted(&off, Some("6f5e")).unwrap();
+        assert_eq!(stored["minDomains"], 2);
+        assert_eq!(stored["nodeTaintsPolicy"], "Honor");
+        assert_eq!(stored["matchLabelKeys"], json!(["rev"]));
+    }
+
+    #[test]
+    fn without_the_merge_the_legacy_rule_holds() {
+        let off = AdmissionOptions {
+            merge_spread_match_label_keys: false,
+            ..ON
+        };
+        let stored = admitted(&off, None).unwrap();
+        assert_eq!(
+            stored["labelSelector"],
+            json!({"matchLabels": {"app": "web"}})
+        );
+        assert_eq!(stored["matchLabelKeys"], json!(["rev"]));
+    }
+}

@@ -1,0 +1,374 @@
+//! ResourceQuota: what an object uses, which quotas it falls under, and whether there is room.
+//!
+//! Usage rises in the request itself ([`charge_pod`], [`charge_object`]); it falls when the quota controller recounts
+//! ([`used_by_pods`]). The amounts that bind are those of the quota's `status`, which the controller keeps.
+//!
+//! Left out: claims' storage, device claims, changes of usage by updates, and resources that the API server's own
+//! configuration limits without a quota.
+//!
+//! Source: `k8s.io/apiserver/pkg/admission/plugin/resourcequota`, `pkg/quota/v1/evaluator/core`, v1.36;
+//! spec/controllers §10.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota, Service};
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+
+use super::pod_amounts::{Amounts, Half, add, of_pod, read, write};
+use super::{Refusal, SetDefaults};
+use strew_api::defaults::set_namespace;
+use strew_api::quantity::Quantity;
+use strew_api::validation::resources::{is_extended, is_native};
+
+mod scope;
+
+const COUNT_PODS: &str = "count/pods";
+const HUGE_PAGES: &str = "hugepages-";
+const REQUESTS: &str = "requests.";
+
+type Resources = BTreeMap<String, WireQuantity>;
+
+impl SetDefaults for ResourceQuota {
+    fn set_defaults(&mut self) {
+        set_namespace(&mut self.metadata);
+    }
+}
+
+/// What a quota's `status.used` becomes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Charge {
+    /// Which of the given quotas.
+    pub quota_idx: usize,
+    /// Its whole `status.used` from now on.
+    pub used: Resources,
+}
+
+/// Whether a pod takes part in quotas beside `count/pods`: neither finished, nor overdue in its deletion.
+/// Source: `QuotaV1Pod`.
+pub fn counts(pod: &Pod, now: Timestamp) -> bool {
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
+    if let Some("Succeeded" | "Failed") = phase {
+        return false;
+    }
+    let deleted = pod.metadata.deletion_timestamp.as_ref().map(|time| time.0);
+    let grace = pod.metadata.deletion_grace_period_seconds;
+    let (Some(deleted), Some(grace)) = (deleted, grace) else {
+        return true;
+    };
+    deleted
+        .checked_add(SignedDuration::from_secs(grace))
+        .is_ok_and(|due| now <= due)
+}
+
+/// What a pod uses, by the names that quotas have for it. Source: `PodUsageFunc`.
+pub fn pod_usage(pod: &Pod, now: Timestamp) -> BTreeMap<String, Quantity> {
+    let one = Quantity::from_units(1);
+    let mut usage = Amounts::from([(COUNT_PODS.to_string(), one)]);
+    if counts(pod, now) {
+        usage.insert("pods".to_string(), one);
+        if let Some(spec) = &pod.spec {
+            let requests = of_pod(spec, Half::Requests);
+            usage.extend(computing_usage(&requests, &of_pod(spec, Half::Limits)));
+        }
+    }
+    usage
+}
+
+/// Source: `podComputeUsageHelper`.
+fn computing_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
+    const BOTH: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+    let mut usage = Amounts::new();
+    for (name, &amount) in requests {
+        if BOTH.contains(&name.as_str()) || name.starts_with(HUGE_PAGES) {
+            usage.insert(name.clone(), amount);
+            usage.insert(format!("{REQUESTS}{name}"), amount);
+        } else if is_extended(name) {
+            // Of these a limit is a request.
+            usage.insert(format!("{REQUESTS}{name}"), amount);
+        }
+    }
+    for name in BOTH {
+        if let Some(&amount) = limits.get(name) {
+            usage.insert(format!("limits.{name}"), amount);
+        }
+    }
+    usage
+}
+
+/// What an object that only counts uses: `count/deployments.apps`, and for some the old name too (`configmaps`).
+/// `resource` has its group: `deployments.apps`.
+pub fn object_usage(resource: &str) -> BTreeMap<String, Quantity> {
+    let mut names = vec![format!("count/{resource}")];
+    if WITH_OLD_NAMES.contains(&resource) {
+        names.push(resource.to_string());
+    }
+    let one = |name| (name, Quantity::from_units(1));
+    names.into_iter().map(one).collect()
+}
+
+/// Source: `legacyObjectCountAliases` of `pkg/quota/v1/evaluator/core/registry.go`, and the evaluator of Services.
+const WITH_OLD_NAMES: [&str; 6] = [
+    "configmaps",
+    "persistentvolumeclaims",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+];
+
+/// What a Service uses: itself, its load balancer and its node ports.
+pub fn service_usage(service: &Service) -> BTreeMap<String, Quantity> {
+    let mut usage = object_usage("services");
+    let mut count = |name: &str, n: usize| {
+        let n = i64::try_from(n).unwrap_or(i64::MAX);
+        usage.insert(name.to_string(), Quantity::from_units(n));
+    };
+    let spec = service.spec.clone().unwrap_or_default();
+    let ports = spec.ports.unwrap_or_default();
+    match spec.type_.as_deref() {
+        Some("NodePort") => count("services.nodeports", ports.len()),
+        Some("LoadBalancer") => {
+            let allocates = spec.allocate_load_balancer_node_ports != Some(false);
+            let given = |port: &&_| {
+                let port: &k8s_openapi::api::core::v1::ServicePort = port;
+                allocates || port.node_port.is_some_and(|port| port != 0)
+            };
+            count("services.nodeports", ports.iter().filter(given).count());
+            count("services.loadbalancers", 1);
+        }
+        _ => {}
+    }
+    usage
+}
+
+/// Charges a pod that is being created to the quotas of its namespace.
+///
+/// # Errors
+/// Of the first quota that says no: a container lacks a request or limit that the quota counts, the quota has not been
+/// counted yet, or there is no room.
+pub fn charge_pod(
+    pod: &Pod,
+    quotas: &[ResourceQuota],
+    now: Timestamp,
+) -> Result<Vec<Charge>, Refusal> {
+    let refuse = |reason: String| Refusal::new("pods", &pod.metadata, reason);
+    for quota in quotas.iter().filter(|quota| binds_pod(quota, pod)) {
+        let wanted: BTreeSet<&str> = of_pods(quota).collect();
+        if let Some(missing) = missing(pod, &wanted) {
+            let name = name_of(quota);
+            return Err(refuse(format!("failed quota: {name}: {missing}")));
+        }
+        counted(quota, &wanted).map_err(refuse)?;
+    }
+    let binding = |quota: &&ResourceQuota| binds_pod(quota, pod);
+    charge(&pod_usage(pod, now), quotas, binding).map_err(refuse)
+}
+
+/// Charges an object that is no pod, with its [`object_usage`] or [`service_usage`]. Quotas with scopes are about pods
+/// alone.
+///
+/// # Errors
+/// Of the first quota that says no: it has not been counted yet, or there is no room.
+pub fn charge_object(
+    resource: &str,
+    object: &ObjectMeta,
+    usage: &BTreeMap<String, Quantity>,
+    quotas: &[ResourceQuota],
+) -> Result<Vec<Charge>, Refusal> {
+    let refuse = |reason: String| Refusal::new(resource, object, reason);
+    let binds = |quota: &&ResourceQuota| {
+        !scope::has_any(quota) && hard(quota).keys().any(|name| usage.contains_key(name))
+    };
+    for quota in quotas.iter().filter(binds) {
+        let hard = hard(quota);
+        let wanted = hard.keys().map(String::as_str);
+        let wanted = wanted.filter(|name| usage.contains_key(*name)).collect();
+        counted(quota, &wanted).map_err(refuse)?;
+    }
+    charge(usage, quotas, binds).map_err(refuse)
+}
+
+/// What the pods of a namespace use of a quota: each of its limits on pods, those without use too.
+pub fn used_by_pods<'a>(
+    quota: &ResourceQuota,
+    pods: impl IntoIterator<Item = &'a Pod>,
+    now: Timestamp,
+) -> Resources {
+    let spec_hard = quota.spec.as_ref().and_then(|spec| spec.hard.as_ref());
+    let names = spec_hard.into_iter().flatten().map(|(name, _)| name);
+    let mut used: Amounts = names
+        .filter(|name| is_of_pods(name))
+        .map(|name| (name.clone(), Quantity::ZERO))
+        .collect();
+    for pod in pods.into_iter().filter(|pod| scope::has(quota, pod)) {
+        let mut usage = pod_usage(pod, now);
+        usage.retain(|name, _| used.contains_key(name));
+        add(&mut used, &usage);
+    }
+    write(&used)
+}
+
+/// Adds up, or tells what does not fit.
+fn charge(
+    usage: &Amounts,
+    quotas: &[ResourceQuota],
+    binds: impl Fn(&&ResourceQuota) -> bool,
+) -> Result<Vec<Charge>, String> {
+    let mut charges = Vec::new();
+    for (quota_idx, quota) in quotas.iter().enumerate().filter(|(_, quota)| binds(quota)) {
+        let hard = hard(quota);
+        let used = read(
+            quota
+                .status
+                .as_ref()
+                .and_then(|status| status.used.as_ref()),
+        );
+        let requested: Amounts = usage
+            .iter()
+            .filter(|(name, amount)| amount.signum() != 0 && hard.contains_key(*name))
+            .map(|(name, amount)| (name.clone(), *amount))
+            .collect();
+        if requested.is_empty() {
+            continue;
+        }
+        let mut after = used.clone();
+        add(&mut after, &requested);
+        let is_over = |name: &&String| match (after.get(*name), hard.get(*name)) {
+            (Some(after), Some(hard)) => after > hard,
+            _ => false,
+        };
+        let exceeded: Vec<&String> = requested.keys().filter(is_over).collect();
+        if !exceeded.is_empty() {
+            return Err(format!(
+                "exceeded quota: {}, requested: {}, used: {}, limited: {}",
+                name_of(quota),
+                printed(&exceeded, &requested),
+                printed(&exceeded, &used),
+                printed(&exceeded, &hard)
+            ));
+        }
+        charges.push(Charge {
+            quota_idx,
+            used: write(&after),
+        });
+    }
+    Ok(charges)
+}
+
+/// `pods=1,requests.cpu=500m`
+fn printed(names: &[&String], amounts: &Amounts) -> String {
+    let each = names
+        .iter()
+        .filter_map(|&name| Some(format!("{name}={}", amounts.get(name)?)));
+    each.collect::<Vec<_>>().join(",")
+}
+
+/// Whether the controller has counted what is asked for.
+fn counted(quota: &ResourceQuota, wanted: &BTreeSet<&str>) -> Result<(), String> {
+    let used = quota
+        .status
+        .as_ref()
+        .and_then(|status| status.used.as_ref());
+    let known = |name: &&str| used.is_some_and(|used| used.contains_key(*name));
+    if wanted.iter().all(known) {
+        return Ok(());
+    }
+    let names: Vec<&str> = wanted.iter().copied().collect();
+    Err(format!(
+        "status unknown for quota: {}, resources: {}",
+        name_of(quota),
+        names.join(",")
+    ))
+}
+
+fn hard(quota: &ResourceQuota) -> Amounts {
+    read(
+        quota
+            .status
+            .as_ref()
+            .and_then(|status| status.hard.as_ref()),
+    )
+}
+
+fn name_of(quota: &ResourceQuota) -> &str {
+    quota.metadata.name.as_deref().unwrap_or_default()
+}
+
+fn binds_pod(quota: &ResourceQuota, pod: &Pod) -> bool {
+    of_pods(quota).next().is_some() && scope::has(quota, pod)
+}
+
+/// Those limits of a quota that are about pods.
+fn of_pods(quota: &ResourceQuota) -> impl Iterator<Item = &str> {
+    let hard = quota
+        .status
+        .as_ref()
+        .and_then(|status| status.hard.as_ref());
+    let names = hard.into_iter().flatten().map(|(name, _)| name.as_str());
+    names.filter(|name| is_of_pods(name))
+}
+
+/// Source: `podResources`, `podResourcePrefixes`, `isExtendedResourceNameForQuota`.
+fn is_of_pods(name: &str) -> bool {
+    let bare = name
+        .strip_prefix(REQUESTS)
+        .or_else(|| name.strip_prefix("limits."))
+        .unwrap_or(name);
+    matches!(bare, "cpu" | "memory" | "ephemeral-storage")
+        || matches!(name, "pods" | COUNT_PODS)
+        || name.starts_with(HUGE_PAGES)
+        || name.starts_with("requests.hugepages-")
+        || name.starts_with(REQUESTS) && !is_native(name)
+}
+
+/// What containers must state if a quota counts it: a mistake that upstream keeps, for cpu and memory only.
+const MUST_BE_STATED: [&str; 6] = [
+    "cpu",
+    "limits.cpu",
+    "limits.memory",
+    "memory",
+    "requests.cpu",
+    "requests.memory",
+];
+
+/// `must specify limits.cpu for: c1,c2; …`. What the pod states as a whole, its containers need not.
+/// Source: `podEvaluator.Constraints`.
+fn missing(pod: &Pod, wanted: &BTreeSet<&str>) -> Option<String> {
+    let spec = pod.spec.as_ref()?;
+    let stated = |requirements| {
+        let requests = Half::Requests.of(requirements);
+        computing_usage(&requests, &Half::Limits.of(requirements))
+    };
+    let by_pod = stated(spec.resources.as_ref());
+    let needed = MUST_BE_STATED.iter().copied();
+    let needed = needed.filter(|name| wanted.contains(name) && !by_pod.contains_key(*name));
+    let init = spec.init_containers.iter().flatten();
+    let containers: Vec<_> = spec
+        .containers
+        .iter()
+        .chain(init)
+        .map(|container| {
+            (
+                container.name.as_str(),
+                stated(container.resources.as_ref()),
+            )
+        })
+        .collect();
+    let sentences: Vec<String> = needed
+        .filter_map(|name| {
+            let lacking = containers.iter().filter(|(_, has)| !has.contains_key(name));
+            let lacking: BTreeSet<&str> = lacking.map(|(container, _)| *container).collect();
+            let listed = lacking.into_iter().collect::<Vec<_>>().join(",");
+            (!listed.is_empty()).then(|| format!("{name} for: {listed}"))
+        })
+        .collect();
+    (!sentences.is_empty()).then(|| format!("must specify {}", sentences.join("; ")))
+}
+
+#[cfg(test)]
+mod tests;

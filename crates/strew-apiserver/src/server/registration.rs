@@ -1,0 +1,99 @@
+//! What Open Cluster Management's registration component does to a hub's objects: its webhooks, and the two sets that
+//! it keeps alive. Source: spec/placement §1.3, §1.4.
+
+use std::sync::Arc;
+
+use strew_api::placement::wire::{ManagedCluster, Taint};
+use strew_api::read::KubeObject;
+use strew_model::time::Instant;
+
+use super::Server;
+use crate::object::{Object, moment};
+
+const SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
+const DEFAULT_SET: &str = "default";
+
+impl Server {
+    /// A Placement was stored at some time: there is something to decide on the hub.
+    pub fn is_hub(&self) -> bool {
+        self.is_hub
+    }
+
+    /// The sets `default` and `global` are there from the first Placement on.
+    pub fn keep_default_sets(&mut self, now: Instant) {
+        if !self.is_hub {
+            return;
+        }
+        for (name, selector) in [
+            (
+                DEFAULT_SET,
+                r#"{"selectorType": "ExclusiveClusterSetLabel"}"#,
+            ),
+            (
+                "global",
+                r#"{"selectorType": "LabelSelector", "labelSelector": {}}"#,
+            ),
+        ] {
+            let selector: serde_json::Value = serde_json::from_str(selector).unwrap_or_default();
+            let set = KubeObject::of_json(serde_json::json!({
+                "apiVersion": "cluster.open-cluster-management.io/v1beta2",
+                "kind": "ManagedClusterSet",
+                "metadata": {"name": name},
+                "spec": {"clusterSelector": selector},
+            }));
+            let Ok(set) = set.map(Object::of_wire) else {
+                continue;
+            };
+            if self.tables.find(&set.key()).is_none() {
+                self.preload(now, set);
+            }
+        }
+    }
+}
+
+/// A cluster belongs to a set, and its taints know since when they are there.
+pub(super) fn mutate(object: &mut Object, old: Option<&Object>, now: Instant) {
+    let Object::Plain(plain) = object else { return };
+    let KubeObject::ManagedCluster(cluster) = &plain.object else {
+        return;
+    };
+    let old = old.and_then(taints_of).unwrap_or_default();
+    let mut cluster = cluster.clone();
+    stamp(&mut cluster, old, now);
+    let plain = Arc::make_mut(plain);
+    plain.object = KubeObject::ManagedCluster(cluster);
+    let labels = Arc::make_mut(&mut plain.meta.labels);
+    labels
+        .entry(SET_LABEL.to_owned())
+        .or_insert_with(|| DEFAULT_SET.to_owned());
+}
+
+fn taints_of(object: &Object) -> Option<&[Taint]> {
+    match object {
+        Object::Plain(plain) => match &plain.object {
+            KubeObject::ManagedCluster(cluster) => cluster.spec.as_ref()?.taints.as_deref(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A taint that stays keeps its time. One that says since when is believed: files tell of the past.
+fn stamp(cluster: &mut ManagedCluster, old: &[Taint], now: Instant) {
+    let taints = cluster.spec.as_mut().and_then(|spec| spec.taints.as_mut());
+    for taint in taints.into_iter().flatten() {
+        let is_same = |old: &&Taint| {
+            old.key == taint.key
+                && old.value.as_deref().unwrap_or_default()
+                    == taint.value.as_deref().unwrap_or_default()
+                && old.effect == taint.effect
+        };
+        let known = old
+            .iter()
+            .find(is_same)
+            .and_then(|old| old.time_added.clone());
+        if taint.time_added.is_none() {
+            taint.time_added = Some(known.unwrap_or_else(|| moment::to_wire(now)));
+        }
+    }
+}

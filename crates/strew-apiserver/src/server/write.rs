@@ -1,0 +1,351 @@
+//! Create, update, delete.
+
+use std::sync::Arc;
+
+use strew_api::read::KubeObject;
+use strew_model::time::{Instant, Span};
+
+use super::{AdmissionRequest, Server, registration};
+use crate::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, moment};
+use crate::workloads::generated_name;
+use crate::{ApiError, DeleteOptions, Propagation};
+
+/// Finalizer of an owner that waits for what it owns.
+pub(super) const FOREGROUND: &str = "foregroundDeletion";
+
+/// Finalizer of an owner that what it owned is to be parted from.
+pub(super) const ORPHAN: &str = "orphan";
+
+/// The part of an object that a request writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Metadata and spec.
+    Main,
+    /// The status.
+    Status,
+}
+
+impl Server {
+    /// Puts in an object that was there before the simulation began; a missing uid is made.
+    pub fn preload(&mut self, now: Instant, mut object: Object) {
+        let uid = super::uuid(&mut self.dice);
+        registration::mutate(&mut object, None, now);
+        let meta = object.meta_mut();
+        if meta.uid.is_empty() {
+            meta.uid = uid;
+        }
+        if meta.created == Instant::default() {
+            meta.created = moment::whole_seconds(now);
+        }
+        meta.generation = meta.generation.max(1);
+        self.admission.observe(&object.key());
+        self.put(object);
+    }
+
+    /// Creates an object.
+    ///
+    /// # Errors
+    /// What admission refuses; a name that is taken.
+    pub fn create(&mut self, now: Instant, object: Object) -> Result<Object, ApiError> {
+        let object = self.admission.admit(object, &self.tables)?;
+        let object = self.call_webhook(now, object)?;
+        self.store_new(now, object)
+    }
+
+    /// Stores a new object that admission has let pass.
+    pub(super) fn store_new(
+        &mut self,
+        now: Instant,
+        mut object: Object,
+    ) -> Result<Object, ApiError> {
+        if object.meta().name.name.is_empty() {
+            let name = self.generate_name(&object);
+            object.meta_mut().name = name;
+        }
+        let key = object.key();
+        if self.tables.find(&key).is_some() {
+            return Err(ApiError::AlreadyExists(key));
+        }
+        let uid = super::uuid(&mut self.dice);
+        let meta = object.meta_mut();
+        meta.uid = uid;
+        meta.created = moment::whole_seconds(now);
+        meta.generation = 1;
+        meta.deletion = None;
+        registration::mutate(&mut object, None, now);
+        if let Object::Pod(pod) = &object {
+            self.charge(now, pod)?;
+        }
+        self.admission.observe(&key);
+        let was_hub = self.is_hub;
+        let stored = self.put(object);
+        if self.is_hub && !was_hub {
+            self.keep_default_sets(now);
+        }
+        Ok(stored)
+    }
+
+    /// Writes metadata and spec of what somebody made of a stored object, if admission lets it pass.
+    ///
+    /// # Errors
+    /// What admission refuses; a conflict.
+    pub fn replace(
+        &mut self,
+        now: Instant,
+        stored: &Object,
+        new: KubeObject,
+    ) -> Result<Object, ApiError> {
+        let mut admitted = self.admission.admit_update(new, stored)?;
+        registration::mutate(&mut admitted, Some(stored), now);
+        let request = AdmissionRequest::Update {
+            object: &admitted,
+            old: stored,
+        };
+        self.review(now, request)?;
+        self.update(Part::Main, admitted)
+    }
+
+    fn generate_name(&mut self, object: &Object) -> Name {
+        let meta = object.meta();
+        let base = meta.generate_name.as_deref().unwrap_or_default();
+        loop {
+            let name = generated_name(base, &mut self.dice);
+            let key = Key {
+                kind: object.kind(),
+                name: Name::new(Arc::clone(&meta.name.namespace), name),
+            };
+            if self.tables.find(&key).is_none() {
+                return key.name;
+            }
+        }
+    }
+
+    /// Writes a part of an object. One that is being deleted goes with its last finalizer.
+    ///
+    /// # Errors
+    /// No such object; another version than the one it was made from.
+    pub fn update(&mut self, part: Part, object: Object) -> Result<Object, ApiError> {
+        let key = object.key();
+        let Some(stored) = self.tables.find(&key) else {
+            return Err(ApiError::NotFound(key));
+        };
+        let (old, new) = (stored.meta(), object.meta());
+        if old.uid != new.uid || (new.version != 0 && old.version != new.version) {
+            return Err(ApiError::stale(&key));
+        }
+        let mut merged = merge(part, &stored, object);
+        if merged == stored {
+            return Ok(stored);
+        }
+        if part == Part::Main && !same_spec(&merged, &stored) {
+            merged.meta_mut().generation = old.generation + 1;
+        }
+        let meta = merged.meta();
+        if meta.is_terminating() && meta.finalizers.is_empty() && is_due(&merged) {
+            self.take(&key);
+            return Ok(merged);
+        }
+        self.admission.observe(&key);
+        Ok(self.put(merged))
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    /// No such object, or another one of this name.
+    pub fn delete(
+        &mut self,
+        now: Instant,
+        key: &Key,
+        options: &DeleteOptions,
+    ) -> Result<(), ApiError> {
+        self.delete_if(now, key, options, true)
+    }
+
+    /// Deletes an object; the webhook is asked unless it was asked about the eviction.
+    pub(super) fn delete_if(
+        &mut self,
+        now: Instant,
+        key: &Key,
+        options: &DeleteOptions,
+        asks: bool,
+    ) -> Result<(), ApiError> {
+        let Some(mut object) = self.tables.find(key) else {
+            return Err(ApiError::NotFound(key.clone()));
+        };
+        if options
+            .uid
+            .as_ref()
+            .is_some_and(|uid| *uid != object.meta().uid)
+        {
+            return Err(another_uid(options, &object));
+        }
+        if asks {
+            self.review(now, AdmissionRequest::Delete(&object))?;
+        }
+        let grace = match &object {
+            Object::Pod(pod) => grace_of(pod, options),
+            _ => Span::default(),
+        };
+        let wanted = match options.propagation {
+            Propagation::Background => None,
+            Propagation::Foreground => Some(FOREGROUND),
+            Propagation::Orphan => Some(ORPHAN),
+        };
+        let meta = object.meta_mut();
+        if let Some(wanted) = wanted.filter(|w| !meta.finalizers.iter().any(|f| f == w)) {
+            let mut finalizers = meta.finalizers.to_vec();
+            finalizers.push(wanted.to_owned());
+            meta.finalizers = finalizers.into();
+        }
+        if meta.finalizers.is_empty() && grace == Span::default() {
+            self.take(key);
+            return Ok(());
+        }
+        let at = moment::whole_seconds(now + grace);
+        let is_sooner = meta.deletion.is_none_or(|old| at < old.at);
+        if is_sooner {
+            meta.deletion = Some(Deletion { at, grace });
+            meta.generation += 1;
+        } else if wanted.is_none() {
+            return Ok(());
+        }
+        self.admission.observe(key);
+        self.put(object);
+        Ok(())
+    }
+}
+
+/// Source: spec/controllers §9: a pod that is on no node, or has finished, needs no grace.
+fn grace_of(pod: &Pod, options: &DeleteOptions) -> Span {
+    if pod.node.is_none() || pod.is_finished() {
+        return Span::default();
+    }
+    let own = pod.spec.termination_grace_period_seconds.unwrap_or(30);
+    let own = Span::from_secs(u64::try_from(own).unwrap_or(1));
+    options.grace.unwrap_or(own)
+}
+
+/// Whether nothing but finalizers keeps an object that is being deleted: of a pod, its kubelet must have said so.
+fn is_due(object: &Object) -> bool {
+    match object {
+        Object::Pod(pod) => {
+            pod.node.is_none()
+                || pod.is_finished()
+                || pod
+                    .meta
+                    .deletion
+                    .is_some_and(|d| d.grace == Span::default())
+        }
+        _ => true,
+    }
+}
+
+fn another_uid(options: &DeleteOptions, object: &Object) -> ApiError {
+    let wanted = options.uid.as_deref().unwrap_or_default();
+    let found = &object.meta().uid;
+    ApiError::Conflict(
+        format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}")
+            .into(),
+    )
+}
+
+/// The stored object with one part of another.
+fn merge(part: Part, stored: &Object, new: Object) -> Object {
+    macro_rules! each {
+        ($($variant:ident),*) => {
+            match (stored, new) {
+                $((Object::$variant(stored), Object::$variant(new)) => {
+                    let mut merged = (**stored).clone();
+                    match part {
+                        Part::Main => {
+                            merged.meta = keep_server_fields(new.meta().clone(), stored.meta());
+                            merged.spec = Arc::clone(&new.spec);
+                        }
+                        Part::Status => merged.status = new.status.clone(),
+                    }
+                    Object::$variant(Arc::new(merged))
+                })*
+                (_, new) => new,
+            }
+        };
+    }
+    each!(
+        Pod,
+        Node,
+        Deployment,
+        ReplicaSet,
+        ReplicationController,
+        StatefulSet,
+        DaemonSet,
+        ControllerRevision,
+        Job,
+        CronJob,
+        Autoscaler,
+        Budget,
+        CloneSet,
+        WorkloadSpread
+    )
+}
+
+/// What only the server writes stays as it is.
+fn keep_server_fields(
+    new: crate::object::Meta,
+    stored: &crate::object::Meta,
+) -> crate::object::Meta {
+    crate::object::Meta {
+        generation: stored.generation,
+        version: stored.version,
+        created: stored.created,
+        deletion: stored.deletion,
+        ..new
+    }
+}
+
+fn same_spec(a: &Object, b: &Object) -> bool {
+    macro_rules! each {
+        ($($variant:ident),*) => {
+            match (a, b) {
+                $((Object::$variant(a), Object::$variant(b)) => {
+                    Arc::ptr_eq(&a.spec, &b.spec) || a.spec == b.spec
+                })*
+                (Object::Plain(_), Object::Plain(_)) => content(a) == content(b),
+                _ => false,
+            }
+        };
+    }
+    each!(
+        Pod,
+        Node,
+        Deployment,
+        ReplicaSet,
+        ReplicationController,
+        StatefulSet,
+        DaemonSet,
+        ControllerRevision,
+        Job,
+        CronJob,
+        Autoscaler,
+        Budget,
+        CloneSet,
+        WorkloadSpread
+    )
+}
+
+/// What an object of any kind says beside its metadata and its status.
+fn content(object: &Object) -> serde_json::Value {
+    let mut json = object.to_json();
+    if let Some(fields) = json.as_object_mut() {
+        fields.shift_remove("metadata");
+        fields.shift_remove("status");
+    }
+    json
+}
+
+/// The key of a pod.
+pub fn pod_key(name: &Name) -> Key {
+    Key {
+        kind: Kind::Pod,
+        name: name.clone(),
+    }
+}

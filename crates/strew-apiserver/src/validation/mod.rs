@@ -1,0 +1,48 @@
+//! The API server's own validation of objects that are created: every error at once, in its order
+//! and with its text.
+//!
+//! Validation looks at *defaulted* objects ([`crate::admission::SetDefaults`]).
+//! Source: `k8s.io/kubernetes/pkg/apis/{core,apps,autoscaling,batch,policy,scheduling}/validation` and
+//! `k8s.io/apimachinery/pkg/util/validation`, v1.36.
+//!
+//! # What is not checked
+//! Everything that no decision of strew looks at, so an object accepted here may still be refused
+//! by a real API server:
+//! - metadata: owner references, finalizers, managed fields;
+//! - pods: volumes and mounts, environment, probes, lifecycle hooks, commands, image text beyond
+//!   being there, security contexts, DNS, host aliases, readiness gates, service accounts,
+//!   resource claims, resize policies, restart rules, `os`, ephemeral containers' fields, host
+//!   IPs, and that host ports equal container ports under `hostNetwork`;
+//! - warnings other than those of spread constraints;
+//! - hugepages: page sizes and that cpu or memory is requested beside them;
+//! - StatefulSets: claim templates and retention; Jobs: failure and success policies, selectors,
+//!   `managedBy`, limits per index; CronJobs: the schedule's and time zone's text;
+//! - Nodes: addresses, CIDRs, conditions, provider; Services: everything but name and selector;
+//! - updates, which are in [`crate::admission::update`];
+//! - gates: as in [`strew_api::config::AdmissionOptions`], else 1.36's defaults.
+//!
+//! A selector that is absent cannot be told from `{}` in Deployments, ReplicaSets, StatefulSets
+//! and DaemonSets: both are reported as absent.
+
+mod autoscaler;
+mod cluster;
+mod job;
+pub(crate) mod pod;
+mod quota;
+mod workload;
+
+use strew_api::field::FieldError;
+
+/// Objects that the API server validates.
+pub trait Validate {
+    /// All that is wrong.
+    fn validate(&self) -> Vec<FieldError>;
+
+    /// What the API server warns of and accepts.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! Pods that are created.
+//!
+//! Source: `ValidatePodCreate` of `pkg/apis/core/validation`, v1.36.
+
+use k8s_openapi::api::core::v1::{Pod, PodSpec};
+use strew_api::config::AdmissionOptions;
+use strew_api::field::{FieldError, FieldPath};
+use strew_api::validation::metadata::{self, Scope};
+use strew_api::validation::pod::{deletion_cost, validate_spec};
+use strew_api::validation::spread::{self, SharedKeys};
+use strew_api::validation::text;
+
+use super::Validate;
+
+impl Validate for Pod {
+    fn validate(&self) -> Vec<FieldError> {
+        validate_created(self, &AdmissionOptions::KUBERNETES_1_36)
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let path = FieldPath::root().child("spec.topologySpreadConstraints");
+        let constraints = self
+            .spec
+            .as_ref()
+            .and_then(|s| s.topology_spread_constraints.as_ref());
+        spread::warnings(constraints.map_or(&[], Vec::as_slice), &path)
+    }
+}
+
+/// Checks a pod as it is after admission.
+pub(crate) fn validate_created(pod: &Pod, options: &AdmissionOptions) -> Vec<FieldError> {
+    let mut errors = metadata::validate(&pod.metadata, Scope::Namespaced, text::dns_subdomain);
+    let path = FieldPath::root().child("metadata.annotations");
+    deletion_cost(pod.metadata.annotations.as_ref(), &path, &mut errors);
+    let path = FieldPath::root().child("spec");
+    let empty = PodSpec::default();
+    let spec = pod.spec.as_ref().unwrap_or(&empty);
+    let shared = if options.merges_spread_match_label_keys() {
+        SharedKeys::Merged
+    } else {
+        SharedKeys::Legacy
+    };
+    validate_spec(spec, shared, &path, &mut errors);
+    if spec
+        .ephemeral_containers
+        .as_ref()
+        .is_some_and(|all| !all.is_empty())
+    {
+        let path = path.child("ephemeralContainers");
+        errors.push(FieldError::forbidden(path, "cannot be set on create"));
+    }
+    let gated = spec
+        .scheduling_gates
+        .as_ref()
+        .is_some_and(|gates| !gates.is_empty());
+    let bound = spec.node_name.as_ref().is_some_and(|name| !name.is_empty());
+    if gated && bound {
+        errors.push(FieldError::forbidden(
+            path.child("nodeName"),
+            "cannot be set until all schedulingGates have been cleared",
+        ));
+    }
+    errors
+}
