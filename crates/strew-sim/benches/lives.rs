@@ -172,13 +172,12 @@ impl Case {
     /// Whether all pods of the newest template run within two hours.
     fn rest(self, simulation: &mut Simulation) -> bool {
         let n_pods = self.deployments * self.replicas;
-        let mut seen = 0;
+        let mut seen = simulation.server().listen();
         let until = Span(simulation.elapsed().0 + Span::from_secs(7_200).0);
         let ended = simulation.run_until(until, &mut |simulation| {
-            if simulation.server().version() == seen {
+            if !simulation.server().catch_up(&mut seen) {
                 return ControlFlow::Continue(());
             }
-            seen = simulation.server().version();
             let deployments = simulation.server().tables().of::<Live>().iter();
             let is_new = |d: &&Arc<Live>| d.status.observed_generation == Some(d.meta.generation);
             let ready = deployments.filter(is_new).map(|d| {

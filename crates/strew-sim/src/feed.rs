@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use strew_apiserver::Tables;
 use strew_apiserver::object::Kind;
-use strew_apiserver::server::{Change, Server};
+use strew_apiserver::server::{Change, Cursor, Server};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
@@ -26,10 +26,9 @@ pub struct WatchFault {
 const MILLION: u64 = 1_000_000;
 
 /// A component's watch.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug)]
 pub struct Feed {
-    /// The number of the next write that it has not seen.
-    cursor: u64,
+    cursor: Cursor,
     /// Tellings that a fault holds back, in order.
     held: BTreeMap<(Instant, u64), Change>,
     /// The moment of the last telling of each kind.
@@ -42,19 +41,20 @@ pub struct Feed {
 impl Feed {
     /// A watch that begins by listing what there is.
     pub fn new(server: &Server) -> Self {
-        let mut feed = Self::default();
+        let mut feed = Self {
+            cursor: server.listen(),
+            held: BTreeMap::new(),
+            latest: BTreeMap::new(),
+            n_held: 0,
+            listed: VecDeque::new(),
+        };
         feed.relist(server, &Tables::default());
         feed
     }
 
-    /// The number of the first write that it still needs.
-    pub(crate) fn cursor(&self) -> u64 {
-        self.cursor
-    }
-
     /// Lists everything anew; `seen` is what the component knows.
     pub fn relist(&mut self, server: &Server, seen: &Tables) {
-        self.cursor = server.log_end();
+        server.catch_up(&mut self.cursor);
         self.held.clear();
         self.latest.clear();
         self.listed.clear();
@@ -65,15 +65,23 @@ impl Feed {
                 .find(&key)
                 .is_some_and(|found| found.meta().uid == object.meta().uid);
             if !is_there {
-                self.listed.push_back(Change { key, object: None });
+                self.listed.push_back(Change {
+                    key,
+                    old: Some(object),
+                    new: None,
+                });
             }
         }
         for object in now_there.all() {
             let known = seen.find(&object.key());
-            if known.is_none_or(|known| known.meta().version != object.meta().version) {
+            if known
+                .as_ref()
+                .is_none_or(|known| known.meta().version != object.meta().version)
+            {
                 self.listed.push_back(Change {
                     key: object.key(),
-                    object: Some(object),
+                    old: known,
+                    new: Some(object),
                 });
             }
         }
@@ -115,9 +123,7 @@ impl Feed {
         if let Some((_, change)) = self.held.pop_first() {
             return Some(change);
         }
-        let change = server.logged(self.cursor)?.clone();
-        self.cursor += 1;
-        Some(change)
+        server.next_change(&mut self.cursor).cloned()
     }
 
     /// Whether a telling is due.
@@ -131,7 +137,7 @@ impl Feed {
 
     /// Whether the server has written something that this watch has not looked at.
     pub fn is_behind(&self, server: &Server) -> bool {
-        self.cursor < server.log_end()
+        server.is_behind(&self.cursor)
     }
 
     /// When what is held back is due.
@@ -140,8 +146,7 @@ impl Feed {
     }
 
     fn hold(&mut self, now: Instant, server: &Server, fault: &WatchFault, dice: &mut Prng) {
-        while let Some(change) = server.logged(self.cursor) {
-            self.cursor += 1;
+        while let Some(change) = server.next_change(&mut self.cursor) {
             let delay = Span(dice.between(0, fault.delay.0));
             let latest = self.latest.entry(change.key.kind.clone()).or_default();
             *latest = (*latest).max(now + delay);

@@ -7,14 +7,13 @@ mod judge;
 mod placing;
 mod spreading;
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use strew_api::config::AdmissionOptions;
 use strew_apiserver::object::{Name, Object};
-use strew_apiserver::server::{Change, Server};
+use strew_apiserver::server::{Cursor, Server};
 use strew_controllers::{Controller, Manager};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
@@ -39,9 +38,6 @@ const STEPS_PER_OBJECT: u64 = 1_000;
 
 /// And for the loop as a whole, which is looked at every so often.
 const STEPS_MIN: u64 = 50_000;
-
-/// After so many steps what every watch has seen is forgotten, and at the end of each instant.
-const TRIMMED: u64 = 64;
 
 /// Makes controllers: at the start, and again after a crash.
 pub type ControllerMaker = Arc<dyn Fn() -> Vec<Box<dyn Controller>> + Send + Sync>;
@@ -111,8 +107,10 @@ pub struct Simulation {
     pub(crate) dice: Dice,
     n_steps: u64,
     witness: Option<Box<Witness>>,
-    /// The number of the next write that somebody outside wants to hear of.
-    tap: Option<Cell<u64>>,
+    /// The witness' place in the log.
+    journal: Option<Cursor>,
+    /// Before the first change; `None` once the simulation runs.
+    first_change: Option<Cursor>,
     pub(crate) sabotage: Option<Sabotage>,
 }
 
@@ -142,6 +140,7 @@ impl Simulation {
         let start = START.max(newest);
         let mut server = Server::new(settings.options, dice());
         server.install(Box::<Webhooks>::default());
+        let first_change = server.listen();
         for object in settings.objects {
             server.preload(start, object);
         }
@@ -196,7 +195,8 @@ impl Simulation {
             server,
             n_steps: 0,
             witness: None,
-            tap: None,
+            journal: None,
+            first_change: Some(first_change),
             sabotage: None,
         };
         let replica = simulation.replica();
@@ -238,16 +238,6 @@ impl Simulation {
         &self.server
     }
 
-    /// From now on every write is kept for [`take_changes`](Self::take_changes).
-    pub fn keep_changes(&mut self) {
-        self.server.keep_changes();
-    }
-
-    /// What was written since it was asked for last, in that order; nothing unless it is kept.
-    pub fn take_changes(&mut self) -> Vec<Change> {
-        self.server.take_changes()
-    }
-
     /// The scheduler's replicas that are alive.
     pub fn schedulers(&self) -> impl Iterator<Item = &Replica> {
         self.schedulers
@@ -265,20 +255,11 @@ impl Simulation {
         self.n_steps
     }
 
-    /// From now on writes are kept until [`tapped`](Self::tapped) has told them; what is there already comes first.
-    pub fn open_tap(&mut self) {
-        self.tap = Some(Cell::new(0));
-    }
-
-    /// What was written since the last such question, oldest first; nothing without a tap.
-    pub fn tapped(&self) -> Vec<Change> {
-        let Some(tap) = &self.tap else {
-            return Vec::new();
-        };
-        let end = self.server.log_end();
-        let first = tap.replace(end);
-        let changes = (first..end).filter_map(|number| self.server.logged(number));
-        changes.cloned().collect()
+    /// A cursor for all changes of the store, before the first of those objects that are there at second 0.
+    ///
+    /// `None` once the simulation has begun to run, and on a second call.
+    pub fn listen_from_start(&mut self) -> Option<Cursor> {
+        self.first_change.take()
     }
 
     /// Lives on until so long after the start; `watch` is called after every instant, when everybody has come to rest.
@@ -311,15 +292,13 @@ impl Simulation {
     /// If that does not end.
     pub fn drain(&mut self) -> Result<(), Stuck> {
         self.pass_time();
+        self.first_change = None;
         if let Some(witness) = &mut self.witness {
             witness.pass_time(self.now);
         }
         let mut n_steps = 0_u64;
         while self.step() {
             n_steps += 1;
-            if n_steps.is_multiple_of(TRIMMED) {
-                self.trim();
-            }
             if n_steps.is_multiple_of(STEPS_MIN) && n_steps > self.steps_max() {
                 return Err(Stuck {
                     steps: n_steps,
@@ -328,9 +307,6 @@ impl Simulation {
             }
         }
         self.n_steps += n_steps;
-        if n_steps > 0 {
-            self.trim();
-        }
         self.testify();
         Ok(())
     }
@@ -411,7 +387,7 @@ impl Simulation {
             client.dice,
         ) {
             told = true;
-            match change.object {
+            match change.new {
                 Some(object) => manager.set(now, object),
                 None => manager.gone(now, &change.key),
             }
@@ -452,22 +428,6 @@ impl Simulation {
         let acted = replica.step(&mut around);
         slot.meet_doom(self.now);
         acted
-    }
-
-    fn trim(&mut self) {
-        let schedulers = self.schedulers().map(Replica::cursor);
-        let controllers = self.controllers.alive.iter().map(|c| c.feed.cursor());
-        let autoscaler = self.autoscaler.iter().map(Autoscaler::cursor);
-        let placing = self.placing.iter().filter_map(|slot| slot.alive.as_ref());
-        let placing = placing.map(PlacementController::cursor);
-        let others = controllers.chain(autoscaler).chain(placing);
-        let seen = schedulers
-            .chain(others)
-            .chain([self.kubelet_feed.cursor()])
-            .chain(self.spreading_cursors())
-            .chain(self.tap.as_ref().map(Cell::get))
-            .min();
-        self.server.trim_log(seen.unwrap_or(0));
     }
 
     fn next_wake(&self) -> Option<Instant> {

@@ -163,8 +163,8 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .html
         .is_some()
         .then(|| story_log(args, context, setup.seed()));
-    if log.is_some() {
-        simulation.open_tap();
+    if let Some(log) = &mut log {
+        log.follow(&mut simulation);
     }
     let mut heard = |simulation: &Simulation, begun: Option<&Done>| match (&mut log, begun) {
         (Some(log), Some(done)) => log.verb(simulation.elapsed(), &done.name(), None),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use strew_api::facts;
 use strew_api::read::KubeObject;
 use strew_apiserver::object::{Name, Node, Object, Pod};
+use strew_apiserver::server::Cursor;
 use strew_cluster::{Cluster, KeyId, PodFact};
 use strew_sim::{Facts, Simulation, wire_of};
 use strew_spread::{DomainIdx, Tally};
@@ -35,6 +36,7 @@ pub(crate) struct Skews {
     /// Per workload of the frame; empty as long as nothing was seen of it.
     counted: Vec<Vec<Counted>>,
     by_owner: HashMap<Arc<str>, usize>,
+    seen: Cursor,
     /// Where each pod is counted.
     places: HashMap<Name, (usize, Arc<str>)>,
 }
@@ -49,7 +51,7 @@ struct Counted {
 
 impl Skews {
     /// Begins to watch a cluster.
-    pub(crate) fn new(simulation: &mut Simulation, frame: &mut Frame) -> Self {
+    pub(crate) fn new(simulation: &Simulation, frame: &mut Frame) -> Self {
         let mut cluster = Cluster::new();
         cluster.names = frame.blueprint.names.clone();
         let schedulers = Schedulers::of(&frame.blueprint, &mut cluster.names);
@@ -67,13 +69,13 @@ impl Skews {
             facts: Facts::default(),
             counted: Vec::new(),
             by_owner: HashMap::new(),
+            seen: simulation.server().listen(),
             places: HashMap::new(),
         };
         let mut touched = BTreeSet::new();
         for pod in tables.of::<Pod>().iter() {
             skews.set(simulation, frame, pod, &mut touched);
         }
-        simulation.keep_changes();
         skews.read(&touched);
         skews
     }
@@ -86,10 +88,10 @@ impl Skews {
     }
 
     /// An instant is over.
-    pub(crate) fn observe(&mut self, simulation: &mut Simulation, frame: &mut Frame) {
+    pub(crate) fn observe(&mut self, simulation: &Simulation, frame: &mut Frame) {
         let mut touched = BTreeSet::new();
-        for change in simulation.take_changes() {
-            match &change.object {
+        while let Some(change) = simulation.server().next_change(&mut self.seen) {
+            match &change.new {
                 Some(Object::Pod(pod)) => self.set(simulation, frame, pod, &mut touched),
                 None => self.take(&change.key.name, &mut touched),
                 Some(_) => {}

@@ -193,14 +193,13 @@ impl Life<'_> {
         done: &mut Done,
     ) -> Result<(), Failure> {
         let end = later(simulation.elapsed(), max);
-        let mut version = None;
+        let mut seen = None;
         let mut last = simulation.elapsed();
         loop {
             let stop = later(last, QUIET).min(end);
             let ran = simulation.run_until(stop, &mut |simulation| {
                 (self.heard)(simulation, None);
-                let now = simulation.server().version();
-                if version.replace(now) != Some(now) {
+                if simulation.server().has_changed(&mut seen) {
                     last = simulation.elapsed();
                     self.skews.observe(simulation, frame);
                     self.progress.show(done.step.name(), last);

@@ -1,6 +1,6 @@
 //! The API server and its store: objects with resourceVersions, admission, graceful deletion, watches.
 //!
-//! Reading order: this file (the store and its log), `admission` (what it does to an object that is created),
+//! Reading order: this file (the store), `log` (changes, and cursors that read them), `admission` (what it does to an object that is created),
 //! `write` (create, update, delete), `binding`, `request` (requests of the wire; `custom` for those of a hub),
 //! `registration` (a hub's webhooks), [`events`].
 
@@ -10,13 +10,13 @@ mod custom;
 pub mod events;
 mod eviction;
 mod lease;
+mod log;
 mod quota;
 mod registration;
 mod request;
 mod webhook;
 mod write;
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use strew_api::config::AdmissionOptions;
@@ -25,56 +25,22 @@ use strew_model::time::Instant;
 
 use admission::Admission;
 
-use crate::object::{Key, Kind, Object};
+use crate::object::{Key, Object};
 use crate::{ApiError, Tables};
 pub use events::{EventLog, Recorded};
 use lease::Leases;
+use log::Log;
+pub use log::{Change, Cursor};
 pub use webhook::{AdmissionRequest, AdmissionWebhooks, Called, Creation, LateAnswer};
 pub use write::Part;
 pub use write::pod_key;
-
-/// Something that was written: watches tell of it.
-#[derive(Debug, Clone)]
-pub struct Change {
-    /// Which object.
-    pub key: Key,
-    /// As it is now; `None`: gone.
-    pub object: Option<Object>,
-}
-
-impl Change {
-    /// Whether it is about an object of this kind.
-    pub fn is_of(&self, kind: &Kind) -> bool {
-        self.key.kind == *kind
-    }
-
-    /// Which object.
-    pub fn key(&self) -> &Key {
-        &self.key
-    }
-}
-
-/// A write that the store took.
-#[derive(Debug, Clone)]
-pub struct Written {
-    /// Which object.
-    pub key: Key,
-    /// What it was; `None`: it was not there.
-    pub old: Option<Object>,
-    /// What it is; `None`: gone.
-    pub new: Option<Object>,
-}
 
 /// The API server.
 pub struct Server {
     tables: Tables,
     /// The resourceVersion of the last write.
     version: u64,
-    /// Writes that some watch has not seen yet; the first has number `log_start`.
-    log: VecDeque<Change>,
-    log_start: u64,
-    /// Writes that somebody outside wants to hear of, and has not heard of yet.
-    kept: Option<Vec<Change>>,
+    log: Log,
     admission: Admission,
     events: EventLog,
     leases: Leases,
@@ -84,8 +50,6 @@ pub struct Server {
     is_hub: bool,
     /// Uids and names are drawn from it.
     dice: Prng,
-    /// Writes that a witness has not seen yet; `None`: there is no witness.
-    journal: Option<Vec<Written>>,
     /// `None`: none are installed, or they are acting on the server.
     webhooks: Option<Box<dyn AdmissionWebhooks>>,
     /// What became of creations that were under way.
@@ -98,16 +62,13 @@ impl Server {
         Self {
             tables: Tables::default(),
             version: 0,
-            log: VecDeque::new(),
-            log_start: 0,
-            kept: None,
+            log: Log::default(),
             admission: Admission::new(options),
             events: EventLog::default(),
             leases: Leases::default(),
             has_quotas: false,
             is_hub: false,
             dice,
-            journal: None,
             webhooks: None,
             answers: Vec::new(),
         }
@@ -128,11 +89,6 @@ impl Server {
         &mut self.events
     }
 
-    /// The resourceVersion of the last write: as long as it stays, nothing has changed.
-    pub fn version(&self) -> u64 {
-        self.version
-    }
-
     /// From now on the API server runs with these gates.
     pub fn set_options(&mut self, options: AdmissionOptions) {
         self.admission.set_options(options);
@@ -148,37 +104,6 @@ impl Server {
         newest.map_or_else(|| "nothing".to_owned(), |object| object.key().to_string())
     }
 
-    /// The number of the next write.
-    pub fn log_end(&self) -> u64 {
-        self.log_start + self.log.len() as u64
-    }
-
-    /// The write of this number, if it has happened.
-    pub fn logged(&self, number: u64) -> Option<&Change> {
-        let index = number.checked_sub(self.log_start)?;
-        self.log.get(usize::try_from(index).ok()?)
-    }
-
-    /// Forgets writes that every watch has seen.
-    pub fn trim_log(&mut self, seen: u64) {
-        while self.log_start < seen && self.log.pop_front().is_some() {
-            self.log_start += 1;
-        }
-    }
-
-    /// From now on every write is kept for a witness.
-    pub fn keep_journal(&mut self) {
-        self.journal = Some(Vec::new());
-    }
-
-    /// The writes since the last call.
-    pub fn take_journal(&mut self) -> Vec<Written> {
-        self.journal
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
-    }
-
     fn next_version(&mut self) -> u64 {
         self.version += 1;
         self.version
@@ -192,50 +117,21 @@ impl Server {
             self.is_hub |= plain.kind.name() == "Placement";
         }
         let old = self.tables.set(object.clone());
-        if let Some(journal) = &mut self.journal {
-            journal.push(Written {
-                key: object.key(),
-                old,
-                new: Some(object.clone()),
-            });
-        }
-        self.tell(Change {
+        self.log.push(Change {
             key: object.key(),
-            object: Some(object.clone()),
+            old,
+            new: Some(object.clone()),
         });
         object
-    }
-
-    fn tell(&mut self, change: Change) {
-        if let Some(kept) = &mut self.kept {
-            kept.push(change.clone());
-        }
-        self.log.push_back(change);
-    }
-
-    /// From now on every write is kept for [`take_changes`](Self::take_changes).
-    pub fn keep_changes(&mut self) {
-        self.kept.get_or_insert_default();
-    }
-
-    /// The writes since the last call; none unless they are kept.
-    pub fn take_changes(&mut self) -> Vec<Change> {
-        self.kept.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     fn take(&mut self, key: &Key) {
         if let Some(old) = self.tables.remove(key) {
             self.next_version();
-            if let Some(journal) = &mut self.journal {
-                journal.push(Written {
-                    key: key.clone(),
-                    old: Some(old),
-                    new: None,
-                });
-            }
-            self.tell(Change {
+            self.log.push(Change {
                 key: key.clone(),
-                object: None,
+                old: Some(old),
+                new: None,
             });
         }
     }

@@ -3,6 +3,7 @@
 use serde_json::{Value as Json, json};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Node, Pod, moment};
+use strew_apiserver::server::Cursor;
 use strew_cel::{Program, Value, Variables};
 use strew_sim::Simulation;
 
@@ -11,21 +12,18 @@ use super::Verdict;
 /// What expressions look at, made once for all that ask in one state of the store.
 #[derive(Default)]
 pub struct Views {
-    /// The resourceVersion that they are of.
-    made: Option<(u64, Variables)>,
+    /// With the place in the log of what they are made of.
+    made: Option<(Cursor, Variables)>,
 }
 
 impl Views {
     /// Judges an expression.
     pub fn judge(&mut self, simulation: &Simulation, program: &Program) -> Verdict {
-        let version = simulation.server().version();
-        let is_current = self.made.as_ref().is_some_and(|(of, _)| *of == version);
-        if !is_current {
-            self.made = None;
-        }
+        let server = simulation.server();
+        self.made.take_if(|(seen, _)| server.is_behind(seen));
         let (_, variables) = self
             .made
-            .get_or_insert_with(|| (version, variables(simulation)));
+            .get_or_insert_with(|| (server.listen(), variables(simulation)));
         match program.holds(variables) {
             Ok(true) => Verdict::new(true, String::new()),
             Ok(false) => Verdict::new(false, "the expression is false"),

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use strew_apiserver::server::Cursor;
 use strew_model::time::Span;
 use strew_sim::{Simulation, Stuck};
 
@@ -158,7 +159,7 @@ pub fn play(
         errands: Errands::new(plan, seed),
         open: Vec::new(),
         always: plan.scenario.always.iter().map(|_| None).collect(),
-        seen_version: None,
+        seen: None,
         played: Played {
             steps: Vec::new(),
             always: Vec::new(),
@@ -181,7 +182,7 @@ struct Life<'a> {
     open: Vec<Open<'a>>,
     /// Of each claim that must always hold: its breach, once there is one.
     always: Vec<Option<Outcome>>,
-    seen_version: Option<u64>,
+    seen: Option<Cursor>,
     played: Played,
     n_events: usize,
 }
@@ -309,8 +310,7 @@ impl<'a> Life<'a> {
     /// Judges what is open, and what must always hold. Where nothing was written nothing has changed.
     fn instant(&mut self, simulation: &Simulation) {
         let now = simulation.elapsed();
-        let version = simulation.server().version();
-        let is_changed = self.seen_version.replace(version) != Some(version);
+        let is_changed = simulation.server().has_changed(&mut self.seen);
         self.judge_open(simulation, now);
         if is_changed {
             self.judge_always(simulation, now);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use strew_apiserver::object::{Key, Object};
-use strew_apiserver::server::Written;
+use strew_apiserver::server::Change;
 
 /// The active pods of ReplicaSets, ReplicationControllers and Jobs, by the uid of those.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Makers {
     ///
     /// # Errors
     /// A pod that is one too many, in words.
-    pub(super) fn written(&mut self, written: &Written) -> Result<(), String> {
+    pub(super) fn written(&mut self, written: &Change) -> Result<(), String> {
         if let Some(new) = &written.new
             && let Some(asked) = asked(new)
         {

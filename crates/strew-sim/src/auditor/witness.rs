@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Key, Object, Pairs, Pod};
-use strew_apiserver::server::Written;
+use strew_apiserver::server::Change;
 use strew_model::Symbol;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Hold;
@@ -92,7 +92,7 @@ impl Witness {
             let known = (Arc::clone(&meta.uid), meta.version);
             witness.known.insert(object.key(), known);
             // What there is at first is nobody's doing.
-            let _there = witness.makers.written(&Written {
+            let _there = witness.makers.written(&Change {
                 key: object.key(),
                 old: None,
                 new: Some(object.clone()),
@@ -131,9 +131,9 @@ impl Witness {
     }
 
     /// The store took a write.
-    pub fn written(&mut self, written: &Written) {
+    pub fn written(&mut self, written: &Change) {
         self.n_written += 1;
-        let Written { key, old, new } = written;
+        let Change { key, old, new } = written;
         self.note_times(written);
         if let Err(text) = self.makers.written(written) {
             self.blame(Rule::Surplus, key.to_string(), text);
@@ -167,7 +167,7 @@ impl Witness {
         self.bind(key, new);
     }
 
-    fn note_times(&mut self, written: &Written) {
+    fn note_times(&mut self, written: &Change) {
         let (old, new) = (written.old.as_ref(), written.new.as_ref());
         for object in old.into_iter().chain(new) {
             if let Object::Pod(pod) = object {

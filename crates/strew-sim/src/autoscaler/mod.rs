@@ -155,10 +155,6 @@ impl Autoscaler {
         }
     }
 
-    pub(crate) fn cursor(&self) -> u64 {
-        self.feed.cursor()
-    }
-
     /// The next node of each group that may grow.
     pub(crate) fn next_nodes(&self) -> Vec<core::Node> {
         let groups = 0..self.groups.len();
@@ -181,7 +177,7 @@ impl Autoscaler {
         let mut told = false;
         while let Some(change) = self.feed.next(now, server, &self.seen, None, dice) {
             told = true;
-            match change.object {
+            match change.new {
                 Some(object) => self.seen.set(object),
                 None => self.seen.remove(&change.key),
             };

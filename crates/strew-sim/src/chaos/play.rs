@@ -298,13 +298,13 @@ impl Life {
     /// Waits until nothing is written any more.
     pub(super) fn rest(&mut self, quiet: Span) -> Going {
         let mut calm = self.sim.elapsed();
-        let (mut written, mut since) = (self.sim.server().log_end(), calm);
+        let (mut seen, mut since) = (self.sim.server().listen(), calm);
         loop {
             let end = Span(self.sim.elapsed().0 + Span::from_secs(60).0);
             self.until(end)?;
             let now = self.sim.elapsed();
-            if self.sim.server().log_end() != written {
-                (written, since) = (self.sim.server().log_end(), now);
+            if self.sim.server().catch_up(&mut seen) {
+                since = now;
             }
             if now.0 - since.0 >= quiet.0 {
                 return Going::Continue(());

@@ -48,7 +48,7 @@ impl Life {
 
     /// I8.
     fn dry_run(&mut self) -> Going {
-        let (now, version) = (self.sim.now(), self.sim.server().version());
+        let (now, seen) = (self.sim.now(), self.sim.server().listen());
         let pods = self.sim.server().tables().of::<Pod>();
         let Some(pod) = pods.iter().find(|pod| pod.meta.controller().is_some()) else {
             return Going::Continue(());
@@ -61,9 +61,9 @@ impl Life {
                 return self.blame(Rule::SpreadChoice, "a dry run", &broken);
             }
         }
-        match version == self.sim.server().version() {
-            true => Going::Continue(()),
-            false => self.blame(
+        match self.sim.server().is_behind(&seen) {
+            false => Going::Continue(()),
+            true => self.blame(
                 Rule::SpreadChoice,
                 "a dry run",
                 &invariants::Broken::DryRunActed,

@@ -119,7 +119,7 @@ impl Kubelets {
 
     /// A watch tells of a node or a pod.
     pub fn observe(&mut self, now: Instant, change: &Change, server: &mut Server, dice: &mut Prng) {
-        match &change.object {
+        match &change.new {
             Some(Object::Node(node)) => self.node(now, node, server, dice),
             Some(Object::Pod(pod)) => self.pod(now, pod, dice),
             None if change.is_of(&Kind::Node) => {

@@ -111,11 +111,6 @@ impl PlacementController {
         &self.seen
     }
 
-    /// The number of the first write that its watch still needs.
-    pub(crate) fn cursor(&self) -> u64 {
-        self.feed.cursor()
-    }
-
     /// When time alone gives it something to do.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         let wakes = [
@@ -155,7 +150,7 @@ impl PlacementController {
     }
 
     fn take_in(&mut self, now: Instant, change: Change) {
-        let old = match &change.object {
+        let old = match &change.new {
             Some(object) => self.seen.set(object.clone()),
             None => self.seen.remove(&change.key),
         };
@@ -163,7 +158,7 @@ impl PlacementController {
             return;
         }
         let names = self.machine.names_mut();
-        let input = match (change.object, old) {
+        let input = match (change.new, old) {
             (Some(object), _) => {
                 wire_of(&object).and_then(|wire| inputs(&wire, names, &mut self.cel))
             }

@@ -36,7 +36,9 @@ impl Facts {
         now: Instant,
         change: Change,
     ) {
-        let Change { key, object } = change;
+        let Change {
+            key, new: object, ..
+        } = change;
         match object {
             Some(object) => {
                 let old = seen.set(object.clone());

@@ -157,11 +157,6 @@ impl Replica {
         &self.seen
     }
 
-    /// The number of the first write that its watch still needs.
-    pub(crate) fn cursor(&self) -> u64 {
-        self.feed.cursor()
-    }
-
     fn clock(&self, now: Instant) -> Instant {
         now + self.ahead
     }

@@ -1,5 +1,7 @@
 //! What a witness is shown of a life.
 
+use strew_apiserver::server::Server;
+
 use super::Simulation;
 use crate::auditor::{Violation, Witness, rest, structure};
 use crate::scheduler::Replica;
@@ -8,7 +10,7 @@ use crate::workloadspread::{Judge, webhook, webhook_mut, with_webhook};
 impl Simulation {
     /// From now on a witness sees every write and every bind.
     pub fn watch_closely(&mut self) {
-        self.server.keep_journal();
+        self.journal = Some(self.server.listen());
         let witness = Witness::new(self.start, self.server.tables());
         self.witness = Some(Box::new(witness));
         self.judge_webhook();
@@ -46,7 +48,9 @@ impl Simulation {
         let Some(witness) = self.witness.as_deref_mut() else {
             return;
         };
-        for written in self.server.take_journal() {
+        let mut journal = self.journal.as_mut();
+        let mut next = |server: &Server| server.next_change(journal.as_deref_mut()?).cloned();
+        while let Some(written) = next(&self.server) {
             witness.written(&written);
             if let Some(judge) = webhook_mut(&mut self.server).and_then(|w| w.judge.as_mut()) {
                 judge.written(&written);

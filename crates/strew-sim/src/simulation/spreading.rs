@@ -121,14 +121,6 @@ impl Simulation {
         }
     }
 
-    /// The first writes that the two still need.
-    pub(super) fn spreading_cursors(&self) -> impl Iterator<Item = u64> {
-        let webhook = webhook(&self.server).and_then(Webhook::cursor);
-        let keeper = self.spreads.as_ref().and_then(|slot| slot.alive.as_ref());
-        let keeper = keeper.map(|keeper| keeper.seen.cursor());
-        webhook.into_iter().chain(keeper)
-    }
-
     /// When time alone gives the two something to do.
     pub(super) fn spreading_wakes(&self) -> impl Iterator<Item = Option<Instant>> + use<> {
         let webhook = webhook(&self.server).and_then(Webhook::next_wake);

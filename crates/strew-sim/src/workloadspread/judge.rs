@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::{Translator, marker};
 use strew_apiserver::object::{Name, Object, Pod, WorkloadSpread};
-use strew_apiserver::server::{Server, Written};
+use strew_apiserver::server::{Change, Server};
 use strew_model::time::Instant;
 use strew_workloadspread::admission::{Answer, Verdict};
 use strew_workloadspread::invariants::{
@@ -269,7 +269,7 @@ impl Judge {
     }
 
     /// The store took a write.
-    pub(crate) fn written(&mut self, written: &Written) {
+    pub(crate) fn written(&mut self, written: &Change) {
         match (&written.old, &written.new) {
             (_, Some(Object::WorkloadSpread(spread))) => self.note_limits(spread),
             (None, Some(Object::Pod(pod))) => self.born(pod),

@@ -16,7 +16,6 @@ use strew_model::time::Instant;
 use crate::feed::{Feed, WatchFault};
 
 /// A watch, and what it has brought.
-#[derive(Default)]
 pub(crate) struct Seen {
     feed: Feed,
     tables: Tables,
@@ -46,16 +45,13 @@ impl Seen {
     pub(crate) fn new(server: &Server) -> Self {
         Self {
             feed: Feed::new(server),
-            ..Self::default()
+            tables: Tables::default(),
+            names: FxHashMap::default(),
         }
     }
 
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
-    }
-
-    pub(crate) fn cursor(&self) -> u64 {
-        self.feed.cursor()
     }
 
     pub(crate) fn next_wake(&self) -> Option<Instant> {
@@ -90,7 +86,9 @@ impl Seen {
     }
 
     fn take_in(&mut self, change: Change) -> Vec<News> {
-        let Change { key, object } = change;
+        let Change {
+            key, new: object, ..
+        } = change;
         let mut news = Vec::new();
         let old = match &object {
             Some(new) => self.tables.set(new.clone()),

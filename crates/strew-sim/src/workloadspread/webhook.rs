@@ -163,12 +163,6 @@ impl Webhook {
             .sum()
     }
 
-    /// The number of the first write that some replica's watch still needs.
-    pub(crate) fn cursor(&self) -> Option<u64> {
-        let alive = self.replicas.iter().filter_map(|slot| slot.alive.as_ref());
-        alive.map(|replica| replica.seen.cursor()).min()
-    }
-
     /// When time alone gives it something to do.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         let wakes = self.replicas.iter().flat_map(|slot| {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use strew_apiserver::object::{Job, Key, Kind, Name, Object, Pod, Truth};
-use strew_apiserver::server::Written;
+use strew_apiserver::server::Change as Written;
 use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_controllers::{Api, Change, Context, Controller, Event, Queue};
 use strew_model::Prng;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use strew_apiserver::object::{Key, Kind, Name, Object, Pod};
-use strew_apiserver::server::Change;
+use strew_apiserver::server::{Change, Cursor};
 use strew_model::Span;
 use strew_sim::Simulation;
 
@@ -18,6 +18,8 @@ use super::clock::clock;
 #[derive(Default)]
 pub(crate) struct Log {
     text: String,
+    /// `None`: it listens to nothing.
+    seen: Option<Cursor>,
     /// What was last told of each object.
     known: BTreeMap<Key, Known>,
     n_events: usize,
@@ -49,11 +51,19 @@ impl Log {
         log
     }
 
+    /// Listens to a simulation from its start.
+    pub(crate) fn follow(&mut self, simulation: &mut Simulation) {
+        self.seen = simulation.listen_from_start();
+    }
+
     /// What was written and recorded since the last time.
     pub(crate) fn listen(&mut self, simulation: &Simulation) {
         let at = clock(simulation.elapsed());
-        for change in simulation.tapped() {
-            self.change(&at, &change);
+        if let Some(mut seen) = self.seen.take() {
+            while let Some(change) = simulation.server().next_change(&mut seen) {
+                self.change(&at, change);
+            }
+            self.seen = Some(seen);
         }
         let events = simulation.server().events();
         for event in events.from(self.n_events) {
@@ -88,7 +98,7 @@ impl Log {
 
     fn change(&mut self, at: &str, change: &Change) {
         let key = change.key.to_string();
-        let Some(object) = &change.object else {
+        let Some(object) = &change.new else {
             let version = self.known.remove(&change.key).map(|known| known.version);
             let line = json!({"at": at, "type": "deleted", "key": key, "resourceVersion": version});
             return self.line(&line);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Job, Meta, Name, Pod, ReplicaSet};
+use strew_apiserver::server::Cursor;
 use strew_scenario::expect::spread::{ByDomain, by_domain, skew};
 use strew_sim::Simulation;
 
@@ -28,15 +29,15 @@ type Whose = (Arc<str>, String);
 #[derive(Debug, Default)]
 pub(super) struct Skews {
     largest: BTreeMap<(Whose, String), u32>,
-    /// The resourceVersion of the last look.
-    seen: Option<u64>,
+    /// The place in the log of the last look.
+    seen: Option<Cursor>,
 }
 
 impl Skews {
     /// Looks at a simulation, if something was written since.
     pub(super) fn look(&mut self, simulation: &Simulation) {
         let server = simulation.server();
-        if self.seen.replace(server.version()) == Some(server.version()) {
+        if !server.has_changed(&mut self.seen) {
             return;
         }
         for (whose, pods) in grouped(server.tables()) {

@@ -50,8 +50,8 @@ impl Recorder<'_> {
 
 impl Watcher for Recorder<'_> {
     fn begin(&mut self, simulation: &mut Simulation) {
-        if self.log.is_some() {
-            simulation.open_tap();
+        if let Some(log) = &mut self.log {
+            log.follow(simulation);
         }
     }
 

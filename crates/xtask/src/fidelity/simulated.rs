@@ -187,14 +187,14 @@ fn settled(simulation: &mut Simulation) -> anyhow::Result<Snapshot> {
 
 /// Lives on until then, or until the end of an instant at which something was written: whether there was one.
 fn is_changed_until(simulation: &mut Simulation, until: Span) -> anyhow::Result<bool> {
-    let version = simulation.server().version();
-    let flow =
-        simulation.run_until(until, &mut |simulation| match simulation.server().version()
-            == version
-        {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(()),
-        })?;
+    let seen = simulation.server().listen();
+    let flow = simulation.run_until(until, &mut |simulation| match simulation
+        .server()
+        .is_behind(&seen)
+    {
+        false => ControlFlow::Continue(()),
+        true => ControlFlow::Break(()),
+    })?;
     Ok(flow.is_break())
 }
 
