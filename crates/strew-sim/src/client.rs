@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_apiserver::object::{Key, Name, Object};
-use strew_apiserver::server::{Creation, Part, Recorded, Server};
+use strew_apiserver::object::{Key, Name, Object, Part};
+use strew_apiserver::server::{Creation, Recorded, Server};
 use strew_apiserver::{ApiError, DeleteOptions};
 use strew_controllers::{Api, Event};
 use strew_model::Prng;
@@ -123,6 +123,7 @@ impl Api for Client<'_> {
             reason,
             note,
             source,
+            count: 1,
         });
     }
 }

@@ -183,6 +183,15 @@ impl Kind {
     }
 }
 
+/// Whether objects of a kind live in namespaces; `None`: strew does not know the kind at this version.
+pub fn is_namespaced(api_version: &str, kind: &str) -> Option<bool> {
+    let is_it = |known: &&Kind| known.name() == kind && known.api_version() == api_version;
+    Kind::ALL
+        .iter()
+        .find(is_it)
+        .map(|known| known.is_namespaced())
+}
+
 /// An object of a kind that strew does not know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherObject {

@@ -36,6 +36,8 @@ pub enum Verb {
     Patch,
     /// PATCH, merge (RFC 7386): the only one that custom resources take beside JSON patch
     MergePatch,
+    /// PATCH, JSON patch (RFC 6902)
+    JsonPatch,
     /// DELETE
     Delete,
 }
@@ -47,7 +49,7 @@ impl Verb {
             Self::Get => "GET",
             Self::Create => "POST",
             Self::Update => "PUT",
-            Self::Patch | Self::MergePatch => "PATCH",
+            Self::Patch | Self::MergePatch | Self::JsonPatch => "PATCH",
             Self::Delete => "DELETE",
         }
     }
@@ -57,6 +59,7 @@ impl Verb {
         match self {
             Self::Patch => "application/strategic-merge-patch+json",
             Self::MergePatch => "application/merge-patch+json",
+            Self::JsonPatch => "application/json-patch+json",
             Self::Get | Self::Create | Self::Update | Self::Delete => "application/json",
         }
     }
@@ -174,7 +177,7 @@ impl Request {
         }
         if matches!(
             self.verb,
-            Verb::Create | Verb::Update | Verb::Patch | Verb::MergePatch
+            Verb::Create | Verb::Update | Verb::Patch | Verb::MergePatch | Verb::JsonPatch
         ) {
             path.push_str("?fieldValidation=Strict");
         }

@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::{v1beta1 as spread, workloads as kruise};
 
+use super::Part;
 use super::meta::{Meta, Name};
 use super::pod::Pod;
 use crate::tables::{Table, Tables};
@@ -21,6 +24,20 @@ pub struct Resource<S, T> {
     pub spec: Arc<S>,
     /// What is.
     pub status: T,
+}
+
+impl<S, T: Clone + Serialize + DeserializeOwned> Resource<S, T> {
+    fn status_to_json(&self) -> Value {
+        serde_json::to_value(&self.status).unwrap_or_default()
+    }
+
+    fn with_status(&self, status: Value) -> serde_json::Result<Self> {
+        Ok(Self {
+            meta: self.meta.clone(),
+            spec: Arc::clone(&self.spec),
+            status: serde_json::from_value(status)?,
+        })
+    }
 }
 
 /// `v1` Node
@@ -64,8 +81,8 @@ pub struct RevisionData {
     pub revision: i64,
 }
 
-/// An object that is kept as it was given: nothing in the simulation changes more of it than its metadata.
-#[derive(Debug, Clone, PartialEq)]
+/// An object that is kept as it was given.
+#[derive(Debug, Clone)]
 pub struct Plain {
     /// Metadata; that in `object` is not looked at.
     pub meta: Meta,
@@ -73,6 +90,52 @@ pub struct Plain {
     pub kind: Kind,
     /// The object.
     pub object: KubeObject,
+}
+
+impl PartialEq for Plain {
+    fn eq(&self, other: &Self) -> bool {
+        self.meta == other.meta
+            && self.kind == other.kind
+            && (self.object == other.object || self.to_json() == other.to_json())
+    }
+}
+
+impl Plain {
+    /// This object with one part of another; `None` if the parts make no object.
+    fn with_part_of(&self, part: Part, new: &Self) -> Option<Self> {
+        match part {
+            Part::Main => Some(Self {
+                meta: new.meta.with_server_fields_of(&self.meta),
+                ..new.clone()
+            }),
+            Part::Status => self.with_status(new.object.to_json()["status"].take()).ok(),
+        }
+    }
+
+    /// This object with another status, given as JSON.
+    fn with_status(&self, status: Value) -> serde_json::Result<Self> {
+        let mut json = self.object.to_json();
+        if let Some(fields) = json.as_object_mut() {
+            match status {
+                Value::Null => drop(fields.shift_remove("status")),
+                status => drop(fields.insert("status".to_owned(), status)),
+            }
+        }
+        Ok(Self {
+            object: KubeObject::of_json(json)?,
+            ..self.clone()
+        })
+    }
+
+    /// What it says beside its metadata and its status.
+    fn content(&self) -> Value {
+        let mut json = self.object.to_json();
+        if let Some(fields) = json.as_object_mut() {
+            fields.shift_remove("metadata");
+            fields.shift_remove("status");
+        }
+        json
+    }
 }
 
 /// A kind of objects.
@@ -272,6 +335,70 @@ macro_rules! stored {
                         plain.cloned().map(Self::Plain).collect()
                     }
                 }
+            }
+
+            /// This object with one part of another; `None` if that is of another kind.
+            pub(crate) fn with_part_of(&self, part: Part, new: Self) -> Option<Self> {
+                match self {
+                    $(Self::$variant(stored) => {
+                        let new = <$type>::of_object(&new)?;
+                        let mut merged = <$type>::clone(stored);
+                        match part {
+                            Part::Main => {
+                                merged.meta = new.meta.with_server_fields_of(&stored.meta);
+                                if merged.spec != new.spec {
+                                    merged.spec = Arc::clone(&new.spec);
+                                }
+                            }
+                            Part::Status => merged.status = new.status.clone(),
+                        }
+                        Some(Self::$variant(Arc::new(merged)))
+                    })*
+                    Self::Plain(stored) => match new {
+                        Self::Plain(new) => stored.with_part_of(part, &new).map(|merged| {
+                            Self::Plain(Arc::new(merged))
+                        }),
+                        _ => None,
+                    },
+                }
+            }
+
+            /// Whether this and the other object of its kind ask for the same.
+            pub(crate) fn has_spec_of(&self, other: &Self) -> bool {
+                match self {
+                    $(Self::$variant(object) => <$type>::of_object(other).is_some_and(|other| {
+                        Arc::ptr_eq(&object.spec, &other.spec) || object.spec == other.spec
+                    }),)*
+                    Self::Plain(object) => match other {
+                        Self::Plain(other) => object.content() == other.content(),
+                        _ => false,
+                    },
+                }
+            }
+
+            /// The status as JSON; null: it has none.
+            pub(crate) fn status_to_json(&self) -> Value {
+                match self {
+                    $(Self::$variant(object) => object.status_to_json(),)*
+                    Self::Plain(object) => object.object.to_json()["status"].take(),
+                }
+            }
+
+            /// This object with another status, given as JSON.
+            ///
+            /// # Errors
+            /// A field of another type than the kind's.
+            pub(crate) fn with_status(&self, status: Value) -> serde_json::Result<Self> {
+                Ok(match self {
+                    $(Self::$variant(object) => {
+                        let status = match status {
+                            Value::Null => Value::Object(serde_json::Map::new()),
+                            status => status,
+                        };
+                        Self::$variant(Arc::new(object.with_status(status)?))
+                    })*
+                    Self::Plain(object) => Self::Plain(Arc::new(object.with_status(status)?)),
+                })
             }
 
             /// Its kind.

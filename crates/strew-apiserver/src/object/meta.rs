@@ -138,6 +138,17 @@ impl Meta {
         }
     }
 
+    /// This metadata with what only the server writes from that of the stored object.
+    pub(crate) fn with_server_fields_of(&self, stored: &Self) -> Self {
+        Self {
+            generation: stored.generation,
+            version: stored.version,
+            created: stored.created,
+            deletion: stored.deletion,
+            ..self.clone()
+        }
+    }
+
     /// Reads the wire's metadata. Names in namespaces that are left out are `default`'s, unless `is_namespaced` is
     /// false.
     pub fn of_wire(wire: ObjectMeta, is_namespaced: bool) -> Self {

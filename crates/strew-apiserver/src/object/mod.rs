@@ -11,6 +11,15 @@ pub mod moment;
 pub mod pod;
 mod wire;
 
+/// The part of an object that a request writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Metadata and spec.
+    Main,
+    /// The status.
+    Status,
+}
+
 pub use kinds::{
     Autoscaler, Budget, CloneSet, ControllerRevision, CronJob, DaemonSet, Deployment, Job, Key,
     Kind, Node, Object, Plain, ReplicaSet, ReplicationController, Resource, RevisionData,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
+use serde_json::Value;
 use strew_model::time::Instant;
 
 use super::meta::Meta;
@@ -21,7 +22,7 @@ pub struct Pod {
     pub status: PodStatus,
 }
 
-/// A pod's status, as far as anybody in the simulation reads or writes it.
+/// A pod's status. What components of the simulation read or write has a field of its own.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PodStatus {
     /// `phase`
@@ -42,6 +43,9 @@ pub struct PodStatus {
     pub message: Option<Arc<str>>,
     /// How its containers ended, once they have; init containers last.
     pub exits: Arc<[Exit]>,
+    /// What a request wrote beside that; `None`: nothing. Pods that are loaded have none, so that a hundred thousand of
+    /// a dump stay small.
+    rest: Option<Arc<core::PodStatus>>,
 }
 
 /// How a container ended.
@@ -111,6 +115,10 @@ pub struct Condition {
     pub message: Arc<str>,
     /// `lastTransitionTime`, in whole seconds.
     pub since: Instant,
+    /// `lastProbeTime`, in whole seconds.
+    pub probed: Option<Instant>,
+    /// `observedGeneration`
+    pub generation: Option<i64>,
 }
 
 /// The status of a condition.
@@ -213,6 +221,39 @@ impl Pod {
     }
 }
 
+impl Pod {
+    /// The status as JSON.
+    pub(crate) fn status_to_json(&self) -> Value {
+        serde_json::to_value(self.status.to_wire()).unwrap_or_default()
+    }
+
+    /// This pod with another status, given as JSON. What the JSON says as before stays as it is: fields of the store
+    /// are finer than those of the wire.
+    pub(crate) fn with_status(&self, status: Value) -> serde_json::Result<Self> {
+        let before = self.status_to_json();
+        let is_same = |field: &str| before.get(field) == status.get(field);
+        let keeps_containers = is_same("containerStatuses") && is_same("initContainerStatuses");
+        let keeps_start = is_same("startTime");
+        let wire: core::PodStatus = serde_json::from_value(status)?;
+        let mut new = PodStatus {
+            sidecar_restarts: sidecar_restarts(&self.spec, &wire),
+            ..PodStatus::of_request(wire)
+        };
+        if keeps_containers {
+            new.restarts = self.status.restarts;
+            new.sidecar_restarts = self.status.sidecar_restarts;
+            new.exits = Arc::clone(&self.status.exits);
+        }
+        if keeps_start {
+            new.started = self.status.started;
+        }
+        Ok(Self {
+            status: new,
+            ..self.clone()
+        })
+    }
+}
+
 fn sidecar_restarts(spec: &core::PodSpec, status: &core::PodStatus) -> u32 {
     let is_sidecar = |name: &str| {
         let mut containers = spec.init_containers.iter().flatten();
@@ -247,6 +288,8 @@ impl PodStatus {
                 reason: reason.into(),
                 message: message.into(),
                 since,
+                probed: None,
+                generation: None,
             });
             return true;
         };
@@ -286,12 +329,43 @@ impl PodStatus {
             reason: wire.reason.map(Into::into),
             message: wire.message.map(Into::into),
             exits: exits.into(),
+            rest: None,
+        }
+    }
+
+    /// A status as a request writes it: with what no field of its own holds.
+    fn of_request(wire: core::PodStatus) -> Self {
+        let mut rest = wire.clone();
+        for (statuses, is_init) in [
+            (&mut rest.container_statuses, false),
+            (&mut rest.init_container_statuses, true),
+        ] {
+            if let Some(list) = statuses {
+                list.retain(|status| {
+                    Exit::of_wire(status, is_init).is_none_or(|exit| exit.to_wire() != *status)
+                });
+            }
+            statuses.take_if(|list| list.is_empty());
+        }
+        let rest = core::PodStatus {
+            phase: None,
+            conditions: None,
+            nominated_node_name: None,
+            start_time: None,
+            reason: None,
+            message: None,
+            ..rest
+        };
+        Self {
+            rest: (rest != core::PodStatus::default()).then(|| Arc::new(rest)),
+            ..Self::of_wire(wire)
         }
     }
 
     fn to_wire(&self) -> core::PodStatus {
         let conditions: Vec<_> = self.conditions.iter().map(Condition::to_wire).collect();
         let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+        let mut rest = self.rest.as_deref().cloned().unwrap_or_default();
         core::PodStatus {
             phase: Some(self.phase.name().to_owned()),
             conditions: (!conditions.is_empty()).then_some(conditions),
@@ -299,15 +373,27 @@ impl PodStatus {
             start_time: self.started.map(moment::to_wire),
             reason: text(&self.reason),
             message: text(&self.message),
-            container_statuses: self.statuses(false),
-            init_container_statuses: self.statuses(true),
-            ..core::PodStatus::default()
+            container_statuses: self.statuses(rest.container_statuses.take(), false),
+            init_container_statuses: self.statuses(rest.init_container_statuses.take(), true),
+            ..rest
         }
     }
 
-    fn statuses(&self, is_init: bool) -> Option<Vec<core::ContainerStatus>> {
-        let exits = self.exits.iter().filter(|exit| exit.is_init == is_init);
-        let statuses: Vec<_> = exits.map(Exit::to_wire).collect();
+    /// The statuses of containers: those that a request wrote, and how containers ended since.
+    fn statuses(
+        &self,
+        written: Option<Vec<core::ContainerStatus>>,
+        is_init: bool,
+    ) -> Option<Vec<core::ContainerStatus>> {
+        let mut statuses = written.unwrap_or_default();
+        for exit in self.exits.iter().filter(|exit| exit.is_init == is_init) {
+            let known = statuses.iter_mut().find(|s| *s.name == *exit.container);
+            match known {
+                Some(known) if Exit::of_wire(known, is_init).as_ref() == Some(exit) => {}
+                Some(known) => known.state = exit.to_wire().state,
+                None => statuses.push(exit.to_wire()),
+            }
+        }
         (!statuses.is_empty()).then_some(statuses)
     }
 }
@@ -345,6 +431,8 @@ impl Condition {
         Self {
             since: moment::of_wire(wire.last_transition_time.as_ref()).unwrap_or_default(),
             kind: wire.type_.into(),
+            probed: moment::of_wire(wire.last_probe_time.as_ref()),
+            generation: wire.observed_generation,
             status: Truth::of(&wire.status),
             reason: wire.reason.unwrap_or_default().into(),
             message: wire.message.unwrap_or_default().into(),
@@ -359,7 +447,8 @@ impl Condition {
             reason: some(&self.reason),
             message: some(&self.message),
             last_transition_time: Some(moment::to_wire(self.since)),
-            ..core::PodCondition::default()
+            last_probe_time: self.probed.map(moment::to_wire),
+            observed_generation: self.generation,
         }
     }
 }

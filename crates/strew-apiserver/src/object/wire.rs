@@ -158,7 +158,7 @@ impl Object {
 }
 
 impl Plain {
-    fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let mut value = self.object.to_json();
         if let (Some(fields), Ok(meta)) = (
             value.as_object_mut(),

@@ -1,10 +1,18 @@
 //! What was recorded for people.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use k8s_openapi::api::events::v1::{Event, EventSeries};
+use serde::{Deserialize, Serialize};
+use strew_api::request::{Answer, Request, Verb};
 use strew_model::time::Instant;
 
-use crate::object::Key;
+use super::Server;
+use super::answer::{answer, failure};
+use super::request::{no_such_method, no_such_resource};
+
+use crate::object::{Key, Kind, Name};
 
 /// An event, as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,35 +31,115 @@ pub struct Recorded {
     pub note: Arc<str>,
     /// Who told it.
     pub source: Arc<str>,
+    /// How often it came so far: 1, or more of an event that came again.
+    pub count: u32,
 }
 
 /// All events, in the order in which they were recorded.
 #[derive(Debug, Default)]
-pub struct EventLog(Vec<Recorded>);
+pub struct EventLog {
+    all: Vec<Recorded>,
+    /// Those that a request named: the last of each name.
+    by_name: BTreeMap<Name, usize>,
+}
 
 impl EventLog {
     /// Adds one.
     pub fn push(&mut self, event: Recorded) {
-        self.0.push(event);
+        self.all.push(event);
     }
 
     /// All of them, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Recorded> {
-        self.0.iter()
+        self.all.iter()
     }
 
     /// How many.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.all.is_empty()
     }
 
     /// Those from a number on.
     pub fn from(&self, first: usize) -> &[Recorded] {
-        self.0.get(first..).unwrap_or_default()
+        self.all.get(first..).unwrap_or_default()
     }
+
+    fn push_named(&mut self, name: Name, event: Recorded) {
+        self.by_name.insert(name, self.all.len());
+        self.all.push(event);
+    }
+}
+
+impl Server {
+    /// Events are created, and merge patches raise the count of one that came again.
+    ///
+    /// Of an event its people's part is kept ([`Recorded`]), so that none can be read back.
+    pub(super) fn event(&mut self, now: Instant, request: &Request) -> Result<Answer, Answer> {
+        let name = Name::new(request.namespace.as_str(), request.name.as_str());
+        match (request.verb, request.subresource) {
+            (Verb::Create, "") => self.record(now, name, request),
+            (Verb::MergePatch, "") => self.repeat(now, name, request),
+            (_, "") => Err(no_such_method()),
+            _ => Err(no_such_resource()),
+        }
+    }
+
+    fn record(&mut self, now: Instant, name: Name, request: &Request) -> Result<Answer, Answer> {
+        let event: Event = self.read_as(request, &request.body)?;
+        if self.events.by_name.contains_key(&name) {
+            let message = format!("events.events.k8s.io {:?} already exists", &*name.name);
+            return Err(failure(409, "AlreadyExists", &message));
+        }
+        let text = |text: Option<String>| -> Arc<str> { text.unwrap_or_default().into() };
+        let regarding = event.regarding.unwrap_or_default();
+        let kind = Kind::of(regarding.kind.as_deref().unwrap_or_default());
+        let recorded = Recorded {
+            at: now,
+            regarding: Key {
+                kind,
+                name: Name::new(text(regarding.namespace), text(regarding.name)),
+            },
+            uid: text(regarding.uid),
+            is_warning: event.type_.as_deref() == Some("Warning"),
+            reason: text(event.reason),
+            note: text(event.note),
+            source: text(event.reporting_controller),
+            count: event.series.map_or(1, |series| count(series.count)),
+        };
+        self.events.push_named(name, recorded);
+        Ok(answer(201, request.body.clone()))
+    }
+
+    fn repeat(&mut self, now: Instant, name: Name, request: &Request) -> Result<Answer, Answer> {
+        let Some(known) = self
+            .events
+            .by_name
+            .get(&name)
+            .and_then(|&n| self.events.all.get(n))
+        else {
+            let message = format!("events.events.k8s.io {:?} not found", &*name.name);
+            return Err(failure(404, "NotFound", &message));
+        };
+        let mut event = known.clone();
+        let patch: Repetition = self.read_as(request, &request.body)?;
+        event.at = now;
+        event.count = count(patch.series.count);
+        self.events.push_named(name, event);
+        Ok(answer(200, request.body.clone()))
+    }
+}
+
+/// A patch of an event that came again.
+#[derive(Debug, Serialize, Deserialize)]
+struct Repetition {
+    series: EventSeries,
+}
+
+fn count(wire: i32) -> u32 {
+    u32::try_from(wire).unwrap_or(1)
 }

@@ -2,11 +2,10 @@
 
 use strew_model::time::Instant;
 
-use super::write::Part;
 use super::{AdmissionRequest, Server};
 use crate::eviction::{self, Eviction};
 use crate::object::pod::DISRUPTION_TARGET;
-use crate::object::{Key, Object, Pod, Truth};
+use crate::object::{Key, Object, Part, Pod, Truth};
 use crate::{ApiError, DeleteOptions};
 
 impl Server {

@@ -1,25 +1,33 @@
 //! The API server and its store: objects with resourceVersions, admission, graceful deletion, watches.
 //!
-//! Reading order: this file (the store), `log` (changes, and cursors that read them), `admission` (what it does to an object that is created),
-//! `write` (create, update, delete), `binding`, `request` (requests of the wire; `custom` for those of a hub),
-//! `registration` (a hub's webhooks), [`events`].
+//! Reading order: this file (the store), `log` (changes, and cursors that read them), `write` (create, update, delete),
+//! `admission` (what it does to an object that is created), `webhook`; then the door: `request`, `resource` (what is
+//! served), `body` (what a body may hold), `part` (patches and updates), `binding`, `eviction`, [`events`], `lease`;
+//! `registration` (a hub's webhooks).
 
 mod admission;
+mod answer;
 mod binding;
-mod custom;
+mod body;
 pub mod events;
 mod eviction;
 mod lease;
 mod log;
+mod part;
 mod quota;
 mod registration;
 mod request;
+mod resource;
+#[cfg(test)]
+mod tests;
 mod webhook;
 mod write;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strew_api::config::AdmissionOptions;
+use strew_api::read::KubeObject;
 use strew_model::Prng;
 use strew_model::time::Instant;
 
@@ -32,7 +40,6 @@ use lease::Leases;
 use log::Log;
 pub use log::{Change, Cursor};
 pub use webhook::{AdmissionRequest, AdmissionWebhooks, Called, Creation, LateAnswer};
-pub use write::Part;
 pub use write::pod_key;
 
 /// The API server.
@@ -52,6 +59,8 @@ pub struct Server {
     dice: Prng,
     /// `None`: none are installed, or they are acting on the server.
     webhooks: Option<Box<dyn AdmissionWebhooks>>,
+    /// Fields that kinds do not have, in bodies of requests, with how often: `pods: status.nodeNmae`.
+    unknown_fields: BTreeMap<String, u64>,
     /// What became of creations that were under way.
     answers: Vec<(u64, Result<Object, ApiError>)>,
 }
@@ -70,6 +79,7 @@ impl Server {
             is_hub: false,
             dice,
             webhooks: None,
+            unknown_fields: BTreeMap::new(),
             answers: Vec::new(),
         }
     }
@@ -77,6 +87,12 @@ impl Server {
     /// What is stored.
     pub fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// Fields that their kinds do not have and requests wrote, each with how often: `pods: status.nodeNmae`. Such
+    /// requests were refused.
+    pub fn unknown_fields(&self) -> &BTreeMap<String, u64> {
+        &self.unknown_fields
     }
 
     /// What was recorded.
@@ -113,8 +129,8 @@ impl Server {
     fn put(&mut self, mut object: Object) -> Object {
         object.meta_mut().version = self.next_version();
         if let Object::Plain(plain) = &object {
-            self.has_quotas |= plain.kind.name() == "ResourceQuota";
-            self.is_hub |= plain.kind.name() == "Placement";
+            self.has_quotas |= matches!(plain.object, KubeObject::ResourceQuota(_));
+            self.is_hub |= matches!(plain.object, KubeObject::Placement(_));
         }
         let old = self.tables.set(object.clone());
         self.log.push(Change {

@@ -1,232 +1,177 @@
-//! Requests of the wire, carried out: what a real API server would do with the same bytes.
+//! The door: requests of the wire, carried out as a real API server carries out the same bytes.
+//!
+//! What is served stands in a table by resource (`resource`); what a verb does is the same for every row. Requests ask
+//! for `fieldValidation=Strict` ([`Request::path`]), so a body with a field that its kind does not have is refused, and
+//! counted ([`Server::unknown_fields`]). No body is changed in silence.
+//!
+//! Source: `k8s.io/apiserver/pkg/endpoints/handlers`, v1.36.
 
-use std::sync::Arc;
-
-use serde_json::{Value, json};
-use strew_api::patch::{Schema, strategic};
+use k8s_openapi::api::core::v1::Binding;
+use k8s_openapi::api::policy::v1::Eviction;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1 as meta;
+use serde_json::Value;
 use strew_api::read::KubeObject;
-use strew_api::request::{Answer, Request, Resource, Verb};
-use strew_api::workloadspread::request::WORKLOAD_SPREADS;
-use strew_model::time::Instant;
+use strew_api::request::{Answer, Request, Verb};
+use strew_model::time::{Instant, Span};
 
-use super::write::{Part, pod_key};
-use super::{Recorded, Server};
-use crate::object::{Key, Kind, Meta, Name, Object, Pod, Truth};
-use crate::{ApiError, DeleteOptions};
+use super::Server;
+use super::answer::{answer, failure, success};
+use super::body::Body;
+use super::resource::{Served, Storage, served};
+use crate::object::{Key, Kind, Name, Object, Part};
+use crate::{ApiError, DeleteOptions, Propagation};
 
 impl Server {
-    /// Carries a request out.
+    /// Carries a request out. The answer of a write has the object as it is then.
     pub fn execute(&mut self, now: Instant, request: &Request) -> Answer {
-        let done = match (request.resource, request.verb, request.subresource) {
-            (Resource::PODS, Verb::Create, "binding") => self.binding(now, request),
-            (Resource::PODS, Verb::Patch, "status") => self.patch_status(now, request),
-            (Resource::PODS, Verb::Delete, "") => {
-                let name = name_of(request);
-                let options = DeleteOptions {
-                    uid: request.precondition.uid.as_deref().map(Into::into),
-                    ..DeleteOptions::default()
-                };
-                self.delete(now, &pod_key(&name), &options).map(|()| 200)
-            }
-            (Resource::EVENTS, Verb::Create, "") => {
-                self.record(now, &request.body);
-                Ok(201)
-            }
-            (Resource::LEASES, verb, "") => return self.lease(verb, request),
-            (Resource::PLACEMENTS, ..) => return self.object(now, "Placement", request),
-            (Resource::PLACEMENT_DECISIONS, ..) => {
-                return self.object(now, "PlacementDecision", request);
-            }
-            (Resource::PODS, Verb::Patch, "") => self.patch_metadata(request),
-            (WORKLOAD_SPREADS, Verb::Get, "") => return self.read_spread(request),
-            (WORKLOAD_SPREADS, Verb::Update, "status") => return self.write_spread(request),
-            _ => Err(ApiError::Internal(
-                "the simulated server has no such resource".into(),
-            )),
-        };
-        match done {
-            Ok(code) => answer(code, json!({})),
-            Err(error) => refusal(&error),
-        }
-    }
-
-    /// A request that is answered with its object.
-    fn object(&mut self, now: Instant, kind: &str, request: &Request) -> Answer {
-        match self.custom(now, kind, request) {
-            Ok((code, object)) => answer(code, object),
-            Err(error) => refusal(&error),
-        }
-    }
-
-    fn binding(&mut self, now: Instant, request: &Request) -> Result<u16, ApiError> {
-        let uid = request.body["metadata"]["uid"].as_str().unwrap_or_default();
-        let node = request.body["target"]["name"].as_str().unwrap_or_default();
-        self.bind(now, &name_of(request), uid, node).map(|()| 201)
-    }
-
-    /// A strategic merge patch of a pod's status: conditions are merged by type.
-    fn patch_status(&mut self, now: Instant, request: &Request) -> Result<u16, ApiError> {
-        let name = name_of(request);
-        let Some(pod) = self.tables.get::<Pod>(&name) else {
-            return Err(ApiError::NotFound(pod_key(&name)));
-        };
-        let uid = request.body["metadata"]["uid"].as_str();
-        if uid.is_some_and(|uid| *pod.meta.uid != *uid) {
-            return Err(ApiError::Invalid(
-                "metadata.uid: Invalid value: field is immutable".into(),
-            ));
-        }
-        let mut pod = (**pod).clone();
-        let status = &request.body["status"];
-        for condition in status["conditions"].as_array().into_iter().flatten() {
-            let text = |key: &str| condition[key].as_str().unwrap_or_default();
-            let truth = Truth::of(text("status"));
-            pod.status
-                .set_condition(text("type"), truth, text("reason"), text("message"), now);
-        }
-        match &status["nominatedNodeName"] {
-            Value::String(node) => pod.status.nominated = Some(node.as_str().into()),
-            Value::Null if status.get("nominatedNodeName").is_some() => pod.status.nominated = None,
-            _ => {}
-        }
-        pod.meta.version = 0;
-        self.update(Part::Status, Object::from(pod)).map(|_| 200)
-    }
-
-    /// A strategic merge patch of a pod's metadata.
-    fn patch_metadata(&mut self, request: &Request) -> Result<u16, ApiError> {
-        let name = name_of(request);
-        let Some(pod) = self.tables.get::<Pod>(&name) else {
-            return Err(ApiError::NotFound(pod_key(&name)));
-        };
-        let uid = request.body["metadata"]["uid"].as_str();
-        if uid.is_some_and(|uid| *pod.meta.uid != *uid) {
-            return Err(ApiError::Invalid(
-                "metadata.uid: Invalid value: field is immutable".into(),
-            ));
-        }
-        let mut pod = (**pod).clone();
-        let before = json!({"metadata": pod.meta.to_wire()});
-        let wrong = |text: String| ApiError::Invalid(text.into());
-        let mut patched = strategic::patch(Schema::Pod, &before, &request.body)
-            .map_err(|error| wrong(error.to_string()))?;
-        let metadata = serde_json::from_value(patched["metadata"].take());
-        let metadata = metadata.map_err(|error| wrong(error.to_string()))?;
-        pod.meta = Meta {
-            version: 0,
-            ..Meta::of_wire(metadata, true)
-        };
-        self.update(Part::Main, Object::from(pod)).map(|_| 200)
-    }
-
-    fn read_spread(&self, request: &Request) -> Answer {
-        let key = spread_key(request);
-        match self.tables.find(&key) {
-            Some(found) => answer(200, found.to_json()),
-            None => refusal(&ApiError::NotFound(key)),
-        }
-    }
-
-    fn write_spread(&mut self, request: &Request) -> Answer {
-        let Ok(spread) = KubeObject::of_json(request.body.clone()) else {
-            return status(422, "Invalid", "the body is no WorkloadSpread");
-        };
-        match self.update(Part::Status, Object::of_wire(spread)) {
-            Ok(stored) => answer(200, stored.to_json()),
-            Err(error) => refusal(&error),
-        }
-    }
-
-    fn record(&mut self, now: Instant, body: &Value) {
-        let text = |value: &Value| -> Arc<str> { value.as_str().unwrap_or_default().into() };
-        let regarding = &body["regarding"];
-        let kind = Kind::of(regarding["kind"].as_str().unwrap_or_default());
-        self.events.push(Recorded {
-            at: now,
-            regarding: Key {
-                kind,
-                name: Name::new(text(&regarding["namespace"]), text(&regarding["name"])),
+        let done = match served(request.resource) {
+            None => Err(no_such_resource()),
+            Some(row) => match row.storage.clone() {
+                Storage::Objects(kind) => self.object(now, &row, kind, request),
+                Storage::Events => self.event(now, request),
+                Storage::Leases => self.lease(request),
             },
-            uid: text(&regarding["uid"]),
-            is_warning: body["type"] == "Warning",
-            reason: text(&body["reason"]),
-            note: text(&body["note"]),
-            source: text(&body["reportingController"]),
-        });
+        };
+        done.unwrap_or_else(|refused| refused)
     }
 
-    fn lease(&mut self, verb: Verb, request: &Request) -> Answer {
-        let Request {
-            namespace,
-            name,
-            body,
-            ..
-        } = request;
-        let stored = self.leases.get(namespace, name);
-        match (verb, stored) {
-            (Verb::Get, None) | (Verb::Update, None) => status(404, "NotFound", "leases not found"),
-            (Verb::Get, Some(lease)) => answer(200, lease.clone()),
-            (Verb::Create, Some(_)) => status(409, "AlreadyExists", "leases already exists"),
-            (Verb::Update, Some(lease))
-                if lease["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"] =>
-            {
-                status(409, "Conflict", "the object has been modified")
+    fn object(
+        &mut self,
+        now: Instant,
+        row: &Served,
+        kind: Kind,
+        request: &Request,
+    ) -> Result<Answer, Answer> {
+        let namespace = if row.is_namespaced {
+            request.namespace.as_str()
+        } else {
+            ""
+        };
+        let key = Key {
+            kind,
+            name: Name::new(namespace, request.name.as_str()),
+        };
+        let is_pod = key.kind == Kind::Pod;
+        let part = match request.subresource {
+            "" => Part::Main,
+            "status" => Part::Status,
+            "binding" if is_pod && request.verb == Verb::Create => {
+                return self.binding(now, &key, request);
             }
-            (Verb::Create, None) | (Verb::Update, Some(_)) => {
-                self.version += 1;
-                let lease = self.leases.set(namespace, name, self.version, body.clone());
-                answer(if verb == Verb::Create { 201 } else { 200 }, lease)
+            "eviction" if is_pod && request.verb == Verb::Create => {
+                return self.eviction(now, &key, request);
             }
-            _ => status(
-                405,
-                "MethodNotAllowed",
-                "leases are read, created and updated",
-            ),
+            "binding" | "eviction" if is_pod => return Err(no_such_method()),
+            _ => return Err(no_such_resource()),
+        };
+        match (request.verb, part) {
+            (Verb::Get, _) => Ok(answer(200, self.stored(&key)?.to_json())),
+            (Verb::Create, Part::Main) => self.post(now, row, request),
+            (Verb::Update, _) => self.put_part(now, row, part, &key, request),
+            (Verb::Patch | Verb::MergePatch | Verb::JsonPatch, _) => {
+                self.patch_part(now, row, part, &key, request)
+            }
+            (Verb::Delete, Part::Main) => self.remove(now, &key, request),
+            (Verb::Create | Verb::Delete, Part::Status) => Err(no_such_method()),
         }
     }
-}
 
-fn spread_key(request: &Request) -> Key {
-    Key {
-        kind: Kind::WorkloadSpread,
-        name: name_of(request),
+    pub(super) fn stored(&self, key: &Key) -> Result<Object, ApiError> {
+        let found = self.tables.find(key);
+        found.ok_or_else(|| ApiError::NotFound(key.clone()))
     }
-}
 
-fn name_of(request: &Request) -> Name {
-    Name::new(request.namespace.as_str(), request.name.as_str())
-}
-
-fn answer(code: u16, body: Value) -> Answer {
-    Answer::Status {
-        code,
-        retry_after: None,
-        body,
-    }
-}
-
-fn status(code: u16, reason: &str, message: &str) -> Answer {
-    let body = json!({"kind": "Status", "code": code, "reason": reason, "message": message});
-    answer(code, body)
-}
-
-/// The answer that tells of an error.
-fn refusal(error: &ApiError) -> Answer {
-    let message = error.to_string();
-    match error {
-        ApiError::NotFound(_) => status(404, "NotFound", &message),
-        ApiError::AlreadyExists(_) => status(409, "AlreadyExists", &message),
-        ApiError::Conflict(_) => status(409, "Conflict", &message),
-        ApiError::Invalid(_) => {
-            let mut answer = status(422, "Invalid", &message);
-            if let Answer::Status { body, .. } = &mut answer {
-                body["details"] = json!({"causes": [{"field": message.split(':').next()}]});
-            }
-            answer
+    fn post(&mut self, now: Instant, row: &Served, request: &Request) -> Result<Answer, Answer> {
+        let mut body = Body::of_object(row, request.body.clone())?;
+        if row.is_namespaced {
+            body.put_into_namespace(&request.namespace)?;
         }
-        ApiError::Forbidden(_) => status(403, "Forbidden", &message),
-        ApiError::TooManyRequests { .. } => status(429, "TooManyRequests", &message),
-        ApiError::Internal(_) => status(500, "InternalError", &message),
-        ApiError::Lost | ApiError::Later => Answer::Lost(message.into()),
+        self.refuse_unknown(request, &body)?;
+        let object: KubeObject = body.decode()?;
+        let created = self.create(now, Object::of_wire(object))?;
+        Ok(answer(201, created.to_json()))
     }
+
+    fn remove(&mut self, now: Instant, key: &Key, request: &Request) -> Result<Answer, Answer> {
+        let options: meta::DeleteOptions = self.read_as(request, &request.body)?;
+        let stored = self.stored(key)?;
+        let wanted = options.preconditions.as_ref();
+        let wanted = wanted.and_then(|only| only.resource_version.as_deref());
+        let found = stored.meta().version.to_string();
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            let message = format!(
+                "Precondition failed: ResourceVersion in precondition: {wanted}, ResourceVersion in object meta: \
+                 {found}"
+            );
+            return Err(ApiError::Conflict(message.into()).into());
+        }
+        self.delete(now, key, &delete_options(options)?)?;
+        Ok(match self.tables.find(key) {
+            Some(terminating) => answer(200, terminating.to_json()),
+            None => success(200),
+        })
+    }
+
+    fn binding(&mut self, now: Instant, key: &Key, request: &Request) -> Result<Answer, Answer> {
+        let binding: Binding = self.read_as(request, &request.body)?;
+        let uid = binding.metadata.uid.as_deref().unwrap_or_default();
+        let node = binding.target.name.as_deref().unwrap_or_default();
+        self.bind(now, &key.name, uid, node)?;
+        Ok(success(201))
+    }
+
+    fn eviction(&mut self, now: Instant, key: &Key, request: &Request) -> Result<Answer, Answer> {
+        let eviction: Eviction = self.read_as(request, &request.body)?;
+        let options = eviction.delete_options.unwrap_or_default();
+        self.evict(now, key, &delete_options(options)?)?;
+        Ok(success(201))
+    }
+
+    /// Reads a body of a type that is no kind of stored objects.
+    pub(super) fn read_as<T>(&mut self, request: &Request, body: &Value) -> Result<T, Answer>
+    where
+        T: serde::de::DeserializeOwned + serde::Serialize,
+    {
+        let (body, value) = Body::of_type(body)?;
+        self.refuse_unknown(request, &body)?;
+        Ok(value)
+    }
+
+    /// Refuses a body with fields that its kind does not have, as `fieldValidation=Strict` asks for; they are counted.
+    pub(super) fn refuse_unknown(&mut self, request: &Request, body: &Body) -> Result<(), Answer> {
+        for field in body.unknown() {
+            let name = format!("{}: {field}", request.resource.plural);
+            *self.unknown_fields.entry(name).or_default() += 1;
+        }
+        body.refusal(request.verb).map_or(Ok(()), Err)
+    }
+}
+
+fn delete_options(wire: meta::DeleteOptions) -> Result<DeleteOptions, Answer> {
+    let propagation = match wire.propagation_policy.as_deref() {
+        None | Some("Background") => Propagation::Background,
+        Some("Foreground") => Propagation::Foreground,
+        Some("Orphan") => Propagation::Orphan,
+        Some(other) => {
+            let message = format!("invalid propagationPolicy: {other:?}");
+            return Err(failure(422, "Invalid", &message));
+        }
+    };
+    let uid = wire.preconditions.and_then(|only| only.uid);
+    let grace = wire.grace_period_seconds;
+    Ok(DeleteOptions {
+        uid: uid.map(Into::into),
+        grace: grace.map(|seconds| Span::from_secs(u64::try_from(seconds).unwrap_or(0))),
+        propagation,
+    })
+}
+
+pub(super) fn no_such_resource() -> Answer {
+    let message = "the server could not find the requested resource";
+    failure(404, "NotFound", message)
+}
+
+pub(super) fn no_such_method() -> Answer {
+    let message = "the server does not allow this method on the requested resource";
+    failure(405, "MethodNotAllowed", message)
 }

@@ -6,7 +6,7 @@ use strew_api::read::KubeObject;
 use strew_model::time::{Instant, Span};
 
 use super::{AdmissionRequest, Server, registration};
-use crate::object::{Deletion, Key, Kind, Name, Object, Pod, Stored, moment};
+use crate::object::{Deletion, Key, Kind, Name, Object, Part, Pod, moment};
 use crate::workloads::generated_name;
 use crate::{ApiError, DeleteOptions, Propagation};
 
@@ -15,15 +15,6 @@ pub(super) const FOREGROUND: &str = "foregroundDeletion";
 
 /// Finalizer of an owner that what it owned is to be parted from.
 pub(super) const ORPHAN: &str = "orphan";
-
-/// The part of an object that a request writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
-    /// Metadata and spec.
-    Main,
-    /// The status.
-    Status,
-}
 
 impl Server {
     /// Puts in an object that was there before the simulation began; a missing uid is made.
@@ -133,11 +124,15 @@ impl Server {
         if old.uid != new.uid || (new.version != 0 && old.version != new.version) {
             return Err(ApiError::stale(&key));
         }
-        let mut merged = merge(part, &stored, object);
+        let Some(mut merged) = stored.with_part_of(part, object) else {
+            return Err(ApiError::Internal(
+                format!("{key} was replaced by an object of another kind").into(),
+            ));
+        };
         if merged == stored {
             return Ok(stored);
         }
-        if part == Part::Main && !same_spec(&merged, &stored) {
+        if part == Part::Main && !merged.has_spec_of(&stored) {
             merged.meta_mut().generation = old.generation + 1;
         }
         let meta = merged.meta();
@@ -248,98 +243,6 @@ fn another_uid(options: &DeleteOptions, object: &Object) -> ApiError {
         format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}")
             .into(),
     )
-}
-
-/// The stored object with one part of another.
-fn merge(part: Part, stored: &Object, new: Object) -> Object {
-    macro_rules! each {
-        ($($variant:ident),*) => {
-            match (stored, new) {
-                $((Object::$variant(stored), Object::$variant(new)) => {
-                    let mut merged = (**stored).clone();
-                    match part {
-                        Part::Main => {
-                            merged.meta = keep_server_fields(new.meta().clone(), stored.meta());
-                            merged.spec = Arc::clone(&new.spec);
-                        }
-                        Part::Status => merged.status = new.status.clone(),
-                    }
-                    Object::$variant(Arc::new(merged))
-                })*
-                (_, new) => new,
-            }
-        };
-    }
-    each!(
-        Pod,
-        Node,
-        Deployment,
-        ReplicaSet,
-        ReplicationController,
-        StatefulSet,
-        DaemonSet,
-        ControllerRevision,
-        Job,
-        CronJob,
-        Autoscaler,
-        Budget,
-        CloneSet,
-        WorkloadSpread
-    )
-}
-
-/// What only the server writes stays as it is.
-fn keep_server_fields(
-    new: crate::object::Meta,
-    stored: &crate::object::Meta,
-) -> crate::object::Meta {
-    crate::object::Meta {
-        generation: stored.generation,
-        version: stored.version,
-        created: stored.created,
-        deletion: stored.deletion,
-        ..new
-    }
-}
-
-fn same_spec(a: &Object, b: &Object) -> bool {
-    macro_rules! each {
-        ($($variant:ident),*) => {
-            match (a, b) {
-                $((Object::$variant(a), Object::$variant(b)) => {
-                    Arc::ptr_eq(&a.spec, &b.spec) || a.spec == b.spec
-                })*
-                (Object::Plain(_), Object::Plain(_)) => content(a) == content(b),
-                _ => false,
-            }
-        };
-    }
-    each!(
-        Pod,
-        Node,
-        Deployment,
-        ReplicaSet,
-        ReplicationController,
-        StatefulSet,
-        DaemonSet,
-        ControllerRevision,
-        Job,
-        CronJob,
-        Autoscaler,
-        Budget,
-        CloneSet,
-        WorkloadSpread
-    )
-}
-
-/// What an object of any kind says beside its metadata and its status.
-fn content(object: &Object) -> serde_json::Value {
-    let mut json = object.to_json();
-    if let Some(fields) = json.as_object_mut() {
-        fields.shift_remove("metadata");
-        fields.shift_remove("status");
-    }
-    json
 }
 
 /// The key of a pod.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use strew_apiserver::DeleteOptions;
-use strew_apiserver::object::{Key, Kind, Name, Node, Object, Pod};
-use strew_apiserver::server::{Part, Server, pod_key};
+use strew_apiserver::object::{Key, Kind, Name, Node, Object, Part, Pod};
+use strew_apiserver::server::{Server, pod_key};
 use strew_model::time::{Instant, Span};
 
 use super::Autoscaler;
