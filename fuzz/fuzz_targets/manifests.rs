@@ -6,10 +6,12 @@
 use k8s_openapi::api::core::v1::{Node, Pod};
 use libfuzzer_sys::fuzz_target;
 use strew_api::config::AdmissionOptions;
-use strew_apiserver::admission::{AdmissionContext, PriorityClasses, SetDefaults, admit, admit_pod};
 use strew_api::facts;
 use strew_api::field::FieldError;
 use strew_api::read::{KubeObject, Located, Sources, locate, read, render};
+use strew_apiserver::admission::{
+    AdmissionContext, PriorityClasses, SetDefaults, admit, admit_pod,
+};
 use strew_apiserver::validation::Validate;
 use strew_apiserver::workloads::{NameSource, Workload, expand};
 use strew_cluster::{Cluster, PodIdx};

@@ -6,11 +6,11 @@
 use std::sync::LazyLock;
 
 use libfuzzer_sys::fuzz_target;
-use strew_apiserver::admission::SetDefaults;
 use strew_api::placement::cel::CelSelectors;
 use strew_api::placement::facts;
 use strew_api::placement::wire::Placement;
 use strew_api::read::{KubeObject, Sources, read, render};
+use strew_apiserver::admission::SetDefaults;
 use strew_apiserver::validation::Validate;
 use strew_model::{Instant, Interner};
 use strew_placement::machine::{Effect, Input, Limits, Outcome, Placer};
