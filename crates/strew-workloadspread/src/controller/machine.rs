@@ -7,6 +7,7 @@ use strew_model::{Instant, Interner, Span};
 use super::counters::Counters;
 use super::effect::{Effect, EffectId};
 use super::input::{Input, Outcome};
+use super::pause::Pause;
 use super::plan::Facts;
 use super::retries::Retries;
 use super::sync::Running;
@@ -28,10 +29,11 @@ pub struct Limits {
     pub retries_qps: u32,
     /// How many of them at once.
     pub retries_burst: u32,
-    /// After a status was written, or was not because somebody else wrote, its WorkloadSpread is left alone for so long:
-    /// while many pods come, one write tells of many, and meets few of admission's. Upstream has none: each pod's event is
-    /// a sync, and every sync a write.
-    pub rest: Span,
+    /// The pause after a status write, in which its WorkloadSpread is not synced; also after a write that met a conflict.
+    /// Zero: there are no pauses.
+    pub pause: Span,
+    /// Pauses are doubled up to this, while changes keep coming.
+    pub pause_max: Span,
     /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
     pub lost_after: Span,
 }
@@ -44,7 +46,8 @@ impl Default for Limits {
             backoff_max: Span::from_secs(1000),
             retries_qps: 10,
             retries_burst: 100,
-            rest: Span::default(),
+            pause: Span::default(),
+            pause_max: Span::default(),
             lost_after: Span::from_secs(5 * 60),
         }
     }
@@ -64,8 +67,8 @@ pub struct SpreadController {
     /// What is to be synced later.
     pub(super) later: BTreeSet<(Instant, WsKey)>,
     pub(super) later_of: BTreeMap<WsKey, Instant>,
-    /// Until when each is left alone.
-    pub(super) rests: BTreeMap<WsKey, Instant>,
+    /// The pause after the last status write of each.
+    pub(super) pauses: BTreeMap<WsKey, Pause>,
     pub(super) failures: BTreeMap<WsKey, u32>,
     pub(super) retries: Retries,
     pub(super) counters: Counters,
@@ -90,7 +93,7 @@ impl SpreadController {
             running: BTreeMap::new(),
             later: BTreeSet::new(),
             later_of: BTreeMap::new(),
-            rests: BTreeMap::new(),
+            pauses: BTreeMap::new(),
             failures: BTreeMap::new(),
             retries: Retries::default(),
             counters: Counters::default(),
@@ -145,8 +148,8 @@ impl SpreadController {
             let place = self.queue.iter().position(free)?;
             let key = self.queue.remove(place)?;
             self.queued.remove(&key);
-            // It may have been queued before the write after which it rests.
-            match self.rests_until(&key) {
+            // It may have been queued during the write that the pause follows.
+            match self.paused_until(&key) {
                 Some(until) => self.sync_by(&key, Some(until)),
                 None => self.begin(&key, patcher),
             }
@@ -219,15 +222,12 @@ impl SpreadController {
 // === the queue ===
 
 impl SpreadController {
-    fn rests_until(&self, key: &WsKey) -> Option<Instant> {
-        self.rests
-            .get(key)
-            .copied()
-            .filter(|until| *until > self.now)
+    fn paused_until(&self, key: &WsKey) -> Option<Instant> {
+        self.pauses.get(key)?.ends(self.now)
     }
 
     pub(super) fn enqueue(&mut self, key: &WsKey) {
-        if let Some(until) = self.rests_until(key) {
+        if let Some(until) = self.paused_until(key) {
             return self.sync_by(key, Some(until));
         }
         if self.queued.insert(key.clone()) {
@@ -254,7 +254,7 @@ impl SpreadController {
 
     pub(super) fn forget(&mut self, key: &WsKey) {
         self.sync_at(key, None);
-        self.rests.remove(key);
+        self.pauses.remove(key);
         self.failures.remove(key);
         if self.queued.remove(key) {
             self.queue.retain(|k| k != key);

@@ -6,8 +6,8 @@
 //! that cannot be scheduled are deleted, so that their replacements find the subset closed.
 //!
 //! Reading order: [`input`], [`effect`], [`pods`] (who belongs to a target), [`assign`] (pods to subsets), [`cost`],
-//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three verbs), `sync`, `retries`,
-//! `triggers`, [`counters`].
+//! [`rows`] (the ledger against the pods), [`reschedule`], [`plan`], [`machine`] (the three verbs), `sync`, `pause`,
+//! `retries`, `triggers`, [`counters`].
 //!
 //! Source: spec/workloadspread §5.
 
@@ -17,6 +17,7 @@ pub mod counters;
 pub mod effect;
 pub mod input;
 pub mod machine;
+mod pause;
 pub mod plan;
 pub mod pods;
 pub mod reschedule;

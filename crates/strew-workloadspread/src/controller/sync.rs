@@ -10,6 +10,7 @@ use strew_model::Instant;
 use super::effect::{Effect, EffectId, Event, EventKind, PodName};
 use super::input::Outcome;
 use super::machine::SpreadController;
+use super::pause::Pause;
 use super::plan::{self, Plan};
 use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::facts::status::Status;
@@ -193,10 +194,6 @@ impl SpreadController {
             outcome == Outcome::Ok || (outcome == Outcome::Gone && running.step == Step::Deleting);
         running.failed |= !done;
         self.counters.conflicts += u64::from(outcome == Outcome::Conflict);
-        // Admission wrote, and pods wait for its next write: what is to be written here can wait.
-        if running.step == Step::Writing && matches!(outcome, Outcome::Ok | Outcome::Conflict) {
-            self.rests.insert(key.clone(), self.now + self.limits.rest);
-        }
         if outcome == Outcome::Ok {
             match (running.step, &failure) {
                 (Step::Patching, None) => self.counters.adopted += 1,
@@ -213,6 +210,9 @@ impl SpreadController {
         if !done && let Some((kind, subject)) = failure {
             self.record(&key, kind, subject);
         }
+        if step == Step::Writing {
+            self.pause(&key, outcome);
+        }
         match step {
             _ if rest > 0 => {}
             _ if failed => self.fail(&key),
@@ -220,6 +220,18 @@ impl SpreadController {
             Step::Writing => self.delete(&key),
             Step::Deleting => self.finish(&key, wake),
         }
+    }
+
+    /// Begins the pause after a status write.
+    fn pause(&mut self, key: &WsKey, outcome: Outcome) {
+        let before = self.pauses.get(key).copied();
+        let (now, first, max) = (self.now, self.limits.pause, self.limits.pause_max);
+        let pause = match outcome {
+            Outcome::Ok => Pause::after_write(before, now, first, max),
+            Outcome::Conflict => Pause::after_conflict(before, now, first),
+            Outcome::Gone | Outcome::Failed => return,
+        };
+        self.pauses.insert(key.clone(), pause);
     }
 
     fn expect(&mut self, key: &WsKey) -> EffectId {

@@ -10,6 +10,7 @@ mod fleet;
 mod group_commit;
 mod ledger;
 mod news;
+mod pause;
 mod replicas;
 mod reschedule;
 mod room;

@@ -45,9 +45,13 @@ use crate::send::{Answered, Arrived, Errand, Next, Outbox, failure};
 use crate::watch::{Custom, Kind, Object, Reading, Scope, Told, Watches};
 use crate::work::{Machine, Worker};
 
-/// A WorkloadSpread whose status was written is left alone for so long. Two thousand pods that come within twenty seconds
-/// make twenty writes of the controller's, and as many conflicts with admission at most.
-const REST: Span = Span::from_secs(1);
+/// The first pause after a status write. A controller manager creates 20 pods a second by default: they come closer
+/// together than twice this, so that pauses are doubled.
+const PAUSE: Span = Span::from_millis(40);
+
+/// The longest pause. 2,000 pods that come within twenty seconds make 25 writes of the controller's, and as many conflicts
+/// with admission at most.
+const PAUSE_MAX: Span = Span::from_secs(1);
 
 /// What the controller begins with.
 pub(super) struct Origin {
@@ -93,7 +97,8 @@ impl SpreadKeeper {
         let reading = Reading::Custom { has_scale: false };
         watches.start_named(configuration.clone(), reading, &scope);
         let limits = Limits {
-            rest: REST,
+            pause: PAUSE,
+            pause_max: PAUSE_MAX,
             ..Limits::default()
         };
         let keeper = Self {
