@@ -203,6 +203,11 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::adopted,
     ),
     case(
+        "ws-prompt",
+        "status and deletion costs are right the moment a workload is ready, and 100 ms after its last pod is",
+        workloadspread::prompt,
+    ),
+    case(
         "ws-versions",
         "v1alpha1 and v1beta1 are one object; what must not be is refused with its place",
         workloadspread::versions,

@@ -1,11 +1,12 @@
 //! WorkloadSpreads: webhook and controller as processes, workloads by Kubernetes' own controllers, and kubectl.
 //!
 //! Reading order: this file (what is looked at), [`use_cases`], [`by_hand`] (pods without a controller), [`webhook`],
-//! [`given`], [`faults`], [`wrong`], [`speed`].
+//! [`given`], [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right), [`speed`].
 
 mod by_hand;
 mod faults;
 mod given;
+mod prompt;
 mod speed;
 mod use_cases;
 mod webhook;
@@ -21,6 +22,7 @@ use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
 pub(super) use faults::{denied, down, killed, rotated, server_killed};
 pub(super) use given::given;
+pub(super) use prompt::prompt;
 pub(super) use speed::speed;
 pub(super) use use_cases::{adopted, elastic, patched, rescheduled, simulated, zones};
 pub(super) use webhook::{burst, versions};
@@ -147,20 +149,32 @@ fn limit(stage: &Stage, name: &str, index: usize, max_replicas: Value) -> anyhow
     stage.run(&args).map(drop)
 }
 
+/// How many of which subset have which deletion cost.
+type Costs = BTreeMap<(String, i64), usize>;
+
+fn costs(expected: &[(&str, i64, usize)]) -> Costs {
+    let each = expected.iter();
+    each.map(|(subset, cost, n)| (((*subset).to_owned(), *cost), *n))
+        .collect()
+}
+
+/// The deletion costs of active pods; 0 without one.
+fn costs_of(pods: &[Value]) -> Costs {
+    let mut costs = Costs::new();
+    for pod in pods.iter().filter(|pod| is_active(pod)) {
+        let cost = pod["metadata"]["annotations"][COST].as_str();
+        let cost = cost.and_then(|cost| cost.parse().ok()).unwrap_or(0);
+        *costs.entry((subset_of(pod), cost)).or_default() += 1;
+    }
+    costs
+}
+
 /// Waits until pods have these deletion costs: how many of which subset have which.
 fn until_costs(stage: &Stage, expected: &[(&str, i64, usize)]) -> anyhow::Result<()> {
-    let expected: BTreeMap<(String, i64), usize> = expected
-        .iter()
-        .map(|(subset, cost, n)| (((*subset).to_owned(), *cost), *n))
-        .collect();
-    let mut last = BTreeMap::new();
+    let expected = costs(expected);
+    let mut last = Costs::new();
     let told = until("deletion costs", SOON, PAUSE, || {
-        last = BTreeMap::new();
-        for pod in stage.pods()?.iter().filter(|pod| is_active(pod)) {
-            let cost = pod["metadata"]["annotations"][COST].as_str();
-            let cost = cost.and_then(|cost| cost.parse().ok()).unwrap_or(0);
-            *last.entry((subset_of(pod), cost)).or_default() += 1;
-        }
+        last = costs_of(&stage.pods()?);
         Ok((last == expected).then_some(()))
     });
     told.with_context(|| format!("{last:?}, not {expected:?}"))
