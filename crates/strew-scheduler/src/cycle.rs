@@ -66,19 +66,16 @@ impl<'a> Cycle<'a> {
         if let Some(refusal) = outright {
             return Search::Refused(refusal);
         }
+        // A name without a node stands in PreFilter's result, and no node is looked at for it.
         let present = |name| {
             let node = self.cluster.find_node(name)?;
-            self.cluster.node(node).fact().map(|_| node)
+            self.cluster.node_position(node).map(|_| node)
         };
         Search::Nodes(narrowed.map(|names| {
+            let mut named: Vec<NodeIdx> = names.into_iter().filter_map(present).collect();
             // Upstream walks a map here, in random order; ours is that of all nodes.
-            let named: Vec<NodeIdx> = names.into_iter().filter_map(present).collect();
-            self.cluster
-                .node_order()
-                .iter()
-                .copied()
-                .filter(|n| named.contains(n))
-                .collect()
+            named.sort_unstable_by_key(|&node| self.cluster.node_position(node));
+            named
         }))
     }
 

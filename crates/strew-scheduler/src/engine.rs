@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
-use strew_model::Prng;
+use strew_model::{Prng, Symbol};
 
 use crate::columns::{Columns, Rules};
 use crate::cycle::{Cycle, Search, list_feasible};
@@ -13,6 +13,7 @@ use crate::groups::{GroupsByClass, Speakers};
 use crate::metrics::meter::{Meter, Rejections};
 use crate::metrics::{Point, SUCCESS, Stopwatch};
 use crate::plan::{ClassPlan, Plans};
+use crate::plugins::node_affinity;
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::plugins::pod_volumes::PodVolumes;
 use crate::preemption::nominations::{Claims, NO_CLAIMS, Nominations};
@@ -54,8 +55,9 @@ pub struct Evaluation {
     pub taken: Option<usize>,
     /// Why the nodes that did not pass were refused.
     pub refused: Option<Unfit>,
-    /// The nodes to which PreFilter narrowed the search.
-    pub narrowed: Option<Vec<NodeIdx>>,
+    /// The names of nodes to which PreFilter narrowed the search, whether or not there are such nodes, as in
+    /// kube-scheduler's `PreFilterResult`; `None`: all nodes.
+    pub narrowed: Option<Vec<Symbol>>,
 }
 
 /// Decides for one profile. Holds only what can be made anew from the cluster.
@@ -337,6 +339,7 @@ impl Engine {
                 return evaluation;
             }
         };
+        evaluation.narrowed = node_affinity::narrow(&cx.spec.node_affinity).unwrap_or_default();
         self.columns.sync(plan, cluster);
         list_feasible(
             cx,
@@ -348,7 +351,6 @@ impl Engine {
         if evaluation.feasible.len() < cluster.nodes_present() {
             evaluation.refused = Some(cx.refusals(narrowed.as_deref()));
         }
-        evaluation.narrowed = narrowed;
         match evaluation.feasible.len() {
             0 => {}
             1 => {

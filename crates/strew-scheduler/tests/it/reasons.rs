@@ -317,6 +317,45 @@ fn narrowed_out(scene: &mut Scene) -> PodFact {
     scene.pod("web", spec)
 }
 
+/// PreFilter does not look whether a node exists: the name stays in its result, and every node is left out by it.
+#[test]
+fn a_name_without_a_node_narrows_the_search_too() {
+    let left_out = "node(s) didn't satisfy plugin(s) [NodeAffinity]";
+    let cases = [
+        (&["z1"][..], format!("3 {left_out}")),
+        (
+            &["z1", "a1"],
+            format!("1 node(s) were unschedulable, 2 {left_out}"),
+        ),
+    ];
+    for (wanted, expected) in cases {
+        let mut scene = Scene::new();
+        scene.node("a1", |node| node.unschedulable = true);
+        scene.node("b1", |_| {});
+        scene.node("c1", |_| {});
+        let names: Vec<Symbol> = wanted.iter().map(|name| scene.name(name)).collect();
+        let mut spec = PodSpec::default();
+        let each = names
+            .iter()
+            .map(|&name| named(&[name]).node_affinity.terms.unwrap()[0].clone());
+        spec.node_affinity.terms = Some(each.collect());
+        let fact = scene.pod("web", spec);
+        let pod = scene.cluster.set_pod(fact);
+        let mut engine = Engine::new(scene.profile);
+        let evaluation = engine.evaluate(&mut scene.cluster, pod);
+        assert_eq!(evaluation.narrowed, Some(names));
+        assert_eq!(evaluation.feasible, []);
+        match engine.decide(&mut scene.cluster, pod) {
+            Decision::Unfit(unfit) => {
+                let message = unfit.message(3, &scene.cluster.names);
+                assert_eq!(message, format!("0/3 nodes are available: {expected}."));
+                assert_eq!(evaluation.refused.as_ref(), Some(&*unfit));
+            }
+            placed => panic!("{placed:?}"),
+        }
+    }
+}
+
 /// The node that the pod was nominated to is tried first, in vain: the plugin that refused it is named, too.
 fn narrowed_out_beside(scene: &mut Scene) -> PodFact {
     scene.node("a1", |node| node.unschedulable = true);

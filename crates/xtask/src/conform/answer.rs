@@ -29,14 +29,18 @@ pub(crate) fn answer(case: &Value) -> anyhow::Result<Option<Answer>> {
 pub(crate) fn refusal(refusal: &Refusal, names: &Interner, with_plugin: bool) -> Value {
     let reasons: Vec<String> = refusal.reasons.iter().map(|r| r.text(names)).collect();
     let mut written = json!({"code": refusal.code.name(), "reasons": reasons});
-    let narrowed_out = matches!(
-        refusal.reasons.first(),
-        Some(Reason::NarrowedOut(_) | Reason::NarrowedOutBeside(..))
-    );
-    if with_plugin && !narrowed_out {
+    if with_plugin && !is_narrowed_out(refusal) {
         written["plugin"] = json!(refusal.plugin.name());
     }
     written
+}
+
+/// Whether PreFilter's result left the node out, so that no filter plugin looked at it.
+pub(super) fn is_narrowed_out(refusal: &Refusal) -> bool {
+    matches!(
+        refusal.reasons.first(),
+        Some(Reason::NarrowedOut(_) | Reason::NarrowedOutBeside(..))
+    )
 }
 
 /// Names in byte order.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use strew_cluster::NodeIdx;
 use strew_scheduler::{Decision, Evaluation, Unfit};
 
-use super::answer::{refusal, sorted};
+use super::answer::{is_narrowed_out, refusal, sorted};
 use super::case::World;
 
 /// One scheduling cycle, with every number.
@@ -48,8 +48,9 @@ pub(super) fn pre_filter(world: &World, evaluation: &Evaluation) -> Value {
         return refusal(why, &world.cluster.names, true);
     }
     let mut written = json!({"code": "Success"});
-    if let Some(nodes) = &evaluation.narrowed {
-        written["nodeNames"] = sorted(nodes.iter().map(|&n| world.name(n)).collect());
+    if let Some(names) = &evaluation.narrowed {
+        let names = names.iter().map(|&name| world.cluster.names.text(name));
+        written["nodeNames"] = sorted(names.collect());
     }
     written
 }
@@ -139,12 +140,87 @@ pub(crate) fn sequence(case: &Value) -> anyhow::Result<Map<String, Value>> {
         .collect())
 }
 
+/// Under what a sequence counts the nodes that no filter looked at.
+const PRE_FILTER_RESULT: &str = "PreFilterResult";
+
 fn rejected_by(unfit: &Unfit) -> Value {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     if let Unfit::EveryNode(refusals) = unfit {
         for (_, why) in refusals {
-            *counts.entry(why.plugin.name()).or_default() += 1;
+            let by = match is_narrowed_out(why) {
+                true => PRE_FILTER_RESULT,
+                false => why.plugin.name(),
+            };
+            *counts.entry(by).or_default() += 1;
         }
     }
     json!(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two nodes, and pods that ask for a node that is not there (or for `n1`, which is cordoned).
+    fn case(names: &[&str]) -> Value {
+        let node = |name: &str, cordoned: bool| {
+            json!({
+                "metadata": {"name": name},
+                "spec": {"unschedulable": cordoned},
+                "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
+            })
+        };
+        let term = |name: &&str| {
+            let field = json!({"key": "metadata.name", "operator": "In", "values": [name]});
+            json!({"matchFields": [field]})
+        };
+        let terms: Vec<Value> = names.iter().map(term).collect();
+        let required =
+            json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}});
+        let pod = json!({
+            "metadata": {"name": "p", "namespace": "default", "uid": "p"},
+            "spec": {"affinity": {"nodeAffinity": required}},
+        });
+        json!({
+            "config": {"podTopologySpreadArgs": {"defaultingType": "System"}},
+            "cluster": {"nodes": [node("n1", true), node("n2", false)]},
+            "pod": pod,
+            "pods": [pod],
+        })
+    }
+
+    /// PreFilter's result keeps the name, and a sequence counts the nodes that it leaves out under its name.
+    #[test]
+    fn a_name_without_a_node_stays_in_the_result_of_pre_filter() {
+        let left_out = json!({
+            "code": "UnschedulableAndUnresolvable",
+            "reasons": ["node(s) didn't satisfy plugin(s) [NodeAffinity]"],
+        });
+        let cordoned = json!({
+            "code": "UnschedulableAndUnresolvable",
+            "plugin": "NodeUnschedulable",
+            "reasons": ["node(s) were unschedulable"],
+        });
+        let cases = [
+            (
+                &["n9"][..],
+                json!({"n1": left_out, "n2": left_out}),
+                json!({"PreFilterResult": 2}),
+            ),
+            (
+                &["n1", "n9"],
+                json!({"n1": cordoned, "n2": left_out}),
+                json!({"NodeUnschedulable": 1, "PreFilterResult": 1}),
+            ),
+        ];
+        for (names, rejected, by_plugin) in cases {
+            let case = case(names);
+            let answer = profile(&case).unwrap();
+            let succeeded = json!({"code": "Success", "nodeNames": names});
+            assert_eq!(answer["preFilter"], succeeded);
+            assert_eq!(answer["rejected"], rejected);
+            let answer = sequence(&case).unwrap();
+            assert_eq!(answer["steps"][0]["rejected"], by_plugin);
+        }
+    }
 }
