@@ -53,6 +53,9 @@ pub trait Controller {
     /// How events call it: `deployment-controller`.
     fn name(&self) -> &'static str;
 
+    /// How many objects it looks at at the same time, at least one.
+    fn n_workers(&self) -> usize;
+
     /// Begins: periodic controllers put their first moment into the queue, its phase drawn from the dice.
     fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
         let _ = (now, dice, queue);

@@ -6,8 +6,8 @@
 //! follows in it: so the verbs of these machines are observe and sync, where the scheduler's are handle and poll.
 //!
 //! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
-//! [`expectations`] (what was ordered and not yet seen), [`pod_control`] (making and deleting pods), [`write`](mod@write)
-//! (changes that do not insist on a version); then a folder for each controller, and [`drain`].
+//! [`workers`] (how many objects each looks at at once), [`expectations`] (what was ordered and not yet seen),
+//! [`pod_control`] (making and deleting pods), [`write`](mod@write) (changes that do not insist on a version); then a folder for each controller, and [`drain`].
 //!
 //! Beside them OpenKruise's CloneSet, whose pods a WorkloadSpread may spread.
 //!
@@ -41,6 +41,7 @@ pub mod taint_eviction;
 #[cfg(test)]
 #[allow(dead_code, reason = "the tests of each controller use a part of it")]
 mod testing;
+pub mod workers;
 pub mod write;
 
 pub use api::{Api, Event};

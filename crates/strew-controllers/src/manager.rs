@@ -15,6 +15,8 @@ use crate::queue::Queue;
 pub struct Manager {
     cache: Tables,
     members: Vec<Member>,
+    /// What workers have taken and not looked at yet: the member's index, and the object's name.
+    at_work: Vec<(usize, Name)>,
 }
 
 struct Member {
@@ -22,6 +24,14 @@ struct Member {
     queue: Queue,
     /// Requests under way, and for whom.
     under_way: BTreeMap<u64, Name>,
+}
+
+impl Member {
+    /// How many workers wait for nothing.
+    fn n_free(&self) -> usize {
+        let n_workers = self.controller.n_workers();
+        n_workers.saturating_sub(self.queue.n_held())
+    }
 }
 
 impl Manager {
@@ -39,6 +49,7 @@ impl Manager {
         Self {
             cache: Tables::default(),
             members: controllers.into_iter().map(start).collect(),
+            at_work: Vec::new(),
         }
     }
 
@@ -77,31 +88,39 @@ impl Manager {
         }
     }
 
-    /// Whether some controller has something to look at now.
-    pub fn is_ready(&mut self, now: Instant) -> bool {
-        self.members.iter_mut().fold(false, |ready, member| {
-            member.queue.pass_time(now);
-            ready | member.queue.is_ready()
-        })
+    /// Whether workers are still at what they began to look at with the last view. What the watches bring meanwhile
+    /// would be another view: who delivers waits until this is over.
+    pub fn is_at_work(&self) -> bool {
+        !self.at_work.is_empty()
     }
 
-    /// One controller, drawn from the dice among those that have something to do, looks at one object. Whether any did.
+    /// Whether some controller has something to look at now, and a worker for it.
+    pub fn is_ready(&mut self, now: Instant) -> bool {
+        let ready = self.members.iter_mut().fold(false, |ready, member| {
+            member.queue.pass_time(now);
+            ready | (member.n_free() > 0 && member.queue.is_ready())
+        });
+        ready || self.is_at_work()
+    }
+
+    /// One worker, drawn from the dice among those at work, looks at its object, and writes. If none is at work, every
+    /// free one takes an object first: all these see the cache as it is now, and none what another of them writes.
+    /// Whether any did.
     pub fn step(&mut self, now: Instant, api: &mut dyn Api, dice: &mut Prng) -> bool {
-        let n_ready = self.members.iter().filter(|m| m.queue.is_ready()).count();
-        if n_ready == 0 {
+        if self.at_work.is_empty() {
+            self.begin();
+        }
+        if self.at_work.is_empty() {
             return false;
         }
-        let drawn = dice.index(n_ready);
-        let mut ready = self.members.iter_mut().filter(|m| m.queue.is_ready());
+        let drawn = dice.index(self.at_work.len());
+        let (member, name) = self.at_work.swap_remove(drawn);
         let Some(Member {
             controller,
             queue,
             under_way,
-        }) = ready.nth(drawn)
+        }) = self.members.get_mut(member)
         else {
-            return false;
-        };
-        let Some(name) = queue.take() else {
             return false;
         };
         let mut cx = Context {
@@ -124,6 +143,18 @@ impl Manager {
             under_way.extend(asked.into_iter().map(|number| (number, name.clone())));
         }
         true
+    }
+
+    /// Every free worker takes an object.
+    fn begin(&mut self) {
+        for (index, member) in self.members.iter_mut().enumerate() {
+            for _ in 0..member.n_free() {
+                let Some(name) = member.queue.take() else {
+                    break;
+                };
+                self.at_work.push((index, name));
+            }
+        }
     }
 
     /// What became of a request that was to be answered later. Of requests that nobody here has made nothing is done.

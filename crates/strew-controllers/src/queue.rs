@@ -130,6 +130,11 @@ impl Queue {
         Some(name)
     }
 
+    /// How many names have a worker that waits for answers.
+    pub fn n_held(&self) -> usize {
+        self.held.len()
+    }
+
     /// Whether a name is to be looked at now.
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()

@@ -379,13 +379,16 @@ impl Simulation {
         for answer in answers {
             manager.answered(now, answer, &mut client, &mut dice.controllers);
         }
-        while let Some(change) = feed.next(
-            now,
-            client.server,
-            manager.cache(),
-            self.faults.watch(),
-            client.dice,
-        ) {
+        // What all workers look at is one view, until each has looked. Source: spec/controllers §13.
+        while !manager.is_at_work()
+            && let Some(change) = feed.next(
+                now,
+                client.server,
+                manager.cache(),
+                self.faults.watch(),
+                client.dice,
+            )
+        {
             told = true;
             match change.new {
                 Some(object) => manager.set(now, object),

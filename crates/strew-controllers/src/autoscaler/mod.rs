@@ -25,6 +25,7 @@ use strew_apiserver::object::{Autoscaler, Name, Object, Pod, moment};
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::{Instant, Span};
 
+use crate::workers;
 use limits::{History, Range};
 use proposal::{Requests, Standing, Tolerance};
 use target::Scale;
@@ -60,6 +61,10 @@ impl AutoscalerController {
 impl Controller for AutoscalerController {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::AUTOSCALER
     }
 
     fn observe(&mut self, now: Instant, change: Change<'_>, _: &Tables, queue: &mut Queue) {

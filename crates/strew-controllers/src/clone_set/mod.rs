@@ -28,6 +28,7 @@ use crate::queue::Queue;
 use crate::sets::revisions::{self, History, Keeper, must_wait};
 use crate::sets::unseen::Unseen;
 use crate::sets::{REVISION_LABEL, claim_pods, min_ready, owner_of, pod_of};
+use crate::workers;
 
 /// How events call it.
 const SOURCE: &str = "cloneset-controller";
@@ -222,6 +223,10 @@ impl CloneSetController {
 impl Controller for CloneSetController {
     fn name(&self) -> &'static str {
         SOURCE
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::CLONE_SET
     }
 
     fn observe(&mut self, _now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {

@@ -19,6 +19,7 @@ use strew_apiserver::object::{CronJob, Job, Key, Kind, Meta, Name, Object, Owner
 use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_model::time::{Instant, Span};
 
+use crate::workers;
 use missed::Plan;
 use schedule::Schedule;
 
@@ -59,6 +60,10 @@ impl CronJobController {
 impl Controller for CronJobController {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::CRON_JOB
     }
 
     fn observe(&mut self, _: Instant, change: Change<'_>, _: &Tables, queue: &mut Queue) {

@@ -21,6 +21,7 @@ use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
+use crate::workers;
 use ledger::Ledger;
 use on_node::{Counts, Rules};
 use steps::Sync;
@@ -211,6 +212,10 @@ impl DaemonSetController {
 impl Controller for DaemonSetController {
     fn name(&self) -> &'static str {
         SOURCE
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::DAEMON_SET
     }
 
     fn observe(&mut self, _now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {

@@ -33,6 +33,7 @@ use crate::api::Event;
 use crate::controller::{Change, Context, Controller};
 use crate::pod_control;
 use crate::queue::Queue;
+use crate::workers;
 
 pub(crate) const SOURCE: &str = "deployment-controller";
 
@@ -287,6 +288,10 @@ fn tell_pause(rollout: &mut Rollout<'_, '_>) -> Result<(), ApiError> {
 impl Controller for DeploymentController {
     fn name(&self) -> &'static str {
         SOURCE
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::DEPLOYMENT
     }
 
     fn observe(&mut self, _now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {

@@ -24,6 +24,7 @@ use scale::Wanted;
 use crate::api::Event;
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
+use crate::workers;
 use crate::write::{self, Part};
 
 /// How its events call it.
@@ -279,6 +280,10 @@ fn target_is_stale(pod: &Pod, now: Instant) -> bool {
 impl Controller for Disruption {
     fn name(&self) -> &'static str {
         "disruption-controller"
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::DISRUPTION
     }
 
     /// Pods and budgets only: the size of a pod's controller is read, and a change of it alone wakes nobody.

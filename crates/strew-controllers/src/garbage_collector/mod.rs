@@ -19,6 +19,7 @@ use strew_model::time::Instant;
 use crate::api::Api;
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
+use crate::workers;
 use crate::write::{self, Part};
 
 /// The finalizer of an object that waits for those that it owns.
@@ -248,6 +249,10 @@ fn add_dependents(uid: &str, cache: &Tables, queue: &mut Queue) {
 impl Controller for GarbageCollector {
     fn name(&self) -> &'static str {
         "garbage-collector-controller"
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::GARBAGE_COLLECTOR
     }
 
     fn observe(&mut self, _: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {

@@ -33,6 +33,7 @@ use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::{Instant, Span};
 
+use crate::workers;
 use own_writes::OwnWrites;
 use round::Round;
 use terms::{TRACKING, Terms, is_tracked};
@@ -231,6 +232,10 @@ fn selection(job: &Job) -> Selection {
 impl Controller for JobController {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::JOB
     }
 
     fn observe(&mut self, now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {

@@ -7,6 +7,7 @@ use strew_model::time::{Instant, Span};
 use super::conditions::finished;
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
+use crate::workers;
 
 /// Deletes finished Jobs when they are due.
 #[derive(Debug, Default)]
@@ -31,6 +32,10 @@ fn due(job: &Job) -> Option<Instant> {
 impl Controller for TtlController {
     fn name(&self) -> &'static str {
         "ttl-after-finished-controller"
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::TTL_AFTER_FINISHED
     }
 
     fn observe(&mut self, _: Instant, change: Change<'_>, _: &Tables, queue: &mut Queue) {

@@ -29,6 +29,7 @@ use zone::Zones;
 use crate::api::{Api, Event};
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
+use crate::workers;
 use crate::write::{self, Part};
 
 /// How its events call it.
@@ -185,6 +186,10 @@ fn tick() -> Name {
 impl Controller for NodeLifecycle {
     fn name(&self) -> &'static str {
         SOURCE
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::TAINTS
     }
 
     fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {

@@ -14,6 +14,7 @@ use strew_model::time::{Instant, Span};
 use crate::controller::{Change, Context, Controller};
 use crate::node_lifecycle::ready;
 use crate::queue::Queue;
+use crate::workers;
 use crate::write::{self, Part};
 
 /// The taint of a node that somebody has declared dead.
@@ -208,6 +209,10 @@ fn fail_and_delete(
 impl Controller for PodGc {
     fn name(&self) -> &'static str {
         "pod-garbage-collector"
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::POD_GC
     }
 
     fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {

@@ -18,6 +18,7 @@ use strew_model::time::{Instant, Span};
 
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
+use crate::workers;
 
 /// `--resource-quota-sync-period`
 const RESYNC: Span = Span::from_secs(300);
@@ -63,6 +64,10 @@ fn gives_back(old: Option<&Pod>, new: Option<&Pod>) -> bool {
 impl Controller for Quotas {
     fn name(&self) -> &'static str {
         "resourcequota-controller"
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::QUOTA
     }
 
     fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {

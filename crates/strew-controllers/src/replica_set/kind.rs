@@ -8,10 +8,14 @@ use strew_apiserver::object::{Object, ReplicaSet, ReplicationController, Stored}
 use strew_apiserver::selection::Selection;
 use strew_model::time::Span;
 
+use crate::workers;
 /// A kind that keeps so many pods of a template.
 pub trait Replicating: Stored + Into<Object> {
     /// How its controller is called in events.
     const SOURCE: &'static str;
+
+    /// How many objects its controller looks at at the same time.
+    const N_WORKERS: usize;
 
     /// How many pods there are to be.
     fn size(&self) -> usize;
@@ -45,6 +49,7 @@ fn size(replicas: Option<i32>) -> usize {
 
 impl Replicating for ReplicaSet {
     const SOURCE: &'static str = "replicaset-controller";
+    const N_WORKERS: usize = workers::REPLICA_SET;
 
     fn size(&self) -> usize {
         size(self.spec.replicas)
@@ -77,6 +82,7 @@ impl Replicating for ReplicaSet {
 
 impl Replicating for ReplicationController {
     const SOURCE: &'static str = "replication-controller";
+    const N_WORKERS: usize = workers::REPLICATION_CONTROLLER;
 
     fn size(&self) -> usize {
         size(self.spec.replicas)

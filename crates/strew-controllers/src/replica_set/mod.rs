@@ -390,6 +390,10 @@ impl<R: Replicating> Controller for ReplicaSetController<R> {
         R::SOURCE
     }
 
+    fn n_workers(&self) -> usize {
+        R::N_WORKERS
+    }
+
     fn observe(&mut self, _now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
         self.expectations.observe(&change);
         if let Some((old, new)) = change.of::<Pod>() {

@@ -19,6 +19,7 @@ use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
+use crate::workers;
 use state::Places;
 use steps::Sync;
 
@@ -131,6 +132,10 @@ impl StatefulSetController {
 impl Controller for StatefulSetController {
     fn name(&self) -> &'static str {
         SOURCE
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::STATEFUL_SET
     }
 
     fn observe(&mut self, _now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {

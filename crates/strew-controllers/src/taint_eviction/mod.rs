@@ -18,6 +18,7 @@ use toleration::{Stay, stay};
 use crate::api::{Api, Event};
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
+use crate::workers;
 use crate::write::{self, Part};
 
 /// How its events call it.
@@ -177,6 +178,10 @@ fn event(pod: &Name, uid: &Arc<str>, note: String) -> Event {
 impl Controller for TaintEviction {
     fn name(&self) -> &'static str {
         SOURCE
+    }
+
+    fn n_workers(&self) -> usize {
+        workers::TAINTS
     }
 
     fn observe(&mut self, _: Instant, change: Change<'_>, _: &Tables, queue: &mut Queue) {

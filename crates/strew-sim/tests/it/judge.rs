@@ -80,6 +80,10 @@ impl Controller for HardOfHearing {
         self.0.name()
     }
 
+    fn n_workers(&self) -> usize {
+        self.0.n_workers()
+    }
+
     fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
         self.0.start(now, dice, queue);
     }
@@ -136,6 +140,10 @@ struct Impatient {
 impl Controller for Impatient {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn n_workers(&self) -> usize {
+        self.inner.n_workers()
     }
 
     fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
@@ -228,6 +236,10 @@ impl Controller for DeafToJobs {
         self.0.name()
     }
 
+    fn n_workers(&self) -> usize {
+        self.0.n_workers()
+    }
+
     fn observe(&mut self, now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
         if change.of::<Job>().is_none() {
             self.0.observe(now, change, cache, queue);
@@ -250,6 +262,10 @@ struct Panicking;
 impl Controller for Panicking {
     fn name(&self) -> &'static str {
         "panicking"
+    }
+
+    fn n_workers(&self) -> usize {
+        1
     }
 
     fn observe(&mut self, _: Instant, _: Change<'_>, _: &Tables, _: &mut Queue) {
@@ -298,6 +314,10 @@ struct Fussy(Box<dyn Controller>);
 impl Controller for Fussy {
     fn name(&self) -> &'static str {
         self.0.name()
+    }
+
+    fn n_workers(&self) -> usize {
+        self.0.n_workers()
     }
 
     fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
