@@ -235,19 +235,6 @@ pub fn choose(
     choice
 }
 
-/// The choice of a subset of which a slot was taken ahead: those before it are closed or full. `missing`: with that slot.
-pub(crate) fn taken_ahead(status: &Status, rows: &[Row], subset: &str, missing: i32) -> Choice {
-    let mut choice = Choice::default();
-    for (place, row) in rows.iter().enumerate() {
-        if &*row.name == subset {
-            choice.take(place, &row.name, Ground::Room { missing });
-            break;
-        }
-        choice.note(&row.name, passed_over(status, row));
-    }
-    choice
-}
-
 /// Why a row without room is passed over.
 fn passed_over(status: &Status, row: &Row) -> Finding {
     if !status.is_closed(row) {

@@ -5,7 +5,7 @@
 //! ledger with the pods that there are, adopts strangers, writes deletion costs, and closes subsets whose pods cannot
 //! be scheduled.
 //!
-//! Reading order: [`facts`], [`marker`], [`slot`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which
+//! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which
 //! subset), [`inject`], [`room`] (whether a node takes the pod), [`admission`], [`controller`], [`explain`],
 //! [`invariants`].
 //!
@@ -52,7 +52,6 @@ pub mod marker;
 pub mod quota;
 pub mod revision;
 pub mod room;
-pub mod slot;
 pub mod spreads;
 pub mod workloads;
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use strew_model::Instant;
 use strew_workloadspread::facts::status::whole_second;
-use strew_workloadspread::{Entries, Row, Schedulable, Status, slot};
+use strew_workloadspread::{Entries, Row, Schedulable, Status};
 
 use super::v1beta1::{SubsetStatus, WorkloadSpreadStatus};
 
@@ -71,10 +71,7 @@ fn schedulable(condition: &Condition) -> Schedulable {
 
 fn entries(wire: Option<&BTreeMap<String, Time>>) -> Entries {
     let wire = wire.into_iter().flatten();
-    let each = wire.flat_map(|(key, time)| {
-        let since = whole_second(instant(time));
-        slot::ids(key).map(move |id| (id, since))
-    });
+    let each = wire.map(|(key, time)| (key.as_str().into(), whole_second(instant(time))));
     each.collect()
 }
 
@@ -98,8 +95,10 @@ fn row_wire(row: &Row) -> SubsetStatus {
 }
 
 fn entries_wire(entries: &Entries) -> Option<BTreeMap<String, Time>> {
-    let each = slot::keys(entries).into_iter();
-    let wire: BTreeMap<String, Time> = each.map(|(key, since)| (key, time(since))).collect();
+    let each = entries.iter();
+    let wire: BTreeMap<String, Time> = each
+        .map(|(key, since)| (key.to_string(), time(*since)))
+        .collect();
     Some(wire).filter(|wire| !wire.is_empty())
 }
 

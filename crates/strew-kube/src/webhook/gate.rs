@@ -96,12 +96,10 @@ fn text_of(answer: &strew_api::request::Answer) -> String {
     }
 }
 
-/// Where pods come faster than 200 a second, a write is shared by 16 of them or so; where they have no names yet, it enters
-/// four times as many, too, as came in the last second: a controller manager asks for twice as many each time.
+/// Where pods come faster than 200 a second, 16 of them or so share a write.
 fn limits() -> Limits {
     Limits {
         gather_within: Span::from_millis(80),
-        ahead: Span::from_secs(4),
         ..Limits::default()
     }
 }
@@ -152,14 +150,9 @@ impl Gate {
         }
     }
 
-    /// How many calls are not answered, and slots not given back.
+    /// How many calls are not answered.
     pub(super) fn open(&self) -> usize {
-        self.calls.len() + self.orphans.len() + self.machine.held()
-    }
-
-    /// Takes no slots ahead any more, and gives back those that it holds.
-    pub(super) fn end(&mut self, now: Instant) {
-        self.machine.handle(now, Input::Ends);
+        self.calls.len() + self.orphans.len()
     }
 
     /// Whether all that decides is known.

@@ -46,7 +46,7 @@ catalogue! {
     LATENCY = "strew_webhook_admission_duration_seconds", Kind::Histogram(LATENCY_BUCKETS), ["operation"],
         "From the headers of a review of a pod until its answer";
     SHARING = "strew_webhook_requests_per_status_write", Kind::Histogram(SHARING_BUCKETS), [],
-        "Requests that share a status write, and slots that it takes ahead";
+        "Requests that share a status write";
     VALIDATIONS = "strew_webhook_validations_total", Kind::Counter, ["result"],
         "Reviews of WorkloadSpreads, by result: allowed, denied";
     CONVERSIONS = "strew_webhook_conversions_total", Kind::Counter, ["result"],

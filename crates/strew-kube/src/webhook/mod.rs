@@ -190,7 +190,7 @@ impl Process {
         (process, served)
     }
 
-    /// Works until it is told to end, and until who asked before is answered and slots are given back.
+    /// Works until `end`, and then until every review that came before is answered.
     pub async fn run(mut self, end: CancellationToken) {
         let keeper = self.keeper.take();
         let keeper = keeper.map(|keeper| tokio::spawn(keeper.run(end.clone())));
@@ -200,8 +200,6 @@ impl Process {
         let over = tokio::time::sleep(END_WITHIN);
         let mut over = std::pin::pin!(over);
         let now = CancellationToken::new();
-        self.worker.machine.end(self.clock.now());
-        self.worker.decide_now();
         while self.worker.machine.open() > 0 && !over.is_elapsed() {
             tokio::select! {
                 () = &mut over => {}

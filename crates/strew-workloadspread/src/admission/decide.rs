@@ -29,7 +29,7 @@ pub(super) enum Decided {
     Changed,
     /// The ledger is as it was.
     AsItIs,
-    /// Nothing before this moment, or news: another replica may give back what it took ahead, or what is known is old.
+    /// Nothing before this moment, unless a newer fact comes: what is known of the target is old.
     After(Instant),
 }
 
@@ -52,27 +52,6 @@ impl Admission {
             true => self.decide_create(base, status, ticket, patcher),
             false => self.decide_delete(base, status, ticket).into(),
         }
-    }
-
-    /// Decides on a new pod by the slots that were taken ahead; whether there is one for it.
-    pub(super) fn decide_from_ahead(
-        &mut self,
-        base: &WorkloadSpread,
-        ticket: &mut Ticket,
-        patcher: &mut dyn PodPatcher,
-    ) -> bool {
-        if !ticket.is_create() || ticket.is_named_create() {
-            return false;
-        }
-        let Some((place, missing, uid)) = self.claim(base, ticket) else {
-            return false;
-        };
-        let rows = base.status.rows(&ticket.revision);
-        let subset = base.spec.subsets[place].name.clone();
-        let choice = choose::taken_ahead(&base.status, rows, &subset, missing);
-        self.settle_on(base, ticket, choice, subset, Some(uid));
-        self.hold(base, ticket, &[], patcher);
-        true
     }
 
     /// A new pod goes into a subset.
@@ -187,10 +166,7 @@ impl Admission {
             };
             let choice = choose::choose(spec, status, rows, name.as_deref(), fit);
             let subset = choice.place.map(|place| rows[place].name.clone());
-            let key = &base.key;
-            let others = self.waits_for_others(key, status, &ticket.revision, &choice);
-            let news = self.waits_for_news(base, status, ticket, &choice);
-            if let Some(until) = others.max(news) {
+            if let Some(until) = self.waits_for_news(base, status, ticket, &choice) {
                 return Decided::After(until);
             }
             if let Some(place) = choice.place

@@ -46,8 +46,6 @@ pub enum Input {
     GivenUp(RequestId),
     /// What became of an effect.
     Outcome(EffectId, Outcome),
-    /// The process ends: nothing is taken ahead any more, and what is held is given back.
-    Ends,
     /// Nothing but time.
     Tick,
 }

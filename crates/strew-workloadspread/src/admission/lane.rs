@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use strew_model::{Instant, Span};
 
-use super::ahead::{Ahead, GIVEN_BACK_AFTER, HELD_MAX, Slot};
 use super::decide::Decided;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::Outcome;
@@ -59,11 +58,6 @@ impl Ticket {
     pub(super) fn is_create(&self) -> bool {
         matches!(self.request.operation, Operation::Create { .. })
     }
-
-    /// Whether it is a new pod that has its name already: it is entered by that, so that it can ask twice.
-    pub(super) fn is_named_create(&self) -> bool {
-        self.is_create() && self.request.pod.name.is_some()
-    }
 }
 
 /// Requests that share a write.
@@ -77,10 +71,6 @@ pub(super) struct Batch {
     is_changed: bool,
     /// Who waits for it.
     tickets: Vec<Ticket>,
-    /// Slots that it enters for those who come.
-    taken: Vec<Slot>,
-    /// Slots that it takes out.
-    back: Vec<Slot>,
 }
 
 impl Batch {
@@ -91,14 +81,12 @@ impl Batch {
             status,
             is_changed: false,
             tickets: Vec::new(),
-            taken: Vec::new(),
-            back: Vec::new(),
         }
     }
 
-    /// How many requests share it, those that are still to come among them.
+    /// How many requests share it.
     pub(super) fn sharing(&self) -> usize {
-        self.tickets.len() + self.taken.len()
+        self.tickets.len()
     }
 }
 
@@ -112,7 +100,7 @@ pub(super) enum State {
     Writing(Batch),
     /// For more requests, while they come fast.
     Gathering,
-    /// For news of room: that another replica gives back what it holds, or that more is asked for than was known.
+    /// For a newer fact of the target or of the ledger: by what is known, the target asks for no more pods.
     Waiting,
     /// For a pause to end, after a conflict.
     Paused,
@@ -131,26 +119,13 @@ pub(super) struct Lane {
     pub(super) live: Option<Arc<WorkloadSpread>>,
     /// Whether it stands among those to be run.
     pub(super) queued: bool,
-    /// When the last requests came, the newest at the end; none where nothing is ever gathered nor taken ahead.
+    /// When the last [`PACE_OF`] requests came, the newest at the end. Empty if requests are never gathered.
     pub(super) arrivals: VecDeque<Instant>,
     /// When the last write began.
     began: Option<Instant>,
-    /// Slots for those who come.
-    pub(super) ahead: Ahead,
-    /// The revision of the last new pod without a name, and when it came; none after one with a name.
-    pub(super) newest: Option<(Arc<str>, Instant)>,
 }
 
 impl Lane {
-    /// Slots that somebody has to claim or give back.
-    pub(super) fn held(&self) -> usize {
-        let writing = match &self.state {
-            State::Writing(batch) => batch.taken.len() + batch.back.len(),
-            _ => 0,
-        };
-        self.ahead.n_open() + writing
-    }
-
     pub(super) fn waiting(&self) -> usize {
         let writing = match &self.state {
             State::Writing(batch) => batch.tickets.len(),
@@ -161,7 +136,7 @@ impl Lane {
 
     /// A request came.
     pub(super) fn came(&mut self, now: Instant) {
-        if self.arrivals.len() == HELD_MAX {
+        if self.arrivals.len() == PACE_OF {
             self.arrivals.pop_front();
         }
         self.arrivals.push_back(now);
@@ -183,17 +158,12 @@ impl Admission {
         if let Some(lane) = self.lanes.get_mut(key) {
             lane.queued = false;
         }
-        self.answer_from_ahead(key, patcher);
         let Some(tickets) = self.take_tickets(key) else {
             return;
         };
-        let Some(base) = self.freshest(key) else {
+        let Some(base) = self.take_latest(key) else {
             for ticket in tickets {
                 self.answer_untouched(key, ticket, Untouched::SpreadGone);
-            }
-            // A write may have come to its end since.
-            if let Some(lane) = self.lanes.get_mut(key) {
-                lane.ahead.clear();
             }
             return self.leave(key);
         };
@@ -235,9 +205,6 @@ impl Admission {
         patcher: &mut dyn PodPatcher,
     ) -> Option<Instant> {
         let base = Arc::clone(&batch.base);
-        self.note_room(&base);
-        batch.back = self.give_back(&base, &mut batch.status, &tickets);
-        batch.is_changed = !batch.back.is_empty();
         let mut waits: Option<Instant> = None;
         let mut waiting = VecDeque::new();
         for mut ticket in tickets {
@@ -256,10 +223,6 @@ impl Admission {
                 true => batch.tickets.push(ticket),
                 false => self.answer(key, ticket),
             }
-        }
-        if waits.is_none() {
-            batch.taken = self.take_ahead(&base, &mut batch.status, batch.is_changed);
-            batch.is_changed |= !batch.taken.is_empty();
         }
         if let Some(lane) = self.lanes.get_mut(key) {
             waiting.append(&mut lane.queue);
@@ -291,64 +254,24 @@ impl Admission {
         }
     }
 
-    /// Answers those who can have a slot that was taken ahead: they wait for nothing.
-    fn answer_from_ahead(&mut self, key: &WsKey, patcher: &mut dyn PodPatcher) {
-        let lane = self.lanes.get(key);
-        if lane.is_none_or(|lane| lane.ahead.is_empty()) {
-            return;
-        }
-        let Some(base) = self.newest(key).cloned() else {
-            return;
-        };
-        let held_until = self.held_until();
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.ahead.find_lost(&base, self.now, held_until);
-        }
-        let mut at = 0;
-        while let Some(lane) = self.lanes.get_mut(key)
-            && let Some(mut ticket) = lane.queue.remove(at)
-        {
-            if self.decide_from_ahead(&base, &mut ticket, patcher) {
-                self.answer(key, ticket);
-            } else if let Some(lane) = self.lanes.get_mut(key) {
-                lane.queue.insert(at, ticket);
-                at += 1;
-            }
-        }
-    }
-
-    /// The newest copy of a WorkloadSpread: after a conflict the one that was read, else the newer of what was written
-    /// here last and what the watch has told.
-    fn freshest(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
-        let newest = self.newest(key).cloned();
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.live = None;
-        }
-        newest
-    }
-
-    /// The same, and it is the newest for whoever looks next, too.
-    fn newest(&self, key: &WsKey) -> Option<&Arc<WorkloadSpread>> {
-        let lane = self.lanes.get(key)?;
-        if let Some(live) = &lane.live {
+    /// Returns the latest copy of a WorkloadSpread: the one that was read after a conflict, which no later call returns,
+    /// else the newer of what this machine wrote last and what the watch has told. `None` if it is gone.
+    fn take_latest(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
+        let lane = self.lanes.get_mut(key)?;
+        if let Some(live) = lane.live.take() {
             return Some(live);
         }
         let told = self.spreads.get(key)?;
         let written = lane.written.as_ref();
         let newer = written.filter(|w| w.version > told.version && w.uid == told.uid);
-        Some(newer.unwrap_or(told))
+        Some(Arc::clone(newer.unwrap_or(told)))
     }
 
     /// A batch is done with: the next one, or nothing to remember.
     pub(super) fn leave(&mut self, key: &WsKey) {
         self.wake_lane(key);
-        let lane = self.lanes.get(key);
-        if let Some(due) = lane.and_then(|lane| lane.ahead.due()) {
-            self.paused.insert((due, key.clone()));
-        }
         if let Some(lane) = self.lanes.get(key)
             && lane.queue.is_empty()
-            && lane.ahead.is_empty()
             && matches!(lane.state, State::Idle)
             && lane.written.is_none()
             && lane.arrivals.is_empty()
@@ -362,31 +285,11 @@ impl Admission {
         let Some((key, _)) = self.pending.remove(&effect) else {
             return;
         };
-        let held_until = self.held_until();
         let Some(lane) = self.lanes.get_mut(&key) else {
             return;
         };
         match std::mem::take(&mut lane.state) {
-            State::Writing(mut batch) => {
-                let mut taken = std::mem::take(&mut batch.taken);
-                let back = std::mem::take(&mut batch.back);
-                match &outcome {
-                    Ok(Outcome::Written(_)) => {
-                        lane.ahead
-                            .put_written(self.now, held_until, taken, &batch.status);
-                    }
-                    Ok(Outcome::Conflict) => lane.ahead.put_doubtful(self.now, back),
-                    _ => {
-                        // What was to be written may stand there; who waits for it is refused.
-                        if matches!(outcome, Err(Denial::Lost)) {
-                            taken.extend(batch.tickets.iter().filter_map(Slot::of_refused));
-                            lane.ahead.put_lost(self.now, taken);
-                        }
-                        lane.ahead.put_doubtful(self.now + GIVEN_BACK_AFTER, back);
-                    }
-                }
-                self.write_settled(&key, batch, outcome);
-            }
+            State::Writing(batch) => self.write_settled(&key, batch, outcome),
             State::Reading => self.read_settled(&key, outcome),
             other => lane.state = other,
         }
@@ -443,7 +346,7 @@ impl Admission {
         let pause = PAUSES_MS[most.map_or(0, |n| n as usize - 1).min(PAUSES_MS.len() - 1)];
         let nanos = Span::from_millis(pause).0;
         let until = self.now + Span(nanos + self.dice.between(0, nanos / 10));
-        match lane.queue.is_empty() && lane.ahead.is_empty() {
+        match lane.queue.is_empty() {
             true => self.leave(key),
             false => self.pause(key, State::Paused, until),
         }
@@ -460,8 +363,7 @@ impl Admission {
                 lane.state = State::Idle;
                 return self.leave(key);
             }
-            // Slots were held for long enough.
-            State::Idle | State::Reading | State::Writing(_) => return self.look_at(key),
+            State::Idle | State::Reading | State::Writing(_) => return,
         }
         let effect = self.expect(key);
         let key = key.clone();
@@ -474,11 +376,9 @@ impl Admission {
             return;
         };
         match outcome {
-            Ok(Outcome::Read(ws)) => {
-                lane.live = Some(Arc::new(*ws));
-                // Slots may be all that is to be written.
-                self.look_at(key);
-            }
+            // Without a request left, the copy would be old by the next one.
+            Ok(Outcome::Read(_)) if lane.queue.is_empty() => {}
+            Ok(Outcome::Read(ws)) => lane.live = Some(Arc::new(*ws)),
             Ok(Outcome::Gone) => {
                 // Its pods pass as they are: nothing was written for them (spec/workloadspread §4.5).
                 let tickets = std::mem::take(&mut lane.queue);

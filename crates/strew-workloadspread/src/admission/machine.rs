@@ -6,7 +6,6 @@ use std::sync::Arc;
 use strew_model::{Instant, Interner, Prng, Span};
 use strew_scheduler::Profile;
 
-use super::ahead::Uids;
 use super::counters::Counters;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::{Input, Outcome};
@@ -30,12 +29,9 @@ pub struct Limits {
     pub waiting_max: usize,
     /// An effect without an outcome for so long is taken as failed: the API server's patience with a webhook.
     pub lost_after: Span,
-    /// While 16 requests for one WorkloadSpread come within this, so many share a write, and each waits no longer than
-    /// this for the others; nothing: who finds no write under way is written for at once.
+    /// While 16 requests for one WorkloadSpread come within this span, they share a status write, and none waits longer
+    /// than the span for the others. Zero: a request that finds no write under way is written at once.
     pub gather_within: Span,
-    /// Slots are taken ahead for the pods that would come in this time, as fast as in the last second, where the target
-    /// asks for them; nothing: for nobody but those who wait.
-    pub ahead: Span,
     /// A new pod that is one more than its target asks for shows that what is known is old: it waits so long for news,
     /// before it passes over a full subset; nothing: it goes by what is known.
     pub news_within: Span,
@@ -48,7 +44,6 @@ impl Default for Limits {
             waiting_max: 10_000,
             lost_after: Span::from_secs(10),
             gather_within: Span::default(),
-            ahead: Span::default(),
             news_within: Span::from_secs(1),
         }
     }
@@ -70,7 +65,6 @@ pub struct Admission {
     pub(super) pending: BTreeMap<EffectId, (WsKey, Instant)>,
     pub(super) counters: Counters,
     pub(super) dice: Prng,
-    pub(super) uids: Uids,
     pub(super) limits: Limits,
     pub(super) now: Instant,
 }
@@ -94,7 +88,6 @@ impl Admission {
             pending: BTreeMap::new(),
             counters: Counters::default(),
             dice: Prng::new(seed),
-            uids: Uids::new(seed),
             limits,
             now: Instant(0),
         }
@@ -114,7 +107,6 @@ impl Admission {
                 if let Some(lane) = self.lanes.get_mut(&key) {
                     lane.written = None;
                     lane.arrivals.clear();
-                    lane.ahead.clear();
                 }
                 self.news(&key);
                 self.leave(&key);
@@ -141,7 +133,6 @@ impl Admission {
             }
             Input::GivenUp(id) => self.give_up(id),
             Input::Outcome(effect, outcome) => self.outcome(effect, outcome),
-            Input::Ends => self.end_ahead(),
             Input::Tick => {}
         }
     }
@@ -211,7 +202,7 @@ impl Admission {
         &self.counters
     }
 
-    /// How many requests share a status write that is under way, those that are still to come among them.
+    /// How many requests share a status write that is under way.
     pub fn sharing(&self, effect: EffectId) -> usize {
         let lane = self.pending.get(&effect);
         let lane = lane.and_then(|(key, _)| self.lanes.get(key));
@@ -219,11 +210,6 @@ impl Admission {
             Some(State::Writing(batch)) => batch.sharing(),
             _ => 0,
         }
-    }
-
-    /// How many slots are held for pods that may come, or are on their way into the ledger or out of it.
-    pub fn held(&self) -> usize {
-        self.lanes.values().map(Lane::held).sum()
     }
 
     /// How many requests are not answered yet.
@@ -244,16 +230,10 @@ impl Admission {
                 if lane.waiting() >= waiting_max {
                     return self.answer_at_once(&request, Verdict::Deny(Denial::Overloaded));
                 }
-                if self.limits.gather_within > Span::default()
-                    || self.limits.ahead > Span::default()
-                {
+                if self.limits.gather_within > Span::default() {
                     lane.came(self.now);
                 }
                 let ticket = Ticket::new(request, revision, self.now);
-                if ticket.is_create() {
-                    let newest = (!ticket.is_named_create()).then(|| ticket.revision.clone());
-                    lane.newest = newest.map(|revision| (revision, self.now));
-                }
                 lane.queue.push_back(ticket);
                 self.news(&key);
             }
@@ -340,18 +320,8 @@ impl Admission {
             lane.written = None;
         }
         let key = ws.key.clone();
-        let uid = ws.uid.clone();
         let old = self.spreads.set(ws);
-        if let Some(lane) = self.lanes.get_mut(&key) {
-            if old.as_ref().is_none_or(|old| old.uid != uid) {
-                lane.ahead.clear();
-            }
-            if matches!(lane.state, State::Waiting) {
-                self.news(&key);
-            } else if !lane.ahead.is_empty() {
-                self.look_at(&key);
-            }
-        }
+        self.news(&key);
         let new = self.spreads.get(&key);
         self.kinds.follow(old.as_deref(), new.map(|ws| &**ws));
     }
@@ -387,7 +357,7 @@ impl Admission {
     /// Notes that a lane may have something to decide.
     pub(super) fn wake_lane(&mut self, key: &WsKey) {
         if let Some(lane) = self.lanes.get_mut(key)
-            && (matches!(lane.state, State::Idle) || !lane.ahead.is_empty())
+            && matches!(lane.state, State::Idle)
             && !lane.queue.is_empty()
         {
             self.look_at(key);

@@ -6,12 +6,10 @@
 //! Restarting is making a new machine from the facts: whoever asked was not answered, and asks again.
 //!
 //! Reading order: [`request`], [`input`], [`effect`], [`machine`] (the three verbs), `lane` (one WorkloadSpread's
-//! requests and writes), `decide` (one request against the ledger), `ahead` (slots for those who come), `news` (what is
-//! known is old), [`counters`].
+//! requests and writes), `decide` (one request against the ledger), `news` (what is known is old), [`counters`].
 //!
 //! Source: spec/workloadspread §4.
 
-mod ahead;
 pub mod counters;
 mod decide;
 pub mod effect;

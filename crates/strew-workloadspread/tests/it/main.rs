@@ -2,7 +2,6 @@
 
 mod admission;
 mod adoption;
-mod ahead;
 mod costs;
 mod counters;
 mod desk;
@@ -11,7 +10,6 @@ mod group_commit;
 mod ledger;
 mod news;
 mod pause;
-mod replicas;
 mod reschedule;
 mod room;
 mod use_cases;

@@ -8,8 +8,6 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 use serde_json::json;
-use strew_model::Instant;
-use strew_workloadspread::{Row, Status, slot};
 
 use crate::workloadspread::conversion::{ConvertError, convert, down, up};
 use crate::workloadspread::spec::*;
@@ -223,25 +221,6 @@ proptest! {
         let mut back = status::fact(&back);
         back.versioned.retain(|_, rows| !rows.is_empty());
         prop_assert_eq!(back, expected);
-    }
-
-    #[test]
-    fn slots_taken_ahead_are_the_same_after_the_wire(
-        taken in btree_map((0_u64..3, 0_u32..200), 0_u64..2, 0..300),
-        named in btree_map(word(), 0_u64..2, 0..3),
-    ) {
-        let slots = taken.iter().map(|((replica, number), secs)| {
-            (slot::name(&slot::replica(replica << 16), *number), *secs)
-        });
-        let named = named.iter().map(|(name, secs)| (name.as_str().into(), *secs));
-        let mut row = Row::new("a".into(), 5);
-        row.creating = slots
-            .chain(named)
-            .map(|(id, secs)| (id, Instant::from_secs(secs)))
-            .collect();
-        let mut ledger = Status::default();
-        ledger.versioned.insert("7".into(), vec![row]);
-        prop_assert_eq!(status::fact(&status::wire(&ledger)), ledger);
     }
 }
 

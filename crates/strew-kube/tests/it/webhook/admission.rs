@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use strew_workloadspread::slot;
 
 use super::*;
 
@@ -69,35 +68,6 @@ async fn pods_get_their_subsets_and_share_a_write() {
         .metric("strew_webhook_requests_per_status_write_count")
         .await;
     assert_eq!(shared, Some(paths.len() as f64));
-}
-
-/// A rollout of the webhook leaves no slots of pods that nobody asked for.
-#[tokio::test]
-async fn who_ends_gives_back_the_slots_that_it_holds() {
-    let world = world();
-    let mut roomy = spread();
-    roomy["spec"]["subsets"][0]["maxReplicas"] = 10.into();
-    world.set(SPREADS, roomy);
-    let webhook = start(world);
-    webhook.ready().await;
-    let mut unnamed = review("CREATE", "");
-    let metadata = &mut unnamed["request"]["object"]["metadata"];
-    metadata["name"].take();
-    metadata["generateName"] = "web-7-".into();
-    for _ in 0..3 {
-        assert_eq!(subset_of(&webhook.ask(PODS, &unnamed).await), "own");
-    }
-    let n_entered = async || {
-        let spreads = webhook.world.objects(SPREADS);
-        let row = &spreads[0]["status"]["versionedSubsetStatuses"]["7"][0];
-        let keys = row["creatingPods"].as_object().into_iter().flatten();
-        keys.flat_map(|(key, _)| slot::ids(key)).count()
-    };
-    wait(async || n_entered().await > 3).await;
-    webhook.end.cancel();
-    let given_back = wait(async || n_entered().await == 3);
-    let at_once = tokio::time::timeout(Duration::from_secs(3), given_back);
-    at_once.await.expect("not when they would be anyway");
 }
 
 #[tokio::test]

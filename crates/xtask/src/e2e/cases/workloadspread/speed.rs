@@ -20,14 +20,8 @@ const N_PODS: usize = 2000;
 
 /// As long as without it until all pods are ready, which is when a scale-up is over, and a quarter more.
 ///
-/// Until all are created is told, and not judged: 1.21 to 1.37 were measured, and a WorkloadSpread without limits,
-/// under which no status is written, takes nearly as long. What makes it dearer is the API server's own work with any pod
-/// that a webhook changed (docs/benchmarks.md).
+/// The time until all are created is printed and not judged (docs/benchmarks.md).
 const FACTOR_MAX: f64 = 1.25;
-
-/// How many times as long as without limits creation takes with limits, where pods are scheduled: what the ledger costs,
-/// which is strew's own part. 0.99 to 1.06 were measured.
-const LEDGER_MAX: f64 = 1.15;
 
 /// The status is written for so many pods at a time.
 const PODS_A_WRITE: usize = 10;
@@ -36,9 +30,6 @@ const PODS_A_WRITE: usize = 10;
 const N_STEADY: usize = 2000;
 
 const RATE: u32 = 100;
-
-/// In which 99 of 100 are admitted.
-const ADMITTED_WITHIN: Duration = Duration::from_millis(10);
 
 /// So many pods for the memory.
 const N_MANY: usize = 10_000;
@@ -78,7 +69,7 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("ws-many.yaml")?;
     until_observed(stage, "front")?;
     created(stage, &size, 1)?;
-    let within = steadily(stage, &spreading)?;
+    steadily(stage, &spreading)?;
     created(stage, &size, N_MANY)?;
     let mut most = 0;
     for webhook in &spreading.webhooks {
@@ -96,22 +87,16 @@ pub(crate) fn speed(stage: &mut Stage) -> anyhow::Result<()> {
         factor <= FACTOR_MAX,
         "{factor:.2} times as long until all are ready"
     );
-    let ledger = scheduled.created.over(By::Ledger, By::Unlimited);
-    ensure!(
-        ledger <= LEDGER_MAX,
-        "creation takes {ledger:.2} times as long with limits as without limits"
-    );
     for n_writes in [scheduled.n_writes, pending.n_writes] {
         let is_counted = (1..=N_PODS / PODS_A_WRITE).contains(&n_writes);
         ensure!(is_counted, "{n_writes} writes");
     }
-    ensure!(within < ADMITTED_WITHIN, "99 in 100 within {within:?}");
     ensure!(most <= KIB_MAX, "{most} KiB");
     Ok(())
 }
 
-/// Creates pods at a steady rate; in which time the webhooks answer 99 of 100, by the bounds of their own histogram.
-fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<Duration> {
+/// Creates pods at a steady rate, and prints how long they waited for the webhooks, by the bounds of their histogram.
+fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<()> {
     let before = admissions(stage, spreading)?;
     let asks = |stage: &Stage| scale(stage, "deployment/front", N_STEADY + 1);
     let look = |stage: &Stage, made| anyhow::Ok((admissions(stage, spreading)?, made));
@@ -128,7 +113,7 @@ fn steadily(stage: &mut Stage, spreading: &Spreading) -> anyhow::Result<Duration
         milliseconds(50),
         milliseconds(99)
     );
-    Ok(within)
+    Ok(())
 }
 
 /// How long creations of pods took to admit, of all webhooks together.
