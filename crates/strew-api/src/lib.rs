@@ -27,5 +27,4 @@ pub mod retry;
 pub mod snapshot;
 pub mod typename;
 pub mod validation;
-pub mod watch;
 pub mod workloadspread;

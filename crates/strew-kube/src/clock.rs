@@ -8,8 +8,10 @@ use strew_model::time::{Instant, Span};
 /// Two clocks: one that only grows, and goes on while the machine is suspended; and the wall's.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
-    /// What the growing one is ahead of the time since boot.
+    /// What the growing one is ahead of the time since boot, or of its own beginning.
     offset: u64,
+    /// When it began, by the clock of tokio's timers; `None`: it reads the time since boot.
+    began: Option<tokio::time::Instant>,
 }
 
 impl Clock {
@@ -17,13 +19,27 @@ impl Clock {
     pub fn new() -> Self {
         Self {
             offset: wall_nanos().saturating_sub(since_boot()),
+            began: None,
+        }
+    }
+
+    /// A clock that keeps step with tokio's timers, so that a test in which those are paused waits for nothing. In a
+    /// process they stand still while the machine is suspended.
+    pub fn of_timers() -> Self {
+        Self {
+            offset: wall_nanos(),
+            began: Some(tokio::time::Instant::now()),
         }
     }
 
     /// The moment by which everything is decided and waited for. It only grows: corrections of the wall's clock do not
     /// move it.
     pub fn now(&self) -> Instant {
-        Instant(since_boot().saturating_add(self.offset))
+        let since = match self.began {
+            None => since_boot(),
+            Some(began) => u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        };
+        Instant(since.saturating_add(self.offset))
     }
 
     /// The wall's time, for what people read.

@@ -30,9 +30,14 @@ impl Leads {
         }
     }
 
+    /// Until when this replica may act, by what is known at this moment.
+    pub fn until(&self) -> Instant {
+        Instant(self.until.load(Ordering::Acquire))
+    }
+
     /// Whether this replica may act at this moment.
     pub fn now(&self) -> bool {
-        self.clock.now().0 < self.until.load(Ordering::Acquire)
+        self.clock.now() < self.until()
     }
 }
 

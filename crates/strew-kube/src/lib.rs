@@ -26,6 +26,6 @@ mod signals;
 pub mod snapshot;
 pub mod watch;
 pub mod webhook;
-mod work;
+pub mod work;
 
 pub use kube::Client;

@@ -1,194 +1,176 @@
-//! One machine at work: what its watches tell goes in, and what it wants goes out, while this replica acts.
+//! One machine at work in a real cluster: its driver between the streams of its watches, its requests and the clock.
 //!
-//! The same for every machine; what is different is a [`Machine`]: how it is told of objects, and which requests its
-//! effects are. All state is in the API server, or derived from it: who ends at any moment loses nothing.
+//! The same for every machine. All state is in the API server, or derived from it: a process that ends at any moment
+//! loses nothing.
 
 use std::time::Duration;
 
+use kube::Client;
 use strew_model::time::Instant;
+use strew_runtime::watch::Watches;
+use strew_runtime::{Action, Driver, Event, Machine, Moment, Progress};
 
 use crate::clock::Clock;
 use crate::leading::Leads;
-use crate::send::{Arrived, Errand, Outbox};
-use crate::watch::{Told, Watches};
+use crate::send::{Exchanges, Patience};
+use crate::watch::Streams;
 
-/// So much is taken in before the machine decides again.
+/// How many events are taken in before the machine decides again.
 const TAKEN_MAX: usize = 512;
 
-/// So many effects are carried out before the loop looks at what has arrived.
+/// How many effects are carried out before the loop looks at what has arrived.
 const EFFECTS_MAX: usize = 32;
 
 /// Nothing is waited for longer.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// A machine, what is known beside it, and its words on the wire.
-pub(crate) trait Machine {
-    /// Its effects on their way.
-    type Errand: Errand;
-
-    /// Takes in what a watch has told; more may be watched from then on.
-    fn take_in(&mut self, now: Instant, told: Told, watches: &mut Watches);
-
-    /// Whether all that decides has been told once.
-    fn is_whole(&self, watches: &Watches) -> bool {
-        watches.is_whole()
-    }
-
-    /// Takes in that a request was answered.
-    fn settle(
-        &mut self,
-        now: Instant,
-        arrived: Arrived<Self::Errand>,
-        outbox: &mut Outbox<Self::Errand>,
-    );
-
-    /// Nothing but time has passed.
-    fn tick(&mut self, now: Instant);
-
-    /// Carries out its next effect; whether there was one.
-    fn carry_out(&mut self, clock: &Clock, outbox: &mut Outbox<Self::Errand>) -> bool;
-
-    /// When time alone gives it something to do.
-    fn next_wake(&self) -> Option<Instant>;
+/// What a worker has of its process.
+#[derive(Clone)]
+pub struct Links {
+    /// Who asks the API server.
+    pub client: Client,
+    /// What time it is.
+    pub clock: Clock,
+    /// Whether this replica acts.
+    pub leads: Leads,
+    /// How long its requests are waited for.
+    pub patience: Patience,
 }
 
 /// A machine at work.
-pub(crate) struct Worker<M: Machine> {
-    pub(crate) machine: M,
-    pub(crate) watches: Watches,
-    pub(crate) outbox: Outbox<M::Errand>,
+pub struct Worker<M: Machine> {
+    driver: Driver<M>,
+    streams: Streams,
+    exchanges: Exchanges,
     clock: Clock,
     leads: Leads,
-    /// Whether all that decides has been told once.
-    is_ready: bool,
-    /// Whether the machine has more to decide on at once.
-    has_more: bool,
-    /// Whether it might decide when it was last asked: what has come up since it might not, waits for no news.
-    decides: bool,
 }
 
 impl<M: Machine> Worker<M> {
     /// A machine, and the watches that it begins with.
-    pub(crate) fn new(
-        machine: M,
-        watches: Watches,
-        outbox: Outbox<M::Errand>,
-        clock: Clock,
-        leads: Leads,
-    ) -> Self {
-        Self {
-            machine,
-            watches,
-            outbox,
+    pub fn new(machine: M, watches: Watches, links: Links) -> Self {
+        let Links {
+            client,
             clock,
             leads,
-            is_ready: false,
-            has_more: false,
-            decides: false,
-        }
+            patience,
+        } = links;
+        // Any number does: it only keeps replicas from trying in step.
+        let seed = clock.now().0;
+        let mut worker = Self {
+            driver: Driver::new(machine, watches, patience.in_all, seed),
+            streams: Streams::new(client.clone()),
+            exchanges: Exchanges::new(client, patience.answer),
+            clock,
+            leads,
+        };
+        // Its watches begin.
+        worker.act();
+        worker
     }
 
-    /// Whether all that decides has been told once: decisions before would be made on half a cluster.
-    pub(crate) fn is_ready(&self) -> bool {
-        self.is_ready
+    /// The driver.
+    pub fn driver(&self) -> &Driver<M> {
+        &self.driver
+    }
+
+    /// Tells the machine something that no watch tells.
+    pub fn tell<R>(&mut self, f: impl FnOnce(&mut M, &mut Watches) -> R) -> R {
+        self.driver.tell(f)
     }
 
     /// The moment by which it decides.
-    pub(crate) fn now(&self) -> Instant {
+    pub fn now(&self) -> Instant {
         self.clock.now()
     }
 
     /// Waits until there is something to do, and does it. May be dropped while it waits, and called again.
-    pub(crate) async fn work(&mut self) {
+    pub async fn work(&mut self) {
+        self.tell_lease();
         let wake = self.next_wake();
         tokio::select! {
             biased;
-            arrived = self.outbox.done() => self.settle(arrived),
-            told = self.watches.next() => self.take_told(told),
+            (ticket, answer) = self.exchanges.next() => self.handle(Event::Answered(ticket, answer)),
+            (id, event) = self.streams.next() => self.handle(Event::Watch(id, event)),
             () = tokio::time::sleep(wake) => {}
         }
         self.take_in();
-        self.has_more = self.decide();
-        if self.has_more {
+        if self.act() {
             // What carries requests and watches has its turn.
             tokio::task::yield_now().await;
         }
     }
 
-    /// Has the machine decide at once: it was told something beside what the watches tell.
-    pub(crate) fn decide_now(&mut self) {
-        self.has_more = self.decide();
-    }
-
     /// How long nothing needs to be done, if nothing arrives.
     fn next_wake(&self) -> Duration {
-        if !self.may_decide() {
-            return WAIT_MAX;
-        }
-        if self.has_more || !self.decides {
-            return Duration::ZERO;
-        }
-        let first = self.machine.next_wake();
+        let first = self.driver.next_wake();
         first.map_or(WAIT_MAX, |at| self.clock.until(at).min(WAIT_MAX))
-    }
-
-    fn may_decide(&self) -> bool {
-        self.is_ready && self.leads.now()
     }
 
     /// Takes in what has arrived, without waiting.
     fn take_in(&mut self) {
         for _ in 0..TAKEN_MAX {
-            let arrived = self.outbox.try_done();
-            let told = self.watches.try_next();
-            if arrived.is_none() && told.is_none() {
+            let answer = self.exchanges.try_next();
+            let event = self.streams.try_next();
+            if answer.is_none() && event.is_none() {
                 return;
             }
-            if let Some(arrived) = arrived {
-                self.settle(arrived);
+            if let Some((ticket, answer)) = answer {
+                self.handle(Event::Answered(ticket, answer));
             }
-            if let Some(told) = told {
-                self.take_told(told);
+            if let Some((id, event)) = event {
+                self.handle(Event::Watch(id, event));
             }
         }
     }
 
-    fn take_told(&mut self, told: Told) {
-        let now = self.clock.now();
-        self.machine.take_in(now, told, &mut self.watches);
-        self.is_ready = self.is_ready || self.machine.is_whole(&self.watches);
+    fn handle(&mut self, event: Event) {
+        self.driver.handle(moment(self.clock), event, &mut ());
     }
 
-    fn settle(&mut self, arrived: Arrived<M::Errand>) {
-        let now = self.clock.now();
-        self.machine.settle(now, arrived, &mut self.outbox);
+    fn tell_lease(&mut self) {
+        let until = self.leads.until();
+        self.handle(Event::Lease(until));
     }
 
-    /// Lets the machine decide for a while. Whether there is more to do.
-    fn decide(&mut self) -> bool {
-        self.decides = self.may_decide();
-        if !self.decides {
-            return false;
-        }
-        self.machine.tick(self.clock.now());
-        for _ in 0..EFFECTS_MAX {
-            if self.outbox.is_full() || !self.machine.carry_out(&self.clock, &mut self.outbox) {
-                return false;
+    /// Carries out what the driver wants, for a while. Whether there may be more.
+    pub fn act(&mut self) -> bool {
+        let mut n_effects = 0;
+        while n_effects < EFFECTS_MAX {
+            self.tell_lease();
+            match self.driver.poll(moment(self.clock), &mut ()) {
+                Progress::Do(Action::Send(ticket, request)) => self.exchanges.send(ticket, request),
+                Progress::Do(Action::Watch(action)) => self.streams.carry_out(action),
+                Progress::Decided => n_effects += 1,
+                Progress::Idle => return false,
             }
         }
         true
     }
 
-    /// Sends nothing new, and waits until then for what is on its way.
-    pub(crate) async fn end(&mut self, over: Instant) {
-        while self.outbox.waiting() > 0 && self.clock.now() < over {
-            let left = self.clock.until(over);
-            if let Ok(arrived) = tokio::time::timeout(left, self.outbox.done()).await {
-                self.settle(arrived);
+    /// Decides nothing new, and waits until then for what is on its way.
+    pub async fn end(&mut self, over: Instant) {
+        self.driver.end();
+        while self.driver.outbox().waiting() > 0 && self.clock.now() < over {
+            let left = self.clock.until(over).min(self.next_wake());
+            tokio::select! {
+                (ticket, answer) = self.exchanges.next() => {
+                    self.handle(Event::Answered(ticket, answer));
+                }
+                () = tokio::time::sleep(left) => {}
             }
+            self.act();
         }
-        if self.outbox.dropped() > 0 {
-            tracing::warn!(events = self.outbox.dropped(), "events were dropped");
+        let dropped = self.driver.outbox().dropped();
+        if dropped > 0 {
+            tracing::warn!(events = dropped, "events were dropped");
         }
+    }
+}
+
+fn moment(clock: Clock) -> Moment {
+    Moment {
+        now: clock.now(),
+        wall: clock.wall(),
     }
 }

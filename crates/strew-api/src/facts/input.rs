@@ -12,7 +12,6 @@ use super::{
 };
 use crate::field::FieldError;
 use crate::read::KubeObject;
-use crate::watch::Named;
 
 /// A kind of objects that a scheduler watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -189,6 +188,17 @@ pub fn input(object: &KubeObject, names: &mut Interner) -> Result<Option<Input>,
             }
         }
     }))
+}
+
+/// An object, as a list and a watch name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its namespace; empty if its kind has none.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its uid; empty if it is not known.
+    pub uid: Box<str>,
 }
 
 /// An object's namespace, name and uid.

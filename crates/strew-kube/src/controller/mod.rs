@@ -22,6 +22,9 @@ use kube::Client;
 use strew_api::config::LeaderElection;
 use strew_api::lease::Settings;
 use strew_model::time::Span;
+use strew_runtime::Machine;
+use strew_runtime::placement::Placements;
+use strew_runtime::watch::Watches;
 use strew_scheduler::metrics::Family;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -31,13 +34,12 @@ use crate::connect::Connection;
 use crate::discovery::Served;
 use crate::leading::Leading;
 use crate::metrics::unreadable;
+use crate::send::Patience;
 use crate::serve::health::Awaited;
 pub use crate::signals::About;
 use crate::signals::Signals;
-use crate::watch::Watches;
-use crate::work::{Machine, Worker};
+use crate::work::{Links, Worker};
 pub use name::{Choice, Name, UnknownController};
-use placement::PlacementKeeper;
 pub use placement::debug::PATHS as DEBUG_PATHS;
 use placement::debug::{self, Questions};
 use scout::Found;
@@ -76,7 +78,7 @@ pub struct Process {
     found: mpsc::Receiver<Found>,
     served: Arc<Served>,
     spreads: Option<Worker<SpreadKeeper>>,
-    placements: Option<Worker<PlacementKeeper>>,
+    placements: Option<Worker<Placements>>,
 }
 
 impl Process {
@@ -132,25 +134,23 @@ impl Process {
     }
 
     fn begin(&mut self, name: Name) {
-        let (client, clock) = (self.client.clone(), self.clock);
-        let leads = self.leading.leads().clone();
+        let links = Links {
+            client: self.client.clone(),
+            clock: self.clock,
+            leads: self.leading.leads().clone(),
+            patience: Patience::default(),
+        };
+        let hostname = self.hostname.clone();
         match name {
             Name::WorkloadSpread => {
                 let of = workloadspread::Origin {
-                    client,
-                    clock,
-                    leads,
-                    hostname: self.hostname.clone(),
+                    hostname,
                     namespace: self.namespace.clone(),
                     served: Arc::clone(&self.served),
                 };
-                self.spreads = Some(SpreadKeeper::begin(of));
+                self.spreads = Some(SpreadKeeper::begin(links, of));
             }
-            Name::Placement => {
-                let hostname = self.hostname.clone();
-                let worker = PlacementKeeper::begin(client, clock, leads, hostname);
-                self.placements = Some(worker);
-            }
+            Name::Placement => self.placements = Some(placement::begin(links, hostname)),
         }
     }
 
@@ -168,7 +168,7 @@ impl Process {
                 Some(found) = self.found.recv() => self.take_found(found),
                 Some(asked) = self.signals.asked.next() => asked.answer(self.families()),
                 Some(question) = self.questions.next() => {
-                    question.answer(self.placements.as_mut().filter(|worker| worker.is_ready()));
+                    question.answer(self.placements.as_mut().filter(|worker| worker.driver().is_ready()));
                 }
                 () = work(&mut self.spreads, &mut self.placements) => {}
                 () = tokio::time::sleep(wake) => {}
@@ -193,29 +193,36 @@ impl Process {
             Found::Served(served) => {
                 self.served = Arc::clone(&served);
                 if let Some(worker) = &mut self.spreads {
-                    worker.machine.serve(served, &mut worker.watches);
+                    worker.tell(|keeper, watches| keeper.serve(served, watches));
                 }
             }
         }
     }
 
     fn tell_synced(&self) {
-        let spreads = self.spreads.as_ref().is_none_or(Worker::is_ready);
-        let placements = self.placements.as_ref().is_none_or(Worker::is_ready);
-        self.signals.synced(spreads && placements);
+        let spreads = self.spreads.as_ref();
+        let placements = self.placements.as_ref();
+        let is_ready = spreads.is_none_or(|worker| worker.driver().is_ready())
+            && placements.is_none_or(|worker| worker.driver().is_ready());
+        self.signals.synced(is_ready);
     }
 
     fn families(&self) -> Vec<Family> {
-        let spreads = self.spreads.as_ref();
-        let spreads = spreads.map(|worker| worker.machine.families(worker.outbox.waiting()));
-        let placements = self.placements.as_ref();
-        let placements = placements.map(|worker| worker.machine.families(worker.outbox.waiting()));
-        let watches = [
-            self.spreads.as_ref().map(|worker| &worker.watches),
-            self.placements.as_ref().map(|worker| &worker.watches),
-        ];
-        let watches = watches.into_iter().flatten();
-        let unreadable = unreadable(watches.flat_map(Watches::unreadable));
+        let spreads = self.spreads.as_ref().map(Worker::driver);
+        let placements = self.placements.as_ref().map(Worker::driver);
+        let unreadable = unreadable(
+            [
+                spreads.map(|driver| driver.watches()),
+                placements.map(|driver| driver.watches()),
+            ]
+            .into_iter()
+            .flatten()
+            .flat_map(Watches::unreadable),
+        );
+        let spreads = spreads.map(|driver| driver.machine().families(driver.outbox().waiting()));
+        let placements = placements.map(|driver| {
+            placement::metrics::families(driver.machine(), driver.outbox().waiting())
+        });
         let told = [spreads, placements].into_iter().flatten().flatten();
         told.chain([unreadable]).collect()
     }

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use strew_api::placement::wire as ocm;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 
 use crate::watch::Kind;
@@ -34,14 +33,7 @@ impl Name {
     pub fn kinds(self) -> Vec<Kind> {
         match self {
             Self::WorkloadSpread => vec![Kind::of::<WorkloadSpread>()],
-            Self::Placement => vec![
-                Kind::of::<ocm::ManagedCluster>(),
-                Kind::of::<ocm::ManagedClusterSet>(),
-                Kind::of::<ocm::ManagedClusterSetBinding>(),
-                Kind::of::<ocm::AddOnPlacementScore>(),
-                Kind::of::<ocm::Placement>(),
-                Kind::of::<ocm::PlacementDecision>(),
-            ],
+            Self::Placement => strew_runtime::placement::kinds().into(),
         }
     }
 }

@@ -4,14 +4,16 @@
 //! decide while this replica leads and the cluster is known as a whole. All state is in the API server, or derived from
 //! it: a process that ends at any moment loses nothing.
 //!
-//! Reading order: this file (the loop), `seen` (facts), [`carrying`] (effects on their way), [`permissions`]. What it
+//! Reading order: this file (the loop), `seen` (facts), `carrying` (effects on their way), [`permissions`]. What it
 //! shares with other processes is in `work` and `signals`.
 
-pub mod carrying;
+mod carrying;
 pub mod permissions;
 mod seen;
 #[cfg(test)]
 mod tests;
+
+use std::sync::Arc;
 
 use axum::Router;
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
@@ -20,13 +22,15 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
-use kube::Client;
 use strew_api::config::Configuration;
 use strew_api::lease::Settings;
-use strew_api::request::{Context, Series, requests_of};
+use strew_api::request::{Context, Series, outcome_of, requests_of};
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
-use strew_scheduler::machine::{Effect, Input, Limits, PodName, Scheduler};
+use strew_runtime::outbox::failure;
+use strew_runtime::watch::{Kind, Reading, Scope, Update, Watches};
+use strew_runtime::{Answered, Begun, Machine, Moment, Next};
+use strew_scheduler::machine::{Effect, Input, Limits, Outcome, PodName, Scheduler};
 use strew_scheduler::metrics::Family;
 use tokio_util::sync::CancellationToken;
 
@@ -34,13 +38,12 @@ use crate::clock::{Clock, duration};
 use crate::connect::Connection;
 use crate::leading::Leading;
 use crate::metrics::unreadable;
-use crate::send::{Arrived, Outbox, failure};
+use crate::send::Patience;
 use crate::serve::health::Awaited;
 pub use crate::signals::About;
 use crate::signals::Signals;
-use crate::watch::{Kind, Scope, Told, Watches};
-use crate::work::{Machine, Worker};
-pub use carrying::Carrying;
+use crate::work::{Links, Worker};
+use carrying::Carrying;
 use seen::Seen;
 
 /// Finished pods are no concern: the API server leaves them out.
@@ -104,7 +107,12 @@ impl Process {
         let (signals, pages) = Signals::new(lease, synced, clock, end, &about, requests);
         let leading = Leading::new(settings, client.clone(), clock, seed);
         let leads = leading.leads().clone();
-        let outbox = Outbox::new(client.clone(), clock, leads.clone());
+        let links = Links {
+            client: client.clone(),
+            clock,
+            leads,
+            patience: Patience::default(),
+        };
         let mut limits = Limits::default();
         limits.queue.backoff.initial = Span::from_secs(configuration.pod_initial_backoff_s);
         limits.queue.backoff.max = Span::from_secs(configuration.pod_max_backoff_s);
@@ -117,7 +125,7 @@ impl Process {
             hostname,
         };
         let process = Self {
-            worker: Worker::new(decider, start_watches(client), outbox, clock, leads),
+            worker: Worker::new(decider, watches(), links),
             clock,
             leading,
             signals,
@@ -150,21 +158,22 @@ impl Process {
     }
 
     fn families(&mut self) -> Vec<Family> {
-        let Decider { machine, seen, .. } = &mut self.worker.machine;
-        let aside = seen.aside().map(|kind| (format!("{kind:?}").into(), 1));
-        let kinds = self.worker.watches.unreadable().chain(aside);
-        let mut families = machine.metrics();
-        families.push(unreadable(kinds));
-        families
+        self.worker.tell(|Decider { machine, seen, .. }, watches| {
+            let aside = seen.aside().map(|kind| (format!("{kind:?}").into(), 1));
+            let kinds = watches.unreadable().chain(aside);
+            let mut families = machine.metrics();
+            families.push(unreadable(kinds));
+            families
+        })
     }
 
     fn tell_synced(&mut self) {
-        if !self.is_synced && self.worker.is_ready() {
+        if !self.is_synced && self.worker.driver().is_ready() {
             self.is_synced = true;
             self.signals.synced(true);
             tracing::info!(
-                nodes = self.worker.watches.len(&Kind::of::<Node>()),
-                pods = self.worker.watches.len(&Kind::of::<Pod>()),
+                nodes = self.worker.driver().watches().len(&Kind::of::<Node>()),
+                pods = self.worker.driver().watches().len(&Kind::of::<Pod>()),
                 "the cluster is known"
             );
         }
@@ -180,59 +189,65 @@ struct Decider {
 }
 
 impl Machine for Decider {
-    type Errand = Carrying;
+    type Effect = Effect;
+    type Chain = Carrying;
 
-    fn take_in(&mut self, now: Instant, told: Told, _: &mut Watches) {
-        self.seen.take_in(&mut self.machine, now, told);
-    }
-
-    fn settle(&mut self, now: Instant, arrived: Arrived<Carrying>, outbox: &mut Outbox<Carrying>) {
-        let Some((effect, outcome)) = outbox.settle(arrived, ()) else {
-            return;
-        };
-        if let Some(text) = failure(&outcome) {
-            tracing::warn!(effect = effect.0, "not carried out: {text}");
-        }
-        let input = Input::Outcome { effect, outcome };
-        self.machine.handle(now, input);
+    fn take_in(&mut self, now: Instant, update: Update, _: &mut Watches) {
+        self.seen.take_in(&mut self.machine, now, update);
     }
 
     fn tick(&mut self, now: Instant) {
         self.machine.handle(now, Input::Tick);
     }
 
-    fn carry_out(&mut self, clock: &Clock, outbox: &mut Outbox<Carrying>) -> bool {
-        let Some(effect) = self.machine.poll_effect() else {
-            return false;
-        };
+    fn poll_effect(&mut self) -> Option<Effect> {
+        self.machine.poll_effect()
+    }
+
+    fn begin(&mut self, at: Moment, effect: Effect, leads: bool) -> Begun<Carrying> {
         let waiting = pod_of(&effect).map(|pod| self.seen.waiting(&pod.uid));
         let waiting = waiting.unwrap_or_default();
         let context = Context {
             names: &self.machine.cluster().names,
-            now: clock.wall(),
+            now: at.wall,
             hostname: &self.hostname,
             generation: waiting.generation,
             unscheduled_since: waiting.unscheduled_since,
         };
-        match (&effect, effect.id()) {
-            (Effect::Event(event), _) => {
-                if let Some(request) = self.series.request(event, &context) {
-                    outbox.tell(request);
-                }
-            }
-            (effect, Some(id)) => {
-                // Who was held up while it decided, and does not lead any more, sends nothing: nothing is decided.
-                if outbox.leads() {
-                    log(effect, &context);
-                }
-                let begun = Carrying::begin(id, requests_of(effect, &context));
-                if let (Some(pod), Some((carrying, request))) = (pod_of(effect), begun) {
-                    outbox.send(&pod.uid, carrying, request);
-                }
-            }
-            (_, None) => {}
+        if let Effect::Event(event) = &effect {
+            let request = self.series.request(event, &context);
+            return request.map_or(Begun::Nothing, Begun::Event);
         }
-        true
+        // A replica that was held up while it decided, and does not lead any more, has decided nothing.
+        if leads {
+            log(&effect, &context);
+        }
+        let id = effect.id();
+        let begun = id.and_then(|id| Carrying::begin(id, requests_of(&effect, &context)));
+        match (pod_of(&effect), begun) {
+            (Some(pod), Some((chain, request))) => Begun::Chain {
+                about: Arc::clone(&pod.uid),
+                chain,
+                request,
+            },
+            _ => Begun::Nothing,
+        }
+    }
+
+    fn answered(&mut self, at: Moment, mut chain: Carrying, answered: &Answered) -> Next<Carrying> {
+        let outcome = outcome_of(&answered.request, &answered.answer, answered.repeated);
+        if outcome == Outcome::Ok
+            && let Some(next) = chain.left.pop_front()
+        {
+            return Next::Send(chain, next);
+        }
+        let effect = chain.id;
+        if let Some(text) = failure(&outcome) {
+            tracing::warn!(effect = effect.0, "not carried out: {text}");
+        }
+        let input = Input::Outcome { effect, outcome };
+        self.machine.handle(at.now, input);
+        Next::Done
     }
 
     fn next_wake(&self) -> Option<Instant> {
@@ -273,23 +288,25 @@ fn pod_of(effect: &Effect) -> Option<&PodName> {
 }
 
 /// A watch for each kind that decisions look at.
-fn start_watches(client: &Client) -> Watches {
-    let mut watches = Watches::new(client.clone());
-    let all = Scope::default();
-    watches.start::<Namespace>(&all);
-    watches.start::<Node>(&all);
-    watches.start::<Service>(&all);
-    watches.start::<ReplicationController>(&all);
-    watches.start::<ReplicaSet>(&all);
-    watches.start::<StatefulSet>(&all);
-    watches.start::<PodDisruptionBudget>(&all);
-    watches.start::<PersistentVolumeClaim>(&all);
-    watches.start::<PersistentVolume>(&all);
-    watches.start::<StorageClass>(&all);
-    watches.start::<CSINode>(&all);
-    watches.start::<Pod>(&Scope {
+fn watches() -> Watches {
+    let mut watches = Watches::default();
+    watches.start_all([
+        Kind::of::<Namespace>(),
+        Kind::of::<Node>(),
+        Kind::of::<Service>(),
+        Kind::of::<ReplicationController>(),
+        Kind::of::<ReplicaSet>(),
+        Kind::of::<StatefulSet>(),
+        Kind::of::<PodDisruptionBudget>(),
+        Kind::of::<PersistentVolumeClaim>(),
+        Kind::of::<PersistentVolume>(),
+        Kind::of::<StorageClass>(),
+        Kind::of::<CSINode>(),
+    ]);
+    let unfinished = Scope {
         fields: Some(UNFINISHED.to_owned()),
-        ..all
-    });
+        ..Scope::default()
+    };
+    watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
     watches
 }

@@ -5,14 +5,12 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Pod;
 use rustc_hash::FxHashMap;
-use strew_api::facts::{self, Watched};
+use strew_api::facts::{self, Named, Watched};
 use strew_api::field::FieldError;
 use strew_api::read::KubeObject;
-use strew_api::watch::Named;
 use strew_model::time::Instant;
+use strew_runtime::watch::{Object, Update, full_name};
 use strew_scheduler::machine::{Input, Scheduler};
-
-use crate::watch::{Object, Told, full_name};
 
 /// What is known beside the machine.
 #[derive(Default)]
@@ -43,22 +41,22 @@ impl Seen {
     }
 
     /// Tells the machine what a watch has told.
-    pub(super) fn take_in(&mut self, machine: &mut Scheduler, now: Instant, told: Told) {
-        match told {
-            Told::Set(_, named, object) => {
+    pub(super) fn take_in(&mut self, machine: &mut Scheduler, now: Instant, update: Update) {
+        match update {
+            Update::Set(_, named, object) => {
                 if let Object::Known(object) = &*object
                     && let Some(kind) = Watched::of(object)
                 {
                     self.set(machine, now, (kind, &named), object);
                 }
             }
-            Told::Gone(kind, named) => {
+            Update::Gone(kind, named) => {
                 let kind = kind.known_remains(&named);
                 if let Some(kind) = kind.as_ref().and_then(Watched::of) {
                     self.gone(machine, now, kind, &named);
                 }
             }
-            Told::Listed(_) | Told::Again(..) => {}
+            Update::Listed(_) | Update::Again(..) => {}
         }
     }
 

@@ -1,17 +1,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kube::client::Body;
 use serde_json::{Value, json};
-use strew_api::config::{Configuration, FeatureGates};
+use strew_api::facts::Named;
 use strew_api::read::KubeObject;
-use strew_api::watch::Named;
+use strew_runtime::watch::Object;
+use strew_runtime::{Action, Driver, Event, Progress};
 use strew_scheduler::Profile;
 use tracing::span;
 
 use super::*;
-use crate::leading::Leads;
-use crate::watch::Object;
+
+const START: Instant = Instant::from_secs(1_000);
 
 /// Counts the lines of the decision log.
 struct Decisions(Arc<AtomicUsize>);
@@ -38,7 +38,7 @@ impl tracing::Subscriber for Decisions {
     fn exit(&self, _: &span::Id) {}
 }
 
-fn there(kind: Kind, object: Value) -> Told {
+fn there(kind: Kind, object: Value) -> Update {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or("").into();
     let named = Named {
         namespace: text("namespace"),
@@ -46,30 +46,24 @@ fn there(kind: Kind, object: Value) -> Told {
         uid: text("uid"),
     };
     let object = KubeObject::of_json(object).expect("an object");
-    Told::Set(kind, named, Box::new(Object::Known(object)))
+    Update::Set(kind, named, Box::new(Object::Known(object)))
 }
 
-fn candidate(client: &Client, clock: Clock) -> Leading {
-    let mut election = Configuration::of_gates(&FeatureGates::default()).leader_election;
-    election.leader_elect = true;
-    let settings = Settings::of(&election, "here_1".to_owned());
-    Leading::new(Some(settings), client.clone(), clock, 1)
-}
-
-/// How many decisions are in the log of a scheduler that has a pod, and a node with room for it.
-#[tokio::main(flavor = "current_thread")]
-async fn logged(leads: impl FnOnce(&Client, Clock) -> Leads) -> usize {
-    let (service, _server) = tower_test::mock::pair::<http::Request<Body>, http::Response<Body>>();
-    let (client, clock) = (Client::new(service, "default"), Clock::new());
-    let profiles = vec![Profile::default()];
-    let limits = Limits::default();
-    let mut decider = Decider {
-        machine: Scheduler::new(Interner::default(), profiles, limits, clock.now()),
+/// How many decisions are in the log of a scheduler that has a pod, and a node with room for it, and sends so many
+/// requests; the lease ends so many seconds after the decision.
+fn logged(lease_left_s: i64) -> (usize, usize) {
+    let decider = Decider {
+        machine: Scheduler::new(
+            Interner::default(),
+            vec![Profile::default()],
+            Limits::default(),
+            START,
+        ),
         seen: Seen::default(),
         series: Series::default(),
         hostname: "here".to_owned(),
     };
-    let mut watches = Watches::new(client.clone());
+    let mut driver = Driver::new(decider, Watches::default(), Span::from_secs(60), 1);
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n-1", "uid": "1"},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
@@ -78,25 +72,38 @@ async fn logged(leads: impl FnOnce(&Client, Clock) -> Leads) -> usize {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web", "uid": "2"},
         "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "web"}]},
     });
-    for told in [
-        there(Kind::of::<Node>(), node),
-        there(Kind::of::<Pod>(), pod),
-    ] {
-        decider.take_in(clock.now(), told, &mut watches);
-    }
-    let mut outbox = Outbox::new(client.clone(), clock, leads(&client, clock));
+    driver.tell(|decider, watches| {
+        for update in [
+            there(Kind::of::<Node>(), node),
+            there(Kind::of::<Pod>(), pod),
+        ] {
+            decider.take_in(START, update, watches);
+        }
+    });
+    let at = |now| Moment { now, wall: now };
+    let decided = START + Span::from_secs(10);
+    let ends = Instant(
+        decided
+            .0
+            .saturating_add_signed(lease_left_s * 1_000_000_000),
+    );
+    driver.handle(at(START), Event::Lease(decided + Span(1)), &mut ());
+    assert!(matches!(
+        driver.poll(at(decided), &mut ()),
+        Progress::Decided
+    ));
+    driver.handle(at(decided), Event::Lease(ends), &mut ());
     let n = Arc::new(AtomicUsize::new(0));
     let guard = tracing::subscriber::set_default(Decisions(Arc::clone(&n)));
-    decider.tick(clock.now());
-    assert!(decider.carry_out(&clock, &mut outbox), "there is an effect");
-    assert_eq!(outbox.waiting(), 1);
+    let next = driver.poll(at(decided), &mut ());
+    assert_eq!(driver.outbox().waiting(), 1);
     drop(guard);
-    n.load(Ordering::Relaxed)
+    let is_sent = matches!(next, Progress::Do(Action::Send(..)));
+    (n.load(Ordering::Relaxed), usize::from(is_sent))
 }
 
 #[test]
 fn what_is_decided_by_who_does_not_lead_any_more_is_no_decision() {
-    assert_eq!(logged(|_, clock| Leads::always(clock)), 1);
-    let not_leading = |client: &Client, clock| candidate(client, clock).leads().clone();
-    assert_eq!(logged(not_leading), 0);
+    assert_eq!(logged(1), (1, 1));
+    assert_eq!(logged(-1), (0, 0));
 }

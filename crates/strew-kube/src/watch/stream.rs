@@ -1,4 +1,4 @@
-//! One watch, as a stream of news.
+//! One watch, as a stream of events.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -7,20 +7,18 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::Request;
 use kube::api::{DynamicObject, ListParams};
-use kube::core::NamespaceResourceScope;
+use kube::core::{ApiResource, NamespaceResourceScope};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use strew_api::facts::identity;
+use strew_api::facts::{Named, identity};
 use strew_api::read::KubeObject;
-use strew_api::watch::Named;
 use strew_api::workloadspread::read_back;
+use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, WatchEvent, WatchId, full_name};
 use tokio::sync::mpsc;
-
-use super::{Custom, Kind, Object, Reading, Scope};
 
 /// So many objects a page of a list: a page is held as a whole.
 const PAGE: u32 = 250;
@@ -40,34 +38,13 @@ const SCALES_AT_ONCE: usize = 8;
 /// So often a scale is asked for that does not come.
 const SCALE_TRIES: usize = 5;
 
-/// What a watch brings.
-#[derive(Debug)]
-pub(super) enum News {
-    /// A list begins.
-    ListBegins,
-    /// An object is there, and like this.
-    Set(Named, Box<Object>),
-    /// An object is there, and cannot be read, for this reason.
-    Broken(Named, String),
-    /// An object is gone.
-    Gone(Named),
-    /// A list ends: what it did not tell is gone.
-    ListEnds,
-    /// The API server does not answer as it should. It is asked again.
-    Failed(String),
-    /// It has forgotten what came after the last object that it told: a list follows.
-    Forgotten,
-    /// The objects of a namespace as they were read again.
-    Again(Kind, Box<str>, Vec<(Named, Object)>),
-}
+/// Events, each with a wait that the API server asks for.
+pub(super) type Events = BoxStream<'static, (WatchEvent, Option<Duration>)>;
 
-/// News, each with a wait that the API server asks for.
-pub(super) type Events = BoxStream<'static, (News, Option<Duration>)>;
-
-/// Sends news until the other end of the channel is gone.
-pub(super) async fn run(mut events: Events, number: u64, to: mpsc::Sender<(u64, News)>) {
-    while let Some((news, pause)) = events.next().await {
-        if to.send((number, news)).await.is_err() {
+/// Sends events until the other end of the channel is gone.
+pub(super) async fn run(mut events: Events, id: WatchId, to: mpsc::Sender<(WatchId, WatchEvent)>) {
+    while let Some((event, pause)) = events.next().await {
+        if to.send((id, event)).await.is_err() {
             return;
         }
         if let Some(pause) = pause {
@@ -85,7 +62,7 @@ where
     let api = Api::<K>::all(client);
     let read = |object: K| {
         let named = identity(object.meta());
-        News::Set(named, Box::new(Object::Known(KubeObject::from(object))))
+        WatchEvent::Set(named, Box::new(Object::Known(KubeObject::from(object))))
     };
     let events = events(api, scope);
     events.map(move |event| told(event, read)).boxed()
@@ -93,7 +70,7 @@ where
 
 /// A watch of a kind by its name.
 pub(super) fn named(client: Client, kind: &Kind, reading: Reading, scope: &Scope) -> Events {
-    let resource = kind.api_resource();
+    let resource = api_resource(kind);
     let api = match &scope.namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::<DynamicObject>::all_with(client.clone(), &resource),
@@ -102,14 +79,14 @@ pub(super) fn named(client: Client, kind: &Kind, reading: Reading, scope: &Scope
     let at_once = if has_scale { SCALES_AT_ONCE } else { 1 };
     let events = events(api, scope);
     let of_kind = kind.clone();
-    let news = events.map(move |event| told(event, |object| read(&of_kind, reading, object)));
+    let events = events.map(move |event| told(event, |object| read(&of_kind, reading, object)));
     let kind = kind.clone();
-    let news = news.map(move |(news, pause)| {
+    let events = events.map(move |(event, pause)| {
         let asked = has_scale.then(|| (client.clone(), kind.clone()));
-        async move { (scaled(asked, news).await, pause) }
+        async move { (scaled(asked, event).await, pause) }
     });
     // In the order of the events, whichever scale comes first.
-    news.buffered(at_once).boxed()
+    events.buffered(at_once).boxed()
 }
 
 fn events<K>(
@@ -133,19 +110,19 @@ pub(crate) fn backoff() -> impl Backoff {
 
 fn told<K: Resource>(
     event: Result<Event<K>, watcher::Error>,
-    read: impl FnOnce(K) -> News,
-) -> (News, Option<Duration>) {
-    let news = match event {
-        Ok(Event::Init) => News::ListBegins,
+    read: impl FnOnce(K) -> WatchEvent,
+) -> (WatchEvent, Option<Duration>) {
+    let event = match event {
+        Ok(Event::Init) => WatchEvent::ListBegins,
         Ok(Event::InitApply(object) | Event::Apply(object)) => read(object),
-        Ok(Event::Delete(object)) => News::Gone(identity(object.meta())),
-        Ok(Event::InitDone) => News::ListEnds,
+        Ok(Event::Delete(object)) => WatchEvent::Gone(identity(object.meta())),
+        Ok(Event::InitDone) => WatchEvent::ListEnds,
         Err(error) => {
             let pause = asked_to_wait(&error);
             return (failed(&error), pause);
         }
     };
-    (news, None)
+    (event, None)
 }
 
 /// All objects of a namespace, as soon as the API server tells them.
@@ -188,14 +165,24 @@ where
     }
 }
 
+fn api_resource(kind: &Kind) -> ApiResource {
+    ApiResource {
+        group: kind.group.to_string(),
+        version: kind.version.to_string(),
+        api_version: kind.api_version(),
+        kind: kind.kind.to_string(),
+        plural: kind.plural.to_string(),
+    }
+}
+
 // === objects ===
 
-fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> News {
+fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> WatchEvent {
     let named = identity(&object.metadata);
     object.metadata.managed_fields = None;
     let mut value = match serde_json::to_value(object) {
         Ok(value) => value,
-        Err(error) => return News::Broken(named, error.to_string()),
+        Err(error) => return WatchEvent::Broken(named, error.to_string()),
     };
     // In a list of a kind of Kubernetes itself, no object tells its kind.
     value["apiVersion"] = kind.api_version().into();
@@ -206,11 +193,11 @@ fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> News {
                 object: value,
                 scale: None,
             };
-            News::Set(named, Box::new(Object::Custom(custom)))
+            WatchEvent::Set(named, Box::new(Object::Custom(custom)))
         }
         Reading::Known => match known(value) {
-            Ok(object) => News::Set(named, Box::new(Object::Known(object))),
-            Err(text) => News::Broken(named, text),
+            Ok(object) => WatchEvent::Set(named, Box::new(Object::Known(object))),
+            Err(text) => WatchEvent::Broken(named, text),
         },
     }
 }
@@ -231,15 +218,15 @@ fn known(value: Value) -> Result<KubeObject, String> {
 }
 
 /// An object with its scale; `asked`: who is asked, if its kind has one.
-async fn scaled(asked: Option<(Client, Kind)>, news: News) -> News {
-    match (asked, news) {
-        (Some((client, kind)), News::Set(named, mut object)) => {
+async fn scaled(asked: Option<(Client, Kind)>, event: WatchEvent) -> WatchEvent {
+    match (asked, event) {
+        (Some((client, kind)), WatchEvent::Set(named, mut object)) => {
             if let Object::Custom(custom) = &mut *object {
                 custom.scale = scale(&client, &kind, &named).await;
             }
-            News::Set(named, object)
+            WatchEvent::Set(named, object)
         }
-        (_, news) => news,
+        (_, event) => event,
     }
 }
 
@@ -258,7 +245,7 @@ async fn scale(client: &Client, kind: &Kind, named: &Named) -> Option<Value> {
             }
             Err(error) => {
                 let text = crate::connect::chain(&error);
-                tracing::warn!("the scale of {}: {text}", super::full_name(named));
+                tracing::warn!("the scale of {}: {text}", full_name(named));
             }
         }
         tokio::time::sleep(waits.next()?).await;
@@ -269,12 +256,12 @@ async fn scale(client: &Client, kind: &Kind, named: &Named) -> Option<Value> {
 // === failures ===
 
 /// What an error comes to, in the API server's own words where it has answered.
-fn failed(error: &watcher::Error) -> News {
+fn failed(error: &watcher::Error) -> WatchEvent {
     match status(error) {
         // What it has forgotten is listed anew: that is no failure.
-        Some(status) if status.code == 410 => News::Forgotten,
-        Some(status) if !status.message.is_empty() => News::Failed(status.message.clone()),
-        _ => News::Failed(crate::connect::chain(error)),
+        Some(status) if status.code == 410 => WatchEvent::Forgotten,
+        Some(status) if !status.message.is_empty() => WatchEvent::Failed(status.message.clone()),
+        _ => WatchEvent::Failed(crate::connect::chain(error)),
     }
 }
 

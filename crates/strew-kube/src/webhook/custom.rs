@@ -10,11 +10,11 @@ use strew_api::workloadspread::GROUP;
 use strew_api::workloadspread::facts::white_list::WhiteList;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
+use strew_runtime::watch::{Kind, Reading};
 use tokio::sync::mpsc;
 
 use super::lookup::{known, spreads};
 use crate::discovery::{Discovery, Served};
-use crate::watch::{Kind, Reading};
 
 /// Definitions are looked for again after so long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);

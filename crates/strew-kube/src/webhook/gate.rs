@@ -6,7 +6,6 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Service};
-use kube::Client;
 use serde_json::Value;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::Translator;
@@ -18,6 +17,8 @@ use strew_api::workloadspread::review::Review;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
+use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, Update, Watches};
+use strew_runtime::{Answered, Begun, Machine, Moment, Next};
 use strew_scheduler::Profile;
 use strew_scheduler::metrics::Family;
 use strew_workloadspread::Admission;
@@ -29,11 +30,7 @@ use super::calls::{Calls, OnePod, Say, Under};
 use super::custom::{Change, Customs};
 use super::meter::Meter;
 use super::{lookup, metrics};
-use crate::clock::Clock;
 use crate::discovery::Served;
-use crate::send::{Answered, Arrived, Errand, Next, Outbox};
-use crate::watch::{Custom, Kind, Object, Reading, Scope, Told, Watches};
-use crate::work::Machine;
 
 /// Finished pods hold nothing: the API server leaves them out.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -65,30 +62,6 @@ pub(super) struct Gate {
     meter: Arc<Meter>,
 }
 
-/// A status write or a read of the machine on its way.
-pub(super) struct Writing(EffectId);
-
-impl Errand for Writing {
-    type Context<'a> = (&'a mut Translator, &'a mut Interner);
-    type Outcome = (EffectId, Outcome);
-
-    fn answered(
-        &mut self,
-        answered: &Answered,
-        (translator, names): Self::Context<'_>,
-    ) -> Next<Self::Outcome> {
-        let Answered {
-            request, answer, ..
-        } = answered;
-        let outcome = admission_outcome(request, answer, translator, names);
-        if matches!(outcome, Outcome::Failed | Outcome::Lost) {
-            let what = format!("{}/{}", request.namespace, request.name);
-            tracing::warn!("the status of WorkloadSpread {what}: {}", text_of(answer));
-        }
-        Next::Done((self.0, outcome))
-    }
-}
-
 fn text_of(answer: &strew_api::request::Answer) -> String {
     match answer.code() {
         Some(code) => format!("answered {code}: {}", answer.words()),
@@ -105,27 +78,29 @@ fn limits() -> Limits {
 }
 
 /// A watch for each kind that is always there.
-pub(super) fn watches(client: &Client, namespace: &str) -> Watches {
-    let mut watches = Watches::new(client.clone());
-    let all = Scope::default();
-    watches.start::<Namespace>(&all);
-    watches.start::<Node>(&all);
-    watches.start::<Service>(&all);
-    watches.start::<ReplicationController>(&all);
-    watches.start::<Deployment>(&all);
-    watches.start::<ReplicaSet>(&all);
-    watches.start::<StatefulSet>(&all);
-    watches.start::<Job>(&all);
-    watches.start::<Pod>(&Scope {
+pub(super) fn watches(namespace: &str) -> Watches {
+    let mut watches = Watches::default();
+    watches.start_all([
+        Kind::of::<Namespace>(),
+        Kind::of::<Node>(),
+        Kind::of::<Service>(),
+        Kind::of::<ReplicationController>(),
+        Kind::of::<Deployment>(),
+        Kind::of::<ReplicaSet>(),
+        Kind::of::<StatefulSet>(),
+        Kind::of::<Job>(),
+    ]);
+    let unfinished = Scope {
         fields: Some(UNFINISHED.to_owned()),
         ..Scope::default()
-    });
+    };
+    watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
     let list = Scope {
         namespace: Some(namespace.to_owned()),
         fields: Some(format!("metadata.name={CONFIG_MAP}")),
     };
     let reading = Reading::Custom { has_scale: false };
-    watches.start_named(Kind::of::<ConfigMap>(), reading, &list);
+    watches.start(Kind::of::<ConfigMap>(), reading, &list);
     watches
 }
 
@@ -185,7 +160,7 @@ impl Gate {
         }
         for (kind, reading) in change.start {
             tracing::info!("{kind} are watched in {}", kind.version);
-            watches.start_named(kind, reading, &Scope::default());
+            watches.start(kind, reading, &Scope::default());
         }
     }
 
@@ -347,12 +322,13 @@ impl Gate {
 }
 
 impl Machine for Gate {
-    type Errand = Writing;
+    type Effect = Effect;
+    type Chain = EffectId;
 
-    fn take_in(&mut self, now: Instant, told: Told, watches: &mut Watches) {
+    fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches) {
         let is_list = |kind: &Kind| *kind == Kind::of::<ConfigMap>();
-        match told {
-            Told::Set(kind, _, object) => match &*object {
+        match update {
+            Update::Set(kind, _, object) => match &*object {
                 Object::Custom(custom) if is_list(&kind) => {
                     self.set_list(now, Some(&custom.object), watches);
                 }
@@ -366,9 +342,9 @@ impl Machine for Gate {
                 }
             },
             // Nobody asks for it here.
-            Told::Again(..) => {}
-            Told::Gone(kind, _) if is_list(&kind) => self.set_list(now, None, watches),
-            Told::Gone(kind, named) => {
+            Update::Again(..) => {}
+            Update::Gone(kind, _) if is_list(&kind) => self.set_list(now, None, watches),
+            Update::Gone(kind, named) => {
                 if kind == lookup::spreads() {
                     let name = [&named.namespace, &named.name].map(|text| text.to_string());
                     let change = self.customs.asked(name, None);
@@ -380,7 +356,7 @@ impl Machine for Gate {
                     self.machine.handle(now, input);
                 }
             }
-            Told::Listed(kind) => {
+            Update::Listed(kind) => {
                 self.look_again(watches);
                 let reading = self.customs.watched(&kind.group, &kind.kind);
                 if matches!(reading, Some((_, Reading::Custom { .. }))) {
@@ -391,44 +367,55 @@ impl Machine for Gate {
         }
     }
 
-    fn settle(&mut self, now: Instant, arrived: Arrived<Writing>, outbox: &mut Outbox<Writing>) {
-        let context = (&mut self.translator, self.machine.names_mut());
-        if let Some((effect, outcome)) = outbox.settle(arrived, context) {
-            self.machine.handle(now, Input::Outcome(effect, outcome));
-        }
-    }
-
     fn tick(&mut self, now: Instant) {
         self.machine.handle(now, Input::Tick);
         self.ask_again(now);
     }
 
-    fn carry_out(&mut self, clock: &Clock, outbox: &mut Outbox<Writing>) -> bool {
+    fn poll_effect(&mut self) -> Option<Effect> {
         let mut patcher = Patcher {
             forms: &self.translator.forms,
             desk: Some(&self.desk),
             pods: &NoPods,
         };
-        let Some(effect) = self.machine.poll_effect(&mut patcher) else {
-            return false;
-        };
+        self.machine.poll_effect(&mut patcher)
+    }
+
+    fn begin(&mut self, at: Moment, effect: Effect, _: bool) -> Begun<EffectId> {
         if let Effect::Answer(answer) = &effect {
-            self.answer(clock.now(), answer);
-            return true;
+            self.answer(at.now, answer);
+            return Begun::Nothing;
         }
         let context = Context {
             names: self.machine.names(),
-            now: clock.wall(),
+            now: at.wall,
             hostname: "",
         };
-        if let Some((id, request)) = of_admission(&effect, &context) {
-            if matches!(effect, Effect::WriteStatus { .. }) {
-                self.meter.written(self.machine.sharing(id));
-            }
-            let about = format!("{}/{}", request.namespace, request.name).into();
-            outbox.send(&about, Writing(id), request);
+        let Some((id, request)) = of_admission(&effect, &context) else {
+            return Begun::Nothing;
+        };
+        if matches!(effect, Effect::WriteStatus { .. }) {
+            self.meter.written(self.machine.sharing(id));
         }
-        true
+        Begun::Chain {
+            about: format!("{}/{}", request.namespace, request.name).into(),
+            chain: id,
+            request,
+        }
+    }
+
+    fn answered(&mut self, at: Moment, chain: EffectId, answered: &Answered) -> Next<EffectId> {
+        let Answered {
+            request, answer, ..
+        } = answered;
+        let (translator, names) = (&mut self.translator, self.machine.names_mut());
+        let outcome = admission_outcome(request, answer, translator, names);
+        if matches!(outcome, Outcome::Failed | Outcome::Lost) {
+            let what = format!("{}/{}", request.namespace, request.name);
+            tracing::warn!("the status of WorkloadSpread {what}: {}", text_of(answer));
+        }
+        self.machine.handle(at.now, Input::Outcome(chain, outcome));
+        Next::Done
     }
 
     fn next_wake(&self) -> Option<Instant> {

@@ -43,11 +43,11 @@ use crate::connect::Connection;
 use crate::discovery;
 use crate::leading::Leads;
 use crate::metrics::unreadable;
-use crate::send::{Outbox, Patience};
+use crate::send::Patience;
 use crate::serve::{Exchange, Limits};
 pub use crate::signals::About;
 use crate::watch::Kind;
-use crate::work::Worker;
+use crate::work::{Links, Worker};
 use calls::Say;
 use gate::Gate;
 use hooks::Hooks;
@@ -169,11 +169,14 @@ impl Process {
         let requests = &connection.requests;
         let (pages, router) = Pages::new(LEASE, standing, exchange, clock, end, &about, requests);
         let gate = Gate::new(names, profiles, seed, Arc::clone(&meter));
-        let watches = gate::watches(client, &namespace);
-        let leads = Leads::always(clock);
-        let outbox = Outbox::new(client.clone(), clock, leads.clone()).with_patience(PATIENCE);
+        let links = Links {
+            client: client.clone(),
+            clock,
+            leads: Leads::always(clock),
+            patience: PATIENCE,
+        };
         let process = Self {
-            worker: Worker::new(gate, watches, outbox, clock, leads),
+            worker: Worker::new(gate, gate::watches(&namespace), links),
             clock,
             said,
             served: custom::look(client.clone()),
@@ -200,7 +203,7 @@ impl Process {
         let over = tokio::time::sleep(END_WITHIN);
         let mut over = std::pin::pin!(over);
         let now = CancellationToken::new();
-        while self.worker.machine.open() > 0 && !over.is_elapsed() {
+        while self.worker.driver().machine().open() > 0 && !over.is_elapsed() {
             tokio::select! {
                 () = &mut over => {}
                 () = self.turn(&now) => {}
@@ -219,8 +222,7 @@ impl Process {
             Some(asked) = self.pages.asked.next() => asked.answer(self.families()),
             Some(say) = self.said.recv() => self.listen(say),
             Some(served) = self.served.recv() => {
-                let Worker { machine, watches, .. } = &mut self.worker;
-                machine.kinds_served(served, watches);
+                self.worker.tell(|gate, watches| gate.kinds_served(served, watches));
             }
             () = tokio::time::sleep(LOOK_EVERY), if !*self.ready.borrow() => {}
             () = self.worker.work() => {}
@@ -236,44 +238,45 @@ impl Process {
             let Some(say) = next else {
                 break;
             };
-            self.worker.machine.listen(now, say);
+            self.worker.tell(|gate, _| gate.listen(now, say));
             next = self.said.try_recv().ok();
         }
         if let Some(say) = next {
-            self.worker.machine.listen(now, say);
+            self.worker.tell(|gate, _| gate.listen(now, say));
         }
-        self.worker.decide_now();
+        self.worker.act();
     }
 
     fn tell_ready(&mut self) {
-        let Worker {
-            machine, watches, ..
-        } = &mut self.worker;
         if *self.ready.borrow() {
             return;
         }
-        if !machine.is_whole(watches) {
+        let driver = self.worker.driver();
+        let watches = driver.watches();
+        if !driver.machine().is_whole(watches) {
             let why = watches.failure(&lookup::spreads());
             if why.is_some_and(|why| why.contains(CONVERTS_FIRST)) {
                 self.pages.synced();
             }
             return;
         }
-        machine.watch_custom(watches);
+        let [nodes, pods, spreads] = [Kind::of::<Node>(), Kind::of::<Pod>(), lookup::spreads()]
+            .map(|kind| watches.len(&kind));
+        self.worker.tell(|gate, watches| gate.watch_custom(watches));
         self.ready.send_replace(true);
         self.pages.synced();
         tracing::info!(
-            nodes = watches.len(&Kind::of::<Node>()),
-            pods = watches.len(&Kind::of::<Pod>()),
-            workload_spreads = watches.len(&lookup::spreads()),
+            nodes,
+            pods,
+            workload_spreads = spreads,
             "the cluster is known"
         );
     }
 
     fn families(&self) -> Vec<Family> {
-        let mut families = self.worker.machine.families();
+        let mut families = self.worker.driver().machine().families();
         families.extend(self.meter.families());
-        families.push(unreadable(self.worker.watches.unreadable()));
+        families.push(unreadable(self.worker.driver().watches().unreadable()));
         families
     }
 }

@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, json};
-use strew_kube::watch::{Kind, Object, Reading, Scope, Told, Watches};
+use strew_kube::watch::Streams;
+use strew_runtime::watch::{Kind, Object, Reading, Scope, Update, Watches};
 
 use crate::server::{Server, start};
 
@@ -27,30 +28,67 @@ fn line(kind: &str, object: &Value) -> String {
     format!("{}\n", json!({"type": kind, "object": object}))
 }
 
-fn start_watch() -> (Watches, Server) {
-    let (client, server) = start();
-    let mut watches = Watches::new(client);
-    watches.start::<Node>(&Scope::default());
-    (watches, server)
+/// Watches, and the streams that bring their events.
+struct Watching {
+    watches: Watches,
+    streams: Streams,
+}
+
+impl Watching {
+    fn new() -> (Self, Server) {
+        let (client, server) = start();
+        let watching = Self {
+            watches: Watches::default(),
+            streams: Streams::new(client),
+        };
+        (watching, server)
+    }
+
+    fn start(&mut self, kind: Kind, reading: Reading) {
+        self.tell(|watches| watches.start(kind, reading, &Scope::default()));
+    }
+
+    fn tell(&mut self, f: impl FnOnce(&mut Watches)) {
+        f(&mut self.watches);
+        while let Some(action) = self.watches.poll() {
+            self.streams.carry_out(action);
+        }
+    }
+
+    async fn next(&mut self) -> Update {
+        loop {
+            if let Some(update) = self.watches.next_update() {
+                return update;
+            }
+            let (id, event) = self.streams.next().await;
+            self.watches.take_in(id, event);
+        }
+    }
+}
+
+fn start_watch() -> (Watching, Server) {
+    let (mut watching, server) = Watching::new();
+    watching.start(Kind::of::<Node>(), Reading::Known);
+    (watching, server)
 }
 
 /// What is told next, in short.
-async fn next(watches: &mut Watches) -> String {
+async fn next(watches: &mut Watching) -> String {
     match watches.next().await {
-        Told::Listed(_) => "listed".to_owned(),
-        Told::Set(_, named, object) => match &*object {
+        Update::Listed(_) => "listed".to_owned(),
+        Update::Set(_, named, object) => match &*object {
             Object::Known(_) => format!("set {}", named.name),
             Object::Custom(custom) => match &custom.scale {
                 Some(scale) => format!("set {} of {}", named.name, scale["spec"]["replicas"]),
                 None => format!("set {} without scale", named.name),
             },
         },
-        Told::Gone(_, named) => format!("gone {}", named.name),
-        Told::Again(_, namespace, objects) => format!("{} again in {namespace}", objects.len()),
+        Update::Gone(_, named) => format!("gone {}", named.name),
+        Update::Again(_, namespace, objects) => format!("{} again in {namespace}", objects.len()),
     }
 }
 
-async fn several(watches: &mut Watches, n: usize) -> Vec<String> {
+async fn several(watches: &mut Watching, n: usize) -> Vec<String> {
     let mut all = Vec::new();
     for _ in 0..n {
         all.push(next(watches).await);
@@ -93,7 +131,7 @@ async fn a_watch_that_the_server_has_forgotten_begins_anew_with_a_list() {
         .answer_with(200, &[], line("ERROR", &gone));
     let before = several(&mut told, 3).await;
     assert_eq!(before, ["set a", "set b", "listed"]);
-    assert!(told.is_whole());
+    assert!(told.watches.is_whole());
     // What has gone meanwhile, and what has the name of another, is told as well.
     let mut another = node("b", "80");
     another["metadata"]["uid"] = json!("another");
@@ -104,7 +142,7 @@ async fn a_watch_that_the_server_has_forgotten_begins_anew_with_a_list() {
         several(&mut told, 5).await,
         ["gone b", "set b", "set c", "gone a", "listed"]
     );
-    assert_eq!(told.len(&Kind::of::<Node>()), 2);
+    assert_eq!(told.watches.len(&Kind::of::<Node>()), 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -136,10 +174,9 @@ fn games() -> Kind {
 
 #[tokio::test(start_paused = true)]
 async fn an_object_of_a_custom_kind_comes_with_its_scale_and_in_order() {
-    let (client, mut server) = start();
-    let mut watches = Watches::new(client);
+    let (mut watches, mut server) = Watching::new();
     let reading = Reading::Custom { has_scale: true };
-    watches.start_named(games(), reading, &Scope::default());
+    watches.start(games(), reading);
     server
         .next()
         .await
@@ -161,22 +198,21 @@ async fn an_object_of_a_custom_kind_comes_with_its_scale_and_in_order() {
     });
     assert_eq!(told, ["set a of 5", "set b of 7", "listed"]);
 
-    watches.stop(&games());
+    watches.tell(|watches| watches.stop(&games()));
     assert_eq!(several(&mut watches, 2).await, ["gone a", "gone b"]);
-    assert!(watches.is_empty());
+    assert!(watches.watches.is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
-    let (client, mut server) = start();
-    let mut watches = Watches::new(client);
+    let (mut watches, mut server) = Watching::new();
     let clusters = Kind::new(
         "cluster.open-cluster-management.io",
         "v1",
         "ManagedCluster",
         "managedclusters",
     );
-    watches.start_named(clusters.clone(), Reading::Known, &Scope::default());
+    watches.start(clusters.clone(), Reading::Known);
     let mut odd = json!({"metadata": {"name": "odd", "uid": "1"}, "spec": {"taints": "none"}});
     let good = json!({"metadata": {"name": "good", "uid": "2"}});
     server
@@ -185,7 +221,7 @@ async fn an_object_that_cannot_be_read_does_not_stop_the_others() {
         .answer(200, list("10", &[odd.clone(), good]));
     assert_eq!(several(&mut watches, 2).await, ["set good", "listed"]);
     // It counts as there, and is told when it is mended.
-    assert_eq!(watches.len(&clusters), 2);
+    assert_eq!(watches.watches.len(&clusters), 2);
     odd["spec"] = json!({});
     odd["metadata"]["resourceVersion"] = json!("11");
     server
@@ -201,14 +237,13 @@ fn pod(name: &str, uid: &str) -> Value {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_read_again_is_only_what_is_there() {
-    let (client, mut server) = start();
-    let mut watches = Watches::new(client);
-    watches.start::<Pod>(&Scope::default());
+    let (mut watches, mut server) = Watching::new();
+    watches.start(Kind::of::<Pod>(), Reading::Known);
     let all = [pod("a", "1"), pod("b", "2")];
     server.next().await.answer(200, list("10", &all));
     assert_eq!(several(&mut watches, 3).await, ["set a", "set b", "listed"]);
     let watch = server.next().await;
-    watches.read_again::<Pod>("shop");
+    watches.tell(|watches| watches.read_again(&Kind::of::<Pod>(), "shop"));
     let asked = server.next().await;
     assert!(
         asked.what.starts_with("GET /api/v1/namespaces/shop/pods?"),
@@ -221,7 +256,7 @@ async fn what_is_read_again_is_only_what_is_there() {
     assert_eq!(next(&mut watches).await, "1 again in shop");
 
     // Begun anew, all is told once more, and what the old watch would still have said is not.
-    watches.restart(&Kind::of::<Pod>());
+    watches.tell(|watches| watches.restart(&Kind::of::<Pod>()));
     drop(watch);
     server
         .next()

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1 as core;
 use rustc_hash::FxHashMap;
+use strew_api::facts::Named;
 use strew_api::facts::{self, Watched};
 use strew_api::read::KubeObject;
-use strew_api::watch::Named;
 use strew_apiserver::Tables;
 use strew_apiserver::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
 use strew_apiserver::object::{Key, Kind, Object, Pairs, Pod, Truth};

@@ -36,9 +36,9 @@ pub(crate) fn start(args: &LogArgs, context: &Context) -> Result<(), Failure> {
     ) {
         (true, _) => "warn,kube_client=off",
         // What kube says of each request that fails, strew says once, with what it means.
-        (_, 0..=3) => "warn,kube_client=off,strew=info,strew_kube=info",
-        (_, 4..=5) => "info,strew=debug,strew_kube=debug",
-        _ => "debug,strew=trace,strew_kube=trace",
+        (_, 0..=3) => "warn,kube_client=off,strew=info,strew_kube=info,strew_runtime=info",
+        (_, 4..=5) => "info,strew=debug,strew_kube=debug,strew_runtime=debug",
+        _ => "debug,strew=trace,strew_kube=trace,strew_runtime=trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
     let builder = tracing_subscriber::fmt()

@@ -54,6 +54,18 @@ const ARROWS: &[(&str, &[&str])] = &[
         "strew-controllers",
         &["strew-model", "strew-api", "strew-apiserver"],
     ),
+    // One driver around every machine, below both worlds: the machines, and the wire that says what they hear and ask.
+    (
+        "strew-runtime",
+        &[
+            "strew-model",
+            "strew-cluster",
+            "strew-scheduler",
+            "strew-placement",
+            "strew-workloadspread",
+            "strew-api",
+        ],
+    ),
     // The world in virtual time: the machines of scheduler, placement and WorkloadSpread, their facts, and the store that
     // controllers write to.
     (
@@ -66,6 +78,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-workloadspread",
             "strew-api",
             "strew-apiserver",
+            "strew-runtime",
             "strew-controllers",
         ],
     ),
@@ -81,6 +94,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-placement",
             "strew-workloadspread",
             "strew-api",
+            "strew-runtime",
         ],
     ),
     // Slow to build, so nothing of ours is below it.
@@ -112,6 +126,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-placement",
     "strew-api",
     "strew-apiserver",
+    "strew-runtime",
     "strew-controllers",
     "strew-sim",
     "strew-cel",

@@ -56,3 +56,33 @@ fn deciding_code_is_pure() {
         "A decision is a function of its inputs: that is what makes it testable, repeatable and explainable.",
     );
 }
+
+/// The driver below both worlds waits for nothing and asks nobody: time, answers and a seed come in, actions go out.
+#[test]
+fn the_driver_does_no_io() {
+    const ABSENT: [&str; 9] = [
+        "SystemTime",
+        "std::time",
+        "Instant::now",
+        "std::fs",
+        "std::io",
+        "std::net",
+        "std::thread",
+        "tokio",
+        "async ",
+    ];
+    let mut broken = Vec::new();
+    let of_driver = |path: &std::path::PathBuf| path.starts_with("crates/strew-runtime/src");
+    for path in repository::rust_files().into_iter().filter(of_driver) {
+        for (i, line) in repository::read(&path).lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            for word in ABSENT.iter().filter(|word| code.contains(**word)) {
+                broken.push(format!("{}:{}: {word}", path.display(), i + 1));
+            }
+        }
+    }
+    expect_none(
+        broken,
+        "What the driver needs of the world comes in as an event, and goes out as an action: both worlds carry it out.",
+    );
+}

@@ -21,8 +21,8 @@ use strew_workloadspread::{TargetRef, WsKey, admission, controller};
 use super::GROUP;
 use super::forms::Forms;
 use crate::facts as common;
+use crate::facts::Named;
 use crate::read::KubeObject;
-use crate::watch::Named;
 
 /// Turns objects into inputs of both machines.
 #[derive(Debug, Default)]

@@ -456,7 +456,7 @@ spec: {{targetRef: {{apiVersion: apps/v1, kind: Deployment, name: web}}, subsets
     for object in objects(&text) {
         let mut translator = Translator::default();
         let whole = translator.admission_gone(&object, &mut names);
-        let named = crate::watch::Named {
+        let named = crate::facts::Named {
             namespace: object.namespace().unwrap_or_default().into(),
             name: "web".into(),
             uid: "uid".into(),

@@ -16,9 +16,9 @@ use k8s_openapi::Resource;
 use kube::{Api, Client};
 use strew_api::placement::debug::DebugResult;
 use strew_api::placement::wire::{GROUP, Placement};
+use strew_runtime::placement::Placements;
 use tokio::sync::{mpsc, oneshot};
 
-use super::PlacementKeeper;
 use crate::connect::chain;
 use crate::serve::Asker;
 use crate::serve::access::Deed;
@@ -52,10 +52,10 @@ impl Questions {
 
 impl Question {
     /// Answers; `None`: there is no controller of Placements, or it has not read the hub yet.
-    pub(in crate::controller) fn answer(self, worker: Option<&mut Worker<PlacementKeeper>>) {
+    pub(in crate::controller) fn answer(self, worker: Option<&mut Worker<Placements>>) {
         let result = worker.map(|worker| {
             let now = worker.now();
-            worker.machine.explain(&self.placement, now)
+            worker.tell(|placements, _| placements.explain(&self.placement, now))
         });
         // Who asked may have given up.
         let _ = self.answer.send(result);

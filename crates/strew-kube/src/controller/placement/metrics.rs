@@ -4,13 +4,11 @@
 
 use std::borrow::Cow;
 
-use strew_placement::machine::{Durations, Placer};
-use strew_scheduler::metrics::{Buckets, Family, Histogram, Info, Value};
+use strew_placement::machine::Durations;
+use strew_runtime::placement::{BUCKETS, Placements};
+use strew_scheduler::metrics::{Family, Histogram, Info, Value};
 
 use crate::metrics::catalogue::catalogue;
-
-/// OCM's buckets: a microsecond, and ten times the one before, to a thousand seconds.
-pub(super) const BUCKETS: Buckets = Buckets::seconds(1e-6, 10.0, 10);
 
 /// The label `name` of OCM's metrics.
 const SCHEDULING: Cow<'static, str> = Cow::Borrowed("placement_scheduling");
@@ -36,9 +34,10 @@ catalogue! {
         "Requests to the API server whose outcome is waited for";
 }
 
-/// All of it, as it stands.
-pub(super) fn families(machine: &Placer, cel: Histogram, waiting: usize) -> Vec<Family> {
-    let counters = machine.counters();
+/// All of it, as it stands; `waiting`: requests whose outcome is waited for.
+pub(in crate::controller) fn families(placements: &Placements, waiting: usize) -> Vec<Family> {
+    let counters = placements.machine().counters();
+    let cel = placements.cel_durations();
     let told = |info, histogram: &Histogram| {
         let mut family = Family::new(info);
         family.push([SCHEDULING], Value::histogram(histogram));
@@ -83,15 +82,14 @@ fn histogram(durations: &Durations) -> Histogram {
 
 #[cfg(test)]
 mod tests {
-    use strew_model::{Instant, Interner};
-    use strew_placement::machine::Limits;
+    use strew_model::Instant;
 
     use super::*;
 
     #[test]
     fn every_metric_is_told_and_the_buckets_are_the_machines() {
-        let machine = Placer::new(Interner::new(), Limits::default(), Instant::from_secs(1));
-        let families = families(&machine, Histogram::new(BUCKETS), 0);
+        let machine = Placements::new("here".to_owned(), Instant::from_secs(1));
+        let families = families(&machine, 0);
         let told: Vec<&str> = families.iter().map(|family| family.info.name).collect();
         let all: Vec<&str> = ALL.iter().map(|info| info.name).collect();
         assert_eq!(told, all);

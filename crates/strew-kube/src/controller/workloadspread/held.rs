@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use strew_api::facts::Named;
 use strew_api::read::KubeObject;
-use strew_api::watch::Named;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 
 /// By namespace and name, as each was told last.

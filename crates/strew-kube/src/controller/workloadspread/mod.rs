@@ -18,11 +18,10 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
-use kube::Client;
 use serde_json::Value;
+use strew_api::facts::Named;
 use strew_api::read::KubeObject;
 use strew_api::request::outcome_of;
-use strew_api::watch::Named;
 use strew_api::workloadspread::desk::Patcher;
 use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
 use strew_api::workloadspread::request::{Context, controller_outcome, of_controller};
@@ -30,20 +29,18 @@ use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::{Translator, facts};
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
+use strew_runtime::outbox::failure;
+use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, Update, Watches};
+use strew_runtime::{Answered, Begun, Machine, Moment, Next};
 use strew_scheduler::metrics::Family;
 use strew_workloadspread::controller::{Effect, EffectId, Input, Limits, Outcome};
 use strew_workloadspread::{SpreadController, WsKey};
 
+use crate::discovery::Served;
+use crate::work::{Links, Worker};
 use held::Held;
 use targets::{Targets, Wanted};
 use texts::Texts;
-
-use crate::clock::Clock;
-use crate::discovery::Served;
-use crate::leading::Leads;
-use crate::send::{Answered, Arrived, Errand, Next, Outbox, failure};
-use crate::watch::{Custom, Kind, Object, Reading, Scope, Told, Watches};
-use crate::work::{Machine, Worker};
 
 /// The first pause after a status write. A controller manager creates 20 pods a second by default: they come closer
 /// together than twice this, so that pauses are doubled.
@@ -55,9 +52,6 @@ const PAUSE_MAX: Span = Span::from_secs(1);
 
 /// What the controller begins with.
 pub(super) struct Origin {
-    pub(super) client: Client,
-    pub(super) clock: Clock,
-    pub(super) leads: Leads,
     pub(super) hostname: String,
     /// Where the ConfigMap is that names custom kinds.
     pub(super) namespace: String,
@@ -79,23 +73,24 @@ pub(super) struct SpreadKeeper {
 
 impl SpreadKeeper {
     /// A controller that begins by listing what there is.
-    pub(super) fn begin(of: Origin) -> Worker<Self> {
-        let mut watches = Watches::new(of.client.clone());
-        let all = Scope::default();
-        watches.start_named(Kind::of::<WorkloadSpread>(), Reading::Known, &all);
-        watches.start::<Pod>(&all);
-        watches.start::<Node>(&all);
-        watches.start::<Deployment>(&all);
-        watches.start::<ReplicaSet>(&all);
-        watches.start::<StatefulSet>(&all);
-        watches.start::<Job>(&all);
+    pub(super) fn begin(links: Links, of: Origin) -> Worker<Self> {
+        let mut watches = Watches::default();
+        watches.start_all([
+            Kind::of::<WorkloadSpread>(),
+            Kind::of::<Pod>(),
+            Kind::of::<Node>(),
+            Kind::of::<Deployment>(),
+            Kind::of::<ReplicaSet>(),
+            Kind::of::<StatefulSet>(),
+            Kind::of::<Job>(),
+        ]);
         let configuration = Kind::of::<ConfigMap>();
         let scope = Scope {
             namespace: Some(of.namespace),
             fields: Some(format!("metadata.name={CONFIG_MAP}")),
         };
         let reading = Reading::Custom { has_scale: false };
-        watches.start_named(configuration.clone(), reading, &scope);
+        watches.start(configuration.clone(), reading, &scope);
         let limits = Limits {
             pause: PAUSE,
             pause_max: PAUSE_MAX,
@@ -111,8 +106,7 @@ impl SpreadKeeper {
             hostname: of.hostname,
             configuration,
         };
-        let outbox = Outbox::new(of.client, of.clock, of.leads.clone());
-        Worker::new(keeper, watches, outbox, of.clock, of.leads)
+        Worker::new(keeper, watches, links)
     }
 
     /// The API server has these kinds now.
@@ -274,60 +268,82 @@ fn is_stranger(pod: &Pod, machine: &SpreadController) -> bool {
 }
 
 impl Machine for SpreadKeeper {
-    type Errand = Carrying;
+    type Effect = Effect;
+    type Chain = EffectId;
 
-    fn take_in(&mut self, now: Instant, told: Told, watches: &mut Watches) {
-        match told {
-            Told::Set(kind, named, object) => self.set(now, (kind, named), *object, watches),
-            Told::Gone(kind, named) => self.gone(now, &kind, &named, watches),
-            Told::Again(_, namespace, objects) => {
+    fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches) {
+        match update {
+            Update::Set(kind, named, object) => self.set(now, (kind, named), *object, watches),
+            Update::Gone(kind, named) => self.gone(now, &kind, &named, watches),
+            Update::Again(_, namespace, objects) => {
                 let machine = &self.machine;
                 self.texts
                     .take_in(&namespace, &objects, |pod| is_stranger(pod, machine));
             }
-            Told::Listed(_) => {}
+            Update::Listed(_) => {}
         }
         self.release(now, watches);
     }
 
-    /// Kinds of targets hold back who names them, and nobody else: one may be forbidden.
+    /// Kinds of targets hold back the WorkloadSpreads that name them, and no others: one may be forbidden.
     fn is_whole(&self, watches: &Watches) -> bool {
         watches.are_listed(|kind| !self.targets.watch(kind))
-    }
-
-    fn settle(&mut self, now: Instant, arrived: Arrived<Carrying>, outbox: &mut Outbox<Carrying>) {
-        if let Some((effect, outcome)) = outbox.settle(arrived, ()) {
-            self.machine.handle(now, Input::Outcome(effect, outcome));
-        }
     }
 
     fn tick(&mut self, now: Instant) {
         self.machine.handle(now, Input::Tick);
     }
 
-    fn carry_out(&mut self, clock: &Clock, outbox: &mut Outbox<Carrying>) -> bool {
+    fn poll_effect(&mut self) -> Option<Effect> {
         let mut patcher = Patcher {
             forms: &self.translator.forms,
             desk: None,
             pods: &self.texts,
         };
-        let Some(effect) = self.machine.poll_effect(&mut patcher) else {
-            return false;
-        };
+        self.machine.poll_effect(&mut patcher)
+    }
+
+    fn begin(&mut self, at: Moment, effect: Effect, leads: bool) -> Begun<EffectId> {
         let context = Context {
             names: self.machine.names(),
-            now: clock.wall(),
+            now: at.wall,
             hostname: &self.hostname,
         };
         let (id, request) = of_controller(&effect, &self.translator, &context);
-        match id {
-            None => outbox.tell(request),
-            Some(id) => {
-                log(&effect, &context);
-                outbox.send(&about(&effect, &context), Carrying(id), request);
+        let Some(chain) = id else {
+            return Begun::Event(request);
+        };
+        if leads {
+            log(&effect, &context);
+        }
+        Begun::Chain {
+            about: about(&effect, &context),
+            chain,
+            request,
+        }
+    }
+
+    fn answered(&mut self, at: Moment, chain: EffectId, answered: &Answered) -> Next<EffectId> {
+        let Answered {
+            request,
+            answer,
+            repeated,
+        } = answered;
+        let outcome = controller_outcome(answer);
+        let words = outcome_of(request, answer, *repeated);
+        if let Some(text) = failure(&words) {
+            let name = format_args!(
+                "{} {}/{}",
+                request.resource.plural, request.namespace, request.name
+            );
+            // Somebody else was faster: the next sync sees it.
+            match outcome {
+                Outcome::Conflict | Outcome::Gone => tracing::debug!("{name}: {text}"),
+                Outcome::Ok | Outcome::Failed => tracing::warn!("{name}: {text}"),
             }
         }
-        true
+        self.machine.handle(at.now, Input::Outcome(chain, outcome));
+        Next::Done
     }
 
     fn next_wake(&self) -> Option<Instant> {
@@ -362,34 +378,4 @@ fn log(effect: &Effect, cx: &Context<'_>) {
         pod = format_args!("{}/{}", cx.names.text(pod.namespace), pod.name),
         "{what}"
     );
-}
-
-/// An effect of the controller on its way.
-pub(super) struct Carrying(EffectId);
-
-impl Errand for Carrying {
-    type Context<'a> = ();
-    type Outcome = (EffectId, Outcome);
-
-    fn answered(&mut self, answered: &Answered, (): ()) -> Next<Self::Outcome> {
-        let Answered {
-            request,
-            answer,
-            repeated,
-        } = answered;
-        let outcome = controller_outcome(answer);
-        let words = outcome_of(request, answer, *repeated);
-        if let Some(text) = failure(&words) {
-            let name = format_args!(
-                "{} {}/{}",
-                request.resource.plural, request.namespace, request.name
-            );
-            // Somebody else was faster: the next sync sees it.
-            match outcome {
-                Outcome::Conflict | Outcome::Gone => tracing::debug!("{name}: {text}"),
-                Outcome::Ok | Outcome::Failed => tracing::warn!("{name}: {text}"),
-            }
-        }
-        Next::Done((self.0, outcome))
-    }
 }

@@ -13,9 +13,9 @@ use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::workloads::{
     AdvancedStatefulSet, AdvancedStatefulSetV1alpha1, CloneSet,
 };
+use strew_runtime::watch::{Kind, Reading, Scope, Watches};
 
 use crate::discovery::{Served, ServedKind};
-use crate::watch::{Kind, Reading, Scope, Watches};
 
 /// Group and kind.
 type GroupKind = (Box<str>, Box<str>);
@@ -104,7 +104,7 @@ impl Targets {
         };
         self.missed.remove(&key);
         tracing::info!("targets of kind {} are watched", served.kind);
-        watches.start_named(served.kind.clone(), reading, &Scope::default());
+        watches.start(served.kind.clone(), reading, &Scope::default());
         self.watched.insert(key, served.kind);
     }
 

@@ -14,8 +14,7 @@ use serde_json::Value;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::desk::PodSource;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
-
-use crate::watch::{Object, Watches};
+use strew_runtime::watch::{Kind, Object, Watches};
 
 /// Texts of strangers.
 #[derive(Debug, Default)]
@@ -47,7 +46,7 @@ impl Texts {
         let state = self.namespaces.entry(namespace.into());
         let state = state.or_insert(State::Stale);
         if *state == State::Stale {
-            watches.read_again::<Pod>(namespace);
+            watches.read_again(&Kind::of::<Pod>(), namespace);
             *state = State::Asked;
         }
         *state == State::Known

@@ -1,24 +1,15 @@
 //! What a watch has told of one kind of objects: names and uids, nothing else.
 //!
 //! A watch that was cut goes on where it stopped; one that fell too far behind begins anew with a list, and a list does
-//! not say what is gone. [`Stock`] does: it remembers which objects there were.
+//! not say what is gone. [`KnownObjects`] does: it remembers which objects there were.
 
 use std::collections::BTreeMap;
 
-/// An object, as a list and a watch name it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Named {
-    /// Its namespace; empty if its kind has none.
-    pub namespace: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
-    /// Its uid; empty if it is not known.
-    pub uid: Box<str>,
-}
+use strew_api::facts::Named;
 
 /// The objects of one kind that a watch has told of.
 #[derive(Debug, Default)]
-pub struct Stock {
+pub struct KnownObjects {
     /// By namespace and name, with a slash between them.
     known: BTreeMap<Box<str>, Entry>,
     /// Counts lists, so that what a list does not tell of stands out.
@@ -31,7 +22,7 @@ struct Entry {
     list: u32,
 }
 
-impl Stock {
+impl KnownObjects {
     /// How many objects there are.
     pub fn len(&self) -> usize {
         self.known.len()
@@ -108,46 +99,46 @@ mod tests {
 
     #[test]
     fn a_list_tells_what_is_gone() {
-        let mut stock = Stock::default();
-        stock.list_begins();
+        let mut known = KnownObjects::default();
+        known.list_begins();
         for (name, uid) in [("c", "3"), ("b", "2"), ("a", "1")] {
-            assert_eq!(stock.set("shop", name, uid), None);
+            assert_eq!(known.set("shop", name, uid), None);
         }
-        assert!(stock.list_ends().is_empty());
-        stock.gone("shop", "b");
+        assert!(known.list_ends().is_empty());
+        known.gone("shop", "b");
         let named = |name: &str, uid: &str| Named {
             namespace: "shop".into(),
             name: name.into(),
             uid: uid.into(),
         };
-        let there = [("a", "1"), ("a", "2"), ("b", "2")].map(|(n, u)| stock.has(&named(n, u)));
+        let there = [("a", "1"), ("a", "2"), ("b", "2")].map(|(n, u)| known.has(&named(n, u)));
         assert_eq!(there, [true, false, false]);
-        stock.list_begins();
-        stock.set("shop", "d", "4");
-        assert_eq!(names(&stock.list_ends()), ["shop/a 1", "shop/c 3"]);
-        assert_eq!(stock.len(), 1);
+        known.list_begins();
+        known.set("shop", "d", "4");
+        assert_eq!(names(&known.list_ends()), ["shop/a 1", "shop/c 3"]);
+        assert_eq!(known.len(), 1);
     }
 
     #[test]
     fn another_object_of_a_name_tells_that_the_first_is_gone() {
-        let mut stock = Stock::default();
-        assert_eq!(stock.set("", "node-1", "1"), None);
-        assert_eq!(stock.set("", "node-1", "1"), None);
-        let old = stock.set("", "node-1", "2");
+        let mut known = KnownObjects::default();
+        assert_eq!(known.set("", "node-1", "1"), None);
+        assert_eq!(known.set("", "node-1", "1"), None);
+        let old = known.set("", "node-1", "2");
         assert_eq!(names(old.as_slice()), ["/node-1 1"]);
-        assert!(!stock.is_empty());
+        assert!(!known.is_empty());
     }
 
     #[test]
     fn what_comes_between_two_lists_stays() {
-        let mut stock = Stock::default();
-        stock.list_begins();
-        stock.set("shop", "a", "1");
-        assert!(stock.list_ends().is_empty());
-        stock.set("shop", "b", "2");
-        stock.list_begins();
-        stock.set("shop", "a", "1");
-        stock.set("shop", "b", "2");
-        assert!(stock.list_ends().is_empty());
+        let mut known = KnownObjects::default();
+        known.list_begins();
+        known.set("shop", "a", "1");
+        assert!(known.list_ends().is_empty());
+        known.set("shop", "b", "2");
+        known.list_begins();
+        known.set("shop", "a", "1");
+        known.set("shop", "b", "2");
+        assert!(known.list_ends().is_empty());
     }
 }

@@ -3,11 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kube::Resource;
-use kube::core::ApiResource;
 use serde_json::{Value, json};
+use strew_api::facts::Named;
 use strew_api::read::KubeObject;
-use strew_api::watch::Named;
 
 /// A kind of objects in a version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,20 +46,15 @@ impl Kind {
 
     /// The path of an object, below which its subresources are.
     pub fn path(&self, namespace: &str, name: &str) -> String {
-        let resource = self.api_resource();
-        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
-        let all = kube::core::DynamicObject::url_path(&resource, namespace);
-        format!("{all}/{name}")
-    }
-
-    pub(super) fn api_resource(&self) -> ApiResource {
-        ApiResource {
-            group: self.group.to_string(),
-            version: self.version.to_string(),
-            api_version: self.api_version(),
-            kind: self.kind.to_string(),
-            plural: self.plural.to_string(),
+        let (group, version, plural) = (&self.group, &self.version, &self.plural);
+        let mut path = match &**group {
+            "" => format!("/api/{version}"),
+            group => format!("/apis/{group}/{version}"),
+        };
+        if !namespace.is_empty() {
+            path = format!("{path}/namespaces/{namespace}");
         }
+        format!("{path}/{plural}/{name}")
     }
 
     /// An object of which only the name is left, as JSON.
@@ -73,7 +66,7 @@ impl Kind {
         json!({"apiVersion": self.api_version(), "kind": &*self.kind, "metadata": metadata})
     }
 
-    /// The same as an object, where strew knows the kind: for who is told that it is gone.
+    /// The same as an object, where strew knows the kind: for a machine that hears that it is gone.
     pub fn known_remains(&self, named: &Named) -> Option<KubeObject> {
         KubeObject::of_json(self.remains(named)).ok()
     }

@@ -1,0 +1,58 @@
+//! Kinds of Kubernetes itself, each read as its type: bytes into the object, without JSON values in between.
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use kube::Client;
+use strew_api::facts::Named;
+use strew_runtime::watch::{Kind, Object, Reading, Scope};
+
+use super::stream;
+
+/// A watch of a kind that is read as its type; `None`: it is read by its name.
+pub(super) fn events(
+    client: &Client,
+    kind: &Kind,
+    reading: Reading,
+    scope: &Scope,
+) -> Option<stream::Events> {
+    if reading != Reading::Known || scope.namespace.is_some() {
+        return None;
+    }
+    macro_rules! first_of {
+        ($($type:ty),* $(,)?) => {
+            $(if *kind == Kind::of::<$type>() {
+                return Some(stream::typed::<$type>(client.clone(), scope));
+            })*
+        };
+    }
+    first_of!(
+        Pod,
+        Node,
+        Namespace,
+        Service,
+        ReplicationController,
+        PersistentVolumeClaim,
+        PersistentVolume,
+        Deployment,
+        ReplicaSet,
+        StatefulSet,
+        Job,
+        PodDisruptionBudget,
+        StorageClass,
+        CSINode,
+    );
+    None
+}
+
+/// All objects of a kind in a namespace, as soon as the API server tells them. Only pods are ever read again.
+pub(super) async fn list(client: Client, kind: &Kind, namespace: &str) -> Vec<(Named, Object)> {
+    match *kind == Kind::of::<Pod>() {
+        true => stream::list::<Pod>(client, namespace).await,
+        false => Vec::new(),
+    }
+}

@@ -1,0 +1,241 @@
+//! The driver: events in, actions out.
+
+use std::sync::Arc;
+
+use strew_api::request::{Answer, Request};
+use strew_model::time::{Instant, Span};
+
+use crate::machine::{Begun, Machine, Next};
+use crate::outbox::{Answered, Attempt, Outbox, Ticket};
+use crate::watch::{WatchAction, WatchEvent, WatchId, Watches};
+
+/// A moment by two clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Moment {
+    /// The clock by which everything is decided and waited for; it never goes back.
+    pub now: Instant,
+    /// The clock on the wall, for what people read.
+    pub wall: Instant,
+}
+
+/// What the world tells a driver.
+#[derive(Debug)]
+pub enum Event {
+    /// What a watch brings.
+    Watch(WatchId, WatchEvent),
+    /// The answer to a request, exactly one for each [`Action::Send`]. An unknown ticket is ignored.
+    Answered(Ticket, Answer),
+    /// This replica acts until this moment: as long as its lease holds. A driver that was never told does not act.
+    Lease(Instant),
+}
+
+/// What a driver wants of the world.
+#[derive(Debug)]
+pub enum Action {
+    /// Sends a request once, and tells the answer with [`Event::Answered`].
+    Send(Ticket, Arc<Request>),
+    /// Begins or ends a watch.
+    Watch(WatchAction),
+}
+
+/// What came of a poll.
+#[derive(Debug)]
+pub enum Progress {
+    /// This is to be done; there may be more.
+    Do(Action),
+    /// The machine has decided on an effect, which the next poll carries out: by the time of then.
+    Decided,
+    /// Nothing is to be done until something is handled or [`Driver::next_wake`] has come.
+    Idle,
+}
+
+/// Who sees what a machine decides; `()` sees nothing.
+pub trait Observer<M: Machine> {
+    /// An effect was decided just now; nothing of it has begun.
+    fn decided(&mut self, machine: &mut M, effect: &M::Effect) {
+        let _ = (machine, effect);
+    }
+
+    /// A request of an effect has its final answer; the machine has not heard of it yet.
+    fn answered(&mut self, machine: &M, answered: &Answered) {
+        let _ = (machine, answered);
+    }
+}
+
+impl<M: Machine> Observer<M> for () {}
+
+/// A machine with everything around it that does no I/O.
+pub struct Driver<M: Machine> {
+    machine: M,
+    watches: Watches,
+    outbox: Outbox<M::Chain>,
+    /// This replica acts until then.
+    acts_until: Instant,
+    /// Whether everything that decides has been listed once.
+    is_ready: bool,
+    /// What the machine has decided on and nothing has begun with.
+    decided: Option<M::Effect>,
+    /// Whether the machine could decide at the last poll.
+    may_decide: bool,
+    /// Whether nothing is decided any more.
+    has_ended: bool,
+    /// Whether something has happened since the last poll was idle.
+    is_pending: bool,
+}
+
+impl<M: Machine> Driver<M> {
+    /// A driver of a machine that watches nothing yet. No request is sent again after `patience`; `seed` draws the
+    /// jitter of retries.
+    pub fn new(machine: M, watches: Watches, patience: Span, seed: u64) -> Self {
+        Self {
+            machine,
+            watches,
+            outbox: Outbox::new(patience, seed),
+            acts_until: Instant::default(),
+            is_ready: false,
+            decided: None,
+            may_decide: false,
+            has_ended: false,
+            is_pending: true,
+        }
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// What is watched.
+    pub fn watches(&self) -> &Watches {
+        &self.watches
+    }
+
+    /// Requests on their way.
+    pub fn outbox(&self) -> &Outbox<M::Chain> {
+        &self.outbox
+    }
+
+    /// Tells the machine something that no watch tells.
+    pub fn tell<R>(&mut self, f: impl FnOnce(&mut M, &mut Watches) -> R) -> R {
+        self.is_pending = true;
+        let told = f(&mut self.machine, &mut self.watches);
+        self.look_whether_ready();
+        told
+    }
+
+    /// Whether everything that decides has been listed once: decisions before would be made on half a cluster.
+    pub fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    /// From now on nothing is decided; what is on its way goes on.
+    pub fn end(&mut self) {
+        self.has_ended = true;
+        self.decided = None;
+        self.is_pending = true;
+    }
+
+    /// Takes in an event. [`poll`](Self::poll) follows, now or after further events.
+    pub fn handle(&mut self, at: Moment, event: Event, observer: &mut impl Observer<M>) {
+        match event {
+            Event::Watch(id, event) => {
+                self.watches.take_in(id, event);
+                self.tell_updates(at);
+            }
+            Event::Answered(ticket, answer) => self.settle(at, ticket, answer, observer),
+            Event::Lease(until) if until == self.acts_until => return,
+            Event::Lease(until) => self.acts_until = until,
+        }
+        self.is_pending = true;
+    }
+
+    /// Does one thing. Called until it is idle, each time with the time of then.
+    ///
+    /// The lease is asked here, right before each request: what another replica may do by now is not sent.
+    pub fn poll(&mut self, at: Moment, observer: &mut impl Observer<M>) -> Progress {
+        self.tell_updates(at);
+        if let Some(action) = self.watches.poll() {
+            return Progress::Do(Action::Watch(action));
+        }
+        let leads = at.now < self.acts_until;
+        if let Some(effect) = self.decided.take() {
+            self.begin(at, effect, leads);
+        }
+        while let Some(Attempt { ticket, request }) = self.outbox.next_attempt(at.now) {
+            if leads {
+                return Progress::Do(Action::Send(ticket, request));
+            }
+            let answer = Answer::Refused("this replica does not lead any more".into());
+            self.settle(at, ticket, answer, observer);
+        }
+        self.may_decide = leads && self.is_ready && !self.has_ended;
+        if self.may_decide {
+            self.machine.tick(at.now);
+            if !self.outbox.is_full() {
+                self.decided = self.machine.poll_effect();
+            }
+            if let Some(effect) = &self.decided {
+                observer.decided(&mut self.machine, effect);
+            }
+        }
+        self.is_pending = self.decided.is_some();
+        match self.is_pending {
+            true => Progress::Decided,
+            false => Progress::Idle,
+        }
+    }
+
+    /// When to call [`poll`](Self::poll) next, if nothing happens before; a moment in the past means at once.
+    pub fn next_wake(&self) -> Option<Instant> {
+        if self.is_pending {
+            return Some(Instant::default());
+        }
+        // Where too many requests wait, only an answer helps.
+        let may_decide = self.may_decide && !self.outbox.is_full();
+        let machine = self.machine.next_wake().filter(|_| may_decide);
+        let wakes = [machine, self.outbox.next_wake()];
+        wakes.into_iter().flatten().min()
+    }
+
+    fn begin(&mut self, at: Moment, effect: M::Effect, leads: bool) {
+        match self.machine.begin(at, effect, leads) {
+            Begun::Nothing => {}
+            Begun::Event(request) => self.outbox.record(at.now, request),
+            Begun::Chain {
+                about,
+                chain,
+                request,
+            } => self.outbox.push(at.now, about, chain, request),
+        }
+    }
+
+    fn settle(
+        &mut self,
+        at: Moment,
+        ticket: Ticket,
+        answer: Answer,
+        observer: &mut impl Observer<M>,
+    ) {
+        let Some(arrived) = self.outbox.settle(at.now, ticket, answer) else {
+            return;
+        };
+        observer.answered(&self.machine, &arrived.answered);
+        match (self.machine).answered(at, arrived.chain, &arrived.answered) {
+            Next::Send(chain, request) => {
+                self.outbox.go_on(at.now, arrived.about, chain, request);
+            }
+            Next::Done => self.outbox.end(at.now, &arrived.about),
+        }
+    }
+
+    fn tell_updates(&mut self, at: Moment) {
+        while let Some(update) = self.watches.next_update() {
+            self.machine.take_in(at.now, update, &mut self.watches);
+            self.look_whether_ready();
+        }
+    }
+
+    fn look_whether_ready(&mut self) {
+        self.is_ready = self.is_ready || self.machine.is_whole(&self.watches);
+    }
+}

@@ -1,0 +1,73 @@
+//! What a machine is to its driver.
+
+use std::sync::Arc;
+
+use strew_api::request::Request;
+use strew_model::time::Instant;
+
+use crate::driver::Moment;
+use crate::outbox::Answered;
+use crate::watch::{Update, Watches};
+
+/// A deciding machine with its words on the wire: objects in, requests out.
+pub trait Machine {
+    /// What it wants done.
+    type Effect;
+    /// What is remembered of an effect while its requests are on their way.
+    type Chain;
+
+    /// Takes in what a watch has told. More kinds may be watched from then on.
+    fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches);
+
+    /// Whether everything that decides has been listed once. Asked after each update until it is true.
+    fn is_whole(&self, watches: &Watches) -> bool {
+        watches.is_whole()
+    }
+
+    /// Time has passed.
+    fn tick(&mut self, now: Instant);
+
+    /// The next effect, or `None` if there is nothing to do before something arrives or time passes.
+    fn poll_effect(&mut self) -> Option<Self::Effect>;
+
+    /// The first request of an effect. `leads`: whether this replica acts, so that the request goes out.
+    fn begin(&mut self, at: Moment, effect: Self::Effect, leads: bool) -> Begun<Self::Chain>;
+
+    /// Takes in the final answer to the last request of a chain, and returns what is sent next.
+    fn answered(
+        &mut self,
+        at: Moment,
+        chain: Self::Chain,
+        answered: &Answered,
+    ) -> Next<Self::Chain>;
+
+    /// When time alone gives it something to do; `None` if only news does.
+    fn next_wake(&self) -> Option<Instant>;
+}
+
+/// What an effect asks of the API server.
+#[derive(Debug)]
+pub enum Begun<C> {
+    /// Nothing.
+    Nothing,
+    /// A Kubernetes event. Its outcome is not waited for; it is dropped if too many wait.
+    Event(Request),
+    /// One request, or the first of several. Chains with the same `about` are carried out one after another.
+    Chain {
+        /// The object that the requests are about: a uid, or a name.
+        about: Arc<str>,
+        /// What is remembered until the answer is there.
+        chain: C,
+        /// What is sent first.
+        request: Request,
+    },
+}
+
+/// What comes after the answer to a request of a chain.
+#[derive(Debug)]
+pub enum Next<C> {
+    /// Another request.
+    Send(C, Request),
+    /// The chain has ended, and the machine knows its outcome.
+    Done,
+}

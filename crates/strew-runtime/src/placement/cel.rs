@@ -1,0 +1,57 @@
+//! CEL selectors, and how long they take.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use strew_api::placement::cel::CelSelectors;
+use strew_model::Symbol;
+use strew_placement::ClusterPredicate;
+use strew_placement::facts::placement::CelId;
+use strew_scheduler::metrics::{Buckets, Histogram};
+
+/// OCM's buckets: a microsecond, and ten times the one before, to a thousand seconds.
+pub const BUCKETS: Buckets = Buckets::seconds(1e-6, 10.0, 10);
+
+/// Nanoseconds that only grow.
+pub type Stopwatch = fn() -> u64;
+
+/// Selectors that are measured where there is a stopwatch. What they answer does not depend on it.
+pub(super) struct Measured {
+    pub(super) selectors: CelSelectors,
+    stopwatch: Option<Stopwatch>,
+    durations: RefCell<Histogram>,
+}
+
+impl Measured {
+    pub(super) fn new(stopwatch: Option<Stopwatch>) -> Self {
+        Self {
+            selectors: CelSelectors::new(),
+            stopwatch,
+            durations: RefCell::new(Histogram::new(BUCKETS)),
+        }
+    }
+
+    /// How long each answer took, a cluster and a selector at a time.
+    pub(super) fn durations(&self) -> Histogram {
+        self.durations.borrow().clone()
+    }
+}
+
+impl fmt::Debug for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Measured").finish_non_exhaustive()
+    }
+}
+
+impl ClusterPredicate for Measured {
+    fn holds(&self, selector: CelId, cluster: Symbol) -> bool {
+        let Some(stopwatch) = self.stopwatch else {
+            return self.selectors.holds(selector, cluster);
+        };
+        let begun = stopwatch();
+        let holds = self.selectors.holds(selector, cluster);
+        let took = stopwatch().saturating_sub(begun);
+        self.durations.borrow_mut().observe(took);
+        holds
+    }
+}

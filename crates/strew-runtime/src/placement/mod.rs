@@ -1,0 +1,227 @@
+//! The machine of Placements with its words on the wire.
+//!
+//! A placement's writes go out one after another, each after the answer to the one before: their order is what keeps
+//! clusters from being missing. A replica that ceases to lead in between sends none of the rest; the next leader decides
+//! from what is stored.
+//!
+//! Source: spec/placement §2.
+
+mod cel;
+
+use std::sync::Arc;
+
+use k8s_openapi::Resource;
+use strew_api::placement::cel::CelSelectors;
+use strew_api::placement::debug::DebugResult;
+use strew_api::placement::facts::{gone, inputs, placement};
+use strew_api::placement::request::{self, Carrying, Context};
+use strew_api::placement::wire::{
+    AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Placement,
+    PlacementDecision,
+};
+use strew_model::Interner;
+use strew_model::time::Instant;
+use strew_placement::explain::explain;
+use strew_placement::machine::{Effect, Input, Limits, Outcome, PlacementName, Placer};
+use strew_scheduler::metrics::Histogram;
+
+use crate::driver::Moment;
+use crate::machine::{Begun, Machine, Next};
+use crate::outbox::Answered;
+use crate::watch::{Kind, Object, Update, Watches};
+use cel::Measured;
+pub use cel::{BUCKETS, Stopwatch};
+
+/// The kinds that placement looks at.
+pub fn kinds() -> [Kind; 6] {
+    fn of<K: Resource>() -> Kind {
+        Kind::of::<K>()
+    }
+    [
+        of::<ManagedCluster>(),
+        of::<ManagedClusterSet>(),
+        of::<ManagedClusterSetBinding>(),
+        of::<AddOnPlacementScore>(),
+        of::<Placement>(),
+        of::<PlacementDecision>(),
+    ]
+}
+
+/// The watches that the machine begins with.
+pub fn watches() -> Watches {
+    let mut watches = Watches::default();
+    watches.start_all(kinds());
+    watches
+}
+
+/// The machine, and what answers its questions.
+#[derive(Debug)]
+pub struct Placements {
+    machine: Placer,
+    cel: Measured,
+    hostname: String,
+}
+
+impl Placements {
+    /// A machine that knows nothing yet. `hostname`: part of the names of events.
+    pub fn new(hostname: String, now: Instant) -> Self {
+        Self {
+            machine: Placer::new(Interner::new(), Limits::default(), now),
+            cel: Measured::new(None),
+            hostname,
+        }
+    }
+
+    /// From now on measures how long CEL takes.
+    #[must_use]
+    pub fn measured_with(mut self, stopwatch: Stopwatch) -> Self {
+        self.cel = Measured::new(Some(stopwatch));
+        self
+    }
+
+    /// The machine itself.
+    pub fn machine(&self) -> &Placer {
+        &self.machine
+    }
+
+    /// The machine itself, to be told something that nothing on the wire tells.
+    pub fn machine_mut(&mut self) -> &mut Placer {
+        &mut self.machine
+    }
+
+    /// What answers CEL.
+    pub fn selectors(&self) -> &CelSelectors {
+        &self.cel.selectors
+    }
+
+    /// How long CEL took, a cluster and a selector at a time; empty unless it is measured.
+    pub fn cel_durations(&self) -> Histogram {
+        self.cel.durations()
+    }
+
+    /// Why a Placement, which need not be stored, would hold what it would hold now.
+    pub fn explain(&mut self, wire: &Placement, now: Instant) -> DebugResult {
+        let fact = placement(wire, self.machine.names_mut(), &mut self.cel.selectors);
+        let hub = self.machine.hub();
+        let explanation = explain(hub, now, &fact, &self.cel.selectors);
+        DebugResult::of(wire, &explanation, &hub.names)
+    }
+
+    fn context(&self, at: Moment) -> Context<'_> {
+        Context {
+            names: &self.machine.hub().names,
+            now: at.wall,
+            hostname: &self.hostname,
+        }
+    }
+}
+
+impl Machine for Placements {
+    type Effect = Effect;
+    type Chain = Carrying;
+
+    fn take_in(&mut self, now: Instant, update: Update, _: &mut Watches) {
+        let (names, cel) = (self.machine.names_mut(), &mut self.cel.selectors);
+        let input = match update {
+            Update::Set(_, _, object) => match &*object {
+                Object::Known(object) => inputs(object, names, cel),
+                Object::Custom(_) => None,
+            },
+            Update::Gone(kind, named) => {
+                let object = kind.known_remains(&named);
+                object.and_then(|object| gone(&object, names, cel))
+            }
+            Update::Listed(_) | Update::Again(..) => None,
+        };
+        if let Some(input) = input {
+            self.machine.handle(now, input);
+        }
+    }
+
+    /// How long a change waited for its decision is counted by the clock that is told last.
+    fn tick(&mut self, now: Instant) {
+        self.machine.handle(now, Input::Tick);
+    }
+
+    fn poll_effect(&mut self) -> Option<Effect> {
+        self.machine.poll_effect(&self.cel)
+    }
+
+    fn begin(&mut self, at: Moment, effect: Effect, leads: bool) -> Begun<Carrying> {
+        let context = self.context(at);
+        let about = match &effect {
+            Effect::Event(_) => None,
+            Effect::WriteDecision { placement, .. } | Effect::WriteStatus { placement, .. } => {
+                if leads {
+                    log(&effect, &context);
+                }
+                Some(about(placement))
+            }
+        };
+        let (chain, request) = Carrying::begin(effect, &context);
+        match about {
+            None => Begun::Event(request),
+            Some(about) => Begun::Chain {
+                about,
+                chain,
+                request,
+            },
+        }
+    }
+
+    fn answered(&mut self, at: Moment, mut chain: Carrying, answered: &Answered) -> Next<Carrying> {
+        let next = chain.answered(&answered.answer, &self.context(at));
+        let done = match next {
+            request::Next::Send(request) => return Next::Send(chain, *request),
+            request::Next::Done(done) => done,
+        };
+        let request = &answered.request;
+        let name = format_args!(
+            "{} {}/{}",
+            request.resource.plural, request.namespace, request.name
+        );
+        match &done {
+            // Somebody else was faster: the next decision sees it.
+            Some((_, Outcome::Conflict(text))) => tracing::debug!("{name}: {text}"),
+            Some((_, Outcome::Gone)) => tracing::debug!("{name}: not found"),
+            Some((_, Outcome::Failed(text))) => tracing::warn!("{name}: {text}"),
+            Some((_, Outcome::Ok { .. })) | None => {}
+        }
+        if let Some((effect, outcome)) = done {
+            let input = Input::Outcome { effect, outcome };
+            self.machine.handle(at.now, input);
+        }
+        Next::Done
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        self.machine.next_wake()
+    }
+}
+
+/// A placement's writes are about it: none is sent before the one before was answered.
+fn about(placement: &PlacementName) -> Arc<str> {
+    Arc::clone(&placement.uid)
+}
+
+/// The decision log.
+fn log(effect: &Effect, cx: &Context<'_>) {
+    let Effect::WriteDecision {
+        placement, write, ..
+    } = effect
+    else {
+        return;
+    };
+    tracing::debug!(
+        target: "strew::decision",
+        placement = format_args!(
+            "{}/{}",
+            cx.names.text(placement.namespace),
+            cx.names.text(placement.name)
+        ),
+        decision = cx.names.text(write.name),
+        clusters = write.decisions.as_ref().map(|all| all.len()),
+        "{:?}",
+        write.kind
+    );
+}

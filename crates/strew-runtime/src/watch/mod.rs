@@ -1,0 +1,376 @@
+//! Which kinds are watched, which of their objects are known, and what a watch's events mean for a machine.
+//!
+//! A watch that ends goes on where it stopped; one that the API server has forgotten (410) begins anew with a list, which
+//! does not name what is gone: [`KnownObjects`] finds that out. So a machine hears of every object that comes, changes or
+//! goes, and of nothing else.
+//!
+//! Reading order: [`WatchEvent`] (what the world tells), [`Update`] (what a machine hears), [`Watches`], [`kind`],
+//! [`known_objects`].
+
+pub mod kind;
+pub mod known_objects;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use serde_json::Value;
+use strew_api::facts::Named;
+use strew_api::read::KubeObject;
+
+pub use kind::Kind;
+pub use known_objects::KnownObjects;
+
+/// Names a watch, or one reading of objects. A kind that is watched again is another watch: what the old one still
+/// brings is not heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WatchId(pub u64);
+
+/// What a watch brings.
+#[derive(Debug)]
+pub enum WatchEvent {
+    /// A list begins.
+    ListBegins,
+    /// An object is there, and like this.
+    Set(Named, Box<Object>),
+    /// An object is there and cannot be read, for this reason.
+    Broken(Named, String),
+    /// An object is gone.
+    Gone(Named),
+    /// A list ends: objects that it did not name are gone.
+    ListEnds,
+    /// The API server does not answer as it should, in words. It is asked again.
+    Failed(String),
+    /// The API server has forgotten what came after the last event: a list follows.
+    Forgotten,
+    /// The objects of a namespace as they were read again. What the watch has told since then may be newer.
+    Again(Box<str>, Vec<(Named, Object)>),
+}
+
+/// What a machine hears.
+#[derive(Debug)]
+pub enum Update {
+    /// An object is there, and like this.
+    Set(Kind, Named, Box<Object>),
+    /// An object is gone.
+    Gone(Kind, Named),
+    /// All objects of a kind have been told.
+    Listed(Kind),
+    /// The objects of a namespace as they were read again, those left out that are not known or gone. What was told since
+    /// it was asked for may be newer.
+    Again(Kind, Box<str>, Vec<Object>),
+}
+
+/// An object as a watch tells it.
+#[derive(Debug)]
+pub enum Object {
+    /// Of a kind that strew knows.
+    Known(KubeObject),
+    /// Of another kind.
+    Custom(Custom),
+}
+
+/// An object of a kind that strew does not know.
+#[derive(Debug)]
+pub struct Custom {
+    /// The object, without its managed fields.
+    pub object: Value,
+    /// Its subresource `scale`, where the kind has one.
+    pub scale: Option<Value>,
+}
+
+/// Which objects of a kind are watched.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// Those of a namespace alone.
+    pub namespace: Option<String>,
+    /// A field selector.
+    pub fields: Option<String>,
+}
+
+/// How objects of a kind are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reading {
+    /// As the type that strew has for it.
+    Known,
+    /// As JSON, each with its scale.
+    Custom {
+        /// Whether the kind has the subresource `scale`.
+        has_scale: bool,
+    },
+}
+
+/// What is asked of the world about watches.
+#[derive(Debug)]
+pub enum WatchAction {
+    /// Lists and watches a kind.
+    Begin {
+        /// What its events are told under.
+        id: WatchId,
+        /// Which objects.
+        kind: Kind,
+        /// How they are read.
+        reading: Reading,
+        /// Which of them.
+        scope: Scope,
+    },
+    /// Ends a watch: its events are not heard any more.
+    End(WatchId),
+    /// Reads the objects of a kind in a namespace once, and tells them with [`WatchEvent::Again`].
+    ReadAgain {
+        /// What they are told under.
+        id: WatchId,
+        /// Which objects.
+        kind: Kind,
+        /// Where.
+        namespace: Box<str>,
+    },
+}
+
+/// The watches of one machine.
+#[derive(Debug, Default)]
+pub struct Watches {
+    running: BTreeMap<WatchId, Running>,
+    /// Kinds of which objects are being read again.
+    reading: BTreeMap<WatchId, Kind>,
+    n_made: u64,
+    updates: VecDeque<Update>,
+    actions: VecDeque<WatchAction>,
+}
+
+/// One watch.
+#[derive(Debug)]
+struct Running {
+    kind: Kind,
+    reading: Reading,
+    scope: Scope,
+    known: KnownObjects,
+    is_listed: bool,
+    /// Objects that cannot be read, and why.
+    broken: BTreeMap<String, String>,
+    /// What went wrong last, unless it has gone well since.
+    failure: Option<String>,
+}
+
+impl Watches {
+    /// Watches a kind.
+    pub fn start(&mut self, kind: Kind, reading: Reading, scope: &Scope) {
+        self.run(Running {
+            kind,
+            reading,
+            scope: scope.clone(),
+            known: KnownObjects::default(),
+            is_listed: false,
+            broken: BTreeMap::new(),
+            failure: None,
+        });
+    }
+
+    /// Watches all objects of kinds that strew knows.
+    pub fn start_all(&mut self, kinds: impl IntoIterator<Item = Kind>) {
+        for kind in kinds {
+            self.start(kind, Reading::Known, &Scope::default());
+        }
+    }
+
+    fn run(&mut self, running: Running) {
+        let id = self.next_id();
+        self.actions.push_back(WatchAction::Begin {
+            id,
+            kind: running.kind.clone(),
+            reading: running.reading,
+            scope: running.scope.clone(),
+        });
+        self.running.insert(id, running);
+    }
+
+    /// Begins the watch of a kind anew: all its objects are told once more, and which of them are gone.
+    pub fn restart(&mut self, kind: &Kind) {
+        if let Some(running) = self.take(kind) {
+            self.run(running);
+        }
+    }
+
+    /// Ends the watch of a kind: all its objects are told to be gone.
+    pub fn stop(&mut self, kind: &Kind) {
+        if let Some(mut running) = self.take(kind) {
+            running.known.list_begins();
+            let gone = running.known.list_ends().into_iter();
+            let gone = gone.map(|named| Update::Gone(kind.clone(), named));
+            self.updates.extend(gone);
+        }
+    }
+
+    fn take(&mut self, kind: &Kind) -> Option<Running> {
+        let id = self.find(kind)?.0;
+        self.actions.push_back(WatchAction::End(id));
+        self.running.remove(&id)
+    }
+
+    fn find(&self, kind: &Kind) -> Option<(WatchId, &Running)> {
+        let mut all = self.running.iter();
+        let found = all.find(|(_, running)| running.kind == *kind);
+        found.map(|(&id, running)| (id, running))
+    }
+
+    /// Reads all objects of a namespace once more, beside the watch of their kind.
+    pub fn read_again(&mut self, kind: &Kind, namespace: &str) {
+        let id = self.next_id();
+        self.actions.push_back(WatchAction::ReadAgain {
+            id,
+            kind: kind.clone(),
+            namespace: namespace.into(),
+        });
+        self.reading.insert(id, kind.clone());
+    }
+
+    fn next_id(&mut self) -> WatchId {
+        self.n_made += 1;
+        WatchId(self.n_made)
+    }
+
+    /// What is asked of the world next.
+    pub fn poll(&mut self) -> Option<WatchAction> {
+        self.actions.pop_front()
+    }
+
+    /// What a machine hears next.
+    pub fn next_update(&mut self) -> Option<Update> {
+        self.updates.pop_front()
+    }
+
+    // === what there is to see ===
+
+    /// Whether every kind has been listed once: decisions before would be made on half a cluster.
+    pub fn is_whole(&self) -> bool {
+        self.are_listed(|_| true)
+    }
+
+    /// Whether these kinds have been listed once, and everything that they told was heard.
+    pub fn are_listed(&self, of: impl Fn(&Kind) -> bool) -> bool {
+        let mut all = self.running.values().filter(|running| of(&running.kind));
+        self.updates.is_empty() && all.all(|running| running.is_listed)
+    }
+
+    /// The kinds that are watched, and whether each has been listed once.
+    pub fn kinds(&self) -> impl Iterator<Item = (&Kind, bool)> {
+        let all = self.running.values();
+        all.map(|running| (&running.kind, running.is_listed))
+    }
+
+    /// What went wrong last with the watch of a kind, unless it has gone well since.
+    pub fn failure(&self, kind: &Kind) -> Option<&str> {
+        self.find(kind)?.1.failure.as_deref()
+    }
+
+    /// How many objects of a kind are known.
+    pub fn len(&self, kind: &Kind) -> usize {
+        let found = self.find(kind);
+        found.map_or(0, |(_, running)| running.known.len())
+    }
+
+    /// Whether no object is known.
+    pub fn is_empty(&self) -> bool {
+        self.running
+            .values()
+            .all(|running| running.known.is_empty())
+    }
+
+    /// How many objects cannot be read, by kind.
+    pub fn unreadable(&self) -> impl Iterator<Item = (Arc<str>, usize)> {
+        let all = self.running.values();
+        all.map(|running| (Arc::clone(&running.kind.kind), running.broken.len()))
+    }
+
+    // === events ===
+
+    /// Takes in what a watch brings, or what was read again.
+    pub fn take_in(&mut self, id: WatchId, event: WatchEvent) {
+        if let WatchEvent::Again(namespace, objects) = event {
+            return self.take_in_again(id, namespace, objects);
+        }
+        let Some(running) = self.running.get_mut(&id) else {
+            // Of a watch that has ended.
+            return;
+        };
+        let kind = running.kind.clone();
+        match event {
+            WatchEvent::ListBegins => running.known.list_begins(),
+            WatchEvent::Set(named, object) => {
+                running.failure = None;
+                if !running.broken.is_empty() {
+                    running.broken.remove(&full_name(&named));
+                }
+                let Named {
+                    namespace,
+                    name,
+                    uid,
+                } = &named;
+                if let Some(old) = running.known.set(namespace, name, uid) {
+                    self.updates.push_back(Update::Gone(kind.clone(), old));
+                }
+                self.updates.push_back(Update::Set(kind, named, object));
+            }
+            WatchEvent::Broken(named, text) => running.is_broken(&named, text),
+            WatchEvent::Gone(named) => {
+                running.known.gone(&named.namespace, &named.name);
+                running.broken.remove(&full_name(&named));
+                self.updates.push_back(Update::Gone(kind, named));
+            }
+            WatchEvent::ListEnds => {
+                let gone = running.known.list_ends().into_iter();
+                let gone = gone.map(|named| Update::Gone(kind.clone(), named));
+                self.updates.extend(gone);
+                running.is_listed = true;
+                running.failure = None;
+                self.updates.push_back(Update::Listed(kind));
+            }
+            WatchEvent::Forgotten => tracing::debug!("watch of {kind}: begins anew"),
+            WatchEvent::Again(..) => {}
+            WatchEvent::Failed(text) => {
+                // It is tried again every few seconds: a warning tells what is new.
+                if running.failure.as_ref() != Some(&text) {
+                    tracing::warn!("watch of {kind}: {text}");
+                    running.failure = Some(text);
+                }
+            }
+        }
+    }
+}
+
+impl Watches {
+    fn take_in_again(&mut self, id: WatchId, namespace: Box<str>, objects: Vec<(Named, Object)>) {
+        let Some(kind) = self.reading.remove(&id) else {
+            return;
+        };
+        // By kind: its watch may have begun anew meanwhile.
+        let Some((_, running)) = self.find(&kind) else {
+            return;
+        };
+        let there = objects.into_iter();
+        let there = there.filter(|(named, _)| running.known.has(named));
+        let objects = there.map(|(_, object)| object).collect();
+        self.updates
+            .push_back(Update::Again(kind, namespace, objects));
+    }
+}
+
+impl Running {
+    /// One object stays as it was known before, with a warning; the others go on.
+    fn is_broken(&mut self, named: &Named, text: String) {
+        // It is there, whatever it is like: what it was before is not gone.
+        (self.known).set(&named.namespace, &named.name, &named.uid);
+        let name = full_name(named);
+        if self.broken.get(&name) != Some(&text) {
+            tracing::warn!("{} {name} cannot be read: {text}", self.kind.kind);
+            self.broken.insert(name, text);
+        }
+    }
+}
+
+/// An object's name, with its namespace if it has one.
+pub fn full_name(named: &Named) -> String {
+    match &*named.namespace {
+        "" => named.name.to_string(),
+        namespace => format!("{namespace}/{}", named.name),
+    }
+}

@@ -1,0 +1,7 @@
+//! The driver in virtual time, around a machine that wants what a test says.
+
+mod lease;
+mod order;
+mod retry;
+mod toy;
+mod watches;
