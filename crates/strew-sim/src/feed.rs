@@ -30,7 +30,7 @@ const MILLION: u64 = 1_000_000;
 pub struct Feed {
     cursor: Cursor,
     /// Tellings that a fault holds back, in order.
-    held: BTreeMap<(Instant, u64), Change>,
+    held: BTreeMap<(Instant, u64), (u64, Change)>,
     /// The moment of the last telling of each kind.
     latest: BTreeMap<Kind, Instant>,
     n_held: u64,
@@ -38,16 +38,29 @@ pub struct Feed {
     listed: VecDeque<Change>,
 }
 
+/// What a feed brings of what was written.
+pub(crate) enum Brought {
+    /// The write of this number.
+    Change(u64, Change),
+    /// The watch of this kind was cut: it is to be listed anew.
+    Cut(Kind),
+}
+
 impl Feed {
-    /// A watch that begins by listing what there is.
-    pub fn new(server: &Server) -> Self {
-        let mut feed = Self {
+    /// A watch of what is written from now on.
+    pub(crate) fn from_now_on(server: &Server) -> Self {
+        Self {
             cursor: server.listen(),
             held: BTreeMap::new(),
             latest: BTreeMap::new(),
             n_held: 0,
             listed: VecDeque::new(),
-        };
+        }
+    }
+
+    /// A watch that begins by listing what there is.
+    pub fn new(server: &Server) -> Self {
+        let mut feed = Self::from_now_on(server);
         feed.relist(server, &Tables::default());
         feed
     }
@@ -102,15 +115,41 @@ impl Feed {
         if let Some(change) = self.listed.pop_front() {
             return Some(change);
         }
+        match self.bring(now, server, Some(fault), dice)? {
+            Brought::Change(_, change) => Some(change),
+            Brought::Cut(_) => {
+                self.relist(server, seen);
+                self.listed.pop_front()
+            }
+        }
+    }
+
+    /// What is due next, but for what a list has found.
+    pub(crate) fn bring(
+        &mut self,
+        now: Instant,
+        server: &Server,
+        fault: Option<&WatchFault>,
+        dice: &mut Prng,
+    ) -> Option<Brought> {
+        let Some(fault) = fault else {
+            return self.bring_plain(server);
+        };
         self.hold(now, server, fault, dice);
-        if fault.cut_ppm > 0 && self.is_due(now) && dice.chance(u64::from(fault.cut_ppm), MILLION) {
-            self.relist(server, seen);
-            return self.listed.pop_front();
+        let (_, (_, first)) = self
+            .held
+            .first_key_value()
+            .filter(|((at, _), _)| *at <= now)?;
+        if fault.cut_ppm > 0 && dice.chance(u64::from(fault.cut_ppm), MILLION) {
+            return Some(Brought::Cut(first.key.kind.clone()));
         }
-        match self.is_due(now) {
-            true => self.held.pop_first().map(|(_, change)| change),
-            false => None,
-        }
+        let (_, (number, change)) = self.held.pop_first()?;
+        Some(Brought::Change(number, change))
+    }
+
+    /// Forgets what is held back of a kind: a list has shown it.
+    pub(crate) fn forget(&mut self, kind: &Kind) {
+        self.held.retain(|_, (_, change)| change.key.kind != *kind);
     }
 
     /// The next telling, without any fault.
@@ -118,12 +157,21 @@ impl Feed {
         if let Some(change) = self.listed.pop_front() {
             return Some(change);
         }
+        match self.bring_plain(server)? {
+            Brought::Change(_, change) => Some(change),
+            Brought::Cut(_) => None,
+        }
+    }
+
+    fn bring_plain(&mut self, server: &Server) -> Option<Brought> {
         // A fault is over: what it held back comes first. Were it held any longer, what is written now would overtake
         // it, again and again within one instant.
-        if let Some((_, change)) = self.held.pop_first() {
-            return Some(change);
+        if let Some((_, (number, change))) = self.held.pop_first() {
+            return Some(Brought::Change(number, change));
         }
-        server.next_change(&mut self.cursor).cloned()
+        let number = self.cursor.position();
+        let change = server.next_change(&mut self.cursor)?;
+        Some(Brought::Change(number, change.clone()))
     }
 
     /// Whether a telling is due.
@@ -146,14 +194,19 @@ impl Feed {
     }
 
     fn hold(&mut self, now: Instant, server: &Server, fault: &WatchFault, dice: &mut Prng) {
-        while let Some(change) = server.next_change(&mut self.cursor) {
+        loop {
+            let number = self.cursor.position();
+            let Some(change) = server.next_change(&mut self.cursor) else {
+                return;
+            };
             let delay = Span(dice.between(0, fault.delay.0));
             let latest = self.latest.entry(change.key.kind.clone()).or_default();
             *latest = (*latest).max(now + delay);
             let at = *latest;
             let n_times = 1 + u64::from(dice.chance(u64::from(fault.repeat_ppm), MILLION));
             for _ in 0..n_times {
-                self.held.insert((at, self.n_held), change.clone());
+                let held = (number, change.clone());
+                self.held.insert((at, self.n_held), held);
                 self.n_held += 1;
             }
         }

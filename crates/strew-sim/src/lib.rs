@@ -4,8 +4,8 @@
 //! Equal settings and seeds give equal lives, to the byte: there is one source of dice, every component is stepped by
 //! one loop, and nothing reads a clock.
 //!
-//! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how
-//! controllers write), [`kubelet`], [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`],
+//! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how controllers write), `component` (a driver
+//! and its watches), `network` (how its requests travel), [`kubelet`], [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`],
 //! [`fault`], [`timing`]; and the judge: [`auditor`], with the worlds that it is shown: [`chaos`].
 //!
 //! Source: scenarios; spec/controllers §13.
@@ -14,11 +14,13 @@ pub mod auditor;
 pub mod autoscaler;
 pub mod chaos;
 mod client;
+mod component;
 mod controllers;
 pub mod fault;
 pub mod feed;
 pub mod kubectl;
 pub mod kubelet;
+mod network;
 pub mod placement;
 pub mod scheduler;
 pub mod simulation;

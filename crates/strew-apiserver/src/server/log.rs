@@ -34,7 +34,8 @@ impl Change {
 pub struct Cursor(Arc<AtomicU64>);
 
 impl Cursor {
-    fn position(&self) -> u64 {
+    /// The number of the next change to read. Changes are numbered in the order of their writes, from 0.
+    pub fn position(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -94,6 +95,11 @@ impl Server {
         let mut cursors = self.log.cursors.borrow_mut();
         cursors.push(Arc::downgrade(&position));
         Cursor(position)
+    }
+
+    /// The number that the next change will have.
+    pub fn log_end(&self) -> u64 {
+        self.log.end()
     }
 
     /// The next change, if there is one; the cursor moves behind it.

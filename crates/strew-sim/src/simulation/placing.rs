@@ -1,7 +1,9 @@
 //! strew's controller among the components.
 
 use super::Simulation;
-use crate::placement::{Around, Diligence, PlacementController};
+use crate::component::Surroundings;
+use crate::network::Draws;
+use crate::placement::{Diligence, PlacementController};
 use crate::slot::Slot;
 
 impl Simulation {
@@ -12,8 +14,7 @@ impl Simulation {
             Some(slot) => slot.is_due(self.now),
         };
         if begins {
-            let controller = PlacementController::new(&self.server, self.now, self.diligence);
-            self.placing = Some(Slot::new(controller));
+            self.placing = Some(Slot::new(self.placement_controller()));
         }
     }
 
@@ -24,17 +25,17 @@ impl Simulation {
         let Some(controller) = &mut slot.alive else {
             return false;
         };
-        let mut around = Around {
+        let mut around = Surroundings {
             now: self.now,
             server: &mut self.server,
-            watch_fault: self.faults.watch(),
-            write_fault: self.faults.write(),
-            dice: &mut self.dice.faults,
-            order: &mut self.dice.placing,
-            writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
-            witness: self.witness.as_deref_mut(),
+            faults: &self.faults,
+            draws: Draws {
+                faults: &mut self.dice.faults,
+                order: &mut self.dice.placing,
+                writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
+            },
         };
-        let acted = controller.step(&mut around);
+        let acted = controller.step(&mut around, self.witness.as_deref_mut());
         slot.meet_doom(self.now);
         acted
     }
@@ -47,8 +48,13 @@ impl Simulation {
     /// From now on strew's controller carries out what it decides in this way.
     pub fn set_diligence(&mut self, diligence: Diligence) {
         self.diligence = diligence;
-        if let Some(slot) = &mut self.placing {
-            *slot = Slot::new(PlacementController::new(&self.server, self.now, diligence));
+        if self.placing.is_some() {
+            self.placing = Some(Slot::new(self.placement_controller()));
         }
+    }
+
+    fn placement_controller(&mut self) -> PlacementController {
+        let seed = self.dice.placing.next_u64();
+        PlacementController::new(&self.server, self.now, self.diligence, seed)
     }
 }

@@ -1,0 +1,194 @@
+//! The way between a component's driver and the API server: slow, lossy, disordered.
+//!
+//! The same for every component. A request is carried out at some moment, and its answer arrives at a later one; either
+//! may be lost. Which of several that are due comes first is drawn, so requests overtake each other, as they do on a
+//! real network. Order that a driver wants is the driver's to keep.
+
+use std::sync::Arc;
+
+use strew_api::request::{Answer, Request, Verb};
+use strew_model::Prng;
+use strew_model::time::{Instant, Span};
+use strew_runtime::Ticket;
+
+use crate::fault::Faults;
+
+const MILLION: u64 = 1_000_000;
+
+/// What answers a request: the API server, maybe with a witness before it.
+pub(crate) type Server<'a> = &'a mut dyn FnMut(&Request) -> Answer;
+
+/// Whose requests they are: faults tell components apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sender {
+    /// The controller of Placements.
+    PlacementController,
+}
+
+/// What befalls one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Weather {
+    /// It is carried out at most so much later, and its answer takes as long again at most.
+    pub(crate) slow: Span,
+    /// Of a million so many get no answer; half of those are carried out all the same.
+    pub(crate) lost_ppm: u32,
+    /// Of a million so many are refused as stale.
+    pub(crate) conflict_ppm: u32,
+}
+
+impl Weather {
+    /// What the faults of the moment do to a request.
+    pub(crate) fn of(faults: &Faults, sender: Sender, request: &Request) -> Self {
+        let write = faults.write().copied().unwrap_or_default();
+        match sender {
+            Sender::PlacementController => Self {
+                slow: Span::default(),
+                lost_ppm: write.lost_ppm,
+                // What is created has no version that could be stale.
+                conflict_ppm: match request.verb {
+                    Verb::Create => 0,
+                    _ => write.conflict_ppm,
+                },
+            },
+        }
+    }
+}
+
+/// A request or its answer on the way.
+#[derive(Debug)]
+struct Letter {
+    due: Instant,
+    ticket: Ticket,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    Request(Arc<Request>),
+    Answer(Answer),
+}
+
+/// What one step of the network came to.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Nothing is due.
+    Nothing,
+    /// A request has reached the server; its answer is on the way.
+    Moved,
+    /// An answer has arrived.
+    Arrived(Ticket, Answer),
+}
+
+/// Requests and answers on their way, of one component. What is on the way when it dies is lost.
+#[derive(Debug, Default)]
+pub(crate) struct Network(Vec<Letter>);
+
+/// What a step may draw from, and what it may use up.
+pub(crate) struct Draws<'a> {
+    /// What faults hit.
+    pub(crate) faults: &'a mut Prng,
+    /// What comes first.
+    pub(crate) order: &'a mut Prng,
+    /// How many more requests the component lives to send.
+    pub(crate) writes_left: Option<&'a mut u32>,
+}
+
+impl Network {
+    /// Puts a request on its way.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        ticket: Ticket,
+        request: Arc<Request>,
+        weather: Weather,
+        rng: &mut Prng,
+    ) {
+        self.0.push(Letter {
+            due: now + delay(weather, rng),
+            ticket,
+            content: Content::Request(request),
+        });
+    }
+
+    /// When the next request or answer is due.
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        self.0.iter().map(|letter| letter.due).min()
+    }
+
+    /// Whether one is due.
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        self.0.iter().any(|letter| letter.due <= now)
+    }
+
+    /// Brings one request or answer that is due; which one is drawn.
+    pub(crate) fn step(
+        &mut self,
+        now: Instant,
+        weather: impl Fn(&Request) -> Weather,
+        server: Server<'_>,
+        draws: &mut Draws<'_>,
+    ) -> Step {
+        let due = self.0.iter().enumerate();
+        let due = due.filter(|(_, letter)| letter.due <= now);
+        let due: Vec<usize> = due.map(|(index, _)| index).collect();
+        if due.is_empty() {
+            return Step::Nothing;
+        }
+        let index = due[draws.order.index(due.len())];
+        let Letter {
+            ticket, content, ..
+        } = self.0.remove(index);
+        let request = match content {
+            Content::Answer(answer) => return Step::Arrived(ticket, answer),
+            Content::Request(request) => request,
+        };
+        let weather = weather(&request);
+        let answer = deliver(&request, weather, server, draws);
+        match delay(weather, draws.faults) {
+            Span(0) => Step::Arrived(ticket, answer),
+            later => {
+                self.0.push(Letter {
+                    due: now + later,
+                    ticket,
+                    content: Content::Answer(answer),
+                });
+                Step::Moved
+            }
+        }
+    }
+}
+
+fn delay(weather: Weather, rng: &mut Prng) -> Span {
+    match weather.slow.0 {
+        0 => Span::default(),
+        slow => Span(rng.between(0, slow)),
+    }
+}
+
+/// Brings a request to the server, through the faults of the moment.
+fn deliver(
+    request: &Request,
+    weather: Weather,
+    server: Server<'_>,
+    draws: &mut Draws<'_>,
+) -> Answer {
+    if let Some(left) = &mut draws.writes_left {
+        if **left == 0 {
+            return Answer::Refused("the component has died".into());
+        }
+        **left -= 1;
+    }
+    let rng = &mut *draws.faults;
+    let mut hits = |ppm: u32| ppm > 0 && rng.chance(u64::from(ppm), MILLION);
+    if hits(weather.lost_ppm) {
+        if rng.chance(1, 2) {
+            server(request);
+        }
+        return Answer::Lost("the connection was cut".into());
+    }
+    if hits(weather.conflict_ppm) {
+        let body = br#"{"kind": "Status", "reason": "Conflict", "message": "the object has been modified"}"#;
+        return Answer::of(409, None, body);
+    }
+    server(request)
+}
