@@ -223,12 +223,10 @@ mod tests {
                 meta: Meta::new(Name::new("ns", "x")),
                 spec: Default::default(),
                 node: None,
-                status: PodStatus {
-                    phase,
-                    started: started.map(at),
-                    ..PodStatus::default()
-                },
+                status: PodStatus::default(),
             };
+            pod.status.phase = phase;
+            pod.status.started = started.map(at);
             if let Some((is_ready, since)) = ready {
                 let truth = Truth::from(is_ready);
                 pod.status.set_condition(READY, truth, "", "", at(since));

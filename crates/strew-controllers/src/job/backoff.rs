@@ -77,16 +77,15 @@ mod tests {
             at: Instant::from_secs(at),
             is_init: false,
         };
-        Pod {
+        let mut pod = Pod {
             meta: Meta::new(Name::new("ns", "x")),
             spec: Default::default(),
             node: None,
-            status: PodStatus {
-                phase: Phase::Failed,
-                exits: [exit].into(),
-                ..PodStatus::default()
-            },
-        }
+            status: PodStatus::default(),
+        };
+        pod.status.phase = Phase::Failed;
+        pod.status.exits = [exit].into();
+        pod
     }
 
     #[test]
