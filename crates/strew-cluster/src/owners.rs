@@ -36,15 +36,19 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// A number that grows with every change, for those who keep what they deduced.
+    /// A number that grows with every change of a selector, for those who keep what they deduced.
     pub fn version(&self) -> u64 {
         self.version
     }
 
     /// A Service with a selector is there; `None`: it is gone, or selects nothing.
     pub fn set_service(&mut self, namespace: Symbol, name: Symbol, selector: Option<Labels>) {
-        self.version += 1;
         let services = self.services.entry(namespace).or_default();
+        let known = services.iter().find(|&&(n, _)| n == name);
+        if known.map(|(_, s)| s) == selector.as_ref() {
+            return;
+        }
+        self.version += 1;
         services.retain(|&(n, _)| n != name);
         services.extend(selector.map(|s| (name, s)));
     }
@@ -56,6 +60,9 @@ impl Owners {
         owner: OwnerRef,
         selector: Option<Selector>,
     ) {
+        if self.controllers.get(&(namespace, owner)) == selector.as_ref() {
+            return;
+        }
         self.version += 1;
         match selector {
             Some(selector) => self.controllers.insert((namespace, owner), selector),

@@ -274,6 +274,9 @@ impl Cluster {
 
     /// A namespace is there with these labels; `None`: it is gone.
     pub fn set_namespace(&mut self, name: Symbol, labels: Option<Labels>) {
+        if self.namespaces.get(&name) == labels.as_ref() {
+            return;
+        }
         match labels {
             Some(labels) => self.namespaces.insert(name, labels),
             None => self.namespaces.remove(&name),

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use strew_cluster::SpreadConstraint;
-use strew_model::Selector;
+use strew_cluster::{OwnerKind, OwnerRef, PodSpec, SpreadConstraint};
+use strew_model::{Labels, Selector, well_known};
 use strew_scheduler::{DefaultConstraints, Engine, Profile, TieRule};
 
+use crate::reasons::Scene;
 use crate::world::World;
 
 pub(crate) fn profile(seed: u64) -> Profile {
@@ -146,4 +147,49 @@ fn nodes_that_come_and_go_leave_no_rows_behind() {
         assert_eq!(world.compare(&mut engine, probe), Ok(()), "round {round}");
     }
     assert!(world.cluster.node_rows() <= rows + 1);
+}
+
+/// A ReplicaSet's status is written again and again in a rollout: what is deduced from its selector stays good.
+#[test]
+fn the_same_fact_again_invalidates_nothing() {
+    let mut scene = Scene::new();
+    scene.node("a1", |_| {});
+    let (app, web) = (scene.name("app"), scene.name("web"));
+    let namespace = well_known::DEFAULT_NAMESPACE;
+    let of_web = Labels::new(vec![(app, web)]);
+    let owner = OwnerRef {
+        kind: OwnerKind::ReplicaSet,
+        name: web,
+    };
+    let mut term = scene.term(web);
+    term.namespace_selector = Selector::all_of(Vec::new());
+    let mut spec = PodSpec::default();
+    spec.affinity.required = [term].into();
+    let fact = scene.pod("web-1", spec);
+    let pod = scene.cluster.set_pod(fact);
+    let mut engine = Engine::new(Profile::default());
+    let mut after = |service: bool, controller: bool, namespace_known: bool| {
+        let cluster = &mut scene.cluster;
+        cluster.set_service(namespace, web, service.then(|| of_web.clone()));
+        let selector = Selector::of_labels(of_web.iter());
+        cluster.set_controller(namespace, owner, controller.then_some(selector));
+        cluster.set_namespace(namespace, namespace_known.then(|| of_web.clone()));
+        engine.decide(cluster, pod);
+        (cluster.owners().version(), cluster.evicted())
+    };
+    let mut last = after(false, false, false);
+    assert_eq!(after(false, false, false), last);
+    // Each fact comes, and goes again; each change counts once.
+    let changes = [
+        (true, false, false),
+        (true, true, false),
+        (true, true, true),
+        (false, false, false),
+    ];
+    for (service, controller, namespace_known) in changes {
+        let now = after(service, controller, namespace_known);
+        assert_ne!(now, last);
+        assert_eq!(after(service, controller, namespace_known), now);
+        last = now;
+    }
 }

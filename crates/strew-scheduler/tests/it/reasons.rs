@@ -566,7 +566,7 @@ impl Scene {
     }
 
     /// Pods of an app in the same zone.
-    fn term(&mut self, app: Symbol) -> AffinityTerm {
+    pub(crate) fn term(&mut self, app: Symbol) -> AffinityTerm {
         let key = self.name("app");
         AffinityTerm {
             key: well_known::ZONE,
