@@ -13,6 +13,7 @@ use crate::plugins::{
 use crate::preemption::nominations::{Claims, NO_CLAIMS};
 use crate::profile::{PluginId, Profile};
 use crate::status::{Reason, Refusal, Unfit};
+use crate::workers::Workers;
 
 /// What every plugin looks at in one decision.
 #[derive(Clone, Copy)]
@@ -221,8 +222,8 @@ impl<'a> Cycle<'a> {
     }
 }
 
-/// Lists the nodes that pass every filter, in the order of nodes from the cycle's start on; as many as the profile
-/// wants to score. Returns by how much the next search begins later.
+/// Lists the nodes that pass every filter, as many as the profile wants to score: in the order of nodes from the cycle's
+/// start on, or as workers finish with them. Returns by how much the next search begins later.
 ///
 /// Nodes x (two bits of a set + one domain a hard constraint); pods are not touched.
 pub(crate) fn list_feasible(
@@ -230,6 +231,7 @@ pub(crate) fn list_feasible(
     columns: &Columns,
     narrowed: Option<&[NodeIdx]>,
     feasible: &mut Vec<NodeIdx>,
+    workers: Option<&mut Workers>,
     meter: Option<&mut Meter>,
 ) -> usize {
     let Cycle {
@@ -257,8 +259,13 @@ pub(crate) fn list_feasible(
     feasible.clear();
     let enough = cx.nodes_to_find(nodes.len());
     let (before, from) = nodes.split_at(start);
+    let finished = workers.map(|workers| workers.finish_order(nodes.len()));
+    let visited = |&place: &u32| nodes[(start + place as usize) % nodes.len()];
     if enough == nodes.len() {
-        feasible.extend(from.iter().chain(before).copied().filter(passes));
+        match finished {
+            None => feasible.extend(from.iter().chain(before).copied().filter(passes)),
+            Some(order) => feasible.extend(order.iter().map(visited).filter(passes)),
+        }
         let begun = meter.as_deref().and_then(Meter::read);
         pod_topology_spread::filter::retain_passing(cluster, &plan.spread, feasible);
         if let Some(meter) = meter {
@@ -270,16 +277,21 @@ pub(crate) fn list_feasible(
     }
     // The pod's nominated node, where it was refused, has a status even if the search does not come to it.
     let mut refused = usize::from(own.is_some());
-    for &node in from.iter().chain(before) {
+    let goes_on = |node: NodeIdx| {
         let spread_passes =
             || pod_topology_spread::filter::filter(cluster, &plan.spread, node).is_none();
         match passes(&node) && spread_passes() {
             false => refused += usize::from(own != Some(node)),
             // The node that shows that there are more than enough is not counted.
-            true if feasible.len() == enough => break,
+            true if feasible.len() == enough => return false,
             true => feasible.push(node),
         }
-    }
+        true
+    };
+    match finished {
+        None => from.iter().chain(before).copied().all(goes_on),
+        Some(order) => order.iter().map(visited).all(goes_on),
+    };
     if let Some(meter) = meter {
         meter.filtered(cx, feasible.len() + refused);
     }

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
-use strew_model::{Prng, Symbol};
+use strew_model::Symbol;
 
 use crate::columns::{Columns, Rules};
 use crate::cycle::{Cycle, Search, list_feasible};
@@ -18,8 +18,8 @@ use crate::plugins::pod_topology_spread::score::Scored;
 use crate::plugins::pod_volumes::PodVolumes;
 use crate::preemption::nominations::{Claims, NO_CLAIMS, Nominations};
 use crate::preemption::tryout::Tryout;
-use crate::profile::{PluginId, Profile, TieRule};
-use crate::scoring::{PluginScores, Sums, take};
+use crate::profile::{PluginId, Profile};
+use crate::scoring::{Chance, PluginScores, Sums, take};
 use crate::status::{Refusal, Unfit};
 
 /// Where a pod goes.
@@ -41,7 +41,7 @@ pub enum Decision {
 /// Everything that a decision looked at.
 #[derive(Debug, Clone)]
 pub struct Evaluation {
-    /// The nodes that passed every filter, in the order in which they were looked at.
+    /// The nodes that passed every filter, in the order in which they were found.
     pub feasible: Vec<NodeIdx>,
     /// Filter plugins that had nothing to look at.
     pub skipped_filters: Vec<PluginId>,
@@ -72,7 +72,7 @@ pub struct Engine {
     /// Of the pod that is decided on.
     volumes: PodVolumes,
     last_unfit: Option<LastUnfit>,
-    dice: Prng,
+    chance: Chance,
     /// Where the next sampled search begins, in the order of nodes.
     start: usize,
 }
@@ -114,10 +114,7 @@ impl ClusterState {
 impl Engine {
     /// An engine for a profile.
     pub fn new(profile: Profile) -> Self {
-        let dice = Prng::new(match profile.ties {
-            TieRule::Random(seed) => seed,
-            _ => 0,
-        });
+        let chance = Chance::of(&profile);
         let columns = Columns::new(Rules::of(&profile));
         Self {
             profile,
@@ -129,7 +126,7 @@ impl Engine {
             speakers: Speakers::default(),
             volumes: PodVolumes::default(),
             last_unfit: None,
-            dice,
+            chance,
             start: 0,
         }
     }
@@ -256,7 +253,7 @@ impl Engine {
                 &self.columns,
                 &mut self.speakers,
                 &mut self.sums,
-                &mut self.dice,
+                &mut self.chance,
             ),
             false => {
                 let feasible = &mut self.feasible;
@@ -265,10 +262,17 @@ impl Engine {
                     &self.columns,
                     narrowed.as_deref(),
                     feasible,
+                    self.chance.workers.as_mut(),
                     self.sums.meter.as_deref_mut(),
                 );
                 self.start = (self.start + visited) % cluster.node_order().len();
-                decide_among(cx, &self.columns, feasible, &mut self.sums, &mut self.dice)
+                decide_among(
+                    cx,
+                    &self.columns,
+                    feasible,
+                    &mut self.sums,
+                    &mut self.chance,
+                )
             }
         };
         let meter = &mut self.sums.meter;
@@ -341,11 +345,14 @@ impl Engine {
         };
         evaluation.narrowed = node_affinity::narrow(&cx.spec.node_affinity).unwrap_or_default();
         self.columns.sync(plan, cluster);
+        // The next decision draws the same.
+        let mut chance = self.chance.clone();
         list_feasible(
             cx,
             &self.columns,
             narrowed.as_deref(),
             &mut evaluation.feasible,
+            chance.workers.as_mut(),
             None,
         );
         if evaluation.feasible.len() < cluster.nodes_present() {
@@ -368,7 +375,7 @@ impl Engine {
                     .filter(|&place| self.sums.totals()[place] == highest)
                     .collect();
                 let best = evaluation.best.iter().map(|&place| (place, nodes[place]));
-                evaluation.taken = take(cx, best, &mut self.dice.clone()).map(|(place, _)| place);
+                evaluation.taken = take(cx, best, &mut chance).map(|(place, _)| place);
             }
         }
         evaluation
@@ -447,7 +454,7 @@ fn decide_among(
     columns: &Columns,
     feasible: &[NodeIdx],
     sums: &mut Sums,
-    dice: &mut Prng,
+    chance: &mut Chance,
 ) -> Option<Decision> {
     if feasible.is_empty() {
         return None;
@@ -468,7 +475,7 @@ fn decide_among(
     let (place, node) = take(
         cx,
         each.filter(|&(place, _)| sums.totals()[place] == highest),
-        dice,
+        chance,
     )?;
     if let Some(meter) = &mut sums.meter {
         meter.chose(place);

@@ -11,7 +11,6 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use strew_cluster::topology::MISSING;
 use strew_cluster::{ClassId, Cluster, KeyId, NodeIdx, TallyId};
-use strew_model::Prng;
 
 use crate::columns::Columns;
 use crate::cycle::Cycle;
@@ -21,7 +20,7 @@ use crate::metrics::{Point, SUCCESS};
 use crate::plan::ClassPlan;
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::{PluginId, TieRule};
-use crate::scoring::{Sums, take};
+use crate::scoring::{Chance, Sums, take};
 use crate::ties::heap_precedes;
 
 /// All numbers by which decisions of a class can tell nodes apart; empty for a node that no such pod can go to.
@@ -317,6 +316,27 @@ impl Speakers {
         best.map(|(_, node)| node)
     }
 
+    /// The same where nodes were finished in another order than that of visiting, given by places in the latter.
+    fn first_in_heap_as_finished(
+        &self,
+        groups: &Groups,
+        order: &[NodeIdx],
+        start: usize,
+        finished: &[u32],
+    ) -> Option<NodeIdx> {
+        let mut best: Option<(usize, NodeIdx)> = None;
+        let mut place = 0;
+        for &visited in finished {
+            let position = (start + visited as usize) % order.len();
+            let standing = self.standing[usize::from(groups.group_of[position])];
+            if standing == 2 && best.is_none_or(|(first, _)| heap_precedes(place, first)) {
+                best = Some((place, order[position]));
+            }
+            place += usize::from(standing > 0);
+        }
+        best.map(|(_, node)| node)
+    }
+
     /// The place of the speaker for the node at this position of the order.
     fn place_of(&self, groups: &Groups, position: Option<usize>) -> Option<usize> {
         let group = groups.group_of[position?];
@@ -374,7 +394,7 @@ impl GroupsByClass {
         columns: &Columns,
         speakers: &mut Speakers,
         sums: &mut Sums,
-        dice: &mut Prng,
+        chance: &mut Chance,
     ) -> Option<Decision> {
         let groups = self.by_class[class.index()].as_mut()?;
         let order = cx.cluster.node_order();
@@ -409,9 +429,12 @@ impl GroupsByClass {
         sums.add_up(cx, columns, scored);
         let highest = sums.highest();
         speakers.stand(|place| sums.totals()[place] == highest);
-        let in_heap_order = cx.profile.ties == TieRule::Upstream136 && feasible == order.len();
-        let node = match in_heap_order {
-            true => {
+        let node = match (chance.workers.as_mut(), cx.profile.ties) {
+            (Some(workers), _) => {
+                let finished = workers.finish_order(order.len());
+                speakers.first_in_heap_as_finished(groups, order, start, finished)?
+            }
+            (None, TieRule::Upstream136) if feasible == order.len() => {
                 self.order_heap(order.len());
                 let groups = self.by_class[class.index()].as_ref()?;
                 let rotated = self.heap_order.iter().map(|&p| {
@@ -428,10 +451,8 @@ impl GroupsByClass {
                     .map(|p| order[p])
                     .next()?
             }
-            false if cx.profile.ties == TieRule::Upstream136 => {
-                speakers.first_in_heap_order(groups, order, start)?
-            }
-            false => take(cx, speakers.best_nodes(groups, order, start), dice)?.1,
+            (None, TieRule::Upstream136) => speakers.first_in_heap_order(groups, order, start)?,
+            (None, _) => take(cx, speakers.best_nodes(groups, order, start), chance)?.1,
         };
         if let Some(meter) = &mut sums.meter {
             let groups = self.by_class[class.index()].as_ref()?;

@@ -5,7 +5,8 @@
 //! plain re-reading of the rules that recounts everything: the oracle of tests, and the peer of benchmarks.
 //!
 //! Reading order: [`profile`], [`status`], [`plan`] (what a pod class resolves to), [`plugins`] (a file each, named as
-//! kube-scheduler names them), [`engine`], [`ties`], [`preemption`], [`queue`] (which pod is tried when), [`machine`]
+//! kube-scheduler names them), [`engine`], [`ties`], `workers` (in which order feasible nodes are
+//! found), [`preemption`], [`queue`] (which pod is tried when), [`machine`]
 //! (facts and time in, effects out), [`mod@explain`], [`naive`].
 //!
 //! Source of all rules: spec/scheduler §1 to §3, checked against kube-scheduler v1.36.3's own answers (vectors/).
@@ -26,13 +27,14 @@ pub mod queue;
 pub(crate) mod scoring;
 pub mod status;
 pub mod ties;
+pub(crate) mod workers;
 
 pub use engine::{Decision, Engine, Evaluation};
 pub use explain::{Explanation, explain};
 pub use preemption::{Preemption, preempt};
 pub use profile::{
-    AddedAffinity, Compat, DefaultConstraints, FitArgs, PluginId, PreemptionArgs, Profile,
-    SchedulerGates, ScoringStrategy, TieRule,
+    AddedAffinity, Compat, DefaultConstraints, FilterOrder, FitArgs, PluginId, PreemptionArgs,
+    Profile, SchedulerGates, ScoringStrategy, TieRule,
 };
 pub use scoring::PluginScores;
 pub use status::{Code, Reason, Refusal, Unfit};

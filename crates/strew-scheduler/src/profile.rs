@@ -128,6 +128,22 @@ pub enum TieRule {
     Random(u64),
 }
 
+/// In which order feasible nodes are found, which decides between equal ones under [`TieRule::Upstream136`], and which
+/// nodes a sampled search finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FilterOrder {
+    /// In visiting order, as with `parallelism: 1`.
+    #[default]
+    Visiting,
+    /// As parallel workers finish with them.
+    Raced {
+        /// `parallelism`: how many workers there are.
+        workers: u32,
+        /// What the race is drawn from.
+        seed: u64,
+    },
+}
+
 /// The constraints of pods that have none of their own.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum DefaultConstraints {
@@ -242,6 +258,8 @@ pub struct Profile {
     pub compat: Compat,
     /// Which of several best nodes.
     pub ties: TieRule,
+    /// In which order nodes pass the filters.
+    pub filter_order: FilterOrder,
 }
 
 impl Default for Profile {
@@ -300,6 +318,7 @@ impl Default for Profile {
             ignore_preferred_terms_of_existing_pods: false,
             compat: Compat::V1_36,
             ties: TieRule::Upstream136,
+            filter_order: FilterOrder::Visiting,
         }
     }
 }
@@ -313,6 +332,23 @@ impl Profile {
         };
         profile.scores.push((PluginId::SelectorSpread, 1));
         profile
+    }
+
+    /// This profile for a simulated life: what kube-scheduler leaves to chance is drawn from `seed`. Filters run in
+    /// `workers` workers; with one, and with [`Compat::Strew`], nodes are looked at in visiting order.
+    pub fn drawn_from(self, seed: u64, workers: u32) -> Self {
+        let is_raced = workers > 1 && self.compat == Compat::V1_36;
+        Self {
+            ties: match self.ties {
+                TieRule::Random(_) => TieRule::Random(seed),
+                rule => rule,
+            },
+            filter_order: match is_raced {
+                true => FilterOrder::Raced { workers, seed },
+                false => FilterOrder::Visiting,
+            },
+            ..self
+        }
     }
 
     /// Whether a filter plugin is enabled.

@@ -11,8 +11,9 @@ use crate::plugins::{
     inter_pod_affinity, node_resources_balanced_allocation, normalize, pod_topology_spread,
     selector_spread,
 };
-use crate::profile::{PluginId, TieRule};
+use crate::profile::{FilterOrder, PluginId, Profile, TieRule};
 use crate::ties::heap_precedes;
+use crate::workers::Workers;
 
 /// What a score plugin said.
 pub(crate) enum Scores {
@@ -208,11 +209,39 @@ pub struct PluginScores {
     pub scores: Vec<i32>,
 }
 
+/// What decisions leave to chance.
+#[derive(Debug, Clone)]
+pub(crate) struct Chance {
+    /// For [`TieRule::Random`].
+    rng: Prng,
+    /// `None`: feasible nodes stand in visiting order.
+    pub(crate) workers: Option<Workers>,
+}
+
+impl Chance {
+    pub(crate) fn of(profile: &Profile) -> Self {
+        let seed = match profile.ties {
+            TieRule::Random(seed) => seed,
+            _ => 0,
+        };
+        let order_matters =
+            profile.ties == TieRule::Upstream136 || profile.percentage_of_nodes_to_score.is_some();
+        let workers = match profile.filter_order {
+            FilterOrder::Raced { workers, seed } if order_matters => Workers::new(workers, seed),
+            _ => None,
+        };
+        Self {
+            rng: Prng::new(seed),
+            workers,
+        }
+    }
+}
+
 /// The one to take of the best nodes, given with their places among all feasible ones.
 pub(crate) fn take(
     cx: Cycle<'_>,
     best: impl Iterator<Item = (usize, NodeIdx)>,
-    dice: &mut Prng,
+    chance: &mut Chance,
 ) -> Option<(usize, NodeIdx)> {
     let name = |node: NodeIdx| cx.cluster.names.text(cx.cluster.node(node).name());
     let mut met = 1;
@@ -223,7 +252,7 @@ pub(crate) fn take(
             TieRule::Random(_) => {
                 // Each of n is taken with a chance of 1/n, in one pass.
                 met += 1;
-                dice.chance(1, met)
+                chance.rng.chance(1, met)
             }
         };
         if b_first { b } else { a }

@@ -126,6 +126,8 @@ pub(crate) struct Dice {
     placing: Prng,
     /// The webhook and the controller of WorkloadSpreads.
     spreads: Prng,
+    /// What decisions of the scheduler leave to chance.
+    schedulers: Prng,
 }
 
 /// Components that take turns beside the schedulers.
@@ -153,6 +155,7 @@ impl Simulation {
             faults: dice(),
             placing: dice(),
             spreads: dice(),
+            schedulers: dice(),
         };
         let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
         let boot = settings.timing.node_boot;
@@ -209,13 +212,8 @@ impl Simulation {
     fn replica(&mut self) -> Replica {
         let hostname = format!("scheduler-{}", self.n_replicas);
         self.n_replicas += 1;
-        Replica::new(
-            &self.blueprint,
-            hostname,
-            self.elects,
-            &self.server,
-            self.now,
-        )
+        let blueprint = self.blueprint.drawn_from(self.dice.schedulers.next_u64());
+        Replica::new(&blueprint, hostname, self.elects, &self.server, self.now)
     }
 
     /// The time.

@@ -8,6 +8,7 @@ use anyhow::anyhow;
 use clap::Args;
 use strew_api::duration::GoDuration;
 use strew_api::read::{nearest, read};
+use strew_cluster::NodeIdx;
 use strew_model::time::Span;
 use strew_scheduler::explain::Standing as Stands;
 use strew_scheduler::explain::{self, Explanation};
@@ -295,6 +296,8 @@ fn explain(
         let entry = find_uid(&files, &uid).ok_or_else(|| lost(target))?;
         return Ok(now(files, entry, Moment::Files));
     };
+    let node = world.node_of(entry).map(|node| world.cluster.node(node));
+    let node = node.map(|node| world.cluster.names.text(node.name()).to_owned());
     // Those that were put on a node after it in the same instant were not there yet.
     let later: BTreeSet<Arc<str>> = placed[place..].iter().map(|p| Arc::clone(&p.uid)).collect();
     let world = look(
@@ -304,7 +307,9 @@ fn explain(
         |simulation, frame| live::world_before(simulation, frame, &later).0,
     )?;
     let entry = find_uid(&world, &uid).ok_or_else(|| lost(target))?;
-    Ok(now(world, entry, Moment::Decision))
+    let node = node.and_then(|name| world.cluster.names.get(&name));
+    let drawn = node.and_then(|name| world.cluster.find_node(name));
+    Ok(decided(world, entry, Moment::Decision, drawn))
 }
 
 /// A pod was put on a node.
@@ -336,11 +341,16 @@ fn lost(target: &Target) -> Failure {
     ))
 }
 
-fn now(mut world: World, entry: usize, moment: Moment) -> Explained {
+fn now(world: World, entry: usize, moment: Moment) -> Explained {
+    decided(world, entry, moment, None)
+}
+
+/// As a decision of this moment is, which took this node if it was one of the best.
+fn decided(mut world: World, entry: usize, moment: Moment, drawn: Option<NodeIdx>) -> Explained {
     let pod = world.pods[entry].pod;
     let class = world.cluster.pod(pod).class;
     let engine = world.schedulers.engine(&world.cluster, class);
-    let mut explanation = explain::explain(engine, &mut world.cluster, pod);
+    let mut explanation = explain::explain_drawn(engine, &mut world.cluster, pod, drawn);
     let mut eviction = None;
     // A pod that fits if nobody is nominated to its node may have to wait nevertheless.
     let waits = matches!(

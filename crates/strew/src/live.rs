@@ -310,6 +310,7 @@ spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: c, imag
                 profiles: configuration.profiles,
                 limits: Limits::default(),
                 election: configuration.leader_election,
+                parallelism: configuration.parallelism,
             },
             compat: CompatArg::V1_36,
             workloads: Workloads::of_objects(objects),

@@ -64,7 +64,8 @@ pub struct Configuration {
     pub pod_initial_backoff_s: u64,
     /// The longest such wait; no less.
     pub pod_max_backoff_s: u64,
-    /// `parallelism`; no decision depends on it.
+    /// `parallelism`, at least 1: how many workers filter nodes at the same time in kube-scheduler, which a simulation
+    /// draws; strew's own scheduler looks at one node after the other.
     pub parallelism: u32,
     /// Look at so many percent of the nodes; none: at all. The profiles have it already.
     pub percentage_of_nodes_to_score: Option<u8>,

@@ -19,8 +19,11 @@ pub struct Choice {
     pub rows: Vec<ScoreRow>,
     /// The nodes with the highest total.
     pub best: Vec<String>,
-    /// How one of several best is taken: `upstream-1.36` or `first-name`.
+    /// How one of several best is taken: `upstream-1.36`, `first-name` or `random (seed N)`.
     pub tie_rule: String,
+    /// Whether the draw of a simulation took another than the rule takes while nodes are looked at one after the other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drawn: bool,
 }
 
 /// A plugin that scores.
@@ -90,6 +93,7 @@ impl Choice {
                 TieRule::FirstName => "first-name".to_owned(),
                 TieRule::Random(seed) => format!("random (seed {seed})"),
             },
+            drawn: choice.is_drawn,
         }
     }
 }

@@ -25,6 +25,8 @@ pub struct Choice {
     pub best: Vec<NodeIdx>,
     /// Which of them is taken.
     pub ties: TieRule,
+    /// Whether another one is taken than the rule takes in visiting order, since feasible nodes were found in another.
+    pub is_drawn: bool,
 }
 
 /// The scores of one node.
@@ -77,6 +79,7 @@ pub(crate) fn choice(
             rows: Vec::new(),
             best,
             ties,
+            is_drawn: false,
         });
     }
     let mut space = Workspace::default();
@@ -124,6 +127,7 @@ pub(crate) fn choice(
             .collect(),
         best,
         ties,
+        is_drawn: false,
     })
 }
 

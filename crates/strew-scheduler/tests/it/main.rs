@@ -12,6 +12,7 @@ mod preemption;
 mod properties;
 mod queue;
 mod reasons;
+mod ties;
 mod volume_hints;
 mod volumes;
 mod world;

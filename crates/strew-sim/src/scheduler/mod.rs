@@ -47,6 +47,8 @@ pub struct Blueprint {
     pub limits: Limits,
     /// How replicas elect their leader.
     pub election: LeaderElection,
+    /// How many workers filter nodes at the same time, at least 1.
+    pub parallelism: u32,
 }
 
 /// What a decision takes kube-scheduler (190 to 200 pods a second). Here it takes no time; what must not follow from
@@ -65,7 +67,17 @@ impl Blueprint {
             profiles: configuration.profiles.clone(),
             limits,
             election: configuration.leader_election.clone(),
+            parallelism: configuration.parallelism,
         }
+    }
+
+    /// The same scheduler in a life of the cluster: what its decisions leave to chance is drawn from this seed.
+    pub(crate) fn drawn_from(&self, seed: u64) -> Self {
+        let mut drawn = self.clone();
+        for profile in &mut drawn.profiles {
+            *profile = profile.clone().drawn_from(seed, self.parallelism);
+        }
+        drawn
     }
 }
 

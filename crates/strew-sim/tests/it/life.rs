@@ -59,6 +59,14 @@ pub(crate) fn objects(text: &str) -> Vec<Object> {
     admitted.collect()
 }
 
+/// kube-scheduler as it is by default.
+fn default_scheduler() -> Blueprint {
+    let mut names = Interner::new();
+    let gates = FeatureGates::default();
+    let configuration = configure(Given::Nothing, &gates, &mut names).unwrap();
+    Blueprint::of(&configuration, names)
+}
+
 impl Life {
     /// A cluster of these manifests.
     pub(crate) fn of(text: &str, seed: u64) -> Self {
@@ -67,14 +75,20 @@ impl Life {
 
     /// The same, with these durations.
     pub(crate) fn with(text: &str, seed: u64, timing: Timing) -> Self {
-        let mut names = Interner::new();
-        let gates = FeatureGates::default();
-        let configuration = configure(Given::Nothing, &gates, &mut names).unwrap();
+        Self::made(&default_scheduler(), text, seed, timing)
+    }
+
+    /// The same, with this scheduler.
+    pub(crate) fn decided_by(scheduler: &Blueprint, text: &str, seed: u64) -> Self {
+        Self::made(scheduler, text, seed, Timing::default())
+    }
+
+    fn made(scheduler: &Blueprint, text: &str, seed: u64, timing: Timing) -> Self {
         let sim = Simulation::new(Settings {
             seed,
             objects: objects(text),
             options: AdmissionOptions::KUBERNETES_1_36,
-            scheduler: Blueprint::of(&configuration, names),
+            scheduler: scheduler.clone(),
             controllers: std::sync::Arc::new(strew_sim::controllers),
             elects: false,
             groups: Vec::new(),

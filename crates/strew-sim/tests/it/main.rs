@@ -12,3 +12,4 @@ mod life_of_deployments;
 mod life_of_pods;
 mod life_of_sets;
 mod placement;
+mod ties;

@@ -115,6 +115,11 @@ fn tie(choice: &Choice, out: &mut Page) {
     let best: Vec<&str> = choice.best.iter().map(String::as_str).collect();
     let rule = match choice.tie_rule.as_str() {
         "first-name" => "the first by name is taken",
+        rule if rule.starts_with("random") => "one of them is drawn",
+        _ if choice.drawn => {
+            "kube-scheduler 1.36 takes the first in its heap's order over the nodes that its parallel filter workers \
+             found, and in which order they did was drawn"
+        }
         _ => "kube-scheduler 1.36 takes the first in its heap's order, not a random one",
     };
     out.wrapped(

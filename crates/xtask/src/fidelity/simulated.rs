@@ -28,11 +28,21 @@ const CALL: Duration = Duration::from_millis(150);
 /// Between two looks at a cluster that comes to no rest.
 const LOOK: Duration = Duration::from_millis(400);
 
+/// How the filter workers of the simulated kube-scheduler find feasible nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FilterWorkers {
+    /// In visiting order, as nearly always on a lab of two cores: there the first worker is done with its nodes before
+    /// another one runs.
+    InOrder,
+    /// As many as configured, on a machine that is drawn from the seed.
+    Raced,
+}
+
 /// Makes a file ready to be played with any seed.
 ///
 /// # Errors
 /// With everything that is wrong with the file.
-pub(crate) fn plan(scenario: &Scenario) -> anyhow::Result<Plan> {
+pub(crate) fn plan(scenario: &Scenario, workers: FilterWorkers) -> anyhow::Result<Plan> {
     let mut sources = Sources::new();
     sources.add(&scenario.name, scenario.text.clone());
     let loaded = load(&sources);
@@ -45,7 +55,7 @@ pub(crate) fn plan(scenario: &Scenario) -> anyhow::Result<Plan> {
     let (configurations, objects): (Vec<Located>, Vec<Located>) =
         base.objects.iter().cloned().partition(is_scheduler);
     let configuration = configurations.into_iter().next().map(|c| c.origin);
-    let scheduler = scheduler(sources, configuration);
+    let scheduler = scheduler(sources, configuration, workers);
     Plan::new(&base.scenario, &objects, scheduler)
         .map_err(|problems| anyhow!("it cannot be played: {problems:?}"))
 }
@@ -58,14 +68,17 @@ fn is_scheduler(located: &Located) -> bool {
 }
 
 /// As kube-scheduler decides, of several best nodes too.
-fn scheduler(sources: Sources, configuration: Option<Origin>) -> Configure {
+fn scheduler(sources: Sources, configuration: Option<Origin>, workers: FilterWorkers) -> Configure {
     Arc::new(move |gates: &FeatureGates| {
         let mut names = Interner::new();
         let given = match &configuration {
             Some(origin) => Given::Document(&sources, origin),
             None => Given::Nothing,
         };
-        let configuration = configure(given, gates, &mut names).ok()?;
+        let mut configuration = configure(given, gates, &mut names).ok()?;
+        if workers == FilterWorkers::InOrder {
+            configuration.parallelism = 1;
+        }
         Some(Blueprint::of(&configuration, names))
     })
 }
