@@ -310,7 +310,7 @@ fn objects_with_status() -> Vec<(Resource, Value)> {
             version,
             plural,
         };
-        let api_version = if group == "" {
+        let api_version = if group.is_empty() {
             version.to_owned()
         } else {
             format!("{group}/{version}")

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use strew_api::config::{FeatureGates, Given, configure};
 use strew_api::read::Sources;
-use strew_controllers::object::Pod;
+use strew_apiserver::object::Pod;
 use strew_model::Interner;
 use strew_scheduler::{Compat, TieRule};
 use strew_sim::Blueprint;
