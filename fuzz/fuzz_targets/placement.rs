@@ -98,7 +98,7 @@ fn decide(placement: &Placement) -> (bool, Vec<String>) {
         .filter_map(|object| facts::inputs(object, &mut names, &mut cel))
         .collect();
     let fact = facts::placement(placement, &mut names, &mut cel);
-    let mut placer = Placer::new(names, Limits::default(), NOW);
+    let mut placer = Placer::new(names, Limits::production(), NOW);
     for input in inputs {
         placer.handle(NOW, input);
     }

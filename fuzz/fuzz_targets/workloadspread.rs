@@ -77,8 +77,8 @@ fn check_marker(text: &str) {
 
 fn control(objects: &[&KubeObject]) {
     let mut translator = Translator::default();
-    let mut machine = SpreadController::new(Interner::new(), controller::Limits::default());
-    let now = Instant::from_secs(1_800_000_000);
+    let mut machine = SpreadController::new(Interner::new(), controller::Limits::production());
+    let mut now = Instant::from_secs(1_800_000_000);
     for object in objects {
         for input in translator.controller(object, machine.names_mut()) {
             machine.handle(now, input);
@@ -91,7 +91,12 @@ fn control(objects: &[&KubeObject]) {
             pods: &NoPods,
         };
         let Some(effect) = machine.poll_effect(&mut patcher) else {
-            break;
+            let Some(wake) = machine.next_wake() else {
+                break;
+            };
+            now = wake;
+            machine.handle(now, controller::Input::Tick);
+            continue;
         };
         use controller::Effect;
         if let Effect::Adopt { id, .. }
@@ -115,9 +120,9 @@ fn control(objects: &[&KubeObject]) {
 
 fn admit(objects: &[&KubeObject]) {
     let mut translator = Translator::default();
-    let limits = admission::Limits::default();
+    let limits = admission::Limits::production();
     let mut machine = Admission::new(Interner::new(), Vec::new(), limits, 1);
-    let now = Instant::from_secs(1_800_000_000);
+    let mut now = Instant::from_secs(1_800_000_000);
     let mut desk = Desk::default();
     for object in objects {
         for input in translator.admission(object, machine.names_mut()) {
@@ -152,7 +157,13 @@ fn admit(objects: &[&KubeObject]) {
             pods: &NoPods,
         };
         match machine.poll_effect(&mut patcher) {
-            None => break,
+            None => match machine.next_wake() {
+                None => break,
+                Some(wake) => {
+                    now = wake;
+                    machine.handle(now, admission::Input::Tick);
+                }
+            },
             Some(Effect::WriteStatus { id, .. }) => {
                 machine.handle(now, admission::Input::Outcome(id, Outcome::Written(7)));
             }

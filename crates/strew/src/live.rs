@@ -273,7 +273,7 @@ mod tests {
     use strew_apiserver::workloads::NameSource;
     use strew_model::Interner;
     use strew_model::time::Span;
-    use strew_scheduler::machine::Limits;
+    use strew_sim::MachineLimits;
     use strew_sim::{Settings, Timing};
 
     const MANIFESTS: &str = "
@@ -308,7 +308,7 @@ spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: c, imag
             blueprint: Blueprint {
                 names,
                 profiles: configuration.profiles,
-                limits: Limits::default(),
+                limits: MachineLimits::production(),
                 election: configuration.leader_election,
                 parallelism: configuration.parallelism,
             },

@@ -45,7 +45,8 @@ mod wire;
 use std::time::Duration;
 
 use serde_json::Value;
-use strew_model::Interner;
+use strew_model::{Interner, Span};
+use strew_scheduler::machine::Limits;
 use strew_scheduler::{Compat, Profile, TieRule};
 
 use crate::field::FieldPath;
@@ -159,6 +160,14 @@ impl Configuration {
             delay_cache_until_active: false,
             notes: gates.notes.clone(),
         }
+    }
+
+    /// The settings of a scheduler's machine: those of production, with the waits that are configured.
+    pub fn limits(&self) -> Limits {
+        let mut limits = Limits::production();
+        limits.queue.backoff.initial = Span::from_secs(self.pod_initial_backoff_s);
+        limits.queue.backoff.max = Span::from_secs(self.pod_max_backoff_s);
+        limits
     }
 
     /// Whose choices all profiles make, and which of several best nodes they take: no file says so.

@@ -30,7 +30,7 @@ use strew_model::time::{Instant, Span};
 use strew_runtime::outbox::failure;
 use strew_runtime::watch::{Kind, Reading, Scope, Update, Watches};
 use strew_runtime::{Answered, Begun, Machine, Moment, Next};
-use strew_scheduler::machine::{Effect, Input, Limits, Outcome, PodName, Scheduler};
+use strew_scheduler::machine::{Effect, Input, Outcome, PodName, Scheduler};
 use strew_scheduler::metrics::Family;
 use tokio_util::sync::CancellationToken;
 
@@ -113,9 +113,7 @@ impl Process {
             leads,
             patience: Patience::default(),
         };
-        let mut limits = Limits::default();
-        limits.queue.backoff.initial = Span::from_secs(configuration.pod_initial_backoff_s);
-        limits.queue.backoff.max = Span::from_secs(configuration.pod_max_backoff_s);
+        let limits = configuration.limits();
         let mut machine = Scheduler::new(names, configuration.profiles, limits, clock.now());
         machine.measure_with(crate::clock::stopwatch);
         let decider = Decider {

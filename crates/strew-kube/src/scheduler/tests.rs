@@ -7,6 +7,7 @@ use strew_api::read::KubeObject;
 use strew_runtime::watch::Object;
 use strew_runtime::{Action, Driver, Event, Progress};
 use strew_scheduler::Profile;
+use strew_scheduler::machine::Limits;
 use tracing::span;
 
 use super::*;
@@ -56,7 +57,7 @@ fn logged(lease_left_s: i64) -> (usize, usize) {
         machine: Scheduler::new(
             Interner::default(),
             vec![Profile::default()],
-            Limits::default(),
+            Limits::production(),
             START,
         ),
         seen: Seen::default(),

@@ -25,7 +25,7 @@ fn clock() -> u64 {
 async fn run(mut requests: MetricsRequests) {
     let now = Instant::from_secs(1);
     let profiles = vec![Profile::default()];
-    let limits = MachineLimits::default();
+    let limits = MachineLimits::production();
     let mut scheduler = Scheduler::new(Interner::new(), profiles, limits, now);
     scheduler.measure_with(clock);
     scheduler.handle(now, Input::Tick);

@@ -69,14 +69,6 @@ fn text_of(answer: &strew_api::request::Answer) -> String {
     }
 }
 
-/// Where pods come faster than 200 a second, 16 of them or so share a write.
-fn limits() -> Limits {
-    Limits {
-        gather_within: Span::from_millis(80),
-        ..Limits::default()
-    }
-}
-
 /// A watch for each kind that is always there.
 pub(super) fn watches(namespace: &str) -> Watches {
     let mut watches = Watches::default();
@@ -112,7 +104,7 @@ impl Gate {
         meter: Arc<Meter>,
     ) -> Self {
         Self {
-            machine: Admission::new(names, profiles, limits(), seed),
+            machine: Admission::new(names, profiles, Limits::production(), seed),
             translator: Translator::default(),
             desk: Desk::default(),
             calls: Calls::default(),

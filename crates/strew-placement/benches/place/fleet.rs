@@ -31,7 +31,7 @@ impl Fleet {
     }
 
     pub(crate) fn run(&self) -> bool {
-        let mut placer = Placer::new(Interner::new(), Limits::default(), NOW);
+        let mut placer = Placer::new(Interner::new(), Limits::production(), NOW);
         let mut dice = Prng::new(2);
         let set = everything(placer.names_mut());
         let global = set.name;

@@ -36,9 +36,9 @@ pub struct Limits {
     pub lost_after: Span,
 }
 
-impl Default for Limits {
-    /// Upstream's numbers: spec/placement §2.1.
-    fn default() -> Self {
+impl Limits {
+    /// What `strew controller` runs with, and a simulation: upstream's numbers (spec/placement §2.1).
+    pub const fn production() -> Self {
         Self {
             resync: Some(Span::from_secs(10 * 60)),
             retry_first: Span::from_millis(5),

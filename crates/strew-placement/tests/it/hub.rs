@@ -31,7 +31,7 @@ impl Live {
     /// Namespace `ns`, bound to the set `all` that holds every cluster.
     pub(crate) fn new() -> Self {
         let now = Instant::from_secs(1_000);
-        let mut placer = Placer::new(Interner::new(), Limits::default(), now);
+        let mut placer = Placer::new(Interner::new(), Limits::production(), now);
         let (namespace, all) = (
             placer.names_mut().intern("ns"),
             placer.names_mut().intern("all"),
@@ -249,7 +249,7 @@ impl Live {
     /// A machine that starts now, with all facts as they are.
     pub(crate) fn restarted(&self) -> Placer {
         let names = self.placer.hub().names.clone();
-        let mut fresh = Placer::new(names, Limits::default(), self.now);
+        let mut fresh = Placer::new(names, Limits::production(), self.now);
         let decisions = self.decisions.values().cloned().map(Input::DecisionSet);
         let placements = self.placements.values().cloned().map(Box::new);
         let facts = self.facts.iter().cloned().chain(decisions);

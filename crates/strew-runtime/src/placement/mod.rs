@@ -64,9 +64,9 @@ pub struct Placements {
 
 impl Placements {
     /// A machine that knows nothing yet. `hostname`: part of the names of events.
-    pub fn new(hostname: String, now: Instant) -> Self {
+    pub fn new(hostname: String, limits: Limits, now: Instant) -> Self {
         Self {
-            machine: Placer::new(Interner::new(), Limits::default(), now),
+            machine: Placer::new(Interner::new(), limits, now),
             cel: Measured::new(None),
             hostname,
         }

@@ -28,7 +28,7 @@ fn scheduler(size: Size, config: Config) -> (Scheduler, Maker) {
     let mut names = Interner::new();
     let maker = Maker::new(&mut names, size, config);
     names.intern("rack");
-    let mut scheduler = Scheduler::new(names, vec![config.profile()], Limits::default(), NOW);
+    let mut scheduler = Scheduler::new(names, vec![config.profile()], Limits::production(), NOW);
     for fact in maker.node_facts() {
         scheduler.handle(NOW, Input::NodeSet(fact));
     }

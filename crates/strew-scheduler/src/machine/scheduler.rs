@@ -27,10 +27,11 @@ pub struct Limits {
     pub lost_after: Span,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
+impl Limits {
+    /// What `strew scheduler` runs with, where its configuration says nothing else, and a simulation.
+    pub const fn production() -> Self {
         Self {
-            queue: QueueLimits::default(),
+            queue: QueueLimits::production(),
             lost_after: Span::from_secs(5 * 60),
         }
     }

@@ -16,9 +16,9 @@ pub struct BackoffLimits {
     pub max: Span,
 }
 
-impl Default for BackoffLimits {
+impl BackoffLimits {
     /// 1 s and 10 s, as v1.36.3.
-    fn default() -> Self {
+    pub const fn production() -> Self {
         Self {
             initial: Span::from_secs(1),
             max: Span::from_secs(10),
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_the_limit() {
-        let limits = BackoffLimits::default();
+        let limits = BackoffLimits::production();
         for (rejections, errors, secs) in [
             (0, 0, 0),
             (1, 0, 1),
@@ -148,7 +148,7 @@ mod tests {
     /// Queued at 3.7 s, a wait of 1 s ends in second 4: over from 5.0 s on.
     #[test]
     fn waits_end_with_whole_seconds() {
-        let limits = BackoffLimits::default();
+        let limits = BackoffLimits::production();
         let at = |millis| Instant(0) + Span::from_millis(millis);
         for (queued_ms, rejections, expiry_s, last_on_ms, over_ms) in [
             (3_700, 1, 4, 4_999, 5_000),

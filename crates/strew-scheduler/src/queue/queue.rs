@@ -30,11 +30,11 @@ pub struct QueueLimits {
     pub early_every: Span,
 }
 
-impl Default for QueueLimits {
+impl QueueLimits {
     /// As v1.36.3.
-    fn default() -> Self {
+    pub const fn production() -> Self {
         Self {
-            backoff: BackoffLimits::default(),
+            backoff: BackoffLimits::production(),
             unschedulable_max: Span::from_secs(5 * 60),
             early_every: Span(0),
         }

@@ -82,7 +82,7 @@ impl Api {
             watches: Default::default(),
             requests: Vec::new(),
             answers: Vec::new(),
-            scheduler: Scheduler::new(names.clone(), profiles(), Limits::default(), now),
+            scheduler: Scheduler::new(names.clone(), profiles(), Limits::production(), now),
             names,
             schedulers,
             gate,
@@ -310,7 +310,7 @@ impl Api {
         if let Effect::Bind { id, pod, .. } = &effect {
             let before = self.binds.insert(pod.uid.clone(), (*id, self.now));
             if let Some((_, at)) = before {
-                let given_up = self.now.since(at) >= Limits::default().lost_after;
+                let given_up = self.now.since(at) >= Limits::production().lost_after;
                 assert!(given_up, "pod {} is bound twice", pod.uid);
             }
         }
@@ -432,7 +432,7 @@ impl Api {
     /// A scheduler that was told what is stored, and nothing else.
     pub(crate) fn fresh(&mut self) -> Scheduler {
         let names = self.names.clone();
-        let mut fresh = Scheduler::new(names, profiles(), Limits::default(), self.now);
+        let mut fresh = Scheduler::new(names, profiles(), Limits::production(), self.now);
         for input in self.list() {
             fresh.handle(self.now, input);
         }

@@ -87,7 +87,7 @@ fn no_fact_makes_it_panic() {
             ties: TieRule::Random(seed),
             ..Profile::default()
         };
-        let mut scheduler = Scheduler::new(names, vec![profile], Limits::default(), Instant(0));
+        let mut scheduler = Scheduler::new(names, vec![profile], Limits::production(), Instant(0));
         let mut now = Instant::from_secs(50);
         let mut asked = Vec::new();
         for step in 0..200 {
@@ -155,7 +155,7 @@ fn what_is_set_aside() {
     node.taints = Box::default();
     node.unschedulable = false;
     let names = world.cluster.names.clone();
-    let limits = Limits::default();
+    let limits = Limits::production();
     let mut scheduler = Scheduler::new(names, vec![Profile::default()], limits, Instant(0));
     let mut tell = |input| {
         scheduler.handle(Instant(0), input);

@@ -39,7 +39,7 @@ impl Bench {
     fn new() -> Self {
         let mut names = Interner::new();
         let node = names.intern("n1");
-        let scheduler = Scheduler::new(names, vec![Profile::default()], Limits::default(), NOW);
+        let scheduler = Scheduler::new(names, vec![Profile::default()], Limits::production(), NOW);
         let mut bench = Self { scheduler };
         bench.handle(Input::NodeSet(NodeFact {
             name: node,

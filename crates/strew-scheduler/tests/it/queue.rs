@@ -26,7 +26,7 @@ impl Bench {
             name(text);
         }
         let now = Instant::from_secs(100);
-        let scheduler = Scheduler::new(names, vec![Profile::default()], Limits::default(), now);
+        let scheduler = Scheduler::new(names, vec![Profile::default()], Limits::production(), now);
         Self {
             scheduler,
             now,

@@ -4,6 +4,7 @@ use strew_apiserver::Propagation;
 use strew_model::Prng;
 use strew_model::time::Span;
 
+use super::settings;
 use super::story::{
     Action, Anti, Budgeting, Concurrency, Event, Group, NodePlan, Quota, Scaling, Spread, Story,
     TaintEffect, Worker, Workload, World,
@@ -38,6 +39,7 @@ pub fn generate(seed: u64) -> Story {
     events.sort_by_key(|event| event.at);
     Story {
         seed,
+        limits: settings::draw(seed, &["scheduler"]),
         world,
         events,
         calm: Span::from_secs(dice.between(60, STORM_SECS)),

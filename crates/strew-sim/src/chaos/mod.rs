@@ -4,8 +4,8 @@
 //! (`shrink`), and be read by people (`text`).
 //!
 //! Reading order: [`story`] (what a story is), [`generate`](mod@generate) (one from a seed), [`spreads`] (one with
-//! WorkloadSpreads), `manifests` (its objects), [`play`](mod@play) (its life), `acts` (what people do in it), `shrink`,
-//! `text`; the same for a hub with placements: [`placement`].
+//! WorkloadSpreads), `manifests` (its objects), [`play`](mod@play) (its life), `acts` (what people do in it),
+//! `settings` (of the machines), `shrink`, `text`; the same for a hub with placements: [`placement`].
 
 mod acts;
 pub mod generate;
@@ -13,6 +13,7 @@ mod manifests;
 pub mod placement;
 pub mod play;
 mod probe;
+mod settings;
 pub mod shrink;
 pub mod spreads;
 pub mod story;

@@ -21,6 +21,7 @@ use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
 use crate::autoscaler::AutoscalerSettings;
 use crate::fault::{Component, Crash, Sabotage};
+use crate::limits::MachineLimits;
 use crate::scheduler::Blueprint;
 use crate::simulation::{ControllerMaker, Settings, Simulation};
 use crate::timing::Timing;
@@ -152,7 +153,13 @@ pub(super) fn caught(play: impl FnOnce() -> Verdict) -> Verdict {
 fn play_on(story: &Story, parts: &Parts) -> Verdict {
     let world = &story.world;
     let manifests = manifests::of(world);
-    let mut life = Life::begin(story.seed, manifests, world.elects, world.group, parts);
+    let mut life = Life::begin(
+        (story.seed, story.limits),
+        manifests,
+        world.elects,
+        world.group,
+        parts,
+    );
     if world.n_webhooks > 0 {
         life.sim.set_webhook_replicas(usize::from(world.n_webhooks));
     }
@@ -175,7 +182,7 @@ pub(super) type Going = ControlFlow<Vec<Violation>>;
 impl Life {
     /// A closely watched life that begins with these objects.
     pub(super) fn begin(
-        seed: u64,
+        (seed, limits): (u64, MachineLimits),
         manifests: Vec<Value>,
         elects: bool,
         group: Option<Group>,
@@ -185,7 +192,10 @@ impl Life {
             seed,
             objects: objects(manifests),
             options: AdmissionOptions::KUBERNETES_1_36,
-            scheduler: parts.scheduler.clone(),
+            scheduler: Blueprint {
+                limits,
+                ..parts.scheduler.clone()
+            },
             elects,
             controllers: Arc::clone(&parts.controllers),
             timing: Timing::default(),

@@ -3,8 +3,10 @@
 use strew_model::time::Span;
 
 use super::play::{Parts, play};
+use super::settings;
 use super::story::{Story, Worker, Workload};
 use crate::auditor::Rule;
+use crate::limits::MachineLimits;
 
 /// No more lives are spent on one story.
 const LIVES_MAX: u32 = 1500;
@@ -23,6 +25,7 @@ pub fn shrink(story: &Story, rule: Rule, parts: &Parts) -> Story {
         shrinking.workloads();
         shrinking.nodes();
         shrinking.details();
+        shrinking.settings();
         shrinking.times();
         if shrinking.best == before || shrinking.lives >= LIVES_MAX {
             return shrinking.best;
@@ -133,6 +136,14 @@ impl Shrinking<'_> {
             while self.best.world.workloads[i].replicas > 0
                 && self.with(|story| story.world.workloads[i].replicas -= 1)
             {}
+        }
+    }
+
+    /// Settings of production: of all machines, else one by one.
+    fn settings(&mut self) {
+        self.with(|story| story.limits = MachineLimits::production());
+        for restore in settings::restorers() {
+            self.with(|story| restore(&mut story.limits));
         }
     }
 

@@ -7,6 +7,7 @@ use strew_model::Prng;
 use strew_model::time::Span;
 
 use super::generate::fault;
+use super::settings;
 use super::story::{
     Action, Event, NodePlan, SpreadPlan, Story, SubsetPlan, TaintEffect, Worker, Workload, World,
 };
@@ -19,7 +20,7 @@ const STORM_SECS: u64 = 300;
 /// The story of a seed.
 pub fn generate_spreads(seed: u64) -> Story {
     let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0001);
-    let world = world(&mut dice);
+    let mut world = world(&mut dice);
     let mut events: Vec<Event> = Vec::new();
     for workload in world.workloads.iter().filter(|w| w.is_late) {
         let at = Span::from_millis(dice.between(0, 60_000));
@@ -36,11 +37,40 @@ pub fn generate_spreads(seed: u64) -> Story {
         events.push(Event { at, action });
     }
     events.sort_by_key(|event| event.at);
+    crowd(seed, &mut world, &mut events);
     Story {
         seed,
+        limits: settings::draw(seed, &["scheduler", "admission", "spreads"]),
         world,
         events,
         calm: Span::from_secs(dice.between(60, STORM_SECS)),
+    }
+}
+
+/// In one story of six some scale-ups are by dozens of small pods, and some subsets take as many: requests are gathered.
+/// The dice are its own, so that the other stories stay as they were.
+fn crowd(seed: u64, world: &mut World, events: &mut [Event]) {
+    let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0002);
+    if !dice.chance(1, 6) {
+        return;
+    }
+    for workload in &mut world.workloads {
+        workload.cpu = 0;
+    }
+    let subsets = world.spreads.iter_mut().flat_map(|s| &mut s.subsets);
+    for subset in subsets {
+        if let SubsetPlan::Count(max) = subset
+            && dice.chance(1, 2)
+        {
+            *max = small(&mut dice, 0, 50);
+        }
+    }
+    for event in events {
+        if let Action::Scale(_, replicas) = &mut event.action
+            && dice.chance(1, 2)
+        {
+            *replicas = small(&mut dice, 16, 80);
+        }
     }
 }
 
@@ -119,7 +149,6 @@ fn spread(dice: &mut Prng, of: &Workload, n_zones: u64) -> SpreadPlan {
 fn deed(dice: &mut Prng, world: &World) -> Action {
     let workload = dice.pick(&world.workloads).name.clone();
     let node = dice.pick(&world.nodes).name.clone();
-    let small = |dice: &mut Prng, low, high| u32::try_from(dice.between(low, high)).unwrap_or(1);
     match dice.between(0, 19) {
         0..=6 => Action::Scale(workload, small(dice, 1, 12)),
         7..=9 => Action::SetImage(workload, small(dice, 1, 3)),
@@ -138,6 +167,10 @@ fn deed(dice: &mut Prng, world: &World) -> Action {
         },
         _ => Action::Limit(workload, small(dice, 0, 2), small(dice, 0, 6)),
     }
+}
+
+fn small(dice: &mut Prng, low: u64, high: u64) -> u32 {
+    u32::try_from(dice.between(low, high)).unwrap_or(1)
 }
 
 fn own_fault(dice: &mut Prng) -> Action {

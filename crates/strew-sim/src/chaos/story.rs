@@ -4,12 +4,15 @@ use strew_apiserver::Propagation;
 use strew_model::time::Span;
 
 use crate::fault::{Crash, Fault};
+use crate::limits::MachineLimits;
 
 /// A world and what befalls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Story {
     /// Dice of the life; the story was made from it too.
     pub seed: u64,
+    /// What the machines run with.
+    pub limits: MachineLimits,
     /// What there is.
     pub world: World,
     /// What happens, in the order of time.

@@ -5,6 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use strew_apiserver::Propagation;
 
 use super::manifests;
+use super::settings;
 use super::story::{
     Action, Budgeting, NodePlan, Spread, SpreadPlan, Story, SubsetPlan, Worker, Workload,
 };
@@ -13,6 +14,7 @@ use crate::fault::Fault;
 impl Display for Story {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed: {}", self.seed)?;
+        write!(f, "{}", settings::Written(&self.limits))?;
         if self.world.elects {
             writeln!(f, "elections: true")?;
         }

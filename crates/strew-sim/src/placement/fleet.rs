@@ -43,7 +43,7 @@ impl Fleet {
     /// The hub of a store.
     pub fn of(tables: &Tables, now: Instant) -> Self {
         let mut fleet = Self {
-            machine: Placer::new(Interner::new(), Limits::default(), now),
+            machine: Placer::new(Interner::new(), Limits::production(), now),
             cel: CelSelectors::new(),
             places: BTreeMap::new(),
             now,

@@ -16,7 +16,7 @@ use strew_apiserver::object::{Kind, Object};
 use strew_apiserver::server::Server;
 use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
-use strew_placement::machine::{Effect, Placer};
+use strew_placement::machine::{Effect, Limits, Placer};
 use strew_placement::schedule::schedule;
 use strew_runtime::Observer;
 use strew_runtime::placement::{Placements, watches};
@@ -50,8 +50,14 @@ pub struct PlacementController {
 
 impl PlacementController {
     /// A controller that begins by listing what there is.
-    pub(crate) fn new(server: &Server, now: Instant, diligence: Diligence, seed: u64) -> Self {
-        let machine = Careless::new(Placements::new(HOSTNAME.to_owned(), now), diligence);
+    pub(crate) fn new(
+        limits: Limits,
+        server: &Server,
+        now: Instant,
+        diligence: Diligence,
+        seed: u64,
+    ) -> Self {
+        let machine = Careless::new(Placements::new(HOSTNAME.to_owned(), limits, now), diligence);
         let sender = Sender::PlacementController;
         Self {
             component: Component::new(machine, watches(), sender, server, seed),

@@ -18,11 +18,12 @@ use strew_apiserver::object::{Name, Pod, Truth};
 use strew_model::time::{Instant, Span};
 use strew_model::{Interner, Prng};
 use strew_scheduler::Profile;
-use strew_scheduler::machine::{Effect, EffectId, Hold, Input, Limits, PodName, Scheduler};
+use strew_scheduler::machine::{Effect, EffectId, Hold, Input, PodName, Scheduler};
 
 use crate::auditor::{Rule, Witness, preemption, verdict};
 use crate::fault::{LeaseFault, Sabotage};
 use crate::feed::{Feed, WatchFault};
+use crate::limits::MachineLimits;
 pub use facts::{Facts, wire_of};
 use sending::{Done, Outbox, Sender};
 use strew_apiserver::server::Server;
@@ -43,29 +44,21 @@ pub struct Blueprint {
     pub names: Interner,
     /// Never empty.
     pub profiles: Vec<Profile>,
-    /// Of the queue.
-    pub limits: Limits,
+    /// Of the scheduler, and of the other machines, which are built with the same names and profiles.
+    pub limits: MachineLimits,
     /// How replicas elect their leader.
     pub election: LeaderElection,
     /// How many workers filter nodes at the same time, at least 1.
     pub parallelism: u32,
 }
 
-/// What a decision takes kube-scheduler (190 to 200 pods a second). Here it takes no time; what must not follow from
-/// that is that a thousand Pending pods are tried anew whenever a pod goes, however lately they were tried.
-const DECISION_TAKES: Span = Span::from_millis(5);
-
 impl Blueprint {
     /// What a configuration says, its waits included; `names` are those that its profiles were made with.
     pub fn of(configuration: &Configuration, names: Interner) -> Self {
-        let mut limits = Limits::default();
-        limits.queue.backoff.initial = Span::from_secs(configuration.pod_initial_backoff_s);
-        limits.queue.backoff.max = Span::from_secs(configuration.pod_max_backoff_s);
-        limits.queue.early_every = DECISION_TAKES;
         Self {
             names,
             profiles: configuration.profiles.clone(),
-            limits,
+            limits: MachineLimits::of(configuration.limits()),
             election: configuration.leader_election.clone(),
             parallelism: configuration.parallelism,
         }
@@ -140,7 +133,12 @@ impl Replica {
         });
         let names = blueprint.names.clone();
         Self {
-            machine: Scheduler::new(names, blueprint.profiles.clone(), blueprint.limits, now),
+            machine: Scheduler::new(
+                names,
+                blueprint.profiles.clone(),
+                blueprint.limits.scheduler,
+                now,
+            ),
             feed: Feed::new(server),
             seen: Tables::default(),
             facts: Facts::default(),
@@ -417,7 +415,11 @@ mod tests {
         let mut names = Interner::new();
         let gates = FeatureGates::default();
         let configuration = configure(Given::Files(&sources), &gates, &mut names).unwrap();
-        let backoff = Blueprint::of(&configuration, names).limits.queue.backoff;
+        let backoff = Blueprint::of(&configuration, names)
+            .limits
+            .scheduler
+            .queue
+            .backoff;
         assert_eq!(backoff.initial, Span::from_secs(3));
         assert_eq!(backoff.max, Span::from_secs(7));
     }

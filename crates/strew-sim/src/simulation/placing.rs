@@ -55,6 +55,12 @@ impl Simulation {
 
     fn placement_controller(&mut self) -> PlacementController {
         let seed = self.dice.placing.next_u64();
-        PlacementController::new(&self.server, self.now, self.diligence, seed)
+        PlacementController::new(
+            self.blueprint.limits.placement,
+            &self.server,
+            self.now,
+            self.diligence,
+            seed,
+        )
     }
 }

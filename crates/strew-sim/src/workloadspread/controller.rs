@@ -8,7 +8,7 @@ use strew_apiserver::server::Server;
 use strew_model::Prng;
 use strew_model::time::Instant;
 use strew_workloadspread::SpreadController;
-use strew_workloadspread::controller::{Effect, Input, Limits};
+use strew_workloadspread::controller::{Effect, Input};
 
 use super::seen::{Listener, Seen};
 use super::sending::Line;
@@ -26,7 +26,7 @@ impl SpreadKeeper {
     /// A controller that begins by listing what there is.
     pub(crate) fn new(blueprint: &Blueprint, server: &Server) -> Self {
         Self {
-            machine: SpreadController::new(blueprint.names.clone(), Limits::default()),
+            machine: SpreadController::new(blueprint.names.clone(), blueprint.limits.spreads),
             translator: Translator::default(),
             seen: Seen::new(server),
         }

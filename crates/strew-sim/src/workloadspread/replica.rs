@@ -13,9 +13,7 @@ use strew_apiserver::object::{Name, WorkloadSpread as Stored};
 use strew_apiserver::server::Server;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
-use strew_workloadspread::admission::{
-    Answer, Effect, EffectId, Input, Limits, RequestId, Verdict,
-};
+use strew_workloadspread::admission::{Answer, Effect, EffectId, Input, RequestId, Verdict};
 use strew_workloadspread::{Admission, WsKey};
 
 use super::seen::{Listener, Seen};
@@ -97,7 +95,7 @@ impl Replica {
         Self {
             number,
             hostname: format!("webhook-{number}"),
-            machine: Admission::new(names, profiles, Limits::default(), seed),
+            machine: Admission::new(names, profiles, blueprint.limits.admission, seed),
             translator: Translator::default(),
             desk: Desk::default(),
             seen: Seen::new(server),

@@ -7,7 +7,7 @@ use strew_apiserver::DeleteOptions;
 use strew_apiserver::object::{Key, Kind, Name, Pod};
 use strew_model::time::Span;
 use strew_sim::chaos::{Action, Event, NodePlan, Parts, Story, Worker, Workload, World, play};
-use strew_sim::{Between, BindFault, Fault, LeaseFault, Timing};
+use strew_sim::{Between, BindFault, Fault, LeaseFault, MachineLimits, Timing};
 
 use crate::life::{Life, nodes};
 
@@ -19,6 +19,7 @@ fn story(replicas: u32, elects: bool, events: &[(u64, Action)]) -> Story {
     };
     Story {
         seed: 2,
+        limits: MachineLimits::production(),
         world: World {
             nodes: vec![NodePlan {
                 name: "n0".to_owned(),

@@ -15,7 +15,7 @@ use strew_sim::chaos::{
     Action, Event as StoryEvent, NodePlan, Parts, Spread, Story, Worker, Workload, World, generate,
     play, shrink,
 };
-use strew_sim::{Component, Crash, Sabotage};
+use strew_sim::{Component, Crash, MachineLimits, Sabotage};
 
 use crate::life::{Life, nodes};
 
@@ -387,6 +387,7 @@ fn circle() -> Story {
     };
     Story {
         seed: 1,
+        limits: MachineLimits::production(),
         world: World {
             spreads: Vec::new(),
             n_webhooks: 0,

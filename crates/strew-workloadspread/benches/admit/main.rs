@@ -119,7 +119,11 @@ fn admit(simulates: bool, full: usize) -> Measured {
 /// status.
 fn sync() -> Measured {
     let world = World::new();
-    let mut machine = SpreadController::new(world.names.clone(), controller::Limits::default());
+    let limits = controller::Limits {
+        pause: Span::default(),
+        ..controller::Limits::production()
+    };
+    let mut machine = SpreadController::new(world.names.clone(), limits);
     let now = Instant::from_secs(10_000);
     let owner = workload(&world, 0);
     machine.handle(now, controller::Input::WorkloadSet(Box::new(owner.clone())));

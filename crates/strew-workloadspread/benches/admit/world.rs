@@ -5,7 +5,7 @@ use std::sync::Arc;
 use strew_cluster::{NodeAffinity, NodeFact, PodFact, PodHistory, PodSpec};
 use strew_model::{
     Instant, Interner, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Resources,
-    Symbol, well_known,
+    Span, Symbol, well_known,
 };
 use strew_scheduler::Profile;
 use strew_workloadspread::admission::{Admission, Limits, Operation, PodAsked, Request, RequestId};
@@ -116,7 +116,12 @@ fn fact(i: usize) -> PodFact {
 
 pub(crate) fn admission(world: &World) -> Admission {
     let profiles = vec![Profile::default()];
-    Admission::new(world.names.clone(), profiles, Limits::default(), 1)
+    // Each admission is measured by itself.
+    let limits = Limits {
+        gather_within: Span::default(),
+        ..Limits::production()
+    };
+    Admission::new(world.names.clone(), profiles, limits, 1)
 }
 
 pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {

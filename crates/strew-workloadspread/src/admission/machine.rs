@@ -37,13 +37,16 @@ pub struct Limits {
     pub news_within: Span,
 }
 
-impl Default for Limits {
-    fn default() -> Self {
+impl Limits {
+    /// What `strew webhook` runs with, and a simulation.
+    ///
+    /// Where pods come faster than 200 a second, 16 of them or so share a write.
+    pub const fn production() -> Self {
         Self {
             batch_max: 1_000,
             waiting_max: 10_000,
             lost_after: Span::from_secs(10),
-            gather_within: Span::default(),
+            gather_within: Span::from_millis(80),
             news_within: Span::from_secs(1),
         }
     }

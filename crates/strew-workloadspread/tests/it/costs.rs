@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use strew_model::Labels;
-use strew_workloadspread::admission::{Limits, Verdict};
+use strew_workloadspread::admission::Verdict;
 use strew_workloadspread::{MaxReplicas, Phase, Pod, Subset, TemplateId};
 
 use crate::desk::*;
@@ -277,7 +277,7 @@ fn a_new_pod_is_born_with_its_cost() {
     for (owner, target, subsets, expected) in cases {
         let ws = spread(target, subsets.clone());
         let facts = [deployment.clone(), old.clone(), new.clone(), job.clone()];
-        let mut server = Server::with(&words, ws.clone(), &facts, Limits::default());
+        let mut server = Server::with(&words, ws.clone(), &facts, alone());
         let mut desk = Desk::new(&words, ws, &facts);
         let labels = match owner.template_hash {
             Some(hash) => Labels::new(vec![(words.hash, hash)]),
@@ -312,12 +312,7 @@ fn a_pod_of_a_revision_that_nobody_knows_is_born_without_a_cost() {
     let words = words();
     let deployment = workload(words.target(words.deployment, "web"), 10);
     let ws = spread(deployment.key.target, vec![subset("a", count(2))]);
-    let mut server = Server::with(
-        &words,
-        ws,
-        std::slice::from_ref(&deployment),
-        Limits::default(),
-    );
+    let mut server = Server::with(&words, ws, std::slice::from_ref(&deployment), alone());
     server.ask(create(0, asked(&deployment, None, Labels::default()), None));
     server.run();
     let Verdict::Inject(injection) = &server.answer(0).verdict else {

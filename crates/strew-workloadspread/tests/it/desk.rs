@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strew_cluster::NodeAffinity;
-use strew_model::{Instant, Labels, well_known};
+use strew_model::{Instant, Labels, Span, well_known};
 use strew_workloadspread::controller::{Effect, EventKind, Input, Limits, Outcome};
 use strew_workloadspread::{
     Marked, NoPatches, Phase, Pod, PodPatcher, Row, SpreadController, Status, WorkloadFact,
@@ -64,8 +64,13 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
+    /// Without pauses after writes.
     pub(crate) fn new(words: &Words, ws: WorkloadSpread, workloads: &[WorkloadFact]) -> Self {
-        Self::with(Limits::default(), words, ws, workloads)
+        let limits = Limits {
+            pause: Span::default(),
+            ..Limits::production()
+        };
+        Self::with(limits, words, ws, workloads)
     }
 
     pub(crate) fn with(

@@ -1,13 +1,16 @@
 //! Several replicas of admission and a controller over one API server: watches lag, writes conflict or are lost,
 //! machines crash. Compared with a plain count of the pods that there are.
 
+mod lives;
+mod settings;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use strew_model::{Instant, Labels, Prng, Span};
 use strew_scheduler::Profile;
 use strew_workloadspread::admission::{
-    Admission, Effect, EffectId, Input, Limits, Operation, Outcome, Request, RequestId, Verdict,
+    Admission, Effect, EffectId, Input, Operation, Outcome, Request, RequestId, Verdict,
 };
 use strew_workloadspread::controller::{self, SpreadController};
 use strew_workloadspread::invariants;
@@ -18,6 +21,7 @@ use strew_workloadspread::{
 
 use crate::desk;
 use crate::world::*;
+use settings::Settings;
 
 /// One replica, and what it has not been told yet.
 struct Replica {
@@ -41,6 +45,7 @@ struct Known {
 }
 
 struct Fleet {
+    settings: Settings,
     words: Words,
     web: WorkloadFact,
     dice: Prng,
@@ -49,6 +54,8 @@ struct Fleet {
     pods: BTreeMap<Arc<str>, Known>,
     replicas: Vec<Replica>,
     keeper: Keeper,
+    /// Requests that are asked again when time passes.
+    refused: Vec<Request>,
     next: u64,
     /// No more faults.
     calm: bool,
@@ -57,16 +64,17 @@ struct Fleet {
 }
 
 impl Fleet {
-    fn new(seed: u64, subsets: Vec<Subset>, replicas: usize) -> Self {
+    fn new(settings: Settings, seed: u64, subsets: Vec<Subset>, replicas: usize) -> Self {
         let words = words();
         let web = workload(words.web(), 20);
         let ws = spread(words.web(), subsets);
         let keeper = Keeper {
-            machine: SpreadController::new(words.names.clone(), controller::Limits::default()),
+            machine: SpreadController::new(words.names.clone(), settings.controller),
             feed: VecDeque::new(),
             effects: Vec::new(),
         };
         let mut fleet = Self {
+            settings,
             words,
             web,
             dice: Prng::new(seed),
@@ -75,6 +83,7 @@ impl Fleet {
             pods: BTreeMap::new(),
             replicas: Vec::new(),
             keeper,
+            refused: Vec::new(),
             next: 0,
             calm: false,
             answered: 0,
@@ -92,7 +101,7 @@ impl Fleet {
     fn fresh(&mut self, seed: u64) -> Replica {
         let names = self.words.names.clone();
         let profiles = vec![Profile::default()];
-        let mut machine = Admission::new(names, profiles, Limits::default(), seed);
+        let mut machine = Admission::new(names, profiles, self.settings.admission, seed);
         machine.handle(self.now, Input::SpreadSet(Box::new(self.ws.clone())));
         machine.handle(self.now, Input::WorkloadSet(Box::new(self.web.clone())));
         Replica {
@@ -105,7 +114,7 @@ impl Fleet {
 
     fn restart_keeper(&mut self) {
         let names = self.words.names.clone();
-        let mut machine = SpreadController::new(names, controller::Limits::default());
+        let mut machine = SpreadController::new(names, self.settings.controller);
         use controller::Input;
         machine.handle(self.now, Input::WorkloadSet(Box::new(self.web.clone())));
         for known in self.pods.values() {
@@ -202,10 +211,8 @@ impl Fleet {
         self.answered += 1;
         self.conflicts += answer.conflicts;
         match (&request.operation, &answer.verdict) {
-            // Whoever is refused asks again.
-            (_, Verdict::Deny(_)) => {
-                self.ask_again(request);
-            }
+            // A controller asks again a little later.
+            (_, Verdict::Deny(_)) => self.refused.push(request),
             (Operation::Create { .. }, verdict) => {
                 if let Some(choice) = &answer.choice {
                     self.check_choice(choice);
@@ -406,6 +413,9 @@ impl Fleet {
         self.keeper
             .machine
             .handle(self.now, controller::Input::Tick);
+        for request in std::mem::take(&mut self.refused) {
+            self.ask_again(request);
+        }
     }
 
     fn step(&mut self) {
@@ -450,10 +460,11 @@ impl Fleet {
         }
     }
 
-    /// No more faults: everything is delivered and carried out, and time-outs pass.
+    /// No more faults: everything is delivered and carried out, all who were refused are answered, and time-outs pass.
     fn calm_down(&mut self) {
         self.calm = true;
-        for round in 0..60 {
+        let mut round = 0;
+        while round < 60 {
             for _ in 0..400 {
                 for at in 0..self.replicas.len() {
                     while let Some(input) = self.replicas[at].feed.pop_front() {
@@ -469,6 +480,7 @@ impl Fleet {
                     self.carry_out_one(at);
                 }
             }
+            round += u32::from(self.refused.is_empty());
             let span = if round < 10 {
                 Span::from_millis(300)
             } else {
@@ -514,85 +526,5 @@ impl Fleet {
         }
         let waiting: usize = self.replicas.iter().map(|r| r.machine.waiting()).sum();
         assert_eq!(waiting, 0, "everybody is answered");
-    }
-}
-
-fn drawn(dice: &mut Prng) -> Vec<Subset> {
-    let n = dice.between(2, 4) as usize;
-    let last_unlimited = dice.chance(2, 3);
-    let name = |i: usize| ["a", "b", "c", "x"][i];
-    (0..n)
-        .map(|i| match i + 1 == n && last_unlimited {
-            true => subset(name(i), None),
-            false => subset(name(i), count(dice.between(0, 6) as u32)),
-        })
-        .collect()
-}
-
-#[test]
-fn limits_hold_and_the_ledger_heals_whatever_happens() {
-    let (mut answered, mut conflicts) = (0, 0);
-    for seed in 0..60 {
-        let mut dice = Prng::new(seed);
-        let subsets = drawn(&mut dice);
-        let replicas = dice.between(1, 3) as usize;
-        let mut fleet = Fleet::new(seed, subsets, replicas);
-        for _ in 0..400 {
-            fleet.step();
-        }
-        fleet.calm_down();
-        fleet.check_truth();
-        answered += fleet.answered;
-        conflicts += fleet.conflicts;
-    }
-    assert!(
-        answered > 3_000 && conflicts > 300,
-        "{answered} answers, {conflicts} conflicts"
-    );
-}
-
-/// The plain model: one after the other, each into the first subset that is not full.
-fn serial(subsets: &[Subset], n: i64) -> BTreeMap<Arc<str>, i64> {
-    let mut left = n;
-    let mut totals = BTreeMap::new();
-    for subset in subsets {
-        let max = match subset.max_replicas {
-            Some(MaxReplicas::Count(max)) => i64::from(max),
-            _ => i64::MAX,
-        };
-        let takes = left.min(max);
-        left -= takes;
-        totals.insert(subset.name.clone(), takes);
-    }
-    totals
-}
-
-#[test]
-fn concurrent_admissions_fill_subsets_as_serial_ones_do() {
-    for seed in 0..40 {
-        let mut dice = Prng::new(1_000 + seed);
-        let subsets = drawn(&mut dice);
-        let replicas = dice.between(1, 4) as usize;
-        let n = dice.between(1, 60);
-        let mut fleet = Fleet::new(seed, subsets.clone(), replicas);
-        fleet.calm = true;
-        for _ in 0..n {
-            fleet.ask_create();
-            if dice.chance(1, 3) {
-                fleet.poll();
-                let at = dice.index(replicas);
-                fleet.carry_out_one(at);
-            }
-        }
-        fleet.calm_down();
-        let mut totals: BTreeMap<Arc<str>, i64> = BTreeMap::new();
-        for known in fleet.pods.values() {
-            if let Some(marker) = known.pod.marker.marker() {
-                *totals.entry(marker.subset.clone()).or_default() += 1;
-            }
-        }
-        let serial = serial(&subsets, n as i64);
-        invariants::same_totals(&serial, &totals).expect("I7");
-        fleet.check_truth();
     }
 }

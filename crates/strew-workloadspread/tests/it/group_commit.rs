@@ -192,7 +192,7 @@ fn who_comes_fast_is_gathered_and_who_comes_slowly_is_not() {
         let ws = spread(words.web(), vec![subset("a", count(1_000))]);
         let limits = Limits {
             gather_within: Span::from_millis(80),
-            ..Limits::default()
+            ..alone()
         };
         let mut server = Server::with(&words, ws, std::slice::from_ref(&web), limits);
         let (mut writes, mut waited) = (0, 0);

@@ -81,7 +81,7 @@ fn shares_are_of_the_number_that_the_pods_were_made_for() {
         ),
     ] {
         let mut web = of(|w| w.clone_set, before);
-        let mut server = server(&web, zones(), rows, Limits::default());
+        let mut server = server(&web, zones(), rows, alone());
         ask(&mut server, &web, 0..5);
         assert_eq!(server.answers.len(), 0, "{before}");
 
@@ -97,7 +97,7 @@ fn shares_are_of_the_number_that_the_pods_were_made_for() {
 fn a_later_subset_without_limit_is_not_taken_before_the_news() {
     let mut web = of(|w| w.clone_set, 0);
     let subsets = vec![subset("own", percent(50)), subset("elastic", None)];
-    let mut server = server(&web, subsets, &[], Limits::default());
+    let mut server = server(&web, subsets, &[], alone());
     ask(&mut server, &web, 0..4);
     assert_eq!(server.answers.len(), 0);
 
@@ -110,7 +110,7 @@ fn a_later_subset_without_limit_is_not_taken_before_the_news() {
 #[test]
 fn without_news_it_goes_by_what_is_known() {
     let web = of(|w| w.clone_set, 0);
-    let mut server = server(&web, zones(), &[], Limits::default());
+    let mut server = server(&web, zones(), &[], alone());
     ask(&mut server, &web, 0..1);
     server.now = after(server.now, 999);
     server.tell(Input::Tick);
@@ -126,12 +126,7 @@ fn without_news_it_goes_by_what_is_known() {
 fn a_finished_pod_makes_room_once_the_ledger_tells() {
     let web = of(|w| w.job, 2);
     let subsets = vec![subset("a", count(2)), subset("b", None)];
-    let mut server = server(
-        &web,
-        subsets,
-        &[("a", 2, 0), ("b", 0, -1)],
-        Limits::default(),
-    );
+    let mut server = server(&web, subsets, &[("a", 2, 0), ("b", 0, -1)], alone());
     ask(&mut server, &web, 0..1);
     assert_eq!(server.answers.len(), 0);
 
@@ -145,12 +140,7 @@ fn a_finished_pod_makes_room_once_the_ledger_tells() {
 #[test]
 fn a_delete_waits_for_nobody_and_makes_room() {
     let web = of(|w| w.clone_set, 2);
-    let mut server = server(
-        &web,
-        vec![subset("a", count(2))],
-        &[("a", 2, 0)],
-        Limits::default(),
-    );
+    let mut server = server(&web, vec![subset("a", count(2))], &[("a", 2, 0)], alone());
     ask(&mut server, &web, 0..1);
     assert_eq!(server.answers.len(), 0);
 
@@ -166,7 +156,7 @@ fn a_delete_waits_for_nobody_and_makes_room() {
 fn a_stateful_sets_pod_waits_by_its_ordinal() {
     let mut web = of(|w| w.stateful_set, 2);
     let subsets = vec![subset("a", percent(50)), subset("b", percent(50))];
-    let mut server = server(&web, subsets, &[], Limits::default());
+    let mut server = server(&web, subsets, &[], alone());
     server.ask(new_pod(0, &web, Some("web-1")));
     server.ask(new_pod(1, &web, Some("web-3")));
     server.flow();
@@ -184,7 +174,7 @@ fn who_may_be_one_more_does_not_wait() {
     let full = || vec![subset("a", count(2))];
     let none = Limits {
         news_within: Span::default(),
-        ..Limits::default()
+        ..alone()
     };
     for (what, web, subsets, rows, limits) in [
         (
@@ -192,14 +182,14 @@ fn who_may_be_one_more_does_not_wait() {
             of(|w| w.clone_set, 3),
             full(),
             &[("a", 2, 0)][..],
-            Limits::default(),
+            alone(),
         ),
         (
             "shares that are not of all",
             of(|w| w.clone_set, 5),
             vec![subset("a", percent(40))],
             &[("a", 2, 0)],
-            Limits::default(),
+            alone(),
         ),
         (
             "a wait of nothing",
@@ -220,12 +210,7 @@ fn who_may_be_one_more_does_not_wait() {
 fn a_kind_that_may_surge_waits_only_while_nothing_is_asked_for() {
     for (replicas, answers) in [(2, 1), (0, 0)] {
         let web = of(|w| w.of("x"), replicas);
-        let mut server = server(
-            &web,
-            vec![subset("a", count(2))],
-            &[("a", 2, 0)],
-            Limits::default(),
-        );
+        let mut server = server(&web, vec![subset("a", count(2))], &[("a", 2, 0)], alone());
         Arc::make_mut(&mut server.ws.spec).any_kind = true;
         server.tell(Input::SpreadSet(Box::new(server.ws.clone())));
         ask(&mut server, &web, 0..1);
@@ -236,7 +221,7 @@ fn a_kind_that_may_surge_waits_only_while_nothing_is_asked_for() {
 #[test]
 fn a_spread_that_goes_leaves_nobody_waiting() {
     let web = of(|w| w.clone_set, 0);
-    let mut server = server(&web, zones(), &[], Limits::default());
+    let mut server = server(&web, zones(), &[], alone());
     ask(&mut server, &web, 0..3);
     assert_eq!(server.answers.len(), 0);
     let WorkloadSpread { key, .. } = server.ws.clone();

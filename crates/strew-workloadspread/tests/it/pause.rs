@@ -7,15 +7,6 @@ use strew_workloadspread::{NoPatches, WorkloadFact};
 use crate::desk::{self, Desk};
 use crate::world::*;
 
-/// As in a real cluster.
-fn limits() -> Limits {
-    Limits {
-        pause: Span::from_millis(40),
-        pause_max: Span::from_secs(1),
-        ..Limits::default()
-    }
-}
-
 /// A controller that has written nothing for a minute, and the writes that it makes from then on.
 struct Quiet {
     desk: Desk,
@@ -30,7 +21,7 @@ impl Quiet {
         let words = words();
         let web = workload(words.web(), 3);
         let ws = spread(words.web(), vec![subset("a", None)]);
-        let mut desk = Desk::with(limits(), &words, ws, std::slice::from_ref(&web));
+        let mut desk = Desk::with(Limits::production(), &words, ws, std::slice::from_ref(&web));
         desk.run();
         desk.pass(60);
         let began = desk.now;

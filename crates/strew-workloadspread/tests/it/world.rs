@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strew_cluster::{NodeFact, PodFact, PodHistory, PodSpec};
 use strew_model::{
     Instant, Interner, Labels, NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Resources,
-    Symbol, well_known,
+    Span, Symbol, well_known,
 };
 use strew_scheduler::Profile;
 use strew_workloadspread::admission::{
@@ -254,6 +254,14 @@ pub(crate) fn pod_fact(uid: &str, cpu_milli: i64) -> PodFact {
     }
 }
 
+/// Settings under which each request is written for by itself: nothing is gathered.
+pub(crate) fn alone() -> Limits {
+    Limits {
+        gather_within: Span::default(),
+        ..Limits::production()
+    }
+}
+
 /// One replica of admission, and the object that it writes to. Effects are carried out at once.
 pub(crate) struct Server {
     pub(crate) machine: Admission,
@@ -267,7 +275,7 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(words: &Words, ws: WorkloadSpread, workloads: &[WorkloadFact]) -> Self {
-        Self::with(words, ws, workloads, Limits::default())
+        Self::with(words, ws, workloads, alone())
     }
 
     pub(crate) fn with(

@@ -42,7 +42,7 @@ pub(super) fn decide(
     let names = before.map_or(&fleet.names, |before| &before.names);
     let limits = Limits {
         resync: None,
-        ..Limits::default()
+        ..Limits::production()
     };
     let mut world = World {
         placer: Placer::new(names.clone(), limits, now),

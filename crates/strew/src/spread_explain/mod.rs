@@ -52,7 +52,7 @@ impl Spreads {
             return None;
         }
         let mut translator = Translator::default();
-        let mut machine = SpreadController::new(Interner::new(), Limits::default());
+        let mut machine = SpreadController::new(Interner::new(), Limits::production());
         let mut pods = Stored::default();
         let mut now = Instant(0);
         // WorkloadSpreads first: their filters name the numbers that are read of workloads.

@@ -36,7 +36,7 @@ fn answer(spec: &str, more: &[&str]) -> Value {
         .chain([asked])
         .filter_map(|object| inputs(&object, &mut names, &mut cel))
         .collect();
-    let limits = Limits::default();
+    let limits = Limits::production();
     let (namespace, name) = (names.intern("shop"), names.intern("web"));
     let mut placer = Placer::new(names, limits, NOW);
     inputs

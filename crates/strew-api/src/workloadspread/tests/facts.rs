@@ -332,7 +332,7 @@ fn a_listed_kind_is_admitted_through_its_chain_and_counted_by_its_scale() {
         let mut webhook = Webhook {
             translator: Translator::default(),
             desk: Desk::default(),
-            machine: Admission::new(Interner::new(), Vec::new(), Limits::default(), 1),
+            machine: Admission::new(Interner::new(), Vec::new(), Limits::production(), 1),
             effects: Vec::new(),
         };
         let now = Instant::from_secs(100);
@@ -361,7 +361,7 @@ fn a_listed_kind_is_admitted_through_its_chain_and_counted_by_its_scale() {
 
     // The controller: no pod has the set for an owner, so those of its scale's selector are counted, against its scale.
     let mut translator = Translator::default();
-    let mut machine = SpreadController::new(Interner::new(), controller::Limits::default());
+    let mut machine = SpreadController::new(Interner::new(), controller::Limits::production());
     let now = Instant::from_secs(100);
     let listed = list.kinds(machine.names_mut());
     machine.handle(now, controller::Input::KindsListed(listed));

@@ -38,7 +38,7 @@ pub(super) struct Webhook {
 impl Webhook {
     pub(super) fn new(spread: Value) -> Self {
         let mut translator = Translator::default();
-        let mut machine = Admission::new(Interner::new(), Vec::new(), Limits::default(), 1);
+        let mut machine = Admission::new(Interner::new(), Vec::new(), Limits::production(), 1);
         let mut all = objects(OWNERS);
         all.push(KubeObject::of_json(spread).unwrap());
         for object in &all {

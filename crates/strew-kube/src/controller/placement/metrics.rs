@@ -83,12 +83,17 @@ fn histogram(durations: &Durations) -> Histogram {
 #[cfg(test)]
 mod tests {
     use strew_model::Instant;
+    use strew_placement::machine::Limits;
 
     use super::*;
 
     #[test]
     fn every_metric_is_told_and_the_buckets_are_the_machines() {
-        let machine = Placements::new("here".to_owned(), Instant::from_secs(1));
+        let machine = Placements::new(
+            "here".to_owned(),
+            Limits::production(),
+            Instant::from_secs(1),
+        );
         let families = families(&machine, 0);
         let told: Vec<&str> = families.iter().map(|family| family.info.name).collect();
         let all: Vec<&str> = ALL.iter().map(|info| info.name).collect();

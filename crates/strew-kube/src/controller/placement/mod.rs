@@ -7,6 +7,7 @@
 pub mod debug;
 pub mod metrics;
 
+use strew_placement::machine::Limits;
 use strew_runtime::placement::{Placements, watches};
 
 use crate::clock::stopwatch;
@@ -15,6 +16,6 @@ use crate::work::{Links, Worker};
 /// A controller that begins by listing what there is.
 pub(super) fn begin(links: Links, hostname: String) -> Worker<Placements> {
     let now = links.clock.now();
-    let machine = Placements::new(hostname, now).measured_with(stopwatch);
+    let machine = Placements::new(hostname, Limits::production(), now).measured_with(stopwatch);
     Worker::new(machine, watches(), links)
 }

@@ -28,7 +28,7 @@ use strew_api::workloadspread::request::{Context, controller_outcome, of_control
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::{Translator, facts};
 use strew_model::Interner;
-use strew_model::time::{Instant, Span};
+use strew_model::time::Instant;
 use strew_runtime::outbox::failure;
 use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, Update, Watches};
 use strew_runtime::{Answered, Begun, Machine, Moment, Next};
@@ -41,14 +41,6 @@ use crate::work::{Links, Worker};
 use held::Held;
 use targets::{Targets, Wanted};
 use texts::Texts;
-
-/// The first pause after a status write. A controller manager creates 20 pods a second by default: they come closer
-/// together than twice this, so that pauses are doubled.
-const PAUSE: Span = Span::from_millis(40);
-
-/// The longest pause. 2,000 pods that come within twenty seconds make 25 writes of the controller's, and as many conflicts
-/// with admission at most.
-const PAUSE_MAX: Span = Span::from_secs(1);
 
 /// What the controller begins with.
 pub(super) struct Origin {
@@ -91,13 +83,8 @@ impl SpreadKeeper {
         };
         let reading = Reading::Custom { has_scale: false };
         watches.start(configuration.clone(), reading, &scope);
-        let limits = Limits {
-            pause: PAUSE,
-            pause_max: PAUSE_MAX,
-            ..Limits::default()
-        };
         let keeper = Self {
-            machine: SpreadController::new(Interner::new(), limits),
+            machine: SpreadController::new(Interner::new(), Limits::production()),
             translator: Translator::default(),
             held: Held::default(),
             targets: Targets::new(of.served),

@@ -66,7 +66,7 @@ fn what_happens_in_flight_is_not_missed() {
             cluster: &cluster,
             profiles: &profiles,
         };
-        let mut queue = Queue::new(QueueLimits::default(), now);
+        let mut queue = Queue::new(QueueLimits::production(), now);
         queue.add(cx, first);
         queue.add(cx, second);
         assert_eq!(queue.pop(), Some(first));
@@ -97,7 +97,7 @@ fn its_own_change_in_flight_is_not_missed() {
         let mut cluster = Cluster::new();
         let profiles = Profiles::new(&mut cluster.names, vec![Profile::default()]);
         let (changes, stays) = (pod(&mut cluster, "changes"), pod(&mut cluster, "stays"));
-        let mut queue = Queue::new(QueueLimits::default(), Instant::from_secs(100));
+        let mut queue = Queue::new(QueueLimits::production(), Instant::from_secs(100));
         let cx = Context {
             cluster: &cluster,
             profiles: &profiles,
@@ -133,7 +133,7 @@ fn waiting_pods_are_found_in_their_groups() {
         cluster: &cluster,
         profiles: &profiles,
     };
-    let mut queue = Queue::new(QueueLimits::default(), now);
+    let mut queue = Queue::new(QueueLimits::production(), now);
     let refused: PluginSet = [PluginId::NodeAffinity].into_iter().collect();
     for &pod in &pods {
         queue.add(cx, pod);
@@ -164,7 +164,7 @@ fn early_tries_keep_their_pace() {
     for (pace_ms, second_at_ms) in [(0, 1), (5, 6)] {
         let limits = QueueLimits {
             early_every: Span::from_millis(pace_ms),
-            ..QueueLimits::default()
+            ..QueueLimits::production()
         };
         let mut queue = Queue::new(limits, start);
         for pod in pods {

@@ -6,6 +6,7 @@ use strew_model::time::Span;
 use super::story::{
     ClusterPlan, HubAction, HubEvent, HubStory, Only, PlacementPlan, Term, TermKey,
 };
+use crate::chaos::settings;
 use crate::client::WriteFault;
 use crate::fault::{Component, Crash, Fault};
 use crate::feed::WatchFault;
@@ -46,6 +47,7 @@ pub fn generate(seed: u64) -> HubStory {
     events.sort_by_key(|event| event.at);
     HubStory {
         seed,
+        limits: settings::draw(seed, &["placement"]),
         clusters,
         placements,
         events,

@@ -8,6 +8,8 @@ use super::story::{HubStory, PlacementPlan};
 use super::{acts, manifests};
 use crate::auditor::Rule;
 use crate::chaos::play::{Going, Life, Parts, QUIET, Verdict, caught};
+use crate::chaos::settings;
+use crate::limits::MachineLimits;
 use crate::placement::Diligence;
 
 /// No more lives are spent on one story.
@@ -16,7 +18,13 @@ const LIVES_MAX: u32 = 1500;
 /// Plays a story with the real parts, its controller carrying out decisions in this way, to the first violation.
 pub fn play(story: &HubStory, parts: &Parts, diligence: Diligence) -> Verdict {
     caught(|| {
-        let mut life = Life::begin(story.seed, manifests::of(story), false, None, parts);
+        let mut life = Life::begin(
+            (story.seed, story.limits),
+            manifests::of(story),
+            false,
+            None,
+            parts,
+        );
         life.sim.set_diligence(diligence);
         let violations = match live(&mut life, story) {
             ControlFlow::Break(violations) => violations,
@@ -55,6 +63,7 @@ pub fn shrink(story: &HubStory, rule: Rule, parts: &Parts, diligence: Diligence)
         shrinking.events();
         shrinking.objects();
         shrinking.details();
+        shrinking.settings();
         if shrinking.best == before || shrinking.lives >= LIVES_MAX {
             return shrinking.best;
         }
@@ -107,6 +116,14 @@ impl Shrinking<'_> {
         }
         for i in (0..self.best.clusters.len()).rev() {
             self.with(|story| drop(story.clusters.remove(i)));
+        }
+    }
+
+    /// Settings of production: of all machines, else one by one.
+    fn settings(&mut self) {
+        self.with(|story| story.limits = MachineLimits::production());
+        for restore in settings::restorers() {
+            self.with(|story| restore(&mut story.limits));
         }
     }
 

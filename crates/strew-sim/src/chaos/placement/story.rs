@@ -3,12 +3,15 @@
 use strew_model::time::Span;
 
 use crate::fault::{Crash, Fault};
+use crate::limits::MachineLimits;
 
 /// A hub and what befalls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubStory {
     /// Dice of the life; the story was made from it too.
     pub seed: u64,
+    /// What the machines run with.
+    pub limits: MachineLimits,
     /// The fleet.
     pub clusters: Vec<ClusterPlan>,
     /// The placements.

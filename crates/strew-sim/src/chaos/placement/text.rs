@@ -4,11 +4,13 @@ use std::fmt::{self, Display, Formatter};
 
 use super::manifests;
 use super::story::{HubAction, HubStory};
+use crate::chaos::settings;
 use crate::chaos::text::WrittenFault;
 
 impl Display for HubStory {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "seed: {}", self.seed)?;
+        write!(f, "{}", settings::Written(&self.limits))?;
         writeln!(f, "clusters:")?;
         for plan in &self.clusters {
             let late = if plan.is_late { "  # later" } else { "" };
