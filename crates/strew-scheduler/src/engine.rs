@@ -62,19 +62,42 @@ pub struct Evaluation {
 
 /// Decides for one profile. Holds only what can be made anew from the cluster.
 pub struct Engine {
-    profile: Profile,
-    plans: Plans,
+    grounds: Grounds,
     columns: Columns,
     feasible: Vec<NodeIdx>,
     sums: Sums,
     groups: GroupsByClass,
     speakers: Speakers,
-    /// Of the pod that is decided on.
-    volumes: PodVolumes,
     last_unfit: Option<LastUnfit>,
     chance: Chance,
     /// Where the next sampled search begins, in the order of nodes.
     start: usize,
+}
+
+/// What every cycle of an engine reads.
+struct Grounds {
+    profile: Profile,
+    plans: Plans,
+    /// Of the pod that is decided on.
+    volumes: PodVolumes,
+}
+
+impl Grounds {
+    /// Begins a cycle: brings the order of nodes, the plan of the pod's class and what is known of its volumes up to
+    /// date.
+    fn cycle<'a>(
+        &'a mut self,
+        columns: &mut Columns,
+        cluster: &'a mut Cluster,
+        pod: PodIdx,
+        start: usize,
+    ) -> Cycle<'a> {
+        let class = cluster.pod(pod).class;
+        cluster.refresh_order();
+        let plan = self.plans.ensure(cluster, columns, &self.profile, class);
+        self.volumes.find(cluster, &self.profile, pod);
+        Cycle::new(cluster, &self.profile, plan, class, &self.volumes, start)
+    }
 }
 
 /// The last refusal, for the next pod of the class while nothing has changed.
@@ -117,14 +140,16 @@ impl Engine {
         let chance = Chance::of(&profile);
         let columns = Columns::new(Rules::of(&profile));
         Self {
-            profile,
-            plans: Plans::default(),
+            grounds: Grounds {
+                profile,
+                plans: Plans::default(),
+                volumes: PodVolumes::default(),
+            },
             columns,
             feasible: Vec::new(),
             sums: Sums::default(),
             groups: GroupsByClass::default(),
             speakers: Speakers::default(),
-            volumes: PodVolumes::default(),
             last_unfit: None,
             chance,
             start: 0,
@@ -143,13 +168,13 @@ impl Engine {
 
     /// The profile that it decides for.
     pub fn profile(&self) -> &Profile {
-        &self.profile
+        &self.grounds.profile
     }
 
     /// The plan of a class: which constraints hold for it, and what they count.
     pub fn plan(&mut self, cluster: &mut Cluster, class: ClassId) -> &ClassPlan {
-        self.plans
-            .ensure(cluster, &mut self.columns, &self.profile, class)
+        let Grounds { profile, plans, .. } = &mut self.grounds;
+        plans.ensure(cluster, &mut self.columns, profile, class)
     }
 
     /// Decides where a pod goes. The cluster's facts do not change; what is counted of them may grow.
@@ -187,17 +212,19 @@ impl Engine {
         pod: PodIdx,
         nominations: &Nominations,
     ) -> Decision {
-        let class = cluster.pod(pod).class;
-        cluster.refresh_order();
         if cluster.nodes_present() == 0 {
             return Decision::Unfit(Rc::new(Unfit::NoNodes));
         }
-        let plan = self
-            .plans
-            .ensure(cluster, &mut self.columns, &self.profile, class);
-        self.volumes.find(cluster, &self.profile, pod);
-        let volumes = &self.volumes;
-        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
+        let cx = self
+            .grounds
+            .cycle(&mut self.columns, cluster, pod, self.start);
+        let Cycle {
+            cluster,
+            plan,
+            volumes,
+            ..
+        } = cx;
+        let class = cluster.pod(pod).class;
         let found;
         let claims = match nominations.is_empty() && cluster.pod(pod).history.nominated.is_none() {
             true => &NO_CLAIMS,
@@ -207,8 +234,8 @@ impl Engine {
             }
         };
         // Pods of one class have volumes of their own where they are generic ephemeral ones.
-        let unclaimed = claims.is_empty() && !self.volumes.has_ephemeral();
-        let state = ClusterState::of(cluster, &self.volumes);
+        let unclaimed = claims.is_empty() && !volumes.has_ephemeral();
+        let state = ClusterState::of(cluster, volumes);
         if let Some(last) = self
             .last_unfit
             .as_ref()
@@ -237,11 +264,11 @@ impl Engine {
             };
         }
         self.columns.sync(plan, cluster);
-        let sampled = self.profile.percentage_of_nodes_to_score.is_some();
+        let sampled = cx.profile.percentage_of_nodes_to_score.is_some();
         let grouped = narrowed.is_none()
             && !sampled
             && claims.barred.is_empty()
-            && !self.volumes.asks_nodes()
+            && !volumes.asks_nodes()
             && self.groups.sync(class, cluster, plan, &self.columns);
         if let Some(meter) = &mut self.sums.meter {
             meter.passed(Point::PreFilter, SUCCESS);
@@ -301,27 +328,19 @@ impl Engine {
 
     /// Copies of what the filters of a pod read, to try pods out on.
     pub(crate) fn tryout<'a>(&'a mut self, cluster: &'a mut Cluster, pod: PodIdx) -> Tryout<'a> {
-        let class = cluster.pod(pod).class;
-        let plan = self
-            .plans
-            .ensure(cluster, &mut self.columns, &self.profile, class);
-        self.volumes.find(cluster, &self.profile, pod);
-        let volumes = &self.volumes;
-        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
-        Tryout::new(cx, class)
+        let cx = self
+            .grounds
+            .cycle(&mut self.columns, cluster, pod, self.start);
+        Tryout::new(cx, cx.cluster.pod(pod).class)
     }
 
     /// Runs the same plugin code as [`decide`](Self::decide) and keeps every number. A pod that is on a node is judged
     /// as things are, itself included: take it off first.
     pub fn evaluate(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Evaluation {
-        let class = cluster.pod(pod).class;
-        cluster.refresh_order();
-        let plan = self
-            .plans
-            .ensure(cluster, &mut self.columns, &self.profile, class);
-        self.volumes.find(cluster, &self.profile, pod);
-        let volumes = &self.volumes;
-        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
+        let cx = self
+            .grounds
+            .cycle(&mut self.columns, cluster, pod, self.start);
+        let Cycle { cluster, plan, .. } = cx;
         let mut evaluation = Evaluation {
             feasible: Vec::new(),
             skipped_filters: cx.skipped_filters(),
@@ -388,14 +407,9 @@ impl Engine {
         cluster: &mut Cluster,
         pod: PodIdx,
     ) -> Vec<(NodeIdx, Vec<Refusal>)> {
-        let class = cluster.pod(pod).class;
-        cluster.refresh_order();
-        let plan = self
-            .plans
-            .ensure(cluster, &mut self.columns, &self.profile, class);
-        self.volumes.find(cluster, &self.profile, pod);
-        let volumes = &self.volumes;
-        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
+        let cx = self
+            .grounds
+            .cycle(&mut self.columns, cluster, pod, self.start);
         let Search::Nodes(narrowed) = cx.pre_filter() else {
             return Vec::new();
         };
@@ -403,7 +417,8 @@ impl Engine {
             let refusals = cx.all_refusals(narrowed.as_deref(), node);
             (!refusals.is_empty()).then_some((node, refusals))
         };
-        cluster.node_order().iter().filter_map(of_node).collect()
+        let nodes = cx.cluster.node_order().iter();
+        nodes.filter_map(of_node).collect()
     }
 
     /// Why a pod may not go onto one node: PreFilter and Filter, no scores. `None`: it may. What a cluster autoscaler
@@ -414,14 +429,9 @@ impl Engine {
         pod: PodIdx,
         node: NodeIdx,
     ) -> Option<Refusal> {
-        let class = cluster.pod(pod).class;
-        cluster.refresh_order();
-        let plan = self
-            .plans
-            .ensure(cluster, &mut self.columns, &self.profile, class);
-        self.volumes.find(cluster, &self.profile, pod);
-        let volumes = &self.volumes;
-        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
+        let cx = self
+            .grounds
+            .cycle(&mut self.columns, cluster, pod, self.start);
         match cx.pre_filter() {
             Search::Refused(refusal) => Some(refusal),
             Search::Nodes(narrowed) => {
@@ -429,22 +439,6 @@ impl Engine {
                 refusals.into_iter().next()
             }
         }
-    }
-
-    /// Every score plugin's scores for a list of nodes, in the profile's order.
-    pub fn score_nodes(
-        &mut self,
-        cluster: &mut Cluster,
-        class: ClassId,
-        nodes: &[NodeIdx],
-    ) -> Vec<PluginScores> {
-        let plan = self
-            .plans
-            .ensure(cluster, &mut self.columns, &self.profile, class);
-        let volumes = &self.volumes;
-        let cx = Cycle::new(cluster, &self.profile, plan, class, volumes, self.start);
-        self.columns.sync(plan, cluster);
-        self.sums.by_plugin(cx, &self.columns, nodes)
     }
 }
 
