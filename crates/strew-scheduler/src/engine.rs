@@ -16,7 +16,7 @@ use crate::plan::{ClassPlan, Plans};
 use crate::plugins::node_affinity;
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::plugins::pod_volumes::PodVolumes;
-use crate::preemption::nominations::{Claims, NO_CLAIMS, Nominations};
+use crate::preemption::nominations::{Barred, Claims, NO_CLAIMS, Nominations};
 use crate::preemption::tryout::Tryout;
 use crate::profile::{PluginId, Profile};
 use crate::scoring::{Chance, PluginScores, Sums, take};
@@ -58,6 +58,17 @@ pub struct Evaluation {
     /// The names of nodes to which PreFilter narrowed the search, whether or not there are such nodes, as in
     /// kube-scheduler's `PreFilterResult`; `None`: all nodes.
     pub narrowed: Option<Vec<Symbol>>,
+}
+
+/// Why a node refuses a pod.
+#[derive(Debug, Clone)]
+pub struct NodeRefusals {
+    /// The node.
+    pub node: NodeIdx,
+    /// What the first plugin says as soon as the pods nominated to the node are added, and these pods.
+    pub beside: Option<Barred>,
+    /// What each plugin says of the node as it is.
+    pub alone: Vec<Refusal>,
 }
 
 /// Decides for one profile. Holds only what can be made anew from the cluster.
@@ -225,14 +236,8 @@ impl Engine {
             ..
         } = cx;
         let class = cluster.pod(pod).class;
-        let found;
-        let claims = match nominations.is_empty() && cluster.pod(pod).history.nominated.is_none() {
-            true => &NO_CLAIMS,
-            false => {
-                found = Claims::find(cx, class, pod, nominations);
-                &found
-            }
-        };
+        let found = Claims::of(cx, pod, nominations);
+        let claims = found.as_ref().unwrap_or(&NO_CLAIMS);
         // Pods of one class have volumes of their own where they are generic ephemeral ones.
         let unclaimed = claims.is_empty() && !volumes.has_ephemeral();
         let state = ClusterState::of(cluster, volumes);
@@ -337,6 +342,17 @@ impl Engine {
     /// Runs the same plugin code as [`decide`](Self::decide) and keeps every number. A pod that is on a node is judged
     /// as things are, itself included: take it off first.
     pub fn evaluate(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Evaluation {
+        self.evaluate_with(cluster, pod, &Nominations::new())
+    }
+
+    /// The same for [`decide_with`](Self::decide_with). The node that the pod is nominated to is the only feasible one,
+    /// if it takes the pod: no other is looked at.
+    pub fn evaluate_with(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+        nominations: &Nominations,
+    ) -> Evaluation {
         let cx = self
             .grounds
             .cycle(&mut self.columns, cluster, pod, self.start);
@@ -355,6 +371,9 @@ impl Engine {
             evaluation.refused = Some(Unfit::NoNodes);
             return evaluation;
         }
+        let found = Claims::of(cx, pod, nominations);
+        let claims = found.as_ref().unwrap_or(&NO_CLAIMS);
+        let cx = Cycle { claims, ..cx };
         let narrowed = match cx.pre_filter() {
             Search::Nodes(narrowed) => narrowed,
             Search::Refused(refusal) => {
@@ -362,6 +381,12 @@ impl Engine {
                 return evaluation;
             }
         };
+        if let Some(node) = claims.granted() {
+            evaluation.feasible = vec![node];
+            evaluation.best = vec![0];
+            evaluation.taken = Some(0);
+            return evaluation;
+        }
         evaluation.narrowed = node_affinity::narrow(&cx.spec.node_affinity).unwrap_or_default();
         self.columns.sync(plan, cluster);
         // The next decision draws the same.
@@ -401,21 +426,29 @@ impl Engine {
     }
 
     /// Per node the refusals of *all* plugins, not only of the first, in the order of nodes; nodes that pass are left
-    /// out. Nothing if the pod is refused before any node is looked at. For explanations.
+    /// out. Empty if the pod is refused before any node is looked at. For explanations.
     pub fn all_refusals(
         &mut self,
         cluster: &mut Cluster,
         pod: PodIdx,
-    ) -> Vec<(NodeIdx, Vec<Refusal>)> {
+        nominations: &Nominations,
+    ) -> Vec<NodeRefusals> {
         let cx = self
             .grounds
             .cycle(&mut self.columns, cluster, pod, self.start);
         let Search::Nodes(narrowed) = cx.pre_filter() else {
             return Vec::new();
         };
+        let found = Claims::of(cx, pod, nominations);
+        let claims = found.as_ref().unwrap_or(&NO_CLAIMS);
         let of_node = |&node: &NodeIdx| {
-            let refusals = cx.all_refusals(narrowed.as_deref(), node);
-            (!refusals.is_empty()).then_some((node, refusals))
+            let refusals = NodeRefusals {
+                node,
+                beside: claims.barred_by(node).cloned(),
+                alone: cx.all_refusals(narrowed.as_deref(), node),
+            };
+            let is_refused = refusals.beside.is_some() || !refusals.alone.is_empty();
+            is_refused.then_some(refusals)
         };
         let nodes = cx.cluster.node_order().iter();
         nodes.filter_map(of_node).collect()

@@ -10,8 +10,8 @@ use strew_api::duration::GoDuration;
 use strew_api::read::{nearest, read};
 use strew_cluster::NodeIdx;
 use strew_model::time::Span;
+use strew_scheduler::explain::Explanation;
 use strew_scheduler::explain::Standing as Stands;
-use strew_scheduler::explain::{self, Explanation};
 use strew_sim::Simulation;
 
 use crate::arguments::{Context, WorldArgs};
@@ -348,17 +348,16 @@ fn now(world: World, entry: usize, moment: Moment) -> Explained {
 /// As a decision of this moment is, which took this node if it was one of the best.
 fn decided(mut world: World, entry: usize, moment: Moment, drawn: Option<NodeIdx>) -> Explained {
     let pod = world.pods[entry].pod;
-    let class = world.cluster.pod(pod).class;
-    let engine = world.schedulers.engine(&world.cluster, class);
-    let mut explanation = explain::explain_drawn(engine, &mut world.cluster, pod, drawn);
+    let World {
+        cluster,
+        schedulers,
+        ..
+    } = &mut world;
+    let mut explanation = schedulers.explain(cluster, pod, drawn);
     let mut eviction = None;
-    // A pod that fits if nobody is nominated to its node may have to wait nevertheless.
-    let waits = matches!(
-        explanation.standing,
-        Stands::Pending | Stands::WouldGo { .. }
-    );
-    if let Some(blocked) = waits.then(|| Blocked::now(&mut world, pod)).flatten() {
-        explanation.standing = Stands::Pending;
+    // What preemption says of it, too.
+    let is_pending = explanation.standing == Stands::Pending;
+    if let Some(blocked) = is_pending.then(|| Blocked::now(&mut world, pod)).flatten() {
         explanation.sentence = blocked.message;
         eviction = blocked.eviction;
     }

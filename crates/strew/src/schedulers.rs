@@ -1,7 +1,8 @@
 //! The schedulers of a world: one a profile, each deciding for the pods that name it.
 
-use strew_cluster::{ClassId, Cluster, PodIdx};
+use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
 use strew_model::{Interner, Symbol};
+use strew_scheduler::explain::{Explanation, explain_with};
 use strew_scheduler::preemption::{Budgets, Nominations, preempt};
 use strew_scheduler::{Decision, Engine, Preemption, Profile, Unfit};
 use strew_sim::Blueprint;
@@ -72,6 +73,18 @@ impl Schedulers {
         let place = self.place(cluster, cluster.pod(pod).class);
         let engine = &mut self.list[place].engine;
         engine.decide_with(cluster, pod, &self.nominations)
+    }
+
+    /// Explains a pod beside the pods that are nominated; if the `drawn` node is one of the best, it is the taken one.
+    pub(crate) fn explain(
+        &mut self,
+        cluster: &mut Cluster,
+        pod: PodIdx,
+        drawn: Option<NodeIdx>,
+    ) -> Explanation {
+        let place = self.place(cluster, cluster.pod(pod).class);
+        let engine = &mut self.list[place].engine;
+        explain_with(engine, cluster, pod, &self.nominations, drawn)
     }
 
     /// What evicting others would come to for a pod that was refused just now.

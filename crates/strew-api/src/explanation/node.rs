@@ -162,7 +162,8 @@ impl Cause {
             tree::Cause::Port { holders: found, .. }
             | tree::Cause::Volume(VolumeCause::InUse { holders: found, .. })
             | tree::Cause::AntiAffinity { found, .. }
-            | tree::Cause::ExistingAntiAffinity { found, .. } => {
+            | tree::Cause::ExistingAntiAffinity { found, .. }
+            | tree::Cause::Nominated { pods: found, .. } => {
                 wire.pods = found
                     .named
                     .iter()
@@ -273,6 +274,18 @@ fn texts(cause: &tree::Cause, explanation: &Explanation, cluster: &Cluster) -> (
             (text, "existing pods' anti-affinity".to_owned())
         }
         tree::Cause::Volume(cause) => volume(cause, cluster),
+        tree::Cause::Nominated {
+            reason,
+            pods: nominated,
+            ..
+        } => {
+            let text = format!(
+                "room is kept for {}, nominated to it: {}",
+                pods(nominated, cluster),
+                reason.text(names)
+            );
+            (text, "room kept for nominated pods".to_owned())
+        }
         tree::Cause::Other(refusal) => {
             let reasons: Vec<String> = refusal.reasons.iter().map(|r| r.text(names)).collect();
             (reasons.join(", "), refusal.plugin.name().to_owned())

@@ -418,7 +418,7 @@ impl Candidates<'_> {
     /// Whether a new node like this one would not have this against the pod.
     fn goes_with_the_node(&self, cause: &Cause) -> bool {
         match cause {
-            Cause::Cordoned | Cause::Port { .. } => true,
+            Cause::Cordoned | Cause::Port { .. } | Cause::Nominated { .. } => true,
             Cause::Shortage(s) => s.requested <= s.allocatable,
             Cause::AntiAffinity { key, .. } | Cause::ExistingAntiAffinity { key, .. } => {
                 *key == well_known::HOSTNAME

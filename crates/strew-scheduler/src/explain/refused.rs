@@ -7,15 +7,16 @@ use strew_model::{Symbol, Taint};
 use strew_spread::{DomainIdx, SkewCheck};
 
 use super::volumes::{self, VolumeCause};
-use crate::engine::Engine;
+use crate::engine::{Engine, Evaluation, NodeRefusals};
 use crate::plan::ClassPlan;
 use crate::plugins::inter_pod_affinity::{self, Counted};
 use crate::plugins::node_affinity::{self, Gap};
 use crate::plugins::node_resources_fit::{self, Shortage};
 use crate::plugins::pod_topology_spread::filter::{Verdict, verdict};
 use crate::plugins::{node_ports, taint_toleration};
+use crate::preemption::nominations::{Barred, Nominations};
 use crate::profile::PluginId;
-use crate::status::{Reason, Refusal};
+use crate::status::{Reason, Refusal, Unfit};
 
 /// A node that refuses the pod.
 #[derive(Debug, Clone)]
@@ -91,6 +92,15 @@ pub enum Cause {
     },
     /// A volume of the pod.
     Volume(VolumeCause),
+    /// Room on the node is kept for pods nominated to it: a plugin refuses as soon as these are added.
+    Nominated {
+        /// The plugin.
+        plugin: PluginId,
+        /// What it says then.
+        reason: Reason,
+        /// The nominated pods.
+        pods: Blockers,
+    },
     /// Anything else that a plugin said.
     Other(Refusal),
 }
@@ -109,6 +119,7 @@ impl Cause {
             | Self::AntiAffinity { .. }
             | Self::ExistingAntiAffinity { .. } => PluginId::InterPodAffinity,
             Self::Volume(cause) => cause.plugin(),
+            Self::Nominated { plugin, .. } => *plugin,
             Self::Other(refusal) => refusal.plugin,
         }
     }
@@ -131,6 +142,7 @@ impl Cause {
             Self::Volume(VolumeCause::Limit { .. }) => Reason::VolumeLimit,
             Self::Volume(VolumeCause::NodeAffinity { .. }) => Reason::VolumeNodeAffinity,
             Self::Volume(VolumeCause::Zone { .. }) => Reason::VolumeZone,
+            Self::Nominated { reason, .. } => reason.clone(),
             Self::Other(refusal) => return refusal.reasons.first().cloned(),
         })
     }
@@ -184,8 +196,14 @@ pub(crate) fn refused_nodes(
     engine: &mut Engine,
     cluster: &mut Cluster,
     pod: PodIdx,
+    nominations: &Nominations,
+    evaluation: &Evaluation,
 ) -> Vec<RefusedNode> {
-    let refusals = engine.all_refusals(cluster, pod);
+    let firsts: FxHashMap<NodeIdx, &Refusal> = match &evaluation.refused {
+        Some(Unfit::EveryNode(refusals)) => refusals.iter().map(|(n, r)| (*n, r)).collect(),
+        _ => FxHashMap::default(),
+    };
+    let refusals = engine.all_refusals(cluster, pod, nominations);
     let class = cluster.pod(pod).class;
     let plan = engine.plan(cluster, class);
     let mut look = Look {
@@ -194,12 +212,22 @@ pub(crate) fn refused_nodes(
         pod,
         around: FxHashMap::default(),
     };
-    let of_node = |(node, refusals): (NodeIdx, Vec<Refusal>)| {
+    let of_node = |NodeRefusals {
+                       node,
+                       beside,
+                       alone,
+                   }: NodeRefusals| {
         let mut causes = Vec::new();
-        for refusal in &refusals {
+        for refusal in &alone {
             look.causes(node, refusal, &mut causes);
         }
-        let first = refusals.into_iter().next()?;
+        if let Some(barred) = &beside {
+            kept_room(barred, &mut causes);
+        }
+        let first = match firsts.get(&node) {
+            Some(&first) => first.clone(),
+            None => alone.into_iter().next()?,
+        };
         Some(RefusedNode {
             node,
             first,
@@ -207,6 +235,23 @@ pub(crate) fn refused_nodes(
         })
     };
     refusals.into_iter().filter_map(of_node).collect()
+}
+
+/// Adds what a node refuses the pod for only beside the pods nominated to it.
+fn kept_room(barred: &Barred, out: &mut Vec<Cause>) {
+    let mut pods = Blockers::default();
+    barred.nominated.iter().for_each(|&pod| pods.add(pod));
+    let plugin = barred.refusal.plugin;
+    for reason in &barred.refusal.reasons {
+        let is_it = |c: &Cause| c.plugin() == plugin && c.reason().as_ref() == Some(reason);
+        if !out.iter().any(is_it) {
+            out.push(Cause::Nominated {
+                plugin,
+                reason: reason.clone(),
+                pods: pods.clone(),
+            });
+        }
+    }
 }
 
 /// What finding causes looks at.

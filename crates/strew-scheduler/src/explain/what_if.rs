@@ -10,6 +10,7 @@ use super::change::{Change, ChangeKind, Target};
 use super::refused::RefusedNode;
 use crate::engine::{Decision, Engine, Evaluation};
 use crate::plugins::pod_topology_spread::{Origin, SpreadPlan};
+use crate::preemption::Nominations;
 use crate::profile::Profile;
 
 /// How many changes are tried at most.
@@ -41,15 +42,27 @@ pub struct WhatIf {
     pub in_vain: Vec<ChangeKind>,
 }
 
+/// A refused pod, and what is known of the refusal.
+pub(crate) struct Question<'a> {
+    pub(crate) pod: PodIdx,
+    pub(crate) nominations: &'a Nominations,
+    pub(crate) plan: &'a SpreadPlan,
+    pub(crate) refused: &'a [RefusedNode],
+}
+
 /// Finds the changes that help.
 pub(crate) fn what_if(
     engine: &Engine,
     cluster: &Cluster,
-    pod: PodIdx,
-    plan: &SpreadPlan,
-    refused: &[RefusedNode],
+    question: Question<'_>,
     evaluation: &Evaluation,
 ) -> WhatIf {
+    let Question {
+        pod,
+        nominations,
+        plan,
+        refused,
+    } = question;
     let constraints = own_constraints(plan, cluster.spec_of(pod));
     let kinds = Candidates {
         cluster,
@@ -63,6 +76,7 @@ pub(crate) fn what_if(
         base: cluster,
         work: cluster.clone(),
         engine: Engine::new(engine.profile().clone()),
+        nominations,
         constraints: &constraints,
         pod,
     };
@@ -76,13 +90,15 @@ pub(crate) fn what_if(
     found
 }
 
-/// Where the pod goes after a change of the cluster; `None`: nowhere. The cluster itself stays as it is.
+/// Where the pod goes after a change of the cluster, beside the pods that are nominated; `None`: nowhere. The cluster
+/// itself stays as it is.
 ///
 /// Cost: a copy of the cluster, and a decision that remembers nothing.
 pub fn decide_after(
     profile: &Profile,
     cluster: &Cluster,
     pod: PodIdx,
+    nominations: &Nominations,
     change: &Change,
 ) -> Option<Target> {
     let mut work = cluster.clone();
@@ -95,6 +111,7 @@ pub fn decide_after(
         base: cluster,
         work,
         engine,
+        nominations,
         constraints: &constraints,
         pod,
     };
@@ -143,6 +160,7 @@ struct Bench<'a> {
     base: &'a Cluster,
     work: Cluster,
     engine: Engine,
+    nominations: &'a Nominations,
     constraints: &'a [SpreadConstraint],
     pod: PodIdx,
 }
@@ -151,7 +169,9 @@ impl Bench<'_> {
     /// Where the pod goes after a change; `None`: still nowhere.
     fn decide_after(&mut self, change: &Change) -> Option<Target> {
         let undo = change.apply(&mut self.work, self.pod, self.constraints);
-        let decision = self.engine.decide(&mut self.work, self.pod);
+        let decision = self
+            .engine
+            .decide_with(&mut self.work, self.pod, self.nominations);
         if change.reorders_nodes() {
             self.work = self.base.clone();
             self.engine = Engine::new(self.engine.profile().clone());

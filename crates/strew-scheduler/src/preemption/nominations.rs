@@ -98,11 +98,22 @@ impl Nominations {
     }
 }
 
+/// A node that refuses a pod as soon as the pods nominated to it are added.
+#[derive(Debug, Clone)]
+pub struct Barred {
+    /// The node.
+    pub node: NodeIdx,
+    /// What the first plugin says then.
+    pub refusal: Refusal,
+    /// The pods that are nominated to it and whose priority is not below the pod's.
+    pub nominated: Vec<PodIdx>,
+}
+
 /// What nominations, the pod's own among them, make of one decision.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     /// Nodes that refuse the pod as soon as the pods nominated to them are added.
-    pub(crate) barred: Vec<(NodeIdx, Refusal)>,
+    pub(crate) barred: Vec<Barred>,
     /// The node that the pod itself is nominated to, and why it is refused there nevertheless.
     pub(crate) own: Option<(NodeIdx, Option<Refusal>)>,
 }
@@ -114,14 +125,16 @@ pub(crate) static NO_CLAIMS: Claims = Claims {
 };
 
 impl Claims {
+    /// `None`: neither others' nominations nor one of the pod itself.
+    pub(crate) fn of(cx: Cycle<'_>, pod: PodIdx, nominations: &Nominations) -> Option<Self> {
+        let row = cx.cluster.pod(pod);
+        let has_any = !nominations.is_empty() || row.history.nominated.is_some();
+        has_any.then(|| Self::find(cx, row.class, pod, nominations))
+    }
+
     /// Tries the pod on the nodes that nominations are about. Cost: the plan's tallies are copied, if there are any
     /// such nodes; nothing otherwise.
-    pub(crate) fn find(
-        cx: Cycle<'_>,
-        class: ClassId,
-        pod: PodIdx,
-        nominations: &Nominations,
-    ) -> Self {
+    fn find(cx: Cycle<'_>, class: ClassId, pod: PodIdx, nominations: &Nominations) -> Self {
         let cluster = cx.cluster;
         let mut claims = Self::default();
         let mut tryout = None;
@@ -132,7 +145,11 @@ impl Claims {
             }
             let tryout = tryout.get_or_insert_with(|| Tryout::new(cx, class));
             let refusal = tryout.on(node).refusal_beside(&beside);
-            claims.barred.extend(refusal.map(|refusal| (node, refusal)));
+            claims.barred.extend(refusal.map(|refusal| Barred {
+                node,
+                refusal,
+                nominated: beside,
+            }));
         }
         let own = cluster.pod(pod).history.nominated;
         let own = own.and_then(|name| cluster.find_node(name));
@@ -152,8 +169,12 @@ impl Claims {
 
     /// Why a node is refused for the sake of pods nominated to it.
     pub(crate) fn bars(&self, node: NodeIdx) -> Option<&Refusal> {
-        let barred = self.barred.iter().find(|(other, _)| *other == node);
-        barred.map(|(_, refusal)| refusal)
+        self.barred_by(node).map(|barred| &barred.refusal)
+    }
+
+    /// The node, if it refuses the pod for the sake of pods nominated to it.
+    pub(crate) fn barred_by(&self, node: NodeIdx) -> Option<&Barred> {
+        self.barred.iter().find(|barred| barred.node == node)
     }
 
     /// The pod's own nominated node, if it still takes the pod.

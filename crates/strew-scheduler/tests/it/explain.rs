@@ -1,17 +1,23 @@
 //! What is explained is what is decided, and what is suggested helps.
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
-use strew_scheduler::explain::{Cause, Explanation, Standing, decide_after};
-use strew_scheduler::{Decision, Engine, Profile, Unfit, explain};
+use strew_scheduler::explain::{Cause, Explanation, Standing, decide_after, explain_with};
+use strew_scheduler::preemption::Nominations;
+use strew_scheduler::{Decision, Engine, Profile, Reason, Unfit};
 
 use crate::properties::profile;
 use crate::world::World;
 
 #[test]
 fn explanations_agree_with_decisions_and_suggestions_help() {
-    let (mut pending, mut helped) = (0, 0);
+    let (mut pending, mut helped, mut kept) = (0, 0, 0);
     for seed in 0..200 {
-        let mut world = World::new(seed);
+        // Every second world has pods of several priorities, and nominations.
+        let has_nominations = seed % 2 == 1;
+        let mut world = match has_nominations {
+            true => World::crowded(seed, 30, 15),
+            false => World::new(seed),
+        };
         let profile = profile(seed);
         let mut engine = Engine::new(profile.clone());
         for step in 0..60 {
@@ -20,11 +26,19 @@ fn explanations_agree_with_decisions_and_suggestions_help() {
                 continue;
             }
             let pod = world.set_pod(step % 24 == 0);
-            let explained = agrees(&mut engine, &mut world.cluster, &profile, pod);
+            let nominations = match has_nominations {
+                true => Nominations::of(&world.cluster),
+                false => Nominations::new(),
+            };
+            let explained = agrees(&mut engine, &mut world.cluster, &profile, pod, &nominations);
             let explanation = match explained {
                 Ok(explanation) => explanation,
                 Err(why) => panic!("seed {seed}, step {step}: {why}"),
             };
+            let causes = explanation.refused.iter().flat_map(|node| &node.causes);
+            kept += causes
+                .filter(|cause| matches!(cause, Cause::Nominated { .. }))
+                .count();
             if explanation.standing.would_go().is_none() {
                 pending += 1;
                 helped += usize::from(
@@ -39,6 +53,7 @@ fn explanations_agree_with_decisions_and_suggestions_help() {
         pending > 100,
         "the dice make pods that are refused: {pending}"
     );
+    assert!(kept > 100, "room is kept for nominated pods: {kept}");
     assert!(
         helped * 2 > pending,
         "most refusals have a cure: {helped} of {pending}"
@@ -51,10 +66,11 @@ fn agrees(
     cluster: &mut Cluster,
     profile: &Profile,
     pod: PodIdx,
+    nominations: &Nominations,
 ) -> Result<Explanation, String> {
     let on = cluster.pod(pod).node;
     let placed: Vec<(PodIdx, Option<NodeIdx>)> = cluster.pods().map(|(p, r)| (p, r.node)).collect();
-    let explanation = explain(engine, cluster, pod);
+    let explanation = explain_with(engine, cluster, pod, nominations, None);
     let after: Vec<(PodIdx, Option<NodeIdx>)> = cluster.pods().map(|(p, r)| (p, r.node)).collect();
     if placed != after {
         return Err("a pod was moved".to_owned());
@@ -67,7 +83,7 @@ fn agrees(
 
     let mut copy = cluster.clone();
     copy.unbind(pod);
-    let decision = Engine::new(profile.clone()).decide(&mut copy, pod);
+    let decision = Engine::new(profile.clone()).decide_with(&mut copy, pod, nominations);
     let decided = match &decision {
         Decision::Place { node, .. } => Some(*node),
         Decision::Unfit(_) => None,
@@ -86,7 +102,7 @@ fn agrees(
     }
     causes_are_named(&explanation)?;
     for suggestion in explanation.what_if.iter().flat_map(|w| &w.suggestions) {
-        let target = decide_after(profile, cluster, pod, &suggestion.change);
+        let target = decide_after(profile, cluster, pod, nominations, &suggestion.change);
         if target != Some(suggestion.target) {
             return Err(format!("{suggestion:?}: afresh {target:?}"));
         }
@@ -101,7 +117,13 @@ fn causes_are_named(explanation: &Explanation) -> Result<(), String> {
             .causes
             .iter()
             .filter(|c| c.plugin() == node.first.plugin);
-        let reasons: Vec<_> = own.map(|c| c.reason()).collect();
+        let mut reasons: Vec<_> = own.map(|c| c.reason()).collect();
+        // A quirk of kube-scheduler's text, not another cause.
+        if node.causes.contains(&Cause::NarrowedOut) {
+            let reason = node.first.reasons.first();
+            let beside = reason.filter(|r| matches!(r, Reason::NarrowedOutBeside(..)));
+            reasons.extend(beside.map(|reason| Some(reason.clone())));
+        }
         let missing = node
             .first
             .reasons

@@ -176,3 +176,49 @@ fn a_label_of_our_simulation_makes_no_scenario_of_a_dump() {
     let sentence = "0/1 nodes are available: 1 Insufficient cpu.";
     assert!(text.starts_with(sentence), "{text}");
 }
+
+/// Room was made for an important pod that has not got there yet: another one that would fit is kept off.
+#[test]
+fn room_kept_for_a_nominated_pod_is_a_cause() {
+    let files = "\
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {kubernetes.io/hostname: n1}}
+status: {allocatable: {cpu: \"2\", memory: 8Gi, pods: \"110\"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: gone, namespace: default, uid: a, deletionTimestamp: \"2026-01-01T00:00:00Z\", deletionGracePeriodSeconds: 3600}
+spec: {nodeName: n1, terminationGracePeriodSeconds: 3600, containers: [{name: c, image: i, resources: {requests: {cpu: 900m}}}]}
+status: {phase: Running}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: important, namespace: default, uid: b}
+spec: {priority: 100, containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]}
+status: {phase: Pending, nominatedNodeName: n1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: small, namespace: default, uid: c}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 100m}}}]}
+status: {phase: Pending}
+";
+    let run = strew("explain pod/small --at 0s - -o json").stdin(files);
+    let explanation = json(&run.assert().code(0));
+    assert_eq!(explanation["standing"], "Pending", "{explanation}");
+    assert_eq!(explanation["feasible"], 0);
+    assert_eq!(explanation["choice"], serde_json::Value::Null);
+    let cause = &explanation["refused"][0]["causes"][0];
+    assert_eq!(
+        cause["text"],
+        "room is kept for pod default/important, nominated to it: Insufficient cpu"
+    );
+    assert_eq!(cause["pods"][0], "default/important");
+    let suggestion = &explanation["whatIf"]["suggestions"][0];
+    assert_eq!(suggestion["kind"], "AddNode", "{explanation}");
+    assert_eq!(
+        explanation["message"].as_str().unwrap().split(". ").next(),
+        Some("0/1 nodes are available: 1 Insufficient cpu")
+    );
+}
