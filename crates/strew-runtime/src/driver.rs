@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_api::request::{Answer, Request};
+use strew_api::request::{Answer, Request, Verb};
 use strew_model::time::{Instant, Span};
 
 use crate::machine::{Begun, Machine, Next};
@@ -219,6 +219,14 @@ impl<M: Machine> Driver<M> {
         let Some(arrived) = self.outbox.settle(at.now, ticket, answer) else {
             return;
         };
+        let Answered {
+            request, answer, ..
+        } = &arrived.answered;
+        if let (Verb::Create, "", Some(object)) =
+            (request.verb, request.subresource, answer.object())
+        {
+            self.watches.made(&request.resource, object);
+        }
         observer.answered(&self.machine, &arrived.answered);
         match (self.machine).answered(at, arrived.chain, &arrived.answered) {
             Next::Send(chain, request) => {

@@ -10,12 +10,14 @@
 //! network in virtual time. Randomness comes in as a seed.
 //!
 //! Reading order: [`machine`] (what a machine is to its driver), [`driver`], [`outbox`] (requests on their way),
-//! [`watch`] (objects that are known); then the machines: [`placement`].
+//! [`watch`] (objects that are known); then the machines: [`scheduler`],
+//! [`placement`].
 
 pub mod driver;
 pub mod machine;
 pub mod outbox;
 pub mod placement;
+pub mod scheduler;
 pub mod watch;
 
 pub use driver::{Action, Driver, Event, Moment, Observer, Progress};

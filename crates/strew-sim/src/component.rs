@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use strew_api::facts::Named;
 use strew_api::request::{Answer, Request};
 use strew_apiserver::Tables;
-use strew_apiserver::object::{Kind, Object};
+use strew_apiserver::object::{Kind, Meta, Object};
 use strew_apiserver::server::{Change, Server};
 use strew_model::time::{Instant, Span};
-use strew_runtime::watch::{self, Custom, Reading, WatchAction, WatchEvent, WatchId, Watches};
-use strew_runtime::{Action, Driver, Event, Machine, Moment, Observer, Progress};
+use strew_runtime::watch::{
+    self, Custom, Reading, Scope, WatchAction, WatchEvent, WatchId, Watches,
+};
+use strew_runtime::{Action, Answered, Driver, Event, Machine, Moment, Observer, Progress};
 
 use crate::fault::Faults;
 use crate::feed::{Brought, Feed};
@@ -18,9 +20,20 @@ use crate::network::{Draws, Network, Sender, Step, Weather};
 /// No request is sent again after so long.
 const PATIENCE: Span = Span::from_secs(60);
 
-/// Who sees what a component decides, and stands before the server when its requests arrive.
-pub(crate) trait Judge<M: Machine>: Observer<M> {
-    /// Has the server carry out a request.
+/// Who sees what a component decides and sends, and stands before the server when its requests arrive; `()` does
+/// nothing of it.
+pub(crate) trait Judge<M: Machine> {
+    /// An effect was decided just now, on what the watches have brought; nothing of it has begun.
+    fn decided(&mut self, machine: &mut M, seen: &Tables, effect: &M::Effect) {
+        let _ = (machine, seen, effect);
+    }
+
+    /// A request is put on its way, at this moment of the component's own clock.
+    fn sent(&mut self, clock: Instant, request: &Request) {
+        let _ = (clock, request);
+    }
+
+    /// A request has arrived: the server carries it out.
     fn execute(
         &mut self,
         machine: &M,
@@ -30,6 +43,29 @@ pub(crate) trait Judge<M: Machine>: Observer<M> {
     ) -> Answer {
         let _ = machine;
         server.execute(now, request)
+    }
+
+    /// A request has its final answer.
+    fn answered(&mut self, answered: &Answered) {
+        let _ = answered;
+    }
+}
+
+impl<M: Machine> Judge<M> for () {}
+
+/// A judge who looks at what the watches have brought.
+struct Seeing<'a, J> {
+    judge: &'a mut J,
+    seen: &'a Tables,
+}
+
+impl<M: Machine, J: Judge<M>> Observer<M> for Seeing<'_, J> {
+    fn decided(&mut self, machine: &mut M, effect: &M::Effect) {
+        self.judge.decided(machine, self.seen, effect);
+    }
+
+    fn answered(&mut self, _: &M, answered: &Answered) {
+        self.judge.answered(answered);
     }
 }
 
@@ -52,15 +88,14 @@ pub(crate) struct Component<M: Machine> {
     seen: Tables,
     network: Network,
     /// By so much its clock is ahead of the others'.
-    pub(crate) ahead: Span,
+    ahead: Span,
 }
 
 /// A watch of one kind.
 struct Watched {
     id: WatchId,
     reading: Reading,
-    /// The first write that its last list did not show.
-    since: u64,
+    scope: Scope,
 }
 
 impl<M: Machine> Component<M> {
@@ -72,10 +107,8 @@ impl<M: Machine> Component<M> {
         server: &Server,
         seed: u64,
     ) -> Self {
-        let mut driver = Driver::new(machine, watches, PATIENCE, seed);
-        let forever = Event::Lease(Instant(u64::MAX));
-        driver.handle(moment(Instant::default()), forever, &mut ());
-        Self {
+        let driver = Driver::new(machine, watches, PATIENCE, seed);
+        let mut component = Self {
             driver,
             sender,
             feed: Feed::from_now_on(server),
@@ -83,7 +116,58 @@ impl<M: Machine> Component<M> {
             seen: Tables::default(),
             network: Network::default(),
             ahead: Span::default(),
+        };
+        component.lease(Instant(u64::MAX));
+        component
+    }
+
+    /// One that has listed what is stored, and decides nothing.
+    pub(crate) fn fresh(
+        machine: M,
+        watches: Watches,
+        sender: Sender,
+        server: &Server,
+        now: Instant,
+    ) -> Self {
+        let mut component = Self::new(machine, watches, sender, server, 0);
+        component.lease(Instant::default());
+        while let Progress::Do(Action::Watch(action)) =
+            component.driver.poll(component.moment(now), &mut ())
+        {
+            component.watch(now, action, server);
         }
+        component
+    }
+
+    /// The machine.
+    pub(crate) fn machine(&self) -> &M {
+        self.driver.machine()
+    }
+
+    /// Tells the machine something that no watch tells.
+    pub(crate) fn tell<R>(&mut self, f: impl FnOnce(&mut M, &mut Watches) -> R) -> R {
+        self.driver.tell(f)
+    }
+
+    /// It acts until this moment of its own clock.
+    pub(crate) fn lease(&mut self, until: Instant) {
+        let at = moment(Instant::default());
+        self.driver.handle(at, Event::Lease(until), &mut ());
+    }
+
+    /// Its clock jumps ahead.
+    pub(crate) fn jump(&mut self, by: Span) {
+        self.ahead = Span(self.ahead.0.saturating_add(by.0));
+    }
+
+    /// A moment by its own clock.
+    pub(crate) fn clock(&self, now: Instant) -> Instant {
+        now + self.ahead
+    }
+
+    /// The moment at which its own clock shows `own`.
+    pub(crate) fn true_time(&self, own: Instant) -> Instant {
+        Instant(own.0.saturating_sub(self.ahead.0))
     }
 
     /// What its watches have brought.
@@ -91,16 +175,34 @@ impl<M: Machine> Component<M> {
         &self.seen
     }
 
+    /// What its watches would bring of what is stored.
+    pub(crate) fn watched(&self, tables: &Tables) -> Tables {
+        let mut watched = Tables::default();
+        for (kind, watch) in &self.watched {
+            for object in tables.all_of(kind) {
+                if matches(&watch.scope, &object) {
+                    watched.set(object);
+                }
+            }
+        }
+        watched
+    }
+
     /// When time alone gives it something to do.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        let own = |at: Instant| Instant(at.0.saturating_sub(self.ahead.0));
         let wakes = [
-            self.driver.next_wake().map(own),
+            self.driver.next_wake().map(|own| self.true_time(own)),
             self.network.next_wake(),
             self.feed.next_wake(),
         ];
         wakes.into_iter().flatten().min()
     }
+
+    fn moment(&self, now: Instant) -> Moment {
+        moment(self.clock(now))
+    }
+
+    // === steps ===
 
     /// Does one thing: takes in what its watches bring, decides, or has one request or answer arrive. Whether there was
     /// anything.
@@ -109,18 +211,18 @@ impl<M: Machine> Component<M> {
         around: &mut Surroundings<'_>,
         judge: &mut impl Judge<M>,
     ) -> bool {
-        let heard = self.listen(around, judge);
-        // Either first: something else may be decided between two requests, or not.
-        let network_first = self.network.is_due(around.now) && around.draws.order.chance(1, 2);
-        let acted = match network_first {
-            true => self.exchange(around, judge) || self.decide(around, judge),
-            false => self.decide(around, judge) || self.exchange(around, judge),
-        };
-        acted || heard
+        let heard = self.listen(around);
+        self.act(around, judge) || heard
     }
 
-    fn moment(&self, now: Instant) -> Moment {
-        moment(now + self.ahead)
+    /// Decides, or has one request or answer arrive. Whether there was anything.
+    pub(crate) fn act(&mut self, around: &mut Surroundings<'_>, judge: &mut impl Judge<M>) -> bool {
+        // Either first: something else may be decided between two requests, or not.
+        let network_first = self.network.is_due(around.now) && around.draws.order.chance(1, 2);
+        match network_first {
+            true => self.exchange(around, judge) || self.decide(around, judge),
+            false => self.decide(around, judge) || self.exchange(around, judge),
+        }
     }
 
     /// Decides on one effect, and puts its first request on its way.
@@ -128,18 +230,27 @@ impl<M: Machine> Component<M> {
         let at = self.moment(around.now);
         let mut acted = false;
         loop {
-            match self.driver.poll(at, judge) {
+            let mut seeing = Seeing {
+                judge: &mut *judge,
+                seen: &self.seen,
+            };
+            match self.driver.poll(at, &mut seeing) {
                 Progress::Idle => return acted,
                 Progress::Decided if acted => return true,
                 Progress::Decided => acted = true,
                 Progress::Do(Action::Watch(action)) => {
-                    self.watch(around.now, action, around.server, judge);
+                    self.watch(around.now, action, around.server);
                     return true;
                 }
                 Progress::Do(Action::Send(ticket, request)) => {
+                    judge.sent(at.now, &request);
                     let weather = Weather::of(around.faults, self.sender, &request);
                     let rng = &mut *around.draws.faults;
-                    (self.network).send(around.now, ticket, request, weather, rng);
+                    self.network.send(around.now, ticket, request, weather, rng);
+                    if around.faults.is_calm() {
+                        // Without faults the network takes no time.
+                        self.exchange(around, judge);
+                    }
                     return true;
                 }
             }
@@ -162,8 +273,12 @@ impl<M: Machine> Component<M> {
             Step::Moved => true,
             Step::Arrived(ticket, answer) => {
                 let at = self.moment(now);
-                self.driver
-                    .handle(at, Event::Answered(ticket, answer), judge);
+                let mut seeing = Seeing {
+                    judge,
+                    seen: &self.seen,
+                };
+                let event = Event::Answered(ticket, answer);
+                self.driver.handle(at, event, &mut seeing);
                 true
             }
         }
@@ -171,25 +286,18 @@ impl<M: Machine> Component<M> {
 
     // === watches ===
 
-    fn watch(
-        &mut self,
-        now: Instant,
-        action: WatchAction,
-        server: &Server,
-        judge: &mut impl Judge<M>,
-    ) {
+    fn watch(&mut self, now: Instant, action: WatchAction, server: &Server) {
         match action {
             WatchAction::Begin {
-                id, kind, reading, ..
+                id,
+                kind,
+                reading,
+                scope,
             } => {
                 let kind = Kind::of_group(&kind.api_version(), &kind.kind);
-                let watched = Watched {
-                    id,
-                    reading,
-                    since: 0,
-                };
+                let watched = Watched { id, reading, scope };
                 self.watched.insert(kind.clone(), watched);
-                self.list(now, &kind, server, judge);
+                self.list(now, &kind, server);
             }
             WatchAction::End(id) => self.watched.retain(|_, watched| watched.id != id),
             WatchAction::ReadAgain { .. } => {}
@@ -197,28 +305,29 @@ impl<M: Machine> Component<M> {
     }
 
     /// Lists all objects of a kind: its watch begins, or was cut.
-    fn list(&mut self, now: Instant, kind: &Kind, server: &Server, judge: &mut impl Judge<M>) {
-        let Some(watched) = self.watched.get_mut(kind) else {
+    fn list(&mut self, now: Instant, kind: &Kind, server: &Server) {
+        let Some(Watched { id, reading, scope }) = self.watched.get(kind) else {
             return;
         };
-        watched.since = server.log_end();
-        let (id, reading) = (watched.id, watched.reading);
-        self.feed.forget(kind);
-        self.tell(now, id, WatchEvent::ListBegins, judge);
+        let (id, reading) = (*id, *reading);
+        let all = server.tables().all_of(kind).into_iter();
+        let all: Vec<Object> = all.filter(|object| matches(scope, object)).collect();
+        self.feed.skip(now, server, kind);
+        self.hear(now, id, WatchEvent::ListBegins);
         for object in self.seen.all_of(kind) {
             self.seen.remove(&object.key());
         }
-        for object in server.tables().all_of(kind) {
+        for object in all {
             self.seen.set(object.clone());
             if let Some(event) = set(&object, reading) {
-                self.tell(now, id, event, judge);
+                self.hear(now, id, event);
             }
         }
-        self.tell(now, id, WatchEvent::ListEnds, judge);
+        self.hear(now, id, WatchEvent::ListEnds);
     }
 
     /// Takes in all that its watches bring; whether there was anything.
-    fn listen(&mut self, around: &mut Surroundings<'_>, judge: &mut impl Judge<M>) -> bool {
+    pub(crate) fn listen(&mut self, around: &mut Surroundings<'_>) -> bool {
         let mut heard = false;
         while let Some(brought) = self.feed.bring(
             around.now,
@@ -229,54 +338,41 @@ impl<M: Machine> Component<M> {
             match brought {
                 Brought::Cut(kind) => {
                     heard = true;
-                    self.list(around.now, &kind, around.server, judge);
+                    self.list(around.now, &kind, around.server);
                 }
-                Brought::Change(number, change) => {
-                    heard |= self.take_in(around.now, number, change, judge)
-                }
+                Brought::Change(change) => heard |= self.take_in(around.now, change),
             }
         }
         heard
     }
 
-    fn take_in(
-        &mut self,
-        now: Instant,
-        number: u64,
-        change: Change,
-        judge: &mut impl Judge<M>,
-    ) -> bool {
-        let Some(watched) = self.watched.get(&change.key.kind) else {
+    fn take_in(&mut self, now: Instant, change: Change) -> bool {
+        let Some(Watched { id, reading, scope }) = self.watched.get(&change.key.kind) else {
             return false;
         };
-        let (id, reading) = (watched.id, watched.reading);
-        if number < watched.since {
-            return false;
-        }
-        let event = match &change.new {
+        let (id, reading) = (*id, *reading);
+        let event = match change.new.filter(|object| matches(scope, object)) {
             Some(object) => {
-                self.seen.set(object.clone());
-                set(object, reading)
+                let event = set(&object, reading);
+                self.seen.set(object);
+                event
             }
-            None => self.seen.remove(&change.key).map(|old| {
-                let name = change.key.name;
-                WatchEvent::Gone(Named {
-                    namespace: (&*name.namespace).into(),
-                    name: (&*name.name).into(),
-                    uid: (&*old.meta().uid).into(),
-                })
-            }),
+            // Gone, or no object of this watch any more.
+            None => {
+                let old = self.seen.remove(&change.key);
+                old.map(|old| WatchEvent::Gone(named(old.meta())))
+            }
         };
         let heard = event.is_some();
         if let Some(event) = event {
-            self.tell(now, id, event, judge);
+            self.hear(now, id, event);
         }
         heard
     }
 
-    fn tell(&mut self, now: Instant, id: WatchId, event: WatchEvent, judge: &mut impl Judge<M>) {
+    fn hear(&mut self, now: Instant, id: WatchId, event: WatchEvent) {
         let at = self.moment(now);
-        self.driver.handle(at, Event::Watch(id, event), judge);
+        self.driver.handle(at, Event::Watch(id, event), &mut ());
     }
 }
 
@@ -284,20 +380,45 @@ fn moment(now: Instant) -> Moment {
     Moment { now, wall: now }
 }
 
-/// An object of the store as a watch brings it; `None` where the wire has no form of it.
-fn set(object: &Object, reading: Reading) -> Option<WatchEvent> {
-    let meta = object.meta();
-    let named = Named {
+fn named(meta: &Meta) -> Named {
+    Named {
         namespace: (&*meta.name.namespace).into(),
         name: (&*meta.name.name).into(),
         uid: (&*meta.uid).into(),
-    };
-    let object = match reading {
-        Reading::Known => watch::Object::Known(object.to_kube()?),
-        Reading::Custom { .. } => watch::Object::Custom(Custom {
+    }
+}
+
+/// An object of the store as a watch brings it; `None` where the wire has no form of it.
+fn set(object: &Object, reading: Reading) -> Option<WatchEvent> {
+    let seen = match (object, reading) {
+        (Object::Pod(pod), Reading::Known) => watch::Object::Pod(pod.clone()),
+        (object, Reading::Known) => watch::Object::Known(object.to_kube()?),
+        (object, Reading::Custom { .. }) => watch::Object::Custom(Custom {
             object: object.to_json(),
             scale: None,
         }),
     };
-    Some(WatchEvent::Set(named, Box::new(object)))
+    Some(WatchEvent::Set(named(object.meta()), Box::new(seen)))
+}
+
+/// Whether an object is one of those that a watch brings.
+fn matches(scope: &Scope, object: &Object) -> bool {
+    let name = &object.meta().name;
+    let field = |key: &str| match (key, object) {
+        ("metadata.name", _) => &*name.name,
+        ("status.phase", Object::Pod(pod)) => pod.status.phase.name(),
+        _ => "",
+    };
+    let is_here = scope
+        .namespace
+        .as_deref()
+        .is_none_or(|here| *name.namespace == *here);
+    let mut terms = scope.fields.iter().flat_map(|fields| fields.split(','));
+    is_here
+        && terms.all(|term| match term.split_once("!=") {
+            Some((key, value)) => field(key) != value,
+            None => term
+                .split_once('=')
+                .is_none_or(|(key, value)| field(key) == value),
+        })
 }

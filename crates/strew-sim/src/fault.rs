@@ -73,6 +73,11 @@ impl Faults {
         self.0.clear();
     }
 
+    /// Whether nothing goes wrong.
+    pub(crate) fn is_calm(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn watch(&self) -> Option<&WatchFault> {
         self.0.iter().rev().find_map(|(fault, _)| match fault {
             Fault::Watch(fault) => Some(fault),

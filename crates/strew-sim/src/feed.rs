@@ -30,7 +30,7 @@ const MILLION: u64 = 1_000_000;
 pub struct Feed {
     cursor: Cursor,
     /// Tellings that a fault holds back, in order.
-    held: BTreeMap<(Instant, u64), (u64, Change)>,
+    held: BTreeMap<(Instant, u64), Change>,
     /// The moment of the last telling of each kind.
     latest: BTreeMap<Kind, Instant>,
     n_held: u64,
@@ -39,9 +39,10 @@ pub struct Feed {
 }
 
 /// What a feed brings of what was written.
+#[derive(Debug)]
 pub(crate) enum Brought {
-    /// The write of this number.
-    Change(u64, Change),
+    /// A write.
+    Change(Change),
     /// The watch of this kind was cut: it is to be listed anew.
     Cut(Kind),
 }
@@ -116,7 +117,7 @@ impl Feed {
             return Some(change);
         }
         match self.bring(now, server, Some(fault), dice)? {
-            Brought::Change(_, change) => Some(change),
+            Brought::Change(change) => Some(change),
             Brought::Cut(_) => {
                 self.relist(server, seen);
                 self.listed.pop_front()
@@ -133,23 +134,32 @@ impl Feed {
         dice: &mut Prng,
     ) -> Option<Brought> {
         let Some(fault) = fault else {
-            return self.bring_plain(server);
+            return self.bring_plain(server).map(Brought::Change);
         };
         self.hold(now, server, fault, dice);
-        let (_, (_, first)) = self
+        let due = self
             .held
             .first_key_value()
-            .filter(|((at, _), _)| *at <= now)?;
+            .filter(|((at, _), _)| *at <= now);
+        let (_, first) = due?;
         if fault.cut_ppm > 0 && dice.chance(u64::from(fault.cut_ppm), MILLION) {
             return Some(Brought::Cut(first.key.kind.clone()));
         }
-        let (_, (number, change)) = self.held.pop_first()?;
-        Some(Brought::Change(number, change))
+        self.held
+            .pop_first()
+            .map(|(_, change)| Brought::Change(change))
     }
 
-    /// Forgets what is held back of a kind: a list has shown it.
-    pub(crate) fn forget(&mut self, kind: &Kind) {
-        self.held.retain(|_, (_, change)| change.key.kind != *kind);
+    /// A list shows the objects of a kind as they are now: what was written before is not brought.
+    pub(crate) fn skip(&mut self, now: Instant, server: &Server, kind: &Kind) {
+        while let Some(change) = server.next_change(&mut self.cursor) {
+            let latest = self.latest.entry(change.key.kind.clone()).or_default();
+            *latest = (*latest).max(now);
+            let at = *latest;
+            self.held.insert((at, self.n_held), change.clone());
+            self.n_held += 1;
+        }
+        self.held.retain(|_, change| change.key.kind != *kind);
     }
 
     /// The next telling, without any fault.
@@ -157,21 +167,16 @@ impl Feed {
         if let Some(change) = self.listed.pop_front() {
             return Some(change);
         }
-        match self.bring_plain(server)? {
-            Brought::Change(_, change) => Some(change),
-            Brought::Cut(_) => None,
-        }
+        self.bring_plain(server)
     }
 
-    fn bring_plain(&mut self, server: &Server) -> Option<Brought> {
+    fn bring_plain(&mut self, server: &Server) -> Option<Change> {
         // A fault is over: what it held back comes first. Were it held any longer, what is written now would overtake
         // it, again and again within one instant.
-        if let Some((_, (number, change))) = self.held.pop_first() {
-            return Some(Brought::Change(number, change));
+        if let Some((_, change)) = self.held.pop_first() {
+            return Some(change);
         }
-        let number = self.cursor.position();
-        let change = server.next_change(&mut self.cursor)?;
-        Some(Brought::Change(number, change.clone()))
+        server.next_change(&mut self.cursor).cloned()
     }
 
     /// Whether a telling is due.
@@ -194,19 +199,14 @@ impl Feed {
     }
 
     fn hold(&mut self, now: Instant, server: &Server, fault: &WatchFault, dice: &mut Prng) {
-        loop {
-            let number = self.cursor.position();
-            let Some(change) = server.next_change(&mut self.cursor) else {
-                return;
-            };
+        while let Some(change) = server.next_change(&mut self.cursor) {
             let delay = Span(dice.between(0, fault.delay.0));
             let latest = self.latest.entry(change.key.kind.clone()).or_default();
             *latest = (*latest).max(now + delay);
             let at = *latest;
             let n_times = 1 + u64::from(dice.chance(u64::from(fault.repeat_ppm), MILLION));
             for _ in 0..n_times {
-                let held = (number, change.clone());
-                self.held.insert((at, self.n_held), held);
+                self.held.insert((at, self.n_held), change.clone());
                 self.n_held += 1;
             }
         }

@@ -21,6 +21,8 @@ pub(crate) type Server<'a> = &'a mut dyn FnMut(&Request) -> Answer;
 /// Whose requests they are: faults tell components apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sender {
+    /// A scheduler.
+    Scheduler,
     /// The controller of Placements.
     PlacementController,
 }
@@ -41,6 +43,21 @@ impl Weather {
     pub(crate) fn of(faults: &Faults, sender: Sender, request: &Request) -> Self {
         let write = faults.write().copied().unwrap_or_default();
         match sender {
+            Sender::Scheduler if request.subresource == "binding" => {
+                let bind = faults.bind().copied().unwrap_or_default();
+                Self {
+                    slow: bind.slow,
+                    lost_ppm: bind.fail_ppm,
+                    conflict_ppm: 0,
+                }
+            }
+            Sender::Scheduler => Self {
+                conflict_ppm: match request.verb {
+                    Verb::Patch => write.conflict_ppm,
+                    _ => 0,
+                },
+                ..Self::default()
+            },
             Sender::PlacementController => Self {
                 slow: Span::default(),
                 lost_ppm: write.lost_ppm,

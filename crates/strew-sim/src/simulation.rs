@@ -21,11 +21,13 @@ use strew_model::time::{Instant, Span};
 use crate::auditor::Witness;
 use crate::autoscaler::{Autoscaler, AutoscalerSettings, NodeGroup};
 use crate::client::Client;
+use crate::component::Surroundings;
 use crate::fault::{Faults, Sabotage};
 use crate::feed::Feed;
 use crate::kubelet::Kubelets;
+use crate::network::Draws;
 use crate::placement::{Diligence, PlacementController};
-use crate::scheduler::{Blueprint, Replica, Surroundings};
+use crate::scheduler::{Blueprint, Eyes, Replica};
 use crate::slot::Slot;
 use crate::timing::{Between, Timing};
 use crate::workloadspread::{SpreadKeeper, Webhooks};
@@ -128,6 +130,8 @@ pub(crate) struct Dice {
     spreads: Prng,
     /// What decisions of the scheduler leave to chance.
     schedulers: Prng,
+    /// Which of a scheduler's requests that are on their way comes first.
+    network: Prng,
 }
 
 /// Components that take turns beside the schedulers.
@@ -156,6 +160,7 @@ impl Simulation {
             placing: dice(),
             spreads: dice(),
             schedulers: dice(),
+            network: dice(),
         };
         let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
         let boot = settings.timing.node_boot;
@@ -213,7 +218,15 @@ impl Simulation {
         let hostname = format!("scheduler-{}", self.n_replicas);
         self.n_replicas += 1;
         let blueprint = self.blueprint.drawn_from(self.dice.schedulers.next_u64());
-        Replica::new(&blueprint, hostname, self.elects, &self.server, self.now)
+        let seed = self.dice.network.next_u64();
+        Replica::new(
+            &blueprint,
+            hostname,
+            self.elects,
+            &self.server,
+            self.now,
+            seed,
+        )
     }
 
     /// The time.
@@ -417,26 +430,25 @@ impl Simulation {
         let mut around = Surroundings {
             now: self.now,
             server: &mut self.server,
-            watch_fault: self.faults.watch(),
-            bind_fault: self.faults.bind(),
-            lease_fault: self.faults.lease(),
-            conflict_ppm: self.faults.write().map_or(0, |fault| fault.conflict_ppm),
-            dice: &mut self.dice.faults,
-            writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
+            faults: &self.faults,
+            draws: Draws {
+                faults: &mut self.dice.faults,
+                order: &mut self.dice.network,
+                writes_left: slot.doomed.as_mut().map(|(writes_left, _)| writes_left),
+            },
+        };
+        let eyes = Eyes {
             witness: self.witness.as_deref_mut(),
             sabotage: self.sabotage,
         };
-        let acted = replica.step(&mut around);
+        let acted = replica.step(&mut around, eyes);
         slot.meet_doom(self.now);
         acted
     }
 
     fn next_wake(&self) -> Option<Instant> {
         let schedulers = self.schedulers.iter().flat_map(|slot| {
-            let own = slot
-                .alive
-                .as_ref()
-                .and_then(|replica| replica.next_wake(self.now));
+            let own = slot.alive.as_ref().and_then(Replica::next_wake);
             [own, slot.restart]
         });
         let controllers = self.controllers.alive.as_ref();

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use strew_api::facts;
+use strew_api::facts::{self, PodFacts};
 use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
@@ -17,7 +17,7 @@ use strew_cluster::Cluster;
 use strew_model::Labels;
 use strew_scheduler::PluginId;
 use strew_scheduler::preemption::Nominations;
-use strew_sim::{Blueprint, Facts, Replica, Simulation, wire_of};
+use strew_sim::{Blueprint, Replica, Simulation, wire_of};
 
 use crate::blocked::{Blocked, Eviction, GATED, Outcome};
 use crate::configuration::CompatArg;
@@ -56,7 +56,7 @@ pub(crate) fn world_before(
         world: World::empty(cluster, schedulers, frame.compat),
         workloads: std::mem::take(&mut frame.workloads),
         by_owner: HashMap::new(),
-        facts: Facts::default(),
+        facts: PodFacts::default(),
         outcomes: Vec::new(),
         reasons: HashMap::new(),
     };
@@ -87,7 +87,7 @@ struct Builder<'a> {
     workloads: Workloads,
     /// By uid of a controller.
     by_owner: HashMap<Arc<str>, usize>,
-    facts: Facts,
+    facts: PodFacts,
     outcomes: Vec<Outcome>,
     /// Many pods wait for the same.
     reasons: HashMap<Blocked, Rc<Blocked>>,
@@ -158,7 +158,7 @@ impl Builder<'_> {
         }
         let workload = self.workload(pod);
         let cluster = &mut self.world.cluster;
-        let Some(mut fact) = self.facts.pod(pod, &mut cluster.names) else {
+        let Ok(Some(mut fact)) = self.facts.fact(&**pod, &mut cluster.names) else {
             return;
         };
         if self.unbound.contains(&pod.meta.uid) {

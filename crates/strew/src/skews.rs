@@ -6,12 +6,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use strew_api::facts;
+use strew_api::facts::{self, PodFacts};
 use strew_api::read::KubeObject;
 use strew_apiserver::object::{Name, Node, Object, Pod};
 use strew_apiserver::server::Cursor;
 use strew_cluster::{Cluster, KeyId, PodFact};
-use strew_sim::{Facts, Simulation, wire_of};
+use strew_sim::{Simulation, wire_of};
 use strew_spread::{DomainIdx, Tally};
 
 use crate::live::Frame;
@@ -32,7 +32,7 @@ pub(crate) struct Largest {
 pub(crate) struct Skews {
     /// Nodes, and a pod of each workload: what tells which nodes count.
     world: World,
-    facts: Facts,
+    facts: PodFacts,
     /// Per workload of the frame; empty as long as nothing was seen of it.
     counted: Vec<Vec<Counted>>,
     by_owner: HashMap<Arc<str>, usize>,
@@ -66,7 +66,7 @@ impl Skews {
         }
         let mut skews = Self {
             world: World::empty(cluster, schedulers, frame.compat),
-            facts: Facts::default(),
+            facts: PodFacts::default(),
             counted: Vec::new(),
             by_owner: HashMap::new(),
             seen: simulation.server().listen(),
@@ -175,7 +175,7 @@ impl Skews {
         let n = self.counted.len().max(workload + 1);
         self.counted.resize_with(n, Vec::new);
         if self.counted[workload].is_empty() {
-            let fact = self.facts.pod(pod, &mut self.world.cluster.names)?;
+            let fact = self.facts.fact(pod, &mut self.world.cluster.names).ok()??;
             self.counted[workload] = self.keys(fact);
         }
         self.by_owner.insert(Arc::clone(&owner.uid), workload);

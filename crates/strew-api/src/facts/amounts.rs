@@ -96,7 +96,8 @@ struct Rule {
 /// # Errors
 /// Each quantity that no decision could be made from.
 pub(super) fn pod_amounts(
-    pod: &core::Pod,
+    spec: &core::PodSpec,
+    status: Option<&core::PodStatus>,
     names: &mut Interner,
 ) -> Result<PodAmounts, Vec<FieldError>> {
     let rule = Rule {
@@ -104,34 +105,23 @@ pub(super) fn pod_amounts(
         pod_level: true,
         with_status: false,
     };
-    let requests = sum(pod, rule, names)?;
+    let mut sum = |rule| sum(spec, status, rule, names);
+    let requests = sum(rule)?;
     // The embedded scorer of v1.36.3 does not see pod-level resources (spec/scheduler §3.8, quirk).
-    let scored = sum(
-        pod,
-        Rule {
-            with_defaults: true,
-            pod_level: false,
-            ..rule
-        },
-        names,
-    )?;
-    let used = sum(
-        pod,
-        Rule {
-            with_status: true,
-            ..rule
-        },
-        names,
-    )?;
-    let used_scored = sum(
-        pod,
-        Rule {
-            with_defaults: true,
-            with_status: true,
-            ..rule
-        },
-        names,
-    )?;
+    let scored = sum(Rule {
+        with_defaults: true,
+        pod_level: false,
+        ..rule
+    })?;
+    let used = sum(Rule {
+        with_status: true,
+        ..rule
+    })?;
+    let used_scored = sum(Rule {
+        with_defaults: true,
+        with_status: true,
+        ..rule
+    })?;
     Ok(PodAmounts {
         requests,
         scored: (scored.cpu_milli, scored.memory),
@@ -140,10 +130,12 @@ pub(super) fn pod_amounts(
     })
 }
 
-fn sum(pod: &core::Pod, rule: Rule, names: &mut Interner) -> Result<Resources, Vec<FieldError>> {
-    let Some(spec) = &pod.spec else {
-        return Ok(Resources::default());
-    };
+fn sum(
+    spec: &core::PodSpec,
+    status: Option<&core::PodStatus>,
+    rule: Rule,
+    names: &mut Interner,
+) -> Result<Resources, Vec<FieldError>> {
     let root = FieldPath::root().child("spec");
     let mut errors = Vec::new();
     let pod_level = spec
@@ -171,8 +163,8 @@ fn sum(pod: &core::Pod, rule: Rule, names: &mut Interner) -> Result<Resources, V
         if rule.with_defaults && !names_it("memory") {
             amounts.memory = DEFAULT_MEMORY;
         }
-        if rule.with_status {
-            raise_to_status(pod, container, &mut amounts, names);
+        if let Some(status) = status.filter(|_| rule.with_status) {
+            raise_to_status(status, container, &mut amounts, names);
         }
         amounts
     };
@@ -236,14 +228,11 @@ pub(super) fn is_sidecar(container: &core::Container) -> bool {
 /// In-place resize: the most of what is asked for, allocated and in force; only of the latter two while the resize
 /// cannot be done. Quantities that do not parse are left to the spec's check.
 fn raise_to_status(
-    pod: &core::Pod,
+    status: &core::PodStatus,
     container: &core::Container,
     amounts: &mut Resources,
     names: &mut Interner,
 ) {
-    let Some(status) = &pod.status else {
-        return;
-    };
     let statuses = [&status.container_statuses, &status.init_container_statuses];
     let mut statuses = statuses.into_iter().flatten().flatten();
     let Some(of_container) = statuses.find(|s| s.name == container.name) else {

@@ -1,13 +1,12 @@
 //! Objects into a scheduler's inputs.
 
-use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_cluster::{OwnerKind, OwnerRef};
 use strew_model::Interner;
-use strew_scheduler::machine::{Condition, ConditionReason, Input};
+use strew_scheduler::machine::Input;
 
 use super::{
-    attach_limits, budget, claim, controller, labelled, named, namespaced, node, pod, service,
+    PodFacts, attach_limits, budget, claim, controller, labelled, named, namespaced, node, service,
     storage_class, volume,
 };
 use crate::field::FieldError;
@@ -127,13 +126,7 @@ impl Watched {
 pub fn input(object: &KubeObject, names: &mut Interner) -> Result<Option<Input>, Vec<FieldError>> {
     Ok(Some(match object {
         KubeObject::Node(wire) => Input::NodeSet(node(wire, names)?),
-        KubeObject::Pod(wire) => match pod(wire, names)? {
-            Some(fact) => Input::PodSet {
-                fact: Box::new(fact),
-                condition: scheduled_condition(wire),
-            },
-            None => Watched::Pod.gone(&identity(&wire.metadata), names),
-        },
+        KubeObject::Pod(wire) => PodFacts::default().input(&**wire, names)?,
         KubeObject::Service(wire) => {
             let (namespace, name, selector) = service(wire, names);
             Input::ServiceSet {
@@ -211,21 +204,9 @@ pub fn identity(metadata: &ObjectMeta) -> Named {
     }
 }
 
-/// The condition `PodScheduled`, if it is one that a scheduler writes.
-fn scheduled_condition(pod: &core::Pod) -> Option<Condition> {
-    let mut conditions = pod
-        .status
-        .iter()
-        .flat_map(|s| s.conditions.iter().flatten());
-    let found = conditions.find(|c| c.type_ == "PodScheduled")?;
-    Some(Condition {
-        reason: ConditionReason::of(&found.status, found.reason.as_deref()?)?,
-        message: found.message.as_deref().unwrap_or_default().into(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1 as core;
     use serde_json::{from_value, json};
 
     use super::*;

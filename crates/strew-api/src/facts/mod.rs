@@ -1,4 +1,5 @@
-//! Kubernetes objects into facts: the one conversion that simulation and real clusters share.
+//! Kubernetes objects into facts: the one conversion that simulation and real clusters share. Pods are seen through
+//! [`PodView`], so that a store may keep them in a form of its own.
 //!
 //! Conversion does not judge what the API server judges (see [`crate::read`] and the validation); it refuses what no
 //! decision could be made from, such as a quantity beyond 63 bits. A refused object is set aside by the caller.
@@ -9,6 +10,7 @@ mod input;
 mod node;
 mod pod;
 mod selectors;
+mod view;
 mod volumes;
 
 use k8s_openapi::api::core::v1 as core;
@@ -29,6 +31,7 @@ pub use pod::{
 };
 pub(crate) use selectors::node_selector_term;
 pub use selectors::{BadSelector, selector, spread_constraint};
+pub use view::{ConditionView, OwnerView, Pairs, PodFacts, PodView};
 pub use volumes::{attach_limits, claim, storage_class, volume};
 
 /// Tells the cluster what an object says. Kinds that decisions do not look at change nothing.

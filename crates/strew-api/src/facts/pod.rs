@@ -4,67 +4,23 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_cluster::{
     AffinityTerm, HostPort, NodeAffinity, OwnerKind, OwnerRef, PodAffinity, PodClaim, PodFact,
-    PodHistory, PodSpec, Unsupported,
+    PodSpec, Unsupported,
 };
 use strew_model::{Interner, Symbol, Toleration, TolerationOperator};
 
+use super::PodFacts;
 use super::amounts::{is_sidecar, pod_amounts};
+use super::labels;
 use super::node::effect;
 use super::selectors::{node_selector_term, selector, spread_constraint};
-use super::{labels, namespace};
 use crate::field::FieldError;
 
-/// A pod as it is now; `None` if it has finished, for then it is gone as far as decisions go (spec/scheduler §0).
+/// A pod of the wire as it is now; `None` if it has finished (see [`PodFacts::fact`]).
 ///
 /// # Errors
 /// Each quantity that no decision could be made from.
 pub fn pod(pod: &core::Pod, names: &mut Interner) -> Result<Option<PodFact>, Vec<FieldError>> {
-    let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref());
-    if matches!(phase, Some("Succeeded" | "Failed")) {
-        return Ok(None);
-    }
-    let metadata = &pod.metadata;
-    let namespace = namespace(metadata, names);
-    let name = metadata.name.as_deref().unwrap_or_default();
-    let node = pod
-        .spec
-        .as_ref()
-        .and_then(|s| s.node_name.as_deref())
-        .filter(|n| !n.is_empty());
-    let uid = match metadata.uid.as_deref() {
-        None | Some("") => format!("{}/{name}", names.text(namespace)).into(),
-        Some(uid) => uid.into(),
-    };
-    Ok(Some(PodFact {
-        uid,
-        name: name.into(),
-        namespace,
-        labels: labels(metadata.labels.as_ref(), names),
-        owner: owner_ref(metadata, names),
-        terminating: metadata.deletion_timestamp.is_some(),
-        node: node.map(|n| names.intern(n)),
-        spec: pod_spec(pod, names)?,
-        history: history(pod, names),
-    }))
-}
-
-fn history(pod: &core::Pod, names: &mut Interner) -> PodHistory {
-    let Some(status) = &pod.status else {
-        return PodHistory::default();
-    };
-    let mut conditions = status.conditions.iter().flatten();
-    let target = conditions.find(|c| c.type_ == "DisruptionTarget");
-    let nominated = status
-        .nominated_node_name
-        .as_deref()
-        .filter(|n| !n.is_empty());
-    PodHistory {
-        nominated: nominated.map(|name| names.intern(name)),
-        started_s: status.start_time.as_ref().map(|time| time.0.as_second()),
-        preempted: target.is_some_and(|c| {
-            c.status == "True" && c.reason.as_deref() == Some("PreemptionByScheduler")
-        }),
-    }
+    PodFacts::default().fact(pod, names)
 }
 
 /// What the pods of a template ask for: all that a [`PodFact`] says of them before anything has become of them.
@@ -75,11 +31,7 @@ pub fn template_spec(
     spec: &core::PodSpec,
     names: &mut Interner,
 ) -> Result<PodSpec, Vec<FieldError>> {
-    let pod = core::Pod {
-        spec: Some(spec.clone()),
-        ..core::Pod::default()
-    };
-    pod_spec(&pod, names)
+    pod_spec(Some(spec), None, names)
 }
 
 /// The kind of a controller, as deducing a selector tells them apart.
@@ -102,11 +54,15 @@ pub fn owner_ref(metadata: &ObjectMeta, names: &mut Interner) -> Option<OwnerRef
     })
 }
 
-fn pod_spec(pod: &core::Pod, names: &mut Interner) -> Result<PodSpec, Vec<FieldError>> {
-    let amounts = pod_amounts(pod, names)?;
-    let Some(spec) = &pod.spec else {
+pub(super) fn pod_spec(
+    spec: Option<&core::PodSpec>,
+    status: Option<&core::PodStatus>,
+    names: &mut Interner,
+) -> Result<PodSpec, Vec<FieldError>> {
+    let Some(spec) = spec else {
         return Ok(PodSpec::default());
     };
+    let amounts = pod_amounts(spec, status, names)?;
     let mut unsupported = unsupported(spec, names);
     let affinity = spec.affinity.as_ref();
     let node_affinity = affinity.and_then(|a| a.node_affinity.as_ref());

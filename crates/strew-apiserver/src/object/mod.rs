@@ -9,6 +9,7 @@ pub mod kinds;
 pub mod meta;
 pub mod moment;
 pub mod pod;
+mod view;
 mod wire;
 
 /// The part of an object that a request writes.

@@ -34,8 +34,7 @@ impl Change {
 pub struct Cursor(Arc<AtomicU64>);
 
 impl Cursor {
-    /// The number of the next change to read. Changes are numbered in the order of their writes, from 0.
-    pub fn position(&self) -> u64 {
+    fn position(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 
@@ -95,11 +94,6 @@ impl Server {
         let mut cursors = self.log.cursors.borrow_mut();
         cursors.push(Arc::downgrade(&position));
         Cursor(position)
-    }
-
-    /// The number that the next change will have.
-    pub fn log_end(&self) -> u64 {
-        self.log.end()
     }
 
     /// The next change, if there is one; the cursor moves behind it.

@@ -4,33 +4,20 @@
 //! decide while this replica leads and the cluster is known as a whole. All state is in the API server, or derived from
 //! it: a process that ends at any moment loses nothing.
 //!
-//! Reading order: this file (the loop), `seen` (facts), `carrying` (effects on their way), [`permissions`]. What it
-//! shares with other processes is in `work` and `signals`.
+//! Reading order: this file (the loop), [`permissions`]. The machine with its words on the wire is
+//! [`strew_runtime::scheduler`]; what this process shares with others is in [`work`](crate::work) and `signals`.
 
-mod carrying;
 pub mod permissions;
-mod seen;
-#[cfg(test)]
-mod tests;
-
-use std::sync::Arc;
 
 use axum::Router;
-use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
-use k8s_openapi::api::core::v1::{
-    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
-};
-use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use k8s_openapi::api::core::v1::{Node, Pod};
 use strew_api::config::Configuration;
 use strew_api::lease::Settings;
-use strew_api::request::{Context, Series, outcome_of, requests_of};
 use strew_model::Interner;
-use strew_model::time::{Instant, Span};
-use strew_runtime::outbox::failure;
-use strew_runtime::watch::{Kind, Reading, Scope, Update, Watches};
-use strew_runtime::{Answered, Begun, Machine, Moment, Next};
-use strew_scheduler::machine::{Effect, Input, Outcome, PodName, Scheduler};
+use strew_model::time::Span;
+use strew_runtime::scheduler::{SchedulerMachine, watches};
+use strew_runtime::watch::Kind;
+use strew_scheduler::machine::Scheduler;
 use strew_scheduler::metrics::Family;
 use tokio_util::sync::CancellationToken;
 
@@ -43,11 +30,6 @@ use crate::serve::health::Awaited;
 pub use crate::signals::About;
 use crate::signals::Signals;
 use crate::work::{Links, Worker};
-use carrying::Carrying;
-use seen::Seen;
-
-/// Finished pods are no concern: the API server leaves them out.
-const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 
 /// How long the end waits for what is on its way.
 const END_WITHIN: Span = Span::from_secs(5);
@@ -70,7 +52,7 @@ pub struct Blueprint {
 
 /// A scheduler at work.
 pub struct Process {
-    worker: Worker<Decider>,
+    worker: Worker<SchedulerMachine>,
     clock: Clock,
     leading: Leading,
     signals: Signals,
@@ -116,14 +98,9 @@ impl Process {
         let limits = configuration.limits();
         let mut machine = Scheduler::new(names, configuration.profiles, limits, clock.now());
         machine.measure_with(crate::clock::stopwatch);
-        let decider = Decider {
-            machine,
-            seen: Seen::default(),
-            series: Series::default(),
-            hostname,
-        };
+        let machine = SchedulerMachine::new(machine, hostname);
         let process = Self {
-            worker: Worker::new(decider, watches(), links),
+            worker: Worker::new(machine, watches(), links),
             clock,
             leading,
             signals,
@@ -156,11 +133,12 @@ impl Process {
     }
 
     fn families(&mut self) -> Vec<Family> {
-        self.worker.tell(|Decider { machine, seen, .. }, watches| {
-            let aside = seen.aside().map(|kind| (format!("{kind:?}").into(), 1));
-            let kinds = watches.unreadable().chain(aside);
-            let mut families = machine.metrics();
-            families.push(unreadable(kinds));
+        self.worker.tell(|scheduler, watches| {
+            let aside = scheduler.aside();
+            let aside = aside.map(|kind| (format!("{kind:?}").into(), 1));
+            let unreadable = unreadable(watches.unreadable().chain(aside));
+            let mut families = scheduler.machine_mut().metrics();
+            families.push(unreadable);
             families
         })
     }
@@ -176,135 +154,4 @@ impl Process {
             );
         }
     }
-}
-
-/// The scheduler's machine.
-struct Decider {
-    machine: Scheduler,
-    seen: Seen,
-    series: Series,
-    hostname: String,
-}
-
-impl Machine for Decider {
-    type Effect = Effect;
-    type Chain = Carrying;
-
-    fn take_in(&mut self, now: Instant, update: Update, _: &mut Watches) {
-        self.seen.take_in(&mut self.machine, now, update);
-    }
-
-    fn tick(&mut self, now: Instant) {
-        self.machine.handle(now, Input::Tick);
-    }
-
-    fn poll_effect(&mut self) -> Option<Effect> {
-        self.machine.poll_effect()
-    }
-
-    fn begin(&mut self, at: Moment, effect: Effect, leads: bool) -> Begun<Carrying> {
-        let waiting = pod_of(&effect).map(|pod| self.seen.waiting(&pod.uid));
-        let waiting = waiting.unwrap_or_default();
-        let context = Context {
-            names: &self.machine.cluster().names,
-            now: at.wall,
-            hostname: &self.hostname,
-            generation: waiting.generation,
-            unscheduled_since: waiting.unscheduled_since,
-        };
-        if let Effect::Event(event) = &effect {
-            let request = self.series.request(event, &context);
-            return request.map_or(Begun::Nothing, Begun::Event);
-        }
-        // A replica that was held up while it decided, and does not lead any more, has decided nothing.
-        if leads {
-            log(&effect, &context);
-        }
-        let id = effect.id();
-        let begun = id.and_then(|id| Carrying::begin(id, requests_of(&effect, &context)));
-        match (pod_of(&effect), begun) {
-            (Some(pod), Some((chain, request))) => Begun::Chain {
-                about: Arc::clone(&pod.uid),
-                chain,
-                request,
-            },
-            _ => Begun::Nothing,
-        }
-    }
-
-    fn answered(&mut self, at: Moment, mut chain: Carrying, answered: &Answered) -> Next<Carrying> {
-        let outcome = outcome_of(&answered.request, &answered.answer, answered.repeated);
-        if outcome == Outcome::Ok
-            && let Some(next) = chain.left.pop_front()
-        {
-            return Next::Send(chain, next);
-        }
-        let effect = chain.id;
-        if let Some(text) = failure(&outcome) {
-            tracing::warn!(effect = effect.0, "not carried out: {text}");
-        }
-        let input = Input::Outcome { effect, outcome };
-        self.machine.handle(at.now, input);
-        Next::Done
-    }
-
-    fn next_wake(&self) -> Option<Instant> {
-        self.machine.next_wake()
-    }
-}
-
-/// What was decided, for those who want to know each.
-fn log(effect: &Effect, cx: &Context<'_>) {
-    match effect {
-        Effect::Bind { id, pod, node } => tracing::debug!(
-            target: "strew::decision",
-            effect = id.0,
-            uid = &*pod.uid,
-            pod = format_args!("{}/{}", cx.names.text(pod.namespace), pod.name),
-            node = cx.names.text(*node),
-            "bind"
-        ),
-        Effect::DeleteVictim { id, victim, .. } => tracing::debug!(
-            target: "strew::decision",
-            effect = id.0,
-            uid = &*victim.uid,
-            pod = format_args!("{}/{}", cx.names.text(victim.namespace), victim.name),
-            "preempt"
-        ),
-        _ => {}
-    }
-}
-
-fn pod_of(effect: &Effect) -> Option<&PodName> {
-    match effect {
-        Effect::Bind { pod, .. }
-        | Effect::PodCondition { pod, .. }
-        | Effect::Nominate { pod, .. } => Some(pod),
-        Effect::DeleteVictim { victim, .. } => Some(victim),
-        Effect::Event(_) => None,
-    }
-}
-
-/// A watch for each kind that decisions look at.
-fn watches() -> Watches {
-    let mut watches = Watches::default();
-    watches.start_all([
-        Kind::of::<Namespace>(),
-        Kind::of::<Node>(),
-        Kind::of::<Service>(),
-        Kind::of::<ReplicationController>(),
-        Kind::of::<ReplicaSet>(),
-        Kind::of::<StatefulSet>(),
-        Kind::of::<PodDisruptionBudget>(),
-        Kind::of::<PersistentVolumeClaim>(),
-        Kind::of::<PersistentVolume>(),
-        Kind::of::<StorageClass>(),
-        Kind::of::<CSINode>(),
-    ]);
-    let unfinished = Scope {
-        fields: Some(UNFINISHED.to_owned()),
-        ..Scope::default()
-    };
-    watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
-    watches
 }

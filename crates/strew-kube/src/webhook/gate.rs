@@ -325,6 +325,7 @@ impl Machine for Gate {
                     self.set_list(now, Some(&custom.object), watches);
                 }
                 Object::Custom(custom) => self.set_custom(now, &kind, custom),
+                Object::Pod(pod) => self.set(now, &pod.to_wire().into()),
                 Object::Known(object) => {
                     self.set(now, object);
                     if let KubeObject::WorkloadSpread(spread) = object {

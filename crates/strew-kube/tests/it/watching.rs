@@ -77,7 +77,7 @@ async fn next(watches: &mut Watching) -> String {
     match watches.next().await {
         Update::Listed(_) => "listed".to_owned(),
         Update::Set(_, named, object) => match &*object {
-            Object::Known(_) => format!("set {}", named.name),
+            Object::Known(_) | Object::Pod(_) => format!("set {}", named.name),
             Object::Custom(custom) => match &custom.scale {
                 Some(scale) => format!("set {} of {}", named.name, scale["spec"]["replicas"]),
                 None => format!("set {} without scale", named.name),

@@ -28,7 +28,7 @@ use strew_scheduler::metrics::Histogram;
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::Answered;
-use crate::watch::{Kind, Object, Update, Watches};
+use crate::watch::{Kind, Update, Watches};
 use cel::Measured;
 pub use cel::{BUCKETS, Stopwatch};
 
@@ -123,10 +123,10 @@ impl Machine for Placements {
     fn take_in(&mut self, now: Instant, update: Update, _: &mut Watches) {
         let (names, cel) = (self.machine.names_mut(), &mut self.cel.selectors);
         let input = match update {
-            Update::Set(_, _, object) => match &*object {
-                Object::Known(object) => inputs(object, names, cel),
-                Object::Custom(_) => None,
-            },
+            Update::Set(_, _, object) => {
+                let object = object.into_known();
+                object.and_then(|object| inputs(&object, names, cel))
+            }
             Update::Gone(kind, named) => {
                 let object = kind.known_remains(&named);
                 object.and_then(|object| gone(&object, names, cel))

@@ -61,6 +61,16 @@ impl KnownObjects {
         None
     }
 
+    /// An object was made by this replica, and no watch has told of it yet. It may be gone before one does: then the next
+    /// list does not name it.
+    pub fn made(&mut self, namespace: &str, name: &str, uid: &str) {
+        let (key, list) = (key(namespace, name), self.list);
+        self.known.entry(key).or_insert_with(|| Entry {
+            uid: uid.into(),
+            list,
+        });
+    }
+
     /// An object is gone.
     pub fn gone(&mut self, namespace: &str, name: &str) {
         self.known.remove(&key(namespace, name));

@@ -14,8 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::facts::Named;
+use strew_api::facts::{Named, PodView};
 use strew_api::read::KubeObject;
+use strew_api::request::Resource;
 
 pub use kind::Kind;
 pub use known_objects::KnownObjects;
@@ -65,8 +66,21 @@ pub enum Update {
 pub enum Object {
     /// Of a kind that strew knows.
     Known(KubeObject),
+    /// A pod in the form in which a simulated store keeps it.
+    Pod(Arc<dyn PodView>),
     /// Of another kind.
     Custom(Custom),
+}
+
+impl Object {
+    /// The object as the wire has it; `None` if strew does not know its kind.
+    pub fn into_known(self) -> Option<KubeObject> {
+        match self {
+            Self::Known(object) => Some(object),
+            Self::Pod(pod) => Some(pod.to_wire().into()),
+            Self::Custom(_) => None,
+        }
+    }
 }
 
 /// An object of a kind that strew does not know.
@@ -338,6 +352,18 @@ impl Watches {
 }
 
 impl Watches {
+    /// This replica has made an object: a machine knows of it before any watch tells of it.
+    pub(crate) fn made(&mut self, resource: &Resource, object: &Value) {
+        let mut all = self.running.values_mut();
+        let of = |kind: &Kind| *kind.group == *resource.group && *kind.plural == *resource.plural;
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+        if let Some(running) = all.find(|running| of(&running.kind)) {
+            running
+                .known
+                .made(text("namespace"), text("name"), text("uid"));
+        }
+    }
+
     fn take_in_again(&mut self, id: WatchId, namespace: Box<str>, objects: Vec<(Named, Object)>) {
         let Some(kind) = self.reading.remove(&id) else {
             return;

@@ -25,6 +25,8 @@ pub(crate) struct Toy {
     /// What it has heard since it was asked for last.
     pub(crate) heard: Vec<String>,
     pub(crate) wake: Option<Instant>,
+    /// Whether its requests create objects; else they patch a status.
+    pub(crate) creates: bool,
 }
 
 /// An effect of the machine.
@@ -58,7 +60,7 @@ impl Machine for Toy {
             self.heard.push("begins without the lease".to_owned());
         }
         match effect {
-            Effect::Event(name) => Begun::Event(request(&name)),
+            Effect::Event(name) => Begun::Event(self.request(&name)),
             Effect::Chain((about, names)) => {
                 let mut chain = VecDeque::from(names);
                 match chain.pop_front() {
@@ -66,7 +68,7 @@ impl Machine for Toy {
                     Some(first) => Begun::Chain {
                         about: about.into(),
                         chain,
-                        request: request(&first),
+                        request: self.request(&first),
                     },
                 }
             }
@@ -86,7 +88,7 @@ impl Machine for Toy {
             .pop_front()
             .filter(|_| answered.answer.code() == Some(200))
         {
-            Some(next) => Next::Send(chain, request(&next)),
+            Some(next) => Next::Send(chain, self.request(&next)),
             None => Next::Done,
         }
     }
@@ -96,16 +98,22 @@ impl Machine for Toy {
     }
 }
 
-/// A patch of a pod's status: sent again after a conflict, and where nobody knows whether it was carried out.
-fn request(name: &str) -> Request {
-    Request {
-        verb: Verb::Patch,
-        resource: Resource::PODS,
-        namespace: "shop".to_owned(),
-        name: name.to_owned(),
-        subresource: "status",
-        body: json!({}),
-        precondition: Precondition::default(),
+impl Toy {
+    /// A patch of a pod's status: sent again after a conflict, and where nobody knows whether it was carried out.
+    fn request(&self, name: &str) -> Request {
+        let (verb, subresource) = match self.creates {
+            true => (Verb::Create, ""),
+            false => (Verb::Patch, "status"),
+        };
+        Request {
+            verb,
+            resource: Resource::PODS,
+            namespace: "shop".to_owned(),
+            name: name.to_owned(),
+            subresource,
+            body: json!({}),
+            precondition: Precondition::default(),
+        }
     }
 }
 

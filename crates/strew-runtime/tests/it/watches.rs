@@ -1,6 +1,8 @@
 //! What a machine hears of a watch that is cut, begun anew, or told wrong.
 
+use serde_json::json;
 use strew_api::read::KubeObject;
+use strew_api::request::Answer;
 use strew_runtime::Event;
 use strew_runtime::watch::{
     Custom, Kind, Object, Reading, Scope, WatchAction, WatchEvent, WatchId, Watches,
@@ -88,6 +90,40 @@ fn a_list_that_does_not_name_an_object_tells_that_it_is_gone() {
     ];
     assert_eq!(world.heard(), expected);
     assert_eq!(world.driver.watches().len(&games()), 2);
+}
+
+/// A machine knows what it has made by the answer. Where that is gone again before the watch has told of it, and the
+/// watch begins anew with a list, nothing else says so.
+#[test]
+fn an_object_that_this_replica_made_is_gone_when_a_list_does_not_name_it() {
+    let mut watches = Watches::default();
+    let pods = Kind::new("", "v1", "Pod", "pods");
+    let reading = Reading::Custom { has_scale: false };
+    watches.start(pods, reading, &Scope::default());
+    let mut world = World::new(watches);
+    world.poll();
+    let id = begun(&mut world);
+    tell(
+        &mut world,
+        id,
+        [WatchEvent::ListBegins, WatchEvent::ListEnds],
+    );
+    world.driver.tell(|toy, _| toy.creates = true);
+    world.want("a", &["made"]);
+    assert_eq!(world.poll(), "made");
+    let object = json!({"metadata": {"namespace": "shop", "name": "made", "uid": "7"}});
+    let created = Answer::of(201, None, object.to_string().as_bytes());
+    // A list that began before the answer need not show it.
+    tell(&mut world, id, [WatchEvent::ListBegins]);
+    world.answer("made", created);
+    tell(&mut world, id, [WatchEvent::ListEnds]);
+    assert_eq!(world.heard(), ["listed pods", "made: Ok", "listed pods"]);
+    tell(
+        &mut world,
+        id,
+        [WatchEvent::ListBegins, WatchEvent::ListEnds],
+    );
+    assert_eq!(world.heard(), ["gone shop/made 7", "listed pods"]);
 }
 
 #[test]

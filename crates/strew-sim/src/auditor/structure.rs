@@ -22,9 +22,9 @@ pub(crate) fn tables(tables: &Tables, whose: &str, witness: &mut Witness) {
     }
 }
 
-/// At rest a component has seen all that is stored.
-pub(crate) fn cache(seen: &Tables, server: &Server, whose: &str, witness: &mut Witness) {
-    let (seen, stored) = (versions(seen), versions(server.tables()));
+/// At rest a component has seen all that is stored and that it watches.
+pub(crate) fn cache(seen: &Tables, stored: &Tables, whose: &str, witness: &mut Witness) {
+    let (seen, stored) = (versions(seen), versions(stored));
     if let Some(text) = difference(&seen, &stored) {
         witness.blame(Rule::Cache, whose, text);
     }

@@ -3,7 +3,7 @@
 //! The cluster is built afresh from what the replica's watch told and from the pods that it assumed itself; the pod in
 //! question is on no node. Then every filter is read once more, by recounts.
 
-use strew_api::facts;
+use strew_api::facts::{self, PodFacts};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Object, Pod};
 use strew_cluster::{Cluster, NodeFact, NodeIdx, PodIdx, PodSpec};
@@ -13,7 +13,6 @@ use strew_scheduler::machine::{Input, Scheduler};
 use strew_scheduler::naive::{NaiveAffinity, NaiveSpread, NaiveVolumes};
 
 use super::witness::Assumed;
-use crate::scheduler::Facts;
 
 /// The facts of a watch, and what the scheduler assumed: binds and nominations that no watch has shown yet.
 pub(crate) fn recount(seen: &Tables, machine: &Scheduler, assumed: &Assumed) -> Cluster {
@@ -53,9 +52,9 @@ fn put_pod(cluster: &mut Cluster, pod: &Pod, assumed: &Assumed) {
         return;
     }
     let mut names = std::mem::take(&mut cluster.names);
-    let fact = Facts::default().pod(pod, &mut names);
+    let fact = PodFacts::default().fact(pod, &mut names);
     cluster.names = names;
-    let Some(mut fact) = fact else { return };
+    let Ok(Some(mut fact)) = fact else { return };
     fact.node = fact.node.or(assumed.get(&pod.meta.uid).copied());
     cluster.set_pod(fact);
 }

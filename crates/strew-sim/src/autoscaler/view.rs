@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use rustc_hash::FxHashMap;
-use strew_api::facts;
+use strew_api::facts::{self, PodFacts};
 use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::pod::POD_SCHEDULED;
@@ -14,7 +14,7 @@ use strew_apiserver::workloads::{DaemonTemplate, NodeView};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_scheduler::{Engine, Profile};
 
-use crate::scheduler::{Blueprint, Facts};
+use crate::scheduler::Blueprint;
 
 /// Pods of less priority may wait without anybody buying a node for them. Source: `--expendable-pods-priority-cutoff`.
 const PRIORITY_MIN: i32 = -10;
@@ -78,7 +78,7 @@ impl View {
     pub(super) fn new(seen: &Tables, blueprint: &Blueprint) -> Self {
         let mut cluster = Cluster::new();
         cluster.names = blueprint.names.clone();
-        let mut known = Facts::default();
+        let mut known = PodFacts::default();
         let mut pods = FxHashMap::default();
         for node in seen.of::<Node>().iter() {
             let mut node = (**node).clone();
@@ -99,7 +99,7 @@ impl View {
             }
         }
         for pod in seen.of::<Pod>().iter().filter(|pod| !pod.is_finished()) {
-            if let Some(fact) = known.pod(pod, &mut cluster.names) {
+            if let Ok(Some(fact)) = known.fact(&**pod, &mut cluster.names) {
                 pods.insert(Arc::clone(&pod.meta.uid), cluster.set_pod(fact));
             }
         }

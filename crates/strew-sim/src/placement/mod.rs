@@ -18,7 +18,6 @@ use strew_model::time::Instant;
 use strew_model::{Interner, Symbol};
 use strew_placement::machine::{Effect, Limits, Placer};
 use strew_placement::schedule::schedule;
-use strew_runtime::Observer;
 use strew_runtime::placement::{Placements, watches};
 
 use crate::auditor::{Witness, kept};
@@ -97,9 +96,9 @@ struct KeptJudge<'a> {
     witness: Option<&'a mut Witness>,
 }
 
-impl Observer<Careless> for KeptJudge<'_> {
+impl Judge<Careless> for KeptJudge<'_> {
     /// What a decision wants is computed once more from what it was made of: its own result is not asked.
-    fn decided(&mut self, machine: &mut Careless, effect: &Effect) {
+    fn decided(&mut self, machine: &mut Careless, _: &Tables, effect: &Effect) {
         let (Effect::WriteDecision { placement, .. }, Some(witness)) =
             (effect, self.witness.as_deref_mut())
         else {
@@ -116,9 +115,7 @@ impl Observer<Careless> for KeptJudge<'_> {
         self.desired.insert(key, clusters.map(Into::into).collect());
         witness.n_placed += 1;
     }
-}
 
-impl Judge<Careless> for KeptJudge<'_> {
     fn execute(
         &mut self,
         machine: &Careless,

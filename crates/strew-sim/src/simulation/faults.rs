@@ -88,7 +88,7 @@ impl Simulation {
             .iter_mut()
             .filter_map(|slot| slot.alive.as_mut())
         {
-            replica.ahead = Span(replica.ahead.0.saturating_add(by.0));
+            replica.jump_clock(by);
         }
     }
 

@@ -90,16 +90,17 @@ impl Simulation {
             return;
         };
         for replica in self.schedulers.iter().filter_map(|s| s.alive.as_ref()) {
-            structure::cache(replica.seen(), &self.server, replica.name(), witness);
+            let stored = replica.watched(self.server.tables());
+            structure::cache(replica.seen(), &stored, replica.name(), witness);
         }
         if let Some(controllers) = &self.controllers.alive {
             let cache = controllers.manager.cache();
-            structure::cache(cache, &self.server, "the controllers", witness);
+            structure::cache(cache, self.server.tables(), "the controllers", witness);
         }
         let keeper = self.spreads.as_ref().and_then(|slot| slot.alive.as_ref());
         if let Some(keeper) = keeper {
             let (seen, whose) = (keeper.seen.tables(), "the controller of WorkloadSpreads");
-            structure::cache(seen, &self.server, whose, witness);
+            structure::cache(seen, self.server.tables(), whose, witness);
         }
         let world = rest::Resting {
             now: self.now,

@@ -149,6 +149,10 @@ impl SpreadKeeper {
                 }
                 self.tell(now, &object);
             }
+            Object::Pod(pod) => {
+                let object = Object::Known(pod.to_wire().into());
+                self.set(now, (kind, named), object, watches);
+            }
             Object::Custom(custom) if kind == self.configuration => {
                 self.configure(now, &custom.object, watches);
             }

@@ -7,12 +7,12 @@ use strew_scheduler::machine::EffectId;
 
 /// An effect on its way: its requests were all made at once, and each is sent when the one before has succeeded.
 #[derive(Debug)]
-pub(super) struct Carrying {
+pub struct Chain {
     pub(super) id: EffectId,
     pub(super) left: VecDeque<Request>,
 }
 
-impl Carrying {
+impl Chain {
     /// An effect, and its first request; `None`: it asks for nothing.
     pub(super) fn begin(id: EffectId, requests: Vec<Request>) -> Option<(Self, Request)> {
         let mut left = VecDeque::from(requests);

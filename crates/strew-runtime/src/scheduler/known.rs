@@ -1,20 +1,21 @@
-//! What the watches have told: into the machine, and a few words beside it.
+//! What watches have told of a cluster: into the machine, and a few words beside it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::Pod;
 use rustc_hash::FxHashMap;
-use strew_api::facts::{self, Named, Watched};
+use strew_api::facts::{self, Named, PodFacts, PodView, Watched};
 use strew_api::field::FieldError;
 use strew_api::read::KubeObject;
 use strew_model::time::Instant;
-use strew_runtime::watch::{Object, Update, full_name};
 use strew_scheduler::machine::{Input, Scheduler};
 
+use crate::watch::{Object, Update, full_name};
+
 /// What is known beside the machine.
-#[derive(Default)]
-pub(super) struct Seen {
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    facts: PodFacts,
     /// Pods on no node, by uid.
     waiting: FxHashMap<Arc<str>, Waiting>,
     /// Objects that no decision can be made from, and why.
@@ -29,7 +30,7 @@ pub(super) struct Waiting {
     pub(super) unscheduled_since: Option<Instant>,
 }
 
-impl Seen {
+impl Known {
     /// What is known of a pod on no node.
     pub(super) fn waiting(&self, uid: &str) -> Waiting {
         self.waiting.get(uid).copied().unwrap_or_default()
@@ -44,10 +45,22 @@ impl Seen {
     pub(super) fn take_in(&mut self, machine: &mut Scheduler, now: Instant, update: Update) {
         match update {
             Update::Set(_, named, object) => {
-                if let Object::Known(object) = &*object
-                    && let Some(kind) = Watched::of(object)
-                {
-                    self.set(machine, now, (kind, &named), object);
+                let (kind, input) = match &*object {
+                    Object::Known(KubeObject::Pod(pod)) => self.pod(&**pod, machine),
+                    Object::Pod(pod) => self.pod(&**pod, machine),
+                    Object::Known(object) => match Watched::of(object) {
+                        Some(kind) => (kind, facts::input(object, machine.names_mut())),
+                        None => return,
+                    },
+                    Object::Custom(_) => return,
+                };
+                match input {
+                    Ok(Some(input)) => {
+                        self.put_back(kind, &named);
+                        machine.handle(now, input);
+                    }
+                    Ok(None) => {}
+                    Err(errors) => self.put_aside(kind, &named, &errors),
                 }
             }
             Update::Gone(kind, named) => {
@@ -60,24 +73,14 @@ impl Seen {
         }
     }
 
-    fn set(
+    fn pod(
         &mut self,
+        pod: &dyn PodView,
         machine: &mut Scheduler,
-        now: Instant,
-        (kind, named): (Watched, &Named),
-        object: &KubeObject,
-    ) {
-        if let KubeObject::Pod(pod) = object {
-            self.note_pod(named, pod);
-        }
-        match facts::input(object, machine.names_mut()) {
-            Ok(Some(input)) => {
-                self.put_back(kind, named);
-                machine.handle(now, input);
-            }
-            Ok(None) => {}
-            Err(errors) => self.put_aside(kind, named, &errors),
-        }
+    ) -> (Watched, Result<Option<Input>, Vec<FieldError>>) {
+        self.note_pod(pod);
+        let input = self.facts.input(pod, machine.names_mut());
+        (Watched::Pod, input.map(Some))
     }
 
     fn gone(&mut self, machine: &mut Scheduler, now: Instant, kind: Watched, named: &Named) {
@@ -89,27 +92,19 @@ impl Seen {
         machine.handle(now, input);
     }
 
-    fn note_pod(&mut self, named: &Named, pod: &Pod) {
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-        if node.is_some_and(|node| !node.is_empty()) {
-            self.waiting.remove(&*named.uid);
+    fn note_pod(&mut self, pod: &dyn PodView) {
+        if pod.node().is_some() {
+            self.waiting.remove(pod.uid());
             return;
         }
-        let conditions = pod
-            .status
-            .iter()
-            .flat_map(|s| s.conditions.iter().flatten());
-        let since = conditions
-            .filter(|c| c.type_ == "PodScheduled" && c.status == "False")
-            .find_map(|c| c.last_transition_time.as_ref());
+        let scheduled = pod.condition("PodScheduled");
         let waiting = Waiting {
-            generation: pod.metadata.generation,
-            unscheduled_since: since.and_then(|time| {
-                let secs = u64::try_from(time.0.as_second()).ok()?;
-                Some(Instant::from_secs(secs))
-            }),
+            generation: pod.generation(),
+            unscheduled_since: scheduled
+                .filter(|condition| condition.status == "False")
+                .and_then(|condition| condition.since),
         };
-        self.waiting.insert((&*named.uid).into(), waiting);
+        self.waiting.insert(pod.uid().into(), waiting);
     }
 
     /// One object is left out, with a warning; the others go on.

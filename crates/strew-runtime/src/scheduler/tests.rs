@@ -1,16 +1,20 @@
+//! The decision log, and events that come again.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use strew_api::facts::Named;
 use strew_api::read::KubeObject;
-use strew_runtime::watch::Object;
-use strew_runtime::{Action, Driver, Event, Progress};
+use strew_model::Interner;
+use strew_model::time::Span;
 use strew_scheduler::Profile;
 use strew_scheduler::machine::Limits;
 use tracing::span;
 
 use super::*;
+use crate::driver::{Action, Driver, Event, Progress};
+use crate::watch::Object;
 
 const START: Instant = Instant::from_secs(1_000);
 
@@ -53,18 +57,10 @@ fn there(kind: Kind, object: Value) -> Update {
 /// How many decisions are in the log of a scheduler that has a pod, and a node with room for it, and sends so many
 /// requests; the lease ends so many seconds after the decision.
 fn logged(lease_left_s: i64) -> (usize, usize) {
-    let decider = Decider {
-        machine: Scheduler::new(
-            Interner::default(),
-            vec![Profile::default()],
-            Limits::production(),
-            START,
-        ),
-        seen: Seen::default(),
-        series: Series::default(),
-        hostname: "here".to_owned(),
-    };
-    let mut driver = Driver::new(decider, Watches::default(), Span::from_secs(60), 1);
+    let profiles = vec![Profile::default()];
+    let scheduler = Scheduler::new(Interner::default(), profiles, Limits::production(), START);
+    let machine = SchedulerMachine::new(scheduler, "here".to_owned());
+    let mut driver = Driver::new(machine, Watches::default(), Span::from_secs(60), 1);
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n-1", "uid": "1"},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
@@ -73,12 +69,12 @@ fn logged(lease_left_s: i64) -> (usize, usize) {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web", "uid": "2"},
         "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "web"}]},
     });
-    driver.tell(|decider, watches| {
+    driver.tell(|machine, watches| {
         for update in [
             there(Kind::of::<Node>(), node),
             there(Kind::of::<Pod>(), pod),
         ] {
-            decider.take_in(START, update, watches);
+            machine.take_in(START, update, watches);
         }
     });
     let at = |now| Moment { now, wall: now };

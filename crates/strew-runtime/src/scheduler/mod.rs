@@ -1,0 +1,189 @@
+//! The scheduler's machine with its words on the wire.
+//!
+//! Reading order: this file, `known` (what watches have told), `chain` (effects on their way).
+
+mod chain;
+mod known;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, ReplicationController, Service,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::{CSINode, StorageClass};
+use strew_api::facts::Watched;
+use strew_api::request::{Context, Series, outcome_of, requests_of};
+use strew_model::time::Instant;
+use strew_scheduler::machine::{Effect, Input, Outcome, PodName, Scheduler};
+
+use crate::driver::Moment;
+use crate::machine::{Begun, Machine, Next};
+use crate::outbox::{Answered, failure};
+use crate::watch::{Kind, Reading, Scope, Update, Watches};
+pub use chain::Chain;
+use known::Known;
+
+/// Finished pods are no concern: the API server leaves them out.
+const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
+
+/// The scheduler's machine, and what is known beside it.
+pub struct SchedulerMachine {
+    machine: Scheduler,
+    known: Known,
+    series: Series,
+    hostname: String,
+}
+
+impl SchedulerMachine {
+    /// `hostname`: part of the names of events.
+    pub fn new(machine: Scheduler, hostname: String) -> Self {
+        Self {
+            machine,
+            known: Known::default(),
+            series: Series::default(),
+            hostname,
+        }
+    }
+
+    /// The machine itself.
+    pub fn machine(&self) -> &Scheduler {
+        &self.machine
+    }
+
+    /// The machine itself, to be told something that nothing on the wire tells.
+    pub fn machine_mut(&mut self) -> &mut Scheduler {
+        &mut self.machine
+    }
+
+    /// The kind of each object that no decision can be made from.
+    pub fn aside(&self) -> impl Iterator<Item = Watched> {
+        self.known.aside()
+    }
+}
+
+/// The watches that the machine begins with: one for each kind that decisions look at.
+pub fn watches() -> Watches {
+    let mut watches = Watches::default();
+    watches.start_all([
+        Kind::of::<Namespace>(),
+        Kind::of::<Node>(),
+        Kind::of::<Service>(),
+        Kind::of::<ReplicationController>(),
+        Kind::of::<ReplicaSet>(),
+        Kind::of::<StatefulSet>(),
+        Kind::of::<PodDisruptionBudget>(),
+        Kind::of::<PersistentVolumeClaim>(),
+        Kind::of::<PersistentVolume>(),
+        Kind::of::<StorageClass>(),
+        Kind::of::<CSINode>(),
+    ]);
+    let unfinished = Scope {
+        fields: Some(UNFINISHED.to_owned()),
+        ..Scope::default()
+    };
+    watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
+    watches
+}
+
+impl Machine for SchedulerMachine {
+    type Effect = Effect;
+    type Chain = Chain;
+
+    fn take_in(&mut self, now: Instant, update: Update, _: &mut Watches) {
+        self.known.take_in(&mut self.machine, now, update);
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.machine.handle(now, Input::Tick);
+    }
+
+    fn poll_effect(&mut self) -> Option<Effect> {
+        self.machine.poll_effect()
+    }
+
+    fn begin(&mut self, at: Moment, effect: Effect, leads: bool) -> Begun<Chain> {
+        let waiting = pod_of(&effect).map(|pod| self.known.waiting(&pod.uid));
+        let waiting = waiting.unwrap_or_default();
+        let context = Context {
+            names: &self.machine.cluster().names,
+            now: at.wall,
+            hostname: &self.hostname,
+            generation: waiting.generation,
+            unscheduled_since: waiting.unscheduled_since,
+        };
+        if let Effect::Event(event) = &effect {
+            let request = self.series.request(event, &context);
+            return request.map_or(Begun::Nothing, Begun::Event);
+        }
+        // A replica that was held up while it decided, and does not lead any more, has decided nothing.
+        if leads {
+            log(&effect, &context);
+        }
+        let id = effect.id();
+        let begun = id.and_then(|id| Chain::begin(id, requests_of(&effect, &context)));
+        match (pod_of(&effect), begun) {
+            (Some(pod), Some((chain, request))) => Begun::Chain {
+                about: Arc::clone(&pod.uid),
+                chain,
+                request,
+            },
+            _ => Begun::Nothing,
+        }
+    }
+
+    fn answered(&mut self, at: Moment, mut chain: Chain, answered: &Answered) -> Next<Chain> {
+        let outcome = outcome_of(&answered.request, &answered.answer, answered.repeated);
+        if outcome == Outcome::Ok
+            && let Some(next) = chain.left.pop_front()
+        {
+            return Next::Send(chain, next);
+        }
+        let effect = chain.id;
+        if let Some(text) = failure(&outcome) {
+            tracing::warn!(effect = effect.0, "not carried out: {text}");
+        }
+        let input = Input::Outcome { effect, outcome };
+        self.machine.handle(at.now, input);
+        Next::Done
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        self.machine.next_wake()
+    }
+}
+
+/// The decision log.
+fn log(effect: &Effect, cx: &Context<'_>) {
+    match effect {
+        Effect::Bind { id, pod, node } => tracing::debug!(
+            target: "strew::decision",
+            effect = id.0,
+            uid = &*pod.uid,
+            pod = format_args!("{}/{}", cx.names.text(pod.namespace), pod.name),
+            node = cx.names.text(*node),
+            "bind"
+        ),
+        Effect::DeleteVictim { id, victim, .. } => tracing::debug!(
+            target: "strew::decision",
+            effect = id.0,
+            uid = &*victim.uid,
+            pod = format_args!("{}/{}", cx.names.text(victim.namespace), victim.name),
+            "preempt"
+        ),
+        _ => {}
+    }
+}
+
+fn pod_of(effect: &Effect) -> Option<&PodName> {
+    match effect {
+        Effect::Bind { pod, .. }
+        | Effect::PodCondition { pod, .. }
+        | Effect::Nominate { pod, .. } => Some(pod),
+        Effect::DeleteVictim { victim, .. } => Some(victim),
+        Effect::Event(_) => None,
+    }
+}
