@@ -67,7 +67,7 @@ pub enum Begun<C> {
 #[derive(Debug)]
 pub enum Next<C> {
     /// Another request.
-    Send(C, Request),
+    Send(C, Box<Request>),
     /// The chain has ended, and the machine knows its outcome.
     Done,
 }

@@ -172,7 +172,7 @@ impl Machine for Placements {
     fn answered(&mut self, at: Moment, mut chain: Carrying, answered: &Answered) -> Next<Carrying> {
         let next = chain.answered(&answered.answer, &self.context(at));
         let done = match next {
-            request::Next::Send(request) => return Next::Send(chain, *request),
+            request::Next::Send(request) => return Next::Send(chain, request),
             request::Next::Done(done) => done,
         };
         let request = &answered.request;

@@ -140,7 +140,7 @@ impl Machine for SchedulerMachine {
         if outcome == Outcome::Ok
             && let Some(next) = chain.left.pop_front()
         {
-            return Next::Send(chain, next);
+            return Next::Send(chain, Box::new(next));
         }
         let effect = chain.id;
         if let Some(text) = failure(&outcome) {

@@ -88,7 +88,7 @@ impl Machine for Toy {
             .pop_front()
             .filter(|_| answered.answer.code() == Some(200))
         {
-            Some(next) => Next::Send(chain, self.request(&next)),
+            Some(next) => Next::Send(chain, Box::new(self.request(&next))),
             None => Next::Done,
         }
     }

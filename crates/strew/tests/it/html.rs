@@ -94,7 +94,7 @@ fn reported(step: &Value, key: &str) -> BTreeMap<String, BTreeMap<String, i64>> 
 
 #[test]
 fn the_page_of_a_scenario_counts_as_the_report_does() {
-    let command = "simulate examples/scenarios/rollout.yaml --seeds 3";
+    let command = "simulate examples/scenarios/rollout.yaml --seeds 6";
     let (report, page) = page("rollout.html", command, "", 0);
     assert!(!page.contains("http"), "it asks for nothing");
     let data = data(&page);

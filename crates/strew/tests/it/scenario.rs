@@ -141,7 +141,7 @@ fn equal_runs_give_equal_bytes() {
     let outputs = [1, 2, 2].map(|jobs| {
         let log = folder.join("log.jsonl");
         let of = |output: &str, more: &str| {
-            let args = format!("{ROLLOUT} --seeds 3 -o {output} --jobs {jobs} {more}");
+            let args = format!("{ROLLOUT} --seeds 6 -o {output} --jobs {jobs} {more}");
             stdout(&strew(&args).assert().code(0))
         };
         let events = format!("--events {}", log.display());
