@@ -1,11 +1,10 @@
-//! The wire: reading, validating and admitting Kubernetes objects, and turning them into facts.
+//! The wire: reading and validating Kubernetes objects, and turning them into facts.
 //!
-//! An object's way: [`read`] (text into typed objects, every problem with its place), [`admission`] (what the API
-//! server does to a created or updated object) and [`validation`] (what it refuses), [`workloads`] (the pods that
-//! controllers make), [`facts`] (what decisions look at). A stored object is changed by a [`mod@patch`]. An
-//! [`explanation`] goes the other way, and so do effects: each is a [`request`] to the API server, sent again as
-//! [`retry`] says. Which replica sends them is told by its [`lease`]; what a [`watch`] has told of, is remembered by name.
-//! How a scheduler is told to decide is in [`config`];
+//! An object's way: [`read`] (text into typed objects, every problem with its place), [`defaults`] and [`validation`]
+//! (the rules that configurations and custom resources share with pods), [`facts`] (what decisions look at). A stored
+//! object is changed by a [`mod@patch`]. An [`explanation`] goes the other way, and so do effects: each is a [`request`]
+//! to the API server, sent again as [`retry`] says. A [`lease`] says which replica sends them.
+//! How a scheduler is to decide is in [`config`];
 //! [`definition`] makes CustomResourceDefinitions of types;
 //! [`snapshot`] makes a dump of a cluster fit to be shown; WorkloadSpread has all of it in [`workloadspread`].
 

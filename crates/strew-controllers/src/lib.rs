@@ -1,11 +1,11 @@
 //! Kubernetes' controllers, as far as their behaviour shows: pure reconcilers for the simulation.
 //!
 //! A controller is told of changes ([`Controller::observe`]), and looks at one object at a time
-//! ([`Controller::sync`]): it decides from what its watches have brought ([`Tables`]) and writes through [`Api`], with
+//! ([`Controller::sync`]): it decides from what its watches have brought ([`Tables`](strew_apiserver::Tables)) and writes through [`Api`], with
 //! no clock or dice but those that it is handed. A sync is one atomic step, and what a write is answered decides what
 //! follows in it: so the verbs of these machines are observe and sync, where the scheduler's are handle and poll.
 //!
-//! Reading order: [`object`], [`tables`], [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
+//! Reading order: [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
 //! [`workers`] (how many objects each looks at at once), [`expectations`] (what was ordered and not yet seen),
 //! [`pod_control`] (making and deleting pods), [`write`](mod@write) (changes that do not insist on a version); then a folder for each controller, and [`drain`].
 //!
