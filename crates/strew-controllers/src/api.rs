@@ -14,8 +14,8 @@ pub trait Api {
     /// Creates an object. Its name is made from `generate_name` if it has none; uid, version and time are the server's.
     ///
     /// # Errors
-    /// What admission, validation or a quota refuse; a name that is taken. [`ApiError::Later`]: a webhook is being
-    /// asked, and the answer will be told.
+    /// What admission, validation or a quota refuse; a name that is taken. [`ApiError::Later`]: the request
+    /// is on its way, and the answer will be told.
     fn create(&mut self, object: Object) -> Result<Object, ApiError>;
 
     /// The requests that were said to be answered later, since the last such question: by these numbers their answers

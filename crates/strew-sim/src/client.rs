@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_apiserver::object::{Key, Name, Object, Part};
+use strew_apiserver::object::{Key, Kind, Name, Object, Part};
 use strew_apiserver::server::{Creation, Recorded, Server};
 use strew_apiserver::{ApiError, DeleteOptions};
 use strew_controllers::{Api, Event};
@@ -11,6 +11,7 @@ use strew_model::Prng;
 use strew_model::time::Instant;
 
 use crate::kubelet::Kubelets;
+use crate::requests::Requests;
 
 /// What befalls writes for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -32,6 +33,9 @@ pub(crate) struct Client<'a> {
     pub(crate) dice: &'a mut Prng,
     /// How many more writes its component lives to send; then it is dead.
     pub(crate) writes_left: Option<&'a mut u32>,
+    pub(crate) requests: &'a mut Requests,
+    /// How long requests take.
+    pub(crate) pace: &'a mut Prng,
     /// Creations that are under way since somebody asked for them last.
     pub(crate) under_way: Vec<u64>,
 }
@@ -56,10 +60,15 @@ impl Client<'_> {
 impl Api for Client<'_> {
     fn create(&mut self, object: Object) -> Result<Object, ApiError> {
         self.allows(&object.key())?;
+        // A StatefulSet's pod has a name of its own, and one that is refused is tried again at once: it is not waited for.
+        if object.kind() == Kind::Pod && object.meta().name.name.is_empty() {
+            self.under_way.push(self.requests.create(object, self.pace));
+            return Err(ApiError::Later);
+        }
         match self.server.begin_create(self.now, object)? {
             Creation::Done(object) => Ok(object),
-            Creation::UnderWay(number) => {
-                self.under_way.push(number);
+            Creation::UnderWay(review) => {
+                self.under_way.push(self.requests.reviewed(review));
                 Err(ApiError::Later)
             }
         }

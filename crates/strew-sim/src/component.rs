@@ -99,12 +99,13 @@ struct Watched {
 }
 
 impl<M: Machine> Component<M> {
-    /// A component that begins by listing what there is. It leads until it is told otherwise.
+    /// A component whose watches have listed what there is. It leads until it is told otherwise.
     pub(crate) fn new(
         machine: M,
         watches: Watches,
         sender: Sender,
         server: &Server,
+        now: Instant,
         seed: u64,
     ) -> Self {
         let driver = Driver::new(machine, watches, PATIENCE, seed);
@@ -117,6 +118,11 @@ impl<M: Machine> Component<M> {
             network: Network::default(),
             ahead: Span::default(),
         };
+        while let Progress::Do(Action::Watch(action)) =
+            component.driver.poll(component.moment(now), &mut ())
+        {
+            component.watch(now, action, server);
+        }
         component.lease(Instant(u64::MAX));
         component
     }
@@ -129,13 +135,8 @@ impl<M: Machine> Component<M> {
         server: &Server,
         now: Instant,
     ) -> Self {
-        let mut component = Self::new(machine, watches, sender, server, 0);
+        let mut component = Self::new(machine, watches, sender, server, now, 0);
         component.lease(Instant::default());
-        while let Progress::Do(Action::Watch(action)) =
-            component.driver.poll(component.moment(now), &mut ())
-        {
-            component.watch(now, action, server);
-        }
         component
     }
 

@@ -122,16 +122,20 @@ impl Simulation {
         Ok(())
     }
 
-    /// A silent node comes back.
+    /// A silent node comes back, and reports with its next heartbeat.
     ///
     /// # Errors
     /// No such node.
     pub fn restore(&mut self, node: &str) -> Result<(), ApiError> {
         self.check_node(node)?;
         let now = self.now();
-        let dice = &mut self.dice.kubelets;
-        self.kubelets.restore(now, node, &mut self.server, dice);
+        self.kubelets.restore(now, node);
         Ok(())
+    }
+
+    /// From now on a node that comes back reports in the same instant, as the nodes of kwok do.
+    pub fn report_at_once(&mut self) {
+        self.kubelets.report_at_once();
     }
 
     fn check_node(&self, node: &str) -> Result<(), ApiError> {

@@ -4,9 +4,10 @@
 //! Equal settings and seeds give equal lives, to the byte: there is one source of dice, every component is stepped by
 //! one loop, and nothing reads a clock.
 //!
-//! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how controllers write), `component` (a driver
-//! and its watches), `network` (how its requests travel), [`kubelet`], [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`],
-//! [`fault`], [`timing`]; and the judge: [`auditor`], with the worlds that it is shown: [`chaos`].
+//! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how controllers write), `requests` (which
+//! write comes first), `component` (a driver and its watches), `network` (how its requests travel), [`kubelet`],
+//! [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`], [`fault`], [`timing`]; and the judge:
+//! [`auditor`], with the worlds that it is shown: [`chaos`].
 //!
 //! Source: scenarios; spec/controllers §13.
 
@@ -23,6 +24,7 @@ pub mod kubelet;
 mod limits;
 mod network;
 pub mod placement;
+mod requests;
 pub mod scheduler;
 pub mod simulation;
 mod slot;

@@ -27,6 +27,7 @@ use crate::feed::Feed;
 use crate::kubelet::Kubelets;
 use crate::network::Draws;
 use crate::placement::{Diligence, PlacementController};
+use crate::requests::{Requests, is_applied};
 use crate::scheduler::{Blueprint, Eyes, Replica};
 use crate::slot::Slot;
 use crate::timing::{Between, Timing};
@@ -90,6 +91,7 @@ pub struct Simulation {
     pub(crate) kubelets: Kubelets,
     kubelet_feed: Feed,
     controllers: Slot<Controllers>,
+    requests: Requests,
     make_controllers: ControllerMaker,
     schedulers: Vec<Slot<Replica>>,
     blueprint: Blueprint,
@@ -132,6 +134,8 @@ pub(crate) struct Dice {
     schedulers: Prng,
     /// Which of a scheduler's requests that are on their way comes first.
     network: Prng,
+    /// How long requests take.
+    requests: Prng,
 }
 
 /// Components that take turns beside the schedulers.
@@ -147,10 +151,6 @@ impl Simulation {
         let mut server = Server::new(settings.options, dice());
         server.install(Box::<Webhooks>::default());
         let first_change = server.listen();
-        for object in settings.objects {
-            server.preload(start, object);
-        }
-        server.keep_default_sets(start);
         let mut dice = Dice {
             order: dice(),
             controllers: dice(),
@@ -161,6 +161,7 @@ impl Simulation {
             spreads: dice(),
             schedulers: dice(),
             network: dice(),
+            requests: dice(),
         };
         let manager = Manager::new((settings.controllers)(), start, &mut dice.controllers);
         let boot = settings.timing.node_boot;
@@ -187,6 +188,7 @@ impl Simulation {
                 manager,
                 feed: Feed::new(&server),
             }),
+            requests: Requests::default(),
             make_controllers: settings.controllers,
             schedulers: Vec::new(),
             blueprint: settings.scheduler,
@@ -209,8 +211,20 @@ impl Simulation {
         };
         let replica = simulation.replica();
         simulation.schedulers.push(Slot::new(replica));
+        simulation.fill(settings.objects);
         simulation.begin_spreading();
         simulation
+    }
+
+    /// Puts in what is there at second 0. All components watch already: they hear of the objects in the order of the
+    /// files. Those that kubectl applies come one after another, while the first instant lasts.
+    fn fill(&mut self, objects: Vec<Object>) {
+        let (applied, there): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_applied);
+        for object in there {
+            self.server.preload(self.start, object);
+        }
+        self.server.keep_default_sets(self.start);
+        self.requests.apply(applied, &mut self.dice.requests);
     }
 
     /// A new replica; none ever had its name.
@@ -340,7 +354,11 @@ impl Simulation {
     fn act(&mut self, component: usize) -> bool {
         match component {
             0 => self.step_kubelets(),
-            1 => self.step_controllers(),
+            1 => {
+                (self.requests.is_due() && self.requests.step(self.now, &mut self.server))
+                    || self.step_controllers()
+                    || self.requests.step(self.now, &mut self.server)
+            }
             2 => self.step_autoscaler(),
             n if n - N_OTHERS < self.schedulers.len() => self.step_scheduler(n - N_OTHERS),
             n => {
@@ -374,7 +392,7 @@ impl Simulation {
             return false;
         };
         let doomed = self.controllers.doomed.as_mut();
-        let answers = self.server.take_answers();
+        let answers = self.requests.take_answers(&mut self.server);
         let mut told = !answers.is_empty();
         let mut client = Client {
             now,
@@ -384,6 +402,8 @@ impl Simulation {
             fault: self.faults.write(),
             dice: &mut dice.faults,
             writes_left: doomed.map(|(writes_left, _)| writes_left),
+            requests: &mut self.requests,
+            pace: &mut dice.requests,
             under_way: Vec::new(),
         };
         // Before the watch tells of what was made.
@@ -410,6 +430,8 @@ impl Simulation {
             return told;
         }
         manager.step(now, &mut client, &mut dice.controllers);
+        self.requests
+            .pass(!manager.is_at_work(), &mut dice.requests);
         self.controllers.meet_doom(now);
         true
     }

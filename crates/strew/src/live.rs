@@ -96,7 +96,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Nodes, namespaces, services, owners, budgets.
     fn surroundings(&mut self) {
-        self.each::<Node>();
+        self.nodes();
         self.imply_namespaces();
         self.each::<ReplicaSet>();
         self.each::<ReplicationController>();
@@ -106,6 +106,20 @@ impl Builder<'_> {
         }
         for plain in self.tables.all_plain() {
             self.object(&Object::Plain(Arc::clone(plain)));
+        }
+    }
+
+    /// In the order in which the scheduler heard of them: ties between equal nodes depend on it.
+    fn nodes(&mut self) {
+        let cluster = self.scheduler.map(|replica| replica.machine().cluster());
+        let place = |node: &Arc<Node>| {
+            let cluster = cluster?;
+            cluster.find_node(cluster.names.get(&node.meta.name.name)?)
+        };
+        let mut nodes: Vec<Arc<Node>> = self.tables.of::<Node>().iter().cloned().collect();
+        nodes.sort_by_key(|node| (place(node).is_none(), place(node)));
+        for node in nodes {
+            self.object(&Node::into_object(node));
         }
     }
 

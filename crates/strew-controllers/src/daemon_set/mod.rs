@@ -259,6 +259,12 @@ impl Controller for DaemonSetController {
         }
         self.sync_set(&set, cx)
     }
+
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        if let Some(set) = cx.cache.get::<DaemonSet>(name).cloned() {
+            steps::tell_created(&set, answer, &mut self.unseen, cx);
+        }
+    }
 }
 
 /// The DaemonSet that controls an object.

@@ -14,6 +14,7 @@ use super::on_node::{GENERATION_LABEL, Rules};
 use super::rollout::{self, Limits, Step};
 use crate::api::Event;
 use crate::controller::Context;
+use crate::pod_control::slow_start;
 use crate::sets::unseen::Unseen;
 use crate::sets::{REVISION_LABEL, is_namespace_terminating, owner_of, pod_of};
 
@@ -128,24 +129,16 @@ impl Sync<'_> {
         refused
     }
 
-    /// Slow start: 1, 2, 4, …; the first batch with an error is finished and is the last.
     fn create_all(&mut self, nodes: &[Arc<str>], cx: &mut Context<'_>) -> Result<(), ApiError> {
-        let nodes = &nodes[..nodes.len().min(BURST)];
-        let (mut done, mut batch) = (0, 1);
-        while done < nodes.len() {
-            let end = (done + batch).min(nodes.len());
-            let mut refused = Ok(());
-            for node in &nodes[done..end] {
-                match self.create(node, cx) {
-                    Ok(()) => {}
-                    Err(ApiError::Lost) => return Err(ApiError::Lost),
-                    Err(error) => refused = refused.and(Err(error)),
-                }
-            }
-            refused?;
-            (done, batch) = (end, batch * 2);
+        if nodes.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let resumed = cx.queue.resume(&self.set.meta.name);
+        let mut left = nodes.iter();
+        slow_start(nodes.len().min(BURST), resumed, || match left.next() {
+            Some(node) => self.create(node, cx),
+            None => Ok(()),
+        })
     }
 
     fn create(&mut self, node: &str, cx: &mut Context<'_>) -> Result<(), ApiError> {
@@ -162,20 +155,7 @@ impl Sync<'_> {
         );
         pod.meta.generate_name = Some(format!("{}-", set.meta.name.name).into());
         let made = cx.api.create(pod.into());
-        match &made {
-            Ok(stored) => {
-                self.unseen.wrote(&set.meta.name, stored, cx.now);
-                let text = format!("Created pod: {}", stored.meta().name.name);
-                let event = Event::normal(SOURCE, &self.object(), "SuccessfulCreate", text);
-                cx.api.record(event);
-            }
-            Err(error) if error.is_no_answer() || is_namespace_terminating(error) => {}
-            Err(error) => {
-                let text = format!("Error creating: {error}");
-                let event = Event::warning(SOURCE, &self.object(), "FailedCreate", text);
-                cx.api.record(event);
-            }
-        }
+        tell_created(set, &made, self.unseen, cx);
         made.map(|_| ())
     }
 
@@ -203,6 +183,30 @@ impl Sync<'_> {
 
     fn object(&self) -> Object {
         DaemonSet::into_object(Arc::clone(self.set))
+    }
+}
+
+/// A pod of a set is there, or was refused.
+pub(super) fn tell_created(
+    set: &Arc<DaemonSet>,
+    made: &Result<Object, ApiError>,
+    unseen: &mut Unseen,
+    cx: &mut Context<'_>,
+) {
+    let object = DaemonSet::into_object(Arc::clone(set));
+    match made {
+        Ok(stored) => {
+            unseen.wrote(&set.meta.name, stored, cx.now);
+            let text = format!("Created pod: {}", stored.meta().name.name);
+            let event = Event::normal(SOURCE, &object, "SuccessfulCreate", text);
+            cx.api.record(event);
+        }
+        Err(error) if error.is_no_answer() || is_namespace_terminating(error) => {}
+        Err(error) => {
+            let text = format!("Error creating: {error}");
+            let event = Event::warning(SOURCE, &object, "FailedCreate", text);
+            cx.api.record(event);
+        }
     }
 }
 

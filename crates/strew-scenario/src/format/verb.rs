@@ -47,7 +47,7 @@ pub enum Verb {
     Annotate(Vec<(Target, Vec<MetadataEdit>)>),
     /// Nodes stop their heartbeats.
     Lose(Vec<NodeTarget>),
-    /// Lost nodes are back.
+    /// Lost nodes are back: each reports with its next heartbeat.
     Restore(Vec<NodeTarget>),
     /// Feature gates from now on.
     Gates(Vec<(String, bool)>),

@@ -360,7 +360,11 @@ pub(super) static STEP: Shape = Shape {
             "Per target KEY=VALUE; KEY- removes.",
         ),
         may("lose", &TARGETS, "Nodes stop their heartbeats."),
-        may("restore", &TARGETS, "Lost nodes are back."),
+        may(
+            "restore",
+            &TARGETS,
+            "Lost nodes are back: each reports with its next heartbeat, within ten seconds.",
+        ),
         may("gates", &Map(&Boolean), "Feature gates from now on."),
         may(
             "metric",

@@ -30,6 +30,10 @@ pub struct Kubelets {
     timers: BTreeSet<(Instant, Name, Arc<str>, Task)>,
     /// What is under way for each pod, by uid: a pod is started once, and stopped once.
     under_way: FxHashMap<Arc<str>, Task>,
+    /// Silent nodes that are on their way back, and when each reports.
+    returning: BTreeSet<(Instant, Arc<str>)>,
+    /// Whether a node that comes back reports at once, not with its next heartbeat.
+    is_prompt: bool,
     /// What was said of the readiness of pods; the last word that matches holds.
     readiness: Vec<(Which, bool)>,
 }
@@ -41,6 +45,14 @@ struct Kubelet {
     phase: Span,
     /// Since when it is silent.
     lost: Option<Instant>,
+}
+
+impl Kubelet {
+    /// When it renewed its Lease last, at that time.
+    fn renewed(self, at: Instant) -> Instant {
+        let into_period = at.0.wrapping_sub(self.phase.0) % RENEWAL.0;
+        Instant(at.0 - into_period)
+    }
 }
 
 /// What a kubelet does to a pod at a moment.
@@ -79,6 +91,8 @@ impl Kubelets {
             nodes: BTreeMap::new(),
             timers: BTreeSet::new(),
             under_way: FxHashMap::default(),
+            returning: BTreeSet::new(),
+            is_prompt: false,
             readiness: Vec::new(),
         }
     }
@@ -87,8 +101,7 @@ impl Kubelets {
     pub fn heartbeat(&self, node: &str, now: Instant) -> Option<Instant> {
         let kubelet = self.nodes.get(node)?;
         let until = kubelet.lost.map_or(now, |lost| lost.min(now));
-        let into_period = until.0.wrapping_sub(kubelet.phase.0) % RENEWAL.0;
-        Some(Instant(until.0 - into_period))
+        Some(kubelet.renewed(until))
     }
 
     /// The nodes whose kubelets are silent.
@@ -114,7 +127,9 @@ impl Kubelets {
 
     /// When something is to be done.
     pub fn next_wake(&self) -> Option<Instant> {
-        self.timers.first().map(|(at, ..)| *at)
+        let timer = self.timers.first().map(|(at, ..)| *at);
+        let returns = self.returning.first().map(|(at, _)| *at);
+        timer.into_iter().chain(returns).min()
     }
 
     /// A watch tells of a node or a pod.
@@ -124,6 +139,7 @@ impl Kubelets {
             Some(Object::Pod(pod)) => self.pod(now, pod, dice),
             None if change.is_of(&Kind::Node) => {
                 self.nodes.remove(&change.key.name.name);
+                self.stay_silent(&change.key.name.name);
             }
             _ => {}
         }
@@ -183,6 +199,12 @@ impl Kubelets {
 
     /// Does one thing that is due. Whether there was any.
     pub fn step(&mut self, now: Instant, server: &mut Server, dice: &mut Prng) -> bool {
+        if self.returning.first().is_some_and(|(at, _)| *at <= now) {
+            if let Some((_, node)) = self.returning.pop_first() {
+                self.return_node(now, &node, server, dice);
+            }
+            return true;
+        }
         match self.timers.first() {
             Some((at, ..)) if *at <= now => {}
             _ => return false,
@@ -254,10 +276,39 @@ impl Kubelets {
         if let Some(kubelet) = self.nodes.get_mut(node) {
             kubelet.lost.get_or_insert(now);
         }
+        self.stay_silent(node);
     }
 
-    /// A node's kubelet comes back: it tells how it and its pods are, and catches up.
-    pub fn restore(&mut self, now: Instant, node: &str, server: &mut Server, dice: &mut Prng) {
+    fn stay_silent(&mut self, node: &str) {
+        self.returning.retain(|(_, returning)| **returning != *node);
+    }
+
+    /// A silent node is back: its kubelet finds out with its next heartbeat. Of nodes that are back at the same time each
+    /// has its own moment.
+    ///
+    /// Source: spec/controllers §7.1, §12: a kubelet looks at its node's status every ten seconds, as often as it renews
+    /// its Lease.
+    pub fn restore(&mut self, now: Instant, node: &str) {
+        let Some((name, kubelet)) = self.nodes.get_key_value(node) else {
+            return;
+        };
+        if kubelet.lost.is_none() || self.returning.iter().any(|(_, known)| known == name) {
+            return;
+        }
+        let at = match self.is_prompt {
+            true => now,
+            false => kubelet.renewed(now) + RENEWAL,
+        };
+        self.returning.insert((at, Arc::clone(name)));
+    }
+
+    /// From now on a node that comes back reports at once.
+    pub(crate) fn report_at_once(&mut self) {
+        self.is_prompt = true;
+    }
+
+    /// A node's kubelet reports again: it tells how it and its pods are, and catches up.
+    fn return_node(&mut self, now: Instant, node: &str, server: &mut Server, dice: &mut Prng) {
         let Some(kubelet) = self.nodes.get_mut(node) else {
             return;
         };

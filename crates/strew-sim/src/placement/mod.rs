@@ -59,7 +59,7 @@ impl PlacementController {
         let machine = Careless::new(Placements::new(HOSTNAME.to_owned(), limits, now), diligence);
         let sender = Sender::PlacementController;
         Self {
-            component: Component::new(machine, watches(), sender, server, seed),
+            component: Component::new(machine, watches(), sender, server, now, seed),
             desired: Desired::new(),
         }
     }

@@ -121,7 +121,7 @@ impl Replica {
         });
         let machine = blueprint.machine(&hostname, now);
         Self {
-            component: Component::new(machine, watches(), Sender::Scheduler, server, seed),
+            component: Component::new(machine, watches(), Sender::Scheduler, server, now, seed),
             election,
             hostname,
             profiles: blueprint.profiles.clone(),

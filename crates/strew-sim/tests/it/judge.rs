@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use strew_apiserver::object::{Job, Key, Kind, Name, Object, Pod, Truth};
 use strew_apiserver::server::Change as Written;
-use strew_apiserver::{ApiError, DeleteOptions, Tables};
-use strew_controllers::{Api, Change, Context, Controller, Event, Queue};
+use strew_apiserver::{ApiError, Tables};
+use strew_controllers::{Change, Context, Controller, Queue};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::PluginId;
@@ -41,7 +41,7 @@ fn a_bind_that_a_filter_forbids_is_found_out() {
         for profile in &mut parts.scheduler.profiles {
             profile.filters.retain(|plugin| *plugin != filter);
         }
-        let story = found(&parts, Rule::Bind, 0..60);
+        let story = found(&parts, Rule::Bind, 0..200);
         assert!(story.is_some(), "{filter:?} can be left out");
     }
 }
@@ -98,6 +98,10 @@ impl Controller for HardOfHearing {
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
         self.0.sync(name, cx)
+    }
+
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        self.0.answered(name, answer, cx);
     }
 }
 
@@ -157,76 +161,20 @@ impl Controller for Impatient {
     }
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
-        let mut listening = Listening {
-            api: cx.api,
-            created: Vec::new(),
+        self.inner.sync(name, cx)
+    }
+
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        self.inner.answered(name, answer, cx);
+        let Some(pod) = answer.as_ref().ok().filter(|_| self.last < cx.now) else {
+            return;
         };
-        let synced = self.inner.sync(
-            name,
-            &mut Context {
-                now: cx.now,
-                cache: cx.cache,
-                api: &mut listening,
-                dice: cx.dice,
-                queue: cx.queue,
-            },
-        );
-        let is_new = self.last < cx.now;
-        for pod in listening.created.iter().filter(|_| is_new) {
-            self.last = cx.now;
-            let (came, went) = ((None, Some(pod)), (Some(pod), None));
-            for (old, new) in [came, went] {
-                let change = Change { old, new };
-                self.inner.observe(cx.now, change, cx.cache, cx.queue);
-            }
+        self.last = cx.now;
+        let (came, went) = ((None, Some(pod)), (Some(pod), None));
+        for (old, new) in [came, went] {
+            let change = Change { old, new };
+            self.inner.observe(cx.now, change, cx.cache, cx.queue);
         }
-        synced
-    }
-}
-
-/// Hears what is created.
-struct Listening<'a> {
-    api: &'a mut dyn Api,
-    created: Vec<Object>,
-}
-
-impl Api for Listening<'_> {
-    fn create(&mut self, object: Object) -> Result<Object, ApiError> {
-        let created = self.api.create(object)?;
-        self.created.push(created.clone());
-        Ok(created)
-    }
-
-    fn update(&mut self, object: Object) -> Result<Object, ApiError> {
-        self.api.update(object)
-    }
-
-    fn update_status(&mut self, object: Object) -> Result<Object, ApiError> {
-        self.api.update_status(object)
-    }
-
-    fn delete(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
-        self.api.delete(key, options)
-    }
-
-    fn evict(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
-        self.api.evict(key, options)
-    }
-
-    fn get(&self, key: &Key) -> Option<Object> {
-        self.api.get(key)
-    }
-
-    fn heartbeat(&self, node: &str) -> Option<Instant> {
-        self.api.heartbeat(node)
-    }
-
-    fn utilisation(&self, autoscaler: &Name) -> Option<u32> {
-        self.api.utilisation(autoscaler)
-    }
-
-    fn record(&mut self, event: Event) {
-        self.api.record(event);
     }
 }
 
@@ -250,6 +198,10 @@ impl Controller for DeafToJobs {
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
         self.0.sync(name, cx)
+    }
+
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        self.0.answered(name, answer, cx);
     }
 }
 
@@ -343,6 +295,10 @@ impl Controller for Fussy {
         Arc::make_mut(annotations).insert("seen".to_owned(), format!("{:?}", cx.now));
         cx.queue.add_at(name, cx.now + Span::from_secs(300));
         cx.api.update(set).map(drop)
+    }
+
+    fn answered(&mut self, name: &Name, answer: &Result<Object, ApiError>, cx: &mut Context<'_>) {
+        self.0.answered(name, answer, cx);
     }
 }
 

@@ -13,3 +13,4 @@ mod life_of_pods;
 mod life_of_sets;
 mod placement;
 mod ties;
+mod variety;

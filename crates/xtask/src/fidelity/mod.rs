@@ -26,7 +26,7 @@ use anyhow::{Context, bail};
 use strew_scenario::run::Plan;
 use xtask::lab::now;
 
-use document::Row;
+use document::{Row, Seeds};
 use known::Known;
 use outcome::BY_NAME;
 use recorded::Recorded;
@@ -206,16 +206,20 @@ fn compare(scenario: &Scenario, options: &Fidelity) -> anyhow::Result<Row> {
     }
     let reasons = reasons.into_iter().map(|reason| reason.known.why).collect();
     let word = if agree { "agrees" } else { "DIFFERS" };
+    let seeds = Seeds {
+        in_order: in_order.runs,
+        raced: raced.runs,
+    };
     println!(
-        "{}: {word}, {} seeds, {} real runs",
-        scenario.name, in_order.runs, known.runs
+        "{}: {word}, {seeds} seeds, {} real runs",
+        scenario.name, known.runs
     );
     Ok(Row {
         name: scenario.name.clone(),
         story: plan.scenario().story().unwrap_or_default().to_owned(),
         n_runs: known.runs,
         varies: document::varies(&known),
-        n_seeds: in_order.runs,
+        seeds,
         agrees: agree,
         reasons,
     })

@@ -91,6 +91,7 @@ fn scheduler(sources: Sources, configuration: Option<Origin>, workers: FilterWor
 /// If something never comes to rest.
 pub(crate) fn play(plan: &Plan, seed: u64) -> anyhow::Result<Vec<Outcome>> {
     let mut simulation = plan.simulation(seed);
+    simulation.report_at_once();
     let mut errands = Errands::new(plan, seed);
     let mut outcomes = vec![outcome(&mut simulation, Vec::new())?];
     for step in &plan.scenario().timeline {
