@@ -9,6 +9,7 @@ use strew_model::Symbol;
 
 use crate::columns::{Columns, Rules};
 use crate::cycle::{Cycle, Search, list_feasible};
+use crate::group_limits::GroupLimits;
 use crate::groups::{GroupsByClass, Speakers};
 use crate::metrics::meter::{Meter, Rejections};
 use crate::metrics::{Point, SUCCESS, Stopwatch};
@@ -96,6 +97,7 @@ struct Grounds {
 impl Grounds {
     /// Begins a cycle: brings the order of nodes, the plan of the pod's class and what is known of its volumes up to
     /// date.
+    #[inline(always)]
     fn cycle<'a>(
         &'a mut self,
         columns: &mut Columns,
@@ -159,12 +161,17 @@ impl Engine {
             columns,
             feasible: Vec::new(),
             sums: Sums::default(),
-            groups: GroupsByClass::default(),
+            groups: GroupsByClass::new(GroupLimits::PRODUCTION),
             speakers: Speakers::default(),
             last_unfit: None,
             chance,
             start: 0,
         }
+    }
+
+    /// When it asks one node of each group of alike ones from now on.
+    pub fn set_group_limits(&mut self, limits: GroupLimits) {
+        self.groups = GroupsByClass::new(limits);
     }
 
     /// Measures its decisions from now on.

@@ -15,13 +15,14 @@ use strew_cluster::{ClassId, Cluster, KeyId, NodeIdx, TallyId};
 use crate::columns::Columns;
 use crate::cycle::Cycle;
 use crate::engine::Decision;
+use crate::group_limits::GroupLimits;
 use crate::metrics::meter::Meter;
 use crate::metrics::{Point, SUCCESS};
 use crate::plan::ClassPlan;
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::{PluginId, TieRule};
 use crate::scoring::{Chance, Sums, take};
-use crate::ties::heap_precedes;
+use crate::ties::{heap_precedes, heap_preorder};
 
 /// All numbers by which decisions of a class can tell nodes apart; empty for a node that no such pod can go to.
 type Signature = SmallVec<[u32; 8]>;
@@ -69,20 +70,8 @@ pub(crate) struct Speakers {
     standing: Vec<u8>,
 }
 
-/// After finding too many groups, so many decisions are made the plain way before another try.
-const REST_DECISIONS: u32 = 512;
-
-/// Making groups costs as much as some plain decisions: they are made anew only after so many.
-const DECISIONS_MIN: u32 = 8;
-
-/// Fewer groups than this are always worth it.
-const GROUPS_MIN: usize = 64;
-
-/// So many nodes must stand behind a group on average.
-const NODES_PER_GROUP: usize = 8;
-
 impl Groups {
-    fn new() -> Self {
+    fn new(limits: GroupLimits) -> Self {
         Self {
             basis: Basis {
                 plan: u64::MAX,
@@ -96,7 +85,7 @@ impl Groups {
             free: Vec::new(),
             rest: 0,
             // The first pod of a class is decided the plain way; the second shows that there are more.
-            age: DECISIONS_MIN - 2,
+            age: limits.decisions_min.saturating_sub(2),
         }
     }
 
@@ -106,7 +95,13 @@ impl Groups {
     }
 
     /// Brings the groups up to date. False: ask every node.
-    fn sync(&mut self, cluster: &Cluster, plan: &ClassPlan, columns: &Columns) -> bool {
+    fn sync(
+        &mut self,
+        cluster: &Cluster,
+        plan: &ClassPlan,
+        columns: &Columns,
+        limits: GroupLimits,
+    ) -> bool {
         let Some(affinity) = plan.affinity.activity(cluster) else {
             return false;
         };
@@ -122,10 +117,10 @@ impl Groups {
             self.rest -= 1;
             return false;
         }
-        if !same && self.age < DECISIONS_MIN {
+        if !same && self.age < limits.decisions_min {
             return false;
         }
-        let Some(reader) = Reader::of(cluster, plan, columns) else {
+        let Some(reader) = Reader::of(cluster, plan, columns, limits) else {
             return false;
         };
         let changed = cluster
@@ -147,7 +142,7 @@ impl Groups {
         };
         self.basis = basis;
         self.usage_seen = cluster.usage_changes().head();
-        self.rest = if done { 0 } else { REST_DECISIONS };
+        self.rest = if done { 0 } else { limits.rest_decisions };
         if !done {
             self.group_of.clear();
         }
@@ -197,9 +192,6 @@ impl Groups {
             row.speaker.get_or_insert(node);
             return Some(group);
         }
-        let groups_max = GROUPS_MIN
-            .max(reader.nodes / NODES_PER_GROUP)
-            .min(usize::from(u16::MAX));
         let row = Group {
             signature: signature.clone(),
             nodes: 1,
@@ -210,7 +202,7 @@ impl Groups {
                 self.groups[usize::from(group)] = row;
                 group
             }
-            None if self.groups.len() < groups_max => {
+            None if self.groups.len() < reader.groups_max => {
                 self.groups.push(row);
                 (self.groups.len() - 1) as u16
             }
@@ -352,18 +344,24 @@ impl Speakers {
 }
 
 /// The groups of every class that was decided on, bounded in bytes: beyond that all are made again.
-#[derive(Default)]
 pub(crate) struct GroupsByClass {
+    limits: GroupLimits,
     by_class: Vec<Option<Groups>>,
     bytes: usize,
     /// Positions in pre-order of the heap over all nodes: the order in which ties are broken while every node does.
     heap_order: Vec<u32>,
 }
 
-/// Bytes that the groups of all classes may take together.
-const BYTES_MAX: usize = 32 << 20;
-
 impl GroupsByClass {
+    pub(crate) fn new(limits: GroupLimits) -> Self {
+        Self {
+            limits,
+            by_class: Vec::new(),
+            bytes: 0,
+            heap_order: Vec::new(),
+        }
+    }
+
     /// Brings the groups of a class up to date. False: ask every node.
     pub(crate) fn sync(
         &mut self,
@@ -372,16 +370,16 @@ impl GroupsByClass {
         plan: &ClassPlan,
         columns: &Columns,
     ) -> bool {
-        if self.bytes > BYTES_MAX {
+        if self.bytes > self.limits.bytes_max {
             self.by_class.clear();
             self.bytes = 0;
         }
         if self.by_class.len() <= class.index() {
             self.by_class.resize_with(class.index() + 1, || None);
         }
-        let groups = self.by_class[class.index()].get_or_insert_with(Groups::new);
+        let groups = self.by_class[class.index()].get_or_insert_with(|| Groups::new(self.limits));
         let before = groups.bytes();
-        let synced = groups.sync(cluster, plan, columns);
+        let synced = groups.sync(cluster, plan, columns, self.limits);
         self.bytes = self.bytes + groups.bytes() - before;
         synced
     }
@@ -435,7 +433,9 @@ impl GroupsByClass {
                 speakers.first_in_heap_as_finished(groups, order, start, finished)?
             }
             (None, TieRule::Upstream136) if feasible == order.len() => {
-                self.order_heap(order.len());
+                if self.heap_order.len() != order.len() {
+                    heap_preorder(order.len(), &mut self.heap_order);
+                }
                 let groups = self.by_class[class.index()].as_ref()?;
                 let rotated = self.heap_order.iter().map(|&p| {
                     let position = start + p as usize;
@@ -467,25 +467,12 @@ impl GroupsByClass {
             total: Some(i64::from(highest)),
         })
     }
-
-    fn order_heap(&mut self, nodes: usize) {
-        if self.heap_order.len() == nodes {
-            return;
-        }
-        self.heap_order.clear();
-        let mut pending = vec![0usize];
-        while let Some(position) = pending.pop() {
-            if position < nodes {
-                self.heap_order.push(position as u32);
-                pending.extend([2 * position + 2, 2 * position + 1]);
-            }
-        }
-    }
 }
 
 /// Reads signatures for one class.
 struct Reader<'a> {
-    nodes: usize,
+    /// More groups are not worth it.
+    groups_max: usize,
     plan: &'a ClassPlan,
     columns: &'a Columns,
     /// Keys of which the domain matters.
@@ -498,14 +485,19 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// `None` if nodes must be told apart by something that signatures do not hold.
-    fn of(cluster: &'a Cluster, plan: &'a ClassPlan, columns: &'a Columns) -> Option<Self> {
+    fn of(
+        cluster: &'a Cluster,
+        plan: &'a ClassPlan,
+        columns: &'a Columns,
+        limits: GroupLimits,
+    ) -> Option<Self> {
         // The legacy score sums over nodes, which no speaker can do in the name of others.
         if plan.asks_host_ports || plan.selector_spread.is_some() {
             return None;
         }
         let mut keys: SmallVec<[KeyId; 4]> = SmallVec::new();
         let mut reader = Self {
-            nodes: cluster.nodes_present(),
+            groups_max: limits.groups_max(cluster.nodes_present()),
             plan,
             columns,
             domains: SmallVec::new(),
@@ -532,8 +524,8 @@ impl<'a> Reader<'a> {
         keys.sort_unstable();
         keys.dedup();
         // A key with many domains makes as many groups; it is not even tried.
-        let limit = GROUPS_MIN.max(reader.nodes / NODES_PER_GROUP);
-        if keys.iter().any(|&k| cluster.column(k).len() > limit) {
+        let has_more = |&key: &KeyId| cluster.column(key).len() > reader.groups_max;
+        if keys.iter().any(has_more) {
             return None;
         }
         reader

@@ -15,6 +15,7 @@ pub(crate) mod columns;
 pub(crate) mod cycle;
 pub mod engine;
 pub mod explain;
+pub mod group_limits;
 pub(crate) mod groups;
 pub mod machine;
 pub mod metrics;
@@ -31,6 +32,7 @@ pub(crate) mod workers;
 
 pub use engine::{Decision, Engine, Evaluation};
 pub use explain::{Explanation, explain};
+pub use group_limits::GroupLimits;
 pub use preemption::{Preemption, preempt};
 pub use profile::{
     AddedAffinity, Compat, DefaultConstraints, FilterOrder, FitArgs, PluginId, PreemptionArgs,

@@ -17,6 +17,18 @@ pub fn heap_precedes(b: usize, a: usize) -> bool {
     }
 }
 
+/// Lists the indexes below `n` in that order.
+pub(crate) fn heap_preorder(n: usize, out: &mut Vec<u32>) {
+    out.clear();
+    let mut pending = vec![0];
+    while let Some(i) = pending.pop() {
+        if i < n {
+            out.push(i as u32);
+            pending.extend([2 * i + 2, 2 * i + 1]);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,6 +46,9 @@ mod tests {
         for n in 1..70 {
             let mut walk = Vec::new();
             preorder(0, n, &mut walk);
+            let mut listed = Vec::new();
+            heap_preorder(n, &mut listed);
+            assert!(listed.iter().map(|&i| i as usize).eq(walk.iter().copied()));
             for (i, &a) in walk.iter().enumerate() {
                 for (j, &b) in walk.iter().enumerate() {
                     assert_eq!(heap_precedes(b, a), j < i, "{b} before {a} of {n}");

@@ -126,6 +126,7 @@ pub(crate) static NO_CLAIMS: Claims = Claims {
 
 impl Claims {
     /// `None`: neither others' nominations nor one of the pod itself.
+    #[inline]
     pub(crate) fn of(cx: Cycle<'_>, pod: PodIdx, nominations: &Nominations) -> Option<Self> {
         let row = cx.cluster.pod(pod);
         let has_any = !nominations.is_empty() || row.history.nominated.is_some();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use strew_cluster::{OwnerKind, OwnerRef, PodSpec, SpreadConstraint};
 use strew_model::{Labels, Selector, well_known};
-use strew_scheduler::{DefaultConstraints, Engine, FilterOrder, Profile, TieRule};
+use strew_scheduler::{DefaultConstraints, Engine, FilterOrder, GroupLimits, Profile, TieRule};
 
 use crate::reasons::Scene;
 use crate::world::World;
@@ -92,13 +92,24 @@ fn binding_and_taking_off_again_is_identity() {
 /// Pods of few classes, as workloads make them: nodes are asked in groups, and groups follow what changes.
 #[test]
 fn asking_one_node_of_a_group_is_asking_all() {
-    for seed in 0..60 {
+    for seed in 0..120 {
         let mut world = World::new(seed);
         let mut profile = profile(seed);
         if seed % 2 == 1 {
             profile.filter_order = FilterOrder::Raced { workers: 16, seed };
         }
         let mut engine = Engine::new(profile);
+        // Thresholds so small that few nodes cross them: too many groups, a key with too many domains, a rest.
+        let mut small = |max| world.dice.between(0, max);
+        if seed % 3 != 0 {
+            engine.set_group_limits(GroupLimits {
+                groups_min: small(5) as usize,
+                nodes_per_group: 1 + small(7) as usize,
+                rest_decisions: small(4) as u32,
+                decisions_min: small(3) as u32,
+                bytes_max: if small(3) == 0 { 0 } else { 1 << 20 },
+            });
+        }
         (0..20).for_each(|_| world.set_node());
         let templates: Vec<_> = (0..3).map(|_| world.template()).collect();
         for step in 0..150 {
