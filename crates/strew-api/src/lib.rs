@@ -6,7 +6,7 @@
 //! to the API server, sent again as [`retry`] says. A [`lease`] says which replica sends them.
 //! How a scheduler is to decide is in [`config`];
 //! [`definition`] makes CustomResourceDefinitions of types;
-//! [`snapshot`] makes a dump of a cluster fit to be shown; WorkloadSpread has all of it in [`workloadspread`].
+//! text of them is shown as [`mod@printable`] makes it; [`snapshot`] makes a dump of a cluster fit to be shown; WorkloadSpread has all of it in [`workloadspread`].
 
 pub mod config;
 pub mod defaults;
@@ -19,6 +19,7 @@ mod fnv;
 pub mod lease;
 pub mod patch;
 pub mod placement;
+pub mod printable;
 pub mod quantity;
 pub mod read;
 pub mod request;

@@ -25,6 +25,7 @@ impl Simulation {
         if matches!(object, Object::Node(_)) {
             label_as_kubelet(object.meta_mut());
         }
+        self.bounds.changed();
         let created = self.server.create(self.now(), object)?;
         self.begin_spreading();
         Ok(created)
@@ -66,6 +67,7 @@ impl Simulation {
         };
         let mut json = stored.to_json();
         change(&mut json).map_err(|text| ApiError::Invalid(text.into()))?;
+        self.bounds.changed();
         let now = self.now();
         self.server.replace(now, &stored, decode(json)?)
     }

@@ -2,6 +2,7 @@
 //!
 //! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when nobody can act any more).
 
+mod bounds;
 mod faults;
 mod judge;
 mod placing;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use strew_api::config::AdmissionOptions;
 use strew_apiserver::object::{Name, Object};
 use strew_apiserver::server::{Cursor, Server};
+use strew_apiserver::workloads::N_PODS_MAX;
 use strew_controllers::{Controller, Manager};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
@@ -32,6 +34,7 @@ use crate::scheduler::{Blueprint, Eyes, Replica};
 use crate::slot::Slot;
 use crate::timing::{Between, Timing};
 use crate::workloadspread::{SpreadKeeper, Webhooks};
+use bounds::Bounds;
 
 /// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
 pub const START: Instant = Instant::from_secs(1_767_225_600);
@@ -41,6 +44,9 @@ const STEPS_PER_OBJECT: u64 = 1_000;
 
 /// And for the loop as a whole, which is looked at every so often.
 const STEPS_MIN: u64 = 50_000;
+
+/// Steps of one instant between two looks at what the cluster holds.
+const STEPS_BETWEEN_CHECKS: u64 = 1_000;
 
 /// Makes controllers: at the start, and again after a crash.
 pub type ControllerMaker = Arc<dyn Fn() -> Vec<Box<dyn Controller>> + Send + Sync>;
@@ -68,14 +74,49 @@ pub struct Settings {
     pub autoscaler: Option<AutoscalerSettings>,
 }
 
-/// The loop made no end of one instant.
+/// Why a simulation was ended before its time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the components never come to rest: {steps} steps at {after} after the start")]
-pub struct Stuck {
-    /// How many steps were made.
-    pub steps: u64,
-    /// When.
-    pub after: Span,
+pub enum Stuck {
+    /// One instant never ended.
+    #[error("the components never come to rest: {steps} steps at {after} after the start")]
+    Endless {
+        /// How many steps were made.
+        steps: u64,
+        /// When.
+        after: Span,
+    },
+    /// The workloads ask for more pods than a simulation holds.
+    #[error("{workload} asks for {n} pods; a simulation holds at most {N_PODS_MAX} in all")]
+    TooMany {
+        /// The workload that asks for most.
+        workload: String,
+        /// How many.
+        n: u64,
+    },
+    /// Pods come that no workload asks for, without end.
+    #[error(
+        "pods are created without end: {n_pods} pods at {after} after the start, while the workloads \
+         ask for {n_asked}; a controller creates pods that its own selector does not match, for \
+         example after a WorkloadSpread's patch of their labels"
+    )]
+    Runaway {
+        /// Pods that have not finished.
+        n_pods: u64,
+        /// What the workloads ask for.
+        n_asked: u64,
+        /// When.
+        after: Span,
+    },
+}
+
+impl Stuck {
+    /// Whether the objects that were given cause it, rather than a defect of strew.
+    pub fn is_of_input(&self) -> bool {
+        match self {
+            Self::Endless { .. } => false,
+            Self::TooMany { .. } | Self::Runaway { .. } => true,
+        }
+    }
 }
 
 struct Controllers {
@@ -109,6 +150,7 @@ pub struct Simulation {
     utilisation: BTreeMap<Name, u32>,
     faults: Faults,
     pub(crate) dice: Dice,
+    pub(crate) bounds: Bounds,
     n_steps: u64,
     witness: Option<Box<Witness>>,
     /// The witness' place in the log.
@@ -202,6 +244,7 @@ impl Simulation {
             utilisation: BTreeMap::new(),
             faults: Faults::default(),
             dice,
+            bounds: Bounds::new(&settings.objects),
             server,
             n_steps: 0,
             witness: None,
@@ -321,19 +364,28 @@ impl Simulation {
         if let Some(witness) = &mut self.witness {
             witness.pass_time(self.now);
         }
+        self.check_bounds()?;
         let mut n_steps = 0_u64;
         while self.step() {
             n_steps += 1;
             if n_steps.is_multiple_of(STEPS_MIN) && n_steps > self.steps_max() {
-                return Err(Stuck {
+                return Err(Stuck::Endless {
                     steps: n_steps,
                     after: self.elapsed(),
                 });
+            }
+            if n_steps.is_multiple_of(STEPS_BETWEEN_CHECKS) {
+                self.check_bounds()?;
             }
         }
         self.n_steps += n_steps;
         self.testify();
         Ok(())
+    }
+
+    fn check_bounds(&mut self) -> Result<(), Stuck> {
+        let after = self.elapsed();
+        self.bounds.check(&self.server, after)
     }
 
     fn steps_max(&self) -> u64 {

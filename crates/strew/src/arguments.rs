@@ -7,6 +7,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
+use crate::inputs::ReadArgs;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
 use crate::{
@@ -108,9 +109,8 @@ pub(crate) struct WorldArgs {
     /// More files; the same as naming them as arguments
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub(crate) filename: Vec<String>,
-    /// Read directories with all that is below them
-    #[arg(short = 'R', long)]
-    pub(crate) recursive: bool,
+    #[command(flatten)]
+    pub(crate) read: ReadArgs,
     #[command(flatten)]
     pub(crate) scheduling: SchedulingArgs,
     #[command(flatten)]

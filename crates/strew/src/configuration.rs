@@ -104,7 +104,8 @@ impl SchedulingArgs {
         if std::path::Path::new(name).is_dir() {
             return Err(Failure::input(anyhow!("--config {name}: it is a folder")));
         }
-        inputs::read(std::slice::from_ref(name), false).map(Some)
+        let inputs = inputs::read_one(name)?;
+        Ok(Some(inputs::sources(inputs)))
     }
 
     /// The gates; of wrong ones those that are right at their defaults, and what is wrong.

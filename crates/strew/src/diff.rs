@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
+use crate::inputs;
 use crate::natural_order::natural_order;
 use crate::report::API_VERSION;
 use crate::simulate::{Format, serialized};
@@ -98,9 +99,9 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
 }
 
 fn read(path: &str) -> Result<Value, Failure> {
-    let bytes = std::fs::read(path)
-        .with_context(|| format!("cannot read {path}"))
-        .map_err(Failure::outside)?;
+    let inputs = inputs::read_one(path)?;
+    let bytes = inputs.iter().flat_map(|input| &input.bytes);
+    let bytes: Vec<u8> = bytes.copied().collect();
     let value: Value = serde_json::from_slice(&bytes)
         .map_err(|e| Failure::input(anyhow!(e).context(format!("{path} is no JSON"))))?;
     let is_report = value["kind"] == "SimulationReport" && value["apiVersion"] == API_VERSION;

@@ -147,7 +147,7 @@ impl ExplainArgs {
     /// The files; without any, the cluster that the kubeconfig names.
     fn inputs(&self, names: &[String], context: &Context) -> Result<Vec<Input>, Failure> {
         if !names.is_empty() {
-            return inputs::read_each(names, self.world.recursive);
+            return self.world.read.read(names);
         }
         let list = cluster::fetch(&self.access, context.global.quiet)?;
         Ok(vec![Input {

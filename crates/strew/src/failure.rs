@@ -1,5 +1,7 @@
 //! Why a command could not answer, and the exit code that tells it.
 
+use strew_sim::Stuck;
+
 use crate::arguments::Context;
 use crate::terminal;
 
@@ -36,6 +38,21 @@ impl Failure {
             exit: EXIT_OUTSIDE,
             ..Self::input(error)
         }
+    }
+
+    /// A simulation came to no end.
+    pub(crate) fn stuck(stuck: Stuck) -> Self {
+        match stuck.is_of_input() {
+            true => Self::input(stuck),
+            false => Self::outside(stuck),
+        }
+    }
+
+    /// The same with another description above it.
+    #[must_use]
+    pub(crate) fn context(mut self, text: String) -> Self {
+        self.error = self.error.context(text);
+        self
     }
 
     /// The same, with the next thing to do.

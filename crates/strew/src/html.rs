@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn the_page_asks_for_nothing_from_outside() {
         for word in [
-            "http",
+            "http:",
+            "https:",
             "src=",
             "href=",
             "url(",
@@ -97,5 +98,6 @@ mod tests {
             assert!(!PAGE.contains(word), "{word}");
         }
         assert_eq!(PAGE.matches(MARK).count(), 1);
+        assert!(PAGE.contains("Content-Security-Policy\" content=\"default-src 'none';"));
     }
 }

@@ -54,7 +54,11 @@ pub(crate) fn run(args: &ImportArgs, context: &Context) -> Result<u8, Failure> {
         return Err(Failure::input(anyhow!("{} is a folder", args.file))
             .with_hint("a recording is one file"));
     }
-    let sources = inputs::read(std::slice::from_ref(&args.file), false)?;
+    let inputs = inputs::read_one(&args.file)?;
+    if let Some(path) = &args.output {
+        inputs::check_output(path, &inputs)?;
+    }
+    let sources = inputs::sources(inputs);
     let recording = match args.recorder {
         Recorder::Simkube => Recording::SimKube,
         Recorder::Kwok => Recording::Kwok,

@@ -10,6 +10,7 @@ use strew_api::workloadspread::lint::{What, lint};
 
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
+use crate::inputs::ReadArgs;
 use crate::simulate::{Format, print_diagnostics};
 use crate::{inputs, terminal};
 
@@ -33,9 +34,8 @@ pub(crate) struct LintArgs {
     /// More files; the same as naming them as arguments
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     filename: Vec<String>,
-    /// Read directories with all that is below them
-    #[arg(short = 'R', long)]
-    recursive: bool,
+    #[command(flatten)]
+    read: ReadArgs,
     /// How to write it
     #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
     output: Option<String>,
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
         let hint = format!("{} lint FILE...", context.program);
         return Err(Failure::input(anyhow!("no file to look into")).with_hint(hint));
     }
-    let sources = inputs::read(&names, args.recursive)?;
+    let sources = inputs::sources(args.read.read(&names)?);
     let found = look(&sources);
     let all = found.diagnostics;
     match args.output.as_deref() {

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use strew_api::facts::{self, PodFacts};
+use strew_api::printable::printable_line;
 use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
@@ -187,7 +188,7 @@ impl Builder<'_> {
             () if node.is_some() => Standing::Bound,
             () if is_leaving => Standing::Leaving,
             () if !self.world.schedulers.has(scheduler) => {
-                Standing::OfAnother(self.world.cluster.names.text(scheduler).into())
+                Standing::OfAnother(printable_line(self.world.cluster.names.text(scheduler)).into())
             }
             () if is_gated => Standing::Gated,
             () => Standing::Waiting,
@@ -239,7 +240,7 @@ impl Builder<'_> {
         let condition = pod.status.condition(POD_SCHEDULED);
         let condition = condition.filter(|condition| condition.status == Truth::False);
         let message = match condition {
-            Some(condition) => condition.message.to_string(),
+            Some(condition) => printable_line(&condition.message).into_owned(),
             None if by.contains(&PluginId::SchedulingGates) => GATED.to_owned(),
             None => "it was not tried yet".to_owned(),
         };

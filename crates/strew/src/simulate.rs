@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
+use strew_api::printable::printable_line;
 use strew_api::read::{Diagnostic, Severity, Sources, render};
 use strew_sim::Simulation;
 
@@ -119,7 +120,11 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         .cloned()
         .collect();
     args.world.scheduling.check(&names)?;
-    let inputs = inputs::read_each(&names, args.world.recursive)?;
+    let inputs = args.world.read.read(&names)?;
+    let outputs = args.html.iter().chain(args.scenario.events.as_ref());
+    for output in outputs {
+        inputs::check_output(output, &inputs)?;
+    }
     if scenario::is_meant(&inputs) {
         let question = scenario::Question {
             args: &args.scenario,
@@ -378,6 +383,7 @@ pub(crate) fn say_problems(
 pub(crate) fn say_note(note: &str, context: &Context) {
     if !context.global.quiet {
         let style = context.terminal.styles.warning;
+        let note = printable_line(note);
         terminal::say(&format!("{style}note{style:#}: {note}\n"));
     }
 }
@@ -430,9 +436,7 @@ fn suggest_explain(
 fn files_and_options(args: &SimulateArgs) -> String {
     let files = args.files.iter().chain(&args.world.filename);
     let mut rest: Vec<String> = files.map(|file| inputs::quoted(file)).collect();
-    if args.world.recursive {
-        rest.push("-R".to_owned());
-    }
+    rest.extend(args.world.read.to_args());
     rest.extend(args.world.nodes.to_args());
     rest.extend(args.world.scheduling.to_args());
     rest.join(" ")

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use anyhow::anyhow;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use strew_apiserver::ApiError;
@@ -207,7 +206,7 @@ impl Life<'_> {
                 ControlFlow::Continue(())
             });
             if let Err(stuck) = ran {
-                return Err(Failure::outside(anyhow!("{stuck}")));
+                return Err(Failure::stuck(stuck));
             }
             done.rests = later(last, QUIET) <= stop;
             if done.rests || stop >= end {

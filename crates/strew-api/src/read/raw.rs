@@ -15,6 +15,7 @@ use super::schema::Schema;
 use super::source::Sources;
 use super::yaml;
 use crate::field::FieldPath;
+use crate::printable::make_printable;
 
 /// A document as its text gives it.
 #[derive(Debug)]
@@ -50,6 +51,7 @@ fn document(
     for item in &origin.items {
         value = value.get_mut("items")?.get_mut(*item as usize)?.take();
     }
+    make_printable(&mut value);
     let origin = origin.clone();
     Some(RawDocument { value, origin })
 }

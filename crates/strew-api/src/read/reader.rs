@@ -18,6 +18,7 @@ use super::report::Report;
 use super::source::{FileId, SourceFile, Sources, Span};
 use super::yaml;
 use crate::field::{FieldPath, Step};
+use crate::printable::make_printable;
 
 /// Reads all files.
 ///
@@ -155,6 +156,7 @@ impl Reader<'_> {
             let format = Format::Json;
             let span = read.span;
             let origin = Origin::document(file, Document { format, span });
+            make_printable(&mut read.value);
             let severity = severity_in(&read.value);
             read.repeated.dedup();
             for path in read.repeated {
@@ -179,7 +181,8 @@ impl Reader<'_> {
                 return self.yaml_fault(file, fault, Severity::Error);
             }
         };
-        let value = composed.root.to_value();
+        let mut value = composed.root.to_value();
+        make_printable(&mut value);
         for fault in composed.faults {
             let severity = match fault.first {
                 Some(_) => severity_in(&value),

@@ -75,6 +75,7 @@ pub use node_group::NodeGroup;
 pub use patch::{Operation, Patch, PatchError, Pointer, merge};
 pub use ratio::Ratio;
 pub use scenario::{Scenario, Step};
+pub use scenario_reader::SEEDS_MAX;
 pub use schema::schema;
 pub use starter::starter;
 pub use target::{NodeTarget, ObjectTarget, PodTarget, Target};

@@ -25,7 +25,7 @@ use super::vocabulary::{DOCUMENT, METADATA, SPEC, STEP};
 const KUBERNETES: &str = "1.36";
 
 /// Runs of one variant at most.
-const SEEDS_MAX: u32 = 1_000_000;
+pub const SEEDS_MAX: u32 = 1_000_000;
 
 /// Reads the document, parameters put in; variants are left alone. What can't be read is noted and left out.
 pub(super) fn read(document: &Value, problems: &mut Problems) -> Scenario {

@@ -121,7 +121,7 @@ impl Played {
 /// A life that came to no end.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Some instant never ended: a defect of strew.
+    /// Some instant never ended, or the cluster grew beyond all bounds.
     #[error(transparent)]
     Stuck(#[from] Stuck),
 }

@@ -23,6 +23,7 @@ use what_if::Loss;
 
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
+use crate::inputs::ReadArgs;
 use crate::simulate::{Format, print_diagnostics, say_note, serialized};
 use crate::text::count;
 use crate::{inputs, terminal};
@@ -55,9 +56,8 @@ pub(crate) struct PlaceArgs {
     /// More files; the same as naming them as arguments
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     filename: Vec<String>,
-    /// Read directories with all that is below them
-    #[arg(short = 'R', long)]
-    recursive: bool,
+    #[command(flatten)]
+    read: ReadArgs,
     /// Show the Placements of this namespace only
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
@@ -115,7 +115,7 @@ fn now() -> Instant {
 
 pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     let names: Vec<String> = args.files.iter().chain(&args.filename).cloned().collect();
-    let sources = inputs::read(&names, args.recursive)?;
+    let sources = inputs::sources(args.read.read(&names)?);
     let format = args.output.and_then(PlaceFormat::for_programs);
     let load = fleet::load(&sources);
     say(&load.diagnostics, &sources, context);

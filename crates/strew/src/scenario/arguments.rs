@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use strew_api::duration::GoDuration;
 use strew_model::Span;
+use strew_scenario::format::SEEDS_MAX;
 
 use crate::failure::Failure;
 use crate::story::StepName;
@@ -18,7 +19,7 @@ pub(crate) struct ScenarioArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) variant: Vec<String>,
     /// Play each variant with so many seeds, whatever the scenario says; --seed plays one
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = seeds)]
     pub(crate) seeds: Option<NonZeroU32>,
     /// End each run then, for example 90s or 1h30m; without a Scenario, after this step of the story: deploy, rollout,
     /// scale, lose or restore
@@ -84,4 +85,11 @@ impl ScenarioArgs {
         let mut given = all.iter().filter(|(is_given, _)| *is_given);
         given.next().map(|(_, name)| *name)
     }
+}
+
+/// As many seeds as a scenario may have.
+fn seeds(text: &str) -> Result<NonZeroU32, String> {
+    let seeds = text.parse::<u32>().ok().and_then(NonZeroU32::new);
+    let seeds = seeds.filter(|n| n.get() <= SEEDS_MAX);
+    seeds.ok_or_else(|| format!("{text} is not in 1..={SEEDS_MAX}"))
 }

@@ -25,7 +25,7 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::Instant;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::configuration::CompatArg;
@@ -186,5 +186,6 @@ fn open_log(path: &str) -> Result<LogFile, Failure> {
 
 /// A run that came to no end.
 fn stuck(name: &str, error: strew_scenario::run::RunError) -> Failure {
-    Failure::outside(anyhow!(error).context(format!("{name} could not be played")))
+    let strew_scenario::run::RunError::Stuck(stuck) = error;
+    Failure::stuck(stuck).context(format!("{name} could not be played"))
 }

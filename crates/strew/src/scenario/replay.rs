@@ -18,9 +18,7 @@ pub(super) fn replay(
 ) -> String {
     let mut words = vec![format!("{program} simulate")];
     words.extend(suite.replay.iter().map(|file| quoted(file)));
-    if question.world.recursive {
-        words.push("-R".to_owned());
-    }
+    words.extend(question.world.read.to_args());
     let mut scheduling = question.world.scheduling.clone();
     scheduling.seed = None;
     words.extend(scheduling.to_args());

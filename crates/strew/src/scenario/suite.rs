@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use strew_api::config::{FeatureGates, is_configuration};
 use strew_api::field::FieldPath;
+use strew_api::printable::printable_line;
 use strew_api::read::{self, Diagnostic, KubeObject, Located, Locator, Origin, Severity, Sources};
 use strew_model::Interner;
 use strew_scenario::format::{GROUP, Variant, load};
@@ -187,7 +188,12 @@ impl Stage<'_> {
         diagnostics.sort_by_key(|d| (d.place.is_none(), d.place));
         let first = casts.first().map(|cast: &Cast| &cast.variant.scenario);
         let (name, story) = first.map_or((String::new(), None), |scenario| {
-            (scenario.name.clone(), scenario.story().map(str::to_owned))
+            (
+                scenario.name.clone(),
+                scenario
+                    .story()
+                    .map(|story| printable_line(story).into_owned()),
+            )
         });
         StagedSuite {
             sources: self.sources,

@@ -2,7 +2,7 @@
 
 use snapbox::file;
 
-use crate::{stdout, strew};
+use crate::{stderr, stdout, strew};
 
 const TIGHT: &str = "simulate examples/tight.yaml --until deploy";
 
@@ -112,4 +112,56 @@ fn kubectl_may_call_it() {
         text.contains("\n  kubectl strew simulate shop.yaml"),
         "{text}"
     );
+}
+
+/// Text of objects that would move a cursor, colour what follows, turn the direction of writing or begin a line.
+const HOSTILE: &str = r#""\e]0;pwned\a\e[31m\u009b1m\u202eevil\nERROR fake""#;
+
+#[test]
+fn text_of_objects_is_text() {
+    let files = format!(
+        "apiVersion: v1
+kind: Node
+metadata: {{name: n1, labels: {{kubernetes.io/hostname: n1}}}}
+status: {{allocatable: {{cpu: \"4\", memory: 8Gi, pods: \"110\"}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: one, uid: a}}
+spec: {{schedulerName: {HOSTILE}, containers: [{{name: c, image: i}}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {{name: two, uid: b}}
+spec: {{containers: [{{name: c, image: i, resources: {{requests: {{cpu: \"99\"}}}}}}]}}
+status: {{conditions: [{{type: PodScheduled, status: \"False\", reason: Unschedulable, message: {HOSTILE}}}]}}
+---
+apiVersion: example.com/v1
+kind: {HOSTILE}
+metadata: {{name: three}}
+"
+    );
+    for command in [
+        "simulate -",
+        "simulate - -o wide --color always",
+        "explain pod/one -f -",
+        "explain pod/two -f -",
+        "lint -",
+    ] {
+        let run = strew(command).stdin(files.clone()).assert();
+        assert_ne!(run.get_output().status.code(), Some(2), "{}", stderr(&run));
+        let shown = format!("{}{}", stdout(&run), stderr(&run));
+        for (what, text) in [
+            ("a title", "\x1b]0;"),
+            ("a colour of its own", "\x1b[31mevil"),
+            ("C1", "\u{9b}"),
+            ("a direction", "\u{202e}"),
+            ("a line", "\nERROR fake"),
+        ] {
+            assert!(!shown.contains(text), "{command} writes {what}: {shown:?}");
+        }
+        if command == "simulate -" {
+            assert!(shown.contains(r"\u{1b}]0;pwned\u{7}\u{1b}[31m"), "{shown}");
+        }
+    }
 }

@@ -1,19 +1,26 @@
 //! Files named on the command line, read.
 
+mod reader;
+
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
+use clap::Args;
+use strew_api::quantity::Quantity;
 use strew_api::read::Sources;
 
 use crate::failure::Failure;
+use reader::Reader;
 
 /// What a directory gives, as with kubectl.
 const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// Folders inside folders; more is a loop of links.
 const DEPTH_MAX: usize = 64;
+
+/// Bytes of all files that are read, unless `--max-input` says otherwise.
+const BYTES_MAX: u64 = 256 << 20;
 
 /// A file that was read.
 #[derive(Debug, Clone)]
@@ -39,9 +46,62 @@ impl Input {
     }
 }
 
-/// Reads every file, in the order given; those of a directory by name.
-pub(crate) fn read(names: &[String], recursive: bool) -> Result<Sources, Failure> {
-    Ok(sources(read_each(names, recursive)?))
+/// Which folders are read, and how much.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct ReadArgs {
+    /// Read directories with all that is below them
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// Read at most this many bytes of files in all [default: 256Mi]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    max_input: Option<u64>,
+}
+
+impl ReadArgs {
+    /// Reads every file, in the order given; those of a directory by name. A file that is met twice is read once.
+    ///
+    /// # Errors
+    /// All files that cannot or must not be read, at once.
+    pub(crate) fn read(&self, names: &[String]) -> Result<Vec<Input>, Failure> {
+        let mut reader = Reader::new(self.max_input.unwrap_or(BYTES_MAX));
+        for name in names {
+            if name == "-" {
+                reader.standard_input();
+                continue;
+            }
+            refuse_url(name)?;
+            let path = Path::new(name);
+            if path.is_dir() {
+                for file in files_of(path, self.recursive)? {
+                    reader.found(&file, path);
+                }
+            } else {
+                reader.named(path);
+            }
+        }
+        reader.finish()
+    }
+
+    /// The options that read the same files again.
+    pub(crate) fn to_args(&self) -> Vec<String> {
+        let recursive = self.recursive.then(|| "-R".to_owned());
+        let max_input = self.max_input.map(|bytes| format!("--max-input {bytes}"));
+        recursive.into_iter().chain(max_input).collect()
+    }
+}
+
+/// A number of bytes as Kubernetes writes quantities: `256Mi`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let quantity = Quantity::parse(text).map_err(|error| error.to_string())?;
+    u64::try_from(quantity.value()).map_err(|_| "less than zero".to_owned())
+}
+
+/// Reads one file.
+///
+/// # Errors
+/// It cannot or must not be read.
+pub(crate) fn read_one(name: &str) -> Result<Vec<Input>, Failure> {
+    ReadArgs::default().read(&[name.to_owned()])
 }
 
 /// The files as sources.
@@ -53,61 +113,21 @@ pub(crate) fn sources(inputs: Vec<Input>) -> Sources {
     sources
 }
 
-/// The same, each by itself.
-pub(crate) fn read_each(names: &[String], recursive: bool) -> Result<Vec<Input>, Failure> {
-    let mut inputs = Vec::new();
-    let mut failed = Vec::new();
-    let mut stdin_is_read = false;
-    for name in names {
-        if name == "-" {
-            if !std::mem::replace(&mut stdin_is_read, true) {
-                let mut bytes = Vec::new();
-                let read = std::io::stdin().lock().read_to_end(&mut bytes);
-                read.context("cannot read standard input")
-                    .map_err(Failure::outside)?;
-                inputs.push(Input {
-                    name: "<stdin>".to_owned(),
-                    bytes,
-                    is_found: false,
-                });
-            }
-            continue;
-        }
-        refuse_url(name)?;
-        let path = Path::new(name);
-        let is_found = path.is_dir();
-        let files = match is_found {
-            true => files_of(path, recursive)?,
-            false => vec![path.to_owned()],
-        };
-        for file in files {
-            match std::fs::read(&file) {
-                Ok(bytes) => inputs.push(Input {
-                    name: file.display().to_string(),
-                    bytes,
-                    is_found,
-                }),
-                Err(error) => failed.push((file, error)),
-            }
-        }
-    }
-    match failed.len() {
-        0 => Ok(inputs),
-        1 => {
-            let (file, error) = failed.swap_remove(0);
-            let error =
-                anyhow::Error::new(error).context(format!("cannot read {}", file.display()));
-            Err(Failure::outside(error))
-        }
-        _ => {
-            let each = failed
-                .iter()
-                .map(|(file, error)| format!("\n  {}: {error}", file.display()));
-            Err(Failure::outside(anyhow!(
-                "cannot read {} files:{}",
-                failed.len(),
-                each.collect::<String>()
-            )))
+/// Checks that a result does not replace one of the files that it is made of.
+///
+/// # Errors
+/// It would.
+pub(crate) fn check_output(path: &str, inputs: &[Input]) -> Result<(), Failure> {
+    let Ok(real) = Path::new(path).canonicalize() else {
+        return Ok(());
+    };
+    let is_output =
+        |input: &&Input| Path::new(&input.name).canonicalize().ok() == Some(real.clone());
+    match inputs.iter().find(is_output) {
+        None => Ok(()),
+        Some(input) => {
+            let error = anyhow!("{path} would replace its own input {}", input.name);
+            Err(Failure::input(error).with_hint("write the result into another file"))
         }
     }
 }

@@ -1,0 +1,179 @@
+//! Reading files within bounds: what a folder holds may have been put there by a stranger.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use strew_api::printable::printable_line;
+
+use super::Input;
+use crate::failure::Failure;
+
+/// Bytes that are read before they are looked at.
+const BLOCK: u64 = 1 << 16;
+
+/// Why a file was not read.
+enum Refusal {
+    /// The operating system refused.
+    Outside(io::Error),
+    /// strew does.
+    Input(String),
+}
+
+/// Reads files until all of them together are too large.
+pub(super) struct Reader {
+    bytes_max: u64,
+    bytes_left: u64,
+    inputs: Vec<Input>,
+    refused: Vec<(String, Refusal)>,
+    /// Where the files that were read really are.
+    read: BTreeSet<PathBuf>,
+    /// Whether standard input was read.
+    stdin_is_read: bool,
+}
+
+impl Reader {
+    pub(super) const fn new(bytes_max: u64) -> Self {
+        Self {
+            bytes_max,
+            bytes_left: bytes_max,
+            inputs: Vec::new(),
+            refused: Vec::new(),
+            read: BTreeSet::new(),
+            stdin_is_read: false,
+        }
+    }
+
+    /// Reads standard input, the first time.
+    pub(super) fn standard_input(&mut self) {
+        if !std::mem::replace(&mut self.stdin_is_read, true) {
+            let stdin = io::stdin().lock();
+            self.take("<stdin>".to_owned(), stdin, false);
+        }
+    }
+
+    /// Reads a file that the command line names.
+    pub(super) fn named(&mut self, path: &Path) {
+        self.file(path, None);
+    }
+
+    /// Reads a file that a folder holds.
+    pub(super) fn found(&mut self, path: &Path, folder: &Path) {
+        self.file(path, Some(folder));
+    }
+
+    fn file(&mut self, path: &Path, folder: Option<&Path>) {
+        let name = printable_line(&path.display().to_string()).into_owned();
+        match self.open(path, folder) {
+            Ok(Some(file)) => self.take(name, file, folder.is_some()),
+            Ok(None) => {}
+            Err(refusal) => self.refused.push((name, refusal)),
+        }
+    }
+
+    /// Opens a file; `None` if it was read before.
+    fn open(&mut self, path: &Path, folder: Option<&Path>) -> Result<Option<File>, Refusal> {
+        // Looked at before it is opened: opening a named pipe waits for its writer.
+        let metadata = path.metadata().map_err(Refusal::Outside)?;
+        if metadata.is_file() {
+            let real = path.canonicalize().map_err(Refusal::Outside)?;
+            if let Some(folder) = folder {
+                let folder = folder.canonicalize().map_err(Refusal::Outside)?;
+                if !real.starts_with(folder) {
+                    let text = format!("it links to {}, outside of the folder", real.display());
+                    return Err(Refusal::Input(text));
+                }
+            }
+            if !self.read.insert(real) {
+                return Ok(None);
+            }
+        } else if folder.is_some() || !is_of_shell(path) {
+            let text = "it is no regular file (standard input is read as -)";
+            return Err(Refusal::Input(text.to_owned()));
+        }
+        File::open(path).map(Some).map_err(Refusal::Outside)
+    }
+
+    /// Reads all of it, as far as the bounds go; a NUL ends it early, since no text has one.
+    fn take(&mut self, name: String, from: impl Read, is_found: bool) {
+        let mut from = from.take(self.bytes_left.saturating_add(1));
+        let mut bytes = Vec::new();
+        let read = loop {
+            let before = bytes.len();
+            match from.by_ref().take(BLOCK).read_to_end(&mut bytes) {
+                Ok(0) => break Ok(()),
+                Ok(_) if bytes[before..].contains(&0) => break Ok(()),
+                Ok(_) => {}
+                Err(error) => break Err(Refusal::Outside(error)),
+            }
+        };
+        let read = read.and_then(|()| {
+            let left = self.bytes_left.checked_sub(bytes.len() as u64);
+            left.ok_or_else(|| {
+                self.bytes_left = 0;
+                Refusal::Input(self.too_large())
+            })
+        });
+        match read {
+            Ok(left) => {
+                self.bytes_left = left;
+                self.inputs.push(Input {
+                    name,
+                    bytes,
+                    is_found,
+                });
+            }
+            Err(refusal) => self.refused.push((name, refusal)),
+        }
+    }
+
+    fn too_large(&self) -> String {
+        let max = self.bytes_max;
+        let what = match self.inputs.is_empty() {
+            true => "it has",
+            false => "with the files before it, it has",
+        };
+        format!("{what} more than {max} bytes (--max-input allows more)")
+    }
+
+    /// What was read, or all that was not.
+    pub(super) fn finish(self) -> Result<Vec<Input>, Failure> {
+        let mut refused = self.refused;
+        let Some((name, refusal)) = refused.pop() else {
+            return Ok(self.inputs);
+        };
+        if refused.is_empty() {
+            return Err(match refusal {
+                Refusal::Outside(error) => {
+                    let error = anyhow::Error::new(error).context(format!("cannot read {name}"));
+                    Failure::outside(error)
+                }
+                Refusal::Input(text) => Failure::input(anyhow!("cannot read {name}: {text}")),
+            });
+        }
+        refused.push((name, refusal));
+        let is_outside = |(_, refusal): &(String, Refusal)| matches!(refusal, Refusal::Outside(_));
+        let is_outside = refused.iter().any(is_outside);
+        let mut text = format!("cannot read {} files:", refused.len());
+        for (name, refusal) in &refused {
+            let why: &dyn std::fmt::Display = match refusal {
+                Refusal::Outside(error) => error,
+                Refusal::Input(why) => why,
+            };
+            text.push_str(&format!("\n  {name}: {why}"));
+        }
+        Err(match is_outside {
+            true => Failure::outside(anyhow!(text)),
+            false => Failure::input(anyhow!(text)),
+        })
+    }
+}
+
+/// Whether it is what a shell puts in the place of `<(command)`.
+fn is_of_shell(path: &Path) -> bool {
+    ["/dev/fd", "/dev/stdin", "/proc/self/fd"]
+        .iter()
+        .any(|of| path.starts_with(of))
+}

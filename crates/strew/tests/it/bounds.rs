@@ -1,0 +1,181 @@
+//! What strew refuses to read, to write and to grow to.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+
+use crate::{stderr, stdout, strew};
+
+const APP: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx}]}
+";
+
+/// A folder of its own for a test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn with(self, name: &str, text: &str) -> Self {
+        fs::write(self.path(name), text).unwrap();
+        self
+    }
+
+    fn name(&self) -> String {
+        self.0.display().to_string()
+    }
+}
+
+#[test]
+fn a_link_out_of_a_folder_is_refused_and_one_inside_is_read_once() {
+    let folder = Folder::new("bounds-links").with("app.yaml", APP);
+    symlink("app.yaml", folder.path("again.yaml")).unwrap();
+    let run = strew(&format!("simulate {} --nodes 3", folder.name()));
+    assert!(stdout(&run.assert().code(0)).contains("3 replicas"));
+
+    let outside = Folder::new("bounds-outside").with("secret.yaml", "password: hunter2\n");
+    symlink(outside.path("secret.yaml"), folder.path("link.yaml")).unwrap();
+    let run = strew(&format!("simulate {} --nodes 3", folder.name()));
+    let told = stderr(&run.assert().code(2));
+    assert!(told.contains("link.yaml: it links to"), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+
+    let device = Folder::new("bounds-device");
+    symlink("/dev/zero", device.path("zero.yaml")).unwrap();
+    let told = stderr(
+        &strew(&format!("simulate {}", device.name()))
+            .assert()
+            .code(2),
+    );
+    assert!(told.contains("it is no regular file"), "{told}");
+}
+
+#[test]
+fn a_named_pipe_is_refused_and_a_pipe_of_the_shell_is_read() {
+    let folder = Folder::new("bounds-pipe");
+    let pipe = folder.path("pipe.yaml");
+    assert!(
+        Process::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    for files in [pipe, folder.name()] {
+        let told = stderr(&strew(&format!("simulate {files}")).assert().code(2));
+        assert!(
+            told.contains("it is no regular file (standard input is read as -)"),
+            "{told}"
+        );
+    }
+    let run = strew("simulate /dev/stdin --nodes 3").stdin(APP).assert();
+    assert!(stdout(&run.code(0)).contains("3 replicas"));
+}
+
+#[test]
+fn files_are_read_up_to_a_bound_in_all() {
+    let folder = Folder::new("bounds-sizes")
+        .with("a.yaml", APP)
+        .with("b.yaml", &APP.replace("web", "api"));
+    let run = |size: &str| strew(&format!("lint {} --max-input {size}", folder.name())).assert();
+    let told = stderr(&run("400").code(2));
+    assert!(
+        told.contains(
+            "b.yaml: with the files before it, it has more than 400 bytes (--max-input allows more)"
+        ),
+        "{told}"
+    );
+    run("1Ki").code(0);
+    let told = stderr(&run("much").code(2));
+    assert!(told.contains("--max-input"), "{told}");
+}
+
+#[test]
+fn a_file_of_nuls_is_given_up_at_once() {
+    let strew = snapbox::cmd::cargo_bin!("strew");
+    let mut child = Process::new(strew)
+        .args(["simulate", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Far more than the bound: a reader that looks at none of it would take it all.
+    let mut stdin = child.stdin.take().unwrap();
+    let block = vec![0_u8; 1 << 20];
+    let n_taken = (0..64)
+        .take_while(|_| stdin.write_all(&block).is_ok())
+        .count();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert!(n_taken < 2, "{n_taken} MiB");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("byte 0 is NUL"));
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn no_result_replaces_its_own_input() {
+    let folder = Folder::new("bounds-output").with("app.yaml", APP);
+    let app = folder.path("app.yaml");
+    for option in ["--html", "--events"] {
+        let run = strew(&format!("simulate {} {option} {app}", folder.name()));
+        let told = stderr(&run.assert().code(2));
+        assert!(told.contains("would replace its own input"), "{told}");
+        assert_eq!(fs::read_to_string(&app).unwrap(), APP);
+    }
+}
+
+#[test]
+fn more_pods_or_seeds_than_a_simulation_holds_are_refused() {
+    let many = APP.replace("replicas: 3", "replicas: 2147483647");
+    let told = stderr(&strew("simulate - --nodes 3").stdin(many).assert().code(2));
+    assert!(
+        told.contains("Deployment default/web asks for 2147483647 pods; a simulation holds at most 1000000 in all"),
+        "{told}"
+    );
+    let told = stderr(
+        &strew("simulate scenarios --seeds 4294967295")
+            .assert()
+            .code(2),
+    );
+    assert!(told.contains("4294967295 is not in 1..=1000000"), "{told}");
+}
+
+/// Each pod's label is changed by the patch, so that its ReplicaSet never sees it and creates another.
+#[test]
+fn pods_that_come_without_end_end_the_simulation() {
+    let spread = "---
+apiVersion: apps.kruise.io/v1beta1
+kind: WorkloadSpread
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  subsets: [{name: a, patch: {metadata: {labels: {app: other}}}}]
+";
+    let files = format!("{APP}{spread}");
+    let told = stderr(
+        &strew("simulate - --nodes 3 --until deploy")
+            .stdin(files)
+            .assert()
+            .code(2),
+    );
+    assert!(told.contains("pods are created without end: "), "{told}");
+    assert!(told.contains("while the workloads ask for 3;"), "{told}");
+}
