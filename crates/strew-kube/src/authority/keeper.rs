@@ -13,7 +13,6 @@ use std::time::Duration;
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
-use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::watch_object;
 use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
@@ -31,7 +30,7 @@ use crate::clock::{Clock, duration};
 use crate::connect::chain;
 use crate::leading::{Leading, Turn};
 use crate::serve::Exchange;
-use crate::watch::backoff;
+use crate::watch::patiently;
 
 /// The Secret of the authorities.
 pub const SECRET: &str = "strew-webhook-ca";
@@ -453,16 +452,25 @@ async fn follow<K>(
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let objects = watch_object(api, name).backoff(backoff());
+    let objects = patiently(watch_object(api, name));
     let mut objects = std::pin::pin!(objects);
+    let mut failure = None;
     while let Some(object) = objects.next().await {
         match object {
             Ok(object) => {
+                failure = None;
                 if to.send(told(object)).await.is_err() {
                     return;
                 }
             }
-            Err(error) => tracing::warn!("watch of {name}: {}", chain(&error)),
+            Err(error) => {
+                let text = chain(&error);
+                // It is tried again and again: a warning tells what is new.
+                if failure.as_ref() != Some(&text) {
+                    tracing::warn!("watch of {name}: {text}");
+                    failure = Some(text);
+                }
+            }
         }
     }
 }

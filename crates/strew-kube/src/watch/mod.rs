@@ -6,8 +6,9 @@
 //! Kinds of Kubernetes itself are read as their types. Kinds of custom resources are read as JSON first, and object by
 //! object: what somebody's schema let through must not stop the watch.
 //!
-//! Reading order: [`Streams`], `stream` (one watch), `typed` (the kinds that are read as their types).
+//! Reading order: [`Streams`], `stream` (one watch), `patience` (after failures), `typed` (the kinds that are read as their types).
 
+mod patience;
 mod stream;
 mod typed;
 
@@ -18,7 +19,7 @@ use strew_runtime::watch::{WatchAction, WatchEvent, WatchId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-pub(crate) use stream::backoff;
+pub(crate) use patience::patiently;
 pub use strew_runtime::watch::Kind;
 
 /// How many events wait for the loop; more make the watches wait.

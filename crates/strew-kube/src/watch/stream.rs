@@ -1,15 +1,12 @@
 //! One watch, as a stream of events.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 use http::Request;
 use kube::api::{DynamicObject, ListParams};
 use kube::core::{ApiResource, NamespaceResourceScope};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::utils::{Backoff, ResetTimerBackoff};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
@@ -20,17 +17,10 @@ use strew_api::workloadspread::read_back;
 use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, WatchEvent, WatchId, full_name};
 use tokio::sync::mpsc;
 
+use super::patience::{Waits, is_forbidden, patiently};
+
 /// So many objects a page of a list: a page is held as a whole.
 const PAGE: u32 = 250;
-
-/// The first wait after a failure.
-const FIRST_WAIT: Duration = Duration::from_millis(200);
-
-/// The longest: an API server that comes back must be seen soon.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
-
-/// Waits begin anew when nothing has failed for so long.
-const CALM: Duration = Duration::from_secs(60);
 
 /// So many scales are asked for at once.
 const SCALES_AT_ONCE: usize = 8;
@@ -38,17 +28,14 @@ const SCALES_AT_ONCE: usize = 8;
 /// So often a scale is asked for that does not come.
 const SCALE_TRIES: usize = 5;
 
-/// Events, each with a wait that the API server asks for.
-pub(super) type Events = BoxStream<'static, (WatchEvent, Option<Duration>)>;
+/// The events of a watch, with waits after failures.
+pub(super) type Events = BoxStream<'static, WatchEvent>;
 
 /// Sends events until the other end of the channel is gone.
 pub(super) async fn run(mut events: Events, id: WatchId, to: mpsc::Sender<(WatchId, WatchEvent)>) {
-    while let Some((event, pause)) = events.next().await {
+    while let Some(event) = events.next().await {
         if to.send((id, event)).await.is_err() {
             return;
-        }
-        if let Some(pause) = pause {
-            tokio::time::sleep(pause).await;
         }
     }
 }
@@ -81,9 +68,9 @@ pub(super) fn named(client: Client, kind: &Kind, reading: Reading, scope: &Scope
     let of_kind = kind.clone();
     let events = events.map(move |event| told(event, |object| read(&of_kind, reading, object)));
     let kind = kind.clone();
-    let events = events.map(move |(event, pause)| {
+    let events = events.map(move |event| {
         let asked = has_scale.then(|| (client.clone(), kind.clone()));
-        async move { (scaled(asked, event).await, pause) }
+        scaled(asked, event)
     });
     // In the order of the events, whichever scale comes first.
     events.buffered(at_once).boxed()
@@ -100,29 +87,20 @@ where
     if let Some(fields) = &scope.fields {
         config = config.fields(fields);
     }
-    watcher::watcher(api, config).backoff(backoff())
-}
-
-/// The waits of every watch after failures.
-pub(crate) fn backoff() -> impl Backoff {
-    ResetTimerBackoff::new(Waits::default(), CALM)
+    patiently(watcher::watcher(api, config))
 }
 
 fn told<K: Resource>(
     event: Result<Event<K>, watcher::Error>,
     read: impl FnOnce(K) -> WatchEvent,
-) -> (WatchEvent, Option<Duration>) {
-    let event = match event {
+) -> WatchEvent {
+    match event {
         Ok(Event::Init) => WatchEvent::ListBegins,
         Ok(Event::InitApply(object) | Event::Apply(object)) => read(object),
         Ok(Event::Delete(object)) => WatchEvent::Gone(identity(object.meta())),
         Ok(Event::InitDone) => WatchEvent::ListEnds,
-        Err(error) => {
-            let pause = asked_to_wait(&error);
-            return (failed(&error), pause);
-        }
-    };
-    (event, None)
+        Err(error) => failed(&error),
+    }
 }
 
 /// All objects of a namespace, as soon as the API server tells them.
@@ -159,7 +137,8 @@ where
                 // From the beginning: the token may be what is too old.
                 all.clear();
                 page = ListParams::default().limit(PAGE);
-                tokio::time::sleep(waits.next().unwrap_or(LONGEST_WAIT)).await;
+                let refused = matches!(&error, kube::Error::Api(status) if is_forbidden(status));
+                tokio::time::sleep(waits.next(refused)).await;
             }
         }
     }
@@ -248,7 +227,7 @@ async fn scale(client: &Client, kind: &Kind, named: &Named) -> Option<Value> {
                 tracing::warn!("the scale of {}: {text}", full_name(named));
             }
         }
-        tokio::time::sleep(waits.next()?).await;
+        tokio::time::sleep(waits.next(false)).await;
     }
     None
 }
@@ -265,64 +244,13 @@ fn failed(error: &watcher::Error) -> WatchEvent {
     }
 }
 
-/// How long a busy API server asks to wait.
-fn asked_to_wait(error: &watcher::Error) -> Option<Duration> {
-    let seconds = status(error)?.details.as_ref()?.retry_after_seconds;
-    (seconds > 0).then(|| Duration::from_secs(u64::from(seconds)))
-}
-
-fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
+/// The API server's answer, if the failure is one.
+pub(super) fn status(error: &watcher::Error) -> Option<&kube::core::Status> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status))
         | watcher::Error::WatchError(status) => Some(status),
         _ => None,
-    }
-}
-
-/// Waits after failures, each twice as long as the one before.
-#[derive(Debug)]
-struct Waits {
-    next: Duration,
-}
-
-impl Default for Waits {
-    fn default() -> Self {
-        Self { next: FIRST_WAIT }
-    }
-}
-
-impl Iterator for Waits {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let wait = self.next;
-        self.next = (wait * 2).min(LONGEST_WAIT);
-        Some(wait)
-    }
-}
-
-impl Backoff for Waits {
-    fn reset(&mut self) {
-        *self = Self::default();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_to_the_longest_and_begin_anew() {
-        let mut waits = Waits::default();
-        let millis: Vec<_> = waits
-            .by_ref()
-            .take(7)
-            .map(|wait| wait.as_millis())
-            .collect();
-        assert_eq!(millis, [200, 400, 800, 1600, 3200, 5000, 5000]);
-        waits.reset();
-        assert_eq!(waits.next(), Some(FIRST_WAIT));
     }
 }

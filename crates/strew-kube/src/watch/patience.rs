@@ -1,0 +1,135 @@
+//! Waits after failures of a watch, so that no refused watch becomes a loop of lists.
+
+use std::time::Duration;
+
+use futures::stream::unfold;
+use futures::{Stream, StreamExt};
+use kube::core::Status;
+use kube::runtime::watcher;
+use tokio::time::Instant;
+
+use super::stream::status;
+
+/// The first wait after a failure.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+
+/// The longest wait: an API server that comes back must be noticed soon.
+const LONGEST_WAIT: Duration = Duration::from_secs(5);
+
+/// The longest wait where rights are missing: somebody has to grant them first.
+const LONGEST_WAIT_FORBIDDEN: Duration = Duration::from_secs(60);
+
+/// Waits begin anew when nothing has failed for this long after a wait.
+const CALM: Duration = Duration::from_secs(60);
+
+/// Waits after failures, each twice as long as the one before.
+///
+/// Success does not make the next wait short again, only time without a failure does: kube reports the beginning of a
+/// list that fails a moment later as a success.
+#[derive(Debug)]
+pub(super) struct Waits {
+    next: Duration,
+    /// When the last wait ends.
+    until: Option<Instant>,
+}
+
+impl Default for Waits {
+    fn default() -> Self {
+        Self {
+            next: FIRST_WAIT,
+            until: None,
+        }
+    }
+}
+
+impl Waits {
+    /// How long to wait after a failure at this moment.
+    pub(super) fn next(&mut self, is_forbidden: bool) -> Duration {
+        let now = Instant::now();
+        if self.until.is_some_and(|until| now > until + CALM) {
+            self.next = FIRST_WAIT;
+        }
+        let longest = match is_forbidden {
+            true => LONGEST_WAIT_FORBIDDEN,
+            false => LONGEST_WAIT,
+        };
+        let wait = self.next.min(longest);
+        self.next = (self.next * 2).min(LONGEST_WAIT_FORBIDDEN);
+        self.until = Some(now + wait);
+        wait
+    }
+}
+
+/// Whether the API server refuses who asks, rather than what is asked.
+pub(super) fn is_forbidden(status: &Status) -> bool {
+    matches!(status.code, 401 | 403)
+}
+
+/// The same stream, which waits after each failure before it goes on: as long as a busy API server asks for, or longer
+/// with each failure.
+pub(crate) fn patiently<T>(
+    events: impl Stream<Item = Result<T, watcher::Error>> + Send,
+) -> impl Stream<Item = Result<T, watcher::Error>> + Send
+where
+    T: Send,
+{
+    let begin = (Box::pin(events), Waits::default(), None);
+    unfold(begin, async |(mut events, mut waits, wait)| {
+        if let Some(wait) = wait {
+            tokio::time::sleep(wait).await;
+        }
+        let event = events.next().await?;
+        let failure = event.as_ref().err().map(status);
+        let wait = failure.map(|status| {
+            let is_forbidden = status.is_some_and(is_forbidden);
+            let asked = status.and_then(|status| status.details.as_ref());
+            let asked = asked.map_or(0, |details| details.retry_after_seconds);
+            let asked = Duration::from_secs(asked.into());
+            waits.next(is_forbidden).max(asked)
+        });
+        Some((event, (events, waits, wait)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    fn refused(code: u16) -> watcher::Error {
+        let status = Status::failure("no", "Forbidden").with_code(code).boxed();
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+    }
+
+    /// How many lists fail in ten minutes, if each fails with this code and kube reports its beginning.
+    async fn failures_in_ten_minutes(code: u16) -> usize {
+        let begin = Instant::now();
+        let lists = stream::iter(0..).flat_map(move |_| stream::iter([Ok(()), Err(refused(code))]));
+        let in_time = patiently(lists).take_while(|_| {
+            let is_in_time = begin.elapsed() < Duration::from_secs(600);
+            std::future::ready(is_in_time)
+        });
+        let all: Vec<_> = in_time.collect().await;
+        all.iter().filter(|event| event.is_err()).count()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_is_refused_for_ever_asks_less_and_less() {
+        assert_eq!(failures_in_ten_minutes(403).await, 18);
+        // A server that fails is asked every five seconds.
+        assert_eq!(failures_in_ten_minutes(500).await, 124);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_begin_anew_after_a_minute_without_a_failure() {
+        let mut waits = Waits::default();
+        let mut next = || waits.next(false).as_millis();
+        let first: Vec<_> = std::iter::repeat_with(&mut next).take(7).collect();
+        assert_eq!(first, [200, 400, 800, 1600, 3200, 5000, 5000]);
+        tokio::time::advance(Duration::from_secs(64)).await;
+        assert_eq!(next(), 5000);
+        tokio::time::advance(Duration::from_secs(66)).await;
+        assert_eq!(next(), 200);
+    }
+}
