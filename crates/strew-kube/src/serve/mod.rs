@@ -4,7 +4,7 @@
 //! stop. [`Access`] stands before the pages: who asks is asked of the API server, and so is what they may see.
 //!
 //! Reading order: [`listen`] (where, and the errors), [`certificate`] (given files, or self-signed), [`server`]
-//! (connections and their limits), `distrust` (clients that do not accept the certificate), [`patience`] (no connection
+//! (connections and their limits), `places` (whose connection goes where there are too many), `distrust` (clients that do not accept the certificate), [`patience`] (no connection
 //! waits for ever), [`access`], [`health`], [`pages`].
 //!
 //! Source: spec/scheduler §5.4, §5.5.
@@ -16,6 +16,7 @@ pub mod health;
 pub mod listen;
 pub mod pages;
 pub mod patience;
+mod places;
 pub mod server;
 
 pub use access::{Access, Asker, Paths};

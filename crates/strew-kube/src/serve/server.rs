@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -17,9 +16,8 @@ use rustls::ServerConfig;
 use rustls::server::NoClientAuth;
 use rustls::server::danger::ClientCertVerifier;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -28,17 +26,21 @@ use super::certificate::{Exchange, Shown, provider};
 use super::distrust::Distrust;
 use super::listen::{Listen, ServeError};
 use super::patience::Patient;
+use super::places::{Place, Places, Requests};
 
 /// The wait before the next connection is taken, after taking one failed (no file handles left).
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
+/// Bytes of a request's headers, by HTTP/2 and HTTP/1.1. Tokens of service accounts have 1 to 2 KiB.
+const HEADERS_MAX: (u32, usize) = (8 << 10, 16 << 10);
+
 /// What a client may take of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Connections at a time; who comes later waits.
+    /// Connections at a time, of each peer a quarter; one more closes the one that was unused for longest.
     pub connections_max: usize,
-    /// The TLS handshake's time.
-    pub handshake: Duration,
+    /// The time in which a connection's first request must come, its TLS handshake included.
+    pub first_request: Duration,
     /// The time in which a request's headers must come; also that of a connection without any request.
     /// Source: k8s.io/apiserver `secure_serving.go` (32 s).
     pub headers: Duration,
@@ -58,7 +60,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections_max: 256,
-            handshake: Duration::from_secs(10),
+            first_request: Duration::from_secs(5),
             headers: Duration::from_secs(32),
             request: Duration::from_secs(30),
             write: Duration::from_secs(30),
@@ -142,11 +144,10 @@ impl Server {
     pub async fn run(self, pages: Router, stop: CancellationToken) {
         let follow = tokio::spawn(Arc::clone(&self.certificate).follow(stop.clone()));
         let pages = pages.layer(DefaultBodyLimit::max(self.limits.body_bytes_max));
-        let places = Arc::new(Semaphore::new(self.limits.connections_max));
+        let places = Arc::new(Places::new(self.limits.connections_max));
         let mut connections = JoinSet::new();
         let distrust = Arc::new(Distrust::default());
-        while let Some(Some((stream, place))) = stop.run_until_cancelled(self.accept(&places)).await
-        {
+        while let Some((stream, place)) = stop.run_until_cancelled(self.accept(&places)).await {
             while connections.try_join_next().is_some() {}
             let connection = Connection {
                 tls: self.tls.clone(),
@@ -165,16 +166,19 @@ impl Server {
         drop(follow.await);
     }
 
-    async fn accept(&self, places: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-        let place = Arc::clone(places).acquire_owned().await.ok()?;
+    async fn accept(&self, places: &Arc<Places>) -> (TcpStream, Place) {
         loop {
             match self.listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
+                    let Some(place) = places.take(peer.ip()) else {
+                        tracing::debug!("a connection of {peer} was refused: it has too many");
+                        continue;
+                    };
                     // An answer of several frames would wait for the peer's acknowledgement, 40 ms on Linux.
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!("a connection is slower than it could be: {error}");
                     }
-                    return Some((stream, place));
+                    return (stream, place);
                 }
                 Err(error) => {
                     tracing::debug!("a connection could not be taken: {error}");
@@ -205,28 +209,31 @@ struct Connection {
     distrust: Arc<Distrust>,
     limits: Limits,
     stop: CancellationToken,
-    /// Given back when it ends.
-    place: OwnedSemaphorePermit,
+    place: Place,
 }
 
 impl Connection {
     async fn serve(self, stream: TcpStream, pages: Router) {
+        let began = Instant::now();
         let stream = Patient::new(stream, self.limits.write);
-        let handshake = timeout(self.limits.handshake, self.tls.accept(stream));
-        let stream = match self.stop.run_until_cancelled(handshake).await {
-            Some(Ok(Ok(stream))) => stream,
-            Some(Ok(Err(error))) => return self.distrust.tell(&error),
-            Some(Err(_)) | None => return,
+        let handshake = timeout(self.limits.first_request, self.tls.accept(stream));
+        let stream = tokio::select! {
+            shaken = handshake => match shaken {
+                Ok(Ok(stream)) => stream,
+                Ok(Err(error)) => return self.distrust.tell(&error),
+                Err(_) => return,
+            },
+            () = self.place.closed.cancelled() => return,
+            () = self.stop.cancelled() => return,
         };
         let peer = stream.get_ref().1.peer_certificates();
         let peer = PeerCertificates(peer.map(<[_]>::to_vec).unwrap_or_default().into());
         let patience = self.limits.request;
-        let use_of_it = Arc::new(Use::default());
-        let used = Arc::clone(&use_of_it);
+        let requests = Arc::clone(&self.place.requests);
         let service = tower::service_fn(move |mut request: Request<_>| {
             request.extensions_mut().insert(peer.clone());
             let answer = pages.clone().oneshot(request);
-            let under_way = Use::begin(&used);
+            let under_way = requests.begin();
             async move {
                 let answer = timeout(patience, answer).await;
                 drop(under_way);
@@ -237,10 +244,11 @@ impl Connection {
         http.http1()
             .timer(TokioTimer::new())
             .header_read_timeout(self.limits.headers)
-            .max_buf_size(64 << 10);
+            .max_buf_size(HEADERS_MAX.1);
         http.http2()
             .timer(TokioTimer::new())
             .max_concurrent_streams(self.limits.requests_at_once)
+            .max_header_list_size(HEADERS_MAX.0)
             .initial_connection_window_size(1 << 20)
             .initial_stream_window_size(256 << 10);
         if self.limits.requests_at_once <= 1 {
@@ -251,48 +259,38 @@ impl Connection {
         let mut connection = std::pin::pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
-            () = until_unused(&use_of_it, self.limits.headers, &self.stop) => {
+            () = until_unused(&self.place.requests, self.limits.headers, &self.stop) => {
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }
+            () = self.without_request(began) => return,
         };
         if let Err(error) = ended {
             tracing::debug!("a connection broke: {error}");
         }
-        drop(self.place);
     }
-}
 
-/// What a connection is used for.
-#[derive(Default)]
-struct Use {
-    begun: AtomicU64,
-    under_way: AtomicU64,
-}
-
-/// A request that is being answered.
-struct UnderWay(Arc<Use>);
-
-impl Use {
-    fn begin(used: &Arc<Self>) -> UnderWay {
-        used.begun.fetch_add(1, Ordering::Relaxed);
-        used.under_way.fetch_add(1, Ordering::Relaxed);
-        UnderWay(Arc::clone(used))
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    /// Returns when the connection's place is needed, or its first request has not come in time.
+    async fn without_request(&self, began: Instant) {
+        let first = async {
+            sleep_until(began + self.limits.first_request).await;
+            if self.place.requests.n_begun() > 0 {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            () = first => {}
+            () = self.place.closed.cancelled() => {}
+        }
     }
 }
 
 /// Returns when a connection was without a request for this long, or is to stop. HTTP/1.1 has such a limit of its own.
-async fn until_unused(used: &Use, idle: Duration, stop: &CancellationToken) {
+async fn until_unused(requests: &Requests, idle: Duration, stop: &CancellationToken) {
     let mut seen = None;
     while stop.run_until_cancelled(sleep(idle)).await.is_some() {
-        let begun = used.begun.load(Ordering::Relaxed);
-        if seen == Some(begun) && used.under_way.load(Ordering::Relaxed) == 0 {
+        let begun = requests.n_begun();
+        if seen == Some(begun) && !requests.any() {
             return;
         }
         seen = Some(begun);

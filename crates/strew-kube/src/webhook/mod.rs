@@ -87,8 +87,8 @@ pub fn limits() -> Limits {
     Limits {
         // By HTTP/2 an API server asks all on one connection; by HTTP/1.1 it would make one for each review that it has
         // under way and keep 25, and handshakes cost more than reviews.
-        requests_at_once: 1024,
-        connections_max: 1024,
+        requests_at_once: 64,
+        connections_max: 512,
         // Longer than an API server keeps a connection without use (90 s, Go's): who ends it must not be asked just then.
         headers: Duration::from_secs(100),
         // Longer than the API server waits for an answer.

@@ -237,7 +237,8 @@ impl Container<'_> {
             "ports": [{"name": "https", "containerPort": port}],
             "livenessProbe": probe("/livez"),
             "readinessProbe": probe("/readyz"),
-            "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
+            // An attack, or a leak, ends this process and no other.
+            "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}, "limits": {"memory": "2Gi"}},
             "securityContext": {
                 "allowPrivilegeEscalation": false,
                 "readOnlyRootFilesystem": true,

@@ -138,7 +138,7 @@ async fn who_is_slow_is_let_go_and_holds_up_nobody() {
     let short = Duration::from_millis(150);
     let limits = Limits {
         connections_max: 2,
-        handshake: short,
+        first_request: short,
         headers: short,
         request: short,
         ..Limits::default()
@@ -156,6 +156,70 @@ async fn who_is_slow_is_let_go_and_holds_up_nobody() {
     drop(silent);
     let answer = server.ask(&format!("GET /never {CLOSE}\r\n")).await;
     assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
+}
+
+/// Before, 450 idle sockets kept every probe of a kubelet from the pages: all places were taken for half a minute.
+#[tokio::test]
+async fn connections_that_say_nothing_keep_no_probe_out() {
+    let server = start(Limits::default()).await;
+    let mut sockets = Vec::new();
+    for _ in 0..450 {
+        sockets.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    let mut sessions = Vec::new();
+    for _ in 0..80 {
+        sessions.push(server.connect().await);
+    }
+    let request = format!("GET / {CLOSE}\r\n");
+    let answer = timeout(Duration::from_secs(1), server.ask(&request)).await;
+    assert!(answer.unwrap().ends_with("hello"));
+}
+
+#[tokio::test]
+async fn a_connection_without_a_request_is_let_go_and_one_with_requests_is_kept() {
+    let limits = Limits {
+        first_request: Duration::from_millis(300),
+        ..Limits::default()
+    };
+    let server = start(limits).await;
+    let mut used = server.connect().await;
+    let mut silent = server.connect().await;
+    let request = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    used.write_all(request).await.unwrap();
+    let over = timeout(Duration::from_secs(5), silent.read(&mut [0])).await;
+    assert!(!matches!(over.unwrap(), Ok(1..)));
+    for _ in 0..2 {
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"hello") {
+            assert_ne!(used.read_buf(&mut answer).await.unwrap(), 0);
+        }
+        used.write_all(request).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn headers_have_a_limit() {
+    let server = start(Limits {
+        requests_at_once: 100,
+        ..Limits::default()
+    })
+    .await;
+    let stream = server.connect_by(None, &["h2"]).await;
+    let (client, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let mut client = client.ready().await.unwrap();
+    let mut ask = |length: usize| {
+        let request = Request::get("https://node-1/").header("x", "a".repeat(length));
+        let (answer, _) = client
+            .send_request(request.body(()).unwrap(), true)
+            .unwrap();
+        answer
+    };
+    assert_eq!(ask(7 << 10).await.unwrap().status(), 200);
+    assert_eq!(ask(15 << 10).await.unwrap().status(), 431);
+    let long = format!("GET / {CLOSE}X: {}\r\n\r\n", "a".repeat(20 << 10));
+    let answer = server.ask(&long).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
 }
 
 #[tokio::test]

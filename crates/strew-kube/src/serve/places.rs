@@ -1,0 +1,227 @@
+//! Places for connections: bounded in all and for each peer, and always free for one more.
+//!
+//! Where no place is free, the connection that was unused for longest is closed, those that never had a request first.
+//! So a client that only holds connections open takes places from itself, and never from a kubelet that probes.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// The places of a server.
+#[derive(Debug)]
+pub(super) struct Places {
+    places_max: usize,
+    of_peer_max: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    next_id: u64,
+    holders: BTreeMap<u64, Holder>,
+}
+
+#[derive(Debug)]
+struct Holder {
+    peer: IpAddr,
+    requests: Arc<Requests>,
+    closed: CancellationToken,
+}
+
+/// A connection's place, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    places: Arc<Places>,
+    id: u64,
+    /// The requests of the connection.
+    pub(super) requests: Arc<Requests>,
+    /// Cancelled when the place is needed for another connection.
+    pub(super) closed: CancellationToken,
+}
+
+impl Places {
+    /// Places of which no peer has more than a quarter.
+    pub(super) fn new(places_max: usize) -> Self {
+        Self {
+            places_max: places_max.max(1),
+            of_peer_max: (places_max / 4).max(1),
+            taken: Mutex::default(),
+        }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        // A panic elsewhere leaves the table as it was.
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a connection of this peer. `None` if every connection that could be closed for it is answering a
+    /// request.
+    pub(super) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let mut taken = self.taken();
+        let n_of_peer = taken.holders.values().filter(|h| h.peer == peer).count();
+        if n_of_peer >= self.of_peer_max {
+            taken.close_one(|holder| holder.peer == peer)?;
+        } else if taken.holders.len() >= self.places_max {
+            taken.close_one(|_| true)?;
+        }
+        let id = taken.next_id;
+        taken.next_id += 1;
+        let requests = Arc::new(Requests::default());
+        let closed = CancellationToken::new();
+        let holder = Holder {
+            peer,
+            requests: Arc::clone(&requests),
+            closed: closed.clone(),
+        };
+        taken.holders.insert(id, holder);
+        Some(Place {
+            places: Arc::clone(self),
+            id,
+            requests,
+            closed,
+        })
+    }
+}
+
+impl Taken {
+    /// Closes the connection that was unused for longest. `None` if none is unused.
+    fn close_one(&mut self, may_go: impl Fn(&Holder) -> bool) -> Option<()> {
+        let holders = self.holders.iter();
+        let unused = holders.filter(|(_, holder)| may_go(holder) && !holder.requests.any());
+        let (&id, _) = unused.min_by_key(|(_, holder)| holder.requests.last())?;
+        self.holders.remove(&id)?.closed.cancel();
+        Some(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.taken().holders.remove(&self.id);
+    }
+}
+
+/// The requests of one connection.
+#[derive(Debug)]
+pub(super) struct Requests {
+    since: Instant,
+    begun: AtomicU64,
+    under_way: AtomicU64,
+    /// Milliseconds after `since` at which the last request ended.
+    ended: AtomicU64,
+}
+
+impl Default for Requests {
+    fn default() -> Self {
+        Self {
+            since: Instant::now(),
+            begun: AtomicU64::new(0),
+            under_way: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+        }
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(super) struct UnderWay(Arc<Requests>);
+
+impl Requests {
+    /// A request begins; it ends when the value is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        UnderWay(Arc::clone(self))
+    }
+
+    /// How many have begun.
+    pub(super) fn n_begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether any is being answered.
+    pub(super) fn any(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether there was any, and when the last one ended, or the connection began.
+    fn last(&self) -> (bool, Instant) {
+        let ended = Duration::from_millis(self.ended.load(Ordering::Relaxed));
+        (self.n_begun() > 0, self.since + ended)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let after = self.0.since.elapsed().as_millis();
+        let after = u64::try_from(after).unwrap_or(u64::MAX);
+        self.0.ended.store(after, Ordering::Relaxed);
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn peer(n: u8) -> IpAddr {
+        IpAddr::V4(Ipv4Addr::new(10, 0, 0, n))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_connection_that_was_unused_for_longest_makes_room() {
+        let places = Arc::new(Places::new(4));
+        let mut held = Vec::new();
+        for n in 0..4 {
+            held.push(places.take(peer(n)).unwrap());
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        // The oldest had a request, the next one is answering one.
+        drop(held[0].requests.begin());
+        let under_way = held[1].requests.begin();
+        let closed = |held: &[Place]| -> Vec<bool> {
+            held.iter()
+                .map(|place| place.closed.is_cancelled())
+                .collect()
+        };
+        held.push(places.take(peer(9)).unwrap());
+        assert_eq!(closed(&held), [false, false, true, false, false]);
+        held.push(places.take(peer(8)).unwrap());
+        assert_eq!(closed(&held), [false, false, true, true, false, false]);
+        // Places that were taken away are not given back a second time.
+        held.truncate(2);
+        assert_eq!(places.taken().holders.len(), 2);
+        drop(under_way);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_takes_places_from_itself_alone() {
+        let places = Arc::new(Places::new(8));
+        let kubelet = places.take(peer(1)).unwrap();
+        let held: Vec<Place> = (0..100).map(|_| places.take(peer(2)).unwrap()).collect();
+        assert_eq!(
+            held.iter()
+                .filter(|place| !place.closed.is_cancelled())
+                .count(),
+            2
+        );
+        assert!(!kubelet.closed.is_cancelled());
+        // Of a peer whose connections are all in use no more are taken.
+        let busy: Vec<_> = (0..2)
+            .map(|_| {
+                let place = places.take(peer(3)).unwrap();
+                let request = place.requests.begin();
+                (place, request)
+            })
+            .collect();
+        assert!(places.take(peer(3)).is_none());
+        drop(busy);
+        assert!(places.take(peer(3)).is_some());
+    }
+}
