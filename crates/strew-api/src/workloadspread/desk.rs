@@ -14,6 +14,7 @@ use strew_workloadspread::admission::{self, Answer, Denial, Verdict};
 use strew_workloadspread::facts::pod::is_active;
 use strew_workloadspread::{PatchId, PodPatcher, Subset};
 
+use super::bounds;
 use super::facts::{controller_of, pod as pod_facts};
 use super::forms::Forms;
 use super::inject;
@@ -87,7 +88,7 @@ impl Desk {
             id,
             operation: match review.operation {
                 Operation::Create => admission::Operation::Create {
-                    fact: common::pod(&pod, names).ok().flatten().map(Box::new),
+                    fact: simulated(&pod, names).map(Box::new),
                     fresh_uid,
                 },
                 Operation::Delete => admission::Operation::Delete,
@@ -149,6 +150,14 @@ fn in_namespace(mut pod: Pod, namespace: &str) -> Pod {
         pod.metadata.namespace = Some(namespace.to_owned());
     }
     pod
+}
+
+/// A pod as simulated scheduling sees it; `None` for one that it does not answer for.
+fn simulated(pod: &Pod, names: &mut Interner) -> Option<PodFact> {
+    match bounds::is_simulated(pod) {
+        true => common::pod(pod, names).ok().flatten(),
+        false => None,
+    }
 }
 
 fn asked(pod: &Pod, name: &str, names: &mut Interner) -> PodAsked {
@@ -213,7 +222,7 @@ impl PodPatcher for Patcher<'_> {
         let review = self.desk?.waiting.get(&request)?;
         let patched = inject::candidate(&review.pod, form).ok()?;
         let patched = in_namespace(patched, &review.namespace);
-        let fact = common::pod(&patched, names).ok().flatten()?;
+        let fact = simulated(&patched, names)?;
         Some(PodFact {
             labels: fact.labels,
             spec: fact.spec,

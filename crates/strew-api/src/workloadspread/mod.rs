@@ -11,6 +11,7 @@
 //! Source of all rules: spec/workloadspread.
 
 pub mod annotations;
+pub mod bounds;
 pub mod conversion;
 pub mod converting;
 pub mod crd;

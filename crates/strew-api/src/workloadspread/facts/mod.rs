@@ -19,6 +19,7 @@ use strew_workloadspread::facts::workload::{Controller, WorkloadKey};
 use strew_workloadspread::{TargetRef, WsKey, admission, controller};
 
 use super::GROUP;
+use super::bounds;
 use super::forms::Forms;
 use crate::facts as common;
 use crate::facts::Named;
@@ -45,7 +46,7 @@ impl Translator {
             KubeObject::WorkloadSpread(wire) => {
                 Some(Input::SpreadSet(Box::new(self.spread(wire, names))))
             }
-            KubeObject::Pod(wire) => match common::pod(wire, names) {
+            KubeObject::Pod(wire) => match common::pod(&bounds::stored(wire), names) {
                 Ok(Some(fact)) => {
                     let marker = pod::marked(&wire.metadata).marker().cloned();
                     Some(Input::PodSet(Box::new(fact), marker))
