@@ -3,18 +3,16 @@
 //! Two questions tell all of it (aggregated discovery, Kubernetes 1.30), and as long as nothing changes the answer is
 //! that nothing has changed. Everybody who is known may ask. Source: KEP-3352.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
+use strew_runtime::watch::Kind;
+pub use strew_runtime::watch::{Served, ServedKind};
 
 use crate::connect::chain;
-use crate::watch::Kind;
 
 /// The form that is asked for.
 const FORM: HeaderValue = HeaderValue::from_static(
@@ -27,74 +25,28 @@ const ANSWER_MAX: usize = 64 << 20;
 /// Where the groups are told: those of the core, and the others.
 const PATHS: [&str; 2] = ["/api", "/apis"];
 
-/// A kind that the API server has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServedKind {
-    /// Group, version, kind and plural name.
-    pub kind: Kind,
-    /// Whether it has the subresource `scale`.
-    pub has_scale: bool,
-}
-
-/// By group and kind, in each of their versions, the preferred one first.
-type Kinds = BTreeMap<(Arc<str>, Arc<str>), Vec<ServedKind>>;
-
-/// The kinds that the API server has.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Served(Kinds);
-
-impl Served {
-    /// A kind of a group in its versions, the preferred one first.
-    pub fn versions(&self, group: &str, kind: &str) -> &[ServedKind] {
-        let found = self.0.get(&(group.into(), kind.into()));
-        found.map_or(&[], Vec::as_slice)
+/// What the answer to a question tells; `None`: it is no such answer.
+fn read(list: &Value) -> Option<Vec<ServedKind>> {
+    let mut kinds = Vec::new();
+    if list["kind"] != "APIGroupDiscoveryList" {
+        return None;
     }
-
-    /// Whether a kind is there in its version.
-    pub fn has(&self, kind: &Kind) -> bool {
-        let versions = self.versions(&kind.group, &kind.kind);
-        versions.iter().any(|served| served.kind == *kind)
-    }
-
-    /// These kinds.
-    #[cfg(test)]
-    pub(crate) fn of(all: impl IntoIterator<Item = ServedKind>) -> Self {
-        let mut kinds = Kinds::new();
-        for served in all {
-            let key = (
-                Arc::clone(&served.kind.group),
-                Arc::clone(&served.kind.kind),
-            );
-            kinds.entry(key).or_default().push(served);
-        }
-        Self(kinds)
-    }
-
-    /// What the answer to a question tells; `None`: it is no such answer.
-    fn read(list: &Value) -> Option<Kinds> {
-        let mut kinds = Kinds::new();
-        if list["kind"] != "APIGroupDiscoveryList" {
-            return None;
-        }
-        for group in list["items"].as_array()? {
-            let name = text(&group["metadata"], "name");
-            for version in array(group, "versions") {
-                let number = text(version, "version");
-                for resource in array(version, "resources") {
-                    let kind = text(&resource["responseKind"], "kind");
-                    let plural = text(resource, "resource");
-                    let mut below = array(resource, "subresources").iter();
-                    let served = ServedKind {
-                        kind: Kind::new(name, number, kind, plural),
-                        has_scale: below.any(|sub| sub["subresource"] == "scale"),
-                    };
-                    let key = (name.into(), kind.into());
-                    kinds.entry(key).or_default().push(served);
-                }
+    for group in list["items"].as_array()? {
+        let name = text(&group["metadata"], "name");
+        for version in array(group, "versions") {
+            let number = text(version, "version");
+            for resource in array(version, "resources") {
+                let kind = text(&resource["responseKind"], "kind");
+                let plural = text(resource, "resource");
+                let mut below = array(resource, "subresources").iter();
+                kinds.push(ServedKind {
+                    kind: Kind::new(name, number, kind, plural),
+                    has_scale: below.any(|sub| sub["subresource"] == "scale"),
+                });
             }
         }
-        Some(kinds)
     }
+    Some(kinds)
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
@@ -123,7 +75,7 @@ pub struct Discovery {
 #[derive(Default)]
 struct Part {
     tag: Option<HeaderValue>,
-    kinds: Kinds,
+    kinds: Vec<ServedKind>,
 }
 
 impl Discovery {
@@ -150,10 +102,8 @@ impl Discovery {
 
     /// All kinds that there are.
     pub fn served(&self) -> Served {
-        let [core, others] = &self.parts;
-        let mut kinds = core.kinds.clone();
-        kinds.extend(others.kinds.clone());
-        Served(kinds)
+        let parts = self.parts.iter();
+        parts.flat_map(|part| part.kinds.iter().cloned()).collect()
     }
 }
 
@@ -181,7 +131,7 @@ impl Part {
             });
         }
         let list: Value = serde_json::from_slice(&body).map_err(|error| error.to_string())?;
-        let kinds = Served::read(&list).ok_or("it is not told in the form of Kubernetes 1.30")?;
+        let kinds = read(&list).ok_or("it is not told in the form of Kubernetes 1.30")?;
         self.tag = tag;
         let is_new = kinds != self.kinds;
         self.kinds = kinds;
@@ -215,7 +165,7 @@ mod tests {
                 {"metadata": {"name": "empty.example.org"}},
             ],
         });
-        let served = Served(Served::read(&list).unwrap());
+        let served: Served = read(&list).unwrap().into_iter().collect();
         let told = |kind: &str| -> Vec<String> {
             let all = served.versions("games.example.org", kind).iter();
             all.map(|s| format!("{} {} {}", s.kind.version, s.kind, s.has_scale))
@@ -232,9 +182,6 @@ mod tests {
         assert_eq!(told("Ball"), Vec::<String>::new());
         assert!(served.has(&Kind::new("games.example.org", "v1", "Game", "games")));
         assert!(!served.has(&Kind::new("games.example.org", "v3", "Game", "games")));
-        assert_eq!(
-            Served::read(&json!({"kind": "APIGroupList", "groups": []})),
-            None
-        );
+        assert_eq!(read(&json!({"kind": "APIGroupList", "groups": []})), None);
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! Reading order: [`machine`] (what a machine is to its driver), [`driver`], [`outbox`] (requests on their way),
 //! [`watch`] (objects that are known); then the machines: [`scheduler`],
-//! [`placement`].
+//! [`placement`], [`workloadspread`].
 
 pub mod driver;
 pub mod machine;
@@ -19,6 +19,7 @@ pub mod outbox;
 pub mod placement;
 pub mod scheduler;
 pub mod watch;
+pub mod workloadspread;
 
 pub use driver::{Action, Driver, Event, Moment, Observer, Progress};
 pub use machine::{Begun, Machine, Next};

@@ -25,6 +25,7 @@ use strew_model::time::Span;
 use strew_runtime::Machine;
 use strew_runtime::placement::Placements;
 use strew_runtime::watch::Watches;
+use strew_runtime::workloadspread::Spreads;
 use strew_scheduler::metrics::Family;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +45,6 @@ pub use placement::debug::PATHS as DEBUG_PATHS;
 use placement::debug::{self, Questions};
 use scout::Found;
 pub use scout::Scout;
-use workloadspread::SpreadKeeper;
 
 /// How long the end waits for what is on its way.
 const END_WITHIN: Span = Span::from_secs(5);
@@ -77,7 +77,7 @@ pub struct Process {
     scouting: Fuse<LocalBoxFuture<'static, ()>>,
     found: mpsc::Receiver<Found>,
     served: Arc<Served>,
-    spreads: Option<Worker<SpreadKeeper>>,
+    spreads: Option<Worker<Spreads>>,
     placements: Option<Worker<Placements>>,
 }
 
@@ -148,7 +148,7 @@ impl Process {
                     namespace: self.namespace.clone(),
                     served: Arc::clone(&self.served),
                 };
-                self.spreads = Some(SpreadKeeper::begin(links, of));
+                self.spreads = Some(workloadspread::begin(links, of));
             }
             Name::Placement => self.placements = Some(placement::begin(links, hostname)),
         }
@@ -193,7 +193,7 @@ impl Process {
             Found::Served(served) => {
                 self.served = Arc::clone(&served);
                 if let Some(worker) = &mut self.spreads {
-                    worker.tell(|keeper, watches| keeper.serve(served, watches));
+                    worker.tell(|spreads, watches| spreads.serve(served, watches));
                 }
             }
         }
@@ -219,7 +219,9 @@ impl Process {
             .flatten()
             .flat_map(Watches::unreadable),
         );
-        let spreads = spreads.map(|driver| driver.machine().families(driver.outbox().waiting()));
+        let spreads = spreads.map(|driver| {
+            workloadspread::metrics::families(driver.machine(), driver.outbox().waiting())
+        });
         let placements = placements.map(|driver| {
             placement::metrics::families(driver.machine(), driver.outbox().waiting())
         });

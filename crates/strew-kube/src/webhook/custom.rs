@@ -208,10 +208,13 @@ mod tests {
         let mut customs = Customs::default();
         assert!(!customs.is_known());
         let all = [games("v2"), games("v1"), halls()];
-        assert_eq!(customs.served(Served::of(all.clone())), Change::default());
+        assert_eq!(
+            customs.served(all.clone().into_iter().collect()),
+            Change::default()
+        );
         assert!(customs.is_known());
         let with_spreads = [all.to_vec(), vec![of(spreads(), false)]].concat();
-        let change = customs.served(Served::of(with_spreads));
+        let change = customs.served(with_spreads.into_iter().collect());
         assert_eq!(names(&change.start), ["workloadspreads.apps.kruise.io"]);
         // Custom kinds wait until the others are known, and are watched in the version of the list.
         let text = r#"{"workloads": [{"Group": "example.org", "Version": "v1", "Kind": "Hall",
@@ -236,7 +239,7 @@ mod tests {
         let change = customs.asked(ws, None);
         assert_eq!(change.stop[0].to_string(), "halls.example.org");
         // A definition that was deleted.
-        assert_eq!(customs.served(Served::of(all)).stop, [spreads()]);
+        assert_eq!(customs.served(all.into_iter().collect()).stop, [spreads()]);
     }
 
     /// A kind that is known by itself is watched as such, whatever a list says of it.
@@ -247,7 +250,7 @@ mod tests {
         customs.open();
         let text = r#"{"workloads": [{"Group": "apps.kruise.io", "Version": "v1alpha1", "Kind": "CloneSet"}]}"#;
         customs.listed(WhiteList::read(text).unwrap());
-        let change = customs.served(Served::of([of(kind.clone(), true)]));
+        let change = customs.served([of(kind.clone(), true)].into_iter().collect());
         assert_eq!(change.start, [(kind, Reading::Known)]);
     }
 }

@@ -5,10 +5,11 @@
 //! goes, and of nothing else.
 //!
 //! Reading order: [`WatchEvent`] (what the world tells), [`Update`] (what a machine hears), [`Watches`], [`kind`],
-//! [`known_objects`].
+//! [`known_objects`], [`served`] (which kinds there are).
 
 pub mod kind;
 pub mod known_objects;
+pub mod served;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use strew_api::request::Resource;
 
 pub use kind::Kind;
 pub use known_objects::KnownObjects;
+pub use served::{Served, ServedKind};
 
 /// Names a watch, or one reading of objects. A kind that is watched again is another watch: what the old one still
 /// brings is not heard.

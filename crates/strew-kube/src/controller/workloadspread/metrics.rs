@@ -2,6 +2,7 @@
 //!
 //! Source: spec/workloadspread §5.10.
 
+use strew_runtime::workloadspread::Spreads;
 use strew_scheduler::metrics::{Family, Info, Value};
 use strew_workloadspread::controller::Counters;
 use strew_workloadspread::{Row, SpreadController, WorkloadSpread};
@@ -46,8 +47,9 @@ catalogue! {
         "Requests to the API server whose outcome is waited for";
 }
 
-/// All of it, as it stands; `held`: WorkloadSpreads that the machine does not know yet.
-pub(super) fn families(machine: &SpreadController, held: usize, waiting: usize) -> Vec<Family> {
+/// All of it, as it stands; `waiting`: requests whose outcome is waited for.
+pub(in crate::controller) fn families(spreads: &Spreads, waiting: usize) -> Vec<Family> {
+    let (machine, held) = (spreads.machine(), spreads.n_held());
     let mut families = done(machine.counters());
     families.extend(ledgers(machine));
     families.push(Family::of(&HELD, Value::number(held)));
@@ -118,6 +120,8 @@ fn ledgers(machine: &SpreadController) -> Vec<Family> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use strew_model::Interner;
     use strew_workloadspread::controller::Limits;
 
@@ -125,8 +129,9 @@ mod tests {
 
     #[test]
     fn every_metric_is_told() {
-        let machine = SpreadController::new(Interner::new(), Limits::production());
-        let told = families(&machine, 0, 0);
+        let (limits, served) = (Limits::production(), Arc::default());
+        let spreads = Spreads::new(Interner::new(), limits, "here".to_owned(), served);
+        let told = families(&spreads, 0);
         let told: Vec<&str> = told.iter().map(|family| family.info.name).collect();
         let all: Vec<&str> = ALL.iter().map(|info| info.name).collect();
         assert_eq!(told, all);

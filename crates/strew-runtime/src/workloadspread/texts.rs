@@ -14,7 +14,8 @@ use serde_json::Value;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::desk::PodSource;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
-use strew_runtime::watch::{Kind, Object, Watches};
+
+use crate::watch::{Kind, Object, Watches};
 
 /// Texts of strangers.
 #[derive(Debug, Default)]

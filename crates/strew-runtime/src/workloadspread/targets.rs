@@ -13,9 +13,8 @@ use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::workloads::{
     AdvancedStatefulSet, AdvancedStatefulSetV1alpha1, CloneSet,
 };
-use strew_runtime::watch::{Kind, Reading, Scope, Watches};
 
-use crate::discovery::{Served, ServedKind};
+use crate::watch::{Kind, Reading, Scope, Served, ServedKind, Watches};
 
 /// Group and kind.
 type GroupKind = (Box<str>, Box<str>);

@@ -1,0 +1,374 @@
+//! The machine of WorkloadSpreads' controller with its words on the wire.
+//!
+//! What a WorkloadSpread needs is there before the machine hears of it: the objects of its target's kind, and the texts
+//! of pods that its patches may already be in effect in. Until then it is held back (`held`); the others go on.
+//!
+//! Reading order: this file, `held`, `targets` (kinds that are watched because a WorkloadSpread names one), `texts` (pods
+//! as texts).
+//!
+//! Source: spec/workloadspread §5.
+
+mod held;
+mod targets;
+mod texts;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod};
+use serde_json::Value;
+use strew_api::facts::Named;
+use strew_api::read::KubeObject;
+use strew_api::request::outcome_of;
+use strew_api::workloadspread::desk::Patcher;
+use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
+use strew_api::workloadspread::request::{Context, controller_outcome, of_controller};
+use strew_api::workloadspread::v1beta1::WorkloadSpread;
+use strew_api::workloadspread::{Translator, facts};
+use strew_model::Interner;
+use strew_model::time::Instant;
+use strew_workloadspread::controller::{Effect, EffectId, Input, Limits, Outcome};
+use strew_workloadspread::{SpreadController, WsKey};
+
+use crate::driver::Moment;
+use crate::machine::{Begun, Machine, Next};
+use crate::outbox::{Answered, failure};
+use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches};
+use held::Held;
+use targets::{Targets, Wanted};
+use texts::Texts;
+
+/// The machine, and what is known beside it.
+pub struct Spreads {
+    machine: SpreadController,
+    translator: Translator,
+    held: Held,
+    targets: Targets,
+    texts: Texts,
+    white_list: WhiteList,
+    hostname: String,
+    /// The kind of the ConfigMap.
+    configuration: Kind,
+}
+
+/// The watches that the machine begins with; `namespace`: of the ConfigMap that names custom kinds.
+pub fn watches(namespace: &str) -> Watches {
+    let mut watches = Watches::default();
+    watches.start_all([
+        Kind::of::<WorkloadSpread>(),
+        Kind::of::<Pod>(),
+        Kind::of::<Node>(),
+        Kind::of::<Deployment>(),
+        Kind::of::<ReplicaSet>(),
+        Kind::of::<StatefulSet>(),
+        Kind::of::<Job>(),
+    ]);
+    let scope = Scope {
+        namespace: Some(namespace.to_owned()),
+        fields: Some(format!("metadata.name={CONFIG_MAP}")),
+    };
+    let reading = Reading::Custom { has_scale: false };
+    watches.start(Kind::of::<ConfigMap>(), reading, &scope);
+    watches
+}
+
+impl Spreads {
+    /// A machine that knows nothing yet but which kinds the API server has. `hostname`: part of the names of events.
+    pub fn new(names: Interner, limits: Limits, hostname: String, served: Arc<Served>) -> Self {
+        Self {
+            machine: SpreadController::new(names, limits),
+            translator: Translator::default(),
+            held: Held::default(),
+            targets: Targets::new(served),
+            texts: Texts::default(),
+            white_list: WhiteList::default(),
+            hostname,
+            configuration: Kind::of::<ConfigMap>(),
+        }
+    }
+
+    /// The machine itself.
+    pub fn machine(&self) -> &SpreadController {
+        &self.machine
+    }
+
+    /// What makes inputs of objects.
+    pub fn translator(&self) -> &Translator {
+        &self.translator
+    }
+
+    /// How many WorkloadSpreads are held back.
+    pub fn n_held(&self) -> usize {
+        self.held.len()
+    }
+
+    /// The API server has these kinds now.
+    pub fn serve(&mut self, served: Arc<Served>, watches: &mut Watches) {
+        self.targets.serve(served);
+        self.want_all(watches);
+    }
+
+    /// Watches the kinds of all targets.
+    fn want_all(&mut self, watches: &mut Watches) {
+        let (targets, list, names) = (&mut self.targets, &self.white_list, self.machine.names());
+        for wanted in self.held.all().filter_map(Wanted::of) {
+            targets.want(wanted, list, watches);
+        }
+        for spread in self.machine.spreads().iter() {
+            if let Some(target) = spread.spec.target {
+                let wanted = Wanted {
+                    group: names.text(target.group),
+                    version: "",
+                    kind: names.text(target.kind),
+                    any_kind: spread.spec.any_kind,
+                };
+                targets.want(wanted, list, watches);
+            }
+        }
+    }
+
+    // === objects ===
+
+    fn set(
+        &mut self,
+        now: Instant,
+        (kind, named): (Kind, Named),
+        object: Object,
+        watches: &mut Watches,
+    ) {
+        match object {
+            Object::Known(KubeObject::WorkloadSpread(wire)) => {
+                if let Some(wanted) = Wanted::of(&wire) {
+                    self.targets.want(wanted, &self.white_list, watches);
+                }
+                self.held.put(named, wire);
+            }
+            Object::Known(object) => {
+                if let KubeObject::Pod(pod) = &object {
+                    let is_stranger = is_stranger(pod, &self.machine);
+                    self.texts.note(pod, is_stranger);
+                }
+                self.tell(now, &object);
+            }
+            Object::Pod(pod) => {
+                let object = Object::Known(pod.to_wire().into());
+                self.set(now, (kind, named), object, watches);
+            }
+            Object::Custom(custom) if kind == self.configuration => {
+                self.configure(now, &custom.object, watches);
+            }
+            Object::Custom(custom) => {
+                self.tell_custom(now, &kind, &custom);
+            }
+        }
+    }
+
+    fn tell(&mut self, now: Instant, object: &KubeObject) {
+        let inputs = self.translator.controller(object, self.machine.names_mut());
+        for input in inputs {
+            self.machine.handle(now, input);
+        }
+    }
+
+    fn tell_custom(&mut self, now: Instant, kind: &Kind, custom: &Custom) {
+        let path = self
+            .white_list
+            .replicas_path(&kind.group, &kind.version, &kind.kind);
+        let names = self.machine.names_mut();
+        let scale = custom.scale.as_ref();
+        let fact = self.translator.custom(&custom.object, scale, path, names);
+        self.machine.handle(now, Input::WorkloadSet(Box::new(fact)));
+    }
+
+    fn gone(&mut self, now: Instant, kind: &Kind, named: &Named, watches: &mut Watches) {
+        if *kind == self.configuration {
+            return self.configure(now, &Value::Null, watches);
+        }
+        if *kind == Kind::of::<WorkloadSpread>() {
+            self.held.remove(named);
+            self.texts.spread_gone(&named.namespace);
+        }
+        let names = self.machine.names_mut();
+        match kind.known_remains(named) {
+            Some(object) => {
+                if let KubeObject::Pod(_) = &object {
+                    self.texts.forget(&named.uid);
+                }
+                for input in self.translator.controller_gone(&object, names) {
+                    self.machine.handle(now, input);
+                }
+            }
+            None => {
+                let left = kind.remains(named);
+                let fact = self.translator.custom(&left, None, None, names);
+                self.machine.handle(now, Input::WorkloadGone(fact.key));
+            }
+        }
+    }
+
+    /// The ConfigMap of custom kinds is like this now.
+    fn configure(&mut self, now: Instant, config_map: &Value, watches: &mut Watches) {
+        let text = config_map.pointer(&format!("/data/{KEY}"));
+        let list = match text.and_then(Value::as_str) {
+            None => WhiteList::default(),
+            Some(text) => match WhiteList::read(text) {
+                Ok(list) => list,
+                Err(error) => {
+                    tracing::warn!("ConfigMap {CONFIG_MAP}, {KEY}: {error}; the one before stays");
+                    return;
+                }
+            },
+        };
+        if list == self.white_list {
+            return;
+        }
+        let before = std::mem::replace(&mut self.white_list, list);
+        let kinds = self.white_list.kinds(self.machine.names_mut());
+        tracing::info!(kinds = kinds.len(), "custom kinds are listed");
+        self.machine.handle(now, Input::KindsListed(kinds));
+        self.targets.listed(&before, &self.white_list, watches);
+        self.want_all(watches);
+    }
+
+    /// Tells the machine of WorkloadSpreads for which all is known.
+    fn release(&mut self, now: Instant, watches: &mut Watches) {
+        let (targets, texts) = (&self.targets, &mut self.texts);
+        let ready = self.held.take(|wire| {
+            let is_known = targets.is_known(Wanted::of(wire), watches);
+            // Asked for as early as may be: both.
+            texts.are_known(wire, watches) && is_known
+        });
+        for object in ready {
+            self.tell(now, &object);
+        }
+        for [_, group, kind, _] in self.translator.look_again() {
+            Targets::tell_again(&group, &kind, watches);
+        }
+    }
+}
+
+/// Whether a pod has no marker of a WorkloadSpread that is there.
+fn is_stranger(pod: &Pod, machine: &SpreadController) -> bool {
+    let marked = facts::pod::marked(&pod.metadata);
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let key = marked.marker().and_then(|marker| {
+        let namespace = machine.names().get(namespace)?;
+        let name = Arc::clone(&marker.workload_spread);
+        Some(WsKey { namespace, name })
+    });
+    key.is_none_or(|key| machine.spreads().get(&key).is_none())
+}
+
+impl Machine for Spreads {
+    type Effect = Effect;
+    type Chain = EffectId;
+
+    fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches) {
+        match update {
+            Update::Set(kind, named, object) => self.set(now, (kind, named), *object, watches),
+            Update::Gone(kind, named) => self.gone(now, &kind, &named, watches),
+            Update::Again(_, namespace, objects) => {
+                let machine = &self.machine;
+                self.texts
+                    .take_in(&namespace, &objects, |pod| is_stranger(pod, machine));
+            }
+            Update::Listed(_) => {}
+        }
+        self.release(now, watches);
+    }
+
+    /// Kinds of targets hold back the WorkloadSpreads that name them, and no others: one may be forbidden.
+    fn is_whole(&self, watches: &Watches) -> bool {
+        watches.are_listed(|kind| !self.targets.watch(kind))
+    }
+
+    fn tick(&mut self, now: Instant) {
+        self.machine.handle(now, Input::Tick);
+    }
+
+    fn poll_effect(&mut self) -> Option<Effect> {
+        let mut patcher = Patcher {
+            forms: &self.translator.forms,
+            desk: None,
+            pods: &self.texts,
+        };
+        self.machine.poll_effect(&mut patcher)
+    }
+
+    fn begin(&mut self, at: Moment, effect: Effect, leads: bool) -> Begun<EffectId> {
+        let context = Context {
+            names: self.machine.names(),
+            now: at.wall,
+            hostname: &self.hostname,
+        };
+        let (id, request) = of_controller(&effect, &self.translator, &context);
+        let Some(chain) = id else {
+            return Begun::Event(request);
+        };
+        if leads {
+            log(&effect, &context);
+        }
+        Begun::Chain {
+            about: about(&effect, &context),
+            chain,
+            request,
+        }
+    }
+
+    fn answered(&mut self, at: Moment, chain: EffectId, answered: &Answered) -> Next<EffectId> {
+        let Answered {
+            request,
+            answer,
+            repeated,
+        } = answered;
+        let outcome = controller_outcome(answer);
+        let words = outcome_of(request, answer, *repeated);
+        if let Some(text) = failure(&words) {
+            let name = format_args!(
+                "{} {}/{}",
+                request.resource.plural, request.namespace, request.name
+            );
+            // Somebody else was faster: the next sync sees it.
+            match outcome {
+                Outcome::Conflict | Outcome::Gone => tracing::debug!("{name}: {text}"),
+                Outcome::Ok | Outcome::Failed => tracing::warn!("{name}: {text}"),
+            }
+        }
+        self.machine.handle(at.now, Input::Outcome(chain, outcome));
+        Next::Done
+    }
+
+    fn next_wake(&self) -> Option<Instant> {
+        self.machine.next_wake()
+    }
+}
+
+/// What an effect is about: effects about the same are carried out in order.
+fn about(effect: &Effect, cx: &Context<'_>) -> Arc<str> {
+    match effect {
+        Effect::Adopt { pod, .. } | Effect::SetCost { pod, .. } | Effect::DeletePod { pod, .. } => {
+            Arc::clone(&pod.uid)
+        }
+        Effect::WriteStatus { key, .. } => {
+            format!("{}/{}", cx.names.text(key.namespace), key.name).into()
+        }
+        Effect::Event(_) => "".into(),
+    }
+}
+
+/// The decision log.
+fn log(effect: &Effect, cx: &Context<'_>) {
+    let (what, pod) = match effect {
+        Effect::Adopt { pod, .. } => ("adopt", pod),
+        Effect::SetCost { pod, .. } => ("set deletion cost", pod),
+        Effect::DeletePod { pod, .. } => ("reschedule", pod),
+        Effect::WriteStatus { .. } | Effect::Event(_) => return,
+    };
+    tracing::debug!(
+        target: "strew::decision",
+        uid = &*pod.uid,
+        pod = format_args!("{}/{}", cx.names.text(pod.namespace), pod.name),
+        "{what}"
+    );
+}
