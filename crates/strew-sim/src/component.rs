@@ -84,6 +84,8 @@ pub(crate) struct Component<M: Machine> {
     feed: Feed,
     /// The watches by kind.
     watched: BTreeMap<Kind, Watched>,
+    /// Lists that a fault holds back, and until when.
+    late: Vec<(Instant, WatchAction)>,
     /// What the watches have brought, for those who judge.
     seen: Tables,
     network: Network,
@@ -114,6 +116,7 @@ impl<M: Machine> Component<M> {
             sender,
             feed: Feed::from_now_on(server),
             watched: BTreeMap::new(),
+            late: Vec::new(),
             seen: Tables::default(),
             network: Network::default(),
             ahead: Span::default(),
@@ -195,6 +198,7 @@ impl<M: Machine> Component<M> {
             self.driver.next_wake().map(|own| self.true_time(own)),
             self.network.next_wake(),
             self.feed.next_wake(),
+            self.late.iter().map(|(at, _)| *at).min(),
         ];
         wakes.into_iter().flatten().min()
     }
@@ -240,7 +244,7 @@ impl<M: Machine> Component<M> {
                 Progress::Decided if acted => return true,
                 Progress::Decided => acted = true,
                 Progress::Do(Action::Watch(action)) => {
-                    self.watch(around.now, action, around.server);
+                    self.ask(around, action);
                     return true;
                 }
                 Progress::Do(Action::Send(ticket, request)) => {
@@ -287,6 +291,33 @@ impl<M: Machine> Component<M> {
 
     // === watches ===
 
+    /// Lists as late as a fault makes what a watch tells; what a component begins with is listed at once, since it decides
+    /// nothing before.
+    fn ask(&mut self, around: &mut Surroundings<'_>, action: WatchAction) {
+        let delay = around.faults.watch().map_or(0, |fault| fault.delay.0);
+        match action {
+            WatchAction::Begin { .. } | WatchAction::ReadAgain { .. }
+                if delay > 0 && self.driver.is_ready() =>
+            {
+                let delay = Span(around.draws.faults.between(0, delay));
+                self.late.push((around.now + delay, action));
+            }
+            action => self.watch(around.now, action, around.server),
+        }
+    }
+
+    /// Lists what a fault held back until now; whether there was anything.
+    fn list_late(&mut self, around: &Surroundings<'_>) -> bool {
+        let is_over = around.faults.watch().is_none();
+        let due = |(at, _): &mut (Instant, WatchAction)| is_over || *at <= around.now;
+        let due: Vec<_> = self.late.extract_if(.., due).collect();
+        let is_any = !due.is_empty();
+        for (_, action) in due {
+            self.watch(around.now, action, around.server);
+        }
+        is_any
+    }
+
     fn watch(&mut self, now: Instant, action: WatchAction, server: &Server) {
         match action {
             WatchAction::Begin {
@@ -300,8 +331,27 @@ impl<M: Machine> Component<M> {
                 self.watched.insert(kind.clone(), watched);
                 self.list(now, &kind, server);
             }
-            WatchAction::End(id) => self.watched.retain(|_, watched| watched.id != id),
-            WatchAction::ReadAgain { .. } => {}
+            WatchAction::End(ended) => {
+                self.watched.retain(|_, watched| watched.id != ended);
+                self.late.retain(
+                    |(_, action)| !matches!(action, WatchAction::Begin { id, .. } if *id == ended),
+                );
+            }
+            WatchAction::ReadAgain {
+                id,
+                kind,
+                namespace,
+            } => {
+                let kind = Kind::of_group(&kind.api_version(), &kind.kind);
+                let all = server.tables().all_of(&kind).into_iter();
+                let here = all.filter(|object| *object.meta().name.namespace == *namespace);
+                let objects = here.filter_map(|object| {
+                    let read = read(&object, Reading::Known)?;
+                    Some((named(object.meta()), read))
+                });
+                let objects = objects.collect();
+                self.hear(now, id, WatchEvent::Again(namespace, objects));
+            }
         }
     }
 
@@ -329,7 +379,7 @@ impl<M: Machine> Component<M> {
 
     /// Takes in all that its watches bring; whether there was anything.
     pub(crate) fn listen(&mut self, around: &mut Surroundings<'_>) -> bool {
-        let mut heard = false;
+        let mut heard = self.list_late(around);
         while let Some(brought) = self.feed.bring(
             around.now,
             around.server,
@@ -389,17 +439,21 @@ fn named(meta: &Meta) -> Named {
     }
 }
 
-/// An object of the store as a watch brings it; `None` where the wire has no form of it.
+/// That an object of the store is there, as a watch brings it; `None` where the wire has no form of it.
 fn set(object: &Object, reading: Reading) -> Option<WatchEvent> {
-    let seen = match (object, reading) {
+    let read = read(object, reading)?;
+    Some(WatchEvent::Set(named(object.meta()), Box::new(read)))
+}
+
+fn read(object: &Object, reading: Reading) -> Option<watch::Object> {
+    Some(match (object, reading) {
         (Object::Pod(pod), Reading::Known) => watch::Object::Pod(pod.clone()),
         (object, Reading::Known) => watch::Object::Known(object.to_kube()?),
         (object, Reading::Custom { .. }) => watch::Object::Custom(Custom {
             object: object.to_json(),
             scale: None,
         }),
-    };
-    Some(WatchEvent::Set(named(object.meta()), Box::new(seen)))
+    })
 }
 
 /// Whether an object is one of those that a watch brings.

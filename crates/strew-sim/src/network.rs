@@ -25,6 +25,8 @@ pub(crate) enum Sender {
     Scheduler,
     /// The controller of Placements.
     PlacementController,
+    /// The controller of WorkloadSpreads.
+    SpreadController,
 }
 
 /// What befalls one request.
@@ -58,6 +60,16 @@ impl Weather {
                 },
                 ..Self::default()
             },
+            Sender::SpreadController => {
+                let writes = matches!(request.verb, Verb::Update | Verb::Patch);
+                let webhook = faults.webhook().copied().unwrap_or_default();
+                let of_writes = |ppm: u32| if writes { ppm } else { 0 };
+                Self {
+                    slow: Span::default(),
+                    lost_ppm: (write.lost_ppm).saturating_add(of_writes(webhook.write_lost_ppm)),
+                    conflict_ppm: of_writes(write.conflict_ppm),
+                }
+            }
             Sender::PlacementController => Self {
                 slow: Span::default(),
                 lost_ppm: write.lost_ppm,

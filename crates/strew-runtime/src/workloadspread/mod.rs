@@ -269,9 +269,10 @@ impl Machine for Spreads {
             Update::Set(kind, named, object) => self.set(now, (kind, named), *object, watches),
             Update::Gone(kind, named) => self.gone(now, &kind, &named, watches),
             Update::Again(_, namespace, objects) => {
+                let pods = objects.into_iter().filter_map(Object::into_known);
                 let machine = &self.machine;
                 self.texts
-                    .take_in(&namespace, &objects, |pod| is_stranger(pod, machine));
+                    .take_in(&namespace, pods, |pod| is_stranger(pod, machine));
             }
             Update::Listed(_) => {}
         }

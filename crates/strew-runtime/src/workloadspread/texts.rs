@@ -15,7 +15,7 @@ use strew_api::read::KubeObject;
 use strew_api::workloadspread::desk::PodSource;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 
-use crate::watch::{Kind, Object, Watches};
+use crate::watch::{Kind, Watches};
 
 /// Texts of strangers.
 #[derive(Debug, Default)]
@@ -75,11 +75,11 @@ impl Texts {
     pub(super) fn take_in(
         &mut self,
         namespace: &str,
-        objects: &[Object],
+        objects: impl Iterator<Item = KubeObject>,
         is_stranger: impl Fn(&Pod) -> bool,
     ) {
         for object in objects {
-            if let Object::Known(KubeObject::Pod(pod)) = object {
+            if let KubeObject::Pod(pod) = &object {
                 let uid = pod.metadata.uid.as_deref().unwrap_or_default();
                 if !self.texts.contains_key(uid) {
                     self.note(pod, is_stranger(pod));
@@ -150,9 +150,9 @@ mod tests {
         texts.namespaces.insert("shop".into(), State::Asked);
         texts.note(&pod("2", "v2"), true);
         texts.note(&pod("3", "v2"), false);
-        let again = |uid, image| Object::Known(KubeObject::from(pod(uid, image)));
+        let again = |uid, image| KubeObject::from(pod(uid, image));
         let read = [again("1", "v1"), again("2", "v1"), again("3", "v1")];
-        texts.take_in("shop", &read, |pod| {
+        texts.take_in("shop", read.into_iter(), |pod| {
             pod.metadata.uid.as_deref() != Some("3")
         });
         let told = ["1", "2", "3"].map(|uid| image(&texts, uid));

@@ -23,20 +23,20 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     if spreads.is_empty() {
         return;
     }
-    let mut keeper = SpreadKeeper::fresh(world.blueprint, world.server, world.now);
-    if let Some(effect) = keeper.poll(world.now)
+    let mut keeper = SpreadKeeper::fresh(world.blueprint.limits.spreads, world.server, world.now);
+    if let Some(effect) = keeper.wanted(world.now)
         && !matches!(effect, Effect::Event(_))
     {
         let text = format!("wants {effect:?}");
         witness.blame(Rule::Ledger, "a fresh controller", text);
     }
-    for ws in keeper.machine.spreads().iter() {
+    for ws in keeper.machine().spreads().iter() {
         let mut patcher = Patcher {
-            forms: &keeper.translator.forms,
+            forms: &keeper.translator().forms,
             desk: None,
             pods: &NoPods,
         };
-        let machine = &keeper.machine;
+        let machine = keeper.machine();
         let (facts, kinds, names) = (machine.facts(), machine.kinds(), machine.names());
         let found = plan::find(ws, facts, kinds, names, &mut patcher);
         let name = &ws.key.name;

@@ -99,8 +99,9 @@ impl Simulation {
         }
         let keeper = self.spreads.as_ref().and_then(|slot| slot.alive.as_ref());
         if let Some(keeper) = keeper {
-            let (seen, whose) = (keeper.seen.tables(), "the controller of WorkloadSpreads");
-            structure::cache(seen, self.server.tables(), whose, witness);
+            let whose = "the controller of WorkloadSpreads";
+            let stored = keeper.watched(self.server.tables());
+            structure::cache(keeper.seen(), &stored, whose, witness);
         }
         let world = rest::Resting {
             now: self.now,

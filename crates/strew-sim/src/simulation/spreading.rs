@@ -6,9 +6,11 @@ use strew_model::time::Instant;
 use strew_workloadspread::controller::Effect;
 
 use super::Simulation;
+use crate::component::Surroundings;
+use crate::network::Draws;
 use crate::slot::Slot;
 use crate::workloadspread::{
-    Line, SpreadKeeper, Weather, Webhook, Webhooks, webhook, webhook_mut, with_webhook,
+    SpreadKeeper, Weather, Webhook, Webhooks, webhook, webhook_mut, with_webhook,
 };
 
 /// Replicas of the webhook, unless somebody says otherwise.
@@ -44,8 +46,7 @@ impl Simulation {
             webhooks.pods = Some(webhook);
         }
         self.tell_weather();
-        let keeper = SpreadKeeper::new(&self.blueprint, &self.server);
-        self.spreads = Some(Slot::new(keeper));
+        self.spreads = Some(Slot::new(self.spread_keeper()));
         self.judge_webhook();
     }
 
@@ -55,32 +56,38 @@ impl Simulation {
         if component == 0 {
             return self.server.step_webhooks(now);
         }
-        let weather = self.weather();
         let Some(slot) = &mut self.spreads else {
             return false;
         };
         let Some(keeper) = &mut slot.alive else {
             return false;
         };
-        let mut line = Line {
+        let mut around = Surroundings {
             now,
             server: &mut self.server,
-            weather,
-            dice: &mut self.dice.spreads,
-            writes_left: slot.doomed.as_mut().map(|(left, _)| left),
-            is_judged: false,
-            status_write: self.status_write,
+            faults: &self.faults,
+            draws: Draws {
+                faults: &mut self.dice.faults,
+                order: &mut self.dice.spreads,
+                writes_left: slot.doomed.as_mut().map(|(left, _)| left),
+            },
         };
-        let acted = keeper.step(&mut line);
+        let acted = keeper.step(&mut around);
         slot.meet_doom(now);
         acted
+    }
+
+    fn spread_keeper(&mut self) -> SpreadKeeper {
+        let seed = self.dice.spreads.next_u64();
+        SpreadKeeper::new(self.blueprint.limits.spreads, &self.server, seed)
     }
 
     /// Whether the next sync of a WorkloadSpread would change anything. Of a subset that has too many pods those that were
     /// ready last are the surplus, and readiness sets off no sync: so what it costs to delete them may have grown old.
     pub(crate) fn wants_sync(&self) -> bool {
-        let mut keeper = SpreadKeeper::fresh(&self.blueprint, &self.server, self.now);
-        let wanted = keeper.poll(self.now);
+        let limits = self.blueprint.limits.spreads;
+        let mut keeper = SpreadKeeper::fresh(limits, &self.server, self.now);
+        let wanted = keeper.wanted(self.now);
         wanted.is_some_and(|effect| !matches!(effect, Effect::Event(_)))
     }
 
@@ -106,8 +113,7 @@ impl Simulation {
             webhook.pass_time(now, server);
         });
         if self.spreads.as_ref().is_some_and(|slot| slot.is_due(now)) {
-            let keeper = SpreadKeeper::new(&self.blueprint, &self.server);
-            self.spreads = Some(Slot::new(keeper));
+            self.spreads = Some(Slot::new(self.spread_keeper()));
         }
     }
 

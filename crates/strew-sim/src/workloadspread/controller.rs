@@ -1,106 +1,103 @@
-//! The controller of WorkloadSpreads in the simulated cluster.
+//! The controller of WorkloadSpreads in the simulated cluster: the shipped driver and machine.
 
-use strew_api::read::KubeObject;
+use std::sync::Arc;
+
 use strew_api::workloadspread::Translator;
-use strew_api::workloadspread::desk::Patcher;
-use strew_api::workloadspread::request::{Context, controller_outcome, of_controller};
+use strew_api::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
+use strew_apiserver::Tables;
 use strew_apiserver::server::Server;
-use strew_model::Prng;
+use strew_model::Interner;
 use strew_model::time::Instant;
+use strew_runtime::Machine;
+use strew_runtime::watch::{Kind, Served, ServedKind};
+use strew_runtime::workloadspread::{Spreads, watches};
 use strew_workloadspread::SpreadController;
-use strew_workloadspread::controller::{Effect, Input};
+use strew_workloadspread::controller::{Effect, Limits};
 
-use super::seen::{Listener, Seen};
-use super::sending::Line;
-use crate::feed::WatchFault;
-use crate::scheduler::Blueprint;
+use crate::component::{Component, Surroundings};
+use crate::network::Sender;
 
-/// The controller: the machine, and what it was told.
-pub(crate) struct SpreadKeeper {
-    pub(crate) machine: SpreadController,
-    pub(crate) translator: Translator,
-    pub(crate) seen: Seen,
-}
+/// Where the ConfigMap is that names custom kinds.
+const NAMESPACE: &str = "strew-system";
+
+/// The controller.
+pub(crate) struct SpreadKeeper(Component<Spreads>);
 
 impl SpreadKeeper {
     /// A controller that begins by listing what there is.
-    pub(crate) fn new(blueprint: &Blueprint, server: &Server) -> Self {
-        Self {
-            machine: SpreadController::new(blueprint.names.clone(), blueprint.limits.spreads),
-            translator: Translator::default(),
-            seen: Seen::new(server),
-        }
+    pub(crate) fn new(limits: Limits, server: &Server, seed: u64) -> Self {
+        let (watches, sender) = (watches(NAMESPACE), Sender::SpreadController);
+        Self(Component::new(
+            machine(limits),
+            watches,
+            sender,
+            server,
+            seed,
+        ))
     }
 
-    /// One that has been told all that is stored.
-    pub(crate) fn fresh(blueprint: &Blueprint, server: &Server, now: Instant) -> Self {
-        let mut keeper = Self::new(blueprint, server);
-        keeper.listen(now, server, None, &mut Prng::new(0));
-        keeper
+    /// One that has been told all that is stored, and writes nothing.
+    pub(crate) fn fresh(limits: Limits, server: &Server, now: Instant) -> Self {
+        let (watches, sender) = (watches(NAMESPACE), Sender::SpreadController);
+        Self(Component::fresh(
+            machine(limits),
+            watches,
+            sender,
+            server,
+            now,
+        ))
+    }
+
+    /// The machine.
+    pub(crate) fn machine(&self) -> &SpreadController {
+        self.0.machine().machine()
+    }
+
+    /// What makes inputs of objects.
+    pub(crate) fn translator(&self) -> &Translator {
+        self.0.machine().translator()
+    }
+
+    /// What its watches have brought.
+    pub(crate) fn seen(&self) -> &Tables {
+        self.0.seen()
+    }
+
+    /// What its watches would bring of what is stored.
+    pub(crate) fn watched(&self, tables: &Tables) -> Tables {
+        self.0.watched(tables)
     }
 
     /// When time alone gives it something to do.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        let wakes = [self.machine.next_wake(), self.seen.next_wake()];
-        wakes.into_iter().flatten().min()
+        self.0.next_wake()
     }
 
-    /// Takes in what its watch tells; whether that was anything.
-    pub(crate) fn listen(
-        &mut self,
-        now: Instant,
-        server: &Server,
-        fault: Option<&WatchFault>,
-        dice: &mut Prng,
-    ) -> bool {
-        let (translator, machine) = (&mut self.translator, &mut self.machine);
-        let watch = (server, fault);
-        self.seen.listen(now, watch, dice, translator, machine)
+    /// The first effect that one which was told everything wants; nothing of it is carried out.
+    pub(crate) fn wanted(&mut self, now: Instant) -> Option<Effect> {
+        self.0.tell(|spreads, _| {
+            spreads.tick(now);
+            spreads.poll_effect()
+        })
     }
 
-    /// What it wants done next.
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Effect> {
-        self.machine.handle(now, Input::Tick);
-        let mut patcher = Patcher {
-            forms: &self.translator.forms,
-            desk: None,
-            pods: &self.seen,
-        };
-        self.machine.poll_effect(&mut patcher)
-    }
-
-    /// Takes in what its watch tells, or sends one request. Whether there was anything.
-    pub(crate) fn step(&mut self, line: &mut Line<'_>) -> bool {
-        let fault = line.weather.watch;
-        let told = self.listen(line.now, line.server, fault.as_ref(), line.dice);
-        let Some(effect) = self.poll(line.now) else {
-            return told;
-        };
-        let context = Context {
-            names: self.machine.names(),
-            now: line.now,
-            hostname: "controller",
-        };
-        let (id, request) = of_controller(&effect, &self.translator, &context);
-        // Without an answer it waits until it takes the request as lost.
-        if let (Some(answer), Some(id)) = (line.send(&request), id) {
-            let outcome = Input::Outcome(id, controller_outcome(&answer));
-            self.machine.handle(line.now, outcome);
-        }
-        true
+    /// Does one thing; whether there was anything.
+    pub(crate) fn step(&mut self, around: &mut Surroundings<'_>) -> bool {
+        self.0.step(around, &mut ())
     }
 }
 
-impl Listener for SpreadController {
-    fn set(&mut self, now: Instant, object: &KubeObject, translator: &mut Translator) {
-        for input in translator.controller(object, self.names_mut()) {
-            self.handle(now, input);
-        }
-    }
+fn machine(limits: Limits) -> Spreads {
+    let hostname = "controller".to_owned();
+    Spreads::new(Interner::new(), limits, hostname, Arc::new(served()))
+}
 
-    fn gone(&mut self, now: Instant, object: &KubeObject, translator: &mut Translator) {
-        for input in translator.controller_gone(object, self.names_mut()) {
-            self.handle(now, input);
-        }
-    }
+/// The kinds of Kruise's that the simulated API server has, and that a WorkloadSpread may name.
+fn served() -> Served {
+    let kinds = [Kind::of::<CloneSet>(), Kind::of::<AdvancedStatefulSet>()];
+    let served = kinds.into_iter().map(|kind| ServedKind {
+        kind,
+        has_scale: true,
+    });
+    served.collect()
 }

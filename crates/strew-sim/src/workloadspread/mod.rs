@@ -23,6 +23,6 @@ mod webhook;
 pub(crate) use controller::SpreadKeeper;
 pub(crate) use hooks::{Webhooks, webhook, webhook_mut, with_webhook};
 pub(crate) use judge::Judge;
+pub(crate) use sending::Weather;
 pub use sending::WebhookFault;
-pub(crate) use sending::{Line, Weather};
 pub(crate) use webhook::Webhook;

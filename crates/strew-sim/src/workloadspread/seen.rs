@@ -50,10 +50,6 @@ impl Seen {
         }
     }
 
-    pub(crate) fn tables(&self) -> &Tables {
-        &self.tables
-    }
-
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         self.feed.next_wake()
     }
