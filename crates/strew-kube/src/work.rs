@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use kube::Client;
+use strew_api::workloadspread::review::Decision;
 use strew_model::time::Instant;
 use strew_runtime::watch::Watches;
-use strew_runtime::{Action, Driver, Event, Machine, Moment, Progress};
+use strew_runtime::{Action, CallId, Driver, Event, Machine, Moment, Progress};
 
 use crate::clock::Clock;
 use crate::leading::Leads;
@@ -44,6 +45,8 @@ pub struct Worker<M: Machine> {
     exchanges: Exchanges,
     clock: Clock,
     leads: Leads,
+    /// Answers to calls that were not taken yet.
+    replies: Vec<(CallId, Box<Decision>)>,
 }
 
 impl<M: Machine> Worker<M> {
@@ -63,6 +66,7 @@ impl<M: Machine> Worker<M> {
             exchanges: Exchanges::new(client, patience.answer),
             clock,
             leads,
+            replies: Vec::new(),
         };
         // Its watches begin.
         worker.act();
@@ -124,7 +128,8 @@ impl<M: Machine> Worker<M> {
         }
     }
 
-    fn handle(&mut self, event: Event) {
+    /// Takes in an event. [`act`](Self::act) or [`work`](Self::work) follows.
+    pub fn handle(&mut self, event: Event) {
         self.driver.handle(moment(self.clock), event, &mut ());
     }
 
@@ -141,11 +146,17 @@ impl<M: Machine> Worker<M> {
             match self.driver.poll(moment(self.clock), &mut ()) {
                 Progress::Do(Action::Send(ticket, request)) => self.exchanges.send(ticket, request),
                 Progress::Do(Action::Watch(action)) => self.streams.carry_out(action),
+                Progress::Do(Action::Reply(id, decision)) => self.replies.push((id, decision)),
                 Progress::Decided => n_effects += 1,
                 Progress::Idle => return false,
             }
         }
         true
+    }
+
+    /// The answers to calls since the last call.
+    pub fn take_replies(&mut self) -> Vec<(CallId, Box<Decision>)> {
+        std::mem::take(&mut self.replies)
     }
 
     /// Decides nothing new, and waits until then for what is on its way.

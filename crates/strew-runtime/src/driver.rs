@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use strew_api::request::{Answer, Request, Verb};
+use strew_api::workloadspread::review::Decision;
 use strew_model::time::{Instant, Span};
 
-use crate::machine::{Begun, Machine, Next};
+use crate::admission::Call;
+use crate::machine::{Begun, CallId, Machine, Next};
 use crate::outbox::{Answered, Attempt, Outbox, Ticket};
 use crate::watch::{WatchAction, WatchEvent, WatchId, Watches};
 
@@ -25,6 +27,10 @@ pub enum Event {
     Watch(WatchId, WatchEvent),
     /// The answer to a request, exactly one for each [`Action::Send`]. An unknown ticket is ignored.
     Answered(Ticket, Answer),
+    /// An API server calls a webhook. [`Action::Reply`] follows, unless it gives up.
+    Asked(CallId, Box<Call>),
+    /// The API server does not wait for the answer to a call any more. An unknown call is ignored.
+    GaveUp(CallId),
     /// This replica acts until this moment: as long as its lease holds. A driver that was never told does not act.
     Lease(Instant),
 }
@@ -36,6 +42,8 @@ pub enum Action {
     Send(Ticket, Arc<Request>),
     /// Begins or ends a watch.
     Watch(WatchAction),
+    /// Answers a call, which nothing else is told about any more.
+    Reply(CallId, Box<Decision>),
 }
 
 /// What came of a poll.
@@ -143,6 +151,8 @@ impl<M: Machine> Driver<M> {
                 self.tell_updates(at);
             }
             Event::Answered(ticket, answer) => self.settle(at, ticket, answer, observer),
+            Event::Asked(id, call) => self.machine.asked(at.now, id, *call),
+            Event::GaveUp(id) => self.machine.gave_up(at.now, id),
             Event::Lease(until) if until == self.acts_until => return,
             Event::Lease(until) => self.acts_until = until,
         }
@@ -160,6 +170,9 @@ impl<M: Machine> Driver<M> {
         let leads = at.now < self.acts_until;
         if let Some(effect) = self.decided.take() {
             self.begin(at, effect, leads);
+        }
+        if let Some((id, decision)) = self.machine.next_reply() {
+            return Progress::Do(Action::Reply(id, Box::new(decision)));
         }
         while let Some(Attempt { ticket, request }) = self.outbox.next_attempt(at.now) {
             if leads {

@@ -11,8 +11,9 @@
 //!
 //! Reading order: [`machine`] (what a machine is to its driver), [`driver`], [`outbox`] (requests on their way),
 //! [`watch`] (objects that are known); then the machines: [`scheduler`],
-//! [`placement`], [`workloadspread`].
+//! [`placement`], [`workloadspread`] (its controller), [`admission`] (its webhook).
 
+pub mod admission;
 pub mod driver;
 pub mod machine;
 pub mod outbox;
@@ -22,5 +23,5 @@ pub mod watch;
 pub mod workloadspread;
 
 pub use driver::{Action, Driver, Event, Moment, Observer, Progress};
-pub use machine::{Begun, Machine, Next};
+pub use machine::{Begun, CallId, Machine, Next};
 pub use outbox::{Answered, Ticket};

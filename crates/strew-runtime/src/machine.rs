@@ -3,11 +3,17 @@
 use std::sync::Arc;
 
 use strew_api::request::Request;
+use strew_api::workloadspread::review::Decision;
 use strew_model::time::Instant;
 
+use crate::admission::Call;
 use crate::driver::Moment;
 use crate::outbox::Answered;
 use crate::watch::{Update, Watches};
+
+/// Names a call: a question of an API server that waits for its answer. The world chooses it, and none twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(pub u64);
 
 /// A deciding machine with its words on the wire: objects in, requests out.
 pub trait Machine {
@@ -22,6 +28,22 @@ pub trait Machine {
     /// Whether everything that decides has been listed once. Asked after each update until it is true.
     fn is_whole(&self, watches: &Watches) -> bool {
         watches.is_whole()
+    }
+
+    /// An API server asks. The answer comes by [`next_reply`](Self::next_reply), once. A machine that serves no webhook is
+    /// never asked.
+    fn asked(&mut self, now: Instant, id: CallId, call: Call) {
+        let _ = (now, id, call);
+    }
+
+    /// The API server does not wait for the answer to a call any more; it may have been answered already.
+    fn gave_up(&mut self, now: Instant, id: CallId) {
+        let _ = (now, id);
+    }
+
+    /// The next answer to a call.
+    fn next_reply(&mut self) -> Option<(CallId, Decision)> {
+        None
     }
 
     /// Time has passed.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use strew_api::facts::Named;
 use strew_api::request::{Answer, Request};
+use strew_api::workloadspread::review::Decision;
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Kind, Meta, Object};
 use strew_apiserver::server::{Change, Server};
@@ -11,7 +12,7 @@ use strew_model::time::{Instant, Span};
 use strew_runtime::watch::{
     self, Custom, Reading, Scope, WatchAction, WatchEvent, WatchId, Watches,
 };
-use strew_runtime::{Action, Answered, Driver, Event, Machine, Moment, Observer, Progress};
+use strew_runtime::{Action, Answered, CallId, Driver, Event, Machine, Moment, Observer, Progress};
 
 use crate::fault::Faults;
 use crate::feed::{Brought, Feed};
@@ -91,6 +92,8 @@ pub(crate) struct Component<M: Machine> {
     network: Network,
     /// By so much its clock is ahead of the others'.
     ahead: Span,
+    /// Answers to calls that were not taken yet.
+    replies: Vec<(CallId, Box<Decision>)>,
 }
 
 /// A watch of one kind.
@@ -120,6 +123,7 @@ impl<M: Machine> Component<M> {
             seen: Tables::default(),
             network: Network::default(),
             ahead: Span::default(),
+            replies: Vec::new(),
         };
         while let Progress::Do(Action::Watch(action)) =
             component.driver.poll(component.moment(now), &mut ())
@@ -245,6 +249,10 @@ impl<M: Machine> Component<M> {
                 Progress::Decided => acted = true,
                 Progress::Do(Action::Watch(action)) => {
                     self.ask(around, action);
+                    return true;
+                }
+                Progress::Do(Action::Reply(id, decision)) => {
+                    self.replies.push((id, decision));
                     return true;
                 }
                 Progress::Do(Action::Send(ticket, request)) => {

@@ -17,11 +17,13 @@ use kube::Client;
 use serde_json::Value;
 use strew_api::workloadspread::review::{BadReview, Decision, Operation, Review};
 use strew_api::workloadspread::{converting, validating};
+use strew_runtime::CallId;
+use strew_runtime::admission::Call;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::bodies::Bodies;
-use super::calls::{Call, Say, Waiting};
+use super::calls::{Say, Waiting};
 use super::judge::Judge;
 use super::lookup;
 use super::meter::{Came, Meter};
@@ -196,17 +198,15 @@ impl Inner {
             },
             Operation::Create | Operation::Delete => None,
         };
-        let number = self.calls.fetch_add(1, Ordering::Relaxed);
+        let id = CallId(self.calls.fetch_add(1, Ordering::Relaxed));
         let (to, decision) = oneshot::channel();
         let call = Call {
-            number,
             review,
             pod,
             fresh_uid: identity::uuid(identity::random()).into(),
-            answer: to,
         };
-        let waiting = Waiting::new(number, self.say.clone());
-        let said = self.say.send(Say::Ask(Box::new(call))).await;
+        let waiting = Waiting::new(id, self.say.clone());
+        let said = self.say.send(Say::Ask(id, Box::new(call), to)).await;
         said.map_err(|_| Unanswered::Ends)?;
         // A call that the loop lets go without an answer: it ends.
         let decision = decision.await.map_err(|_| Unanswered::Ends)?;

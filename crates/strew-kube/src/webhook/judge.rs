@@ -11,8 +11,9 @@ use strew_api::workloadspread::spec::TargetReference;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::validating::Review;
 use strew_api::workloadspread::validation::Context;
+use strew_runtime::admission::{known, spreads};
 
-use super::lookup::{get, is_segment, known, spreads};
+use super::lookup::{get, is_segment};
 use crate::watch::Kind;
 
 /// Judges WorkloadSpreads.

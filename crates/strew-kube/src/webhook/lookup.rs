@@ -1,16 +1,11 @@
 //! One object, asked of the API server while somebody waits.
 
-use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
-use k8s_openapi::api::batch::v1::Job;
 use kube::Client;
 use serde_json::Value;
 use strew_api::request::Answer;
-use strew_api::workloadspread::v1beta1::WorkloadSpread;
-use strew_api::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
 use strew_model::time::Span;
 
 use crate::send;
-use crate::watch::Kind;
 
 /// How long an answer is waited for, a busy API server asked again: it waits for us all the while.
 const ANSWER_WITHIN: Span = Span::from_secs(4);
@@ -30,25 +25,6 @@ pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, St
         } => Ok(Some(body)),
         _ => Err(answer.words().to_string()),
     }
-}
-
-/// The kind of WorkloadSpreads.
-pub(super) fn spreads() -> Kind {
-    Kind::of::<WorkloadSpread>()
-}
-
-/// A kind of workloads that is known by its group and kind, in the version that is read.
-pub(super) fn known(group: &str, kind: &str) -> Option<Kind> {
-    let all = [
-        Kind::of::<Deployment>(),
-        Kind::of::<ReplicaSet>(),
-        Kind::of::<StatefulSet>(),
-        Kind::of::<Job>(),
-        Kind::of::<CloneSet>(),
-        Kind::of::<AdvancedStatefulSet>(),
-    ];
-    all.into_iter()
-        .find(|known| &*known.group == group && &*known.kind == kind)
 }
 
 /// Whether a text can be part of a path: names of objects can.

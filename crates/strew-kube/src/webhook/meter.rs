@@ -55,24 +55,12 @@ fn name(operation: Option<Operation>) -> &'static str {
 #[derive(Default)]
 pub(super) struct Meter(Mutex<Counts>);
 
+#[derive(Default)]
 struct Counts {
     reviews: BTreeMap<(&'static str, &'static str), u64>,
     latencies: BTreeMap<&'static str, Histogram>,
-    sharing: Histogram,
     validations: BTreeMap<&'static str, u64>,
     conversions: BTreeMap<&'static str, u64>,
-}
-
-impl Default for Counts {
-    fn default() -> Self {
-        Self {
-            reviews: BTreeMap::new(),
-            latencies: BTreeMap::new(),
-            sharing: Histogram::new(metrics::SHARING_BUCKETS),
-            validations: BTreeMap::new(),
-            conversions: BTreeMap::new(),
-        }
-    }
 }
 
 /// A review that is being answered: dropped before its end, whoever asked has gone.
@@ -123,11 +111,6 @@ impl Meter {
             .observe(took);
     }
 
-    /// So many requests share a status write.
-    pub(super) fn written(&self, requests: usize) {
-        self.counts().sharing.observe(requests as u64);
-    }
-
     pub(super) fn validated(&self, is_allowed: bool) {
         let result = if is_allowed { "allowed" } else { "denied" };
         *self.counts().validations.entry(result).or_default() += 1;
@@ -161,7 +144,6 @@ impl Meter {
         vec![
             reviews,
             latencies,
-            Family::of(&metrics::SHARING, Value::histogram(&counts.sharing)),
             by_result(&metrics::VALIDATIONS, &counts.validations),
             by_result(&metrics::CONVERSIONS, &counts.conversions),
         ]

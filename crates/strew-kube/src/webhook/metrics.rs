@@ -1,14 +1,11 @@
 //! Every metric of the webhook: names, labels, buckets, and what they tell.
 
 use strew_model::Instant;
+use strew_runtime::admission::{AdmissionMachine, SHARING_BUCKETS};
 use strew_scheduler::metrics::{Buckets, Family, Info, Kind, Value};
-use strew_workloadspread::Admission;
 
 /// Of answers: from half a millisecond to the longest that an API server waits.
 pub(super) const LATENCY_BUCKETS: Buckets = Buckets::seconds(0.0005, 2.0, 17);
-
-/// Of requests that share a write.
-pub(super) const SHARING_BUCKETS: Buckets = Buckets::ones(1.0, 2.0, 11);
 
 /// So many subsets are told; of further ones only how many there are.
 const SUBSETS_MAX: usize = 1_000;
@@ -56,7 +53,8 @@ catalogue! {
 }
 
 /// What the machine has counted.
-pub(super) fn of_machine(machine: &Admission) -> Vec<Family> {
+pub(super) fn of_machine(admission: &AdmissionMachine) -> Vec<Family> {
+    let machine = admission.machine();
     let (counters, names) = (machine.counters(), machine.names());
     let mut injections = Family::new(&INJECTIONS);
     for ((key, subset), count) in counters.injected.iter().take(SUBSETS_MAX) {
@@ -72,6 +70,7 @@ pub(super) fn of_machine(machine: &Admission) -> Vec<Family> {
         Family::of(&STATUS_WRITES, Value::Count(counters.written)),
         Family::of(&WAITING, Value::number(machine.waiting())),
         Family::of(&UNSEEN, Value::number(machine.room().unseen())),
+        Family::of(&SHARING, Value::histogram(admission.sharing())),
     ]
 }
 

@@ -1,6 +1,6 @@
 //! `strew webhook`: pods on their way in and out, WorkloadSpreads that are written, and their versions.
 //!
-//! One loop owns the machine of admission; watches tell it what there is, and reviews reach it as calls that wait for
+//! One loop owns the driver of admission; watches tell it what there is, and reviews reach it as calls that wait for
 //! their answer. Status writes go out as they do for every machine, and nobody has to lead for that: the
 //! resourceVersion keeps replicas apart, and whoever loses a race tries again. Validation and conversion ask neither
 //! the loop nor anybody else for leave: without them the watches might never be whole.
@@ -9,14 +9,13 @@
 //! waits. An eviction does not bring its pod, which is read from the API server then: a copy of all pods would be the
 //! greater part of this process, for a few evictions a day.
 //!
-//! Reading order: `hooks` (HTTP), `bodies` (their limits), `calls` (who waits), `gate` (the machine between watches and
-//! requests), `custom` (kinds that are known by name alone), `judge` (validation), `lookup` (what is asked while somebody
-//! waits), this file (the loop), `pages`, `meter` and [`metrics`], [`permissions`].
+//! Reading order: `hooks` (HTTP), `bodies` (their limits), `calls` (connections that wait), `custom` (which kinds there
+//! are), `judge` (validation), `lookup` (what is asked while somebody waits), this file (the loop around
+//! [`strew_runtime::admission`]), `pages`, `meter` and [`metrics`], [`permissions`].
 
 mod bodies;
 mod calls;
 mod custom;
-mod gate;
 mod hooks;
 mod judge;
 mod lookup;
@@ -31,9 +30,11 @@ use std::time::Duration;
 use axum::Router;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use strew_model::Interner;
-use strew_model::time::Span;
+use strew_runtime::Event;
+use strew_runtime::admission::{self, AdmissionMachine};
 use strew_scheduler::Profile;
 use strew_scheduler::metrics::Family;
+use strew_workloadspread::admission::Limits as AdmissionLimits;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -48,8 +49,7 @@ use crate::serve::{Exchange, Limits};
 pub use crate::signals::About;
 use crate::watch::Kind;
 use crate::work::{Links, Worker};
-use calls::Say;
-use gate::Gate;
+use calls::{Connections, Say};
 use hooks::Hooks;
 use meter::Meter;
 use pages::Pages;
@@ -70,9 +70,9 @@ const SAYINGS_MAX: usize = 1024;
 /// So much is taken in before the machine decides again.
 const TAKEN_MAX: usize = 512;
 
-/// How long requests of the machine are waited for: it gives up itself after ten seconds, as the API server does with us.
+/// How long requests of the machine are waited for.
 const PATIENCE: Patience = Patience {
-    in_all: Span::from_secs(9),
+    in_all: admission::PATIENCE,
     answer: Duration::from_secs(9),
 };
 
@@ -126,8 +126,8 @@ pub struct Served {
 
 /// A webhook at work.
 pub struct Process {
-    worker: Worker<Gate>,
-    clock: Clock,
+    worker: Worker<AdmissionMachine>,
+    connections: Connections,
     said: mpsc::Receiver<Say>,
     served: mpsc::Receiver<discovery::Served>,
     keeper: Option<Keeper>,
@@ -168,7 +168,7 @@ impl Process {
         let standing = keeper.as_ref().map(|keeper| keeper.standing().clone());
         let requests = &connection.requests;
         let (pages, router) = Pages::new(LEASE, standing, exchange, clock, end, &about, requests);
-        let gate = Gate::new(names, profiles, seed, Arc::clone(&meter));
+        let machine = AdmissionMachine::new(names, profiles, AdmissionLimits::production(), seed);
         let links = Links {
             client: client.clone(),
             clock,
@@ -176,8 +176,8 @@ impl Process {
             patience: PATIENCE,
         };
         let process = Self {
-            worker: Worker::new(gate, gate::watches(&namespace), links),
-            clock,
+            worker: Worker::new(machine, admission::watches(&namespace), links),
+            connections: Connections::default(),
             said,
             served: custom::look(client.clone()),
             keeper,
@@ -203,7 +203,7 @@ impl Process {
         let over = tokio::time::sleep(END_WITHIN);
         let mut over = std::pin::pin!(over);
         let now = CancellationToken::new();
-        while self.worker.driver().machine().open() > 0 && !over.is_elapsed() {
+        while !self.connections.is_empty() && !over.is_elapsed() {
             tokio::select! {
                 () = &mut over => {}
                 () = self.turn(&now) => {}
@@ -222,29 +222,45 @@ impl Process {
             Some(asked) = self.pages.asked.next() => asked.answer(self.families()),
             Some(say) = self.said.recv() => self.listen(say),
             Some(served) = self.served.recv() => {
-                self.worker.tell(|gate, watches| gate.kinds_served(served, watches));
+                self.worker.tell(|machine, watches| machine.serve(served, watches));
             }
             () = tokio::time::sleep(LOOK_EVERY), if !*self.ready.borrow() => {}
             () = self.worker.work() => {}
         }
+        self.reply();
         self.tell_ready();
     }
 
     /// Takes in what is said, and has the machine decide at once: somebody waits.
     fn listen(&mut self, first: Say) {
-        let now = self.clock.now();
-        let mut next = Some(first);
+        self.hear(first);
         for _ in 0..TAKEN_MAX {
-            let Some(say) = next else {
+            let Ok(say) = self.said.try_recv() else {
                 break;
             };
-            self.worker.tell(|gate, _| gate.listen(now, say));
-            next = self.said.try_recv().ok();
-        }
-        if let Some(say) = next {
-            self.worker.tell(|gate, _| gate.listen(now, say));
+            self.hear(say);
         }
         self.worker.act();
+    }
+
+    fn hear(&mut self, say: Say) {
+        let event = match say {
+            Say::Ask(id, call, answer) => {
+                self.connections.put(id, answer);
+                Event::Asked(id, call)
+            }
+            Say::GiveUp(id) => {
+                self.connections.give_up(id);
+                Event::GaveUp(id)
+            }
+        };
+        self.worker.handle(event);
+    }
+
+    fn reply(&mut self) {
+        for (id, decision) in self.worker.take_replies() {
+            self.connections.reply(id, *decision);
+        }
     }
 
     fn tell_ready(&mut self) {
@@ -253,16 +269,15 @@ impl Process {
         }
         let driver = self.worker.driver();
         let watches = driver.watches();
-        if !driver.machine().is_whole(watches) {
-            let why = watches.failure(&lookup::spreads());
+        if !driver.is_ready() {
+            let why = watches.failure(&admission::spreads());
             if why.is_some_and(|why| why.contains(CONVERTS_FIRST)) {
                 self.pages.synced();
             }
             return;
         }
-        let [nodes, pods, spreads] = [Kind::of::<Node>(), Kind::of::<Pod>(), lookup::spreads()]
+        let [nodes, pods, spreads] = [Kind::of::<Node>(), Kind::of::<Pod>(), admission::spreads()]
             .map(|kind| watches.len(&kind));
-        self.worker.tell(|gate, watches| gate.watch_custom(watches));
         self.ready.send_replace(true);
         self.pages.synced();
         tracing::info!(
@@ -274,7 +289,7 @@ impl Process {
     }
 
     fn families(&self) -> Vec<Family> {
-        let mut families = self.worker.driver().machine().families();
+        let mut families = metrics::of_machine(self.worker.driver().machine());
         families.extend(self.meter.families());
         families.push(unreadable(self.worker.driver().watches().unreadable()));
         families

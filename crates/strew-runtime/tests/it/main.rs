@@ -1,5 +1,6 @@
 //! The driver in virtual time, around a machine that wants what a test says.
 
+mod calls;
 mod lease;
 mod order;
 mod retry;

@@ -169,6 +169,7 @@ impl World {
                     self.open.push_back((request.name.clone(), ticket));
                 }
                 Progress::Do(Action::Watch(action)) => self.asked.push(action),
+                Progress::Do(Action::Reply(id, _)) => panic!("nothing asked {id:?}"),
                 Progress::Decided => {}
                 Progress::Idle => return sent.trim_end().to_owned(),
             }

@@ -1,4 +1,12 @@
-//! The machine of admission between watches, calls and requests.
+//! The machine of admission with its words on the wire: reviews in, decisions out.
+//!
+//! Reading order: [`Call`] (what is asked), this file, `calls` (which calls the machine has), [`custom`] (kinds that are
+//! known by name alone).
+//!
+//! Source: spec/workloadspread §4.
+
+mod calls;
+pub mod custom;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -8,29 +16,37 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Service};
 use serde_json::Value;
 use strew_api::read::KubeObject;
+use strew_api::request::Answer as Response;
 use strew_api::workloadspread::Translator;
 use strew_api::workloadspread::annotations::{self, ANY_KIND};
 use strew_api::workloadspread::desk::{Desk, NoPods, Patcher};
 use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
 use strew_api::workloadspread::request::{Context, admission_outcome, of_admission};
-use strew_api::workloadspread::review::Review;
+use strew_api::workloadspread::review::{Decision, Review};
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
-use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, Update, Watches};
-use strew_runtime::{Answered, Begun, Machine, Moment, Next};
 use strew_scheduler::Profile;
-use strew_scheduler::metrics::Family;
+use strew_scheduler::metrics::{Buckets, Histogram};
 use strew_workloadspread::Admission;
 use strew_workloadspread::admission::{
     Answer, Denial, Effect, EffectId, Input, Limits, Outcome, Verdict,
 };
 
-use super::calls::{Calls, OnePod, Say, Under};
-use super::custom::{Change, Customs};
-use super::meter::Meter;
-use super::{lookup, metrics};
-use crate::discovery::Served;
+use crate::driver::Moment;
+use crate::machine::{Begun, CallId, Machine, Next};
+use crate::outbox::Answered;
+use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches};
+pub use calls::Call;
+use calls::{Calls, OnePod, Pending};
+use custom::{Change, Customs};
+pub use custom::{known, spreads};
+
+/// How long requests are sent again: the machine gives up itself after ten seconds, as the API server does with us.
+pub const PATIENCE: Span = Span::from_secs(9);
+
+/// How many requests share a status write.
+pub const SHARING_BUCKETS: Buckets = Buckets::ones(1.0, 2.0, 11);
 
 /// Finished pods hold nothing: the API server leaves them out.
 const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
@@ -42,16 +58,18 @@ const OWNER_WITHIN: Span = Span::from_secs(1);
 /// A call whose pod's owner is waited for.
 struct Orphan {
     review: Review,
-    under: Under,
+    pending: Pending,
 }
 
-/// The machine, what is known beside it, and who waits.
-pub(super) struct Gate {
+/// The machine, what is known beside it, and the calls that wait.
+pub struct AdmissionMachine {
     machine: Admission,
     translator: Translator,
     desk: Desk,
     calls: Calls,
     orphans: VecDeque<Orphan>,
+    /// Answers that the world has not taken yet.
+    replies: VecDeque<(CallId, Decision)>,
     /// Whether a workload was told of since the orphans were looked at.
     is_news: bool,
     customs: Customs,
@@ -59,18 +77,18 @@ pub(super) struct Gate {
     listed: Vec<Kind>,
     /// Kinds that are to be told again once all WorkloadSpreads are known: at the start each may ask for it.
     again: BTreeSet<Kind>,
-    meter: Arc<Meter>,
+    sharing: Histogram,
 }
 
-fn text_of(answer: &strew_api::request::Answer) -> String {
+fn text_of(answer: &Response) -> String {
     match answer.code() {
         Some(code) => format!("answered {code}: {}", answer.words()),
         None => answer.words().to_string(),
     }
 }
 
-/// A watch for each kind that is always there.
-pub(super) fn watches(namespace: &str) -> Watches {
+/// A watch for each kind that is always there; `namespace`: of the ConfigMap that names custom kinds.
+pub fn watches(namespace: &str) -> Watches {
     let mut watches = Watches::default();
     watches.start_all([
         Kind::of::<Namespace>(),
@@ -96,53 +114,54 @@ pub(super) fn watches(namespace: &str) -> Watches {
     watches
 }
 
-impl Gate {
-    pub(super) fn new(
-        names: Interner,
-        profiles: Vec<Profile>,
-        seed: u64,
-        meter: Arc<Meter>,
-    ) -> Self {
+impl AdmissionMachine {
+    /// A machine that knows nothing yet. `seed` draws the pauses between attempts.
+    pub fn new(names: Interner, profiles: Vec<Profile>, limits: Limits, seed: u64) -> Self {
         Self {
-            machine: Admission::new(names, profiles, Limits::production(), seed),
+            machine: Admission::new(names, profiles, limits, seed),
             translator: Translator::default(),
             desk: Desk::default(),
             calls: Calls::default(),
             orphans: VecDeque::new(),
+            replies: VecDeque::new(),
             is_news: false,
             customs: Customs::default(),
             listed: Vec::new(),
             again: BTreeSet::new(),
-            meter,
+            sharing: Histogram::new(SHARING_BUCKETS),
         }
     }
 
+    /// The machine itself.
+    pub fn machine(&self) -> &Admission {
+        &self.machine
+    }
+
     /// How many calls are not answered.
-    pub(super) fn open(&self) -> usize {
+    pub fn open(&self) -> usize {
         self.calls.len() + self.orphans.len()
     }
 
-    /// Whether all that decides is known.
-    pub(super) fn is_whole(&self, watches: &Watches) -> bool {
-        self.customs.is_known() && watches.is_whole()
-    }
-
-    pub(super) fn families(&self) -> Vec<Family> {
-        metrics::of_machine(&self.machine)
+    /// How many requests shared each status write.
+    pub fn sharing(&self) -> &Histogram {
+        &self.sharing
     }
 
     // === kinds ===
 
-    /// These kinds of CustomResourceDefinitions are there.
-    pub(super) fn kinds_served(&mut self, served: Served, watches: &mut Watches) {
+    /// The API server has these kinds now.
+    pub fn serve(&mut self, served: Served, watches: &mut Watches) {
         let change = self.customs.served(served);
         self.carry_out_change(change, watches);
+        self.open_custom(watches);
     }
 
-    /// From now on kinds beside Kruise's are watched, too.
-    pub(super) fn watch_custom(&mut self, watches: &mut Watches) {
-        let change = self.customs.open();
-        self.carry_out_change(change, watches);
+    /// Watches kinds beside Kruise's once everything else is known: one that cannot be read must not keep others waiting.
+    fn open_custom(&mut self, watches: &mut Watches) {
+        if !self.customs.is_open() && self.is_whole(watches) {
+            let change = self.customs.open();
+            self.carry_out_change(change, watches);
+        }
     }
 
     fn carry_out_change(&mut self, change: Change, watches: &mut Watches) {
@@ -172,70 +191,45 @@ impl Gate {
 
     // === calls ===
 
-    /// Takes in what a connection says.
-    pub(super) fn listen(&mut self, now: Instant, say: Say) {
-        match say {
-            Say::Ask(call) => {
-                let call = *call;
-                let under = Under {
-                    number: call.number,
-                    fresh_uid: call.fresh_uid,
-                    since: now,
-                    answer: call.answer,
-                };
-                self.ask(now, call.review, call.pod.as_ref(), under);
-            }
-            Say::GiveUp(number) => match self.calls.give_up(number) {
-                Some(request) => {
-                    self.machine.handle(now, Input::GivenUp(request));
-                    self.desk.forget(request);
-                }
-                None => self.orphans.retain(|orphan| orphan.under.number != number),
-            },
-        }
-    }
-
-    fn ask(&mut self, now: Instant, review: Review, pod: Option<&Value>, under: Under) {
-        let (uid, names) = (Arc::clone(&under.fresh_uid), self.machine.names_mut());
+    fn ask(&mut self, now: Instant, review: Review, pod: Option<&Value>, pending: Pending) {
+        let (uid, names) = (Arc::clone(&pending.fresh_uid), self.machine.names_mut());
         match self.desk.ask(review, uid, &OnePod(pod), names) {
             Ok(request) => {
-                self.calls.put(request.id, under);
+                self.calls.put(request.id, pending);
                 let input = Input::AdmitAsked(Box::new(request));
                 self.machine.handle(now, input);
             }
-            // Whoever asked may be gone.
-            Err(decision) => drop(under.answer.send(*decision)),
+            Err(decision) => self.replies.push_back((pending.call, *decision)),
         }
     }
 
     fn answer(&mut self, now: Instant, answer: &Answer) {
         if let Verdict::Deny(Denial::OwnerNotFound(_)) = answer.verdict
-            && let Some(under) = self.calls.get(answer.request)
-            && now < under.since + OWNER_WITHIN
+            && let Some(pending) = self.calls.get(answer.request)
+            && now < pending.since + OWNER_WITHIN
             && let Some(review) = self.desk.take_back(answer.request)
-            && let Some(under) = self.calls.take(answer.request)
+            && let Some(pending) = self.calls.take(answer.request)
         {
-            self.orphans.push_back(Orphan { review, under });
+            self.orphans.push_back(Orphan { review, pending });
             return;
         }
         let (forms, names) = (&self.translator.forms, self.machine.names());
         let decision = self.desk.answer(answer, forms, names);
-        let under = self.calls.take(answer.request);
-        if let (Some(decision), Some(under)) = (decision, under) {
-            // Whoever asked may be gone.
-            drop(under.answer.send(decision));
+        let pending = self.calls.take(answer.request);
+        if let (Some(decision), Some(pending)) = (decision, pending) {
+            self.replies.push_back((pending.call, decision));
         }
     }
 
     /// Asks about orphans anew, if there is news, or for the last time when they have waited long enough.
     fn ask_again(&mut self, now: Instant) {
         let first = self.orphans.front();
-        let is_due = first.is_some_and(|orphan| now >= orphan.under.since + OWNER_WITHIN);
+        let is_due = first.is_some_and(|orphan| now >= orphan.pending.since + OWNER_WITHIN);
         if !(is_due || std::mem::take(&mut self.is_news)) {
             return;
         }
-        for Orphan { review, under } in std::mem::take(&mut self.orphans) {
-            self.ask(now, review, None, under);
+        for Orphan { review, pending } in std::mem::take(&mut self.orphans) {
+            self.ask(now, review, None, pending);
         }
     }
 
@@ -298,10 +292,9 @@ impl Gate {
         for [_, group, kind, _] in self.translator.look_again() {
             let custom = self.customs.watched(&group, &kind);
             let custom = custom.map(|(kind, _)| kind.clone());
-            self.again
-                .extend(custom.or_else(|| lookup::known(&group, &kind)));
+            self.again.extend(custom.or_else(|| known(&group, &kind)));
         }
-        let spreads = lookup::spreads();
+        let spreads = spreads();
         if watches
             .kinds()
             .any(|(kind, is_listed)| is_listed && *kind == spreads)
@@ -313,7 +306,7 @@ impl Gate {
     }
 }
 
-impl Machine for Gate {
+impl Machine for AdmissionMachine {
     type Effect = Effect;
     type Chain = EffectId;
 
@@ -338,7 +331,7 @@ impl Machine for Gate {
             Update::Again(..) => {}
             Update::Gone(kind, _) if is_list(&kind) => self.set_list(now, None, watches),
             Update::Gone(kind, named) => {
-                if kind == lookup::spreads() {
+                if kind == spreads() {
                     let name = [&named.namespace, &named.name].map(|text| text.to_string());
                     let change = self.customs.asked(name, None);
                     self.carry_out_change(change, watches);
@@ -358,6 +351,35 @@ impl Machine for Gate {
                 }
             }
         }
+        self.open_custom(watches);
+    }
+
+    /// Custom kinds hold back pods of workloads of these kinds, and no others: one may be forbidden.
+    fn is_whole(&self, watches: &Watches) -> bool {
+        self.customs.is_open() || (self.customs.is_known() && watches.is_whole())
+    }
+
+    fn asked(&mut self, now: Instant, id: CallId, call: Call) {
+        let pending = Pending {
+            call: id,
+            fresh_uid: call.fresh_uid,
+            since: now,
+        };
+        self.ask(now, call.review, call.pod.as_ref(), pending);
+    }
+
+    fn gave_up(&mut self, now: Instant, id: CallId) {
+        match self.calls.give_up(id) {
+            Some(request) => {
+                self.machine.handle(now, Input::GivenUp(request));
+                self.desk.forget(request);
+            }
+            None => self.orphans.retain(|orphan| orphan.pending.call != id),
+        }
+    }
+
+    fn next_reply(&mut self) -> Option<(CallId, Decision)> {
+        self.replies.pop_front()
     }
 
     fn tick(&mut self, now: Instant) {
@@ -388,7 +410,7 @@ impl Machine for Gate {
             return Begun::Nothing;
         };
         if matches!(effect, Effect::WriteStatus { .. }) {
-            self.meter.written(self.machine.sharing(id));
+            self.sharing.observe(self.machine.sharing(id) as u64);
         }
         Begun::Chain {
             about: format!("{}/{}", request.namespace, request.name).into(),
@@ -413,7 +435,7 @@ impl Machine for Gate {
 
     fn next_wake(&self) -> Option<Instant> {
         let orphan = self.orphans.front();
-        let orphan = orphan.map(|orphan| orphan.under.since + OWNER_WITHIN);
+        let orphan = orphan.map(|orphan| orphan.pending.since + OWNER_WITHIN);
         [orphan, self.machine.next_wake()]
             .into_iter()
             .flatten()

@@ -1,0 +1,80 @@
+//! Calls that wait for the machine's answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use strew_api::workloadspread::desk::PodSource;
+use strew_api::workloadspread::review::Review;
+use strew_model::time::Instant;
+use strew_workloadspread::admission::RequestId;
+
+use crate::machine::CallId;
+
+/// What an API server asks of admission.
+#[derive(Debug)]
+pub struct Call {
+    /// The review.
+    pub review: Review,
+    /// Of an eviction the pod, which a review does not bring; `None` if there is none.
+    pub pod: Option<Value>,
+    /// A fresh UUID: it stands for the pod in a ledger where its name is not known.
+    pub fresh_uid: Arc<str>,
+}
+
+/// The one pod that an eviction is about.
+pub(super) struct OnePod<'a>(pub(super) Option<&'a Value>);
+
+impl PodSource for OnePod<'_> {
+    fn by_uid(&self, _: &str) -> Option<Value> {
+        None
+    }
+
+    fn by_name(&self, _: &str, _: &str) -> Option<Value> {
+        self.0.cloned()
+    }
+}
+
+/// A call that is not answered.
+pub(super) struct Pending {
+    pub(super) call: CallId,
+    pub(super) fresh_uid: Arc<str>,
+    pub(super) since: Instant,
+}
+
+/// The calls that the machine has, by what it knows them by.
+#[derive(Default)]
+pub(super) struct Calls {
+    by_request: BTreeMap<RequestId, Pending>,
+    by_call: FxHashMap<CallId, RequestId>,
+}
+
+impl Calls {
+    pub(super) fn len(&self) -> usize {
+        self.by_request.len()
+    }
+
+    pub(super) fn put(&mut self, request: RequestId, pending: Pending) {
+        self.by_call.insert(pending.call, request);
+        self.by_request.insert(request, pending);
+    }
+
+    /// A call that was answered.
+    pub(super) fn take(&mut self, request: RequestId) -> Option<Pending> {
+        let pending = self.by_request.remove(&request)?;
+        self.by_call.remove(&pending.call);
+        Some(pending)
+    }
+
+    /// A call that was given up: what the machine knows it by.
+    pub(super) fn give_up(&mut self, call: CallId) -> Option<RequestId> {
+        let request = self.by_call.remove(&call)?;
+        self.by_request.remove(&request);
+        Some(request)
+    }
+
+    pub(super) fn get(&self, request: RequestId) -> Option<&Pending> {
+        self.by_request.get(&request)
+    }
+}
