@@ -3,6 +3,8 @@
 //! Two questions tell all of it (aggregated discovery, Kubernetes 1.30), and as long as nothing changes the answer is
 //! that nothing has changed. Everybody who is known may ask. Source: KEP-3352.
 
+use std::time::Duration;
+
 use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
 use http::{HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt, Limited};
@@ -11,6 +13,7 @@ use kube::client::Body;
 use serde_json::Value;
 use strew_runtime::watch::Kind;
 pub use strew_runtime::watch::{Served, ServedKind};
+use tokio::sync::mpsc;
 
 use crate::connect::chain;
 
@@ -24,6 +27,12 @@ const ANSWER_MAX: usize = 64 << 20;
 
 /// Where the groups are told: those of the core, and the others.
 const PATHS: [&str; 2] = ["/api", "/apis"];
+
+/// Definitions are looked for again after so long.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// The same while nothing is known.
+const FIRST_AGAIN: Duration = Duration::from_secs(1);
 
 /// What the answer to a question tells; `None`: it is no such answer.
 fn read(list: &Value) -> Option<Vec<ServedKind>> {
@@ -136,6 +145,36 @@ impl Part {
         let is_new = kinds != self.kinds;
         self.kinds = kinds;
         Ok(is_new)
+    }
+}
+
+/// Looks which kinds there are, again and again; what is new comes by the channel.
+pub fn look(client: Client) -> mpsc::Receiver<Served> {
+    let (to, served) = mpsc::channel(1);
+    tokio::spawn(look_again(Discovery::new(client), to));
+    served
+}
+
+async fn look_again(mut discovery: Discovery, to: mpsc::Sender<Served>) {
+    let (mut told, mut failure) = (false, None);
+    loop {
+        match discovery.ask().await {
+            Ok(is_new) => {
+                failure = None;
+                if (is_new || !told) && to.send(discovery.served()).await.is_err() {
+                    return;
+                }
+                told = true;
+            }
+            Err(error) => {
+                let text = error.to_string();
+                if failure.as_ref() != Some(&text) {
+                    tracing::warn!("{text}");
+                    failure = Some(text);
+                }
+            }
+        }
+        tokio::time::sleep(if told { LOOK_EVERY } else { FIRST_AGAIN }).await;
     }
 }
 

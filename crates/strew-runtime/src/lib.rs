@@ -11,7 +11,7 @@
 //!
 //! Reading order: [`machine`] (what a machine is to its driver), [`driver`], [`outbox`] (requests on their way),
 //! [`watch`] (objects that are known); then the machines: [`scheduler`],
-//! [`placement`], [`workloadspread`] (its controller), [`admission`] (its webhook).
+//! [`placement`], [`workloadspread`] (its controller), [`admission`] (its webhook); both of these have [`target_kinds`].
 
 pub mod admission;
 pub mod driver;
@@ -19,6 +19,7 @@ pub mod machine;
 pub mod outbox;
 pub mod placement;
 pub mod scheduler;
+pub mod target_kinds;
 pub mod watch;
 pub mod workloadspread;
 

@@ -4,14 +4,15 @@
 use kube::Client;
 use serde_json::Value;
 use strew_api::read::KubeObject;
-use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
+use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, WhiteList};
 use strew_api::workloadspread::read_back;
 use strew_api::workloadspread::review::Decision;
 use strew_api::workloadspread::spec::TargetReference;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::validating::Review;
 use strew_api::workloadspread::validation::Context;
-use strew_runtime::admission::{known, spreads};
+use strew_runtime::admission::spreads;
+use strew_runtime::target_kinds::known;
 
 use super::lookup::{get, is_segment};
 use crate::watch::Kind;
@@ -58,9 +59,7 @@ impl Judge {
         }
         let maps = Kind::of::<k8s_openapi::api::core::v1::ConfigMap>();
         let map = get(&self.client, &maps.path(&self.namespace, CONFIG_MAP)).await?;
-        let text = map.as_ref().and_then(|map| map["data"][KEY].as_str());
-        let list = text.map(WhiteList::read).transpose();
-        Ok(list.map_err(|error| error.to_string())?.unwrap_or_default())
+        WhiteList::of_config_map(&map.unwrap_or_default()).map_err(|error| error.to_string())
     }
 
     /// The target, if it is there and of a kind whose template is looked at. Where it cannot be read, what would be found

@@ -9,13 +9,11 @@
 //! waits. An eviction does not bring its pod, which is read from the API server then: a copy of all pods would be the
 //! greater part of this process, for a few evictions a day.
 //!
-//! Reading order: `hooks` (HTTP), `bodies` (their limits), `calls` (connections that wait), `custom` (which kinds there
-//! are), `judge` (validation), `lookup` (what is asked while somebody waits), this file (the loop around
+//! Reading order: `hooks` (HTTP), `bodies` (their limits), `calls` (connections that wait), `judge` (validation), `lookup` (what is asked while somebody waits), this file (the loop around
 //! [`strew_runtime::admission`]), `pages`, `meter` and [`metrics`], [`permissions`].
 
 mod bodies;
 mod calls;
-mod custom;
 mod hooks;
 mod judge;
 mod lookup;
@@ -179,7 +177,7 @@ impl Process {
             worker: Worker::new(machine, admission::watches(&namespace), links),
             connections: Connections::default(),
             said,
-            served: custom::look(client.clone()),
+            served: discovery::look(client.clone()),
             keeper,
             ready,
             meter,

@@ -1,29 +1,27 @@
 //! The machine of admission with its words on the wire: reviews in, decisions out.
 //!
-//! Reading order: [`Call`] (what is asked), this file, `calls` (which calls the machine has), [`custom`] (kinds that are
-//! known by name alone).
+//! Reading order: [`Call`] (what is asked), this file, `calls` (which calls the machine has),
+//! [`target_kinds`](crate::target_kinds) (kinds that are known by name alone).
 //!
 //! Source: spec/workloadspread §4.
 
 mod calls;
-pub mod custom;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use k8s_openapi::Resource;
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationController, Service};
 use serde_json::Value;
 use strew_api::read::KubeObject;
 use strew_api::request::Answer as Response;
-use strew_api::workloadspread::Translator;
-use strew_api::workloadspread::annotations::{self, ANY_KIND};
 use strew_api::workloadspread::desk::{Desk, NoPods, Patcher};
-use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
 use strew_api::workloadspread::request::{Context, admission_outcome, of_admission};
 use strew_api::workloadspread::review::{Decision, Review};
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
+use strew_api::workloadspread::{GROUP, Translator};
 use strew_model::Interner;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::Profile;
@@ -36,11 +34,10 @@ use strew_workloadspread::admission::{
 use crate::driver::Moment;
 use crate::machine::{Begun, CallId, Machine, Next};
 use crate::outbox::Answered;
+use crate::target_kinds::{TargetKinds, watch_list};
 use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches};
 pub use calls::Call;
 use calls::{Calls, OnePod, Pending};
-use custom::{Change, Customs};
-pub use custom::{known, spreads};
 
 /// How long requests are sent again: the machine gives up itself after ten seconds, as the API server does with us.
 pub const PATIENCE: Span = Span::from_secs(9);
@@ -72,9 +69,7 @@ pub struct AdmissionMachine {
     replies: VecDeque<(CallId, Decision)>,
     /// Whether a workload was told of since the orphans were looked at.
     is_news: bool,
-    customs: Customs,
-    /// Kinds of the list of custom kinds whose objects are known.
-    listed: Vec<Kind>,
+    targets: TargetKinds,
     /// Kinds that are to be told again once all WorkloadSpreads are known: at the start each may ask for it.
     again: BTreeSet<Kind>,
     sharing: Histogram,
@@ -105,13 +100,13 @@ pub fn watches(namespace: &str) -> Watches {
         ..Scope::default()
     };
     watches.start(Kind::of::<Pod>(), Reading::Known, &unfinished);
-    let list = Scope {
-        namespace: Some(namespace.to_owned()),
-        fields: Some(format!("metadata.name={CONFIG_MAP}")),
-    };
-    let reading = Reading::Custom { has_scale: false };
-    watches.start(Kind::of::<ConfigMap>(), reading, &list);
+    watch_list(namespace, &mut watches);
     watches
+}
+
+/// The kind of WorkloadSpreads.
+pub fn spreads() -> Kind {
+    Kind::of::<WorkloadSpread>()
 }
 
 impl AdmissionMachine {
@@ -125,8 +120,7 @@ impl AdmissionMachine {
             orphans: VecDeque::new(),
             replies: VecDeque::new(),
             is_news: false,
-            customs: Customs::default(),
-            listed: Vec::new(),
+            targets: TargetKinds::of_every(),
             again: BTreeSet::new(),
             sharing: Histogram::new(SHARING_BUCKETS),
         }
@@ -151,42 +145,45 @@ impl AdmissionMachine {
 
     /// The API server has these kinds now.
     pub fn serve(&mut self, served: Served, watches: &mut Watches) {
-        let change = self.customs.served(served);
-        self.carry_out_change(change, watches);
+        self.watch_spreads(&served, watches);
+        self.targets.serve(Arc::new(served), watches);
         self.open_custom(watches);
+    }
+
+    /// Watches WorkloadSpreads while the API server has them.
+    fn watch_spreads(&self, served: &Served, watches: &mut Watches) {
+        let spreads = spreads();
+        let is_watched = watches.kinds().any(|(kind, _)| *kind == spreads);
+        match served.has(&spreads) {
+            true if is_watched => {}
+            true => watches.start(spreads, Reading::Known, &Scope::default()),
+            false => {
+                if is_watched || !self.targets.is_served() {
+                    let all = served.versions(GROUP, WorkloadSpread::KIND);
+                    let what = match all.is_empty() {
+                        true => "is not installed",
+                        false => "serves no v1beta1",
+                    };
+                    tracing::warn!(
+                        "the CustomResourceDefinition workloadspreads.{GROUP} {what}: pods pass as they are until it does"
+                    );
+                }
+                watches.stop(&spreads);
+            }
+        }
     }
 
     /// Watches kinds beside Kruise's once everything else is known: one that cannot be read must not keep others waiting.
     fn open_custom(&mut self, watches: &mut Watches) {
-        if !self.customs.is_open() && self.is_whole(watches) {
-            let change = self.customs.open();
-            self.carry_out_change(change, watches);
+        if !self.targets.is_open() && self.is_whole(watches) {
+            self.targets.open(watches);
         }
     }
 
-    fn carry_out_change(&mut self, change: Change, watches: &mut Watches) {
-        for kind in &change.stop {
-            watches.stop(kind);
-            self.listed.retain(|listed| listed != kind);
-        }
-        for (kind, reading) in change.start {
-            tracing::info!("{kind} are watched in {}", kind.version);
-            watches.start(kind, reading, &Scope::default());
-        }
-    }
-
-    /// Tells the machine the kinds of the list. One whose objects are not known (nobody may read them, say) is none of
-    /// them yet: each of its pods would be refused for an owner that was not found.
+    /// Tells the machine the kinds of the list.
     fn tell_kinds(&mut self, now: Instant) {
-        let mut kinds = self.customs.list.kinds(self.machine.names_mut()).into_vec();
-        let names = self.machine.names();
-        let is_listed = |group: &str, kind: &str| {
-            let mut listed = self.listed.iter();
-            listed.any(|listed| &*listed.group == group && &*listed.kind == kind)
-        };
-        kinds.retain(|kind| is_listed(names.text(kind.group), names.text(kind.kind)));
-        self.machine
-            .handle(now, Input::KindsListed(kinds.into_boxed_slice()));
+        let kinds = self.targets.known_kinds(self.machine.names_mut());
+        self.machine.handle(now, Input::KindsListed(kinds));
     }
 
     // === calls ===
@@ -243,56 +240,26 @@ impl AdmissionMachine {
     }
 
     fn set_custom(&mut self, now: Instant, kind: &Kind, custom: &Custom) {
-        let [group, version, of] = [&kind.group, &kind.version, &kind.kind];
-        let path = self.customs.list.replicas_path(group, version, of);
-        let path = path.map(str::to_owned);
+        let path = self.targets.replicas_path(kind);
         let (object, scale) = (&custom.object, custom.scale.as_ref());
         let names = self.machine.names_mut();
-        let fact = (self.translator).custom(object, scale, path.as_deref(), names);
+        let fact = (self.translator).custom(object, scale, path, names);
         self.is_news = true;
         let input = Input::WorkloadSet(Box::new(fact));
         self.machine.handle(now, input);
     }
 
-    /// The list of custom kinds, or that there is none.
-    fn set_list(&mut self, now: Instant, map: Option<&Value>, watches: &mut Watches) {
-        let text = map.and_then(|map| map["data"][KEY].as_str());
-        let list = match text.map(WhiteList::read) {
-            None => WhiteList::default(),
-            Some(Ok(list)) => list,
-            Some(Err(error)) => {
-                tracing::warn!("ConfigMap {CONFIG_MAP}: {error}; the list is as it was");
-                return;
-            }
-        };
-        let change = self.customs.listed(list);
-        self.carry_out_change(change, watches);
-        self.tell_kinds(now);
-    }
-
-    /// A WorkloadSpread that makes the kind of its target known, or none.
-    fn note_kind(&mut self, spread: &WorkloadSpread, watches: &mut Watches) {
-        let metadata = &spread.metadata;
-        let target = spread.spec.as_ref();
-        let target = target.and_then(|spec| spec.target_reference.as_ref());
-        let target = target.filter(|_| annotations::is_true(metadata, ANY_KIND));
-        let kind = target.map(|target| {
-            let version = target.api_version.split_once('/');
-            let (group, version) = version.unwrap_or(("", &target.api_version));
-            [group, version, &target.kind].map(str::to_owned)
-        });
-        let name = [&metadata.namespace, &metadata.name];
-        let name = name.map(|text| text.clone().unwrap_or_default());
-        let change = self.customs.asked(name, kind);
-        self.carry_out_change(change, watches);
+    /// The ConfigMap of custom kinds is like this now; null: it is gone.
+    fn configure(&mut self, now: Instant, config_map: &Value, watches: &mut Watches) {
+        if self.targets.configure(config_map, watches) {
+            self.tell_kinds(now);
+        }
     }
 
     /// Has targets told again of which a new filter asks a number: no copy of them is kept.
     fn look_again(&mut self, watches: &mut Watches) {
         for [_, group, kind, _] in self.translator.look_again() {
-            let custom = self.customs.watched(&group, &kind);
-            let custom = custom.map(|(kind, _)| kind.clone());
-            self.again.extend(custom.or_else(|| known(&group, &kind)));
+            self.again.extend(watches.kind_of(&group, &kind).cloned());
         }
         let spreads = spreads();
         if watches
@@ -315,26 +282,25 @@ impl Machine for AdmissionMachine {
         match update {
             Update::Set(kind, _, object) => match &*object {
                 Object::Custom(custom) if is_list(&kind) => {
-                    self.set_list(now, Some(&custom.object), watches);
+                    self.configure(now, &custom.object, watches);
                 }
                 Object::Custom(custom) => self.set_custom(now, &kind, custom),
                 Object::Pod(pod) => self.set(now, &pod.to_wire().into()),
                 Object::Known(object) => {
                     self.set(now, object);
                     if let KubeObject::WorkloadSpread(spread) = object {
-                        self.note_kind(spread, watches);
+                        self.targets.name(spread, watches);
+                        self.targets.settle(spread, watches);
                         self.look_again(watches);
                     }
                 }
             },
             // Nobody asks for it here.
             Update::Again(..) => {}
-            Update::Gone(kind, _) if is_list(&kind) => self.set_list(now, None, watches),
+            Update::Gone(kind, _) if is_list(&kind) => self.configure(now, &Value::Null, watches),
             Update::Gone(kind, named) => {
                 if kind == spreads() {
-                    let name = [&named.namespace, &named.name].map(|text| text.to_string());
-                    let change = self.customs.asked(name, None);
-                    self.carry_out_change(change, watches);
+                    self.targets.forget(&named.namespace, &named.name, watches);
                 }
                 let (version, names) = (kind.api_version(), self.machine.names_mut());
                 let inputs = (self.translator).admission_lost(&version, &kind.kind, &named, names);
@@ -344,9 +310,7 @@ impl Machine for AdmissionMachine {
             }
             Update::Listed(kind) => {
                 self.look_again(watches);
-                let reading = self.customs.watched(&kind.group, &kind.kind);
-                if matches!(reading, Some((_, Reading::Custom { .. }))) {
-                    self.listed.push(kind);
+                if self.targets.listed(&kind) {
                     self.tell_kinds(now);
                 }
             }
@@ -356,7 +320,7 @@ impl Machine for AdmissionMachine {
 
     /// Custom kinds hold back pods of workloads of these kinds, and no others: one may be forbidden.
     fn is_whole(&self, watches: &Watches) -> bool {
-        self.customs.is_open() || (self.customs.is_known() && watches.is_whole())
+        self.targets.is_open() || (self.targets.is_served() && watches.is_whole())
     }
 
     fn asked(&mut self, now: Instant, id: CallId, call: Call) {

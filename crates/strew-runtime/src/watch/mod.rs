@@ -273,6 +273,12 @@ impl Watches {
         all.map(|running| (&running.kind, running.is_listed))
     }
 
+    /// The kind of this name that is watched, in the version in which it is.
+    pub fn kind_of(&self, group: &str, kind: &str) -> Option<&Kind> {
+        let mut all = self.kinds().map(|(kind, _)| kind);
+        all.find(|watched| *watched.group == *group && *watched.kind == *kind)
+    }
+
     /// What went wrong last with the watch of a kind, unless it has gone well since.
     pub fn failure(&self, kind: &Kind) -> Option<&str> {
         self.find(kind)?.1.failure.as_deref()

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use strew_api::facts::Named;
-use strew_api::read::KubeObject;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 
 /// By namespace and name, as each was told last.
@@ -27,19 +26,12 @@ impl Held {
         self.0.len()
     }
 
-    /// All that wait.
-    pub(super) fn all(&self) -> impl Iterator<Item = &WorkloadSpread> {
-        self.0.values().map(|wire| &**wire)
-    }
-
     /// Those that need wait no longer.
     pub(super) fn take(
         &mut self,
         mut is_known: impl FnMut(&WorkloadSpread) -> bool,
-    ) -> Vec<KubeObject> {
+    ) -> Vec<WorkloadSpread> {
         let ready = self.0.extract_if(.., |_, wire| is_known(wire));
-        ready
-            .map(|(_, wire)| KubeObject::WorkloadSpread(wire))
-            .collect()
+        ready.map(|(_, wire)| *wire).collect()
     }
 }

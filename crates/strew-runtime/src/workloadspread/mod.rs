@@ -3,13 +3,12 @@
 //! What a WorkloadSpread needs is there before the machine hears of it: the objects of its target's kind, and the texts
 //! of pods that its patches may already be in effect in. Until then it is held back (`held`); the others go on.
 //!
-//! Reading order: this file, `held`, `targets` (kinds that are watched because a WorkloadSpread names one), `texts` (pods
-//! as texts).
+//! Reading order: this file, `held`, [`target_kinds`](crate::target_kinds) (kinds that are watched because a WorkloadSpread
+//! names one), `texts` (pods as texts).
 //!
 //! Source: spec/workloadspread §5.
 
 mod held;
-mod targets;
 mod texts;
 
 use std::sync::Arc;
@@ -22,7 +21,6 @@ use strew_api::facts::Named;
 use strew_api::read::KubeObject;
 use strew_api::request::outcome_of;
 use strew_api::workloadspread::desk::Patcher;
-use strew_api::workloadspread::facts::white_list::{CONFIG_MAP, KEY, WhiteList};
 use strew_api::workloadspread::request::{Context, controller_outcome, of_controller};
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::{Translator, facts};
@@ -34,9 +32,9 @@ use strew_workloadspread::{SpreadController, WsKey};
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::{Answered, failure};
-use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches};
+use crate::target_kinds::{TargetKinds, watch_list};
+use crate::watch::{Custom, Kind, Object, Served, Update, Watches};
 use held::Held;
-use targets::{Targets, Wanted};
 use texts::Texts;
 
 /// The machine, and what is known beside it.
@@ -44,9 +42,8 @@ pub struct Spreads {
     machine: SpreadController,
     translator: Translator,
     held: Held,
-    targets: Targets,
+    targets: TargetKinds,
     texts: Texts,
-    white_list: WhiteList,
     hostname: String,
     /// The kind of the ConfigMap.
     configuration: Kind,
@@ -64,12 +61,7 @@ pub fn watches(namespace: &str) -> Watches {
         Kind::of::<StatefulSet>(),
         Kind::of::<Job>(),
     ]);
-    let scope = Scope {
-        namespace: Some(namespace.to_owned()),
-        fields: Some(format!("metadata.name={CONFIG_MAP}")),
-    };
-    let reading = Reading::Custom { has_scale: false };
-    watches.start(Kind::of::<ConfigMap>(), reading, &scope);
+    watch_list(namespace, &mut watches);
     watches
 }
 
@@ -80,9 +72,8 @@ impl Spreads {
             machine: SpreadController::new(names, limits),
             translator: Translator::default(),
             held: Held::default(),
-            targets: Targets::new(served),
+            targets: TargetKinds::of_named(served),
             texts: Texts::default(),
-            white_list: WhiteList::default(),
             hostname,
             configuration: Kind::of::<ConfigMap>(),
         }
@@ -105,27 +96,7 @@ impl Spreads {
 
     /// The API server has these kinds now.
     pub fn serve(&mut self, served: Arc<Served>, watches: &mut Watches) {
-        self.targets.serve(served);
-        self.want_all(watches);
-    }
-
-    /// Watches the kinds of all targets.
-    fn want_all(&mut self, watches: &mut Watches) {
-        let (targets, list, names) = (&mut self.targets, &self.white_list, self.machine.names());
-        for wanted in self.held.all().filter_map(Wanted::of) {
-            targets.want(wanted, list, watches);
-        }
-        for spread in self.machine.spreads().iter() {
-            if let Some(target) = spread.spec.target {
-                let wanted = Wanted {
-                    group: names.text(target.group),
-                    version: "",
-                    kind: names.text(target.kind),
-                    any_kind: spread.spec.any_kind,
-                };
-                targets.want(wanted, list, watches);
-            }
-        }
+        self.targets.serve(served, watches);
     }
 
     // === objects ===
@@ -139,9 +110,7 @@ impl Spreads {
     ) {
         match object {
             Object::Known(KubeObject::WorkloadSpread(wire)) => {
-                if let Some(wanted) = Wanted::of(&wire) {
-                    self.targets.want(wanted, &self.white_list, watches);
-                }
+                self.targets.name(&wire, watches);
                 self.held.put(named, wire);
             }
             Object::Known(object) => {
@@ -172,9 +141,7 @@ impl Spreads {
     }
 
     fn tell_custom(&mut self, now: Instant, kind: &Kind, custom: &Custom) {
-        let path = self
-            .white_list
-            .replicas_path(&kind.group, &kind.version, &kind.kind);
+        let path = self.targets.replicas_path(kind);
         let names = self.machine.names_mut();
         let scale = custom.scale.as_ref();
         let fact = self.translator.custom(&custom.object, scale, path, names);
@@ -187,6 +154,7 @@ impl Spreads {
         }
         if *kind == Kind::of::<WorkloadSpread>() {
             self.held.remove(named);
+            self.targets.forget(&named.namespace, &named.name, watches);
             self.texts.spread_gone(&named.namespace);
         }
         let names = self.machine.names_mut();
@@ -207,43 +175,30 @@ impl Spreads {
         }
     }
 
-    /// The ConfigMap of custom kinds is like this now.
+    /// The ConfigMap of custom kinds is like this now; null: it is gone.
     fn configure(&mut self, now: Instant, config_map: &Value, watches: &mut Watches) {
-        let text = config_map.pointer(&format!("/data/{KEY}"));
-        let list = match text.and_then(Value::as_str) {
-            None => WhiteList::default(),
-            Some(text) => match WhiteList::read(text) {
-                Ok(list) => list,
-                Err(error) => {
-                    tracing::warn!("ConfigMap {CONFIG_MAP}, {KEY}: {error}; the one before stays");
-                    return;
-                }
-            },
-        };
-        if list == self.white_list {
-            return;
+        if self.targets.configure(config_map, watches) {
+            let kinds = self.targets.kinds(self.machine.names_mut());
+            self.machine.handle(now, Input::KindsListed(kinds));
         }
-        let before = std::mem::replace(&mut self.white_list, list);
-        let kinds = self.white_list.kinds(self.machine.names_mut());
-        tracing::info!(kinds = kinds.len(), "custom kinds are listed");
-        self.machine.handle(now, Input::KindsListed(kinds));
-        self.targets.listed(&before, &self.white_list, watches);
-        self.want_all(watches);
     }
 
     /// Tells the machine of WorkloadSpreads for which all is known.
     fn release(&mut self, now: Instant, watches: &mut Watches) {
         let (targets, texts) = (&self.targets, &mut self.texts);
         let ready = self.held.take(|wire| {
-            let is_known = targets.is_known(Wanted::of(wire), watches);
+            let is_known = targets.is_known(wire, watches);
             // Asked for as early as may be: both.
             texts.are_known(wire, watches) && is_known
         });
-        for object in ready {
-            self.tell(now, &object);
+        for wire in ready {
+            self.targets.settle(&wire, watches);
+            self.tell(now, &KubeObject::WorkloadSpread(Box::new(wire)));
         }
         for [_, group, kind, _] in self.translator.look_again() {
-            Targets::tell_again(&group, &kind, watches);
+            if let Some(kind) = watches.kind_of(&group, &kind).cloned() {
+                watches.restart(&kind);
+            }
         }
     }
 }
@@ -281,7 +236,7 @@ impl Machine for Spreads {
 
     /// Kinds of targets hold back the WorkloadSpreads that name them, and no others: one may be forbidden.
     fn is_whole(&self, watches: &Watches) -> bool {
-        watches.are_listed(|kind| !self.targets.watch(kind))
+        watches.are_listed(|kind| !self.targets.follows(kind))
     }
 
     fn tick(&mut self, now: Instant) {

@@ -40,6 +40,15 @@ pub struct Listed {
 pub struct BadWhiteList;
 
 impl WhiteList {
+    /// The list of a ConfigMap; empty where it has none, or where there is no ConfigMap (null).
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn of_config_map(config_map: &Value) -> Result<Self, BadWhiteList> {
+        let text = config_map["data"][KEY].as_str();
+        Ok(text.map(Self::read).transpose()?.unwrap_or_default())
+    }
+
     /// Reads the text. Keys are read in any letter case.
     ///
     /// # Errors
@@ -61,6 +70,16 @@ impl WhiteList {
     pub fn allows(&self, group: &str, kind: &str) -> bool {
         let mut all = self.workloads.iter();
         all.any(|listed| listed.group == group && listed.kind == kind)
+    }
+
+    /// The version of a kind in the list: of one that may be a target, or of one that such a one controls.
+    pub fn version(&self, group: &str, kind: &str) -> Option<&str> {
+        let own = self.workloads.iter();
+        let own = own.map(|l| [&l.group, &l.version, &l.kind]);
+        let below = self.workloads.iter().flat_map(|l| &l.sub_resources);
+        let mut all = own.chain(below.map(|gvk| gvk.each_ref()));
+        let found = all.find(|[g, _, k]| *g == group && *k == kind);
+        found.map(|[_, version, _]| version.as_str())
     }
 
     /// All kinds whose objects are looked at, for [`Input::KindsListed`](strew_workloadspread::admission::Input).
