@@ -9,16 +9,17 @@ use strew_apiserver::Tables;
 use strew_apiserver::object::{Kind, Meta, Object};
 use strew_apiserver::server::{Change, Server};
 use strew_model::time::{Instant, Span};
+use strew_runtime::admission;
 use strew_runtime::watch::{
     self, Custom, Reading, Scope, WatchAction, WatchEvent, WatchId, Watches,
 };
 use strew_runtime::{Action, Answered, CallId, Driver, Event, Machine, Moment, Observer, Progress};
 
-use crate::fault::Faults;
+use crate::fault::{Faults, Hits};
 use crate::feed::{Brought, Feed};
 use crate::network::{Draws, Network, Sender, Step, Weather};
 
-/// No request is sent again after so long.
+/// No request of a controller or scheduler is sent again after so long.
 const PATIENCE: Span = Span::from_secs(60);
 
 /// Who sees what a component decides and sends, and stands before the server when its requests arrive; `()` does
@@ -113,7 +114,11 @@ impl<M: Machine> Component<M> {
         now: Instant,
         seed: u64,
     ) -> Self {
-        let driver = Driver::new(machine, watches, PATIENCE, seed);
+        let patience = match sender {
+            Sender::Webhook(_) => admission::PATIENCE,
+            _ => PATIENCE,
+        };
+        let driver = Driver::new(machine, watches, patience, seed);
         let mut component = Self {
             driver,
             sender,
@@ -125,11 +130,7 @@ impl<M: Machine> Component<M> {
             ahead: Span::default(),
             replies: Vec::new(),
         };
-        while let Progress::Do(Action::Watch(action)) =
-            component.driver.poll(component.moment(now), &mut ())
-        {
-            component.watch(now, action, server);
-        }
+        component.list_all(now, server);
         component.lease(Instant(u64::MAX));
         component
     }
@@ -147,6 +148,14 @@ impl<M: Machine> Component<M> {
         component
     }
 
+    /// Lists what is stored. The machine must want nothing yet.
+    fn list_all(&mut self, now: Instant, server: &Server) {
+        let at = self.moment(now);
+        while let Progress::Do(Action::Watch(action)) = self.driver.poll(at, &mut ()) {
+            self.watch(now, action, server);
+        }
+    }
+
     /// The machine.
     pub(crate) fn machine(&self) -> &M {
         self.driver.machine()
@@ -157,10 +166,25 @@ impl<M: Machine> Component<M> {
         self.driver.tell(f)
     }
 
+    /// Takes in what no watch and no request brings.
+    pub(crate) fn handle(&mut self, now: Instant, event: Event) {
+        let at = self.moment(now);
+        self.driver.handle(at, event, &mut ());
+    }
+
+    /// The answers to calls since the last call.
+    pub(crate) fn take_replies(&mut self) -> Vec<(CallId, Box<Decision>)> {
+        std::mem::take(&mut self.replies)
+    }
+
+    /// What has hit it since the last call.
+    pub(crate) fn take_hits(&mut self) -> Hits {
+        std::mem::take(&mut self.network.hits)
+    }
+
     /// It acts until this moment of its own clock.
     pub(crate) fn lease(&mut self, until: Instant) {
-        let at = moment(Instant::default());
-        self.driver.handle(at, Event::Lease(until), &mut ());
+        self.handle(Instant::default(), Event::Lease(until));
     }
 
     /// Its clock jumps ahead.
@@ -397,6 +421,7 @@ impl<M: Machine> Component<M> {
             match brought {
                 Brought::Cut(kind) => {
                     heard = true;
+                    *self.network.hits.entry("watch cut").or_default() += 1;
                     self.list(around.now, &kind, around.server);
                 }
                 Brought::Change(change) => heard |= self.take_in(around.now, change),
@@ -430,8 +455,7 @@ impl<M: Machine> Component<M> {
     }
 
     fn hear(&mut self, now: Instant, id: WatchId, event: WatchEvent) {
-        let at = self.moment(now);
-        self.driver.handle(at, Event::Watch(id, event), &mut ());
+        self.handle(now, Event::Watch(id, event));
     }
 }
 

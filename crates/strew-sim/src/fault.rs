@@ -1,5 +1,7 @@
 //! What befalls the cluster, and for how long.
 
+use std::collections::BTreeMap;
+
 use strew_model::time::{Instant, Span};
 
 use crate::client::WriteFault;
@@ -28,6 +30,9 @@ pub struct LeaseFault {
     /// Of a million requests so many get no answer; half of those are carried out all the same.
     pub lost_ppm: u32,
 }
+
+/// How often faults have hit a component, by kind.
+pub type Hits = BTreeMap<&'static str, u64>;
 
 /// Something that goes wrong for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

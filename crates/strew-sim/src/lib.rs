@@ -34,7 +34,7 @@ pub mod workloadspread;
 pub use autoscaler::{Autoscaler, AutoscalerSettings, Expander, NodeGroup};
 pub use client::WriteFault;
 pub use controllers::controllers;
-pub use fault::{Component, Crash, Fault, LeaseFault, Sabotage};
+pub use fault::{Component, Crash, Fault, Hits, LeaseFault, Sabotage};
 pub use feed::WatchFault;
 pub use limits::MachineLimits;
 pub use placement::{Diligence, Fleet, PlacementController};

@@ -11,7 +11,8 @@ use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_runtime::Ticket;
 
-use crate::fault::Faults;
+use crate::fault::{Faults, Hits};
+use crate::timing::Between;
 
 const MILLION: u64 = 1_000_000;
 
@@ -27,11 +28,15 @@ pub(crate) enum Sender {
     PlacementController,
     /// The controller of WorkloadSpreads.
     SpreadController,
+    /// A replica of WorkloadSpread's webhook; how long its writes take.
+    Webhook(Between),
 }
 
 /// What befalls one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Weather {
+    /// The server takes so long to carry it out.
+    pub(crate) takes: Between,
     /// It is carried out at most so much later, and its answer takes as long again at most.
     pub(crate) slow: Span,
     /// Of a million so many get no answer; half of those are carried out all the same.
@@ -50,7 +55,7 @@ impl Weather {
                 Self {
                     slow: bind.slow,
                     lost_ppm: bind.fail_ppm,
-                    conflict_ppm: 0,
+                    ..Self::default()
                 }
             }
             Sender::Scheduler => Self {
@@ -65,20 +70,30 @@ impl Weather {
                 let webhook = faults.webhook().copied().unwrap_or_default();
                 let of_writes = |ppm: u32| if writes { ppm } else { 0 };
                 Self {
-                    slow: Span::default(),
                     lost_ppm: (write.lost_ppm).saturating_add(of_writes(webhook.write_lost_ppm)),
                     conflict_ppm: of_writes(write.conflict_ppm),
+                    ..Self::default()
                 }
             }
             Sender::PlacementController => Self {
-                slow: Span::default(),
                 lost_ppm: write.lost_ppm,
                 // What is created has no version that could be stale.
                 conflict_ppm: match request.verb {
                     Verb::Create => 0,
                     _ => write.conflict_ppm,
                 },
+                ..Self::default()
             },
+            Sender::Webhook(takes) if request.verb == Verb::Update => {
+                let of_webhook = faults.webhook().copied().unwrap_or_default();
+                Self {
+                    takes,
+                    slow: Span(of_webhook.slower.0 / 2),
+                    lost_ppm: of_webhook.write_lost_ppm,
+                    conflict_ppm: write.conflict_ppm,
+                }
+            }
+            Sender::Webhook(_) => Self::default(),
         }
     }
 }
@@ -110,7 +125,10 @@ pub(crate) enum Step {
 
 /// Requests and answers on their way, of one component. What is on the way when it dies is lost.
 #[derive(Debug, Default)]
-pub(crate) struct Network(Vec<Letter>);
+pub(crate) struct Network {
+    letters: Vec<Letter>,
+    pub(crate) hits: Hits,
+}
 
 /// What a step may draw from, and what it may use up.
 pub(crate) struct Draws<'a> {
@@ -132,8 +150,12 @@ impl Network {
         weather: Weather,
         rng: &mut Prng,
     ) {
-        self.0.push(Letter {
-            due: now + delay(weather, rng),
+        let takes = taking(weather, rng);
+        if weather.slow > Span::default() {
+            *self.hits.entry("request slow").or_default() += 1;
+        }
+        self.letters.push(Letter {
+            due: now + takes + delay(weather, rng),
             ticket,
             content: Content::Request(request),
         });
@@ -141,12 +163,12 @@ impl Network {
 
     /// When the next request or answer is due.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        self.0.iter().map(|letter| letter.due).min()
+        self.letters.iter().map(|letter| letter.due).min()
     }
 
     /// Whether one is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.0.iter().any(|letter| letter.due <= now)
+        self.letters.iter().any(|letter| letter.due <= now)
     }
 
     /// Brings one request or answer that is due; which one is drawn.
@@ -157,7 +179,7 @@ impl Network {
         server: Server<'_>,
         draws: &mut Draws<'_>,
     ) -> Step {
-        let due = self.0.iter().enumerate();
+        let due = self.letters.iter().enumerate();
         let due = due.filter(|(_, letter)| letter.due <= now);
         let due: Vec<usize> = due.map(|(index, _)| index).collect();
         if due.is_empty() {
@@ -166,17 +188,17 @@ impl Network {
         let index = due[draws.order.index(due.len())];
         let Letter {
             ticket, content, ..
-        } = self.0.remove(index);
+        } = self.letters.remove(index);
         let request = match content {
             Content::Answer(answer) => return Step::Arrived(ticket, answer),
             Content::Request(request) => request,
         };
         let weather = weather(&request);
-        let answer = deliver(&request, weather, server, draws);
+        let answer = deliver(&request, weather, server, draws, &mut self.hits);
         match delay(weather, draws.faults) {
             Span(0) => Step::Arrived(ticket, answer),
             later => {
-                self.0.push(Letter {
+                self.letters.push(Letter {
                     due: now + later,
                     ticket,
                     content: Content::Answer(answer),
@@ -184,6 +206,13 @@ impl Network {
                 Step::Moved
             }
         }
+    }
+}
+
+fn taking(weather: Weather, rng: &mut Prng) -> Span {
+    match weather.takes.min < weather.takes.max {
+        true => weather.takes.draw(rng),
+        false => weather.takes.min,
     }
 }
 
@@ -200,6 +229,7 @@ fn deliver(
     weather: Weather,
     server: Server<'_>,
     draws: &mut Draws<'_>,
+    hits: &mut Hits,
 ) -> Answer {
     if let Some(left) = &mut draws.writes_left {
         if **left == 0 {
@@ -208,14 +238,20 @@ fn deliver(
         **left -= 1;
     }
     let rng = &mut *draws.faults;
-    let mut hits = |ppm: u32| ppm > 0 && rng.chance(u64::from(ppm), MILLION);
-    if hits(weather.lost_ppm) {
+    let mut strikes = |ppm: u32, kind| {
+        let strikes = ppm > 0 && rng.chance(u64::from(ppm), MILLION);
+        if strikes {
+            *hits.entry(kind).or_default() += 1;
+        }
+        strikes
+    };
+    if strikes(weather.lost_ppm, "request lost") {
         if rng.chance(1, 2) {
             server(request);
         }
         return Answer::Lost("the connection was cut".into());
     }
-    if hits(weather.conflict_ppm) {
+    if strikes(weather.conflict_ppm, "request refused as stale") {
         let body = br#"{"kind": "Status", "reason": "Conflict", "message": "the object has been modified"}"#;
         return Answer::of(409, None, body);
     }

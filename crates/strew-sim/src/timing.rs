@@ -4,7 +4,7 @@ use strew_model::Prng;
 use strew_model::time::Span;
 
 /// A duration between two ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Between {
     /// At least.
     pub min: Span,

@@ -201,6 +201,9 @@ fn print_figures(found: &Found, took: Duration) {
     for (kind, n) in &figures.faults {
         println!("fault      {n:>12}  {kind}");
     }
+    for (kind, n) in &figures.webhook_hits {
+        println!("webhook    {n:>12}  {kind}");
+    }
     println!("bad seeds  {:>12}", found.bad.len());
     println!("seconds    {:>12.1}", took.as_secs_f64());
 }

@@ -28,7 +28,7 @@ use strew_scheduler::Profile;
 use strew_scheduler::metrics::{Buckets, Histogram};
 use strew_workloadspread::Admission;
 use strew_workloadspread::admission::{
-    Answer, Denial, Effect, EffectId, Input, Limits, Outcome, Verdict,
+    Answer, Denial, Effect, EffectId, Input, Limits, Outcome, RequestId, Verdict,
 };
 
 use crate::driver::Moment;
@@ -129,6 +129,16 @@ impl AdmissionMachine {
     /// The machine itself.
     pub fn machine(&self) -> &Admission {
         &self.machine
+    }
+
+    /// The machine itself, to be told something that nothing on the wire tells.
+    pub fn machine_mut(&mut self) -> &mut Admission {
+        &mut self.machine
+    }
+
+    /// The call that a request of the machine stands for; `None` if it was answered or given up.
+    pub fn call_of(&self, request: RequestId) -> Option<CallId> {
+        self.calls.get(request).map(|pending| pending.call)
     }
 
     /// How many calls are not answered.

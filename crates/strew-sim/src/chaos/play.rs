@@ -20,7 +20,7 @@ use super::story::{Action, Group, Story};
 use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
 use crate::autoscaler::AutoscalerSettings;
-use crate::fault::{Component, Crash, Sabotage};
+use crate::fault::{Component, Crash, Hits, Sabotage};
 use crate::limits::MachineLimits;
 use crate::scheduler::Blueprint;
 use crate::simulation::{ControllerMaker, Settings, Simulation};
@@ -98,6 +98,8 @@ pub struct Figures {
     pub decisions: u64,
     /// How often each kind of fault began.
     pub faults: BTreeMap<&'static str, u64>,
+    /// How often each kind of fault hit WorkloadSpread's webhook.
+    pub webhook_hits: Hits,
 }
 
 impl Figures {
@@ -114,6 +116,9 @@ impl Figures {
         self.decisions += other.decisions;
         for (kind, n) in &other.faults {
             *self.faults.entry(kind).or_default() += n;
+        }
+        for (kind, n) in &other.webhook_hits {
+            *self.webhook_hits.entry(kind).or_default() += n;
         }
     }
 }
@@ -219,6 +224,7 @@ impl Life {
         }
         self.figures.choices = self.sim.choices_judged();
         self.figures.steps = self.sim.n_steps();
+        self.figures.webhook_hits = self.sim.webhook_hits();
         Verdict {
             violations,
             figures: self.figures,

@@ -7,11 +7,10 @@ use strew_workloadspread::controller::Effect;
 
 use super::Simulation;
 use crate::component::Surroundings;
+use crate::fault::Hits;
 use crate::network::Draws;
 use crate::slot::Slot;
-use crate::workloadspread::{
-    SpreadKeeper, Weather, Webhook, Webhooks, webhook, webhook_mut, with_webhook,
-};
+use crate::workloadspread::{SpreadKeeper, Webhook, Webhooks, webhook, webhook_mut, with_webhook};
 
 /// Replicas of the webhook, unless somebody says otherwise.
 pub(super) const REPLICAS: usize = 2;
@@ -33,6 +32,11 @@ impl Simulation {
         webhook(&self.server).map_or(0, Webhook::n_written)
     }
 
+    /// How often faults have hit the webhook, by kind.
+    pub fn webhook_hits(&self) -> Hits {
+        webhook(&self.server).map_or_else(Hits::default, |webhook| webhook.hits.clone())
+    }
+
     /// Begins webhook and controller if there is a WorkloadSpread, and they have not begun.
     pub(crate) fn begin_spreading(&mut self) {
         let has_spreads = !self.server.tables().of::<WorkloadSpread>().is_empty();
@@ -41,7 +45,8 @@ impl Simulation {
         }
         let dice = Prng::new(self.dice.spreads.next_u64());
         let (blueprint, n) = (self.blueprint.clone(), self.n_webhooks);
-        let webhook = Webhook::new(blueprint, n, self.status_write, dice, &self.server);
+        let world = (self.now, &self.server);
+        let webhook = Webhook::new(blueprint, n, self.status_write, dice, world);
         if let Some(webhooks) = self.server.webhooks_mut::<Webhooks>() {
             webhooks.pods = Some(webhook);
         }
@@ -91,19 +96,10 @@ impl Simulation {
         wanted.is_some_and(|effect| !matches!(effect, Effect::Event(_)))
     }
 
-    fn weather(&self) -> Weather {
-        Weather {
-            watch: self.faults.watch().copied(),
-            write: self.faults.write().copied(),
-            call: self.faults.webhook().copied(),
-        }
-    }
-
     /// The webhook meets the faults of the moment.
     pub(super) fn tell_weather(&mut self) {
-        let weather = self.weather();
         if let Some(webhook) = webhook_mut(&mut self.server) {
-            webhook.weather = weather;
+            webhook.faults = self.faults.clone();
         }
     }
 
@@ -153,6 +149,8 @@ mod tests {
     use strew_model::time::Span;
 
     use super::*;
+    use crate::fault::Fault;
+    use crate::feed::WatchFault;
     use crate::simulation::ControllerMaker;
     use crate::{Blueprint, Settings, Timing};
 
@@ -180,13 +178,21 @@ mod tests {
                 },
             }),
         ];
-        let objects =
-            manifests.map(|manifest| Object::of_wire(KubeObject::of_json(manifest).unwrap()));
+        let mut sim = simulation(manifests.map(object).into(), controllers);
+        sim.set_webhook_replicas(replicas);
+        sim
+    }
+
+    fn object(manifest: Value) -> Object {
+        Object::of_wire(KubeObject::of_json(manifest).unwrap())
+    }
+
+    fn simulation(objects: Vec<Object>, controllers: ControllerMaker) -> Simulation {
         let mut names = Interner::new();
         let configured = configure(Given::Nothing, &FeatureGates::default(), &mut names).unwrap();
         let mut sim = Simulation::new(Settings {
             seed: 7,
-            objects: objects.into(),
+            objects,
             options: AdmissionOptions::KUBERNETES_1_36,
             scheduler: Blueprint::of(&configured, names),
             elects: false,
@@ -195,7 +201,6 @@ mod tests {
             groups: Vec::new(),
             autoscaler: None,
         });
-        sim.set_webhook_replicas(replicas);
         sim.watch_closely();
         sim
     }
@@ -214,7 +219,7 @@ mod tests {
             },
             "spec": {"containers": [{"name": "c", "image": "a"}]},
         });
-        Object::of_wire(KubeObject::of_json(manifest).unwrap())
+        object(manifest)
     }
 
     fn live_until(sim: &mut Simulation, millis: u64) {
@@ -262,6 +267,54 @@ mod tests {
         let mut sim = world(2, Arc::new(crate::controllers));
         live_until(&mut sim, 30_000);
         check(&mut sim);
+    }
+
+    /// The webhook hears of a new ReplicaSet later than the controller that makes its pods: it waits a second for the news.
+    #[test]
+    fn a_pod_that_comes_before_its_owner_is_known_waits() {
+        assert_eq!(refused_creations(Span::from_millis(900)), 0);
+        assert!(refused_creations(Span::from_secs(6)) > 0);
+    }
+
+    /// How many creations of a new Deployment's pods are refused while watches are late.
+    fn refused_creations(delay: Span) -> usize {
+        let spread = object(json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "WorkloadSpread",
+            "metadata": {"name": "shop", "namespace": "default"},
+            "spec": {
+                "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"},
+                "subsets": [{"name": "own", "maxReplicas": 3}, {"name": "elastic"}],
+            },
+        }));
+        let mut sim = simulation(vec![spread], Arc::new(crate::controllers));
+        live_until(&mut sim, 1_000);
+        let late = WatchFault {
+            delay,
+            ..WatchFault::default()
+        };
+        sim.fault(Fault::Watch(late), Span::from_secs(60));
+        let now = sim.now();
+        let deployment = object(json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "shop", "namespace": "default"},
+            "spec": {
+                "replicas": 8,
+                "selector": {"matchLabels": {"app": "shop"}},
+                "template": {
+                    "metadata": {"labels": {"app": "shop"}},
+                    "spec": {"containers": [{"name": "c", "image": "a"}]},
+                },
+            },
+        }));
+        sim.server.create(now, deployment).unwrap();
+        live_until(&mut sim, 120_000);
+        let expected = [("elastic".to_owned(), 5), ("own".to_owned(), 3)];
+        assert_eq!(totals(&sim), expected.into());
+        assert_eq!(sim.violations(), []);
+        let events = sim.server().events().iter();
+        events
+            .filter(|event| &*event.reason == "FailedCreate")
+            .count()
     }
 
     /// 2,000 pods, as the limit has it; at most one write for 20 of them.

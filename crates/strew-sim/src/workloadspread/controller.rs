@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use strew_api::workloadspread::Translator;
+use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
 use strew_apiserver::Tables;
 use strew_apiserver::server::Server;
@@ -18,7 +19,7 @@ use crate::component::{Component, Surroundings};
 use crate::network::Sender;
 
 /// Where the ConfigMap is that names custom kinds.
-const NAMESPACE: &str = "strew-system";
+pub(super) const NAMESPACE: &str = "strew-system";
 
 /// The controller.
 pub(crate) struct SpreadKeeper(Component<Spreads>);
@@ -92,9 +93,13 @@ fn machine(limits: Limits) -> Spreads {
     Spreads::new(Interner::new(), limits, hostname, Arc::new(served()))
 }
 
-/// The kinds of Kruise's that the simulated API server has, and that a WorkloadSpread may name.
-fn served() -> Served {
-    let kinds = [Kind::of::<CloneSet>(), Kind::of::<AdvancedStatefulSet>()];
+/// The kinds of Kruise's that the simulated API server has.
+pub(super) fn served() -> Served {
+    let kinds = [
+        Kind::of::<WorkloadSpread>(),
+        Kind::of::<CloneSet>(),
+        Kind::of::<AdvancedStatefulSet>(),
+    ];
     let served = kinds.into_iter().map(|kind| ServedKind {
         kind,
         has_scale: true,

@@ -12,7 +12,8 @@ use strew_apiserver::server::{AdmissionRequest, AdmissionWebhooks, Called, LateA
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
 
-use super::webhook::{Asked, Hook, Webhook};
+use super::calling::{Asked, Hook};
+use super::webhook::Webhook;
 
 /// All admission webhooks. WorkloadSpreads are validated from the start; the webhook for pods comes with the first of
 /// them.

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::{Translator, marker};
+use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::{Change, Server};
 use strew_model::time::Instant;
-use strew_workloadspread::admission::{Answer, Verdict};
+use strew_runtime::CallId;
+use strew_runtime::admission::AdmissionMachine;
+use strew_workloadspread::admission::{Answer, Basis, Verdict};
 use strew_workloadspread::invariants::{
     Broken, earlier_ones_are_full, marker_is_sound, replacement_goes_last,
 };
@@ -19,9 +22,11 @@ use strew_workloadspread::{
     Choice, Ground, MARKER_ANNOTATION, Marked, Row, UNLIMITED, WsKey, choose,
 };
 
-use super::replica::{Answered, Replica};
-use super::webhook::Asked;
+use super::calling::Asked;
 use crate::auditor::Rule;
+
+/// So many versions of WorkloadSpreads are kept: an answer is decided by one of the last.
+const STORED_MAX: usize = 1_000;
 
 /// A pod that the webhook has let into a subset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -94,6 +99,10 @@ pub(crate) struct Judge {
     limits: BTreeMap<(Name, Arc<str>), Option<i64>>,
     /// The ledgers of the answers that are being judged, by replica: of each WorkloadSpread the last that was written.
     ledgers: BTreeMap<(u64, WsKey), Ledger>,
+    /// WorkloadSpreads as they were stored lately, by version.
+    stored: BTreeMap<u64, Arc<WorkloadSpread>>,
+    /// Calls by which the end of a pod went into a ledger.
+    counted: BTreeSet<CallId>,
     /// Choices that were judged.
     pub(crate) n_judged: u64,
 }
@@ -145,18 +154,32 @@ impl Judge {
         self.asked.insert(uid);
     }
 
-    /// Judges the answers of a replica that nobody has judged yet; before it hears anything new.
-    pub(super) fn see(&mut self, replica: &mut Replica, server: &Server) {
-        let mut answered = std::mem::take(&mut replica.answered);
-        for answered in answered.iter_mut().filter(|a| !a.is_judged) {
-            answered.is_judged = true;
-            self.answered(answered, replica, server);
+    /// WorkloadSpreads are stored like this now.
+    pub(super) fn note_stored(&mut self, tables: &Tables) {
+        for spread in tables.of::<WorkloadSpread>().iter() {
+            let stored = self.stored.entry(spread.meta.version);
+            stored.or_insert_with(|| Arc::clone(spread));
         }
-        replica.answered = answered;
+        while self.stored.len() > STORED_MAX {
+            self.stored.pop_first();
+        }
     }
 
-    fn answered(&mut self, answered: &Answered, replica: &mut Replica, server: &Server) {
-        let answer = &*answered.answer;
+    /// Whether the end of a pod that a call was about went into a ledger.
+    pub(super) fn take_counted(&mut self, id: CallId) -> bool {
+        self.counted.remove(&id)
+    }
+
+    /// Judges an answer of a replica, before the replica hears anything new.
+    pub(super) fn answered(
+        &mut self,
+        replica: u64,
+        answer: &Answer,
+        machine: &mut AdmissionMachine,
+    ) {
+        if matches!(answer.verdict, Verdict::Counted) {
+            self.counted.extend(machine.call_of(answer.request));
+        }
         let Some(key) = &answer.spread else {
             return;
         };
@@ -169,48 +192,40 @@ impl Judge {
         {
             self.blame(Rule::SpreadChoice, &key.name, &broken);
         }
-        let Some(mut ledger) = self.ledger(answered, replica, server) else {
+        let Some(basis) = answer.basis else {
+            return;
+        };
+        let of = (replica, key.clone());
+        let Some(mut ledger) = self.ledger(&of, basis, machine) else {
             return;
         };
         if let Some(choice) = &answer.choice {
             self.choice(answer, choice, &ledger);
         }
         ledger.take_in(answer);
-        if answered.base.is_some() {
-            self.ledgers.insert((replica.number, key.clone()), ledger);
+        if basis.is_written {
+            self.ledgers.insert(of, ledger);
         }
     }
 
     /// The ledger that an answer was decided by: the one that its write was built upon, with what was decided before it
-    /// in the same write; or the one that is stored if the replica knew it.
+    /// in the same write; or the one that the replica knew.
     fn ledger(
         &mut self,
-        answered: &Answered,
-        replica: &mut Replica,
-        server: &Server,
+        of: &(u64, WsKey),
+        basis: Basis,
+        machine: &mut AdmissionMachine,
     ) -> Option<Ledger> {
-        let key = answered.answer.spread.as_ref()?;
-        let base = match &answered.base {
-            Some(base) => {
-                let of = (replica.number, key.clone());
-                if let Some(last) = self.ledgers.get(&of)
-                    && Arc::ptr_eq(&last.base, base)
-                {
-                    return match last.is_known {
-                        true => self.ledgers.remove(&of),
-                        false => None,
-                    };
-                }
-                Arc::clone(base)
-            }
-            None => {
-                let namespace = replica.machine.names().text(key.namespace);
-                let name = Name::new(namespace, Arc::clone(&key.name));
-                let stored = server.tables().get::<WorkloadSpread>(&name)?;
-                let known = replica.machine.spreads().get(key).map(|ws| ws.version);
-                (known == Some(stored.meta.version)).then(|| Arc::clone(stored))?
-            }
-        };
+        if basis.is_written
+            && let Some(last) = self.ledgers.get(of)
+            && last.base.meta.version == basis.version
+        {
+            return match last.is_known {
+                true => self.ledgers.remove(of),
+                false => None,
+            };
+        }
+        let base = Arc::clone(self.stored.get(&basis.version)?);
         let object = Object::WorkloadSpread(Arc::clone(&base)).to_kube()?;
         let KubeObject::WorkloadSpread(wire) = object else {
             return None;
@@ -218,7 +233,7 @@ impl Judge {
         let target = wire.spec.as_ref()?.target_reference.as_ref();
         let by_ordinal = target.is_some_and(|target| target.kind == "StatefulSet");
         // The replica's own keeps what is there now.
-        let ws = Translator::default().spread(&wire, replica.machine.names_mut());
+        let ws = Translator::default().spread(&wire, machine.machine_mut().names_mut());
         Some(Ledger {
             base,
             ws: Box::new(ws),

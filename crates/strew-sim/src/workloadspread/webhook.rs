@@ -1,120 +1,94 @@
-//! The webhook: its replicas, and what the API server makes of a call.
-//!
-//! Source: spec/workloadspread §4.1, §4.7; the sentences are kube-apiserver's.
+//! The webhook: its replicas, and the calls of the API server.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-use strew_api::workloadspread::review::{Decision, Review};
+use serde_json::Value;
+use strew_api::workloadspread::review::{Decision, Operation};
 use strew_apiserver::ApiError;
 use strew_apiserver::object::{Name, Object, Pod};
 use strew_apiserver::server::{Called, LateAnswer, Server, uuid};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
-use strew_workloadspread::admission::{Effect, RequestId};
+use strew_runtime::CallId;
+use strew_runtime::admission::Call;
+use strew_workloadspread::admission::Effect;
 
+use super::calling::{Asked, Hook, TIMED_OUT, patch_of, review_of};
 use super::judge::Judge;
-use super::replica::{Begun, Failure, Replica};
-use super::sending::{Line, Weather};
-use crate::fault::Crash;
+use super::replica::{Eyes, Replica};
+use crate::component::Surroundings;
+use crate::fault::{Crash, Faults, Hits};
+use crate::network::Draws;
 use crate::scheduler::Blueprint;
 use crate::slot::Slot;
 use crate::timing::Between;
 
-/// What the API server asks about.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Asked<'a> {
-    /// A pod that is to be stored.
-    Create(&'a Arc<Pod>),
-    /// A pod that is to be deleted.
-    Delete(&'a Arc<Pod>),
-    /// A pod that is to be evicted, by its name.
-    Evict(&'a Name),
-}
-
-/// A registration of the webhook.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Hook {
-    name: &'static str,
-    path: &'static str,
-}
-
-impl Hook {
-    /// New pods.
-    const CREATE: Self = Self {
-        name: "mpod.kb.io",
-        path: "mutate-pod",
-    };
-    /// Deletions of pods.
-    const DELETE: Self = Self {
-        name: "vpod.kb.io",
-        path: "validate-pod",
-    };
-    /// Evictions of pods.
-    const EVICT: Self = Self {
-        name: "vpodeviction.kb.io",
-        path: "validate-pod",
-    };
-    /// New and changed WorkloadSpreads.
-    pub(crate) const SPREAD: Self = Self {
-        name: "vworkloadspread.kb.io",
-        path: "validate-apps-kruise-io-workloadspread",
-    };
-
-    fn failed(self, why: &str) -> ApiError {
-        let Self { name, path } = self;
-        ApiError::Internal(
-            format!(
-                "Internal error occurred: failed calling webhook {name:?}: failed to call webhook: Post \
-                 \"https://strew-webhook.strew-system.svc:443/{path}?timeout=10s\": {why}"
-            )
-            .into(),
-        )
-    }
-
-    /// Nobody is there to be asked.
-    pub(crate) fn unreachable(self) -> ApiError {
-        self.failed("dial tcp: connect: connection refused")
-    }
-
-    /// Refused by the webhook itself.
-    pub(crate) fn denied(self, message: &str) -> ApiError {
-        let name = self.name;
-        ApiError::Internal(
-            format!("admission webhook {name:?} denied the request: {message}").into(),
-        )
-    }
-}
-
 /// How long the API server waits for an answer: `timeoutSeconds`, by default.
 const TIMEOUT: Span = Span::from_secs(10);
 
+/// What befalls calls of the webhook for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WebhookFault {
+    /// Of a million calls so many time out; half of those are carried out all the same.
+    pub lost_ppm: u32,
+    /// Of a million of its writes so many get no answer; half of those are carried out all the same.
+    pub write_lost_ppm: u32,
+    /// Each of its writes takes up to so much longer, half of it on the way back.
+    pub slower: Span,
+}
+
 /// A call about a new pod that is not answered yet.
-struct Call {
-    /// What its answer is told under.
-    number: u64,
+struct Waiting {
+    id: CallId,
     /// The pod as it was sent.
     pod: Arc<Pod>,
-    /// Who was called, and which request that is there; `None`: no answer will come.
-    of: Option<(u64, RequestId)>,
+    /// The number of the replica that was called; `None`: no answer will come.
+    replica: Option<u64>,
     /// When the API server gives up.
     until: Instant,
+}
+
+/// Why a call came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    /// No answer in time.
+    TimedOut,
+    /// The replica died over it.
+    Died,
+}
+
+/// How a call fares on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// It arrives, and its answer, too.
+    Sound,
+    /// It does not arrive.
+    Lost,
+    /// It arrives, and its answer does not.
+    AnswerLost,
 }
 
 /// All replicas of the webhook.
 pub(crate) struct Webhook {
     replicas: Vec<Slot<Replica>>,
     blueprint: Blueprint,
-    pub(crate) weather: Weather,
-    dice: Prng,
+    /// The faults of the moment.
+    pub(crate) faults: Faults,
+    rng: Prng,
+    /// Which of the requests that are on their way comes first.
+    order: Prng,
     n_made: u64,
     n_calls: u64,
     /// Calls that are not answered yet, by the time when the API server gives up.
-    calls: VecDeque<Call>,
+    calls: VecDeque<Waiting>,
+    /// Answers that have not reached the API server.
+    replies: BTreeMap<CallId, Decision>,
     status_write: Between,
     /// What its answers were found to be; `None`: nobody judges.
     pub(crate) judge: Option<Judge>,
+    /// What has hit it.
+    pub(crate) hits: Hits,
 }
 
 impl Webhook {
@@ -123,61 +97,71 @@ impl Webhook {
         blueprint: Blueprint,
         n_replicas: usize,
         status_write: Between,
-        dice: Prng,
-        server: &Server,
+        rng: Prng,
+        (now, server): (Instant, &Server),
     ) -> Self {
         let mut webhook = Self {
             replicas: Vec::new(),
             blueprint,
-            weather: Weather::default(),
-            dice,
+            faults: Faults::default(),
+            order: Prng::new(0),
+            rng,
             n_made: 0,
             n_calls: 0,
             calls: VecDeque::new(),
+            replies: BTreeMap::new(),
             status_write,
             judge: None,
+            hits: Hits::default(),
         };
         for _ in 0..n_replicas {
-            let replica = webhook.replica(server);
+            let replica = webhook.replica(now, server);
             webhook.replicas.push(Slot::new(replica));
         }
+        webhook.order = Prng::new(webhook.rng.next_u64());
         webhook
     }
 
-    fn replica(&mut self, server: &Server) -> Replica {
+    fn replica(&mut self, now: Instant, server: &Server) -> Replica {
         let number = self.n_made;
         self.n_made += 1;
-        Replica::new(&self.blueprint, number, self.dice.next_u64(), server)
+        let seed = self.rng.next_u64();
+        Replica::new(
+            &self.blueprint,
+            number,
+            seed,
+            self.status_write,
+            (now, server),
+        )
+    }
+
+    fn alive(&self) -> impl Iterator<Item = &Replica> {
+        self.replicas.iter().filter_map(|slot| slot.alive.as_ref())
     }
 
     /// Whether some replica is alive.
     pub(crate) fn is_alive(&self) -> bool {
-        self.replicas.iter().any(|slot| slot.alive.is_some())
+        self.alive().next().is_some()
     }
 
     /// How many statuses the replicas that are alive have written.
     pub(crate) fn n_written(&self) -> u64 {
-        let alive = self.replicas.iter().filter_map(|slot| slot.alive.as_ref());
-        alive
-            .map(|replica| replica.machine.counters().written)
-            .sum()
+        self.alive().map(Replica::n_written).sum()
     }
 
     /// When time alone gives it something to do.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
-        let wakes = self.replicas.iter().flat_map(|slot| {
-            let own = slot.alive.as_ref().and_then(Replica::next_wake);
-            [own, slot.restart]
-        });
+        let wakes = self.alive().map(Replica::next_wake);
+        let restarts = self.replicas.iter().map(|slot| slot.restart);
         let gives_up = self.calls.front().map(|call| call.until);
-        wakes.chain([gives_up]).flatten().min()
+        wakes.chain(restarts).chain([gives_up]).flatten().min()
     }
 
     /// What is to be started anew is.
     pub(crate) fn pass_time(&mut self, now: Instant, server: &Server) {
         for index in 0..self.replicas.len() {
             if self.replicas[index].is_due(now) {
-                self.replicas[index] = Slot::new(self.replica(server));
+                self.replicas[index] = Slot::new(self.replica(now, server));
             }
         }
     }
@@ -192,76 +176,120 @@ impl Webhook {
 
     /// No faults any more, and everybody is alive.
     pub(crate) fn calm(&mut self, now: Instant) {
-        self.weather = Weather::default();
+        self.faults = Faults::default();
         self.replicas.iter_mut().for_each(|slot| slot.calm(now));
     }
 
     /// Replicas take in what their watches tell, and go on with calls that wait; whether that was anything.
     pub(crate) fn step(&mut self, now: Instant, server: &mut Server) -> bool {
         let mut acted = false;
-        for slot in &mut self.replicas {
-            let Some(replica) = &mut slot.alive else {
-                continue;
-            };
-            let watch = self.weather.watch.as_ref();
-            acted |= replica.listen(now, server, watch, &mut self.dice);
-            let mut line = Line {
-                now,
-                server: &mut *server,
-                weather: self.weather,
-                dice: &mut self.dice,
-                writes_left: slot.doomed.as_mut().map(|(left, _)| left),
-                is_judged: self.judge.is_some(),
-                status_write: self.status_write,
-            };
-            acted |= replica.go_on(&mut line);
-            if let Some(judge) = &mut self.judge {
-                judge.see(replica, server);
-            }
-            slot.meet_doom(now);
+        for index in 0..self.replicas.len() {
+            acted |= self.step_replica(index, (now, now), server, None);
         }
         acted
     }
 
+    /// One replica does one thing, at this moment of its own `clock`. Whether there was anything.
+    fn step_replica(
+        &mut self,
+        index: usize,
+        (now, clock): (Instant, Instant),
+        server: &mut Server,
+        effects: Option<&mut Vec<Effect>>,
+    ) -> bool {
+        let slot = &mut self.replicas[index];
+        let Some(replica) = &mut slot.alive else {
+            return false;
+        };
+        let mut around = Surroundings {
+            now: clock,
+            server,
+            faults: &self.faults,
+            draws: Draws {
+                faults: &mut self.rng,
+                order: &mut self.order,
+                writes_left: slot.doomed.as_mut().map(|(left, _)| left),
+            },
+        };
+        let eyes = Eyes {
+            judge: self.judge.as_mut(),
+            effects,
+        };
+        let acted = replica.step(&mut around, eyes);
+        for (id, decision) in replica.take_replies() {
+            self.replies.insert(id, *decision);
+        }
+        for (kind, n) in replica.take_hits() {
+            *self.hits.entry(kind).or_default() += n;
+        }
+        slot.meet_doom(now);
+        if slot.alive.is_none() {
+            self.hit("died over a request");
+        }
+        acted
+    }
+
+    fn hit(&mut self, kind: &'static str) {
+        *self.hits.entry(kind).or_default() += 1;
+    }
+
     /// The answers to calls that waited.
     pub(crate) fn late_answers(&mut self, now: Instant) -> Vec<LateAnswer> {
-        let mut answers: BTreeMap<(u64, RequestId), Decision> = BTreeMap::new();
-        let mut alive = BTreeSet::new();
-        for replica in self.replicas.iter_mut().filter_map(|s| s.alive.as_mut()) {
-            alive.insert(replica.number);
-            for answered in replica.answered.drain(..) {
-                if let Some(decision) = answered.decision {
-                    answers.insert((replica.number, answered.request), decision);
-                }
-            }
-        }
         let mut late = Vec::new();
-        self.calls.retain(|call| {
-            let decision = call.of.and_then(|of| answers.remove(&of));
-            let is_dead = call.of.is_some_and(|(number, _)| !alive.contains(&number));
-            let answer = match decision {
-                Some(decision) => patch_of(Hook::CREATE, decision),
-                None if is_dead => Err(Hook::CREATE.failed("EOF")),
-                None if call.until <= now => {
-                    let slots = self.replicas.iter_mut();
-                    for replica in slots.filter_map(|slot| slot.alive.as_mut()) {
-                        if let Some((_, id)) = call.of.filter(|of| of.0 == replica.number) {
-                            replica.give_up(id, now);
-                        }
-                    }
-                    Err(Hook::CREATE.failed(TIMED_OUT))
+        for call in std::mem::take(&mut self.calls) {
+            let answer = match self.late_answer(&call, now) {
+                None => {
+                    self.calls.push_back(call);
+                    continue;
                 }
-                None => return true,
+                Some(Ok(decision)) => patch_of(Hook::CREATE, decision),
+                Some(Err(failure)) => Err(self.failed(Hook::CREATE, failure)),
             };
             late.push(LateAnswer {
-                number: call.number,
-                pod: Arc::clone(&call.pod),
+                number: call.id.0,
+                pod: call.pod,
                 answer,
             });
-            false
-        });
+        }
+        // Of calls that the API server has given up, or whose answers are lost.
+        self.replies.clear();
         late
     }
+
+    /// What came of a call that waits; `None`: it waits on.
+    fn late_answer(&mut self, call: &Waiting, now: Instant) -> Option<Result<Decision, Failure>> {
+        if let Some(number) = call.replica {
+            if let Some(decision) = self.replies.remove(&call.id) {
+                return Some(Ok(decision));
+            }
+            if self.alive().all(|replica| replica.number != number) {
+                return Some(Err(Failure::Died));
+            }
+        }
+        if call.until > now {
+            return None;
+        }
+        let alive = self.replicas.iter_mut();
+        for replica in alive.filter_map(|slot| slot.alive.as_mut()) {
+            replica.give_up(now, call.id);
+        }
+        Some(Err(Failure::TimedOut))
+    }
+
+    fn failed(&mut self, hook: Hook, failure: Failure) -> ApiError {
+        match failure {
+            Failure::TimedOut => {
+                self.hit("call timed out");
+                hook.failed(TIMED_OUT)
+            }
+            Failure::Died => {
+                self.hit("call of a replica that died");
+                hook.failed("EOF")
+            }
+        }
+    }
+
+    // === calls ===
 
     /// One of the replicas that are alive.
     fn draw(&mut self, hook: Hook) -> Result<usize, ApiError> {
@@ -269,8 +297,49 @@ impl Webhook {
             .filter(|&index| self.replicas[index].alive.is_some())
             .collect();
         match alive.is_empty() {
-            true => Err(hook.unreachable()),
-            false => Ok(*self.dice.pick(&alive)),
+            true => {
+                self.hit("call of nobody");
+                Err(hook.unreachable())
+            }
+            false => Ok(*self.rng.pick(&alive)),
+        }
+    }
+
+    fn draw_way(&mut self) -> Way {
+        let ppm = self.faults.webhook().map_or(0, |fault| fault.lost_ppm);
+        if ppm == 0 || !self.rng.chance(u64::from(ppm), 1_000_000) {
+            return Way::Sound;
+        }
+        self.hit("call lost");
+        match self.rng.chance(1, 2) {
+            true => Way::AnswerLost,
+            false => Way::Lost,
+        }
+    }
+
+    /// A new call. As the shipped webhook does, the pod of an eviction is read from the API server.
+    fn new_call(&mut self, asked: Asked<'_>, server: &Server) -> (CallId, Hook, Box<Call>) {
+        self.n_calls += 1;
+        let (hook, review) = review_of(asked, self.n_calls);
+        let pod = match review.operation {
+            Operation::Create | Operation::Delete => None,
+            Operation::Evict => {
+                let name = Name::new(review.namespace.as_str(), review.name.as_str());
+                let pod = server.tables().get::<Pod>(&name);
+                pod.map(|pod| Object::Pod(Arc::clone(pod)).to_json())
+            }
+        };
+        let call = Call {
+            review,
+            pod,
+            fresh_uid: uuid(&mut self.rng),
+        };
+        (CallId(self.n_calls), hook, Box::new(call))
+    }
+
+    fn ask(&mut self, index: usize, now: Instant, id: CallId, call: Box<Call>) {
+        if let Some(replica) = &mut self.replicas[index].alive {
+            replica.ask(now, id, call);
         }
     }
 
@@ -281,53 +350,35 @@ impl Webhook {
         server: &mut Server,
         pod: &Arc<Pod>,
     ) -> Result<Called, ApiError> {
-        self.n_calls += 1;
-        let number = self.n_calls;
-        let (hook, review) = review_of(Asked::Create(pod), number);
-        let fresh_uid = uuid(&mut self.dice);
-        let index = self.draw(hook)?;
-        let slot = &mut self.replicas[index];
-        let Some(replica) = &mut slot.alive else {
-            return Err(hook.unreachable());
-        };
-        let mut line = Line {
-            now,
-            server,
-            weather: self.weather,
-            dice: &mut self.dice,
-            writes_left: slot.doomed.as_mut().map(|(left, _)| left),
-            is_judged: self.judge.is_some(),
-            status_write: self.status_write,
-        };
-        let lost = self.weather.call.map_or(0, |fault| fault.lost_ppm);
-        let is_lost = line.strikes(lost);
-        let mut of = None;
-        if !is_lost || line.dice.chance(1, 2) {
-            replica.listen(now, line.server, line.weather.watch.as_ref(), line.dice);
-            let begun = replica.begin(review, fresh_uid, &mut line);
-            let answered = match begun {
-                Err(_) => Some(Err(hook.failed("EOF"))),
-                Ok(Begun::Answered(decision)) => Some(patch_of(hook, decision)),
-                Ok(Begun::Waits(id)) => {
-                    of = Some((replica.number, id));
-                    None
+        let (id, hook, call) = self.new_call(Asked::Create(pod), server);
+        let (index, way) = (self.draw(hook)?, self.draw_way());
+        let mut replica = None;
+        if way != Way::Lost {
+            replica = self.number_of(index).filter(|_| way == Way::Sound);
+            self.ask(index, now, id, call);
+            while self.step_replica(index, (now, now), server, None) {}
+            if way == Way::Sound {
+                if let Some(decision) = self.replies.remove(&id) {
+                    return patch_of(hook, decision).map(Called::Answered);
                 }
-            };
-            if let Some(judge) = &mut self.judge {
-                judge.see(replica, server);
-            }
-            slot.meet_doom(now);
-            if let Some(answered) = answered.filter(|_| !is_lost) {
-                return answered.map(Called::Answered);
+                if self.number_of(index).is_none() {
+                    return Err(self.failed(hook, Failure::Died));
+                }
             }
         }
-        self.calls.push_back(Call {
-            number,
+        self.calls.push_back(Waiting {
+            id,
             pod: Arc::clone(pod),
-            of: of.filter(|_| !is_lost),
+            replica,
             until: now + TIMEOUT,
         });
-        Ok(Called::Waits(number))
+        Ok(Called::Waits(id.0))
+    }
+
+    /// The number of a replica, while it is alive.
+    fn number_of(&self, index: usize) -> Option<u64> {
+        let replica = self.replicas[index].alive.as_ref();
+        replica.map(|replica| replica.number)
     }
 
     /// Calls one of the replicas that are alive, and has it answer within the instant. Of a new pod the JSON patch comes
@@ -338,115 +389,81 @@ impl Webhook {
         server: &mut Server,
         asked: Asked<'_>,
     ) -> Result<Option<Value>, ApiError> {
-        self.n_calls += 1;
-        let (hook, review) = review_of(asked, self.n_calls);
-        let fresh_uid = uuid(&mut self.dice);
-        let index = self.draw(hook)?;
-        let slot = &mut self.replicas[index];
-        let Some(replica) = &mut slot.alive else {
-            return Err(hook.unreachable());
-        };
-        let mut line = Line {
-            now,
-            server,
-            weather: self.weather,
-            dice: &mut self.dice,
-            writes_left: slot.doomed.as_mut().map(|(left, _)| left),
-            is_judged: self.judge.is_some(),
-            status_write: self.status_write,
-        };
-        let lost = self.weather.call.map_or(0, |fault| fault.lost_ppm);
-        let is_lost = line.strikes(lost);
-        if is_lost && line.dice.chance(1, 2) {
-            return Err(hook.failed(TIMED_OUT));
+        let (id, hook, call) = self.new_call(asked, server);
+        let (index, way) = (self.draw(hook)?, self.draw_way());
+        if way == Way::Lost {
+            return Err(self.failed(hook, Failure::TimedOut));
         }
-        replica.listen(now, line.server, line.weather.watch.as_ref(), line.dice);
-        let ended = replica.ask(review, fresh_uid, &mut line);
+        self.ask(index, now, id, call);
+        let answer = self.wait(index, id, now, server, None);
         if let Some(judge) = &mut self.judge {
-            if ended.as_ref().map_or(true, |ended| ended.is_counted) {
+            // What became of a call that failed is not known.
+            if judge.take_counted(id) || answer.is_err() {
                 judge.end_asked(asked, server);
             }
-            judge.see(replica, server);
         }
-        slot.meet_doom(now);
-        match ended {
-            Err(Failure::Died) => Err(hook.failed("EOF")),
-            Err(Failure::TimedOut) => Err(hook.failed(TIMED_OUT)),
-            Ok(_) if is_lost => Err(hook.failed(TIMED_OUT)),
-            Ok(ended) => patch_of(hook, ended.decision),
+        match answer {
+            Ok(_) if way == Way::AnswerLost => Err(self.failed(hook, Failure::TimedOut)),
+            Ok(decision) => patch_of(hook, decision),
+            Err(failure) => Err(self.failed(hook, failure)),
         }
     }
-}
 
-/// How Go calls a deadline that has passed.
-const TIMED_OUT: &str = "context deadline exceeded";
-
-fn patch_of(hook: Hook, decision: Decision) -> Result<Option<Value>, ApiError> {
-    match decision.refusal {
-        Some((_, message)) => Err(hook.denied(&message)),
-        None => Ok(decision.patch),
+    /// Steps a replica on a clock of its own until it answers, or until the API server has waited long enough.
+    fn wait(
+        &mut self,
+        index: usize,
+        id: CallId,
+        now: Instant,
+        server: &mut Server,
+        mut effects: Option<&mut Vec<Effect>>,
+    ) -> Result<Decision, Failure> {
+        let (mut clock, until) = (now, now + TIMEOUT);
+        loop {
+            let acted = self.step_replica(index, (now, clock), server, effects.as_deref_mut());
+            if let Some(decision) = self.replies.remove(&id) {
+                return Ok(decision);
+            }
+            let Some(replica) = &mut self.replicas[index].alive else {
+                return Err(Failure::Died);
+            };
+            if acted {
+                continue;
+            }
+            let wake = replica.next_wake();
+            match wake.filter(|wake| *wake > clock && *wake <= until) {
+                Some(wake) => clock = wake,
+                None => {
+                    replica.give_up(clock, id);
+                    return Err(Failure::TimedOut);
+                }
+            }
+        }
     }
-}
 
-impl Webhook {
-    /// Calls each replica about a pod that nobody means to create; what that led to, and whether it wrote anything.
+    /// Calls each replica about a pod that nobody means to create; returns what each was led to.
     pub(crate) fn dry_run(
         &mut self,
         now: Instant,
         server: &mut Server,
         pod: &Arc<Pod>,
     ) -> Vec<Vec<Effect>> {
-        let (_, mut review) = review_of(Asked::Create(pod), 0);
-        review.dry_run = true;
         let mut all = Vec::new();
-        for slot in &mut self.replicas {
-            let mut line = Line {
-                now,
-                server: &mut *server,
-                weather: Weather::default(),
-                dice: &mut self.dice,
-                writes_left: None,
-                is_judged: true,
-                status_write: self.status_write,
-            };
-            let Some(replica) = &mut slot.alive else {
+        for index in 0..self.replicas.len() {
+            if self.number_of(index).is_none() {
                 continue;
-            };
-            if replica
-                .ask(review.clone(), "dry-run".into(), &mut line)
+            }
+            let (id, _, mut call) = self.new_call(Asked::Create(pod), server);
+            call.review.dry_run = true;
+            self.ask(index, now, id, call);
+            let mut effects = Vec::new();
+            if self
+                .wait(index, id, now, server, Some(&mut effects))
                 .is_ok()
             {
-                all.push(std::mem::take(&mut replica.effects));
+                all.push(effects);
             }
         }
         all
     }
-}
-
-/// What the API server sends.
-fn review_of(asked: Asked<'_>, number: u64) -> (Hook, Review) {
-    let (hook, name) = match asked {
-        Asked::Create(pod) => (Hook::CREATE, &pod.meta.name),
-        Asked::Delete(pod) => (Hook::DELETE, &pod.meta.name),
-        Asked::Evict(name) => (Hook::EVICT, name),
-    };
-    let json = |pod: &Arc<Pod>| Object::Pod(Arc::clone(pod)).to_json();
-    let mut request = json!({
-        "uid": format!("call-{number}"),
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "namespace": &*name.namespace,
-        "name": &*name.name,
-        "operation": "CREATE",
-        "dryRun": false,
-    });
-    match asked {
-        Asked::Create(pod) => request["object"] = json(pod),
-        Asked::Delete(pod) => {
-            request["operation"] = "DELETE".into();
-            request["oldObject"] = json(pod);
-        }
-        Asked::Evict(_) => request["subResource"] = "eviction".into(),
-    }
-    let review = Review::read(&mut json!({ "request": request }));
-    (hook, review.expect("it is a review about a pod"))
 }

@@ -52,8 +52,19 @@ pub struct Answer {
     pub revision: Option<Arc<str>>,
     /// How the subset was chosen, on a create that came so far.
     pub choice: Option<Choice>,
+    /// The copy of the WorkloadSpread that it was decided by; `None` where no ledger was looked at.
+    pub basis: Option<Basis>,
     /// How many times the request lost a race for the status.
     pub conflicts: u32,
+}
+
+/// What an answer was decided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Basis {
+    /// The version of the WorkloadSpread.
+    pub version: u64,
+    /// Whether the answer, and those before it in the same write, are in the status that was written upon it.
+    pub is_written: bool,
 }
 
 /// What is answered.

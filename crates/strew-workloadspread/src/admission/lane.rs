@@ -8,7 +8,7 @@ use std::sync::Arc;
 use strew_model::{Instant, Span};
 
 use super::decide::Decided;
-use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
+use super::effect::{Answer, Basis, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::Outcome;
 use super::machine::Admission;
 use super::request::{Operation, Request};
@@ -221,7 +221,13 @@ impl Admission {
             // What was decided by a ledger that is not written yet waits for it, too.
             match batch.is_changed {
                 true => batch.tickets.push(ticket),
-                false => self.answer(key, ticket),
+                false => {
+                    let basis = Basis {
+                        version: base.version,
+                        is_written: false,
+                    };
+                    self.answer(key, ticket, Some(basis));
+                }
             }
         }
         if let Some(lane) = self.lanes.get_mut(key) {
@@ -297,6 +303,10 @@ impl Admission {
 
     fn write_settled(&mut self, key: &WsKey, batch: Batch, outcome: Result<Outcome, Denial>) {
         let tickets = batch.tickets;
+        let basis = Basis {
+            version: batch.base.version,
+            is_written: true,
+        };
         match outcome {
             Ok(Outcome::Written(version)) => {
                 let told = self.spreads.get(key).map(|ws| ws.version);
@@ -308,7 +318,7 @@ impl Admission {
                     lane.written = Some(Arc::new(written));
                 }
                 for ticket in tickets {
-                    self.answer(key, ticket);
+                    self.answer(key, ticket, Some(basis));
                 }
                 self.leave(key);
             }
@@ -416,16 +426,16 @@ impl Admission {
             self.room.release(hold);
         }
         ticket.verdict = Verdict::Deny(why);
-        self.answer(key, ticket);
+        self.answer(key, ticket, None);
     }
 
     fn answer_untouched(&mut self, key: &WsKey, mut ticket: Ticket, why: Untouched) {
         ticket.verdict = Verdict::Untouched(why);
         ticket.choice = None;
-        self.answer(key, ticket);
+        self.answer(key, ticket, None);
     }
 
-    fn answer(&mut self, key: &WsKey, ticket: Ticket) {
+    fn answer(&mut self, key: &WsKey, ticket: Ticket, basis: Option<Basis>) {
         self.counters
             .answered(Some(key), &ticket.verdict, ticket.conflicts);
         self.effects.push_back(Effect::Answer(Box::new(Answer {
@@ -434,6 +444,7 @@ impl Admission {
             spread: Some(key.clone()),
             revision: Some(ticket.revision),
             choice: ticket.choice,
+            basis,
             conflicts: ticket.conflicts,
         })));
     }

@@ -309,6 +309,7 @@ impl Admission {
             spread: None,
             revision: None,
             choice: None,
+            basis: None,
             conflicts: 0,
         })));
     }

@@ -20,7 +20,7 @@ mod news;
 pub mod request;
 
 pub use counters::Counters;
-pub use effect::{Answer, Denial, Effect, EffectId, Injection, Untouched, Verdict};
+pub use effect::{Answer, Basis, Denial, Effect, EffectId, Injection, Untouched, Verdict};
 pub use input::{Input, Outcome};
 pub use machine::{Admission, Limits};
 pub use request::{Operation, PodAsked, Request, RequestId};
