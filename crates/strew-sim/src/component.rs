@@ -149,7 +149,7 @@ impl<M: Machine> Component<M> {
     }
 
     /// Lists what is stored. The machine must want nothing yet.
-    fn list_all(&mut self, now: Instant, server: &Server) {
+    pub(crate) fn list_all(&mut self, now: Instant, server: &Server) {
         let at = self.moment(now);
         while let Progress::Do(Action::Watch(action)) = self.driver.poll(at, &mut ()) {
             self.watch(now, action, server);

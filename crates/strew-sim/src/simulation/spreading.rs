@@ -84,7 +84,8 @@ impl Simulation {
 
     fn spread_keeper(&mut self) -> SpreadKeeper {
         let seed = self.dice.spreads.next_u64();
-        SpreadKeeper::new(self.blueprint.limits.spreads, &self.server, seed)
+        let limits = self.blueprint.limits.spreads;
+        SpreadKeeper::new(limits, &self.server, self.now, seed)
     }
 
     /// Whether the next sync of a WorkloadSpread would change anything. Of a subset that has too many pods those that were

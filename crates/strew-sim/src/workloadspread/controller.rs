@@ -25,14 +25,15 @@ pub(super) const NAMESPACE: &str = "strew-system";
 pub(crate) struct SpreadKeeper(Component<Spreads>);
 
 impl SpreadKeeper {
-    /// A controller that begins by listing what there is.
-    pub(crate) fn new(limits: Limits, server: &Server, seed: u64) -> Self {
+    /// A controller whose watches have listed what there is.
+    pub(crate) fn new(limits: Limits, server: &Server, now: Instant, seed: u64) -> Self {
         let (watches, sender) = (watches(NAMESPACE), Sender::SpreadController);
         Self(Component::new(
             machine(limits),
             watches,
             sender,
             server,
+            now,
             seed,
         ))
     }

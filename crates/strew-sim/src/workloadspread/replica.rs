@@ -34,7 +34,7 @@ impl Replica {
         let (names, profiles) = (blueprint.names.clone(), blueprint.profiles.clone());
         let machine = AdmissionMachine::new(names, profiles, blueprint.limits.admission, seed);
         let (watches, sender) = (watches(NAMESPACE), Sender::Webhook(status_write));
-        let mut component = Component::new(machine, watches, sender, server, seed);
+        let mut component = Component::new(machine, watches, sender, server, now, seed);
         component.tell(|machine, watches| machine.serve(served(), watches));
         component.list_all(now, server);
         Self { number, component }
