@@ -365,25 +365,29 @@ impl TargetKinds {
         named.any_kind || !versions_read(&named.key).is_empty() || self.list.allows(group, kind)
     }
 
-    /// The version of a kind that is watched: of Kruise's the newest that can be read; of others that of the list, else
-    /// the one that is watched already, else a target's own, else the preferred one.
+    /// The version of a kind that is watched: of Kruise's the newest that can be read; of others that of the list, else a
+    /// target's own, else the preferred one.
+    ///
+    /// One that is watched already stays: until another is listed, its WorkloadSpreads would have no pods. Where every kind
+    /// is watched the list comes first, since its `replicasPath` is for its version alone.
     fn version(&self, key: &Key, served: &Served) -> Option<ServedKind> {
         let versions = served.versions(&key.0, &key.1);
         let of_version = |version: &str| versions.iter().find(|s| *s.kind.version == *version);
+        let watched = self.watched.get(key);
+        let watched = watched.and_then(|watched| of_version(&watched.kind.version));
         let read = versions_read(key);
         if !read.is_empty() {
-            return read.iter().find_map(|version| of_version(version)).cloned();
+            let newest = || read.iter().find_map(|version| of_version(version));
+            return watched.or_else(newest).cloned();
         }
-        let listed = self.list.version(&key.0, &key.1);
-        let watched = self.watched.get(key).map(|watched| &*watched.kind.version);
-        let named = self.named.values().flatten();
-        let named = named.filter(|named| named.key == *key);
-        let mut wished = listed
-            .into_iter()
-            .chain(watched)
-            .chain(named.map(|named| &*named.version));
-        let found = wished.find_map(of_version);
-        found.or_else(|| versions.first()).cloned()
+        let listed = self.list.version(&key.0, &key.1).and_then(of_version);
+        let first = match self.follows {
+            Follows::Named => watched.or(listed),
+            Follows::Every => listed.or(watched),
+        };
+        let mut named = self.named.values().flatten().filter(|n| n.key == *key);
+        let own = || named.find_map(|named| of_version(&named.version));
+        first.or_else(own).or(versions.first()).cloned()
     }
 }
 
