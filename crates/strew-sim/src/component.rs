@@ -364,7 +364,14 @@ impl<M: Machine> Component<M> {
                 self.list(now, &kind, server);
             }
             WatchAction::End(ended) => {
-                self.watched.retain(|_, watched| watched.id != ended);
+                let watched = self
+                    .watched
+                    .extract_if(.., |_, watched| watched.id == ended);
+                for (kind, _) in watched {
+                    for object in self.seen.all_of(&kind) {
+                        self.seen.remove(&object.key());
+                    }
+                }
                 self.late.retain(
                     |(_, action)| !matches!(action, WatchAction::Begin { id, .. } if *id == ended),
                 );

@@ -103,6 +103,11 @@ impl Simulation {
             let stored = keeper.watched(self.server.tables());
             structure::cache(keeper.seen(), &stored, whose, witness);
         }
+        if let Some(webhook) = webhook(&self.server) {
+            for (seen, stored) in webhook.caches(self.server.tables()) {
+                structure::cache(seen, &stored, "a replica of the webhook", witness);
+            }
+        }
         let world = rest::Resting {
             now: self.now,
             server: &self.server,

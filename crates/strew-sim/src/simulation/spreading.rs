@@ -144,7 +144,8 @@ mod tests {
     use strew_api::config::AdmissionOptions;
     use strew_api::config::{FeatureGates, Given, configure};
     use strew_api::read::KubeObject;
-    use strew_apiserver::object::{Name, Object, Pod, ReplicaSet};
+    use strew_apiserver::DeleteOptions;
+    use strew_apiserver::object::{CloneSet, Key, Kind, Name, Object, Pod, ReplicaSet};
     use strew_apiserver::server::Creation;
     use strew_model::Interner;
     use strew_model::time::Span;
@@ -157,7 +158,7 @@ mod tests {
 
     /// A ReplicaSet of 2,000 pods with a WorkloadSpread: 1,500 in the first subset, the rest in the second.
     fn world(replicas: usize, controllers: ControllerMaker) -> Simulation {
-        let manifests = [
+        let manifests = vec![
             json!({
                 "apiVersion": "apps/v1", "kind": "ReplicaSet",
                 "metadata": {"name": "web", "namespace": "default"},
@@ -179,21 +180,21 @@ mod tests {
                 },
             }),
         ];
-        let mut sim = simulation(manifests.map(object).into(), controllers);
+        let mut sim = simulation(manifests, controllers);
         sim.set_webhook_replicas(replicas);
+        sim.watch_closely();
         sim
     }
 
-    fn object(manifest: Value) -> Object {
-        Object::of_wire(KubeObject::of_json(manifest).unwrap())
-    }
-
-    fn simulation(objects: Vec<Object>, controllers: ControllerMaker) -> Simulation {
+    fn simulation(manifests: Vec<Value>, controllers: ControllerMaker) -> Simulation {
+        let objects = manifests
+            .into_iter()
+            .map(|manifest| Object::of_wire(KubeObject::of_json(manifest).unwrap()));
         let mut names = Interner::new();
         let configured = configure(Given::Nothing, &FeatureGates::default(), &mut names).unwrap();
-        let mut sim = Simulation::new(Settings {
+        Simulation::new(Settings {
             seed: 7,
-            objects,
+            objects: objects.collect(),
             options: AdmissionOptions::KUBERNETES_1_36,
             scheduler: Blueprint::of(&configured, names),
             elects: false,
@@ -201,9 +202,7 @@ mod tests {
             timing: Timing::default(),
             groups: Vec::new(),
             autoscaler: None,
-        });
-        sim.watch_closely();
-        sim
+        })
     }
 
     fn pod(sim: &Simulation) -> Object {
@@ -220,7 +219,7 @@ mod tests {
             },
             "spec": {"containers": [{"name": "c", "image": "a"}]},
         });
-        object(manifest)
+        Object::of_wire(KubeObject::of_json(manifest).unwrap())
     }
 
     fn live_until(sim: &mut Simulation, millis: u64) {
@@ -270,6 +269,52 @@ mod tests {
         check(&mut sim);
     }
 
+    /// CloneSets are watched because one is named, and as long as one is.
+    #[test]
+    fn a_kind_that_is_named_no_more_is_watched_no_more() {
+        let manifests = vec![
+            json!({
+                "apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet",
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {
+                    "replicas": 3,
+                    "selector": {"matchLabels": {"app": "web"}},
+                    "template": {
+                        "metadata": {"labels": {"app": "web"}},
+                        "spec": {"containers": [{"name": "c", "image": "a"}]},
+                    },
+                },
+            }),
+            json!({
+                "apiVersion": "apps.kruise.io/v1beta1", "kind": "WorkloadSpread",
+                "metadata": {"name": "web", "namespace": "default"},
+                "spec": {
+                    "targetRef": {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web"},
+                    "subsets": [{"name": "own", "maxReplicas": 2}, {"name": "elastic"}],
+                },
+            }),
+        ];
+        let mut sim = simulation(manifests, Arc::new(crate::controllers));
+        sim.watch_closely();
+        let n_seen = |sim: &Simulation| {
+            let keeper = sim.spreads.as_ref().unwrap().alive.as_ref().unwrap();
+            keeper.seen().of::<CloneSet>().len()
+        };
+        live_until(&mut sim, 10_000);
+        assert_eq!(n_seen(&sim), 1);
+        let expected = [("elastic".to_owned(), 1), ("own".to_owned(), 2)];
+        assert_eq!(totals(&sim), expected.into());
+        let key = Key {
+            kind: Kind::WorkloadSpread,
+            name: Name::new("default", "web"),
+        };
+        sim.delete(&key, &DeleteOptions::default()).unwrap();
+        live_until(&mut sim, 20_000);
+        assert_eq!(n_seen(&sim), 0);
+        sim.audit_rest();
+        assert_eq!(sim.violations(), []);
+    }
+
     /// The webhook hears of a new ReplicaSet later than the controller that makes its pods: it waits a second for the news.
     #[test]
     fn a_pod_that_comes_before_its_owner_is_known_waits() {
@@ -279,15 +324,16 @@ mod tests {
 
     /// How many creations of a new Deployment's pods are refused while watches are late.
     fn refused_creations(delay: Span) -> usize {
-        let spread = object(json!({
+        let spread = json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "WorkloadSpread",
             "metadata": {"name": "shop", "namespace": "default"},
             "spec": {
                 "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "shop"},
                 "subsets": [{"name": "own", "maxReplicas": 3}, {"name": "elastic"}],
             },
-        }));
+        });
         let mut sim = simulation(vec![spread], Arc::new(crate::controllers));
+        sim.watch_closely();
         live_until(&mut sim, 1_000);
         let late = WatchFault {
             delay,
@@ -295,7 +341,7 @@ mod tests {
         };
         sim.fault(Fault::Watch(late), Span::from_secs(60));
         let now = sim.now();
-        let deployment = object(json!({
+        let deployment = json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": "shop", "namespace": "default"},
             "spec": {
@@ -306,7 +352,8 @@ mod tests {
                     "spec": {"containers": [{"name": "c", "image": "a"}]},
                 },
             },
-        }));
+        });
+        let deployment = Object::of_wire(KubeObject::of_json(deployment).unwrap());
         sim.server.create(now, deployment).unwrap();
         live_until(&mut sim, 120_000);
         let expected = [("elastic".to_owned(), 5), ("own".to_owned(), 3)];

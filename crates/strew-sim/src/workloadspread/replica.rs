@@ -45,6 +45,16 @@ impl Replica {
         self.component.machine().machine().counters().written
     }
 
+    /// What its watches have brought.
+    pub(super) fn seen(&self) -> &Tables {
+        self.component.seen()
+    }
+
+    /// What its watches would bring of what is stored.
+    pub(super) fn watched(&self, stored: &Tables) -> Tables {
+        self.component.watched(stored)
+    }
+
     /// When time alone gives it something to do.
     pub(super) fn next_wake(&self) -> Option<Instant> {
         self.component.next_wake()

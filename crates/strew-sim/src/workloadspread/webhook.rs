@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use strew_api::workloadspread::review::{Decision, Operation};
-use strew_apiserver::ApiError;
 use strew_apiserver::object::{Name, Object, Pod};
 use strew_apiserver::server::{Called, LateAnswer, Server, uuid};
+use strew_apiserver::{ApiError, Tables};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_runtime::CallId;
@@ -147,6 +147,15 @@ impl Webhook {
     /// How many statuses the replicas that are alive have written.
     pub(crate) fn n_written(&self) -> u64 {
         self.alive().map(Replica::n_written).sum()
+    }
+
+    /// What the watches of each replica that is alive have brought, and what they would bring of what is stored.
+    pub(crate) fn caches<'a>(
+        &'a self,
+        stored: &'a Tables,
+    ) -> impl Iterator<Item = (&'a Tables, Tables)> {
+        self.alive()
+            .map(|replica| (replica.seen(), replica.watched(stored)))
     }
 
     /// When time alone gives it something to do.
