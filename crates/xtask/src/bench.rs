@@ -10,6 +10,8 @@ use clap::ValueEnum;
 pub(crate) enum Suite {
     /// Pods onto nodes: JSON lines, each beside the plain recount
     Decide,
+    /// Jobs that come and go: memory and CPU time a pod, of a million pods unless a number is given
+    Churn,
     /// Whole lives of a simulated cluster, growing in pods, nodes and rollouts
     Lives,
     /// Clusters for placements
@@ -22,7 +24,7 @@ impl Suite {
     /// The crate that holds it.
     fn package(self) -> &'static str {
         match self {
-            Self::Decide => "strew-scheduler",
+            Self::Decide | Self::Churn => "strew-scheduler",
             Self::Lives => "strew-sim",
             Self::Place => "strew-placement",
             Self::Admit => "strew-workloadspread",
