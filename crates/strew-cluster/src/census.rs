@@ -3,8 +3,8 @@
 //! One mechanism serves all that counts pods: topology spread, affinity, anti-affinity and preferences differ only in
 //! what a pod of a class counts ([`CensusKey`]).
 
-use rustc_hash::FxHashMap;
-use strew_model::{Labels, Selector, Symbol, index_type};
+use rustc_hash::{FxHashMap, FxHashSet};
+use strew_model::{Holds, Labels, Marks, Selector, Symbol, index_type};
 use strew_spread::{DomainIdx, Tally};
 
 use crate::class::{AffinityId, ClassTables, LabelsId, PodClass};
@@ -104,7 +104,8 @@ pub struct DomainTally {
 pub struct Census {
     key: CensusKey,
     per_node: Vec<i32>,
-    tallies: Vec<DomainTally>,
+    /// `None`: the place is free.
+    tallies: Vec<Option<DomainTally>>,
     last_used: u64,
 }
 
@@ -121,12 +122,12 @@ impl Census {
     }
 
     /// The tallies derived from it.
-    pub fn tallies(&self) -> &[DomainTally] {
-        &self.tallies
+    pub fn tallies(&self) -> impl Iterator<Item = &DomainTally> {
+        self.tallies.iter().flatten()
     }
 
     fn bytes(&self) -> usize {
-        let tallies: usize = self.tallies.iter().map(|t| t.tally.bytes()).sum();
+        let tallies: usize = self.tallies().map(|t| t.tally.bytes()).sum();
         4 * self.per_node.capacity() + tallies
     }
 
@@ -300,6 +301,8 @@ pub(crate) struct Censuses {
     clock: u64,
     bytes_max: usize,
     evicted: u64,
+    /// Grows with each census that is started or dropped.
+    version: u64,
     /// Censuses asked for after this moment stay, whatever the budget says.
     pinned_from: u64,
 }
@@ -313,6 +316,7 @@ impl Censuses {
             clock: 0,
             bytes_max,
             evicted: 0,
+            version: 0,
             pinned_from: 0,
         }
     }
@@ -320,6 +324,11 @@ impl Censuses {
     /// How many censuses were dropped so far: ids kept elsewhere are good while this stays the same.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
+    }
+
+    /// While this stays the same, a class without pods is counted in the same censuses.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
     }
 
     pub(crate) fn set_bytes_max(&mut self, bytes_max: usize) {
@@ -359,6 +368,7 @@ impl Censuses {
             self.slots.push(None);
             CensusId::from(self.slots.len() - 1)
         });
+        self.version += 1;
         self.by_key.insert(key.clone(), id);
         self.slots[id.index()] = Some(Census {
             key,
@@ -403,7 +413,8 @@ impl Censuses {
         let census = self.slots[id.index()]
             .as_mut()
             .expect("a census is used only until the next eviction");
-        if let Some(place) = census.tallies.iter().position(|t| t.key == key) {
+        let is_it = |t: &Option<DomainTally>| t.as_ref().is_some_and(|t| t.key == key);
+        if let Some(place) = census.tallies.iter().position(is_it) {
             return TallyId {
                 census: id,
                 place: place as u32,
@@ -414,16 +425,23 @@ impl Censuses {
             tally: Tally::default(),
         };
         derived.fill(&census.per_node, eligible, topology);
-        census.tallies.push(derived);
+        let free = census.tallies.iter().position(Option::is_none);
+        let place = free.unwrap_or_else(|| {
+            census.tallies.push(None);
+            census.tallies.len() - 1
+        });
+        census.tallies[place] = Some(derived);
         TallyId {
             census: id,
-            place: census.tallies.len() as u32 - 1,
+            place: place as u32,
         }
     }
 
     #[inline]
     pub(crate) fn tally_of(&self, id: TallyId) -> &DomainTally {
-        &self.get(id.census).tallies[id.place as usize]
+        self.get(id.census).tallies[id.place as usize]
+            .as_ref()
+            .expect("a tally is used only while a plan holds it")
     }
 
     /// One pod that counts `delta` came to (or, negative, left) a node.
@@ -440,7 +458,7 @@ impl Censuses {
             .as_mut()
             .expect("classes forget evicted censuses");
         census.per_node[node.index()] += delta;
-        for tally in &mut census.tallies {
+        for tally in census.tallies.iter_mut().flatten() {
             tally.change(node, delta, eligible, topology);
         }
     }
@@ -454,7 +472,7 @@ impl Censuses {
     ) {
         for census in self.slots.iter_mut().flatten() {
             let there = census.per_node.get(node.index()).copied().unwrap_or(0);
-            for tally in &mut census.tallies {
+            for tally in census.tallies.iter_mut().flatten() {
                 tally.change(node, -there, eligible, topology);
                 if eligible.contains(tally.key.eligibility, node)
                     && let Some(domain) = tally.domain(node, topology)
@@ -476,7 +494,7 @@ impl Censuses {
         for census in self.slots.iter_mut().flatten() {
             census.grow(nodes);
             let there = census.per_node[node.index()];
-            for tally in &mut census.tallies {
+            for tally in census.tallies.iter_mut().flatten() {
                 if eligible.contains(tally.key.eligibility, node)
                     && let Some(domain) = tally.domain(node, topology)
                 {
@@ -508,6 +526,7 @@ impl Censuses {
                 return;
             };
             bytes -= self.drop_census(oldest);
+            self.evicted += 1;
             dropped.push(oldest);
         }
     }
@@ -518,11 +537,37 @@ impl Censuses {
         which: impl Fn(&CensusKey) -> bool,
         dropped: &mut Vec<CensusId>,
     ) {
-        let ids: Vec<CensusId> = self
-            .iter()
-            .filter(|(_, c)| which(&c.key))
-            .map(|(id, _)| id)
-            .collect();
+        let meant = self.iter().filter(|(_, c)| which(&c.key));
+        let ids: Vec<CensusId> = meant.map(|(id, _)| id).collect();
+        for id in ids {
+            self.drop_census(id);
+            self.evicted += 1;
+            dropped.push(id);
+        }
+    }
+
+    /// The moment of now, for [`drop_unused_since`](Self::drop_unused_since).
+    pub(crate) fn clock(&self) -> u64 {
+        self.clock
+    }
+
+    /// Drops the tallies that are not among `kept`.
+    pub(crate) fn retain_tallies(&mut self, kept: &FxHashSet<TallyId>) {
+        for (i, slot) in self.slots.iter_mut().enumerate() {
+            let tallies = slot.iter_mut().flat_map(|census| &mut census.tallies);
+            for (place, tally) in tallies.enumerate() {
+                let (census, place) = (CensusId::from(i), place as u32);
+                if !kept.contains(&TallyId { census, place }) {
+                    *tally = None;
+                }
+            }
+        }
+    }
+
+    /// Drops every census that was not asked for after a moment, and that nothing refers to any more.
+    pub(crate) fn drop_unused_since(&mut self, moment: u64, dropped: &mut Vec<CensusId>) {
+        let unused = self.iter().filter(|(_, c)| c.last_used <= moment);
+        let ids: Vec<CensusId> = unused.map(|(id, _)| id).collect();
         for id in ids {
             self.drop_census(id);
             dropped.push(id);
@@ -533,7 +578,7 @@ impl Censuses {
         let census = self.slots[id.index()].take().expect("listed a moment ago");
         self.by_key.remove(&census.key);
         self.free.push(id);
-        self.evicted += 1;
+        self.version += 1;
         census.bytes()
     }
 }
@@ -556,5 +601,25 @@ impl DomainTally {
             }
         }
         self.tally = Tally::of_counts(sums, places);
+    }
+}
+
+impl Holds for CensusKey {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::Spread {
+                namespace,
+                selector,
+            } => {
+                namespace.mark(marks);
+                selector.mark(marks);
+            }
+            Self::Wanted { namespace, .. } | Self::Unwanted { namespace, .. } => {
+                namespace.mark(marks);
+            }
+            Self::Unwelcome { key, namespace, .. } | Self::Preference { key, namespace, .. } => {
+                (*key, *namespace).mark(marks);
+            }
+        }
     }
 }

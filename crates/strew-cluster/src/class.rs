@@ -1,8 +1,8 @@
 //! Pod classes: pods that no decision can tell apart.
 
 use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
-use strew_model::{HashConsed, Interner, Labels, Symbol, Toleration, index_type};
+use rustc_hash::{FxBuildHasher, FxHashSet};
+use strew_model::{HashConsed, Holds, Interner, Labels, Marks, Symbol, Toleration, id_type};
 
 use crate::census::CensusId;
 use crate::cluster::{NodeIdx, PodIdx};
@@ -10,27 +10,27 @@ use crate::fact::{NodeFact, PodFact};
 use crate::owners::OwnerRef;
 use crate::pod_spec::{NodeAffinity, PodAffinity, PodSpec};
 
-index_type! {
+id_type! {
     /// A distinct label set of pods.
     pub struct LabelsId;
 }
-index_type! {
+id_type! {
     /// A distinct [`PodSpec`].
     pub struct SpecId;
 }
-index_type! {
+id_type! {
     /// A distinct required node affinity.
     pub struct NodeAffinityId;
 }
-index_type! {
+id_type! {
     /// A distinct list of tolerations.
     pub struct TolerationsId;
 }
-index_type! {
+id_type! {
     /// A distinct affinity to other pods.
     pub struct AffinityId;
 }
-index_type! {
+id_type! {
     /// A pod class.
     pub struct ClassId;
 }
@@ -58,8 +58,28 @@ pub struct PodClass {
     pub key: ClassKey,
     /// The bound (or assumed) ones with their nodes, in no particular order.
     pub members: Vec<(PodIdx, NodeIdx)>,
-    /// The censuses that count these pods, each with what one pod counts there.
+    /// The censuses that count these pods, each with what one pod counts there. Complete while there are pods.
     pub counted_in: Vec<(CensusId, i32)>,
+    id: ClassId,
+    serial: u64,
+    /// How many pods are of this class, on nodes or not. With none, the class is freed by the next sweep.
+    pods: u32,
+    /// While there are no pods: the version of the censuses for which `counted_in` is complete.
+    pub(crate) counted_at: Option<u64>,
+    /// While there are pods: its place among the populated classes.
+    place: usize,
+}
+
+impl PodClass {
+    /// Classes that were met later have larger numbers.
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Whether a pod is of this class, on a node or not.
+    pub fn has_pods(&self) -> bool {
+        self.pods > 0
+    }
 }
 
 /// Ids of the parts of a spec that several specs share.
@@ -73,26 +93,33 @@ pub struct SpecParts {
     pub affinity: AffinityId,
 }
 
-/// Every distinct label set, spec and class that was met. Ids stay valid.
+/// Every distinct label set, spec and class. What no pod has any more is freed by a [sweep](crate::Cluster::begin_sweep).
 #[derive(Debug, Clone, Default)]
 pub struct ClassTables {
     labels: HashConsed<LabelsId, Labels>,
     specs: HashConsed<SpecId, PodSpec>,
+    /// By row of the specs.
     spec_parts: Vec<SpecParts>,
     node_affinities: HashConsed<NodeAffinityId, NodeAffinity>,
     tolerations: HashConsed<TolerationsId, Box<[Toleration]>>,
     affinities: HashConsed<AffinityId, PodAffinity>,
     keys: HashConsed<ClassId, ClassKey>,
-    classes: Vec<PodClass>,
-    /// Classes whose pods have some affinity to other pods: the only ones that others must look at.
-    with_affinity: Vec<ClassId>,
+    /// By row of the keys.
+    classes: Vec<Option<PodClass>>,
+    /// Classes with pods, in no particular order: a census looks at no others.
+    populated: Vec<ClassId>,
     anti_keys: IndexSet<Symbol, FxBuildHasher>,
     preference_keys: IndexSet<Symbol, FxBuildHasher>,
+    affinity_version: u64,
+    /// How many classes were met.
+    met: u64,
+    /// How many classes, terms and constraints are new since the last sweep.
+    new: usize,
 }
 
 impl ClassTables {
-    /// The class of a pod, and whether it is new.
-    pub(crate) fn class_of(&mut self, pod: &PodFact) -> (ClassId, bool) {
+    /// The class of a pod, made now if it is new.
+    pub(crate) fn class_of(&mut self, pod: &PodFact) -> ClassId {
         let key = ClassKey {
             namespace: pod.namespace,
             labels: self.intern_labels(&pod.labels),
@@ -103,30 +130,50 @@ impl ClassTables {
         self.intern_key(key)
     }
 
-    pub(crate) fn intern_key(&mut self, key: ClassKey) -> (ClassId, bool) {
-        let (id, new) = self.keys.insert(key.clone());
-        if new {
-            self.note_affinity(id, key.spec);
-            self.classes.push(PodClass {
-                key,
-                members: Vec::new(),
-                counted_in: Vec::new(),
-            });
+    pub(crate) fn intern_key(&mut self, key: ClassKey) -> ClassId {
+        if let Some(id) = self.keys.find(&key) {
+            return id;
         }
-        (id, new)
+        let (id, _) = self.keys.insert(key.clone());
+        self.new += self.weight(key.spec);
+        self.met += 1;
+        if self.note_affinity(key.spec) {
+            self.affinity_version += 1;
+        }
+        if self.classes.len() <= id.index() {
+            self.classes.resize_with(id.index() + 1, || None);
+        }
+        self.classes[id.index()] = Some(PodClass {
+            key,
+            members: Vec::new(),
+            counted_in: Vec::new(),
+            id,
+            serial: self.met,
+            pods: 0,
+            counted_at: None,
+            place: 0,
+        });
+        id
     }
 
-    fn note_affinity(&mut self, class: ClassId, spec: SpecId) {
+    /// What a class of this spec counts towards the next sweep: itself, and what a hostile pod has many of.
+    fn weight(&self, spec: SpecId) -> usize {
+        let spec = self.spec(spec);
+        let affinity = &spec.affinity;
+        let terms = affinity.required.len() + affinity.required_anti.len();
+        1 + terms + affinity.preferred.len() + spec.spread.len()
+    }
+
+    /// Notes the topology keys of a spec's terms; tells whether any is new.
+    fn note_affinity(&mut self, spec: SpecId) -> bool {
         let affinity = self.affinities.get(self.parts(spec).affinity);
-        if affinity.is_none() {
-            return;
-        }
-        self.with_affinity.push(class);
+        let before = (self.anti_keys.len(), self.preference_keys.len());
         self.anti_keys
             .extend(affinity.required_anti.iter().map(|t| t.key));
         let preferred = affinity.preferred.iter().map(|(_, t)| t.key);
         self.preference_keys
             .extend(affinity.required.iter().map(|t| t.key).chain(preferred));
+        before != (self.anti_keys.len(), self.preference_keys.len())
     }
 
     pub(crate) fn intern_labels(&mut self, labels: &Labels) -> LabelsId {
@@ -145,45 +192,71 @@ impl ClassTables {
             tolerations: self.tolerations.insert(spec.tolerations.clone()).0,
             affinity: self.affinities.insert(spec.affinity.clone()).0,
         };
-        self.spec_parts.push(parts);
-        self.specs.insert(spec.clone()).0
+        let (id, _) = self.specs.insert(spec.clone());
+        if self.spec_parts.len() <= id.index() {
+            self.spec_parts.resize(id.index() + 1, parts);
+        }
+        self.spec_parts[id.index()] = parts;
+        id
     }
 
     /// A class.
+    ///
+    /// # Panics
+    /// If it was freed.
     #[inline]
     pub fn class(&self, id: ClassId) -> &PodClass {
-        &self.classes[id.index()]
+        self.find_class(id)
+            .expect("a class is used only while a pod is of it")
+    }
+
+    /// A class; `None`: it was freed.
+    #[inline]
+    pub fn find_class(&self, id: ClassId) -> Option<&PodClass> {
+        let class = self.classes.get(id.index())?.as_ref();
+        class.filter(|class| class.id == id)
     }
 
     pub(crate) fn class_mut(&mut self, id: ClassId) -> &mut PodClass {
-        &mut self.classes[id.index()]
+        let class = self.classes.get_mut(id.index()).and_then(Option::as_mut);
+        class
+            .filter(|class| class.id == id)
+            .expect("a class is used only while a pod is of it")
     }
 
-    /// All classes, oldest first.
-    pub fn classes(&self) -> impl ExactSizeIterator<Item = (ClassId, &PodClass)> {
-        self.classes
-            .iter()
-            .enumerate()
-            .map(|(i, c)| (ClassId::from(i), c))
+    /// All classes, by row.
+    pub fn classes(&self) -> impl Iterator<Item = (ClassId, &PodClass)> {
+        self.classes.iter().flatten().map(|c| (c.id, c))
     }
 
-    pub(crate) fn classes_mut(&mut self) -> &mut [PodClass] {
-        &mut self.classes
+    /// How many classes there are, those included that the next sweep frees.
+    pub fn len(&self) -> usize {
+        self.keys.len()
     }
 
-    /// Classes whose pods have some affinity to other pods.
-    pub fn with_affinity(&self) -> &[ClassId] {
-        &self.with_affinity
+    /// Whether there is no class.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
     }
 
-    /// Topology keys of required anti-affinity terms of any class; it only grows.
+    /// The classes that have pods, on nodes or not, in no particular order.
+    pub fn populated(&self) -> impl ExactSizeIterator<Item = (ClassId, &PodClass)> {
+        self.populated.iter().map(|&id| (id, self.class(id)))
+    }
+
+    /// Topology keys of required anti-affinity terms of any class.
     pub fn anti_keys(&self) -> &IndexSet<Symbol, FxBuildHasher> {
         &self.anti_keys
     }
 
-    /// Topology keys of all other affinity terms of any class; it only grows.
+    /// Topology keys of all other affinity terms of any class.
     pub fn preference_keys(&self) -> &IndexSet<Symbol, FxBuildHasher> {
         &self.preference_keys
+    }
+
+    /// A number that grows whenever the topology keys of affinity terms change.
+    pub fn affinity_version(&self) -> u64 {
+        self.affinity_version
     }
 
     /// A label set.
@@ -230,5 +303,154 @@ impl ClassTables {
     ) -> bool {
         self.node_affinity(id)
             .matches(node.name, &node.labels, names)
+    }
+}
+
+// === who is of a class ===
+
+impl ClassTables {
+    /// A pod is of this class now.
+    pub(crate) fn join(&mut self, id: ClassId) {
+        let place = self.populated.len();
+        let class = self.class_mut(id);
+        class.pods += 1;
+        if class.pods == 1 {
+            class.place = place;
+            self.populated.push(id);
+        }
+    }
+
+    /// A pod is not of this class any more, while the censuses are at this version.
+    pub(crate) fn leave(&mut self, id: ClassId, censuses: u64) {
+        let class = self.class_mut(id);
+        class.pods -= 1;
+        if class.pods > 0 {
+            return;
+        }
+        class.counted_at = Some(censuses);
+        let place = class.place;
+        self.populated.swap_remove(place);
+        if let Some(&moved) = self.populated.get(place) {
+            self.class_mut(moved).place = place;
+        }
+    }
+
+    /// Changes where classes with pods are counted.
+    pub(crate) fn recount(&mut self, mut change: impl FnMut(&mut Vec<(CensusId, i32)>)) {
+        for id in &self.populated {
+            if let Some(class) = &mut self.classes[id.index()] {
+                change(&mut class.counted_in);
+            }
+        }
+    }
+
+    /// Compares pods and members by class with a recount of the pods: how many there are, and how many on nodes.
+    pub(crate) fn audit(&self, counts: impl Fn(ClassId) -> (usize, usize)) -> Result<(), String> {
+        for (id, class) in self.classes() {
+            let kept = (class.pods as usize, class.members.len());
+            if kept != counts(id) {
+                return Err(format!("{id:?}: kept {kept:?}, recounted {:?}", counts(id)));
+            }
+            let listed = self.populated.get(class.place) == Some(&id);
+            if class.has_pods() && !listed {
+                return Err(format!("{id:?} has pods and is not among the populated"));
+            }
+        }
+        let populated = self.classes().filter(|(_, c)| c.has_pods());
+        match populated.count() == self.populated.len() {
+            true => Ok(()),
+            false => Err("populated classes without pods".to_owned()),
+        }
+    }
+}
+
+// === what is gone ===
+
+impl ClassTables {
+    /// How many classes, terms and constraints are new since the last sweep.
+    pub(crate) fn new_since_sweep(&self) -> usize {
+        self.new
+    }
+
+    /// How many classes, terms and constraints there are.
+    pub(crate) fn weight_in_all(&self) -> usize {
+        self.keys.iter().map(|(_, key)| self.weight(key.spec)).sum()
+    }
+
+    /// Frees the classes without pods that are not among `kept`, and what only they had.
+    pub(crate) fn sweep(&mut self, kept: &FxHashSet<ClassId>) {
+        self.new = 0;
+        let Self { keys, classes, .. } = self;
+        keys.retain(|id| {
+            let class = &mut classes[id.index()];
+            let stays = class.as_ref().is_some_and(|c| c.pods > 0) || kept.contains(&id);
+            if !stays {
+                *class = None;
+            }
+            stays
+        });
+        let (mut labels, mut specs) = (FxHashSet::default(), FxHashSet::default());
+        for (_, key) in self.keys.iter() {
+            labels.insert(key.labels);
+            specs.insert(key.spec);
+        }
+        self.labels.retain(|id| labels.contains(&id));
+        self.specs.retain(|id| specs.contains(&id));
+        let (mut node_affinities, mut tolerations, mut affinities) = (
+            FxHashSet::default(),
+            FxHashSet::default(),
+            FxHashSet::default(),
+        );
+        for (id, _) in self.specs.iter() {
+            let parts = self.spec_parts[id.index()];
+            node_affinities.insert(parts.node_affinity);
+            tolerations.insert(parts.tolerations);
+            affinities.insert(parts.affinity);
+        }
+        self.node_affinities
+            .retain(|id| node_affinities.contains(&id));
+        self.tolerations.retain(|id| tolerations.contains(&id));
+        self.affinities.retain(|id| affinities.contains(&id));
+        self.sweep_keys();
+    }
+
+    /// Forgets topology keys that no term has any more.
+    fn sweep_keys(&mut self) {
+        let anti = std::mem::take(&mut self.anti_keys);
+        let preference = std::mem::take(&mut self.preference_keys);
+        let specs: Vec<SpecId> = self.specs.iter().map(|(id, _)| id).collect();
+        for id in specs {
+            self.note_affinity(id);
+        }
+        // Keys only went: with as many as before, none did.
+        if (anti.len(), preference.len()) == (self.anti_keys.len(), self.preference_keys.len()) {
+            (self.anti_keys, self.preference_keys) = (anti, preference);
+        } else {
+            self.affinity_version += 1;
+        }
+    }
+
+    pub(crate) fn has_labels(&self, id: LabelsId) -> bool {
+        self.labels.try_get(id).is_some()
+    }
+
+    pub(crate) fn has_affinity(&self, id: AffinityId) -> bool {
+        self.affinities.try_get(id).is_some()
+    }
+}
+
+impl Holds for ClassTables {
+    fn mark(&self, marks: &mut Marks) {
+        // Parts of specs are in the specs; keys of terms, too.
+        for (_, labels) in self.labels.iter() {
+            labels.mark(marks);
+        }
+        for (_, spec) in self.specs.iter() {
+            spec.mark(marks);
+        }
+        for (_, key) in self.keys.iter() {
+            key.namespace.mark(marks);
+            key.owner.map(|owner| owner.name).mark(marks);
+        }
     }
 }

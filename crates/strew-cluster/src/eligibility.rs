@@ -3,7 +3,7 @@
 //! Source: spec/scheduler §1.4 (node inclusion), §1.6 and §1.9 (nodes that lack a key).
 
 use fixedbitset::FixedBitSet;
-use strew_model::{Symbol, index_type, tolerates_all};
+use strew_model::{Holds, Marks, Symbol, index_type, tolerates_all};
 
 use crate::class::{ClassTables, NodeAffinityId, TolerationsId};
 use crate::cluster::{NodeIdx, NodeRow};
@@ -50,20 +50,30 @@ impl Eligibility {
 /// The nodes that each rule in use admits.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EligibleNodes {
-    rules: Vec<(Eligibility, FixedBitSet)>,
+    /// `None`: the row is free.
+    rules: Vec<(Option<Eligibility>, FixedBitSet)>,
 }
 
 impl EligibleNodes {
     pub(crate) fn find(&self, rule: &Eligibility) -> Option<EligibilityId> {
         self.rules
             .iter()
-            .position(|(r, _)| r == rule)
+            .position(|(r, _)| r.as_ref() == Some(rule))
             .map(EligibilityId::from)
     }
 
     pub(crate) fn add(&mut self, rule: Eligibility, nodes: FixedBitSet) -> EligibilityId {
-        self.rules.push((rule, nodes));
-        EligibilityId::from(self.rules.len() - 1)
+        let row = (Some(rule), nodes);
+        match self.rules.iter().position(|(r, _)| r.is_none()) {
+            Some(free) => {
+                self.rules[free] = row;
+                EligibilityId::from(free)
+            }
+            None => {
+                self.rules.push(row);
+                EligibilityId::from(self.rules.len() - 1)
+            }
+        }
     }
 
     #[inline]
@@ -84,8 +94,32 @@ impl EligibleNodes {
         names: &strew_model::Interner,
     ) {
         for (rule, nodes) in &mut self.rules {
-            nodes.grow(node.index() + 1);
-            nodes.set(node.index(), rule.admits(row, tables, names));
+            if let Some(rule) = rule {
+                nodes.grow(node.index() + 1);
+                nodes.set(node.index(), rule.admits(row, tables, names));
+            }
+        }
+    }
+
+    /// How many rules are in use.
+    pub(crate) fn len(&self) -> usize {
+        self.rules.iter().filter(|(rule, _)| rule.is_some()).count()
+    }
+
+    /// Frees the rules that are not kept.
+    pub(crate) fn retain(&mut self, keep: impl Fn(EligibilityId) -> bool) {
+        for (i, row) in self.rules.iter_mut().enumerate() {
+            if !keep(EligibilityId::from(i)) {
+                *row = (None, FixedBitSet::new());
+            }
+        }
+    }
+}
+
+impl Holds for EligibleNodes {
+    fn mark(&self, marks: &mut Marks) {
+        for rule in self.rules.iter().filter_map(|(rule, _)| rule.as_ref()) {
+            rule.required_keys.mark(marks);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_model::{Labels, Resources, Symbol, Taint};
+use strew_model::{Holds, Labels, Marks, Resources, Symbol, Taint};
 
 use crate::owners::OwnerRef;
 use crate::pod_spec::PodSpec;
@@ -58,4 +58,23 @@ pub struct PodHistory {
     pub started_s: Option<i64>,
     /// Whether its first `DisruptionTarget` condition is true with reason `PreemptionByScheduler`.
     pub preempted: bool,
+}
+
+impl Holds for NodeFact {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            name,
+            labels,
+            taints,
+            unschedulable: _,
+            allocatable,
+            pods_max: _,
+            images,
+        } = self;
+        name.mark(marks);
+        labels.mark(marks);
+        taints.mark(marks);
+        allocatable.mark(marks);
+        images.mark(marks);
+    }
 }

@@ -3,7 +3,7 @@
 //! Source: `pkg/scheduler/backend/cache/cache.go` (image states), v1.36.3; spec/scheduler §3.11.
 
 use rustc_hash::FxHashMap;
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 /// An image name that some node has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,15 @@ impl Images {
                     self.by_name.remove(&name);
                 }
             }
+        }
+    }
+}
+
+impl Holds for Images {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        for name in self.by_name.keys() {
+            name.mark(marks);
         }
     }
 }

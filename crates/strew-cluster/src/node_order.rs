@@ -2,7 +2,7 @@
 //!
 //! Source: `pkg/scheduler/backend/cache/node_tree.go`, v1.36.3; spec/scheduler §0 (zone key) and §4.6.
 
-use strew_model::{Labels, Symbol, well_known};
+use strew_model::{Holds, Labels, Marks, Symbol, well_known};
 
 use crate::cluster::NodeIdx;
 use crate::topology::MISSING;
@@ -109,6 +109,14 @@ impl NodeOrder {
             if self.zones[i].1.is_empty() {
                 self.zones.remove(i);
             }
+        }
+    }
+}
+
+impl Holds for NodeOrder {
+    fn mark(&self, marks: &mut Marks) {
+        for (zone, _) in &self.zones {
+            zone.mark(marks);
         }
     }
 }

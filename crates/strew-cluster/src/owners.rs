@@ -3,7 +3,7 @@
 //! Source: `pkg/scheduler/framework/plugins/helper/spread.go`, v1.36.3; KEP-1258; spec/scheduler §1.5.
 
 use rustc_hash::FxHashMap;
-use strew_model::{Labels, Requirement, Selector, Symbol};
+use strew_model::{Holds, Labels, Marks, Requirement, Selector, Symbol};
 
 /// The kinds of controllers whose selector is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,14 +43,18 @@ impl Owners {
 
     /// A Service with a selector is there; `None`: it is gone, or selects nothing.
     pub fn set_service(&mut self, namespace: Symbol, name: Symbol, selector: Option<Labels>) {
-        let services = self.services.entry(namespace).or_default();
-        let known = services.iter().find(|&&(n, _)| n == name);
+        let services = self.services.get(&namespace);
+        let known = services.and_then(|of| of.iter().find(|&&(n, _)| n == name));
         if known.map(|(_, s)| s) == selector.as_ref() {
             return;
         }
         self.version += 1;
+        let services = self.services.entry(namespace).or_default();
         services.retain(|&(n, _)| n != name);
         services.extend(selector.map(|s| (name, s)));
+        if services.is_empty() {
+            self.services.remove(&namespace);
+        }
     }
 
     /// A controller with this selector is there; `None`: it is gone.
@@ -99,5 +103,20 @@ impl Owners {
             requirements.extend(own.iter().cloned());
         }
         Selector::all_of(requirements)
+    }
+}
+
+impl Holds for Owners {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        for (namespace, services) in &self.services {
+            namespace.mark(marks);
+            services.as_slice().mark(marks);
+        }
+        for ((namespace, owner), selector) in &self.controllers {
+            namespace.mark(marks);
+            owner.name.mark(marks);
+            selector.mark(marks);
+        }
     }
 }

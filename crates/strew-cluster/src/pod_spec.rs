@@ -1,6 +1,8 @@
 //! What a pod asks for, as far as decisions look at it.
 
-use strew_model::{Interner, Labels, NodeSelectorTerm, Resources, Selector, Symbol, Toleration};
+use strew_model::{
+    Holds, Interner, Labels, Marks, NodeSelectorTerm, Resources, Selector, Symbol, Toleration,
+};
 
 /// The part of a pod's spec that decides. Equal specs are kept once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -193,4 +195,129 @@ pub enum Unsupported {
     PodGroup(Symbol),
     /// A selector that does not parse, and where it stands.
     BadSelector(Symbol),
+}
+
+// === the symbols in it ===
+
+impl Holds for PodSpec {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            scheduler_name,
+            priority: _,
+            never_preempts: _,
+            requests,
+            scored: _,
+            used,
+            used_scored: _,
+            node_affinity,
+            preferred_nodes,
+            tolerations,
+            host_ports,
+            images,
+            containers: _,
+            spread,
+            affinity,
+            gates,
+            claims,
+            unsupported,
+        } = self;
+        scheduler_name.mark(marks);
+        requests.mark(marks);
+        used.mark(marks);
+        node_affinity.node_selector.mark(marks);
+        node_affinity.terms.mark(marks);
+        preferred_nodes.mark(marks);
+        tolerations.mark(marks);
+        host_ports.mark(marks);
+        images.mark(marks);
+        spread.mark(marks);
+        affinity.mark(marks);
+        gates.mark(marks);
+        claims.mark(marks);
+        unsupported.mark(marks);
+    }
+}
+
+impl Holds for HostPort {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            ip,
+            any_ip: _,
+            protocol,
+            port: _,
+        } = self;
+        ip.mark(marks);
+        protocol.mark(marks);
+    }
+}
+
+impl Holds for SpreadConstraint {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            max_skew: _,
+            key,
+            hard: _,
+            selector,
+            min_domains: _,
+            node_affinity_policy: _,
+            node_taints_policy: _,
+            match_label_keys,
+        } = self;
+        key.mark(marks);
+        selector.mark(marks);
+        match_label_keys.mark(marks);
+    }
+}
+
+impl Holds for PodAffinity {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            required,
+            required_anti,
+            preferred,
+        } = self;
+        required.mark(marks);
+        required_anti.mark(marks);
+        preferred.mark(marks);
+    }
+}
+
+impl Holds for AffinityTerm {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            key,
+            selector,
+            namespaces,
+            namespace_selector,
+        } = self;
+        key.mark(marks);
+        selector.mark(marks);
+        namespaces.mark(marks);
+        namespace_selector.mark(marks);
+    }
+}
+
+impl Holds for PodClaim {
+    fn mark(&self, marks: &mut Marks) {
+        let Self { volume, named } = self;
+        volume.mark(marks);
+        named.mark(marks);
+    }
+}
+
+impl Holds for Unsupported {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::UnboundClaim(volume, claim, class) => {
+                (*volume, *claim).mark(marks);
+                class.mark(marks);
+            }
+            Self::UnattendedClaim(volume, claim) => (*volume, *claim).mark(marks),
+            Self::ExclusiveDisk(name)
+            | Self::CountedDisk(name)
+            | Self::ResourceClaim(name)
+            | Self::PodGroup(name)
+            | Self::BadSelector(name) => name.mark(marks),
+        }
+    }
 }

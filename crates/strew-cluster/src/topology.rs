@@ -2,7 +2,7 @@
 
 use indexmap::IndexSet;
 use rustc_hash::FxBuildHasher;
-use strew_model::{Labels, Symbol, index_type, well_known};
+use strew_model::{Holds, Labels, Marks, Symbol, index_type, well_known};
 use strew_spread::DomainIdx;
 
 use crate::cluster::NodeIdx;
@@ -133,10 +133,22 @@ impl TopologyColumn {
     }
 }
 
+/// From so many domains without nodes on, a column is made anew when they are the most.
+const STALE_DOMAINS_MIN: usize = 64;
+
+impl TopologyColumn {
+    /// Whether most of its domains have no node any more.
+    fn is_stale(&self) -> bool {
+        let gone = self.values.len() - 1 - self.inhabited.min(self.values.len() - 1);
+        gone > self.inhabited.max(STALE_DOMAINS_MIN)
+    }
+}
+
 /// The columns of all topology keys that were asked for.
 #[derive(Debug, Clone, Default)]
 pub struct Topology {
-    columns: Vec<TopologyColumn>,
+    /// `None`: the row is free.
+    columns: Vec<Option<TopologyColumn>>,
 }
 
 impl Topology {
@@ -144,13 +156,19 @@ impl Topology {
     pub fn find(&self, key: Symbol) -> Option<KeyId> {
         self.columns
             .iter()
-            .position(|c| c.key == key)
+            .position(|c| c.as_ref().is_some_and(|c| c.key == key))
             .map(KeyId::from)
     }
 
     /// The column of an id of this table.
+    ///
+    /// # Panics
+    /// If it was freed.
+    #[inline]
     pub fn column(&self, id: KeyId) -> &TopologyColumn {
-        &self.columns[id.index()]
+        self.columns[id.index()]
+            .as_ref()
+            .expect("a column is used only while a plan holds it")
     }
 
     /// A column for `key`, filled from the labels of the nodes (`None`: no such node).
@@ -166,14 +184,51 @@ impl Topology {
         for (i, labels) in nodes.enumerate() {
             column.set(NodeIdx::from(i), labels);
         }
-        self.columns.push(column);
-        KeyId::from(self.columns.len() - 1)
+        match self.columns.iter().position(Option::is_none) {
+            Some(free) => {
+                self.columns[free] = Some(column);
+                KeyId::from(free)
+            }
+            None => {
+                self.columns.push(Some(column));
+                KeyId::from(self.columns.len() - 1)
+            }
+        }
     }
 
     /// A node's labels are these now; `None`: it is gone.
     pub(crate) fn set_node(&mut self, node: NodeIdx, labels: Option<&Labels>) {
-        for column in &mut self.columns {
+        for column in self.columns.iter_mut().flatten() {
             column.set(node, labels);
+        }
+    }
+
+    /// How many columns there are.
+    pub(crate) fn len(&self) -> usize {
+        self.columns.iter().flatten().count()
+    }
+
+    /// Whether some column holds mostly domains without nodes.
+    pub(crate) fn is_stale(&self) -> bool {
+        let mut columns = self.columns.iter().flatten();
+        columns.any(TopologyColumn::is_stale)
+    }
+
+    /// Frees the columns that are not kept.
+    pub(crate) fn retain(&mut self, keep: impl Fn(KeyId) -> bool) {
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            if !keep(KeyId::from(i)) {
+                *column = None;
+            }
+        }
+    }
+}
+
+impl Holds for Topology {
+    fn mark(&self, marks: &mut Marks) {
+        for column in self.columns.iter().flatten() {
+            column.key.mark(marks);
+            column.values.iter().for_each(|value| value.mark(marks));
         }
     }
 }

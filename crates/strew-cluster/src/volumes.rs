@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_model::{Interner, Labels, NodeSelectorTerm, Symbol, well_known};
+use strew_model::{Holds, Interner, Labels, Marks, NodeSelectorTerm, Symbol, well_known};
 
 use crate::cluster::NodeIdx;
 
@@ -202,6 +202,46 @@ fn set<K: std::hash::Hash + Eq, V: PartialEq>(
         None => table.remove(&key),
     };
     true
+}
+
+impl Holds for Volumes {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            claims,
+            volumes,
+            classes,
+            limits,
+            users,
+            version: _,
+        } = self;
+        for (key, fact) in claims {
+            key.mark(marks);
+            (fact.volume, fact.class).mark(marks);
+        }
+        for (name, fact) in volumes {
+            let VolumeFact {
+                terms,
+                zones,
+                attached,
+            } = &**fact;
+            name.mark(marks);
+            terms.mark(marks);
+            zones.mark(marks);
+            attached.mark(marks);
+        }
+        for (name, class) in classes {
+            name.mark(marks);
+            class.driver.mark(marks);
+        }
+        for (node, limits) in limits {
+            node.mark(marks);
+            limits.mark(marks);
+        }
+        for key in users.keys() {
+            key.mark(marks);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Label sets.
 
 use crate::Symbol;
+use crate::symbol::{Holds, Marks};
 
 /// Labels of one object, sorted by key; a key stands once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -47,6 +48,12 @@ impl Labels {
     #[must_use]
     pub fn with(&self, pairs: impl IntoIterator<Item = (Symbol, Symbol)>) -> Self {
         Self::new(self.iter().chain(pairs).collect())
+    }
+}
+
+impl Holds for Labels {
+    fn mark(&self, marks: &mut Marks) {
+        self.0.mark(marks);
     }
 }
 

@@ -24,12 +24,12 @@ pub mod symbol;
 pub mod taint;
 pub mod time;
 
-pub use index::HashConsed;
+pub use index::{HashConsed, RawId};
 pub use labels::Labels;
 pub use node_selector::{FieldMatch, NodeExpression, NodeOperator, NodeSelectorTerm};
 pub use prng::Prng;
 pub use resources::{ResourceName, Resources};
 pub use selector::{Operator, Requirement, Selector};
-pub use symbol::{Interner, Symbol, well_known};
+pub use symbol::{Holds, Interner, Marks, Symbol, well_known};
 pub use taint::{Effect, Taint, Toleration, TolerationOperator, tolerates_all};
 pub use time::{Instant, Span};

@@ -2,6 +2,7 @@
 //!
 //! Source: `k8s.io/component-helpers/scheduling/corev1/nodeaffinity`, v1.36; spec/scheduler §0.
 
+use crate::symbol::{Holds, Marks};
 use crate::{Interner, Labels, Operator, Symbol};
 
 /// One term: all of its expressions and fields must hold.
@@ -72,6 +73,38 @@ impl NodeExpression {
             NodeOperator::Gt(bound) => number().is_some_and(|n| n > *bound),
             NodeOperator::Lt(bound) => number().is_some_and(|n| n < *bound),
         }
+    }
+}
+
+impl Holds for NodeSelectorTerm {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::AllOf {
+                expressions,
+                fields,
+            } => {
+                expressions.mark(marks);
+                fields.mark(marks);
+            }
+            Self::NoNode => {}
+        }
+    }
+}
+
+impl Holds for NodeExpression {
+    fn mark(&self, marks: &mut Marks) {
+        let Self { key, operator } = self;
+        key.mark(marks);
+        match operator {
+            NodeOperator::Label(operator) => operator.mark(marks),
+            NodeOperator::Gt(_) | NodeOperator::Lt(_) => {}
+        }
+    }
+}
+
+impl Holds for FieldMatch {
+    fn mark(&self, marks: &mut Marks) {
+        self.name.mark(marks);
     }
 }
 

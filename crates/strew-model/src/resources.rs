@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use crate::Symbol;
+use crate::symbol::{Holds, Marks, Symbol};
 
 /// Amounts of each resource: what a pod asks for, or what a node has or has given away.
 ///
@@ -108,6 +108,12 @@ impl Resources {
             && self.memory == 0
             && self.ephemeral_storage == 0
             && self.scalars.iter().all(|&(_, v)| v == 0)
+    }
+}
+
+impl Holds for Resources {
+    fn mark(&self, marks: &mut Marks) {
+        self.scalars.as_slice().mark(marks);
     }
 }
 

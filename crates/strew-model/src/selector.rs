@@ -2,6 +2,7 @@
 //!
 //! Source: `metav1.LabelSelectorAsSelector` and `labels.Selector`, v1.36; spec/scheduler §0.
 
+use crate::symbol::{Holds, Marks};
 use crate::{Labels, Symbol};
 
 /// Which label sets are meant.
@@ -108,6 +109,32 @@ impl Selector {
         match self {
             Self::Nothing => Self::Nothing,
             Self::AllOf(own) => Self::all_of(own.iter().cloned().chain(more).collect()),
+        }
+    }
+}
+
+impl Holds for Selector {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::Nothing => {}
+            Self::AllOf(requirements) => requirements.mark(marks),
+        }
+    }
+}
+
+impl Holds for Requirement {
+    fn mark(&self, marks: &mut Marks) {
+        let Self { key, operator } = self;
+        key.mark(marks);
+        operator.mark(marks);
+    }
+}
+
+impl Holds for Operator {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::In(values) | Self::NotIn(values) => values.mark(marks),
+            Self::Exists | Self::DoesNotExist => {}
         }
     }
 }

@@ -1,24 +1,36 @@
 //! Interned strings.
 
-use indexmap::IndexSet;
-use rustc_hash::FxBuildHasher;
+use crate::index::{HashConsed, RawId};
 
 /// An interned string: equal symbols of one [`Interner`] are equal strings.
 ///
-/// The order of symbols is the order in which they were met, not that of their text.
+/// The order of symbols says nothing of their texts. A symbol is good while something that is marked holds it, see
+/// [`Interner::sweep`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Symbol(u32);
+pub struct Symbol(RawId);
 
 impl Symbol {
-    /// The place of the string in its interner.
+    /// The row of the string in its interner.
     pub fn index(self) -> usize {
-        self.0 as usize
+        self.0.row()
+    }
+}
+
+impl From<RawId> for Symbol {
+    fn from(id: RawId) -> Self {
+        Self(id)
+    }
+}
+
+impl From<Symbol> for RawId {
+    fn from(symbol: Symbol) -> Self {
+        symbol.0
     }
 }
 
 /// Strings that every interner knows, at fixed places.
 pub mod well_known {
-    use super::Symbol;
+    use super::{RawId, Symbol};
 
     macro_rules! well_known {
         ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
@@ -27,7 +39,7 @@ pub mod well_known {
         };
         (@ $n:expr; $(#[$doc:meta])* $name:ident = $text:literal; $($rest:tt)*) => {
             $(#[$doc])*
-            pub const $name: Symbol = Symbol($n);
+            pub const $name: Symbol = Symbol(RawId::first($n));
             well_known!(@ $n + 1; $($rest)*);
         };
         (@ $n:expr;) => {};
@@ -53,39 +65,70 @@ pub mod well_known {
     }
 }
 
-/// The strings met so far; each is kept once and never dropped.
+/// The strings in use; each is kept once.
+///
+/// Nothing counts who holds a symbol. Whoever owns the interner [sweeps](Self::sweep) it now and then: all that holds
+/// symbols marks them, and what is not marked is dropped.
 #[derive(Debug, Clone)]
 pub struct Interner {
-    texts: IndexSet<Box<str>, FxBuildHasher>,
+    texts: HashConsed<Symbol, Box<str>>,
+    /// By row the sweep, modulo 256, after which the string was last asked for.
+    asked: Vec<u8>,
+    /// Strings of rows below are never dropped.
+    pinned: usize,
+    sweeps: u64,
+    /// How many strings are new since the last sweep.
+    new: usize,
 }
 
 impl Interner {
     /// An interner that holds the [`well_known`] strings.
     pub fn new() -> Self {
-        let texts = well_known::TEXTS.iter().map(|&text| text.into()).collect();
-        Self { texts }
+        let mut names = Self {
+            texts: HashConsed::new(),
+            asked: Vec::new(),
+            pinned: 0,
+            sweeps: 0,
+            new: 0,
+        };
+        for text in well_known::TEXTS {
+            names.intern(text);
+        }
+        names.pin();
+        names
     }
 
     /// The symbol of `text`, new or known.
     ///
     /// # Panics
-    /// With more than 2³² distinct strings.
+    /// With more than 2²⁶ distinct strings at a time.
     pub fn intern(&mut self, text: &str) -> Symbol {
-        if let Some(index) = self.texts.get_index_of(text) {
-            return Symbol(index as u32);
+        let symbol = match self.texts.find(text) {
+            Some(symbol) => symbol,
+            None => {
+                self.new += 1;
+                self.texts.insert(text.into()).0
+            }
+        };
+        let row = symbol.index();
+        if self.asked.len() <= row {
+            self.asked.resize(row + 1, 0);
         }
-        let (index, _) = self.texts.insert_full(text.into());
-        Symbol(u32::try_from(index).expect("fewer than 2^32 distinct strings"))
+        self.asked[row] = self.sweeps as u8;
+        symbol
     }
 
-    /// The symbol of `text`, if it was met before.
+    /// The symbol of `text`, if it is in use.
     pub fn get(&self, text: &str) -> Option<Symbol> {
-        self.texts.get_index_of(text).map(|i| Symbol(i as u32))
+        self.texts.find(text)
     }
 
-    /// The string of a symbol of this interner.
+    /// The string of a symbol of this interner. A symbol that was dropped is a bug of its holder: it stops a debug build,
+    /// and has an empty text otherwise.
     pub fn text(&self, symbol: Symbol) -> &str {
-        &self.texts[symbol.index()]
+        let text = self.texts.try_get(symbol);
+        debug_assert!(text.is_some(), "{symbol:?} was dropped while it was held");
+        text.map_or("", |text| text)
     }
 
     /// The string read as a base-10 integer, as node affinity's `Gt` and `Lt` do.
@@ -103,6 +146,111 @@ impl Interner {
         self.texts.is_empty()
     }
 }
+
+// === what is gone ===
+
+impl Interner {
+    /// Keeps all strings of now for ever: what settings hold need not be marked.
+    pub fn pin(&mut self) {
+        self.pinned = self.texts.rows();
+        self.new = 0;
+    }
+
+    /// How often it was swept. What keeps symbols without being asked to mark them must forget them when this changes.
+    pub fn sweeps(&self) -> u64 {
+        self.sweeps
+    }
+
+    /// How many strings are new since the last sweep.
+    pub fn new_since_sweep(&self) -> usize {
+        self.new
+    }
+
+    /// Begins to find out which symbols are held. A symbol that was asked for since the last sweep counts as held: a
+    /// fact may be on its way.
+    pub fn marks(&self) -> Marks {
+        let mut held = vec![false; self.texts.rows()];
+        let now = self.sweeps as u8;
+        for (row, held) in held.iter_mut().enumerate() {
+            *held = row < self.pinned || self.asked[row] == now;
+        }
+        Marks { held }
+    }
+
+    /// Drops every string whose symbol is not marked.
+    pub fn sweep(&mut self, marks: &Marks) {
+        let held = |symbol: Symbol| marks.held.get(symbol.index()) != Some(&false);
+        self.texts.retain(held);
+        self.sweeps += 1;
+        self.new = 0;
+    }
+}
+
+/// The symbols of an interner that something holds.
+#[derive(Debug, Clone)]
+pub struct Marks {
+    held: Vec<bool>,
+}
+
+impl Marks {
+    /// Something holds this symbol.
+    #[inline]
+    pub fn mark(&mut self, symbol: Symbol) {
+        if let Some(held) = self.held.get_mut(symbol.index()) {
+            *held = true;
+        }
+    }
+}
+
+/// A value in which symbols may be.
+pub trait Holds {
+    /// Marks every symbol in it.
+    fn mark(&self, marks: &mut Marks);
+}
+
+impl Holds for Symbol {
+    #[inline]
+    fn mark(&self, marks: &mut Marks) {
+        marks.mark(*self);
+    }
+}
+
+impl<T: Holds> Holds for [T] {
+    fn mark(&self, marks: &mut Marks) {
+        self.iter().for_each(|each| each.mark(marks));
+    }
+}
+
+impl<T: Holds + ?Sized> Holds for Box<T> {
+    fn mark(&self, marks: &mut Marks) {
+        (**self).mark(marks);
+    }
+}
+
+impl<T: Holds> Holds for Option<T> {
+    fn mark(&self, marks: &mut Marks) {
+        if let Some(value) = self {
+            value.mark(marks);
+        }
+    }
+}
+
+impl<A: Holds, B: Holds> Holds for (A, B) {
+    fn mark(&self, marks: &mut Marks) {
+        self.0.mark(marks);
+        self.1.mark(marks);
+    }
+}
+
+macro_rules! holds_nothing {
+    ($($of:ty),*) => {
+        $(impl Holds for $of {
+            fn mark(&self, _: &mut Marks) {}
+        })*
+    };
+}
+
+holds_nothing!(bool, i32, i64, u32);
 
 impl Default for Interner {
     fn default() -> Self {
@@ -141,5 +289,25 @@ mod tests {
         assert_eq!(names.integer(web), None);
         let seven = names.intern("-7");
         assert_eq!(names.integer(seven), Some(-7));
+    }
+    #[test]
+    fn what_nothing_holds_is_dropped_after_two_sweeps() {
+        let mut names = Interner::new();
+        let setting = names.intern("setting");
+        names.pin();
+        let (held, gone) = (names.intern("held"), names.intern("gone"));
+        let sweep = |names: &mut Interner| {
+            let mut marks = names.marks();
+            held.mark(&mut marks);
+            names.sweep(&marks);
+        };
+        sweep(&mut names);
+        assert_eq!(names.get("gone"), Some(gone));
+        sweep(&mut names);
+        assert_eq!(names.get("gone"), None);
+        assert_eq!(names.text(held), "held");
+        assert_eq!(names.text(setting), "setting");
+        let again = names.intern("gone");
+        assert!(again != gone && again.index() == gone.index());
     }
 }

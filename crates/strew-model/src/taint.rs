@@ -2,8 +2,7 @@
 //!
 //! Source: `k8s.io/component-helpers/scheduling/corev1`, v1.36; spec/scheduler §0.
 
-use crate::Symbol;
-use crate::well_known;
+use crate::symbol::{Holds, Marks, Symbol, well_known};
 
 /// What a taint does to pods that do not tolerate it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -93,6 +92,31 @@ impl Toleration {
 pub fn tolerates_all(tolerations: &[Toleration], taints: &[Taint]) -> bool {
     let mut forbidding = taints.iter().filter(|t| t.forbids_scheduling());
     forbidding.all(|taint| tolerations.iter().any(|t| t.tolerates(taint)))
+}
+
+impl Holds for Taint {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            key,
+            value,
+            effect: _,
+        } = self;
+        key.mark(marks);
+        value.mark(marks);
+    }
+}
+
+impl Holds for Toleration {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            key,
+            operator: _,
+            value,
+            effect: _,
+        } = self;
+        key.mark(marks);
+        value.mark(marks);
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! What each node answers to a question that many pods ask, kept current by following the nodes that change.
 
 use fixedbitset::FixedBitSet;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
 use strew_cluster::{ChangeLog, Cluster, NodeAffinityId, NodeIdx, SpecId, TolerationsId};
 use strew_model::{ResourceName, Resources};
 
-use crate::plan::ClassPlan;
+use crate::plan::{ClassPlan, Plans};
 use crate::plugins::node_resources_balanced_allocation as balanced;
 use crate::plugins::{
     image_locality, node_affinity, node_resources_fit, node_unschedulable, taint_toleration,
@@ -29,6 +29,15 @@ const NEVER: u64 = u64::MAX;
 pub(crate) struct Admitted {
     pub(crate) nodes: FixedBitSet,
     seen: u64,
+}
+
+impl Admitted {
+    fn new() -> Self {
+        Self {
+            nodes: FixedBitSet::new(),
+            seen: NEVER,
+        }
+    }
 }
 
 /// A number per node.
@@ -72,6 +81,16 @@ pub(crate) struct Shape {
     seen: u64,
 }
 
+impl Shape {
+    fn new() -> Self {
+        Self {
+            fits: FixedBitSet::new(),
+            scores: Vec::new(),
+            seen: NEVER,
+        }
+    }
+}
+
 /// Scores of 0 to 100 of one node.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct ShapeScores {
@@ -92,6 +111,7 @@ pub(crate) struct ShapeKey {
 struct Kept<K, T> {
     by_key: FxHashMap<K, usize>,
     rows: Vec<(K, T)>,
+    free: Vec<usize>,
 }
 
 impl<K: Hash + Eq + Clone, T> Kept<K, T> {
@@ -99,9 +119,32 @@ impl<K: Hash + Eq + Clone, T> Kept<K, T> {
         if let Some(&i) = self.by_key.get(&key) {
             return i;
         }
-        self.by_key.insert(key.clone(), self.rows.len());
-        self.rows.push((key, new()));
-        self.rows.len() - 1
+        let i = self.free.pop().unwrap_or(self.rows.len());
+        self.by_key.insert(key.clone(), i);
+        match self.rows.get_mut(i) {
+            Some(row) => *row = (key, new()),
+            None => self.rows.push((key, new())),
+        }
+        i
+    }
+
+    fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Frees the rows that are not in use.
+    fn sweep(&mut self, in_use: &FxHashSet<usize>, new: impl Fn() -> T) {
+        let (rows, free) = (&mut self.rows, &mut self.free);
+        self.by_key.retain(|_, &mut i| {
+            let stays = in_use.contains(&i);
+            if !stays {
+                rows[i].1 = new();
+                free.push(i);
+            }
+            stays
+        });
+        // The order of a hash table must not decide which row is next.
+        free.sort_unstable();
     }
 }
 
@@ -110,6 +153,7 @@ impl<K, T> Default for Kept<K, T> {
         Self {
             by_key: FxHashMap::default(),
             rows: Vec::new(),
+            free: Vec::new(),
         }
     }
 }
@@ -175,11 +219,9 @@ impl Columns {
 
     /// Starts afresh if what is kept has outgrown its budget.
     pub(crate) fn bound(&mut self, nodes: usize) {
-        let columns = self.prefer_taints.rows.len()
-            + self.preferred_nodes.rows.len()
-            + self.images.rows.len();
-        let sets = self.admitted.rows.len() + self.shapes.rows.len();
-        let bytes = nodes * (4 * columns + 2 * self.shapes.rows.len()) + nodes / 8 * sets;
+        let columns = self.prefer_taints.len() + self.preferred_nodes.len() + self.images.len();
+        let sets = self.admitted.len() + self.shapes.len();
+        let bytes = nodes * (4 * columns + 2 * self.shapes.len()) + nodes / 8 * sets;
         if bytes > BYTES_MAX {
             let epoch = self.epoch + 1;
             *self = Self {
@@ -190,10 +232,7 @@ impl Columns {
     }
 
     pub(crate) fn ensure_admitted(&mut self, key: (NodeAffinityId, TolerationsId)) -> usize {
-        self.admitted.ensure(key, || Admitted {
-            nodes: FixedBitSet::new(),
-            seen: NEVER,
-        })
+        self.admitted.ensure(key, Admitted::new)
     }
 
     pub(crate) fn ensure_prefer_taints(&mut self, key: TolerationsId) -> usize {
@@ -209,11 +248,28 @@ impl Columns {
     }
 
     pub(crate) fn ensure_shape(&mut self, key: ShapeKey) -> usize {
-        self.shapes.ensure(key, || Shape {
-            fits: FixedBitSet::new(),
-            scores: Vec::new(),
-            seen: NEVER,
-        })
+        self.shapes.ensure(key, Shape::new)
+    }
+
+    /// How many columns and sets there are.
+    pub(crate) fn len(&self) -> usize {
+        let columns = self.prefer_taints.len() + self.preferred_nodes.len() + self.images.len();
+        columns + self.admitted.len() + self.shapes.len()
+    }
+
+    /// Takes part in a sweep, after the plans: frees what no plan reads any more.
+    pub(crate) fn sweep(&mut self, plans: &Plans) {
+        let rows = |of: fn(&ClassPlan) -> Option<usize>| plans.iter().filter_map(of).collect();
+        self.admitted
+            .sweep(&rows(|plan| Some(plan.admitted)), Admitted::new);
+        self.prefer_taints
+            .sweep(&rows(|plan| Some(plan.prefer_taints)), Column::new);
+        self.preferred_nodes
+            .sweep(&rows(|plan| plan.preferred_nodes), Column::new);
+        self.images
+            .sweep(&rows(|plan| Some(plan.images)), Column::new);
+        self.shapes
+            .sweep(&rows(|plan| Some(plan.shape)), Shape::new);
     }
 
     /// Brings the columns of a plan up to date with the cluster.

@@ -4,8 +4,8 @@
 
 use std::rc::Rc;
 
-use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
-use strew_model::Symbol;
+use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx, Sweep};
+use strew_model::{Holds, Marks, Symbol};
 
 use crate::columns::{Columns, Rules};
 use crate::cycle::{Cycle, Search, list_feasible};
@@ -187,6 +187,29 @@ impl Engine {
     /// The profile that it decides for.
     pub fn profile(&self) -> &Profile {
         &self.grounds.profile
+    }
+
+    /// Takes part in a [sweep](Cluster::begin_sweep) of its cluster: forgets what it kept for classes that are gone, and
+    /// notes what it still reads. An engine that takes no part makes its plans anew when it is asked next.
+    pub fn sweep(&mut self, cluster: &mut Cluster, sweep: &mut Sweep) {
+        let plans = &mut self.grounds.plans;
+        plans.sweep(cluster, &self.columns, sweep);
+        self.columns.sweep(plans);
+        self.groups.sweep(plans);
+        self.last_unfit = None;
+    }
+
+    /// Marks the symbols that it holds beside its profile.
+    pub fn mark(&self, marks: &mut Marks) {
+        if let Some(meter) = &self.sums.meter {
+            meter.mark(marks);
+        }
+    }
+
+    /// How many plans, columns and groups it keeps.
+    pub fn kept(&self) -> [usize; 3] {
+        let plans = self.grounds.plans.iter().count();
+        [plans, self.columns.len(), self.groups.len()]
     }
 
     /// The plan of a class: which constraints hold for it, and what they count.

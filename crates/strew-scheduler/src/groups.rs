@@ -18,7 +18,7 @@ use crate::engine::Decision;
 use crate::group_limits::GroupLimits;
 use crate::metrics::meter::Meter;
 use crate::metrics::{Point, SUCCESS};
-use crate::plan::ClassPlan;
+use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::{PluginId, TieRule};
 use crate::scoring::{Chance, Sums, take};
@@ -382,6 +382,19 @@ impl GroupsByClass {
         let synced = groups.sync(cluster, plan, columns, self.limits);
         self.bytes = self.bytes + groups.bytes() - before;
         synced
+    }
+
+    /// Takes part in a sweep, after the plans: drops the groups that no plan is behind any more.
+    pub(crate) fn sweep(&mut self, plans: &Plans) {
+        for (row, slot) in self.by_class.iter_mut().enumerate() {
+            let gone = slot.take_if(|groups| !plans.has(row, groups.basis.plan));
+            self.bytes -= gone.map_or(0, |groups| groups.bytes());
+        }
+    }
+
+    /// How many classes have groups.
+    pub(crate) fn len(&self) -> usize {
+        self.by_class.iter().flatten().count()
     }
 
     /// The node to take, asking one node of each group; `None` if none passes.

@@ -2,7 +2,7 @@
 //!
 //! A plan is made once a class and stays good until something that it was made from changes ([`Basis`]).
 
-use strew_cluster::{ClassId, Cluster, NodeAffinityId};
+use strew_cluster::{ClassId, Cluster, NodeAffinityId, Sweep};
 
 use strew_model::Resources;
 
@@ -18,24 +18,26 @@ use crate::profile::{PluginId, Profile};
 pub struct Basis {
     owners: u64,
     evicted: u64,
+    sweeps: u64,
     columns: u64,
-    affinity_keys: (usize, usize),
+    affinity_keys: u64,
 }
 
 impl Basis {
     fn now(cluster: &Cluster, columns: &Columns) -> Self {
-        let tables = cluster.tables();
         Self {
             owners: cluster.owners().version(),
             evicted: cluster.evicted(),
+            sweeps: cluster.sweeps(),
             columns: columns.epoch(),
-            affinity_keys: (tables.anti_keys().len(), tables.preference_keys().len()),
+            affinity_keys: cluster.tables().affinity_version(),
         }
     }
 }
 
 /// The plan of one class.
 pub struct ClassPlan {
+    class: ClassId,
     basis: Basis,
     /// Topology spread.
     pub spread: SpreadPlan,
@@ -81,6 +83,7 @@ impl ClassPlan {
             scored: spec.scored,
         };
         Self {
+            class,
             node_affinity: parts.node_affinity,
             admitted: columns.ensure_admitted((parts.node_affinity, parts.tolerations)),
             prefer_taints: columns.ensure_prefer_taints(parts.tolerations),
@@ -106,9 +109,19 @@ impl ClassPlan {
     pub(crate) fn serial(&self) -> u64 {
         self.serial
     }
+
+    /// Notes in a sweep that all that the plan reads of the cluster is in use.
+    fn keep(&self, cluster: &mut Cluster, sweep: &mut Sweep) {
+        self.spread.touch(cluster);
+        self.affinity.touch(cluster);
+        let census = self.selector_spread.as_ref().and_then(|plan| plan.census());
+        census.into_iter().for_each(|id| cluster.touch_census(id));
+        self.spread.keep(sweep);
+        self.affinity.keep(sweep);
+    }
 }
 
-/// The plans of all classes that were decided on.
+/// The plans of the classes that were decided on. Those of classes that are gone are dropped by the next sweep.
 #[derive(Default)]
 pub(crate) struct Plans {
     by_class: Vec<Option<ClassPlan>>,
@@ -130,7 +143,7 @@ impl Plans {
         let slot = &mut self.by_class[class.index()];
         let good = slot
             .as_ref()
-            .is_some_and(|plan| plan.basis == Basis::now(cluster, columns));
+            .is_some_and(|plan| plan.class == class && plan.basis == Basis::now(cluster, columns));
         if !good {
             *slot = None;
             self.made += 1;
@@ -141,5 +154,36 @@ impl Plans {
         plan.spread.touch(cluster);
         plan.affinity.touch(cluster);
         plan
+    }
+    /// Takes part in a sweep: drops the plans that are not good any more, and notes what the others read.
+    pub(crate) fn sweep(&mut self, cluster: &mut Cluster, columns: &Columns, sweep: &mut Sweep) {
+        let now = Basis::now(cluster, columns);
+        let before = Basis {
+            sweeps: now.sweeps - 1,
+            ..now
+        };
+        for slot in &mut self.by_class {
+            let is_good = |plan: &ClassPlan| {
+                plan.basis == before && cluster.tables().find_class(plan.class).is_some()
+            };
+            match slot.as_mut().filter(|plan| is_good(plan)) {
+                Some(plan) => {
+                    plan.keep(cluster, sweep);
+                    plan.basis = now;
+                }
+                None => *slot = None,
+            }
+        }
+    }
+
+    /// The plans that there are.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ClassPlan> {
+        self.by_class.iter().flatten()
+    }
+
+    /// The plan of the class in a row, if it has this serial number.
+    pub(crate) fn has(&self, row: usize, serial: u64) -> bool {
+        let plan = self.by_class.get(row).and_then(Option::as_ref);
+        plan.is_some_and(|plan| plan.serial == serial)
     }
 }

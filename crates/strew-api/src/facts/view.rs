@@ -171,6 +171,8 @@ const KNOWN_MAX: usize = 10_000;
 /// theirs.
 #[derive(Debug, Default)]
 pub struct PodFacts {
+    /// How often the interner had been swept: symbols of before are no longer good.
+    sweeps: u64,
     specs: FxHashMap<usize, (Arc<core::PodSpec>, PodSpec)>,
     labels: FxHashMap<usize, (Arc<Pairs>, Labels)>,
 }
@@ -187,6 +189,12 @@ impl PodFacts {
     ) -> Result<Option<PodFact>, Vec<FieldError>> {
         if pod.is_finished() {
             return Ok(None);
+        }
+        if self.sweeps != names.sweeps() {
+            *self = Self {
+                sweeps: names.sweeps(),
+                ..Self::default()
+            };
         }
         let (spec, labels) = match pod.shared() {
             Some((spec, pairs)) => (self.spec(spec, names)?, self.labels(pairs, names)),

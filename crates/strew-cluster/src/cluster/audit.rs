@@ -7,6 +7,7 @@ use strew_spread::Tally;
 
 use super::{Cluster, NodeIdx, NodeRow};
 use crate::census::{Census, CensusId, Censuses, Weighing};
+use crate::class::ClassId;
 use crate::eligibility::EligibleNodes;
 
 impl Cluster {
@@ -77,9 +78,21 @@ impl Cluster {
                 self.priorities
             ));
         }
+        self.audit_classes()?;
         self.censuses
             .iter()
             .try_for_each(|(id, census)| self.audit_census(id, census))
+    }
+
+    fn audit_classes(&self) -> Result<(), String> {
+        let mut counts: FxHashMap<ClassId, (usize, usize)> = FxHashMap::default();
+        for (_, pod) in self.pods() {
+            let (pods, members) = counts.entry(pod.class).or_default();
+            *pods += 1;
+            *members += usize::from(pod.node.is_some());
+        }
+        self.tables
+            .audit(|id| counts.get(&id).copied().unwrap_or_default())
     }
 
     fn audit_census(&self, id: CensusId, census: &Census) -> Result<(), String> {

@@ -1,6 +1,7 @@
 //! What is counted: columns, eligibility, censuses and tallies, made when a decision first asks for them.
 
 use fixedbitset::FixedBitSet;
+use rustc_hash::FxHashSet;
 use strew_model::Symbol;
 use strew_spread::Tally;
 
@@ -42,7 +43,8 @@ impl Cluster {
             tables: &self.tables,
             namespaces: &self.namespaces,
         };
-        for (id, class) in self.tables.classes() {
+        self.weighed += self.tables.populated().len() as u64;
+        for (id, class) in self.tables.populated() {
             counted.extend(weighing.weigh(&key, class).map(|count| (id, count)));
         }
         let census = self.censuses.start(key, self.nodes.len());
@@ -112,6 +114,11 @@ impl Cluster {
         self.censuses.pin_from_now();
     }
 
+    /// How often a class was weighed for a census so far: the work that new classes and new censuses have made.
+    pub fn weighed(&self) -> u64 {
+        self.weighed
+    }
+
     /// How many censuses were evicted so far: ids are good while this stays the same.
     pub fn evicted(&self) -> u64 {
         self.censuses.evicted()
@@ -126,10 +133,8 @@ impl Cluster {
         if dropped.is_empty() {
             return;
         }
-        for class in self.tables.classes_mut() {
-            class
-                .counted_in
-                .retain(|(census, _)| !dropped.contains(census));
-        }
+        let dropped: FxHashSet<CensusId> = dropped.iter().copied().collect();
+        self.tables
+            .recount(|counted_in| counted_in.retain(|(census, _)| !dropped.contains(census)));
     }
 }

@@ -23,8 +23,11 @@ mod counts;
 mod nodes;
 mod pods;
 mod row;
+mod sweep;
 
 pub use row::NodeRow;
+use sweep::Sweeping;
+pub use sweep::{Kept, Sweep};
 
 index_type! {
     /// A row of the table of nodes.
@@ -84,6 +87,9 @@ pub struct Cluster {
     eligible: EligibleNodes,
     usage: ChangeLog,
     structure: ChangeLog,
+    /// How often a class was weighed for a census.
+    weighed: u64,
+    sweeping: Sweeping,
 }
 
 impl Default for Cluster {
@@ -117,6 +123,8 @@ impl Cluster {
             eligible: EligibleNodes::default(),
             usage: ChangeLog::new(CHANGES_REMEMBERED),
             structure: ChangeLog::new(CHANGES_REMEMBERED),
+            weighed: 0,
+            sweeping: Sweeping::default(),
         }
     }
 

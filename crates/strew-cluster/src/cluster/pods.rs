@@ -12,17 +12,14 @@ use crate::volumes::ClaimKey;
 impl Cluster {
     /// A pod is there, and like this. Returns its row, which stays its row until it is removed.
     pub fn set_pod(&mut self, fact: PodFact) -> PodIdx {
-        let (class, new) = self.tables.class_of(&fact);
-        if new {
-            self.enroll_class(class);
-        }
+        let class = self.tables.class_of(&fact);
         let node = fact.node.map(|name| self.node_slot(name));
         if let Some(pod) = self.find_pod(&fact.uid) {
             self.row_mut(pod).history = fact.history;
             let row = self.pod(pod);
             if (row.class, row.node) != (class, node) {
                 self.take_off(pod);
-                self.row_mut(pod).class = class;
+                self.set_class(pod, class);
                 self.put_on(pod, node);
             }
             return pod;
@@ -46,6 +43,7 @@ impl Cluster {
             }
         };
         self.pod_by_uid.insert(fact.uid, pod);
+        self.join(class);
         self.put_on(pod, node);
         pod
     }
@@ -55,8 +53,9 @@ impl Cluster {
         let Some(pod) = self.pod_by_uid.remove(uid) else {
             return;
         };
-        let node = self.pod(pod).node;
+        let PodRow { node, class, .. } = *self.pod(pod);
         self.take_off(pod);
+        self.tables.leave(class, self.censuses.version());
         self.pods[pod.index()] = None;
         self.pods_free.push(pod);
         if let Some(node) = node {
@@ -106,14 +105,17 @@ impl Cluster {
     }
 
     fn reclass(&mut self, pod: PodIdx, key: ClassKey) {
-        let (class, new) = self.tables.intern_key(key);
-        if new {
-            self.enroll_class(class);
-        }
+        let class = self.tables.intern_key(key);
         let node = self.pod(pod).node;
         self.take_off(pod);
-        self.row_mut(pod).class = class;
+        self.set_class(pod, class);
         self.put_on(pod, node);
+    }
+
+    fn set_class(&mut self, pod: PodIdx, class: ClassId) {
+        let before = std::mem::replace(&mut self.row_mut(pod).class, class);
+        self.tables.leave(before, self.censuses.version());
+        self.join(class);
     }
 
     fn row_mut(&mut self, pod: PodIdx) -> &mut PodRow {
@@ -204,18 +206,25 @@ impl Cluster {
         self.usage.push(node);
     }
 
-    /// Asks every census whether it counts pods of a new class.
-    fn enroll_class(&mut self, id: ClassId) {
+    /// A pod is of this class now. For the first one every census is asked whether it counts such pods, unless that is
+    /// known.
+    fn join(&mut self, id: ClassId) {
         let class = self.tables.class(id);
-        let weighing = Weighing {
-            tables: &self.tables,
-            namespaces: &self.namespaces,
-        };
-        let counts = self
-            .censuses
-            .iter()
-            .filter_map(|(census, c)| weighing.weigh(c.key(), class).map(|count| (census, count)));
-        let counted_in: Vec<(CensusId, i32)> = counts.collect();
-        self.tables.class_mut(id).counted_in = counted_in;
+        let version = self.censuses.version();
+        if !class.has_pods() && class.counted_at != Some(version) {
+            let weighing = Weighing {
+                tables: &self.tables,
+                namespaces: &self.namespaces,
+            };
+            let mut weighed = 0;
+            let counts = self.censuses.iter().filter_map(|(census, c)| {
+                weighed += 1;
+                Some((census, weighing.weigh(c.key(), class)?))
+            });
+            let counted_in: Vec<(CensusId, i32)> = counts.collect();
+            self.weighed += weighed;
+            self.tables.class_mut(id).counted_in = counted_in;
+        }
+        self.tables.join(id);
     }
 }

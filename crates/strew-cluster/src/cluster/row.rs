@@ -1,6 +1,6 @@
 //! A row of the table of nodes.
 
-use strew_model::{Resources, Symbol};
+use strew_model::{Holds, Marks, Resources, Symbol};
 
 use super::{Cluster, PodIdx};
 use crate::fact::NodeFact;
@@ -105,5 +105,24 @@ impl NodeRow {
                 self.host_ports.swap_remove(i);
             }
         }
+    }
+}
+
+impl Holds for NodeRow {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            name,
+            fact,
+            pods: _,
+            used,
+            used_scored: _,
+            host_ports,
+            claims,
+        } = self;
+        name.mark(marks);
+        fact.mark(marks);
+        used.mark(marks);
+        host_ports.as_slice().mark(marks);
+        claims.as_slice().mark(marks);
     }
 }

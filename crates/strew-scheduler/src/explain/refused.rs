@@ -401,7 +401,7 @@ impl Look<'_> {
 /// Per domain the pods that a census counts there, in the order of the table of pods.
 fn by_domain(cluster: &Cluster, counted: &Counted) -> Vec<Blockers> {
     let counts = |&(c, n): &(CensusId, i32)| c == counted.tally.census && n > 0;
-    let classes = cluster.tables().classes();
+    let classes = cluster.tables().populated();
     let classes = classes.filter(|(_, class)| class.counted_in.iter().any(counts));
     let mut pods: Vec<_> = classes
         .flat_map(|(_, class)| class.members.clone())

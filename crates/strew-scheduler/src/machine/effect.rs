@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 /// Names an effect whose outcome is waited for. Numbers only grow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,6 +158,51 @@ pub fn cut_note(text: &Arc<str>) -> Arc<str> {
     }
     let end = text.floor_char_boundary(NOTE_MAX - 4);
     format!("{} ...", &text[..end]).into()
+}
+
+// === the symbols in it ===
+
+impl Holds for Effect {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::Bind { id: _, pod, node } => {
+                pod.mark(marks);
+                node.mark(marks);
+            }
+            Self::PodCondition {
+                id: _,
+                pod,
+                condition: _,
+            } => pod.mark(marks),
+            Self::Nominate { id: _, pod, node } => {
+                pod.mark(marks);
+                node.mark(marks);
+            }
+            Self::DeleteVictim {
+                id: _,
+                victim,
+                message: _,
+            } => victim.mark(marks),
+            Self::Event(event) => {
+                let Event {
+                    kind: _,
+                    scheduler,
+                    regarding,
+                    related,
+                    note: _,
+                } = &**event;
+                scheduler.mark(marks);
+                regarding.mark(marks);
+                related.mark(marks);
+            }
+        }
+    }
+}
+
+impl Holds for PodName {
+    fn mark(&self, marks: &mut Marks) {
+        self.namespace.mark(marks);
+    }
 }
 
 #[cfg(test)]

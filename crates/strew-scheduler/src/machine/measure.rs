@@ -81,7 +81,7 @@ impl Scheduler {
             let labels = [plugin.name().into(), profile.to_owned().into()];
             unschedulable.push(labels, Value::number(pods));
         }
-        let classes = self.cluster.tables().classes();
+        let classes = self.cluster.tables().populated();
         let on_nodes = classes.map(|(_, class)| class.members.len()).sum();
         let mut cache = Family::new(&catalogue::CACHE_SIZE);
         for (what, size) in [

@@ -21,6 +21,7 @@ mod preempting;
 pub mod profiles;
 pub mod scheduler;
 mod storage;
+mod sweep;
 
 pub use aside::Absurd;
 pub use effect::{Condition, ConditionReason, Effect, EffectId, Event, EventKind, PodName};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use strew_cluster::{ClassId, PodIdx};
-use strew_model::{Instant, Symbol};
+use strew_model::{Holds, Instant, Marks, Symbol};
 
 use super::effect::{Effect, EffectId, Event, EventKind};
 use super::input::Outcome;
@@ -132,6 +132,38 @@ impl Making {
         }
         unseen.told = told;
         unseen.ours
+    }
+}
+
+// === what is gone ===
+
+impl Making {
+    /// Forgets the last verdict: its class may be gone.
+    pub(super) fn sweep(&mut self) {
+        self.last = None;
+    }
+}
+
+impl Holds for Making {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            budgets,
+            nominations,
+            version: _,
+            unseen,
+            held,
+            preemptors_of: _,
+            last: _,
+        } = self;
+        budgets.mark(marks);
+        nominations.mark(marks);
+        for unseen in unseen.values() {
+            (unseen.ours, unseen.told).mark(marks);
+        }
+        for held in held.values() {
+            held.node.mark(marks);
+        }
     }
 }
 

@@ -54,6 +54,10 @@ impl Profiles {
         self.engines[place].0
     }
 
+    pub(crate) fn engines(&self) -> impl Iterator<Item = &Engine> {
+        self.engines.iter().map(|(_, engine)| engine)
+    }
+
     pub(crate) fn engines_mut(&mut self) -> impl Iterator<Item = &mut Engine> {
         self.engines.iter_mut().map(|(_, engine)| engine)
     }

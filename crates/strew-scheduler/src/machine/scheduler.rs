@@ -109,6 +109,8 @@ impl Scheduler {
         let mut cluster = Cluster::new();
         cluster.names = names;
         let profiles = Profiles::new(&mut cluster.names, profiles);
+        // What profiles hold is not marked.
+        cluster.names.pin();
         Self {
             cluster,
             profiles,
@@ -165,6 +167,7 @@ impl Scheduler {
             Input::Outcome { effect, outcome } => self.outcome(effect, &outcome),
             Input::Tick => {}
         }
+        self.sweep_if_due();
         if let Some(event) = event {
             self.counters.handled(event, begun);
         }
@@ -215,6 +218,11 @@ impl Scheduler {
     /// The strings of all facts and effects.
     pub fn names_mut(&mut self) -> &mut Interner {
         &mut self.cluster.names
+    }
+
+    /// How many classes and terms must be new before what is gone is freed. The default is 512.
+    pub fn set_sweep_min(&mut self, min: usize) {
+        self.cluster.set_sweep_min(min);
     }
 
     /// How many pods are where in the queue.

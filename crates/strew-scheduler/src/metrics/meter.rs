@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use strew_cluster::NodeIdx;
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 use super::catalogue;
 use super::family::{Family, Info, Kind, Value};
@@ -213,6 +213,14 @@ fn count(rejections: &mut Rejections, key: (PluginId, Symbol), nodes: u64) {
 }
 
 /// Who rejected a node: the plugin, and the topology key of the first hard constraint that fails there.
+impl Holds for Meter {
+    fn mark(&self, marks: &mut Marks) {
+        for (_, key) in self.unschedulable.keys().chain(self.scheduled.keys()) {
+            key.mark(marks);
+        }
+    }
+}
+
 fn by(cx: Cycle<'_>, node: NodeIdx, refusal: &Refusal) -> (PluginId, Symbol) {
     let key = match refusal.plugin {
         PluginId::PodTopologySpread => cx.plan.spread.hard.iter().find(|constraint| {

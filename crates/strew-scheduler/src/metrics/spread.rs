@@ -96,10 +96,12 @@ pub(crate) fn families(cluster: &mut Cluster, profiles: &Profiles) -> [Family; 4
 
 /// The classes of ours that have pods on nodes, in the order in which they were met, with their profile.
 fn classes<'a>(cluster: &Cluster, profiles: &'a Profiles) -> Vec<(ClassId, &'a Profile)> {
-    let all = cluster.tables().classes();
-    let with_pods = all.filter(|(_, row)| !row.members.is_empty() && !row.key.terminating);
-    with_pods
-        .filter_map(|(class, _)| Some((class, profiles.of_class(cluster, class)?)))
+    let with_pods = cluster.tables().populated();
+    let counted = with_pods.filter(|(_, row)| !row.members.is_empty() && !row.key.terminating);
+    let mut by_age: Vec<_> = counted.map(|(class, row)| (row.serial(), class)).collect();
+    by_age.sort_unstable();
+    let each = by_age.into_iter();
+    each.filter_map(|(_, class)| Some((class, profiles.of_class(cluster, class)?)))
         .collect()
 }
 

@@ -5,7 +5,9 @@
 pub mod hint;
 
 use smallvec::SmallVec;
-use strew_cluster::{CensusKey, ClassId, Cluster, Eligibility, KeyId, NodeIdx, TallyId, TallyKey};
+use strew_cluster::{
+    CensusKey, ClassId, Cluster, Eligibility, KeyId, NodeIdx, Sweep, TallyId, TallyKey,
+};
 use strew_model::Symbol;
 use strew_spread::Tally;
 
@@ -139,6 +141,14 @@ impl AffinityPlan {
     pub(crate) fn touch(&self, cluster: &mut Cluster) {
         self.all()
             .for_each(|c| cluster.touch_census(c.tally.census));
+    }
+
+    /// Notes in a sweep which columns and tallies it reads.
+    pub(crate) fn keep(&self, sweep: &mut Sweep) {
+        for counted in self.all() {
+            sweep.touch_column(counted.key);
+            sweep.touch_tally(counted.tally);
+        }
     }
 
     /// PreFilter's Skip: nothing that Filter would look at.

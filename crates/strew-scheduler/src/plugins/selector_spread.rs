@@ -36,6 +36,13 @@ impl SelectorSpreadPlan {
     }
 }
 
+impl SelectorSpreadPlan {
+    /// The census that it reads.
+    pub(crate) fn census(&self) -> Option<CensusId> {
+        self.census
+    }
+}
+
 /// Scores the feasible nodes. Returns whether the plugin has anything to say.
 pub(crate) fn score(
     cluster: &Cluster,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use strew_cluster::{Cluster, PodIdx};
-use strew_model::{Selector, Symbol};
+use strew_model::{Holds, Marks, Selector, Symbol};
 
 /// A PodDisruptionBudget.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,5 +69,19 @@ impl Budgets {
         };
         let budgets = self.by_name.iter();
         budgets.filter(move |((there, _), budget)| *there == namespace && means(budget))
+    }
+}
+
+impl Holds for Budgets {
+    fn mark(&self, marks: &mut Marks) {
+        for (name, budget) in &self.by_name {
+            let Budget {
+                selector,
+                disruptions_allowed: _,
+                disrupted: _,
+            } = budget;
+            name.mark(marks);
+            selector.mark(marks);
+        }
     }
 }

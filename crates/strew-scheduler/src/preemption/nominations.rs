@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx};
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 use super::tryout::Tryout;
 use crate::cycle::Cycle;
@@ -95,6 +95,12 @@ impl Nominations {
         let found = self.pods_of.keys();
         let found = found.filter_map(|&name| cluster.find_node(name));
         found.filter(|&node| cluster.node(node).fact().is_some())
+    }
+}
+
+impl Holds for Nominations {
+    fn mark(&self, marks: &mut Marks) {
+        self.pods_of.keys().for_each(|node| node.mark(marks));
     }
 }
 

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 use strew_cluster::{ClassId, Cluster, NodeFact};
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 use crate::profile::PluginId;
 
@@ -258,6 +258,38 @@ impl Event {
                 REGISTERED.iter().filter(listens).map(|r| r.0).collect()
             }
             _ => of_storage(),
+        }
+    }
+}
+
+impl Event {
+    /// The classes that it shows.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = ClassId> {
+        let shown = match &self.subject {
+            Subject::Pod(old, new) => [*old, *new],
+            _ => [None, None],
+        };
+        shown.into_iter().flatten().map(|pod| pod.class)
+    }
+}
+
+impl Holds for Event {
+    fn mark(&self, marks: &mut Marks) {
+        match &self.subject {
+            Subject::Node(old, new) => {
+                for node in [old, new].into_iter().flatten() {
+                    node.mark(marks);
+                }
+            }
+            Subject::Claim {
+                namespace,
+                name,
+                owned: _,
+            } => (*namespace, *name).mark(marks),
+            Subject::Pod(..)
+            | Subject::Volume { .. }
+            | Subject::StorageClass { .. }
+            | Subject::AttachLimits { .. } => {}
         }
     }
 }

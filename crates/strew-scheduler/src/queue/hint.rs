@@ -40,8 +40,16 @@ pub struct Context<'a> {
 /// Asks hints, and keeps what answering takes time to find.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
-    /// The hard spread constraints by class, as of a version of services and controllers.
-    hard: Vec<Option<(u64, Box<[SpreadConstraint]>)>>,
+    /// By row of the classes.
+    hard: Vec<Option<Hard>>,
+}
+
+/// The hard spread constraints of a class, as of a version of services and controllers.
+#[derive(Debug)]
+struct Hard {
+    class: ClassId,
+    version: u64,
+    constraints: Box<[SpreadConstraint]>,
 }
 
 impl Hints {
@@ -215,12 +223,22 @@ impl Hints {
             self.hard.resize_with(class.index() + 1, || None);
         }
         let slot = &mut self.hard[class.index()];
-        if slot.as_ref().is_none_or(|(of, _)| *of != version) {
+        let is_good = |of: &Hard| (of.class, of.version) == (class, version);
+        if !slot.as_ref().is_some_and(is_good) {
             let profile = cx.profiles.of_class(cx.cluster, class);
             let all = profile.map(|p| Effective::of(cx.cluster, p, class).constraints);
-            let hard = all.into_iter().flatten().filter(|c| c.hard).collect();
-            *slot = Some((version, hard));
+            let hard = all.into_iter().flatten().filter(|c| c.hard);
+            *slot = Some(Hard {
+                class,
+                version,
+                constraints: hard.collect(),
+            });
         }
-        slot.as_ref().map_or(&[], |(_, hard)| hard)
+        slot.as_ref().map_or(&[], |of| &of.constraints)
+    }
+
+    /// Forgets everything: it is found again when it is asked for.
+    pub(crate) fn sweep(&mut self) {
+        self.hard = Vec::new();
     }
 }

@@ -56,6 +56,11 @@ impl InFlight {
         seen
     }
 
+    /// The events that are kept.
+    pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
+        self.events.iter().map(|logged| &logged.event)
+    }
+
     /// How many events are kept, by label, and for how many pods.
     pub(crate) fn counted(&self) -> (BTreeMap<String, usize>, usize) {
         let mut events = BTreeMap::new();

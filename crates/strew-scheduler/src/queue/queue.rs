@@ -587,6 +587,7 @@ pub fn view(cluster: &strew_cluster::Cluster, pod: PodIdx) -> PodView {
 
 mod audit;
 mod counted;
+mod sweep;
 pub(crate) use counted::Progress;
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! Random worlds, facts and pods, drawn from a seed; and the comparison with the oracle.
 
+mod churn;
 mod volumes;
 
 use std::sync::Arc;

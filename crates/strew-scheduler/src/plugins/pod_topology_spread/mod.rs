@@ -11,7 +11,7 @@ pub mod score;
 pub mod update;
 
 use strew_cluster::{
-    CensusId, CensusKey, ClassId, Cluster, Eligibility, KeyId, Policy, TallyId, TallyKey,
+    CensusId, CensusKey, ClassId, Cluster, Eligibility, KeyId, Policy, Sweep, TallyId, TallyKey,
 };
 use strew_model::{Selector, Symbol, well_known};
 use strew_spread::Limit;
@@ -179,6 +179,18 @@ impl SpreadPlan {
         self.soft
             .iter()
             .for_each(|c| cluster.touch_census(c.census));
+    }
+
+    /// Notes in a sweep which columns and tallies it reads.
+    pub(crate) fn keep(&self, sweep: &mut Sweep) {
+        for constraint in &self.hard {
+            sweep.touch_column(constraint.key);
+            sweep.touch_tally(constraint.tally);
+        }
+        for constraint in &self.soft {
+            sweep.touch_column(constraint.key);
+            constraint.tally.iter().for_each(|&t| sweep.touch_tally(t));
+        }
     }
 }
 

@@ -1,0 +1,217 @@
+//! What is gone is freed: classes without pods, and all that was made for them.
+//!
+//! Pods come and go far more often than their classes become many, so nothing is freed on the way: when as much is new as
+//! there was after the last sweep, everything that nothing holds is freed in one walk. That costs each new class a
+//! constant number of steps, and keeps the memory within twice of what is in use. Rows are used again under other ids.
+//!
+//! The owner of the cluster has the caches, so it leads: [`begin_sweep`](Cluster::begin_sweep) frees classes, the caches
+//! forget what they kept of those and [touch](Cluster::touch_census) what they still read, and
+//! [`end_sweep`](Cluster::end_sweep) frees what was not touched, and the strings that nothing marks.
+
+use rustc_hash::FxHashSet;
+use strew_model::{Holds, Marks};
+
+use super::Cluster;
+use crate::census::{CensusId, CensusKey, TallyId};
+use crate::class::ClassId;
+use crate::eligibility::EligibilityId;
+use crate::topology::KeyId;
+
+/// So many classes and terms, and eight times as many strings, must be new for a sweep to be worth it.
+const SWEEP_MIN: usize = 512;
+
+/// When the next sweep is due.
+#[derive(Debug, Clone)]
+pub(super) struct Sweeping {
+    number: u64,
+    min: usize,
+    /// How many classes, and how many strings, the last sweep left.
+    left: (usize, usize),
+}
+
+impl Default for Sweeping {
+    fn default() -> Self {
+        Self {
+            number: 0,
+            min: SWEEP_MIN,
+            left: (0, 0),
+        }
+    }
+}
+
+/// A sweep that has begun: what caches still read must be touched before it ends.
+#[derive(Debug)]
+pub struct Sweep {
+    moment: u64,
+    columns: FxHashSet<KeyId>,
+    tallies: FxHashSet<TallyId>,
+}
+
+impl Sweep {
+    /// A tally is still read.
+    pub fn touch_tally(&mut self, tally: TallyId) {
+        self.tallies.insert(tally);
+    }
+
+    /// A column of a topology key is still read.
+    pub fn touch_column(&mut self, key: KeyId) {
+        self.columns.insert(key);
+    }
+}
+
+/// How much a cluster keeps of each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Strings.
+    pub strings: usize,
+    /// Pod classes.
+    pub classes: usize,
+    /// Censuses.
+    pub censuses: usize,
+    /// Columns of topology keys.
+    pub columns: usize,
+    /// Rules of which nodes count.
+    pub rules: usize,
+}
+
+impl Cluster {
+    /// How much is kept of each kind.
+    pub fn kept(&self) -> Kept {
+        Kept {
+            strings: self.names.len(),
+            classes: self.tables.len(),
+            censuses: self.censuses.iter().count(),
+            columns: self.topology.len(),
+            rules: self.eligible.len(),
+        }
+    }
+
+    /// How many sweeps have begun. A plan that was made before one is good only if it was renewed in it.
+    pub fn sweeps(&self) -> u64 {
+        self.sweeping.number
+    }
+
+    /// How many classes and terms must be new at least for a sweep. The default is 512.
+    pub fn set_sweep_min(&mut self, min: usize) {
+        self.sweeping.min = min;
+    }
+
+    /// Whether as much is new as a sweep left last time, or more.
+    #[inline]
+    pub fn is_sweep_due(&self) -> bool {
+        let Sweeping { min, left, .. } = self.sweeping;
+        self.tables.new_since_sweep() >= left.0.max(min)
+            || self.names.new_since_sweep() >= left.1.max(min.saturating_mul(8))
+    }
+
+    /// Frees every class that no pod is of, except those of `kept`, with the label sets and specs that only they had.
+    pub fn begin_sweep(&mut self, kept: &FxHashSet<ClassId>) -> Sweep {
+        self.sweeping.number += 1;
+        self.tables.sweep(kept);
+        let mut dropped = Vec::new();
+        if self.topology.is_stale() {
+            // Domains get other numbers, so nothing that was counted by them is good any more.
+            self.censuses.drop_where(|_| true, &mut dropped);
+            self.topology.retain(|_| false);
+        }
+        self.forget_censuses(&dropped);
+        Sweep {
+            moment: self.censuses.clock(),
+            columns: FxHashSet::default(),
+            tallies: FxHashSet::default(),
+        }
+    }
+
+    /// Frees the censuses, tallies and columns that were not touched since the sweep began, and every string that neither the
+    /// cluster nor `mark` marks.
+    pub fn end_sweep(&mut self, sweep: Sweep, mark: impl FnOnce(&mut Marks)) {
+        let Sweep {
+            moment,
+            mut columns,
+            tallies,
+        } = sweep;
+        let mut dropped: Vec<CensusId> = Vec::new();
+        self.censuses.drop_unused_since(moment, &mut dropped);
+        self.forget_censuses(&dropped);
+        self.censuses.retain_tallies(&tallies);
+        let mut rules: FxHashSet<EligibilityId> = FxHashSet::default();
+        for (_, census) in self.censuses.iter() {
+            debug_assert!(self.is_good(census.key()), "{:?}", census.key());
+            for tally in census.tallies() {
+                columns.insert(tally.key.key);
+                rules.insert(tally.key.eligibility);
+            }
+        }
+        self.topology.retain(|key| columns.contains(&key));
+        self.eligible.retain(|rule| rules.contains(&rule));
+        let mut marks = self.names.marks();
+        self.mark(&mut marks);
+        mark(&mut marks);
+        self.names.sweep(&marks);
+        self.sweeping.left = (self.tables.weight_in_all(), self.names.len());
+    }
+
+    /// Whether a census is about label sets and affinities that are there.
+    fn is_good(&self, key: &CensusKey) -> bool {
+        let tables = &self.tables;
+        match *key {
+            CensusKey::Spread { .. } => true,
+            CensusKey::Wanted { affinity, .. } | CensusKey::Unwanted { affinity, .. } => {
+                tables.has_affinity(affinity)
+            }
+            CensusKey::Unwelcome { labels, .. } => tables.has_labels(labels),
+            CensusKey::Preference {
+                labels, affinity, ..
+            } => tables.has_labels(labels) && tables.has_affinity(affinity),
+        }
+    }
+}
+
+impl Holds for Cluster {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            names: _,
+            nodes,
+            // Its keys are the names of the rows.
+            node_by_name: _,
+            nodes_free: _,
+            nodes_present: _,
+            order,
+            topology,
+            images,
+            owners,
+            volumes,
+            namespaces,
+            tables,
+            pods,
+            pods_free: _,
+            pod_by_uid: _,
+            priorities: _,
+            censuses,
+            eligible,
+            usage: _,
+            structure: _,
+            weighed: _,
+            sweeping: _,
+        } = self;
+        nodes.as_slice().mark(marks);
+        order.mark(marks);
+        topology.mark(marks);
+        images.mark(marks);
+        owners.mark(marks);
+        volumes.mark(marks);
+        for (name, labels) in namespaces {
+            name.mark(marks);
+            labels.mark(marks);
+        }
+        tables.mark(marks);
+        for pod in pods.iter().flatten() {
+            pod.history.nominated.mark(marks);
+        }
+        for (_, census) in censuses.iter() {
+            census.key().mark(marks);
+        }
+        eligible.mark(marks);
+    }
+}

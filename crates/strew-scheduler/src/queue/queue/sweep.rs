@@ -1,0 +1,27 @@
+//! What a queue holds of classes and symbols.
+
+use rustc_hash::FxHashSet;
+use strew_cluster::ClassId;
+use strew_model::{Holds, Marks};
+
+use super::Queue;
+
+impl Queue {
+    /// The classes that entries and events name, whether or not a pod is of them still.
+    pub(crate) fn classes(&self) -> FxHashSet<ClassId> {
+        let entries = self.entries.values().map(|entry| entry.class);
+        let events = self.in_flight.events().flat_map(|event| event.classes());
+        entries.chain(events).collect()
+    }
+
+    /// Forgets what it can find again.
+    pub(crate) fn sweep(&mut self) {
+        self.hints.sweep();
+    }
+}
+
+impl Holds for Queue {
+    fn mark(&self, marks: &mut Marks) {
+        self.in_flight.events().for_each(|event| event.mark(marks));
+    }
+}
