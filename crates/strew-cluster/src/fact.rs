@@ -78,3 +78,25 @@ impl Holds for NodeFact {
         images.mark(marks);
     }
 }
+
+impl Holds for PodFact {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            uid: _,
+            name: _,
+            namespace,
+            labels,
+            owner,
+            terminating: _,
+            node,
+            spec,
+            history,
+        } = self;
+        namespace.mark(marks);
+        labels.mark(marks);
+        owner.map(|owner| owner.name).mark(marks);
+        node.mark(marks);
+        spec.mark(marks);
+        history.nominated.mark(marks);
+    }
+}

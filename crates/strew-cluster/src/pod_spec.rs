@@ -224,8 +224,7 @@ impl Holds for PodSpec {
         scheduler_name.mark(marks);
         requests.mark(marks);
         used.mark(marks);
-        node_affinity.node_selector.mark(marks);
-        node_affinity.terms.mark(marks);
+        node_affinity.mark(marks);
         preferred_nodes.mark(marks);
         tolerations.mark(marks);
         host_ports.mark(marks);
@@ -235,6 +234,17 @@ impl Holds for PodSpec {
         gates.mark(marks);
         claims.mark(marks);
         unsupported.mark(marks);
+    }
+}
+
+impl Holds for NodeAffinity {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            node_selector,
+            terms,
+        } = self;
+        node_selector.mark(marks);
+        terms.mark(marks);
     }
 }
 

@@ -79,6 +79,8 @@ pub struct Interner {
     sweeps: u64,
     /// How many strings are new since the last sweep.
     new: usize,
+    /// How many strings were held at the last sweep.
+    left: usize,
 }
 
 impl Interner {
@@ -90,6 +92,7 @@ impl Interner {
             pinned: 0,
             sweeps: 0,
             new: 0,
+            left: 0,
         };
         for text in well_known::TEXTS {
             names.intern(text);
@@ -161,34 +164,43 @@ impl Interner {
         self.sweeps
     }
 
-    /// How many strings are new since the last sweep.
-    pub fn new_since_sweep(&self) -> usize {
-        self.new
+    /// Whether as many strings are new as were held at the last sweep, and `min` at least: sweeping then costs a constant
+    /// number of steps for each new string.
+    #[inline]
+    pub fn is_sweep_due(&self, min: usize) -> bool {
+        self.new >= self.left.max(min)
     }
 
-    /// Begins to find out which symbols are held. A symbol that was asked for since the last sweep counts as held: a
-    /// fact may be on its way.
+    /// Begins to find out which symbols are held: none is marked but those that are pinned.
     pub fn marks(&self) -> Marks {
-        let mut held = vec![false; self.texts.rows()];
-        let now = self.sweeps as u8;
-        for (row, held) in held.iter_mut().enumerate() {
-            *held = row < self.pinned || self.asked[row] == now;
+        let rows = self.texts.rows();
+        Marks {
+            held: (0..rows).map(|row| row < self.pinned).collect(),
         }
-        Marks { held }
     }
 
-    /// Drops every string whose symbol is not marked.
+    /// Drops every string whose symbol is not marked, unless it was asked for since the sweep before the last one: a fact
+    /// with it may be on its way.
     pub fn sweep(&mut self, marks: &Marks) {
-        let held = |symbol: Symbol| marks.held.get(symbol.index()) != Some(&false);
-        self.texts.retain(held);
+        let now = self.sweeps as u8;
+        let asked = &self.asked;
+        let mut left = 0;
+        self.texts.retain(|symbol| {
+            let row = symbol.index();
+            let is_held = marks.held.get(row) != Some(&false);
+            left += usize::from(is_held);
+            is_held || now.wrapping_sub(asked[row]) <= 1
+        });
         self.sweeps += 1;
         self.new = 0;
+        self.left = left;
     }
 }
 
 /// The symbols of an interner that something holds.
 #[derive(Debug, Clone)]
 pub struct Marks {
+    /// By row.
     held: Vec<bool>,
 }
 
@@ -291,7 +303,7 @@ mod tests {
         assert_eq!(names.integer(seven), Some(-7));
     }
     #[test]
-    fn what_nothing_holds_is_dropped_after_two_sweeps() {
+    fn what_nothing_holds_is_dropped_by_the_third_sweep() {
         let mut names = Interner::new();
         let setting = names.intern("setting");
         names.pin();
@@ -301,8 +313,10 @@ mod tests {
             held.mark(&mut marks);
             names.sweep(&marks);
         };
-        sweep(&mut names);
-        assert_eq!(names.get("gone"), Some(gone));
+        for _ in 0..2 {
+            sweep(&mut names);
+            assert_eq!(names.get("gone"), Some(gone));
+        }
         sweep(&mut names);
         assert_eq!(names.get("gone"), None);
         assert_eq!(names.text(held), "held");

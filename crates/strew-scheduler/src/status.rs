@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 use strew_cluster::Unsupported;
-use strew_model::{Interner, Symbol};
+use strew_model::{Holds, Interner, Marks, Symbol};
 
 use crate::profile::PluginId;
 
@@ -312,5 +312,68 @@ fn written(counts: impl Iterator<Item = (String, usize)>) -> String {
 impl fmt::Display for Code {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+// === the symbols in it ===
+
+impl Holds for Unfit {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::NoNodes => {}
+            Self::PreFilter(refusal) => refusal.mark(marks),
+            Self::EveryNode(refusals) => {
+                refusals.iter().for_each(|(_, refusal)| refusal.mark(marks));
+            }
+        }
+    }
+}
+
+impl Holds for Refusal {
+    fn mark(&self, marks: &mut Marks) {
+        self.reasons.as_slice().mark(marks);
+    }
+}
+
+impl Holds for Reason {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::Scalar(name)
+            | Self::ClaimMissing(name)
+            | Self::ClaimTerminating(name)
+            | Self::VolumeMissing(name) => name.mark(marks),
+            Self::ClaimOfAnother {
+                namespace,
+                claim,
+                pod: _,
+            } => (*namespace, *claim).mark(marks),
+            Self::ClaimLost(claim, volume) => (*claim, *volume).mark(marks),
+            Self::Unsupported(need) => need.mark(marks),
+            Self::Cordoned
+            | Self::OtherNodeName
+            | Self::UntoleratedTaint
+            | Self::NodeAffinity
+            | Self::AddedAffinity
+            | Self::ConflictingNames
+            | Self::NarrowedOut(_)
+            | Self::NarrowedOutBeside(..)
+            | Self::Ports
+            | Self::TooManyPods
+            | Self::Cpu
+            | Self::Memory
+            | Self::EphemeralStorage
+            | Self::Skew
+            | Self::MissingTopologyLabel
+            | Self::PodAffinity
+            | Self::PodAntiAffinity
+            | Self::ExistingAntiAffinity
+            | Self::EphemeralClaimMissing(_)
+            | Self::UnboundClaims
+            | Self::VolumesMissing
+            | Self::ClaimInUse
+            | Self::VolumeLimit
+            | Self::VolumeNodeAffinity
+            | Self::VolumeZone => {}
+        }
     }
 }

@@ -5,7 +5,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use strew_model::{Instant, Symbol};
+use strew_model::{Holds, Instant, Marks, Symbol};
 use strew_scheduler::Unfit;
 
 use crate::facts::spec::{MaxReplicas, Spec, Subset};
@@ -285,5 +285,22 @@ pub fn ordinal(pod: &str) -> i64 {
     match digits.bytes().all(|b| b.is_ascii_digit()) {
         true => digits.parse::<i32>().map_or(-1, i64::from),
         false => -1,
+    }
+}
+
+// === the symbols in it ===
+
+impl Holds for Choice {
+    fn mark(&self, marks: &mut Marks) {
+        for step in &self.steps {
+            match &step.finding {
+                Finding::NoNode(unfit) => unfit.mark(marks),
+                Finding::Taken(Ground::Node { node, .. }) => node.mark(marks),
+                Finding::Full { .. }
+                | Finding::Closed { .. }
+                | Finding::Ordinal { .. }
+                | Finding::Taken(_) => {}
+            }
+        }
     }
 }

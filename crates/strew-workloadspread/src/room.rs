@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use strew_cluster::{ClassId, Cluster, NodeFact, NodeIdx, PodFact, PodIdx, Unsupported};
-use strew_model::{Instant, Interner, Span, Symbol, tolerates_all, well_known};
+use strew_model::{Holds, Instant, Interner, Marks, Span, Symbol, tolerates_all, well_known};
 use strew_scheduler::{Decision, DefaultConstraints, Engine, Profile, Unfit};
 
 use crate::choose::Fit;
@@ -149,6 +149,53 @@ impl Room {
     pub fn next_wake(&self) -> Option<Instant> {
         // Each holds as long as any other, so the oldest goes first.
         self.holds.first_key_value().map(|(_, hold)| hold.until)
+    }
+}
+
+// === what is gone ===
+
+impl Room {
+    /// Whether so many classes and terms are new, or 8 times as many strings, and as many as a sweep left last time.
+    pub(crate) fn is_sweep_due(&self, min: usize) -> bool {
+        self.cluster.is_sweep_due(min)
+    }
+
+    /// Frees what nothing holds any more, neither the room nor `mark`.
+    pub(crate) fn sweep(&mut self, mark: impl FnOnce(&mut Marks)) {
+        let mut sweep = self.cluster.begin_sweep(&FxHashSet::default());
+        for engine in &mut self.engines {
+            engine.sweep(&mut self.cluster, &mut sweep);
+        }
+        self.unfit.clear();
+        let Self {
+            cluster,
+            engines,
+            // Of before the strings were pinned.
+            by_scheduler: _,
+            virtual_label: _,
+            virtual_nodes,
+            placed: _,
+            unsettled: _,
+            stuck: _,
+            stuck_at: _,
+            frees: _,
+            freed: _,
+            unfit: _,
+            holds,
+            next_hold: _,
+            // Those of the holds.
+            by_name: _,
+            by_uid: _,
+            nameless: _,
+        } = self;
+        cluster.end_sweep(sweep, |marks: &mut Marks| {
+            engines.iter().for_each(|engine| engine.mark(marks));
+            virtual_nodes.iter().for_each(|node| node.mark(marks));
+            for hold in holds.values() {
+                hold.admitted.key.mark(marks);
+            }
+            mark(marks);
+        });
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_model::{Labels, Symbol};
+use strew_model::{Holds, Labels, Marks, Symbol};
 
 use crate::facts::spec::{TargetRef, WorkloadSpread, WsKey};
 use crate::workloads::{Chain, ChainEnd};
@@ -63,6 +63,9 @@ impl Spreads {
             && let Some(count) = self.per_namespace.get_mut(&key.namespace)
         {
             *count -= 1;
+            if *count == 0 {
+                self.per_namespace.remove(&key.namespace);
+            }
         }
         self.simulating -= u32::from(ws.spec.strategy.simulates());
         Some(ws)
@@ -95,7 +98,7 @@ impl Spreads {
     /// the owners and whose filter takes the pod. An owner that is not there makes the answer unknown, unless one of
     /// the owners before it decides.
     pub fn find(&self, namespace: Symbol, chain: &Chain, labels: &Labels) -> Match {
-        if self.per_namespace.get(&namespace).is_none_or(|&n| n == 0) {
+        if !self.per_namespace.contains_key(&namespace) {
             return Match::No;
         }
         let takes = |key: &&WsKey| {
@@ -131,4 +134,11 @@ impl Spreads {
 /// Whether it is looked at for pods at all.
 fn handles(ws: &WorkloadSpread) -> bool {
     ws.spec.target.is_some() && !ws.deleting
+}
+
+impl Holds for Spreads {
+    fn mark(&self, marks: &mut Marks) {
+        // All other keys are of these.
+        self.all.values().for_each(|ws| ws.mark(marks));
+    }
 }

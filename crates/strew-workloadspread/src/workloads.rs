@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 use crate::facts::kinds::Kinds;
 use crate::facts::spec::TargetRef;
@@ -98,5 +98,13 @@ impl Workloads {
         }
         let end = ChainEnd::Top;
         Chain { owners, end }
+    }
+}
+
+impl Holds for Workloads {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        // Children are among the facts.
+        self.facts.values().for_each(|fact| fact.mark(marks));
     }
 }

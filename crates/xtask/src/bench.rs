@@ -12,6 +12,9 @@ pub(crate) enum Suite {
     Decide,
     /// Jobs that come and go: memory and CPU time a pod, of a million pods unless a number is given
     Churn,
+    /// The same for the webhook and the controller of WorkloadSpreads
+    #[value(name = "churn-workloadspread")]
+    ChurnWorkloadSpread,
     /// Whole lives of a simulated cluster, growing in pods, nodes and rollouts
     Lives,
     /// Clusters for placements
@@ -27,7 +30,18 @@ impl Suite {
             Self::Decide | Self::Churn => "strew-scheduler",
             Self::Lives => "strew-sim",
             Self::Place => "strew-placement",
-            Self::Admit => "strew-workloadspread",
+            Self::Admit | Self::ChurnWorkloadSpread => "strew-workloadspread",
+        }
+    }
+
+    /// The benchmark's name in it.
+    fn bench(self) -> &'static str {
+        match self {
+            Self::Decide => "decide",
+            Self::Churn | Self::ChurnWorkloadSpread => "churn",
+            Self::Lives => "lives",
+            Self::Place => "place",
+            Self::Admit => "admit",
         }
     }
 }
@@ -36,12 +50,10 @@ impl Suite {
 pub(crate) fn run(suite: Option<Suite>, names: &[String]) -> anyhow::Result<ExitCode> {
     let suites = suite.map_or_else(|| Suite::value_variants().to_vec(), |suite| vec![suite]);
     for suite in suites {
-        let value = suite.to_possible_value();
-        let bench = value.as_ref().map_or("", |value| value.get_name());
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let status = Command::new(cargo)
             .args(["bench", "--quiet", "--package", suite.package()])
-            .args(["--bench", bench, "--"])
+            .args(["--bench", suite.bench(), "--"])
             .args(names)
             .status()
             .context("starting cargo bench")?;

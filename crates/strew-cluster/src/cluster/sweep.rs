@@ -17,26 +17,15 @@ use crate::class::ClassId;
 use crate::eligibility::EligibilityId;
 use crate::topology::KeyId;
 
-/// So many classes and terms, and eight times as many strings, must be new for a sweep to be worth it.
-const SWEEP_MIN: usize = 512;
+/// As much as a class that is new makes a sweep due, so many new strings do.
+const STRINGS_PER_CLASS: usize = 8;
 
 /// When the next sweep is due.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Sweeping {
     number: u64,
-    min: usize,
-    /// How many classes, and how many strings, the last sweep left.
-    left: (usize, usize),
-}
-
-impl Default for Sweeping {
-    fn default() -> Self {
-        Self {
-            number: 0,
-            min: SWEEP_MIN,
-            left: (0, 0),
-        }
-    }
+    /// How many classes and terms the last sweep left.
+    left: usize,
 }
 
 /// A sweep that has begun: what caches still read must be touched before it ends.
@@ -91,17 +80,13 @@ impl Cluster {
         self.sweeping.number
     }
 
-    /// How many classes and terms must be new at least for a sweep. The default is 512.
-    pub fn set_sweep_min(&mut self, min: usize) {
-        self.sweeping.min = min;
-    }
-
-    /// Whether as much is new as a sweep left last time, or more.
+    /// Whether as much is new as the last sweep left, and at least `min` classes and terms, or 8 times as many strings.
     #[inline]
-    pub fn is_sweep_due(&self) -> bool {
-        let Sweeping { min, left, .. } = self.sweeping;
-        self.tables.new_since_sweep() >= left.0.max(min)
-            || self.names.new_since_sweep() >= left.1.max(min.saturating_mul(8))
+    pub fn is_sweep_due(&self, min: usize) -> bool {
+        self.tables.new_since_sweep() >= self.sweeping.left.max(min)
+            || self
+                .names
+                .is_sweep_due(min.saturating_mul(STRINGS_PER_CLASS))
     }
 
     /// Frees every class that no pod is of, except those of `kept`, with the label sets and specs that only they had.
@@ -148,7 +133,7 @@ impl Cluster {
         self.mark(&mut marks);
         mark(&mut marks);
         self.names.sweep(&marks);
-        self.sweeping.left = (self.tables.weight_in_all(), self.names.len());
+        self.sweeping.left = self.tables.weight_in_all();
     }
 
     /// Whether a census is about label sets and affinities that are there.

@@ -25,6 +25,8 @@ pub struct Limits {
     pub queue: QueueLimits,
     /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
     pub lost_after: Span,
+    /// How many pod classes and terms must be new before what is gone is freed, or 8 times as many strings.
+    pub sweep_min: usize,
 }
 
 impl Limits {
@@ -33,6 +35,7 @@ impl Limits {
         Self {
             queue: QueueLimits::production(),
             lost_after: Span::from_secs(5 * 60),
+            sweep_min: 512,
         }
     }
 }
@@ -218,11 +221,6 @@ impl Scheduler {
     /// The strings of all facts and effects.
     pub fn names_mut(&mut self) -> &mut Interner {
         &mut self.cluster.names
-    }
-
-    /// How many classes and terms must be new before what is gone is freed. The default is 512.
-    pub fn set_sweep_min(&mut self, min: usize) {
-        self.cluster.set_sweep_min(min);
     }
 
     /// How many pods are where in the queue.

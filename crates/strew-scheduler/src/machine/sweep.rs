@@ -7,7 +7,7 @@ use super::scheduler::Scheduler;
 impl Scheduler {
     /// Frees what nothing holds any more, if enough is new for that.
     pub(super) fn sweep_if_due(&mut self) {
-        if !self.cluster.is_sweep_due() {
+        if !self.cluster.is_sweep_due(self.limits.sweep_min) {
             return;
         }
         let mut sweep = self.cluster.begin_sweep(&self.queue.classes());

@@ -82,7 +82,7 @@ impl Api {
             watches: Default::default(),
             requests: Vec::new(),
             answers: Vec::new(),
-            scheduler: Scheduler::new(names.clone(), profiles(), Limits::production(), now),
+            scheduler: Scheduler::new(names.clone(), profiles(), crate::machine::limits(seed), now),
             names,
             schedulers,
             gate,

@@ -1,6 +1,16 @@
 //! The scheduler as a machine: whatever the order of facts, decisions, outcomes and restarts.
 
+use strew_scheduler::machine::Limits;
+
 use crate::api::Api;
+
+/// What is gone is freed far more often than in production, so that rows are used again and again.
+pub(crate) fn limits(seed: u64) -> Limits {
+    Limits {
+        sweep_min: 1 + seed as usize % 20,
+        ..Limits::production()
+    }
+}
 
 /// Chaos, then calm; and then all is as if the scheduler had just been started.
 #[test]
@@ -11,8 +21,6 @@ fn after_calm_all_is_as_built_afresh() {
         (0..10).for_each(|_| api.change());
         let steps = 100 + seed % 400;
         for step in 0..steps {
-            // Rows of classes are used again and again; a restart forgets the setting.
-            api.scheduler.set_sweep_min(1 + seed as usize % 20);
             api.step();
             if step % 50 == 0 {
                 let audit = api.scheduler.audit();

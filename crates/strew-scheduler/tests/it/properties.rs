@@ -198,8 +198,7 @@ fn what_is_used_again_has_nothing_of_before() {
             .map(|(_, row)| row.uid.clone())
             .collect();
         uids.iter().for_each(|uid| world.cluster.remove_pod(uid));
-        world.sweep(&mut engine);
-        world.sweep(&mut engine);
+        (0..3).for_each(|_| world.sweep(&mut engine));
         let (kept, of_engine) = (world.cluster.kept(), engine.kept());
         assert_eq!(
             (kept.classes, kept.censuses, kept.columns, kept.rules),

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use strew_model::{Holds, Marks};
+
 use super::request::RequestId;
 use crate::choose::Choice;
 use crate::facts::spec::{Spec, Subset, TargetRef, WsKey};
@@ -147,5 +149,38 @@ impl Denial {
     /// The HTTP status: creates are answered 500, deletes and evictions 400 (spec/workloadspread §4.5).
     pub fn code(self, is_create: bool) -> u16 {
         if is_create { 500 } else { 400 }
+    }
+}
+
+// === the symbols in it ===
+
+impl Holds for Effect {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::WriteStatus { key, .. } | Self::ReadSpread { key, .. } => key.mark(marks),
+            Self::Answer(answer) => {
+                let Answer {
+                    request: _,
+                    verdict,
+                    spread,
+                    revision: _,
+                    choice,
+                    conflicts: _,
+                } = &**answer;
+                verdict.mark(marks);
+                spread.mark(marks);
+                choice.mark(marks);
+            }
+        }
+    }
+}
+
+impl Holds for Verdict {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::Inject(injection) => injection.spec.mark(marks),
+            Self::Deny(Denial::OwnerNotFound(owner)) => owner.mark(marks),
+            Self::Untouched(_) | Self::Counted | Self::Deny(_) => {}
+        }
     }
 }

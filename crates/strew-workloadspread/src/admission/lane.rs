@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use strew_model::{Instant, Span};
+use strew_model::{Holds, Instant, Marks, Span};
 
 use super::decide::Decided;
 use super::effect::{Answer, Basis, Denial, Effect, EffectId, Untouched, Verdict};
@@ -447,5 +447,46 @@ impl Admission {
             basis,
             conflicts: ticket.conflicts,
         })));
+    }
+}
+
+// === the symbols in it ===
+
+impl Holds for Lane {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            queue,
+            state,
+            written,
+            live,
+            queued: _,
+            arrivals: _,
+            began: _,
+        } = self;
+        queue.iter().for_each(|ticket| ticket.mark(marks));
+        if let State::Writing(batch) = state {
+            batch.base.mark(marks);
+            batch.tickets.iter().for_each(|ticket| ticket.mark(marks));
+        }
+        for copy in [written, live].into_iter().flatten() {
+            copy.mark(marks);
+        }
+    }
+}
+
+impl Holds for Ticket {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            request,
+            revision: _,
+            came: _,
+            conflicts: _,
+            hold: _,
+            verdict,
+            choice,
+        } = self;
+        request.mark(marks);
+        verdict.mark(marks);
+        choice.mark(marks);
     }
 }

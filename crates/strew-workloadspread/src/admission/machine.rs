@@ -35,6 +35,8 @@ pub struct Limits {
     /// A new pod that is one more than its target asks for shows that what is known is old: it waits so long for news,
     /// before it passes over a full subset; nothing: it goes by what is known.
     pub news_within: Span,
+    /// How many pod classes and terms must be new before what is gone is freed, or 8 times as many strings.
+    pub sweep_min: usize,
 }
 
 impl Limits {
@@ -48,6 +50,7 @@ impl Limits {
             lost_after: Span::from_secs(10),
             gather_within: Span::from_millis(80),
             news_within: Span::from_secs(1),
+            sweep_min: 512,
         }
     }
 }
@@ -78,6 +81,8 @@ impl Admission {
     pub fn new(names: Interner, profiles: Vec<Profile>, limits: Limits, seed: u64) -> Self {
         let mut room = Room::new(names, profiles);
         let kinds = Kinds::new(room.names_mut());
+        // What profiles and kinds hold is not marked.
+        room.names_mut().pin();
         Self {
             room,
             kinds,
@@ -138,6 +143,7 @@ impl Admission {
             Input::Outcome(effect, outcome) => self.outcome(effect, outcome),
             Input::Tick => {}
         }
+        self.sweep_if_due();
     }
 
     /// The next effect; what waits is decided until there is one. `None`: nothing to do before the next input, or

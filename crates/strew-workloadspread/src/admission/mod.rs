@@ -18,6 +18,7 @@ mod lane;
 pub mod machine;
 mod news;
 pub mod request;
+mod sweep;
 
 pub use counters::Counters;
 pub use effect::{Answer, Basis, Denial, Effect, EffectId, Injection, Untouched, Verdict};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use strew_cluster::PodFact;
-use strew_model::{Labels, Symbol};
+use strew_model::{Holds, Labels, Marks, Symbol};
 
 use crate::facts::workload::Controller;
 use crate::marker::Marked;
@@ -58,4 +58,39 @@ pub struct PodAsked {
     pub active: bool,
     /// Its marker annotation.
     pub marker: Marked,
+}
+
+// === the symbols in it ===
+
+impl Holds for Request {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            id: _,
+            operation,
+            dry_run: _,
+            subresource: _,
+            pod,
+        } = self;
+        pod.mark(marks);
+        match operation {
+            Operation::Create { fact, fresh_uid: _ } => fact.mark(marks),
+            Operation::Delete | Operation::Evict => {}
+        }
+    }
+}
+
+impl Holds for PodAsked {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            namespace,
+            name: _,
+            labels,
+            controller,
+            active: _,
+            marker: _,
+        } = self;
+        namespace.mark(marks);
+        labels.mark(marks);
+        controller.mark(marks);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 pub use crate::admission::EffectId;
 use crate::facts::spec::{PatchId, WsKey};
@@ -99,6 +99,26 @@ impl EventKind {
             Self::DeletePodFailed => ("Warning", "DeletePodFailed"),
             Self::PatchPodDeletionCostFailed => ("Warning", "PatchPodDeletionCostFailed"),
             Self::RecoverSchedulable => ("Normal", "RecoverSchedulable"),
+        }
+    }
+}
+
+// === the symbols in it ===
+
+impl Holds for PodName {
+    fn mark(&self, marks: &mut Marks) {
+        self.namespace.mark(marks);
+    }
+}
+
+impl Holds for Effect {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::Adopt { pod, .. } | Self::SetCost { pod, .. } | Self::DeletePod { pod, .. } => {
+                pod.mark(marks);
+            }
+            Self::WriteStatus { key, .. } => key.mark(marks),
+            Self::Event(event) => event.key.mark(marks),
         }
     }
 }

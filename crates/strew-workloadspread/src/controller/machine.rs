@@ -36,6 +36,8 @@ pub struct Limits {
     pub pause_max: Span,
     /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
     pub lost_after: Span,
+    /// How many strings must be new before those that nothing holds are freed.
+    pub sweep_min: usize,
 }
 
 impl Limits {
@@ -54,6 +56,7 @@ impl Limits {
             pause: Span::from_millis(40),
             pause_max: Span::from_secs(1),
             lost_after: Span::from_secs(5 * 60),
+            sweep_min: 512,
         }
     }
 }
@@ -88,6 +91,8 @@ impl SpreadController {
     /// A machine that knows nothing yet. Facts must use symbols of `names`, or of [`names_mut`](Self::names_mut).
     pub fn new(mut names: Interner, limits: Limits) -> Self {
         let kinds = Kinds::new(&mut names);
+        // What kinds hold is not marked.
+        names.pin();
         Self {
             names,
             kinds,
@@ -137,6 +142,7 @@ impl SpreadController {
             Input::Outcome(effect, outcome) => self.settle(effect, outcome),
             Input::Tick => {}
         }
+        self.sweep_if_due();
     }
 
     /// The next effect; syncs are begun until there is one. `None`: nothing to do before the next input, or

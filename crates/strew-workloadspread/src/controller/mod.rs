@@ -23,6 +23,7 @@ pub mod pods;
 pub mod reschedule;
 mod retries;
 pub mod rows;
+mod sweep;
 mod sync;
 mod triggers;
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_model::{Instant, Interner};
+use strew_model::{Holds, Instant, Interner, Marks};
 
 use super::assign::{self, Assigning, Assignment, Nodes};
 use super::cost::{self, Cost};
@@ -196,4 +196,21 @@ fn status<'a>(
         versioned,
     };
     (status, failed)
+}
+
+impl Holds for Plan {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            adoptions,
+            costs,
+            status: _,
+            deletions,
+            noted: _,
+        } = self;
+        let adopted = adoptions.iter().map(|(pod, ..)| pod);
+        let costly = costs.iter().map(|(pod, _)| pod);
+        for pod in adopted.chain(costly).chain(deletions) {
+            pod.mark(marks);
+        }
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::pod::Pod;
@@ -60,6 +60,9 @@ impl Pods {
         }
         if let Some(listed) = self.by_namespace.get_mut(&pod.namespace) {
             listed.remove(&key);
+            if listed.is_empty() {
+                self.by_namespace.remove(&pod.namespace);
+            }
         }
         Some(pod)
     }
@@ -123,5 +126,12 @@ impl Pods {
         pods.retain(|p| p.namespace == ws.key.namespace);
         pods.retain(|p| ws.spec.selects(&p.labels) == Some(true));
         pods
+    }
+}
+
+impl Holds for Pods {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        self.all.values().for_each(|pod| pod.mark(marks));
     }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_model::Instant;
+use strew_model::{Holds, Instant, Marks};
 
 use super::effect::{Effect, EffectId, Event, EventKind, PodName};
 use super::input::Outcome;
@@ -261,6 +261,20 @@ fn drift(before: &Status, after: &Status) -> u64 {
         }
     }
     drift
+}
+
+impl Holds for Running {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            ws,
+            plan,
+            step: _,
+            left: _,
+            failed: _,
+        } = self;
+        ws.mark(marks);
+        plan.mark(marks);
+    }
 }
 
 #[cfg(test)]

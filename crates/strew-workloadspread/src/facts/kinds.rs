@@ -3,7 +3,7 @@
 //! Source: spec/workloadspread §3, §4.2, §5.5, §6.3.
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use strew_model::{Interner, Symbol};
+use strew_model::{Holds, Interner, Marks, Symbol};
 
 use super::spec::{TargetRef, WorkloadSpread};
 
@@ -154,4 +154,14 @@ fn asks_for(ws: &WorkloadSpread) -> Option<GroupKind> {
     let target = ws.spec.target.filter(|_| ws.spec.any_kind)?;
     let TargetRef { group, kind, .. } = target;
     Some(GroupKind { group, kind })
+}
+
+impl Holds for Kinds {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        // The other symbols are those of `Kinds::new`, after which the machines pin their strings.
+        for GroupKind { group, kind } in self.known.iter().chain(self.asked.keys()) {
+            (*group, *kind).mark(marks);
+        }
+    }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use strew_cluster::NodeAffinity;
-use strew_model::{Instant, Labels, Symbol, Toleration};
+use strew_model::{Holds, Instant, Labels, Marks, Symbol, Toleration};
 
 use super::spec::WsKey;
 use super::workload::Controller;
@@ -82,4 +82,34 @@ impl Pod {
 /// Whether a pod of this phase counts (spec/workloadspread §2.3).
 pub fn is_active(phase: Phase, deleting: bool) -> bool {
     !deleting && !matches!(phase, Phase::Succeeded | Phase::Failed)
+}
+
+impl Holds for Pod {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            uid: _,
+            name: _,
+            namespace,
+            labels,
+            owners: _,
+            controller,
+            phase: _,
+            deleting: _,
+            node,
+            created: _,
+            unschedulable: _,
+            ready_since: _,
+            restarts: _,
+            marker: _,
+            cost: _,
+            node_affinity,
+            tolerations,
+        } = self;
+        namespace.mark(marks);
+        labels.mark(marks);
+        controller.mark(marks);
+        node.mark(marks);
+        node_affinity.mark(marks);
+        tolerations.mark(marks);
+    }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use strew_model::{Labels, NodeSelectorTerm, Selector, Span, Symbol, Toleration};
+use strew_model::{Holds, Labels, Marks, NodeSelectorTerm, Selector, Span, Symbol, Toleration};
 
 use super::status::Status;
 
@@ -196,5 +196,74 @@ impl Strategy {
         };
         let critical = adaptive.critical.filter(|s| *s > Span(0))?;
         Some((critical, adaptive.closed_for.unwrap_or(crate::CLOSED_FOR)))
+    }
+}
+
+// === the symbols in it ===
+
+impl Holds for WsKey {
+    fn mark(&self, marks: &mut Marks) {
+        self.namespace.mark(marks);
+    }
+}
+
+impl Holds for TargetRef {
+    fn mark(&self, marks: &mut Marks) {
+        let Self { group, kind, name } = self;
+        group.mark(marks);
+        kind.mark(marks);
+        name.mark(marks);
+    }
+}
+
+impl Holds for WorkloadSpread {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            key,
+            uid: _,
+            version: _,
+            generation: _,
+            deleting: _,
+            ignore_patch_of_existing: _,
+            spec,
+            status: _,
+        } = self;
+        key.mark(marks);
+        spec.mark(marks);
+    }
+}
+
+impl Holds for Spec {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            target,
+            any_kind: _,
+            filter,
+            subsets,
+            strategy: _,
+        } = self;
+        target.mark(marks);
+        subsets.mark(marks);
+        if let Some(FilterSelector::Of(selector)) = filter.as_ref().map(|f| &f.selector) {
+            selector.mark(marks);
+        }
+    }
+}
+
+impl Holds for Subset {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            name: _,
+            max_replicas: _,
+            min_replicas: _,
+            required,
+            preferred,
+            tolerations,
+            patch: _,
+            form: _,
+        } = self;
+        required.mark(marks);
+        preferred.mark(marks);
+        tolerations.mark(marks);
     }
 }

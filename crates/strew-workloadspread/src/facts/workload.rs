@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use strew_model::{Selector, Symbol};
+use strew_model::{Holds, Marks, Selector, Symbol};
 
 use super::spec::TargetRef;
 
@@ -63,5 +63,46 @@ impl WorkloadFact {
     pub fn number(&self, path: &str) -> Option<i64> {
         let found = self.numbers.iter().find(|(p, _)| &**p == path);
         found.map(|&(_, number)| number)
+    }
+}
+
+// === the symbols in it ===
+
+impl Holds for WorkloadKey {
+    fn mark(&self, marks: &mut Marks) {
+        let Self { namespace, target } = self;
+        namespace.mark(marks);
+        target.mark(marks);
+    }
+}
+
+impl Holds for Controller {
+    fn mark(&self, marks: &mut Marks) {
+        self.target.mark(marks);
+    }
+}
+
+impl Holds for WorkloadFact {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            key,
+            uid: _,
+            deleting: _,
+            controller,
+            replicas: _,
+            numbers: _,
+            selector,
+            template: _,
+            template_hash,
+            revision: _,
+            revisions,
+        } = self;
+        key.mark(marks);
+        controller.mark(marks);
+        selector.mark(marks);
+        template_hash.mark(marks);
+        revisions
+            .iter()
+            .for_each(|both| both.as_slice().mark(marks));
     }
 }

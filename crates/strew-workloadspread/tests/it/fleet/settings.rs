@@ -46,10 +46,12 @@ pub(super) fn drawn_settings(dice: &mut Prng) -> Settings {
             lost_after,
             gather_within,
             news_within,
+            sweep_min: *dice.pick(&[1, 8, 512]),
         },
         controller: controller::Limits {
             pause,
             pause_max,
+            sweep_min: *dice.pick(&[1, 8, 512]),
             ..controller::Limits::production()
         },
     }

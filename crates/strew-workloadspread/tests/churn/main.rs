@@ -1,0 +1,47 @@
+//! What is gone is freed: a webhook and a controller that have seen many Jobs come and go are as large and as quick as
+//! ones that have seen few. The allocator counts for the whole process, so this is a program of its own with one test.
+
+mod life;
+
+use life::Churn;
+use peak_alloc::PeakAlloc;
+
+#[global_allocator]
+static ALLOCATOR: PeakAlloc = PeakAlloc;
+
+/// What the last pods of a life took.
+#[derive(Debug, Clone, Copy)]
+struct Taken {
+    /// The largest memory in use on the way, of both machines.
+    bytes: usize,
+    /// How often a class was weighed for a census.
+    weighed: u64,
+}
+
+/// Lives until so many pods have come, and measures the last 4,000.
+fn until(churn: &mut Churn, pods: usize) -> Taken {
+    const WINDOW: usize = 4_000;
+    (churn.pods()..pods - WINDOW).for_each(|_| churn.step());
+    ALLOCATOR.reset_peak_usage();
+    let weighed = |churn: &Churn| churn.admission.room().cluster().weighed();
+    let before = weighed(churn);
+    (0..WINDOW).for_each(|_| churn.step());
+    Taken {
+        bytes: ALLOCATOR.peak_usage(),
+        weighed: weighed(churn) - before,
+    }
+}
+
+#[test]
+fn jobs_that_are_gone_cost_neither_memory_nor_work() {
+    let mut churn = Churn::new();
+    let early = until(&mut churn, 10_000);
+    let late = until(&mut churn, 30_000);
+    assert!(late.bytes * 10 <= early.bytes * 12, "{early:?}, {late:?}");
+    assert!(
+        late.weighed * 10 <= early.weighed * 12,
+        "{early:?}, {late:?}"
+    );
+    assert_eq!(churn.admission.room().cluster().audit(), Ok(()));
+    assert!(churn.controller.spreads().iter().count() < 200);
+}
