@@ -58,6 +58,9 @@ const SETTINGS: &[Setting] = settings! {
     placement.retry_first: [ms(1), ms(1_000)];
     placement.retry_max: [ms(5_000), ms(60_000)];
     placement.lost_after: [ms(60_000)];
+    scheduler.sweep_min: [1, 8, 64];
+    admission.sweep_min: [1, 8, 64];
+    spreads.sweep_min: [1, 8, 64];
 };
 
 /// Settings for the machines of these names. The seed's dice are its own, so that the rest of a story does not depend on
