@@ -19,12 +19,18 @@ use crate::fnv::Fnv;
 /// All CEL selectors, compiled, and all clusters.
 #[derive(Debug, Default)]
 pub struct CelSelectors {
-    by_text: BTreeMap<Vec<String>, CelSelector>,
+    /// Which they are, and the names of scores that they read: as texts, for strings come and go.
+    by_text: BTreeMap<Vec<String>, (CelId, Option<Vec<String>>)>,
     /// By [`CelId`].
     programs: Vec<Vec<Program>>,
     clusters: BTreeMap<Symbol, Cluster>,
     /// Scores of clusters by name of the object, as lists of name and value.
     scores: BTreeMap<Symbol, BTreeMap<String, Json>>,
+}
+
+fn selector_of(id: CelId, scores: Option<&[String]>, names: &mut Interner) -> CelSelector {
+    let scores = scores.map(|all| all.iter().map(|name| names.intern(name)).collect());
+    CelSelector { id, scores }
 }
 
 /// A cluster as expressions see it.
@@ -63,8 +69,8 @@ impl CelSelectors {
         if expressions.is_empty() {
             return Ok(None);
         }
-        if let Some(known) = self.by_text.get(expressions) {
-            return Ok(Some(known.clone()));
+        if let Some((id, scores)) = self.by_text.get(expressions) {
+            return Ok(Some(selector_of(*id, scores.as_deref(), names)));
         }
         let programs = compile(expressions)?;
         let scores: Option<Vec<Vec<String>>> = programs.iter().map(Program::score_names).collect();
@@ -72,12 +78,12 @@ impl CelSelectors {
             let mut all: Vec<String> = lists.concat();
             all.sort();
             all.dedup();
-            all.iter().map(|name| names.intern(name)).collect()
+            all
         });
         let id = CelId(u32::try_from(self.programs.len()).unwrap_or(u32::MAX));
-        let selector = CelSelector { id, scores };
+        let selector = selector_of(id, scores.as_deref(), names);
         self.programs.push(programs);
-        self.by_text.insert(expressions.to_vec(), selector.clone());
+        self.by_text.insert(expressions.to_vec(), (id, scores));
         Ok(Some(selector))
     }
 
@@ -117,8 +123,14 @@ impl CelSelectors {
 
     /// Scores of a cluster are gone.
     pub fn remove_scores(&mut self, cluster: Symbol, object: &str) {
-        let of_cluster = self.scores.get_mut(&cluster);
-        if of_cluster.is_some_and(|scores| scores.remove(object).is_some()) {
+        let Some(of_cluster) = self.scores.get_mut(&cluster) else {
+            return;
+        };
+        let was = of_cluster.remove(object).is_some();
+        if of_cluster.is_empty() {
+            self.scores.remove(&cluster);
+        }
+        if was {
             self.forget(cluster);
         }
     }

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use rustc_hash::{FxHashMap, FxHashSet};
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 use super::slices::Slice;
 use crate::facts::decision::{Decision, DecisionFact, GroupLabels};
@@ -217,4 +217,18 @@ pub(crate) fn differ_in_scores_only(stored: &[&DecisionFact], slices: &[Slice]) 
             .any(|s| s.name == fact.name && labels(s) == fact.group)
     };
     is == wanted && stored.len() == slices.len() && stored.iter().all(named)
+}
+
+impl Holds for Write {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            name,
+            kind: _,
+            decisions,
+            group,
+        } = self;
+        name.mark(marks);
+        decisions.mark(marks);
+        group.mark(marks);
+    }
 }

@@ -1,6 +1,6 @@
 //! A ManagedCluster, as far as placement reads it. Source: spec/placement §1.3.
 
-use strew_model::{Instant, Labels, Symbol};
+use strew_model::{Holds, Instant, Labels, Marks, Symbol};
 
 /// A cluster of the fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,4 +70,37 @@ pub enum TaintEffect {
     PreferNoSelect,
     /// The cluster is not selected, but stays in the decisions that hold it.
     NoSelectIfNew,
+}
+
+// === the symbols in it ===
+
+impl Holds for ClusterFact {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            name,
+            labels,
+            claims,
+            taints,
+            cpu: _,
+            memory: _,
+            deleting: _,
+            raw: _,
+        } = self;
+        name.mark(marks);
+        labels.mark(marks);
+        claims.mark(marks);
+        taints.mark(marks);
+    }
+}
+
+impl Holds for ClusterTaint {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            key,
+            value,
+            effect: _,
+            added: _,
+        } = self;
+        (*key, *value).mark(marks);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_model::{Selector, Symbol};
+use strew_model::{Holds, Marks, Selector, Symbol};
 
 /// The label by which a cluster belongs to one exclusive set.
 pub const CLUSTER_SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
@@ -25,4 +25,14 @@ pub enum SetSelector {
     Labels(Selector),
     /// A selector type that nobody knows: no placement that uses the set is decided.
     Unknown(Arc<str>),
+}
+
+impl Holds for ClusterSetFact {
+    fn mark(&self, marks: &mut Marks) {
+        self.name.mark(marks);
+        match &self.selector {
+            SetSelector::Labels(selector) => selector.mark(marks),
+            SetSelector::Exclusive | SetSelector::Unknown(_) => {}
+        }
+    }
 }

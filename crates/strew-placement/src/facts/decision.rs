@@ -1,6 +1,6 @@
 //! PlacementDecisions. Source: spec/placement §1.2.
 
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 /// A cluster in a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,4 +35,35 @@ pub struct DecisionFact {
     pub decisions: Box<[Decision]>,
     /// The resourceVersion, as a number that grows: older facts than a write of ours are passed over.
     pub revision: u64,
+}
+
+// === the symbols in it ===
+
+impl Holds for Decision {
+    fn mark(&self, marks: &mut Marks) {
+        self.cluster.mark(marks);
+    }
+}
+
+impl Holds for GroupLabels {
+    fn mark(&self, marks: &mut Marks) {
+        self.name.mark(marks);
+    }
+}
+
+impl Holds for DecisionFact {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            namespace,
+            name,
+            placement,
+            group,
+            decisions,
+            revision: _,
+        } = self;
+        (*namespace, *name).mark(marks);
+        placement.mark(marks);
+        group.mark(marks);
+        decisions.mark(marks);
+    }
 }

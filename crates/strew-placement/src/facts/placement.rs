@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_model::{Selector, Span, Symbol};
+use strew_model::{Holds, Marks, Selector, Span, Symbol};
 
 use super::status::PlacementStatus;
 
@@ -299,4 +299,114 @@ pub enum Rebalance {
     OnChange,
     /// Surviving decisions are kept, and only filled up.
     Never,
+}
+
+// === the symbols in it ===
+
+impl Holds for PlacementFact {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            namespace,
+            name,
+            uid: _,
+            spec,
+            status,
+            ignored: _,
+            revision: _,
+        } = self;
+        (*namespace, *name).mark(marks);
+        spec.mark(marks);
+        status.mark(marks);
+    }
+}
+
+impl Holds for PlacementSpec {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            cluster_sets,
+            number_of_clusters: _,
+            predicates,
+            prioritizers,
+            spread,
+            topology_weights,
+            tolerations,
+            groups,
+            sort_by: _,
+            score_rate_limit: _,
+            on_misconfigured: _,
+            rebalance: _,
+        } = self;
+        cluster_sets.mark(marks);
+        predicates.iter().for_each(|all| all.mark(marks));
+        for config in &prioritizers.configurations {
+            if let Some(ScoreCoordinate::AddOn(Some(add_on))) = &config.coordinate {
+                (add_on.resource, add_on.score).mark(marks);
+            }
+        }
+        spread.mark(marks);
+        topology_weights.iter().for_each(|all| all.mark(marks));
+        tolerations.mark(marks);
+        groups.groups.iter().for_each(|all| all.mark(marks));
+    }
+}
+
+impl Holds for ClusterPredicates {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            labels,
+            claims,
+            cel,
+        } = self;
+        labels.mark(marks);
+        claims.mark(marks);
+        let scores = cel.as_ref().and_then(|cel| cel.scores.as_ref());
+        scores.iter().for_each(|names| names.mark(marks));
+    }
+}
+
+impl Holds for SpreadTerm {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            key,
+            key_type: _,
+            max_skew: _,
+            when: _,
+            weights,
+        } = self;
+        key.mark(marks);
+        weights.mark(marks);
+    }
+}
+
+impl Holds for TopologyWeights {
+    fn mark(&self, marks: &mut Marks) {
+        self.values.mark(marks);
+    }
+}
+
+impl Holds for ClusterToleration {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            key,
+            operator: _,
+            value,
+            effect: _,
+            seconds: _,
+        } = self;
+        key.mark(marks);
+        value.mark(marks);
+    }
+}
+
+impl Holds for DecisionGroup {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            name,
+            labels,
+            claims,
+        } = self;
+        name.mark(marks);
+        labels.mark(marks);
+        claims.mark(marks);
+    }
 }

@@ -1,6 +1,6 @@
 //! AddOnPlacementScores. Source: spec/placement §1.5.
 
-use strew_model::{Instant, Symbol};
+use strew_model::{Holds, Instant, Marks, Symbol};
 
 /// An AddOnPlacementScore: what an add-on thinks of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,5 +25,18 @@ impl ScoresFact {
     /// Whether they no longer count.
     pub fn expired(&self, now: Instant) -> bool {
         self.valid_until.is_some_and(|until| now > until)
+    }
+}
+
+impl Holds for ScoresFact {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            cluster,
+            name,
+            values,
+            valid_until: _,
+        } = self;
+        (*cluster, *name).mark(marks);
+        values.mark(marks);
     }
 }

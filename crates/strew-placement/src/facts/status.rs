@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_model::{Instant, Symbol};
+use strew_model::{Holds, Instant, Marks, Symbol};
 
 /// `status` of a Placement.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -117,4 +117,13 @@ reasons! {
     SpreadLimited = "SpreadLimited";
     /// A term's skew is larger than it should be.
     SpreadSkewExceeded = "SpreadSkewExceeded";
+}
+
+impl Holds for PlacementStatus {
+    fn mark(&self, marks: &mut Marks) {
+        for group in &self.groups {
+            group.name.mark(marks);
+            group.decisions.as_slice().mark(marks);
+        }
+    }
 }

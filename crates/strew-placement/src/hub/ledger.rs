@@ -1,7 +1,7 @@
 //! Who holds which clusters: the PlacementDecisions, and how often each cluster is named.
 
 use rustc_hash::FxHashMap;
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 use crate::facts::decision::DecisionFact;
 
@@ -20,7 +20,8 @@ pub struct Ledger {
     counted: FxHashMap<Owner, Vec<Symbol>>,
     /// What owners are about to hold.
     intended: FxHashMap<Owner, Vec<Symbol>>,
-    /// By the index of a cluster's name: how often it is named.
+    /// By the row of a cluster's name: how often it is named. 0 where the name was dropped: nothing that is counted holds
+    /// it.
     counts: Vec<u32>,
 }
 
@@ -86,6 +87,9 @@ impl Ledger {
     fn disown(&mut self, owner: Owner, name: Symbol) {
         if let Some(owned) = self.by_owner.get_mut(&owner) {
             owned.retain(|&n| n != name);
+            if owned.is_empty() {
+                self.by_owner.remove(&owner);
+            }
         }
         self.recount(owner);
     }
@@ -107,7 +111,11 @@ impl Ledger {
             }
             self.counts[place] += 1;
         }
-        for cluster in self.counted.insert(owner, now).into_iter().flatten() {
+        let before = match now.is_empty() {
+            true => self.counted.remove(&owner),
+            false => self.counted.insert(owner, now),
+        };
+        for cluster in before.into_iter().flatten() {
             self.counts[cluster.index()] -= 1;
         }
     }
@@ -126,5 +134,22 @@ impl Others {
     /// How many decisions name a cluster.
     pub fn count(&self, cluster: Symbol) -> u32 {
         self.counts.get(cluster.index()).copied().unwrap_or(0)
+    }
+}
+
+impl Holds for Ledger {
+    #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+    fn mark(&self, marks: &mut Marks) {
+        self.objects.values().for_each(|fact| fact.mark(marks));
+        for ((namespace, placement), clusters) in self.counted.iter().chain(&self.intended) {
+            namespace.mark(marks);
+            placement.mark(marks);
+            clusters.as_slice().mark(marks);
+        }
+        for ((namespace, placement), names) in &self.by_owner {
+            namespace.mark(marks);
+            placement.mark(marks);
+            names.as_slice().mark(marks);
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! A [`Hub`] is told facts in any order and answers which clusters a placement may choose from. It decides nothing.
 
 pub mod ledger;
+mod sweep;
 pub(crate) mod topologies;
 
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::facts::placement::PlacementFact;
 use crate::facts::scores::ScoresFact;
 
 index_type! {
-    /// A cluster's row. It stays with the name, also when the cluster goes and comes back.
+    /// A cluster's row. It stays with the name until a sweep that finds no such cluster.
     pub struct ClusterIdx;
 }
 
@@ -50,6 +51,7 @@ pub struct Hub {
     cluster_names: Vec<Symbol>,
     tainted: FixedBitSet,
     by_name: FxHashMap<Symbol, ClusterIdx>,
+    free: Vec<ClusterIdx>,
     /// The clusters there are, by name.
     order: Vec<ClusterIdx>,
     sets: IndexMap<Symbol, ClusterSetFact, FxBuildHasher>,
@@ -85,6 +87,7 @@ impl Hub {
             cluster_names: Vec::new(),
             tainted: FixedBitSet::new(),
             by_name: FxHashMap::default(),
+            free: Vec::new(),
             order: Vec::new(),
             sets: IndexMap::default(),
             bindings: IndexMap::default(),
@@ -162,7 +165,11 @@ impl Hub {
         };
         let before = bindings.len();
         bindings.retain(|&b| b != name);
-        bindings.len() < before
+        let was = bindings.len() < before;
+        if bindings.is_empty() {
+            self.bindings.shift_remove(&namespace);
+        }
+        was
     }
 
     /// Scores are there, and like this. Returns whether anything changed.
@@ -317,6 +324,10 @@ impl Hub {
     fn row_of(&mut self, name: Symbol) -> ClusterIdx {
         let (clusters, by_name) = (&mut self.clusters, &mut self.by_name);
         *by_name.entry(name).or_insert_with(|| {
+            if let Some(idx) = self.free.pop() {
+                self.cluster_names[idx.index()] = name;
+                return idx;
+            }
             self.cluster_names.push(name);
             self.tainted.grow(clusters.len() + 1);
             clusters.push(ClusterRow {

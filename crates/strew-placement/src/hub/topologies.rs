@@ -63,6 +63,11 @@ impl Topologies {
         self.by_keys.insert(keys.to_vec(), column);
     }
 
+    /// Follows nothing any more: lists of keys are followed again when a placement is decided by them.
+    pub(super) fn clear(&mut self) {
+        self.by_keys.clear();
+    }
+
     /// A cluster is there, and like this.
     pub(super) fn set(&mut self, idx: ClusterIdx, cluster: &ClusterFact) {
         for (keys, column) in &mut self.by_keys {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use strew_model::Symbol;
+use strew_model::{Holds, Marks, Symbol};
 
 use crate::decisions::writes::Write;
 use crate::facts::status::PlacementStatus;
@@ -93,4 +93,52 @@ pub struct Event {
     pub decision: Option<Symbol>,
     /// The text.
     pub note: Arc<str>,
+}
+
+// === the symbols in it ===
+
+impl Holds for PlacementName {
+    fn mark(&self, marks: &mut Marks) {
+        (self.namespace, self.name).mark(marks);
+    }
+}
+
+impl Holds for Event {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            kind: _,
+            warning: _,
+            placement,
+            decision,
+            note: _,
+        } = self;
+        placement.mark(marks);
+        decision.mark(marks);
+    }
+}
+
+impl Holds for Effect {
+    fn mark(&self, marks: &mut Marks) {
+        match self {
+            Self::WriteDecision {
+                id: _,
+                placement,
+                write,
+                revision: _,
+            } => {
+                placement.mark(marks);
+                write.mark(marks);
+            }
+            Self::WriteStatus {
+                id: _,
+                placement,
+                status,
+                revision: _,
+            } => {
+                placement.mark(marks);
+                status.mark(marks);
+            }
+            Self::Event(event) => event.mark(marks),
+        }
+    }
 }

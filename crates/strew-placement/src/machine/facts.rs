@@ -103,7 +103,7 @@ impl Placer {
     }
 
     /// A set is another one: who is where is found out anew, for the lists of sets that somebody chooses from.
-    fn members_changed(&mut self) {
+    pub(super) fn members_changed(&mut self) {
         for row in self.rows.iter_mut().flatten() {
             row.passed = None;
         }
@@ -253,9 +253,17 @@ impl Placer {
     }
 
     fn placement_gone(&mut self, namespace: Symbol, name: Symbol) {
-        if let Some(&idx) = self.by_name.get(&(namespace, name)) {
-            self.forget(idx);
+        let Some(idx) = self.by_name.remove(&(namespace, name)) else {
+            return;
+        };
+        self.forget(idx);
+        if let Some(there) = self.by_namespace.get_mut(&namespace) {
+            there.retain(|&other| other != idx);
+            if there.is_empty() {
+                self.by_namespace.shift_remove(&namespace);
+            }
         }
+        self.free.push(idx);
     }
 
     /// What was under way for a placement is nobody's any more.
@@ -316,8 +324,10 @@ impl Placer {
         if let Some(&idx) = self.by_name.get(&(namespace, name)) {
             return idx;
         }
-        let idx = PlacementIdx::from(self.rows.len());
-        self.rows.push(None);
+        let idx = self.free.pop().unwrap_or_else(|| {
+            self.rows.push(None);
+            PlacementIdx::from(self.rows.len() - 1)
+        });
         self.by_name.insert((namespace, name), idx);
         self.by_namespace.entry(namespace).or_default().push(idx);
         idx

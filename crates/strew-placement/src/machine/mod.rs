@@ -20,6 +20,7 @@ pub mod input;
 mod outcome;
 pub mod placer;
 mod running;
+mod sweep;
 mod view;
 
 pub use counters::{Counters, Durations};

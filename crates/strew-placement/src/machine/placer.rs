@@ -19,7 +19,7 @@ use crate::hub::{ClusterIdx, Hub};
 use crate::plan::{Plan, Problem};
 
 index_type! {
-    /// A placement's row. It stays with the name, also when the placement goes and comes back.
+    /// A placement's row.
     pub(super) struct PlacementIdx;
 }
 
@@ -34,6 +34,8 @@ pub struct Limits {
     pub retry_max: Span,
     /// An effect without an outcome for so long is taken as failed. Far beyond any retry of the world.
     pub lost_after: Span,
+    /// How many strings must be new before what is gone is freed.
+    pub sweep_min: usize,
 }
 
 impl Limits {
@@ -44,6 +46,7 @@ impl Limits {
             retry_first: Span::from_millis(5),
             retry_max: Span::from_secs(1_000),
             lost_after: Span::from_secs(5 * 60),
+            sweep_min: 512,
         }
     }
 }
@@ -95,6 +98,7 @@ pub struct Placer {
     /// The clusters of sets, for each list of sets that was asked about since a set changed.
     pub(super) members: Members,
     pub(super) rows: Vec<Option<Row>>,
+    pub(super) free: Vec<PlacementIdx>,
     pub(super) by_name: FxHashMap<(Symbol, Symbol), PlacementIdx>,
     /// Placements by namespace, in the order in which they came.
     pub(super) by_namespace: IndexMap<Symbol, Vec<PlacementIdx>, FxBuildHasher>,
@@ -107,7 +111,7 @@ pub struct Placer {
     pub(super) doubtful: BTreeSet<(Symbol, Symbol)>,
     pub(super) effects: VecDeque<Effect>,
     pub(super) next_effect: EffectId,
-    resync: Option<Instant>,
+    pub(super) resync: Option<Instant>,
     pub(super) counters: Counters,
 }
 
@@ -120,6 +124,7 @@ impl Placer {
             now,
             members: BTreeMap::new(),
             rows: Vec::new(),
+            free: Vec::new(),
             by_name: FxHashMap::default(),
             by_namespace: IndexMap::default(),
             queue: VecDeque::new(),
@@ -139,6 +144,7 @@ impl Placer {
         self.now = self.now.max(now);
         self.pass_time();
         self.take_in(input);
+        self.sweep_if_due();
     }
 
     /// The next thing to do. `cel` answers for the objects as they are in the facts.

@@ -61,6 +61,7 @@ const SETTINGS: &[Setting] = settings! {
     scheduler.sweep_min: [1, 8, 64];
     admission.sweep_min: [1, 8, 64];
     spreads.sweep_min: [1, 8, 64];
+    placement.sweep_min: [1, 8, 64];
 };
 
 /// Settings for the machines of these names. The seed's dice are its own, so that the rest of a story does not depend on

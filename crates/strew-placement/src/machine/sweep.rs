@@ -1,0 +1,79 @@
+//! What is gone is freed: rows of clusters, lists of sets that no placement chooses from, and strings.
+
+use strew_model::{Holds, Marks};
+
+use super::placer::{Placer, Row, Todo};
+
+impl Placer {
+    /// Frees what nothing holds any more, if enough strings are new for that.
+    pub(super) fn sweep_if_due(&mut self) {
+        if !self.hub.names.is_sweep_due(self.limits.sweep_min) {
+            return;
+        }
+        // Which clusters pass is found out anew, so that nothing names a row that is freed.
+        self.members_changed();
+        self.hub.sweep_rows();
+        let Self {
+            hub,
+            limits: _,
+            now: _,
+            members,
+            rows,
+            free: _,
+            // Its keys are the names of the rows.
+            by_name: _,
+            by_namespace: _,
+            queue: _,
+            wakes: _,
+            pending: _,
+            deleted,
+            doubtful,
+            effects,
+            next_effect: _,
+            resync: _,
+            counters: _,
+        } = self;
+        hub.sweep_names(|marks: &mut Marks| {
+            members.keys().for_each(|sets| sets.as_slice().mark(marks));
+            rows.iter().flatten().for_each(|row| row.mark(marks));
+            #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
+            for key in deleted.keys() {
+                key.mark(marks);
+            }
+            doubtful.iter().for_each(|key| key.mark(marks));
+            effects.iter().for_each(|effect| effect.mark(marks));
+        });
+    }
+}
+
+impl Holds for Row {
+    fn mark(&self, marks: &mut Marks) {
+        let Self {
+            fact,
+            // Made from the fact.
+            plan: _,
+            sets,
+            passed: _,
+            queued: _,
+            again: _,
+            touched: _,
+            bound: _,
+            todo,
+            waiting: _,
+            wake: _,
+            after: _,
+            failures: _,
+            warning: _,
+            score_text: _,
+        } = self;
+        fact.mark(marks);
+        sets.1.as_slice().mark(marks);
+        for todo in todo {
+            match todo {
+                Todo::Write(write) => write.mark(marks),
+                Todo::Status(status) => status.mark(marks),
+                Todo::Event(event) => event.mark(marks),
+            }
+        }
+    }
+}
