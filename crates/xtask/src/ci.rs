@@ -121,6 +121,13 @@ const STAGES: &[Stage] = &[
         "--from-commit",
         "--seeds=10"
     ),
+    soak!("soak churn", "--of=churn", "--from=0", "--seeds=40"),
+    soak!(
+        "soak churn, new",
+        "--of=churn",
+        "--from-commit",
+        "--seeds=20"
+    ),
     // The same as fidelity against a real control plane of now, end to end. A machine without Go fails here: that
     // strew agrees with Kubernetes is not known then.
     Stage {

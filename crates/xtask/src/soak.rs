@@ -46,6 +46,8 @@ pub(crate) struct Soak {
 enum Of {
     /// Workloads on nodes
     Cluster,
+    /// Jobs that come and go among them
+    Churn,
     /// Placements on a hub
     Placement,
     /// WorkloadSpreads, their webhook and their controller
@@ -64,6 +66,7 @@ impl Tale {
         match of {
             Of::Cluster => Self::Cluster(chaos::generate(seed)),
             Of::Placement => Self::Placement(chaos::placement::generate(seed)),
+            Of::Churn => Self::Cluster(chaos::generate_churn(seed)),
             Of::WorkloadSpread => Self::Cluster(chaos::generate_spreads(seed)),
         }
     }
@@ -223,6 +226,7 @@ fn print_smaller(of: Of, seed: u64, verdict: &Verdict) {
     }
     let of = match of {
         Of::Cluster => "",
+        Of::Churn => " --of churn",
         Of::Placement => " --of placement",
         Of::WorkloadSpread => " --of workloadspread",
     };
@@ -272,6 +276,6 @@ mod tests {
         let values = Of::value_variants().iter();
         let values = values.filter_map(|of| of.to_possible_value());
         let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
-        assert_eq!(names, ["cluster", "placement", "workloadspread"]);
+        assert_eq!(names, ["cluster", "churn", "placement", "workloadspread"]);
     }
 }

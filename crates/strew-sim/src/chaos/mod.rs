@@ -4,10 +4,11 @@
 //! (`shrink`), and be read by people (`text`).
 //!
 //! Reading order: [`story`] (what a story is), [`generate`](mod@generate) (one from a seed), [`spreads`] (one with
-//! WorkloadSpreads), `manifests` (its objects), [`play`](mod@play) (its life), `acts` (what people do in it),
+//! WorkloadSpreads), [`churn`] (one of Jobs that come and go), `manifests` (its objects), [`play`](mod@play) (its life), `acts` (what people do in it),
 //! `settings` (of the machines), `shrink`, `text`; the same for a hub with placements: [`placement`].
 
 mod acts;
+pub mod churn;
 pub mod generate;
 mod manifests;
 pub mod placement;
@@ -19,6 +20,7 @@ pub mod spreads;
 pub mod story;
 mod text;
 
+pub use churn::generate_churn;
 pub use generate::generate;
 pub use play::{Figures, Parts, Verdict, play};
 pub use shrink::shrink;

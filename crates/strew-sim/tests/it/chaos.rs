@@ -1,6 +1,6 @@
 //! Seeded lives under faults: none breaks a rule.
 
-use strew_sim::chaos::{Figures, Parts, generate, generate_spreads, play};
+use strew_sim::chaos::{Figures, Parts, generate, generate_churn, generate_spreads, play};
 
 #[test]
 fn no_life_under_faults_breaks_a_rule() {
@@ -20,6 +20,24 @@ fn no_life_under_faults_breaks_a_rule() {
     assert!(figures.binds > 200, "{figures:?}");
     assert!(figures.judged >= figures.binds / 2, "{figures:?}");
     assert!(figures.faults.len() >= 8, "{figures:?}");
+}
+
+#[test]
+fn no_life_in_which_jobs_come_and_go_breaks_a_rule() {
+    let parts = Parts::real();
+    let mut figures = Figures::default();
+    for seed in seeds_or("0..12") {
+        let story = generate_churn(seed);
+        let verdict = play(&story, &parts);
+        assert!(
+            verdict.violations.is_empty(),
+            "{story}{}\n# smaller: cargo xtask soak --of churn --seed {seed}",
+            verdict.violations[0]
+        );
+        figures.add(&verdict.figures);
+    }
+    // Far more than the workloads that stay have.
+    assert!(figures.binds > 400, "{figures:?}");
 }
 
 #[test]
