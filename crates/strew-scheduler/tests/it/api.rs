@@ -407,7 +407,7 @@ impl Api {
     }
 
     /// Every fact, as a list tells them, in some order.
-    fn list(&mut self) -> Vec<Input> {
+    pub(crate) fn list(&mut self) -> Vec<Input> {
         let nodes = self.nodes.values().cloned().map(Input::NodeSet);
         let pods = self.pods.values().map(pod_set);
         let mut all: Vec<Input> = nodes

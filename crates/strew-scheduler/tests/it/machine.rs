@@ -1,6 +1,6 @@
 //! The scheduler as a machine: whatever the order of facts, decisions, outcomes and restarts.
 
-use strew_scheduler::machine::Limits;
+use strew_scheduler::machine::{Limits, Scheduler};
 
 use crate::api::Api;
 
@@ -35,6 +35,34 @@ fn after_calm_all_is_as_built_afresh() {
     }
     // A world in which nothing happens proves nothing.
     assert!(asked.iter().all(|&n| n > 50), "{asked:?}");
+}
+
+/// A relist, or a status that is written again and again, makes no decision anew.
+#[test]
+fn the_same_facts_again_change_nothing() {
+    let versions = |scheduler: &Scheduler| {
+        let cluster = scheduler.cluster();
+        let (usage, structure) = (cluster.usage_changes(), cluster.structure_changes());
+        [
+            cluster.owners().version(),
+            cluster.volumes().version(),
+            cluster.evicted(),
+            cluster.weighed(),
+            usage.head(),
+            structure.head(),
+        ]
+    };
+    for seed in seeds() {
+        let mut api = Api::new(seed);
+        (0..30 + seed % 50).for_each(|_| api.change());
+        let (mut scheduler, now) = (api.fresh(), api.now);
+        let before = (versions(&scheduler), scheduler.queue_counts());
+        for input in api.list() {
+            scheduler.handle(now, input);
+        }
+        let after = (versions(&scheduler), scheduler.queue_counts());
+        assert_eq!(after, before, "seed {seed}");
+    }
 }
 
 /// More than the usual seeds: `STREW_SEEDS=0..100000`.
