@@ -1,7 +1,9 @@
 //! Facts that cannot be, and what else nobody would expect: set aside with a reason, or handled, and never a panic.
 
-use strew_cluster::{NodeFact, PodFact, Unsupported};
-use strew_model::{Instant, Prng, Resources, well_known};
+use std::sync::Arc;
+
+use strew_cluster::{AffinityTerm, Kept, NodeFact, PodFact, Unsupported};
+use strew_model::{Instant, Prng, Resources, Selector, well_known};
 use strew_scheduler::machine::{Effect, EffectId, Input, Limits, Outcome, Scheduler, Standing};
 use strew_scheduler::{Profile, TieRule};
 
@@ -195,4 +197,50 @@ fn what_is_set_aside() {
     assert_eq!(standing, Some(Standing::Ignored));
     let (said, _, _, standing) = tell(set(good));
     assert_eq!((said.as_str(), standing), ("", Some(Standing::Assumed)));
+}
+
+/// Pods with hundreds of topology keys of their own, each deleted at once: what was made for them is freed.
+#[test]
+fn topology_keys_of_pods_that_are_gone_are_forgotten() {
+    const KEYS: usize = 300;
+    let mut world = World::new(1);
+    let now = Instant::from_secs(1_000);
+    let names = world.cluster.names.clone();
+    let profiles = vec![Profile::default()];
+    let mut scheduler = Scheduler::new(names, profiles, Limits::production(), now);
+    (0..4).for_each(|_| scheduler.handle(now, Input::NodeSet(world.node_fact())));
+    let mut after = |pods: usize| -> Kept {
+        for number in 0..pods {
+            let mut fact = world.pod_fact(false);
+            let uid: Arc<str> = format!("hostile-{pods}-{number}").into();
+            let names = scheduler.names_mut();
+            let term = |i| AffinityTerm {
+                key: names.intern(&format!("key-{}-{i}", &*uid)),
+                selector: Selector::all_of(Vec::new()),
+                namespaces: Box::default(),
+                namespace_selector: Selector::Nothing,
+            };
+            fact.uid = uid.clone();
+            fact.terminating = false;
+            fact.spec.affinity.required_anti = (0..KEYS).map(term).collect();
+            fact.spec.scheduler_name = well_known::EMPTY;
+            let (fact, condition) = (Box::new(fact), None);
+            scheduler.handle(now, Input::PodSet { fact, condition });
+            while scheduler.poll_effect().is_some() {}
+            scheduler.handle(now, Input::PodGone(uid));
+        }
+        scheduler.cluster().kept()
+    };
+    let few = after(10);
+    let many = after(40);
+    assert!(
+        many.columns <= few.columns.max(3 * KEYS),
+        "{few:?}, {many:?}"
+    );
+    assert!(
+        many.censuses <= few.censuses.max(6 * KEYS),
+        "{few:?}, {many:?}"
+    );
+    // Those that are new since the last sweep, and those that it found asked for lately.
+    assert!(many.strings <= 12_000, "{few:?}, {many:?}");
 }
