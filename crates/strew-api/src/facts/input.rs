@@ -63,7 +63,7 @@ impl Watched {
 
     /// What a scheduler is told when an object of this kind is gone.
     pub fn gone(self, object: &Named, names: &mut Interner) -> Input {
-        // By symbols where symbols are asked for: strings are kept for ever, and each pod has a new name.
+        // By symbols where symbols are asked for: each pod has a new name, which nothing would hold.
         let mut symbol = |text: &str| names.intern(text);
         let name = &*object.name;
         let namespace = match &*object.namespace {

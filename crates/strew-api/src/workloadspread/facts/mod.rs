@@ -114,7 +114,7 @@ impl Translator {
             ..ObjectMeta::default()
         };
         let of_group = (group_of(api_version), kind);
-        // Strings are kept for ever, and each pod has a new name: it is known by its uid alone.
+        // Each pod has a new name, which nothing would hold: it is known by its uid alone.
         if of_group == ("", "Pod") {
             return vec![Input::PodGone((&*object.uid).into())];
         }
