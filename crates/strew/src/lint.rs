@@ -139,7 +139,13 @@ fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> FieldPath
     let is_name = |step: &Step, wanted: &str| matches!(step, Step::Name(name) if name == wanted);
     if let Some(at) = steps.iter().position(|step| is_name(step, "patch")) {
         let below = steps.split_off(at + 1).into_iter();
-        steps.push(Step::Name("spec".into()));
+        let is_whole = below
+            .as_slice()
+            .first()
+            .is_some_and(|step| is_name(step, "spec") || is_name(step, "metadata"));
+        if !is_whole {
+            steps.push(Step::Name("spec".into()));
+        }
         steps.extend(below.take_while(|step| !matches!(step, Step::Index(_))));
     }
     let renamed = [

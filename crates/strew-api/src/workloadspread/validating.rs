@@ -2,6 +2,8 @@
 //!
 //! Source: spec/workloadspread §2.6; `k8s.io/api/admission/v1`, v1.36.
 
+use k8s_openapi::api::authentication::v1::UserInfo;
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::read_back;
@@ -20,6 +22,8 @@ pub struct Review {
     pub namespace: String,
     /// The object as v1beta1.
     pub spread: WorkloadSpread,
+    /// Who writes it.
+    pub user: UserInfo,
     /// On an update the object before it.
     pub before: Option<WorkloadSpread>,
     /// Of each field that holds something of another type, which is left out of the object: where, and what.
@@ -64,6 +68,7 @@ impl Review {
             uid,
             namespace: text("namespace"),
             spread,
+            user: UserInfo::deserialize(&request["userInfo"]).unwrap_or_default(),
             before: before.map(|(before, _)| before),
             faults: faults.iter().filter_map(fault).collect(),
         })))
@@ -72,6 +77,14 @@ impl Review {
     /// The workload that it names.
     pub fn target(&self) -> Option<&TargetReference> {
         self.spread.spec.as_ref()?.target_reference.as_ref()
+    }
+
+    /// Whether what becomes of pods changes, which only those may do who may create pods.
+    pub fn changes_pods(&self) -> bool {
+        let parts =
+            |spread: &WorkloadSpread| (spread.spec.clone(), spread.metadata.annotations.clone());
+        let before = self.before.as_ref();
+        before.is_none_or(|before| parts(before) != parts(&self.spread))
     }
 
     /// All that is wrong at once, in one message with 400; or it passes.

@@ -70,12 +70,13 @@ impl Hooks {
         ready: watch::Receiver<bool>,
         client: Client,
         namespace: &str,
+        allowed_patches: Vec<String>,
         meter: Arc<Meter>,
     ) -> Self {
         Self(Arc::new(Inner {
             say,
             ready,
-            judge: Judge::new(client.clone(), namespace),
+            judge: Judge::new(client.clone(), namespace, allowed_patches),
             client,
             bodies: Bodies::default(),
             meter,

@@ -15,6 +15,7 @@ use strew_runtime::admission::spreads;
 use strew_runtime::target_kinds::known;
 
 use super::lookup::{get, is_segment};
+use crate::serve::access::review::{Deed, Reviews, User};
 use crate::watch::Kind;
 
 /// Judges WorkloadSpreads.
@@ -22,18 +23,26 @@ pub(super) struct Judge {
     client: Client,
     /// Of the list of custom kinds.
     namespace: String,
+    /// Guarded fields that patches may touch.
+    allowed_patches: Vec<String>,
+    reviews: Reviews,
 }
 
 impl Judge {
-    pub(super) fn new(client: Client, namespace: &str) -> Self {
+    pub(super) fn new(client: Client, namespace: &str, allowed_patches: Vec<String>) -> Self {
         Self {
+            reviews: Reviews::new(client.clone()),
             client,
             namespace: namespace.to_owned(),
+            allowed_patches,
         }
     }
 
     /// All that is wrong with what is to be stored, or that it passes.
     pub(super) async fn judge(&self, review: &Review) -> Decision {
+        if let Some(refusal) = self.refusal(review).await {
+            return refusal;
+        }
         let (list, target, others) = tokio::join!(
             self.list(review.target()),
             self.target(&review.namespace, review.target()),
@@ -48,7 +57,35 @@ impl Judge {
                 Err(why) => Err(why.as_str()),
             }),
             before: None,
+            allowed: &self.allowed_patches,
         })
+    }
+
+    /// Why who writes it must not: its patch, tolerations and node selectors decide what other people's pods are.
+    async fn refusal(&self, review: &Review) -> Option<Decision> {
+        if !review.changes_pods() {
+            return None;
+        }
+        let user = User::of(review.user.clone());
+        let pods = Deed {
+            verb: "create",
+            group: "",
+            resource: "pods",
+            namespace: &review.namespace,
+        };
+        let (code, message) = match self.reviews.may_do(&user, pods).await {
+            Ok(Ok(())) => return None,
+            Ok(Err(_)) => {
+                let (name, namespace) = (&user.name, &review.namespace);
+                let message = format!(
+                    "user {name:?} must be allowed to create pods in namespace {namespace:?}: a WorkloadSpread \
+                     decides what pods become"
+                );
+                (403, message)
+            }
+            Err(error) => (500, error.to_string()),
+        };
+        Some(Decision::refuse(&review.uid, code, message))
     }
 
     /// The list of custom kinds, if the target is of one.

@@ -104,6 +104,9 @@ pub struct Blueprint {
     pub names: Interner,
     /// The webhook's own namespace: of the list of custom kinds.
     pub namespace: String,
+    /// Guarded fields that patches of WorkloadSpreads may touch
+    /// ([`GUARDED`](strew_api::workloadspread::validation::GUARDED)).
+    pub allowed_patches: Vec<String>,
     /// What pauses and names of pods are drawn from.
     pub seed: u64,
     /// What it tells of itself.
@@ -148,6 +151,7 @@ impl Process {
             profiles,
             names,
             namespace,
+            allowed_patches,
             seed,
             about,
             exchange,
@@ -161,6 +165,7 @@ impl Process {
             is_ready,
             client.clone(),
             &namespace,
+            allowed_patches,
             Arc::clone(&meter),
         );
         let standing = keeper.as_ref().map(|keeper| keeper.standing().clone());

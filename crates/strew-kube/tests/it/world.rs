@@ -194,6 +194,12 @@ impl World {
     }
 
     fn create(&self, path: &str, body: Value) -> Response<Answer> {
+        if path == "/apis/authorization.k8s.io/v1/subjectaccessreviews" {
+            // Mallory may do nothing.
+            let mut review = body;
+            review["status"] = json!({"allowed": review["spec"]["user"] != "mallory"});
+            return answered(201, &review);
+        }
         let Some((collection, _)) = collection_of(path) else {
             return status(404, "not found");
         };

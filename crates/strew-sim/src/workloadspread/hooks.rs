@@ -141,6 +141,7 @@ impl Webhooks {
                 target: target.as_ref(),
                 others: Some(Ok(&others)),
                 before: before.as_ref(),
+                allowed: &[],
             },
         );
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use strew_api::duration::GoDuration;
+use strew_api::workloadspread::validation::GUARDED;
 
 use crate::cluster::access::AccessArgs;
 use crate::configuration::SchedulingArgs;
@@ -65,6 +67,9 @@ pub(super) struct HooksArgs {
     /// Its private key
     #[arg(long, value_name = "FILE", requires = "webhook_cert_file")]
     pub(super) webhook_key_file: Option<PathBuf>,
+    /// Fields that patches of WorkloadSpreads may touch, beside all that are not guarded
+    #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = PossibleValuesParser::new(GUARDED))]
+    pub(super) allow_patch: Vec<String>,
     /// Keep caBundle of the webhook configurations, and of the WorkloadSpread definition where it converts by strew;
     /// else it is to be copied from bundle.crt of the Secret
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]

@@ -17,6 +17,7 @@ use strew_kube::authority::{Keeper, Lives, Place};
 use strew_kube::clock::Clock;
 use strew_kube::connect::Connection;
 use strew_kube::identity;
+use strew_kube::scheduler::permissions::OF_PAGES;
 use strew_kube::serve::{Certificate, Exchange, Listen, ServeError, Server};
 use strew_kube::webhook::permissions::{
     IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_SECRET,
@@ -90,6 +91,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         profiles,
         names,
         namespace: args.hooks.namespace.clone(),
+        allowed_patches: args.hooks.allow_patch.clone(),
         seed,
         about: about(args),
         exchange,
@@ -171,6 +173,7 @@ fn about(args: &WebhookArgs) -> About {
         "url": hooks.webhook_url.as_ref().map(|url| &url.text),
         "givenCertificate": hooks.webhook_cert_file.is_some(),
         "manageConfigurations": hooks.manage_configurations,
+        "allowPatch": hooks.allow_patch,
     }});
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -181,7 +184,8 @@ fn about(args: &WebhookArgs) -> About {
 
 async fn check_permissions(args: &WebhookArgs, connection: &Connection) -> Result<(), Failure> {
     let own = Some(args.hooks.namespace.as_str());
-    let mut needed: Vec<Needed<'_>> = vec![(IN_CLUSTER, None), (IN_NAMESPACE, own)];
+    let mut needed: Vec<Needed<'_>> =
+        vec![(IN_CLUSTER, None), (OF_PAGES, None), (IN_NAMESPACE, own)];
     let mut needed_of: Vec<NeededOf<'_>> = Vec::new();
     if args.hooks.webhook_cert_file.is_none() {
         needed.push((OF_AUTHORITY, own));

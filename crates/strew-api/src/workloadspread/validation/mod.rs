@@ -5,6 +5,7 @@
 //!
 //! Source: spec/workloadspread §2.6.
 
+mod patch;
 mod strategy;
 mod subset;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use super::v1beta1::{WorkloadSpread, WorkloadSpreadSpec};
 use crate::field::{FieldError, FieldErrorKind, FieldPath};
 use crate::read::KubeObject;
 use crate::validation::json;
+pub use patch::GUARDED;
 use strew_workloadspread::MaxReplicas;
 
 /// What a WorkloadSpread is judged by beside itself.
@@ -32,6 +34,8 @@ pub struct Context<'a> {
     pub others: Option<Result<&'a [&'a WorkloadSpread], &'a str>>,
     /// The object before an update.
     pub before: Option<&'a WorkloadSpread>,
+    /// Names of [`GUARDED`] that patches may touch.
+    pub allowed: &'a [String],
 }
 
 /// All that is wrong.

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json as value};
 
-use super::Context;
+use super::{Context, patch};
 use crate::defaults::default_pod;
 use crate::field::{FieldError, FieldPath};
 use crate::patch::{Schema, strategic};
@@ -33,8 +34,17 @@ pub(super) fn validate(
         let path = path.index(i);
         name(subset, &mut names, &path, errors);
         nodes(subset, &path, errors);
-        if let (Some(patch), Some(template)) = (&subset.patch, &template) {
-            patched(patch, template, &path.child("patch"), errors);
+        let Some(patch) = &subset.patch else {
+            continue;
+        };
+        let path = path.child("patch");
+        patch::guarded(patch, cx.allowed, &path, errors);
+        let labels = template.as_ref().map(|t| &t["metadata"]["labels"]);
+        let labels = labels.and_then(|labels| serde_json::from_value(labels.clone()).ok());
+        let selector = cx.target.and_then(selector_of);
+        patch::selecting(patch, selector, &labels.unwrap_or_default(), &path, errors);
+        if let Some(template) = &template {
+            patched(patch, template, &path, errors);
         }
     }
     limits(spec, &path, errors);
@@ -101,6 +111,19 @@ fn template_of(target: &KubeObject) -> Option<Value> {
         }
     }
     Some(pod)
+}
+
+/// How the target finds its pods.
+fn selector_of(target: &KubeObject) -> Option<&LabelSelector> {
+    Some(match target {
+        KubeObject::Deployment(o) => &o.spec.as_ref()?.selector,
+        KubeObject::ReplicaSet(o) => &o.spec.as_ref()?.selector,
+        KubeObject::StatefulSet(o) => &o.spec.as_ref()?.selector,
+        KubeObject::Job(o) => o.spec.as_ref()?.selector.as_ref()?,
+        KubeObject::CloneSet(o) => o.spec.as_ref()?.selector.as_ref()?,
+        KubeObject::AdvancedStatefulSet(o) => o.spec.as_ref()?.selector.as_ref()?,
+        _ => return None,
+    })
 }
 
 /// The template merged with a patch must be a valid pod. What is wrong with the template alone is not the patch's fault.

@@ -52,7 +52,8 @@ impl User {
         })
     }
 
-    fn of(info: UserInfo) -> Self {
+    /// A user as the API server tells of one.
+    pub fn of(info: UserInfo) -> Self {
         Self {
             name: info.username.unwrap_or_default(),
             uid: info.uid.unwrap_or_default(),

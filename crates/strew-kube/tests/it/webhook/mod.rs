@@ -63,6 +63,7 @@ fn blueprint() -> Blueprint {
         profiles: vec![Profile::default()],
         names: Interner::new(),
         namespace: "strew-system".to_owned(),
+        allowed_patches: Vec::new(),
         seed: 1,
         about: About {
             version: "0".to_owned(),

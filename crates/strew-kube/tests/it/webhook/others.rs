@@ -72,6 +72,47 @@ async fn a_kind_of_the_list_is_a_target_and_others_are_not() {
     assert!(message.contains("no rights to read it"), "{message}");
 }
 
+/// The audit's Mallory, who may write WorkloadSpreads and nothing else.
+#[tokio::test]
+async fn who_may_not_create_pods_may_not_say_what_they_become() {
+    let webhook = start(world());
+    let by = |user: &str, operation: &str, object: Value| {
+        let mut review = validation(object);
+        review["request"]["operation"] = operation.into();
+        review["request"]["userInfo"] =
+            json!({"username": user, "groups": ["system:authenticated"]});
+        review["request"]["oldObject"] = spread();
+        review
+    };
+    let refused = webhook
+        .ask(VALIDATE, &by("mallory", "CREATE", spread()))
+        .await;
+    assert_eq!(refused["status"]["code"], 403);
+    let message = refused["status"]["message"].as_str().unwrap();
+    assert!(
+        message
+            .starts_with("user \"mallory\" must be allowed to create pods in namespace \"shop\""),
+        "{message}"
+    );
+    // What changes nothing for pods asks for no right.
+    let mut labelled = spread();
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    let mut changed = spread();
+    changed["spec"]["subsets"][0]["maxReplicas"] = 5.into();
+    for (user, object, allowed) in [
+        ("mallory", labelled, true),
+        ("mallory", changed.clone(), false),
+        ("alice", changed.clone(), true),
+    ] {
+        let answer = webhook.ask(VALIDATE, &by(user, "UPDATE", object)).await;
+        assert_eq!(answer["allowed"], allowed, "{user}: {answer}");
+    }
+    let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+    webhook.world.break_path(path, 500, "etcd is away");
+    let unknown = webhook.ask(VALIDATE, &by("bob", "UPDATE", changed)).await;
+    assert_eq!(unknown["status"]["code"], 500);
+}
+
 /// The watch of WorkloadSpreads may itself need the conversion.
 #[tokio::test]
 async fn versions_are_converted_before_the_cluster_is_known() {
