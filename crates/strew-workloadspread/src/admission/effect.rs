@@ -165,6 +165,7 @@ impl Holds for Effect {
                     spread,
                     revision: _,
                     choice,
+                    basis: _,
                     conflicts: _,
                 } = &**answer;
                 verdict.mark(marks);
