@@ -1,0 +1,192 @@
+//! What patches must not touch.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// `mal.yaml` of the audit and its kin: who may create WorkloadSpreads made other people's pods run anything as anybody.
+#[test]
+fn a_patch_touches_no_guarded_field_unless_that_is_allowed() {
+    let at = |path: &str| format!("spec.subsets[0].patch.{path}");
+    let container = |more: Value| json!({"spec": {"containers": [more]}});
+    let cases = [
+        (
+            "hostNetwork",
+            json!({"spec": {"hostNetwork": true}}),
+            at("spec.hostNetwork"),
+        ),
+        (
+            "hostPID",
+            json!({"spec": {"hostPID": true}}),
+            at("spec.hostPID"),
+        ),
+        (
+            "hostIPC",
+            json!({"spec": {"hostIPC": true}}),
+            at("spec.hostIPC"),
+        ),
+        (
+            "hostUsers",
+            json!({"spec": {"hostUsers": true}}),
+            at("spec.hostUsers"),
+        ),
+        (
+            "hostPort",
+            container(
+                json!({"name": "c", "ports": [{"containerPort": 1}, {"containerPort": 2, "hostPort": 2}]}),
+            ),
+            at("spec.containers[0].ports[1].hostPort"),
+        ),
+        (
+            "hostPath",
+            json!({"spec": {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}}),
+            at("spec.volumes[0].hostPath"),
+        ),
+        (
+            "securityContext",
+            json!({"spec": {"securityContext": {"runAsUser": 0}}}),
+            at("spec.securityContext"),
+        ),
+        (
+            "securityContext",
+            json!({"spec": {"$patch": "replace"}}),
+            at("spec.$patch"),
+        ),
+        (
+            "securityContext",
+            container(json!({"name": "c", "securityContext": {"privileged": true}})),
+            at("spec.containers[0].securityContext"),
+        ),
+        (
+            "securityContext",
+            container(json!({"name": "c", "$patch": "replace"})),
+            at("spec.containers[0].$patch"),
+        ),
+        (
+            "securityContext",
+            container(json!({"$patch": "replace"})),
+            at("spec.containers[0].$patch"),
+        ),
+        (
+            "securityContext",
+            json!({"spec": {"initContainers": [{"name": "c", "securityContext": {}}]}}),
+            at("spec.initContainers[0].securityContext"),
+        ),
+        (
+            "serviceAccountName",
+            json!({"spec": {"serviceAccountName": "admin"}}),
+            at("spec.serviceAccountName"),
+        ),
+        (
+            "serviceAccountName",
+            json!({"spec": {"serviceAccount": "admin"}}),
+            at("spec.serviceAccount"),
+        ),
+        (
+            "automountServiceAccountToken",
+            json!({"spec": {"automountServiceAccountToken": true}}),
+            at("spec.automountServiceAccountToken"),
+        ),
+        (
+            "nodeName",
+            json!({"spec": {"nodeName": "n1"}}),
+            at("spec.nodeName"),
+        ),
+        (
+            "schedulerName",
+            json!({"spec": {"schedulerName": "mine"}}),
+            at("spec.schedulerName"),
+        ),
+        (
+            "priority",
+            json!({"spec": {"priority": 2_000_000_000}}),
+            at("spec.priority"),
+        ),
+        (
+            "priority",
+            json!({"spec": {"preemptionPolicy": "Never"}}),
+            at("spec.preemptionPolicy"),
+        ),
+        (
+            "priorityClassName",
+            json!({"spec": {"priorityClassName": "system-node-critical"}}),
+            at("spec.priorityClassName"),
+        ),
+        (
+            "finalizers",
+            json!({"metadata": {"finalizers": ["x/y"]}}),
+            at("metadata.finalizers"),
+        ),
+        (
+            "finalizers",
+            json!({"metadata": {"$deleteFromPrimitiveList/finalizers": ["x/y"]}}),
+            at("metadata.finalizers"),
+        ),
+        ("finalizers", json!({"$patch": "replace"}), at("$patch")),
+        (
+            "ownerReferences",
+            json!({"metadata": {"ownerReferences": []}}),
+            at("metadata.ownerReferences"),
+        ),
+    ];
+    for (name, patch, path) in &cases {
+        let spec = subsets(json!([{"name": "a", "patch": patch}]));
+        check(spec.clone(), &Context::default(), &[(path, "Invalid")]);
+        let allowed = [(*name).to_owned()];
+        let cx = Context {
+            allowed: &allowed,
+            ..Context::default()
+        };
+        check(spec, &cx, &[]);
+    }
+    let tried: BTreeSet<&str> = cases.iter().map(|(name, ..)| *name).collect();
+    assert_eq!(tried, GUARDED.into_iter().collect());
+    // Maps of a tenant's own have keys of any name.
+    let own = json!({
+        "metadata": {"annotations": {"hostPath": "x"}, "labels": {"priority": "high"}},
+        "spec": {"nodeSelector": {"nodeName": "n1"}, "priorityClassName": "high", "containers": [{"name": "c", "image": "x", "env": [{"name": "hostPath", "value": "y"}]}]},
+    });
+    check(
+        subsets(json!([{"name": "a", "patch": own}])),
+        &Context::default(),
+        &[],
+    );
+}
+
+/// `selector-label-patch.yaml` of the audit: its ReplicaSet never saw its pods, and made sixty others a second.
+#[test]
+fn a_patch_leaves_the_labels_by_which_a_workload_finds_its_pods() {
+    let target = KubeObject::of_json(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "pay"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "pay"}, "matchExpressions": [{"key": "tier", "operator": "NotIn", "values": ["test"]}]},
+            "template": {"metadata": {"labels": {"app": "pay", "more": "1"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}},
+        },
+    }))
+    .unwrap();
+    let cx = Context {
+        target: Some(&target),
+        ..Context::default()
+    };
+    let labels = "spec.subsets[0].patch.metadata.labels";
+    for (patch, wrong) in [
+        (json!({"app": "other"}), Some(labels.to_owned())),
+        (json!({"app": null}), Some(labels.to_owned())),
+        (json!({"tier": "test"}), Some(labels.to_owned())),
+        (
+            json!({"pod-template-hash": "x"}),
+            Some(format!("{labels}[pod-template-hash]")),
+        ),
+        (
+            json!({"app": "pay", "more": "2", "tier": "live", "subset": "a"}),
+            None,
+        ),
+    ] {
+        let spec = subsets(json!([{"name": "a", "patch": {"metadata": {"labels": patch}}}]));
+        let expected: Vec<(&str, &str)> = wrong
+            .iter()
+            .map(|path| (path.as_str(), "Invalid"))
+            .collect();
+        check(spec, &cx, &expected);
+    }
+}
