@@ -6,7 +6,9 @@
 
 use std::borrow::Cow;
 
-use k8s_openapi::api::core::v1::{NodeSelectorTerm, Pod, PodAffinityTerm, PodSpec};
+use k8s_openapi::api::core::v1::{
+    NodeSelectorTerm, Pod, PodAffinityTerm, PodSpec, WeightedPodAffinityTerm,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 /// Terms of affinity and spread constraints of a pod, at most.
@@ -72,28 +74,20 @@ fn asked(spec: &PodSpec) -> Asked {
         required.chain(preferred).for_each(|term| asked.node(term));
     }
     if let Some(pods) = affinity.and_then(|affinity| affinity.pod_affinity.as_ref()) {
-        let required = pods
-            .required_during_scheduling_ignored_during_execution
-            .iter()
-            .flatten();
-        let preferred = pods
-            .preferred_during_scheduling_ignored_during_execution
-            .iter()
-            .flatten();
-        required.for_each(|term| asked.pod(term));
-        preferred.for_each(|term| asked.pod(&term.pod_affinity_term));
+        asked.pods(
+            pods.required_during_scheduling_ignored_during_execution
+                .as_deref(),
+            pods.preferred_during_scheduling_ignored_during_execution
+                .as_deref(),
+        );
     }
     if let Some(pods) = affinity.and_then(|affinity| affinity.pod_anti_affinity.as_ref()) {
-        let required = pods
-            .required_during_scheduling_ignored_during_execution
-            .iter()
-            .flatten();
-        let preferred = pods
-            .preferred_during_scheduling_ignored_during_execution
-            .iter()
-            .flatten();
-        required.for_each(|term| asked.pod(term));
-        preferred.for_each(|term| asked.pod(&term.pod_affinity_term));
+        asked.pods(
+            pods.required_during_scheduling_ignored_during_execution
+                .as_deref(),
+            pods.preferred_during_scheduling_ignored_during_execution
+                .as_deref(),
+        );
     }
     for constraint in spec.topology_spread_constraints.iter().flatten() {
         asked.terms += 1;
@@ -124,6 +118,17 @@ impl Asked {
         for expression in expressions.flatten() {
             self.entries += 1 + expression.values.as_ref().map_or(0, Vec::len);
         }
+    }
+
+    fn pods(
+        &mut self,
+        required: Option<&[PodAffinityTerm]>,
+        preferred: Option<&[WeightedPodAffinityTerm]>,
+    ) {
+        let required = required.into_iter().flatten();
+        let preferred = preferred.into_iter().flatten();
+        let preferred = preferred.map(|term| &term.pod_affinity_term);
+        required.chain(preferred).for_each(|term| self.pod(term));
     }
 
     fn pod(&mut self, term: &PodAffinityTerm) {

@@ -22,7 +22,7 @@ pub struct Review {
     pub namespace: String,
     /// The object as v1beta1.
     pub spread: WorkloadSpread,
-    /// Who writes it.
+    /// The user who writes the WorkloadSpread.
     pub user: UserInfo,
     /// On an update the object before it.
     pub before: Option<WorkloadSpread>,
@@ -79,7 +79,7 @@ impl Review {
         self.spread.spec.as_ref()?.target_reference.as_ref()
     }
 
-    /// Whether what becomes of pods changes, which only those may do who may create pods.
+    /// True if the write changes what pods become (spec or annotations). The user then needs the right to create pods.
     pub fn changes_pods(&self) -> bool {
         let parts =
             |spread: &WorkloadSpread| (spread.spec.clone(), spread.metadata.annotations.clone());

@@ -1,8 +1,8 @@
 //! What a subset's patch must not touch.
 //!
-//! Who may create WorkloadSpreads may not always create pods: a patch that could set a node's namespaces, a service account
-//! or a privileged context would let them run anything as anybody. So these fields are refused, unless `--allow-patch`
-//! names them. Labels by which a workload finds its pods are always refused: a pod that its owner does not find is made
+//! A user may have the right to create WorkloadSpreads without the right to create pods. A patch of the host's namespaces, a
+//! service account or a privileged context would give such a user any pod under any account. So validation refuses these
+//! fields, unless `--allow-patch` names them. Labels by which a workload finds its pods are always refused: a pod that its owner does not find is made
 //! anew, without end.
 
 use std::collections::BTreeMap;
@@ -86,11 +86,7 @@ pub(super) fn selecting(
     for (key, value) in fields(&patch["metadata"]["labels"]) {
         if OF_CONTROLLERS.contains(&key) {
             let detail = "controllers find their pods by this label";
-            errors.push(FieldError::invalid_raw(
-                path.key(key),
-                value.clone(),
-                detail,
-            ));
+            errors.push(FieldError::invalid_raw(path.key(key), value, detail));
         }
         match value.as_str() {
             Some(value) => labels.insert(key.to_owned(), value.to_owned()),
@@ -108,8 +104,7 @@ pub(super) fn selecting(
     };
     if matches(template) && !matches(&labels) {
         let detail = "the target's selector would not match the patched pods: it would make others without end";
-        let value = patch["metadata"]["labels"].clone();
-        let error = FieldError::invalid_raw(path, value.clone(), detail);
+        let error = FieldError::invalid_raw(path, &patch["metadata"]["labels"], detail);
         errors.push(error.with_help("use a label that the target's selector does not name"));
     }
 }
@@ -195,7 +190,7 @@ impl Guard<'_> {
             return;
         }
         let detail = format!("a patch must not touch {name}");
-        let error = FieldError::invalid_raw(path, value.clone(), detail);
+        let error = FieldError::invalid_raw(path, value, detail);
         let help = format!(
             "put it into the workload's template; an administrator may allow it to all WorkloadSpreads with `strew webhook --allow-patch={name}`"
         );

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// `mal.yaml` of the audit and its kin: who may create WorkloadSpreads made other people's pods run anything as anybody.
+/// A user with the right to create WorkloadSpreads, and no other, could change the target's pods into any pod under any
+/// account.
 #[test]
 fn a_patch_touches_no_guarded_field_unless_that_is_allowed() {
     let at = |path: &str| format!("spec.subsets[0].patch.{path}");
