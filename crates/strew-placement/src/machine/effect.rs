@@ -30,6 +30,9 @@ pub enum Effect {
     WriteDecision {
         /// What the outcome is told under.
         id: EffectId,
+        /// Which of this placer's decisions it carries out. A decision's writes follow each other, whatever other
+        /// placements write meanwhile.
+        decision: u64,
         /// Whose it is: owner reference and label.
         placement: PlacementName,
         /// What is done.
@@ -122,6 +125,7 @@ impl Holds for Effect {
         match self {
             Self::WriteDecision {
                 id: _,
+                decision: _,
                 placement,
                 write,
                 revision: _,

@@ -239,6 +239,7 @@ impl Placer {
                 queued: false,
                 again: false,
                 touched: None,
+                decision: 0,
                 bound: None,
                 todo: Default::default(),
                 waiting: None,

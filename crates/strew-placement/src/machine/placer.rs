@@ -76,6 +76,8 @@ pub(super) struct Row {
     pub(super) again: bool,
     /// Since when a decision is due.
     pub(super) touched: Option<Instant>,
+    /// The number of its last decision.
+    pub(super) decision: u64,
     /// Since when it is being written.
     pub(super) bound: Option<Instant>,
     pub(super) todo: VecDeque<Todo>,

@@ -123,6 +123,7 @@ impl Placer {
         let counters = &mut self.counters;
         counters.bound(row.bound.take(), self.now);
         counters.decided += 1;
+        row.decision = counters.decided;
         counters.runs += schedule.runs as u64;
         match schedule.code {
             Code::Success => {}
@@ -232,6 +233,7 @@ impl Placer {
                     let known = self.hub.ledger.get(placement.namespace, write.name);
                     Effect::WriteDecision {
                         id,
+                        decision: row.decision,
                         placement,
                         write: write.clone(),
                         revision: known.map(|fact| fact.revision),

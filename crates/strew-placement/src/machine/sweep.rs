@@ -64,6 +64,7 @@ impl Holds for Row {
             after: _,
             failures: _,
             warning: _,
+            decision: _,
             score_text: _,
         } = self;
         fact.mark(marks);

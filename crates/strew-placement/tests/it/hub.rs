@@ -164,6 +164,7 @@ impl Live {
             }
             Effect::WriteDecision {
                 id,
+                decision: _,
                 placement,
                 write,
                 revision: known,

@@ -38,8 +38,9 @@ fn wire_of(object: &Object) -> Option<KubeObject> {
     concerns.then(|| object.to_kube()).flatten()
 }
 
-/// The clusters that a placement's last decision wants, by namespace and name of the placement; for the witness.
-type Desired = BTreeMap<(Symbol, Symbol), Arc<[Arc<str>]>>;
+/// The number of a placement's last decision and the clusters that it wants, by namespace and name of the placement; for
+/// the witness.
+type Desired = BTreeMap<(Symbol, Symbol), (u64, Arc<[Arc<str>]>)>;
 
 /// strew's controller.
 pub struct PlacementController {
@@ -97,14 +98,24 @@ struct KeptJudge<'a> {
 }
 
 impl Judge<Careless> for KeptJudge<'_> {
-    /// What a decision wants is computed once more from what it was made of: its own result is not asked.
+    /// What a decision wants is computed once more, before its first write, from what it was made of: its own result is
+    /// not asked. Between its writes other placements write theirs, which changes scores and not this decision.
     fn decided(&mut self, machine: &mut Careless, _: &Tables, effect: &Effect) {
-        let (Effect::WriteDecision { placement, .. }, Some(witness)) =
-            (effect, self.witness.as_deref_mut())
+        let Some(witness) = self.witness.as_deref_mut() else {
+            return;
+        };
+        let Effect::WriteDecision {
+            decision,
+            placement,
+            ..
+        } = effect
         else {
             return;
         };
         let key = (placement.namespace, placement.name);
+        if self.desired.get(&key).is_some_and(|(of, _)| of == decision) {
+            return;
+        }
         let placements = machine.placements();
         let Some(fact) = placements.machine().placement(key.0, key.1) else {
             return;
@@ -112,7 +123,8 @@ impl Judge<Careless> for KeptJudge<'_> {
         let hub = placements.machine().hub();
         let wanted = schedule(hub, self.now, fact, placements.selectors());
         let clusters = wanted.picks.iter().map(|pick| hub.names.text(pick.cluster));
-        self.desired.insert(key, clusters.map(Into::into).collect());
+        let clusters = clusters.map(Into::into).collect();
+        self.desired.insert(key, (*decision, clusters));
         witness.n_placed += 1;
     }
 
@@ -128,8 +140,10 @@ impl Judge<Careless> for KeptJudge<'_> {
         else {
             return server.execute(now, request);
         };
-        let nothing: Arc<[Arc<str>]> = Arc::new([]);
-        let wanted = self.desired.get(&of).unwrap_or(&nothing);
+        let wanted = self
+            .desired
+            .get(&of)
+            .map_or(&[][..], |(_, clusters)| clusters);
         let placement = (names.text(of.0), names.text(of.1));
         let before = kept::union(server.tables(), placement.0, placement.1);
         let answer = server.execute(now, request);

@@ -29,6 +29,16 @@ fn no_life_of_a_hub_breaks_a_rule() {
     assert_eq!(figures.faults.len(), 8, "{figures:?}");
 }
 
+/// In these lives a placement's write gives Balance other scores between two writes of another placement's decision.
+#[test]
+fn a_decision_is_carried_out_although_scores_change_meanwhile() {
+    let parts = Parts::real();
+    for seed in [1872, 2109] {
+        let verdict = play(&generate(seed), &parts, Diligence::AsDecided);
+        assert_eq!(verdict.violations, [], "seed {seed}");
+    }
+}
+
 #[test]
 fn equal_stories_give_equal_lives_of_hubs() {
     let parts = Parts::real();

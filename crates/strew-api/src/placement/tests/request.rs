@@ -53,6 +53,7 @@ impl World {
         };
         Effect::WriteDecision {
             id: ID,
+            decision: 1,
             placement: self.placement.clone(),
             write: Write {
                 name: self.decision,
