@@ -45,6 +45,15 @@ impl Default for Waits {
 impl Waits {
     /// How long to wait after a failure at this moment.
     pub(super) fn next(&mut self, is_forbidden: bool) -> Duration {
+        self.next_asked(is_forbidden, Duration::ZERO)
+    }
+
+    /// The same, where the API server asks for a pause (`Retry-After`), which every wait but the first one keeps.
+    ///
+    /// The first is short whatever is asked: an API server that makes the storage of a changed CustomResourceDefinition
+    /// anew ends its watches and asks for a second, and is done after some milliseconds. Objects of that second would
+    /// be seen too late: pods would be created past their WorkloadSpread.
+    fn next_asked(&mut self, is_forbidden: bool, asked: Duration) -> Duration {
         let now = Instant::now();
         if self.until.is_some_and(|until| now > until + CALM) {
             self.next = FIRST_WAIT;
@@ -53,7 +62,12 @@ impl Waits {
             true => LONGEST_WAIT_FORBIDDEN,
             false => LONGEST_WAIT,
         };
-        let wait = self.next.min(longest);
+        let asked = if self.next == FIRST_WAIT {
+            Duration::ZERO
+        } else {
+            asked
+        };
+        let wait = self.next.min(longest).max(asked);
         self.next = (self.next * 2).min(LONGEST_WAIT_FORBIDDEN);
         self.until = Some(now + wait);
         wait
@@ -65,8 +79,8 @@ pub(super) fn is_forbidden(status: &Status) -> bool {
     matches!(status.code, 401 | 403)
 }
 
-/// The same stream, which waits after each failure before it goes on: as long as a busy API server asks for, or longer
-/// with each failure.
+/// The same stream, which waits after each failure before it goes on: longer with each failure, and from the second
+/// one on as long as a busy API server asks for.
 pub(crate) fn patiently<T>(
     events: impl Stream<Item = Result<T, watcher::Error>> + Send,
 ) -> impl Stream<Item = Result<T, watcher::Error>> + Send
@@ -84,8 +98,7 @@ where
             let is_forbidden = status.is_some_and(is_forbidden);
             let asked = status.and_then(|status| status.details.as_ref());
             let asked = asked.map_or(0, |details| details.retry_after_seconds);
-            let asked = Duration::from_secs(asked.into());
-            waits.next(is_forbidden).max(asked)
+            waits.next_asked(is_forbidden, Duration::from_secs(asked.into()))
         });
         Some((event, (events, waits, wait)))
     })
@@ -119,6 +132,22 @@ mod tests {
         assert_eq!(failures_in_ten_minutes(403).await, 18);
         // A server that fails is asked every five seconds.
         assert_eq!(failures_in_ten_minutes(500).await, 124);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_that_is_asked_for_is_kept_from_the_second_failure_on() {
+        let busy = || {
+            let details = serde_json::json!({"retryAfterSeconds": 3});
+            let details = serde_json::from_value(details).unwrap();
+            let status = Status::failure("storage is (re)initializing", "TooManyRequests");
+            let status = status.with_code(429).with_details(details).boxed();
+            watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        };
+        let begin = Instant::now();
+        let failures = stream::iter(0..4).map(|_| Err::<(), _>(busy()));
+        let times = patiently(failures).map(|_| begin.elapsed().as_millis());
+        let times: Vec<_> = times.collect().await;
+        assert_eq!(times, [0, 200, 3200, 6200]);
     }
 
     #[tokio::test(start_paused = true)]
