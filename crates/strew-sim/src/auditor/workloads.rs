@@ -193,7 +193,11 @@ impl<'a> Workloads<'a, '_> {
         self.sizes(deployment, &sets, size, n_active == n_ready);
     }
 
-    /// A rollout is over unless pods of it wait; and never beyond its limits.
+    /// A rollout is over unless pods of it wait; and within its limits.
+    ///
+    /// The upper limit can be broken for good: a controller whose watch is late scales the new set up while it does not
+    /// know yet of a set that it made just before. As long as the new set's pods are not ready, Kubernetes takes no old
+    /// pod away for it (`reconcileOldReplicaSets`: all pods, less those that must be available, less the unready new).
     fn sizes(
         &mut self,
         deployment: &Deployment,
@@ -207,7 +211,11 @@ impl<'a> Workloads<'a, '_> {
             return;
         }
         let (surge, missing) = limits(deployment, wanted);
-        if size > wanted + surge || size < wanted - missing {
+        let newest = sets.iter().max_by_key(|set| revision(&set.meta));
+        let of_newest = newest.map_or(0, |set| i64::from(set.spec.replicas.unwrap_or(1)));
+        let ready = newest.map_or(0, |set| count(&self.pods(&set.meta), |p| is_ready(p)));
+        let may_shrink = size - (wanted - missing) - (of_newest - ready) > 0;
+        if size > wanted + surge && may_shrink || size < wanted - missing {
             let text = format!("{size} pods are asked for, of {wanted} +{surge} -{missing}");
             self.blame(Rule::Replicas, "Deployment", &deployment.meta, text);
         }
@@ -221,8 +229,6 @@ impl<'a> Workloads<'a, '_> {
         if is_paused || !all_ready || waits || is_refused {
             return;
         }
-        let newest = sets.iter().max_by_key(|set| revision(&set.meta));
-        let of_newest = newest.map_or(0, |set| i64::from(set.spec.replicas.unwrap_or(1)));
         if of_newest != wanted || size != wanted {
             let text = format!(
                 "all are ready, yet the newest set has {of_newest} of {size}, wanted {wanted}"

@@ -6,7 +6,8 @@ use strew_sim::chaos::{Figures, Parts, generate, generate_churn, generate_spread
 fn no_life_under_faults_breaks_a_rule() {
     let parts = Parts::real();
     let mut figures = Figures::default();
-    for seed in seeds_or("0..24") {
+    // 1795547748118: a late watch breaks a rollout's upper limit, and with unready pods that stays.
+    for seed in seeds_or("0..24").chain([1_795_547_748_118]) {
         let story = generate(seed);
         let verdict = play(&story, &parts);
         assert!(
