@@ -16,6 +16,7 @@ pub use strew_runtime::watch::{Served, ServedKind};
 use tokio::sync::mpsc;
 
 use crate::connect::chain;
+use crate::panics::kept;
 
 /// The form that is asked for.
 const FORM: HeaderValue = HeaderValue::from_static(
@@ -151,7 +152,7 @@ impl Part {
 /// Looks which kinds there are, again and again; what is new comes by the channel.
 pub fn look(client: Client) -> mpsc::Receiver<Served> {
     let (to, served) = mpsc::channel(1);
-    tokio::spawn(look_again(Discovery::new(client), to));
+    kept(move || look_again(Discovery::new(client.clone()), to.clone()));
     served
 }
 

@@ -12,6 +12,7 @@ use strew_model::time::{Instant, Span};
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
+use crate::panics::caught;
 use crate::send;
 
 /// Whether this replica may act, for all who send: asked right before each request.
@@ -186,7 +187,8 @@ impl Leading {
         while let Some(Ask { ticket, request }) = election.poll_effect() {
             let (client, to_answers) = (self.client.clone(), self.to_answers.clone());
             tokio::spawn(async move {
-                let answer = send::once(&client, &request, ANSWER_WITHIN).await;
+                let sent = caught(send::once(&client, &request, ANSWER_WITHIN)).await;
+                let answer = sent.unwrap_or_else(|text| Answer::Lost(text.into()));
                 // Nobody waits any more: the process ends.
                 let _ = to_answers.send((ticket, answer)).await;
             });

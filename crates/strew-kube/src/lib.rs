@@ -6,7 +6,7 @@
 //! machine), [`discovery`] (which kinds there are), [`definitions`] (and whose), [`controller`] (of WorkloadSpreads and
 //! Placements), [`webhook`] (admission, and what else the API server asks), [`serve`] (what the process tells over HTTPS,
 //! and to whom), [`authority`] (certificates of its own), `signals` (health and leadership as pages),
-//! [`metrics`] (what it counts), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
+//! [`metrics`] (what it counts), [`panics`] (tasks that end where they should not), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
 pub mod authority;
 pub mod clock;
@@ -18,6 +18,7 @@ pub mod discovery;
 pub mod identity;
 pub mod leading;
 pub mod metrics;
+pub mod panics;
 pub mod permission;
 pub mod scheduler;
 pub mod send;

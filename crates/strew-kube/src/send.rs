@@ -15,6 +15,7 @@ use strew_runtime::Ticket;
 use tokio::sync::mpsc;
 
 use crate::clock::{Clock, duration};
+use crate::panics::caught;
 
 /// What is read of an answer: no object of ours is near.
 const ANSWER_MAX: usize = 4 << 20;
@@ -67,7 +68,9 @@ impl Exchanges {
         let (client, within) = (self.client.clone(), self.answer_within);
         let to_answers = self.to_answers.clone();
         tokio::spawn(async move {
-            let answer = once(&client, &request, within).await;
+            let sent = caught(once(&client, &request, within)).await;
+            // Whether it has reached the API server is not known.
+            let answer = sent.unwrap_or_else(|text| Answer::Lost(text.into()));
             // The process ends.
             let _ = to_answers.send((ticket, answer));
         });

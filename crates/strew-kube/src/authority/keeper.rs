@@ -29,6 +29,7 @@ use super::stored::{Stored, timestamp};
 use crate::clock::{Clock, duration};
 use crate::connect::chain;
 use crate::leading::{Leading, Turn};
+use crate::panics::kept;
 use crate::serve::Exchange;
 use crate::watch::patiently;
 
@@ -126,14 +127,15 @@ impl Keeper {
         let (to, news) = mpsc::channel(16);
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &setup.place.namespace);
         let told = |secret: Option<Secret>| News::Secret(secret.map(Box::new));
-        tokio::spawn(follow(secrets, SECRET, to.clone(), told));
+        let to_news = to.clone();
+        kept(move || follow(secrets.clone(), SECRET, to_news.clone(), told));
         if setup.manages {
             for holder in Holder::ALL {
                 let told = move |object: Option<DynamicObject>| {
                     News::Holder(holder, object.map(|object| excerpt(holder, object)))
                 };
-                let objects = objects(&client, holder);
-                tokio::spawn(follow(objects, holder.name(), to.clone(), told));
+                let (objects, to) = (objects(&client, holder), to.clone());
+                kept(move || follow(objects.clone(), holder.name(), to.clone(), told));
             }
         }
         let election = Some(setup.election.clone());
@@ -448,7 +450,7 @@ async fn follow<K>(
     api: Api<K>,
     name: &'static str,
     to: mpsc::Sender<News>,
-    told: impl Fn(Option<K>) -> News,
+    told: impl Fn(Option<K>) -> News + Send,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {

@@ -28,6 +28,8 @@ catalogue! {
         "Requests to the API server, by status code or `<error>` where there was no answer";
     OBJECTS_UNREADABLE = "strew_objects_unreadable", Gauge, ["kind"],
         "Objects as somebody wrote them that cannot be read: they count as they were before, or not at all";
+    PANICS = "strew_task_panics_total", Counter, [],
+        "Panics of tasks: each is logged, what waited for the task goes on without it or tries again";
     PROCESS_CPU = "process_cpu_seconds_total", Counter, [],
         "Processor time, user and system";
     PROCESS_RESIDENT = "process_resident_memory_bytes", Gauge, [], "Memory that is resident";

@@ -26,7 +26,10 @@ pub struct Metrics {
 impl Metrics {
     /// The machine's, and what the process takes.
     pub fn new(source: MetricsSource) -> Self {
-        let more: Vec<More> = vec![Arc::new(super::process::families)];
+        let more: Vec<More> = vec![
+            Arc::new(crate::panics::families),
+            Arc::new(super::process::families),
+        ];
         Self { source, more }
     }
 

@@ -25,8 +25,10 @@ use tower::ServiceExt;
 use super::certificate::{Exchange, Shown, provider};
 use super::distrust::Distrust;
 use super::listen::{Listen, ServeError};
+use super::pages::error;
 use super::patience::Patient;
 use super::places::{Place, Places, Requests};
+use crate::panics::{caught, kept};
 
 /// The wait before the next connection is taken, after taking one failed (no file handles left).
 const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -142,7 +144,8 @@ impl Server {
 
     /// Answers until told to stop; then connections may end what they are at.
     pub async fn run(self, pages: Router, stop: CancellationToken) {
-        let follow = tokio::spawn(Arc::clone(&self.certificate).follow(stop.clone()));
+        let (certificate, until) = (Arc::clone(&self.certificate), stop.clone());
+        let follow = kept(move || Arc::clone(&certificate).follow(until.clone()));
         let pages = pages.layer(DefaultBodyLimit::max(self.limits.body_bytes_max));
         let places = Arc::new(Places::new(self.limits.connections_max));
         let mut connections = JoinSet::new();
@@ -232,12 +235,16 @@ impl Connection {
         let requests = Arc::clone(&self.place.requests);
         let service = tower::service_fn(move |mut request: Request<_>| {
             request.extensions_mut().insert(peer.clone());
-            let answer = pages.clone().oneshot(request);
+            let answer = caught(pages.clone().oneshot(request));
             let under_way = requests.begin();
             async move {
                 let answer = timeout(patience, answer).await;
                 drop(under_way);
-                Ok::<_, Infallible>(answer.map_or_else(|_| too_late(), |Ok(answer)| answer))
+                Ok::<_, Infallible>(match answer {
+                    Ok(Ok(Ok(answer))) => answer,
+                    Ok(Err(_)) => error(StatusCode::INTERNAL_SERVER_ERROR, "Internal Server Error"),
+                    Err(_) => too_late(),
+                })
             }
         });
         let mut http = auto::Builder::new(TokioExecutor::new());

@@ -19,7 +19,9 @@ use strew_runtime::watch::{WatchAction, WatchEvent, WatchId};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 
-pub(crate) use patience::patiently;
+use crate::panics::{caught, kept};
+
+pub(crate) use patience::{Waits, patiently};
 pub use strew_runtime::watch::Kind;
 
 /// How many events wait for the loop; more make the watches wait.
@@ -66,11 +68,12 @@ impl Streams {
                 reading,
                 scope,
             } => {
-                let client = self.client.clone();
-                let events = typed::events(&client, &kind, reading, &scope);
-                let events =
-                    events.unwrap_or_else(|| stream::named(client, &kind, reading, &scope));
-                let task = tokio::spawn(stream::run(events, id, self.to.clone()));
+                let (client, to) = (self.client.clone(), self.to.clone());
+                let task = kept(move || {
+                    let events = typed::events(&client, &kind, reading, &scope);
+                    let named = || stream::named(client.clone(), &kind, reading, &scope);
+                    stream::run(events.unwrap_or_else(named), id, to.clone())
+                });
                 self.running.insert(id, Running(task.abort_handle()));
             }
             WatchAction::End(id) => {
@@ -84,7 +87,14 @@ impl Streams {
                 while self.reading.try_join_next().is_some() {}
                 let (client, to) = (self.client.clone(), self.to.clone());
                 self.reading.spawn(async move {
-                    let objects = typed::list(client, &kind, &namespace).await;
+                    let mut waits = Waits::default();
+                    let objects = loop {
+                        let read = typed::list(client.clone(), &kind, &namespace);
+                        match caught(read).await {
+                            Ok(objects) => break objects,
+                            Err(_) => tokio::time::sleep(waits.next(true)).await,
+                        }
+                    };
                     // The process ends.
                     let _ = to.send((id, WatchEvent::Again(namespace, objects))).await;
                 });

@@ -27,7 +27,7 @@ const CALM: Duration = Duration::from_secs(60);
 /// Success does not make the next wait short again, only time without a failure does: kube reports the beginning of a
 /// list that fails a moment later as a success.
 #[derive(Debug)]
-pub(super) struct Waits {
+pub(crate) struct Waits {
     next: Duration,
     /// When the last wait ends.
     until: Option<Instant>,
@@ -44,7 +44,7 @@ impl Default for Waits {
 
 impl Waits {
     /// How long to wait after a failure at this moment.
-    pub(super) fn next(&mut self, is_forbidden: bool) -> Duration {
+    pub(crate) fn next(&mut self, is_forbidden: bool) -> Duration {
         self.next_asked(is_forbidden, Duration::ZERO)
     }
 

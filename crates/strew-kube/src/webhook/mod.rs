@@ -42,6 +42,7 @@ use crate::connect::Connection;
 use crate::discovery;
 use crate::leading::Leads;
 use crate::metrics::unreadable;
+use crate::panics::vital;
 use crate::send::Patience;
 use crate::serve::{Exchange, Limits};
 pub use crate::signals::About;
@@ -199,7 +200,7 @@ impl Process {
     /// Works until `end`, and then until every review that came before is answered.
     pub async fn run(mut self, end: CancellationToken) {
         let keeper = self.keeper.take();
-        let keeper = keeper.map(|keeper| tokio::spawn(keeper.run(end.clone())));
+        let keeper = keeper.map(|keeper| vital(end.clone(), keeper.run(end.clone())));
         while !end.is_cancelled() {
             self.turn(&end).await;
         }

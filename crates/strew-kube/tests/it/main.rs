@@ -1,12 +1,14 @@
 //! What an API server does to those who ask it: busy, gone, forgetful. It answers as each test says.
 
 mod hub;
+mod log;
 mod running;
 mod server;
 mod world;
 
 mod connecting;
 mod keeping;
+mod panicking;
 mod placements;
 mod sending;
 mod spreads;

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
+use kube::Client;
 use serde_json::json;
 use strew_api::request::{Context, Request, outcome_of, requests_of};
 use strew_kube::clock::Clock;
@@ -43,7 +44,7 @@ fn bind() -> Vec<Request> {
 
 /// A machine that wants what a test says.
 #[derive(Default)]
-struct Errands {
+pub(crate) struct Errands {
     wanted: VecDeque<(EffectId, Begun<EffectId>)>,
     done: RefCell<VecDeque<(u64, Outcome)>>,
 }
@@ -77,6 +78,11 @@ impl Machine for Errands {
 
 fn worker() -> (Worker<Errands>, Server) {
     let (client, server) = start();
+    (worker_of(client), server)
+}
+
+/// A worker that asks by this client.
+pub(crate) fn worker_of(client: Client) -> Worker<Errands> {
     let clock = Clock::of_timers();
     let links = Links {
         client,
@@ -87,7 +93,7 @@ fn worker() -> (Worker<Errands>, Server) {
     let mut worker = Worker::new(Errands::default(), Watches::default(), links);
     // Nothing is watched, so all of it is known.
     worker.tell(|_, _| {});
-    (worker, server)
+    worker
 }
 
 fn want(worker: &mut Worker<Errands>, id: u64, begun: Begun<EffectId>) {
@@ -96,7 +102,7 @@ fn want(worker: &mut Worker<Errands>, id: u64, begun: Begun<EffectId>) {
 }
 
 /// Sends a bind as an effect.
-fn send(worker: &mut Worker<Errands>, effect: u64, uid: &str) {
+pub(crate) fn send(worker: &mut Worker<Errands>, effect: u64, uid: &str) {
     let begun = Begun::Chain {
         about: uid.into(),
         chain: EffectId(effect),
@@ -106,7 +112,7 @@ fn send(worker: &mut Worker<Errands>, effect: u64, uid: &str) {
 }
 
 /// The next effect that is done with, and what came of it.
-async fn done(worker: &mut Worker<Errands>) -> (u64, Outcome) {
+pub(crate) async fn done(worker: &mut Worker<Errands>) -> (u64, Outcome) {
     loop {
         let first = worker.driver().machine().done.borrow_mut().pop_front();
         if let Some(done) = first {

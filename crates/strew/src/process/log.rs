@@ -49,5 +49,6 @@ pub(crate) fn start(args: &LogArgs, context: &Context) -> Result<(), Failure> {
         LogFormat::Text => builder.with_target(false).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
+    strew_kube::panics::install();
     done.map_err(|error| Failure::outside(anyhow!("the log cannot be started: {error}")))
 }

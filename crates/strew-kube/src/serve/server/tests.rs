@@ -119,6 +119,16 @@ async fn a_page_is_served_over_tls_under_the_name_of_the_host() {
 }
 
 #[tokio::test]
+async fn a_page_that_panics_is_answered() {
+    let panics = get(async || -> &'static str { panic!("secret") });
+    let pages = Router::new().route("/", panics);
+    let server = start_with(pages, None, Limits::default()).await;
+    let answer = server.ask(&format!("GET / {CLOSE}\r\n")).await;
+    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    assert!(!answer.contains("secret"), "{answer}");
+}
+
+#[tokio::test]
 async fn a_body_has_its_limit() {
     let limits = Limits {
         body_bytes_max: 4,

@@ -1,0 +1,124 @@
+//! Tasks that panic: each is logged and counted, and nothing waits for it in vain.
+//!
+//! The runtime keeps a panic of a task from everything else, and so from every log and page. [`install`] tells of all of
+//! them, whichever thread or task it is; [`caught`], [`kept`] and [`vital`] say what becomes of what the task was there for.
+
+use std::any::Any;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, PanicHookInfo};
+use std::sync::Once;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures::FutureExt;
+use strew_scheduler::metrics::{Family, Value};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::catalogue;
+use crate::watch::Waits;
+
+/// Panics since the start of the process.
+static N_PANICS: AtomicU64 = AtomicU64::new(0);
+
+/// From now on every panic of the process is counted and logged; where there is no log, it is told as before.
+pub fn install() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            N_PANICS.fetch_add(1, Ordering::Relaxed);
+            match tracing::enabled!(tracing::Level::ERROR) {
+                true => log(info),
+                false => before(info),
+            }
+        }));
+    });
+}
+
+fn log(info: &PanicHookInfo<'_>) {
+    let thread = std::thread::current();
+    let location = info.location().map(ToString::to_string);
+    tracing::error!(
+        thread = thread.name().unwrap_or_default(),
+        location = location.unwrap_or_default(),
+        error = words(info.payload()),
+        "a task panicked"
+    );
+}
+
+/// The metric.
+pub fn families() -> Vec<Family> {
+    let n = N_PANICS.load(Ordering::Relaxed);
+    vec![Family::of(&catalogue::PANICS, Value::Count(n))]
+}
+
+/// What the panic of a task says.
+fn words(payload: &(dyn Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("no text")
+}
+
+/// Waits for a future.
+///
+/// # Errors
+/// It panicked; what it said.
+pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
+    // What the future has is dropped with it, and what it shares are channels and counters.
+    let ended = AssertUnwindSafe(future).catch_unwind().await;
+    ended.map_err(|payload| format!("the task panicked: {}", words(&*payload)))
+}
+
+/// A task that is begun again after a panic, each time after a longer wait; it ends when it returns.
+pub(crate) fn kept<F>(mut begin: impl FnMut() -> F + Send + 'static) -> JoinHandle<()>
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    tokio::spawn(async move {
+        let mut waits = Waits::default();
+        while caught(begin()).await.is_err() {
+            tokio::time::sleep(waits.next(true)).await;
+        }
+    })
+}
+
+/// A task without which the process is of no use: its panic tells the process to end, and it is started anew.
+pub(crate) fn vital(
+    end: CancellationToken,
+    future: impl Future<Output = ()> + Send + 'static,
+) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        if caught(future).await.is_err() {
+            end.cancel();
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_is_kept_begins_again_after_each_panic() {
+        let n_begun = Arc::new(AtomicU64::new(0));
+        let begun = Arc::clone(&n_begun);
+        let task = kept(move || {
+            let n = begun.fetch_add(1, Ordering::Relaxed);
+            async move { assert!(n >= 3, "not yet") }
+        });
+        task.await.expect("the task itself does not panic");
+        assert_eq!(n_begun.load(Ordering::Relaxed), 4);
+    }
+
+    #[tokio::test]
+    async fn the_process_ends_without_a_vital_task() {
+        let end = CancellationToken::new();
+        vital(end.clone(), async { panic!("gone") }).await.unwrap();
+        assert!(end.is_cancelled());
+        let end = CancellationToken::new();
+        vital(end.clone(), async {}).await.unwrap();
+        assert!(!end.is_cancelled());
+    }
+}
