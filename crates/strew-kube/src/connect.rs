@@ -8,6 +8,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use thiserror::Error;
 
+use crate::agent::Agent;
 use crate::metrics::Requests;
 
 /// The oldest minor version of Kubernetes 1 that is accepted: pods' scheduling gates, and matchLabelKeys as strew reads
@@ -100,11 +101,12 @@ pub enum ConnectError {
     },
 }
 
-/// Asks the API server for its version.
+/// Asks the API server for its version. Every request of the client names `part`, a part of strew such as
+/// `strew-scheduler`, as its user agent, and each write as the manager of fields.
 ///
 /// # Errors
 /// It is nowhere, or does not answer, or is none that strew can work with.
-pub async fn connect(access: &Access) -> Result<Connection, ConnectError> {
+pub async fn connect(access: &Access, part: &'static str) -> Result<Connection, ConnectError> {
     let config = configuration(access).await?;
     let server = config.cluster_url.to_string();
     let namespace = config.default_namespace.clone();
@@ -114,7 +116,10 @@ pub async fn connect(access: &Access) -> Result<Connection, ConnectError> {
         server: server.clone(),
         text: chain(&error),
     })?;
-    let client = builder.with_layer(&requests).build();
+    let client = builder
+        .with_layer(&requests)
+        .with_layer(&Agent::of(part))
+        .build();
     let found = match client.apiserver_version().await {
         Ok(found) => found,
         Err(kube::Error::Api(status)) if matches!(status.code, 401 | 403) => {
@@ -243,7 +248,7 @@ mod tests {
             Ok(_) => panic!("there is no such API server"),
             Err(error) => error.to_string(),
         };
-        let missing = told(connect(&at("/nowhere/config")).await);
+        let missing = told(connect(&at("/nowhere/config"), "strew").await);
         assert!(
             missing.starts_with("kubeconfig /nowhere/config: "),
             "{missing}"

@@ -1,13 +1,14 @@
 //! A real Kubernetes API server as strew's world: watches in, requests out.
 //!
 //! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
-//! as whom, and may we), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
+//! as whom, and may we), `agent` (who says so), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
 //! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
 //! machine), [`discovery`] (which kinds there are), [`definitions`] (and whose), [`controller`] (of WorkloadSpreads and
 //! Placements), [`webhook`] (admission, and what else the API server asks), [`serve`] (what the process tells over HTTPS,
 //! and to whom), [`authority`] (certificates of its own), `signals` (health and leadership as pages),
 //! [`metrics`] (what it counts), [`panics`] (tasks that end where they should not), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
+mod agent;
 pub mod authority;
 pub mod clock;
 pub mod connect;

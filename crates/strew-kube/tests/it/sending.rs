@@ -20,7 +20,7 @@ use crate::server::{Asked, Server, start};
 
 const BIND: &str = "POST /api/v1/namespaces/shop/pods/web-1/binding?fieldValidation=Strict";
 
-fn bind() -> Vec<Request> {
+pub(crate) fn bind() -> Vec<Request> {
     let mut names = Interner::new();
     let pod = PodName {
         uid: "uid-1".into(),

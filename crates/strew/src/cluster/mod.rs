@@ -27,7 +27,7 @@ pub(crate) fn fetch(access: &AccessArgs, quiet: bool) -> Result<Value, Failure> 
         mut objects,
         left_out,
     } = runtime()?.block_on(async {
-        let connection = connect(&access.of(&ClientConnection::default())).await;
+        let connection = connect(&access.of(&ClientConnection::default()), "strew").await;
         let connection = connection.map_err(access::failure)?;
         take(&connection.client).await.map_err(Failure::outside)
     })?;

@@ -47,7 +47,11 @@ pub(crate) fn run(args: &ControllerArgs, context: &Context) -> Result<u8, Failur
 
 async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
-    let connection = connected(&args.access.of(&ClientConnection::default())).await?;
+    let connection = connected(
+        &args.access.of(&ClientConnection::default()),
+        "strew-controller",
+    )
+    .await?;
     let client = &connection.client;
     let namespace = args.configuration_namespace.clone();
     let choice = args.controllers.clone();

@@ -87,7 +87,7 @@ impl DefinitionArgs {
 
     async fn ask(&self, definitions: &[Value]) -> Result<Vec<Maker>, Failure> {
         let access = self.access.of(&ClientConnection::default());
-        let connection = connect(&access).await.map_err(access::failure)?;
+        let connection = connect(&access, "strew").await.map_err(access::failure)?;
         let mut makers = Vec::with_capacity(definitions.len());
         for definition in definitions {
             let found = maker(&connection.client, name_of(definition)).await;

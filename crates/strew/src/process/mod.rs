@@ -13,9 +13,14 @@ use strew_kube::connect::{self, Connection};
 use crate::cluster::access;
 use crate::failure::Failure;
 
-/// Connects to the API server, and tells the log which one it is.
-pub(crate) async fn connected(access: &connect::Access) -> Result<Connection, Failure> {
-    let connection = connect::connect(access).await.map_err(access::failure)?;
+/// Connects to the API server as a part of strew, and tells the log which one it is.
+pub(crate) async fn connected(
+    access: &connect::Access,
+    part: &'static str,
+) -> Result<Connection, Failure> {
+    let connection = connect::connect(access, part)
+        .await
+        .map_err(access::failure)?;
     tracing::info!(
         server = connection.server,
         version = connection.version,

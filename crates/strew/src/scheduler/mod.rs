@@ -109,7 +109,11 @@ async fn work(
     names: Interner,
 ) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
-    let connection = connected(&args.access.of(&configuration.client_connection)).await?;
+    let connection = connected(
+        &args.access.of(&configuration.client_connection),
+        "strew-scheduler",
+    )
+    .await?;
     let election = &configuration.leader_election;
     let mut needed: Vec<permissions::Needed<'_>> = vec![(IN_CLUSTER, None)];
     if election.leader_elect {

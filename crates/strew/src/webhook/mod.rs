@@ -73,7 +73,11 @@ fn profiles(
 
 async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Result<u8, Failure> {
     let end = signals::until_signal()?;
-    let connection = connected(&args.access.of(&ClientConnection::default())).await?;
+    let connection = connected(
+        &args.access.of(&ClientConnection::default()),
+        "strew-webhook",
+    )
+    .await?;
     check_permissions(args, &connection).await?;
     let hostname = identity::hostname();
     let client = &connection.client;

@@ -89,7 +89,7 @@ impl Cluster {
             kubeconfig: Some(lab.folder().join("kubeconfig")),
             ..Access::default()
         };
-        let client = connect(&access).await?.client;
+        let client = connect(&access, "strew-bench").await?.client;
         lab.kubectl().run(&["create", "namespace", NAMESPACE])?;
         let cluster = Self { client };
         // A pod needs its namespace's service account, which a controller makes.

@@ -67,7 +67,7 @@ fn made(
                 master: server.clone(),
                 ..Access::default()
             };
-            clients.push(connect(&access).await?.client);
+            clients.push(connect(&access, "strew-e2e").await?.client);
         }
         let pod = pod_of(owner);
         let make = |number: usize| {
