@@ -127,6 +127,11 @@ impl Desk {
         })
     }
 
+    /// The review of a request that waits.
+    pub fn review(&self, id: RequestId) -> Option<&Review> {
+        self.waiting.get(&id)
+    }
+
     /// Nobody waits for the answer to a request any more.
     pub fn forget(&mut self, id: RequestId) {
         self.waiting.remove(&id);

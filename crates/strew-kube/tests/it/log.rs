@@ -13,13 +13,19 @@ impl Log {
     /// Lines of this thread at every level, while the guard lives.
     pub(crate) fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
+        let guard = log.take_this_thread();
+        (log, guard)
+    }
+
+    /// Takes what this thread logs from now on, while the guard lives.
+    pub(crate) fn take_this_thread(&self) -> tracing::subscriber::DefaultGuard {
         let subscriber = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::DEBUG)
-            .with_writer(log.clone())
+            .with_writer(self.clone())
             .with_ansi(false)
             .without_time()
             .finish();
-        (log, tracing::subscriber::set_default(subscriber))
+        tracing::subscriber::set_default(subscriber)
     }
 
     /// All of it.

@@ -1,11 +1,12 @@
 //! The machine of admission with its words on the wire: reviews in, decisions out.
 //!
-//! Reading order: [`Call`] (what is asked), this file, `calls` (which calls the machine has),
+//! Reading order: [`Call`] (what is asked), this file, `calls` (which calls the machine has), `log` (its decisions),
 //! [`target_kinds`](crate::target_kinds) (kinds that are known by name alone).
 //!
 //! Source: spec/workloadspread §4.
 
 mod calls;
+mod log;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -221,7 +222,11 @@ impl AdmissionMachine {
             return;
         }
         let (forms, names) = (&self.translator.forms, self.machine.names());
+        let about = self.desk.review(answer.request).and_then(log::About::of);
         let decision = self.desk.answer(answer, forms, names);
+        if let (Some(about), Some(decision)) = (about, &decision) {
+            about.log(&answer.verdict, decision);
+        }
         let pending = self.calls.take(answer.request);
         if let (Some(decision), Some(pending)) = (decision, pending) {
             self.replies.push_back((pending.call, decision));

@@ -174,7 +174,24 @@ fn log(effect: &Effect, cx: &Context<'_>) {
             pod = format_args!("{}/{}", cx.names.text(victim.namespace), victim.name),
             "preempt"
         ),
-        _ => {}
+        Effect::PodCondition { id, pod, condition } => tracing::debug!(
+            target: "strew::decision",
+            effect = id.0,
+            uid = &*pod.uid,
+            pod = format_args!("{}/{}", cx.names.text(pod.namespace), pod.name),
+            reason = ?condition.reason,
+            why = &*condition.message,
+            "leave pending"
+        ),
+        Effect::Nominate { id, pod, node } => tracing::debug!(
+            target: "strew::decision",
+            effect = id.0,
+            uid = &*pod.uid,
+            pod = format_args!("{}/{}", cx.names.text(pod.namespace), pod.name),
+            node = node.map(|node| cx.names.text(node)),
+            "nominate"
+        ),
+        Effect::Event(_) => {}
     }
 }
 

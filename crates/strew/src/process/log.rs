@@ -1,8 +1,12 @@
 //! What a process tells while it runs.
 
+use std::io::{self, Write};
+
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use strew_api::printable::printable_line;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::arguments::Context;
 use crate::failure::Failure;
@@ -28,27 +32,119 @@ enum LogFormat {
     Json,
 }
 
+/// What is told at a level of `--v`.
+fn directives(v: u8) -> &'static str {
+    match v {
+        // What kube says of each request that fails, strew says once, with what it means.
+        0..=3 => "warn,kube_client=off,strew=info,strew_kube=info,strew_runtime=info",
+        4..=5 => "info,strew=debug,strew_kube=debug,strew_runtime=debug",
+        _ => "debug,strew=trace,strew_kube=trace,strew_runtime=trace",
+    }
+}
+
 /// Sets up the log, on standard error. `RUST_LOG` wins over the flags.
 pub(crate) fn start(args: &LogArgs, context: &Context) -> Result<(), Failure> {
-    let level = match (
-        context.global.quiet,
-        args.v.max(context.global.verbose * 2 + 2),
-    ) {
-        (true, _) => "warn,kube_client=off",
-        // What kube says of each request that fails, strew says once, with what it means.
-        (_, 0..=3) => "warn,kube_client=off,strew=info,strew_kube=info,strew_runtime=info",
-        (_, 4..=5) => "info,strew=debug,strew_kube=debug,strew_runtime=debug",
-        _ => "debug,strew=trace,strew_kube=trace,strew_runtime=trace",
+    let directives = match context.global.quiet {
+        true => "warn,kube_client=off",
+        false => directives(args.v.max(context.global.verbose * 2 + 2)),
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let builder = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false);
-    let done = match args.logging_format {
-        LogFormat::Text => builder.with_target(false).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
-    };
+    let filter = EnvFilter::try_from_default_env();
+    let filter = filter.unwrap_or_else(|_| EnvFilter::new(directives));
+    let log = subscriber(filter, args.logging_format, std::io::stderr);
+    let done = log.try_init();
     strew_kube::panics::install();
     done.map_err(|error| Failure::outside(anyhow!("the log cannot be started: {error}")))
+}
+
+/// Lines of what passes a filter.
+fn subscriber<W: Write + 'static>(
+    filter: EnvFilter,
+    format: LogFormat,
+    to: impl Fn() -> W + Send + Sync + 'static,
+) -> Box<dyn tracing::Subscriber + Send + Sync> {
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false);
+    match format {
+        LogFormat::Text => {
+            let lines = move || Lines(to());
+            Box::new(builder.with_target(false).with_writer(lines).finish())
+        }
+        // Strings in JSON are escaped already.
+        LogFormat::Json => Box::new(builder.with_writer(to).json().flatten_event(true).finish()),
+    }
+}
+
+/// Writes each event as one line of printable text: names and messages of objects may hold any characters.
+struct Lines<W>(W);
+
+impl<W: Write> Write for Lines<W> {
+    /// An event, whole: that is how events are written.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let text = text.strip_suffix('\n').unwrap_or(&text);
+        writeln!(self.0, "{}", printable_line(text))?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What is logged at a level of `--v`.
+    fn logged(v: u8, format: LogFormat, f: impl FnOnce()) -> String {
+        let written = Written::default();
+        let to = written.clone();
+        let log = subscriber(EnvFilter::new(directives(v)), format, move || to.clone());
+        tracing::subscriber::with_default(log, f);
+        let bytes = written.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn decisions_are_told_from_4_on() {
+        for (v, is_told) in [(0, false), (3, false), (4, true), (5, true), (6, true)] {
+            let decide = || tracing::debug!(target: "strew::decision", pod = "shop/web-1", "bind");
+            let text = logged(v, LogFormat::Text, decide);
+            assert_eq!(
+                text.contains("bind pod=\"shop/web-1\""),
+                is_told,
+                "{v}: {text}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_event_is_one_line_of_text_whatever_names_hold() {
+        let name = "web\nERROR fake \x1b[31m\u{9b}\u{202e}";
+        let warn = || tracing::warn!(pod = %format_args!("shop/{name}"), "refused: {name}");
+        let text = logged(2, LogFormat::Text, warn);
+        let line = text.strip_suffix('\n').unwrap();
+        assert_eq!(printable_line(line), line);
+        assert!(line.contains("pod=shop/web\\u{a}ERROR fake"), "{line}");
+        let json = logged(2, LogFormat::Json, warn);
+        assert_eq!(json.lines().count(), 1);
+        let event: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(event["pod"], format!("shop/{name}"));
+    }
 }

@@ -71,6 +71,36 @@ async fn pods_get_their_subsets_and_share_a_write() {
 }
 
 #[tokio::test]
+async fn decisions_are_logged() {
+    let log = Log::default();
+    let webhook = start_with(world(), log.clone());
+    webhook.ready().await;
+    webhook.ask(PODS, &review("CREATE", "web-7-0")).await;
+    let mut stranger = review("CREATE", "alone");
+    stranger["request"]["object"]["metadata"]["ownerReferences"] = json!([]);
+    webhook.ask(PODS, &stranger).await;
+    webhook.world.conflict(9);
+    webhook.ask(PODS, &review("CREATE", "web-7-1")).await;
+    for (decision, fields) in [
+        (
+            "inject",
+            "operation=Create pod=\"shop/web-7-0\" workloadspread=\"ws\" subset=\"own\"",
+        ),
+        (
+            "pass",
+            "operation=Create pod=\"shop/alone\" why=\"NoController\"",
+        ),
+        (
+            "deny",
+            "operation=Create pod=\"shop/web-7-1\" why=\"the WorkloadSpread's status changed",
+        ),
+    ] {
+        let line = log.line(&format!("strew::decision: {decision} "));
+        assert!(line.contains(fields), "{line}");
+    }
+}
+
+#[tokio::test]
 async fn a_race_that_is_lost_is_run_again_by_what_there_is_then() {
     let webhook = start(world());
     webhook.ready().await;

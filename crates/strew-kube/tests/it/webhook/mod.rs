@@ -18,6 +18,7 @@ use strew_scheduler::Profile;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
+use crate::log::Log;
 use crate::world::World;
 
 /// A webhook at work; it ends with its value.
@@ -34,12 +35,17 @@ impl Drop for Webhook {
     }
 }
 
-/// The process has a thread of its own, as it does where it is one.
 fn start(world: World) -> Webhook {
+    start_with(world, Log::default())
+}
+
+/// The process has a thread of its own, as it does where it is one.
+fn start_with(world: World, log: Log) -> Webhook {
     let end = CancellationToken::new();
     let (to, served) = std::sync::mpsc::channel();
     let (asked, told) = (world.connection(), end.clone());
     std::thread::spawn(move || {
+        let _guard = log.take_this_thread();
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_all().build().expect("a runtime");
         runtime.block_on(async {
