@@ -11,6 +11,7 @@ use http_body_util::{BodyExt, Limited};
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
+use strew_runtime::Warning;
 use strew_runtime::watch::Kind;
 pub use strew_runtime::watch::{Served, ServedKind};
 use tokio::sync::mpsc;
@@ -170,7 +171,16 @@ async fn look_again(mut discovery: Discovery, to: mpsc::Sender<Served>) {
             Err(error) => {
                 let text = error.to_string();
                 if failure.as_ref() != Some(&text) {
-                    tracing::warn!("{text}");
+                    let list = Warning {
+                        kind: "APIGroupDiscoveryList",
+                        namespace: "",
+                        name: "",
+                        node: None,
+                        action: "list kinds",
+                        error: &text,
+                        next: "every few seconds; told once until it is something else",
+                    };
+                    list.log();
                     failure = Some(text);
                 }
             }

@@ -1,5 +1,6 @@
 //! Which replica acts: [`strew_api::lease`]'s election, with requests and a clock.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use strew_api::lease::{Ask, Election, Input, Moment, Settings, Ticket};
 use strew_api::request::Answer;
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
+use strew_runtime::Warning;
 use tokio::sync::mpsc;
 
 use crate::clock::Clock;
@@ -55,6 +57,8 @@ pub struct Leading {
     answers: mpsc::Receiver<(Ticket, Answer)>,
     to_answers: mpsc::Sender<(Ticket, Answer)>,
     led: bool,
+    /// Namespace and name of the lease.
+    lease: (String, String),
     /// Why the lease could not be read or renewed the last time.
     wrong: Option<Arc<str>>,
 }
@@ -83,7 +87,11 @@ impl Leading {
         if settings.is_some() {
             leads.until = Arc::new(AtomicU64::new(0));
         }
+        let lease = settings
+            .as_ref()
+            .map(|s| (s.namespace.clone(), s.name.clone()));
         Self {
+            lease: lease.unwrap_or_default(),
             election: settings.map(|settings| Election::new(settings, now)),
             leads,
             client,
@@ -131,9 +139,24 @@ impl Leading {
         if let Some(words) = &wrong
             && self.wrong != wrong
         {
-            tracing::warn!("the lease cannot be read or renewed: {words}");
+            self.warn("read or renew", words, "in the retry period");
         }
         self.wrong = wrong;
+    }
+
+    /// Warns of the lease.
+    pub(crate) fn warn(&self, action: &str, error: &(dyn Display + Sync), next: &str) {
+        let (namespace, name) = &self.lease;
+        let lease = Warning {
+            kind: "Lease",
+            namespace,
+            name,
+            node: None,
+            action,
+            error,
+            next,
+        };
+        lease.log();
     }
 
     /// Lets time pass; what has changed since the last call.

@@ -31,3 +31,4 @@ pub mod webhook;
 pub mod work;
 
 pub use kube::Client;
+pub use strew_runtime::Warning;

@@ -106,8 +106,15 @@ impl Signals {
         match turn {
             Some(Turn::Begins) => tracing::info!("this replica leads"),
             Some(Turn::Ends(holder)) => {
-                let holder = holder.unwrap_or_else(|| "nobody".to_owned());
-                tracing::warn!("this replica does not lead any more: {holder} does");
+                let why = match holder {
+                    Some(holder) => format!("{holder} leads"),
+                    None => "no replica leads".to_owned(),
+                };
+                leading.warn(
+                    "keep the lead",
+                    &why,
+                    "when the lease is free; until then this replica follows",
+                );
             }
             None => {}
         }

@@ -9,7 +9,7 @@ use kube::Client;
 use strew_api::workloadspread::review::Decision;
 use strew_model::time::Instant;
 use strew_runtime::watch::Watches;
-use strew_runtime::{Action, CallId, Driver, Event, Machine, Moment, Progress};
+use strew_runtime::{Action, CallId, Driver, Event, Machine, Moment, Progress, Warning};
 
 use crate::clock::Clock;
 use crate::leading::Leads;
@@ -174,7 +174,16 @@ impl<M: Machine> Worker<M> {
         }
         let dropped = self.driver.outbox().dropped();
         if dropped > 0 {
-            tracing::warn!(events = dropped, "events were dropped");
+            let record = Warning {
+                kind: "Event",
+                namespace: "",
+                name: "",
+                node: None,
+                action: "record",
+                error: &format!("{dropped} events were dropped: too many waited"),
+                next: "none: the process ends",
+            };
+            record.log();
         }
     }
 }

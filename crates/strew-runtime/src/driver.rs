@@ -8,7 +8,7 @@ use strew_model::time::{Instant, Span};
 
 use crate::admission::Call;
 use crate::machine::{Begun, CallId, Machine, Next};
-use crate::outbox::{Answered, Attempt, Outbox, Ticket};
+use crate::outbox::{Answered, Attempt, NOT_LEADING, Outbox, Ticket};
 use crate::watch::{WatchAction, WatchEvent, WatchId, Watches};
 
 /// A moment by two clocks.
@@ -178,7 +178,7 @@ impl<M: Machine> Driver<M> {
             if leads {
                 return Progress::Do(Action::Send(ticket, request));
             }
-            let answer = Answer::Refused("this replica does not lead any more".into());
+            let answer = Answer::Refused(NOT_LEADING.into());
             self.settle(at, ticket, answer, observer);
         }
         self.may_decide = leads && self.is_ready && !self.has_ended;

@@ -10,7 +10,7 @@
 //! network in virtual time. Randomness comes in as a seed.
 //!
 //! Reading order: [`machine`] (what a machine is to its driver), [`driver`], [`outbox`] (requests on their way),
-//! [`watch`] (objects that are known); then the machines: [`scheduler`],
+//! [`watch`] (objects that are known), [`warning`]; then the machines: [`scheduler`],
 //! [`placement`], [`workloadspread`] (its controller), [`admission`] (its webhook); both of these have [`target_kinds`].
 
 pub mod admission;
@@ -20,9 +20,11 @@ pub mod outbox;
 pub mod placement;
 pub mod scheduler;
 pub mod target_kinds;
+pub mod warning;
 pub mod watch;
 pub mod workloadspread;
 
 pub use driver::{Action, Driver, Event, Moment, Observer, Progress};
 pub use machine::{Begun, CallId, Machine, Next};
 pub use outbox::{Answered, Ticket};
+pub use warning::Warning;

@@ -14,6 +14,8 @@ use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Outcome;
 
+use crate::warning::Warning;
+
 /// How many requests are on their way at once: what one API server takes from one client without queueing.
 const AT_ONCE: usize = 64;
 
@@ -25,6 +27,9 @@ const WAITING_MAX: usize = 256;
 
 /// How many events may wait to be sent; those beyond are dropped.
 const EVENTS_MAX: usize = 4096;
+
+/// The answer to requests that are not sent because another replica may act by now.
+pub(crate) const NOT_LEADING: &str = "this replica does not lead any more";
 
 /// Names one attempt to send a request. None is used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,6 +44,13 @@ pub struct Answered {
     pub answer: Answer,
     /// Whether it was asked before, and may have been carried out then.
     pub repeated: bool,
+}
+
+impl Answered {
+    /// Whether it was not sent because another replica may act by now: said once where the lease is lost.
+    pub(crate) fn is_held_back(&self) -> bool {
+        matches!(&self.answer, Answer::Refused(text) if **text == *NOT_LEADING)
+    }
 }
 
 /// A request that is to be sent now.
@@ -242,8 +254,10 @@ impl<C> Outbox<C> {
 
     fn event_ended(&mut self, now: Instant, answered: &Answered) {
         let outcome = outcome_of(&answered.request, &answered.answer, answered.repeated);
-        if let Some(text) = failure(&outcome) {
-            tracing::warn!("an event was not recorded: {text}");
+        if let Some(text) = failure(&outcome)
+            && !answered.is_held_back()
+        {
+            Warning::of(&answered.request, "record", &text, "none: it is dropped").log();
         }
         self.n_events -= 1;
         if let Some(request) = self.events.pop_front() {

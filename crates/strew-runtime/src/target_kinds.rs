@@ -24,6 +24,7 @@ use strew_api::workloadspread::workloads::{
 use strew_model::Interner;
 use strew_workloadspread::GroupKind;
 
+use crate::warning::Warning;
 use crate::watch::{Kind, Reading, Scope, Served, ServedKind, Watches};
 
 /// Group and kind.
@@ -154,7 +155,17 @@ impl TargetKinds {
         let list = match WhiteList::of_config_map(config_map) {
             Ok(list) => list,
             Err(error) => {
-                tracing::warn!("ConfigMap {CONFIG_MAP}: {error}; the list before stays");
+                let namespace = config_map["metadata"]["namespace"].as_str();
+                let read = Warning {
+                    kind: "ConfigMap",
+                    namespace: namespace.unwrap_or_default(),
+                    name: CONFIG_MAP,
+                    node: None,
+                    action: "read",
+                    error: &error,
+                    next: "when it changes; until then the list before holds",
+                };
+                read.log();
                 return false;
             }
         };
@@ -326,9 +337,16 @@ impl TargetKinds {
                 (None, _) => {
                     if is_named && self.missed.insert(key.clone()) {
                         let (group, kind) = &key;
-                        tracing::warn!(
-                            "a WorkloadSpread names a {kind} of {group:?}, a kind that the API server has not"
-                        );
+                        let watch = Warning {
+                            kind,
+                            namespace: "",
+                            name: "",
+                            node: None,
+                            action: "watch",
+                            error: &format!("the API server has no {kind} of group {group:?}"),
+                            next: "when it has; until then WorkloadSpreads that name it as target wait",
+                        };
+                        watch.log();
                     }
                 }
             }

@@ -54,6 +54,17 @@ impl Verb {
         }
     }
 
+    /// The verb as people say it.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch | Self::MergePatch | Self::JsonPatch => "patch",
+            Self::Delete => "delete",
+        }
+    }
+
     /// The media type of the body.
     pub fn content_type(self) -> &'static str {
         match self {

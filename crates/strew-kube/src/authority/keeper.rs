@@ -4,7 +4,7 @@
 //! suddenly, and no timer would tell.
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use strew_api::lease::Settings;
 use strew_model::time::{Instant, Span};
+use strew_runtime::Warning;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -128,14 +129,16 @@ impl Keeper {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &setup.place.namespace);
         let told = |secret: Option<Secret>| News::Secret(secret.map(Box::new));
         let to_news = to.clone();
-        kept(move || follow(secrets.clone(), SECRET, to_news.clone(), told));
+        kept(move || follow(secrets.clone(), ["Secret", SECRET], to_news.clone(), told));
         if setup.manages {
             for holder in Holder::ALL {
                 let told = move |object: Option<DynamicObject>| {
                     News::Holder(holder, object.map(|object| excerpt(holder, object)))
                 };
                 let (objects, to) = (objects(&client, holder), to.clone());
-                kept(move || follow(objects.clone(), holder.name(), to.clone(), told));
+                let [_, _, kind, _] = holder.resource();
+                let object = [kind, holder.name()];
+                kept(move || follow(objects.clone(), object, to.clone(), told));
             }
         }
         let election = Some(setup.election.clone());
@@ -201,7 +204,8 @@ impl Keeper {
         let stored = secret.as_ref().map(|secret| Stored::read(secret, now));
         let stored = stored.unwrap_or_default();
         for (key, error) in &stored.faults {
-            tracing::warn!("{key} of Secret {SECRET} cannot be used: {error}");
+            let of_key = format!("read {key}");
+            self.warn(["Secret", SECRET], &of_key, error, "when it changes");
         }
         self.seen = Some(Seen { secret, stored });
     }
@@ -288,7 +292,7 @@ impl Keeper {
             Err(error) => {
                 // The Secret is as it was.
                 self.see(secret);
-                return self.failed("no authority can be made", &error.to_string());
+                return self.failed(["Secret", SECRET], "make an authority", &error.to_string());
             }
         };
         let next = after.write(SECRET, secret.as_ref());
@@ -306,7 +310,7 @@ impl Keeper {
             }
             Err(error) => {
                 self.see(secret);
-                self.not_written(&format!("Secret {SECRET}"), &error);
+                self.not_written(["Secret", SECRET], "write", &error);
             }
         }
     }
@@ -344,7 +348,9 @@ impl Keeper {
                 );
                 self.serving = Some(serving);
             }
-            Err(error) => self.failed("no certificate can be made", &error.to_string()),
+            Err(error) => {
+                self.failed(["Secret", SECRET], "sign a certificate", &error.to_string());
+            }
         }
     }
 
@@ -369,7 +375,6 @@ impl Keeper {
                 return;
             }
             let [_, _, kind, _] = holder.resource();
-            let what = format!("caBundle of {kind} {}", holder.name());
             let objects = objects(&self.client, holder);
             let Ok(patch) = serde_json::from_value(patch) else {
                 continue;
@@ -378,32 +383,58 @@ impl Keeper {
             let patch = Patch::Json::<()>(patch);
             match within(objects.patch(holder.name(), &params, &patch)).await {
                 Ok(object) => {
-                    tracing::info!("{what} was written");
+                    tracing::info!(kind, name = holder.name(), "caBundle was written");
                     let object = Some(excerpt(holder, object));
                     self.holders.insert(holder, object);
                 }
-                Err(error) => self.not_written(&what, &error),
+                Err(error) => self.not_written([kind, holder.name()], "write caBundle", &error),
             }
         }
     }
 
     /// Somebody else wrote, of whom a watch will tell; or it failed.
-    fn not_written(&mut self, what: &str, why: &kube::Error) {
+    fn not_written(&mut self, object: [&str; 2], action: &str, why: &kube::Error) {
         // A JSON patch whose test does not hold is invalid.
         let is_race = matches!(why, kube::Error::Api(status) if matches!(status.code, 409 | 422));
         match is_race {
             true => {
-                tracing::debug!("{what} was written by somebody else meanwhile");
+                let [kind, name] = object;
+                tracing::debug!(kind, name, action, "somebody else was faster");
                 self.not_before = self.clock.now() + AFTER_OTHERS;
             }
-            false => self.failed(&format!("{what} was not written"), &chain(why)),
+            false => self.failed(object, action, &chain(why)),
         }
     }
 
     /// Tells what failed; it is tried again, by what is known then.
-    fn failed(&mut self, what: &str, why: &str) {
-        tracing::warn!("{what}: {why}");
+    fn failed(&mut self, object: [&str; 2], action: &str, why: &str) {
+        let next = format!("in {:?}", duration(AGAIN_AFTER));
+        self.warn(object, action, &why, &next);
         self.not_before = self.clock.now() + AGAIN_AFTER;
+    }
+
+    /// Warns of an object: its kind and its name.
+    fn warn(
+        &self,
+        [kind, name]: [&str; 2],
+        action: &str,
+        error: &(dyn Display + Sync),
+        next: &str,
+    ) {
+        let namespace = match kind {
+            "Secret" => self.setup.place.namespace.as_str(),
+            _ => "",
+        };
+        let object = Warning {
+            kind,
+            namespace,
+            name,
+            node: None,
+            action,
+            error,
+            next,
+        };
+        object.log();
     }
 }
 
@@ -448,7 +479,7 @@ async fn within<T>(answer: impl Future<Output = kube::Result<T>>) -> kube::Resul
 /// Follows one object until the other end of the channel is gone.
 async fn follow<K>(
     api: Api<K>,
-    name: &'static str,
+    [kind, name]: [&'static str; 2],
     to: mpsc::Sender<News>,
     told: impl Fn(Option<K>) -> News + Send,
 ) where
@@ -469,7 +500,16 @@ async fn follow<K>(
                 let text = chain(&error);
                 // It is tried again and again: a warning tells what is new.
                 if failure.as_ref() != Some(&text) {
-                    tracing::warn!("watch of {name}: {text}");
+                    let watch = Warning {
+                        kind,
+                        namespace: "",
+                        name,
+                        node: None,
+                        action: "watch",
+                        error: &text,
+                        next: "again and again, after waits that grow; told once until it is something else",
+                    };
+                    watch.log();
                     failure = Some(text);
                 }
             }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
+use strew_runtime::Warning;
 use tokio::sync::mpsc;
 
 use super::name::{Choice, Name};
@@ -133,7 +134,16 @@ impl Scout {
                 }
                 Err(error) if failure.as_ref() == Some(&error) => {}
                 Err(error) => {
-                    tracing::warn!("{error}");
+                    let list = Warning {
+                        kind: "APIGroupDiscoveryList",
+                        namespace: "",
+                        name: "",
+                        node: None,
+                        action: "list kinds",
+                        error: &error,
+                        next: "every few seconds; told once until it is something else",
+                    };
+                    list.log();
                     failure = Some(error);
                 }
             }
@@ -198,7 +208,18 @@ impl Scout {
             return;
         }
         match is_missed {
-            true => tracing::warn!("controller {name}: {text}"),
+            true => {
+                let run = Warning {
+                    kind: "controller",
+                    namespace: "",
+                    name: name.text(),
+                    node: None,
+                    action: "run",
+                    error: &text,
+                    next: "when its kinds or rights change",
+                };
+                run.log();
+            }
             false => tracing::info!("controller {name}: {text}"),
         }
         self.said.insert(name, text);

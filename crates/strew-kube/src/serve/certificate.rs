@@ -12,6 +12,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
+use strew_runtime::Warning;
 use tokio_util::sync::CancellationToken;
 
 use super::listen::ServeError;
@@ -139,7 +140,22 @@ impl Shown {
                 tracing::info!("the serving certificate was exchanged");
             }
             Ok(_) => {}
-            Err(error) => tracing::warn!("the serving certificate is kept as it was: {error}"),
+            Err(error) => {
+                let file = match &self.source {
+                    Certificate::Files { certificate, .. } => certificate.to_string_lossy(),
+                    Certificate::SelfSigned { .. } | Certificate::Exchanged(_) => "".into(),
+                };
+                let exchange = Warning {
+                    kind: "certificate",
+                    namespace: "",
+                    name: &file,
+                    node: None,
+                    action: "exchange",
+                    error: &error,
+                    next: "when the file changes; until then the one before is shown",
+                };
+                exchange.log();
+            }
         }
     }
 }

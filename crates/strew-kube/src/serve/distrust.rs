@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustls::AlertDescription;
+use strew_runtime::Warning;
 use tokio::time::Instant;
 
 /// Who does not trust a certificate comes again and again.
@@ -20,10 +21,22 @@ impl Distrust {
     /// Tells why a connection could not be made.
     pub(super) fn tell(&self, error: &io::Error) {
         match alert(error) {
-            Some(alert) if self.is_due() => tracing::warn!(
-                "a client does not accept the certificate that it is shown ({alert:?}): it trusts another authority, or \
-                 knows this server by another name, or the certificate has ended"
-            ),
+            Some(alert) if self.is_due() => {
+                let error = format!(
+                    "the client does not accept the certificate that it is shown ({alert:?}): it trusts another \
+                     authority, or knows this server by another name, or the certificate has ended"
+                );
+                let handshake = Warning {
+                    kind: "connection",
+                    namespace: "",
+                    name: "",
+                    node: None,
+                    action: "TLS handshake",
+                    error: &error,
+                    next: "when a client connects; told once in ten minutes",
+                };
+                handshake.log();
+            }
             _ => tracing::debug!("a connection could not be made: {error}"),
         }
     }

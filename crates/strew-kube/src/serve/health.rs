@@ -12,6 +12,7 @@ use axum::response::Response;
 use axum::routing::get;
 use http::StatusCode;
 use strew_model::{Instant, Span};
+use strew_runtime::Warning;
 use tokio_util::sync::CancellationToken;
 
 use super::pages::{error, text};
@@ -116,7 +117,16 @@ fn all(page: &str, checks: &[Arc<dyn Check>], query: &str) -> Response {
         lines.push_str(&format!("{warning} {names}\n"));
     }
     if !failed.is_empty() {
-        tracing::warn!("{page} check failed: {}", failed.join(", "));
+        let check = Warning {
+            kind: "page",
+            namespace: "",
+            name: page,
+            node: None,
+            action: "health check",
+            error: &failed.join(", "),
+            next: "when it is asked again",
+        };
+        check.log();
         let why = format!("{lines}{page} check failed");
         return error(StatusCode::INTERNAL_SERVER_ERROR, &why);
     }

@@ -14,7 +14,8 @@ use serde_json::Value;
 use strew_api::facts::{Named, identity};
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::read_back;
-use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, WatchEvent, WatchId, full_name};
+use strew_runtime::Warning;
+use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, WatchEvent, WatchId};
 use tokio::sync::mpsc;
 
 use super::patience::{Waits, is_forbidden, patiently};
@@ -130,15 +131,22 @@ where
             }
             Err(error) => {
                 let text = crate::connect::chain(&error);
-                tracing::warn!(
-                    "the {} of {namespace} cannot be listed: {text}",
-                    K::plural(&())
-                );
                 // From the beginning: the token may be what is too old.
                 all.clear();
                 page = ListParams::default().limit(PAGE);
                 let refused = matches!(&error, kube::Error::Api(status) if is_forbidden(status));
-                tokio::time::sleep(waits.next(refused)).await;
+                let wait = waits.next(refused);
+                let list = Warning {
+                    kind: &K::kind(&()),
+                    namespace,
+                    name: "",
+                    node: None,
+                    action: "list",
+                    error: &text,
+                    next: &format!("in {wait:?}"),
+                };
+                list.log();
+                tokio::time::sleep(wait).await;
             }
         }
     }
@@ -215,19 +223,26 @@ async fn scale(client: &Client, kind: &Kind, named: &Named) -> Option<Value> {
     let path = format!("{}/scale", kind.path(&named.namespace, &named.name));
     for _ in 0..SCALE_TRIES {
         let request = Request::get(&path).body(Vec::new()).ok()?;
-        match client.request::<Value>(request).await {
+        let (error, wait) = match client.request::<Value>(request).await {
             Ok(scale) => return Some(scale),
             Err(kube::Error::Api(status)) if status.code == 404 => return None,
-            Err(kube::Error::Api(status)) if status.code == 403 => {
-                tracing::warn!("{}", status.message);
-                return None;
-            }
-            Err(error) => {
-                let text = crate::connect::chain(&error);
-                tracing::warn!("the scale of {}: {text}", full_name(named));
-            }
-        }
-        tokio::time::sleep(waits.next(false)).await;
+            Err(kube::Error::Api(status)) if status.code == 403 => (status.message.clone(), None),
+            Err(error) => (crate::connect::chain(&error), Some(waits.next(false))),
+        };
+        let next = wait.map_or("when the object changes".to_owned(), |wait| {
+            format!("in {wait:?}")
+        });
+        let read = Warning {
+            kind: &kind.kind,
+            namespace: &named.namespace,
+            name: &named.name,
+            node: None,
+            action: "read scale",
+            error: &error,
+            next: &next,
+        };
+        read.log();
+        tokio::time::sleep(wait?).await;
     }
     None
 }

@@ -18,6 +18,7 @@ use serde_json::Value;
 use strew_api::workloadspread::review::{BadReview, Decision, Operation, Review};
 use strew_api::workloadspread::{converting, validating};
 use strew_runtime::CallId;
+use strew_runtime::Warning;
 use strew_runtime::admission::Call;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -172,7 +173,16 @@ async fn convert(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> R
             let result = &review["response"]["result"];
             inner.meter.converted(result["status"] == "Success");
             if let Some(message) = result["message"].as_str() {
-                tracing::warn!("not converted: {message}");
+                let convert = Warning {
+                    kind: "WorkloadSpread",
+                    namespace: "",
+                    name: "",
+                    node: None,
+                    action: "convert",
+                    error: &message,
+                    next: "when the API server asks again",
+                };
+                convert.log();
             }
             answer(StatusCode::OK, JSON, review.to_string())
         }

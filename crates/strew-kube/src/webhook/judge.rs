@@ -17,6 +17,7 @@ use strew_runtime::target_kinds::known;
 use super::lookup::{get, is_segment};
 use crate::serve::access::review::{Deed, Reviews, User};
 use crate::watch::Kind;
+use strew_runtime::Warning;
 
 /// Judges WorkloadSpreads.
 pub(super) struct Judge {
@@ -114,7 +115,16 @@ impl Judge {
         let found = get(&self.client, &kind.path(namespace, &target.name)).await;
         let found = found.unwrap_or_else(|error| {
             let TargetReference { kind, name, .. } = target;
-            tracing::warn!("{kind} {namespace}/{name}: {error}");
+            let read = Warning {
+                kind,
+                namespace,
+                name,
+                node: None,
+                action: "read target",
+                error: &error,
+                next: "none: the WorkloadSpread is judged without it",
+            };
+            read.log();
             None
         });
         KubeObject::of_json(found?).ok()

@@ -36,6 +36,7 @@ use crate::driver::Moment;
 use crate::machine::{Begun, CallId, Machine, Next};
 use crate::outbox::Answered;
 use crate::target_kinds::{TargetKinds, watch_list};
+use crate::warning::Warning;
 use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches};
 pub use calls::Call;
 use calls::{Calls, OnePod, Pending};
@@ -175,9 +176,16 @@ impl AdmissionMachine {
                         true => "is not installed",
                         false => "serves no v1beta1",
                     };
-                    tracing::warn!(
-                        "the CustomResourceDefinition workloadspreads.{GROUP} {what}: pods pass as they are until it does"
-                    );
+                    let definition = Warning {
+                        kind: "CustomResourceDefinition",
+                        namespace: "",
+                        name: &format!("workloadspreads.{GROUP}"),
+                        node: None,
+                        action: "watch",
+                        error: &what,
+                        next: "as soon as it is served; until then pods pass as they are",
+                    };
+                    definition.log();
                 }
                 watches.stop(&spreads);
             }
@@ -405,8 +413,9 @@ impl Machine for AdmissionMachine {
         let (translator, names) = (&mut self.translator, self.machine.names_mut());
         let outcome = admission_outcome(request, answer, translator, names);
         if matches!(outcome, Outcome::Failed | Outcome::Lost) {
-            let what = format!("{}/{}", request.namespace, request.name);
-            tracing::warn!("the status of WorkloadSpread {what}: {}", text_of(answer));
+            let next = "none: the reviews that wait for it are refused";
+            let error = text_of(answer);
+            Warning::of(request, "write status", &error, next).log();
         }
         self.machine.handle(at.now, Input::Outcome(chain, outcome));
         Next::Done

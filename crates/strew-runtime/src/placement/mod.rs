@@ -28,6 +28,7 @@ use strew_scheduler::metrics::Histogram;
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::Answered;
+use crate::warning::Warning;
 use crate::watch::{Kind, Update, Watches};
 use cel::Measured;
 pub use cel::{BUCKETS, Stopwatch};
@@ -176,16 +177,18 @@ impl Machine for Placements {
             request::Next::Done(done) => done,
         };
         let request = &answered.request;
-        let name = format_args!(
-            "{} {}/{}",
-            request.resource.plural, request.namespace, request.name
-        );
+        let name = format_args!("{}/{}", request.namespace, request.name);
         match &done {
             // Somebody else was faster: the next decision sees it.
-            Some((_, Outcome::Conflict(text))) => tracing::debug!("{name}: {text}"),
-            Some((_, Outcome::Gone)) => tracing::debug!("{name}: not found"),
-            Some((_, Outcome::Failed(text))) => tracing::warn!("{name}: {text}"),
-            Some((_, Outcome::Ok { .. })) | None => {}
+            Some((_, Outcome::Conflict(text))) => {
+                tracing::debug!(name, error = %text, "not written")
+            }
+            Some((_, Outcome::Gone)) => tracing::debug!(name, error = "not found", "not written"),
+            Some((_, Outcome::Failed(text))) if !answered.is_held_back() => {
+                let next = "with the next decision of its Placement, after a growing wait";
+                Warning::of(request, request.verb.text(), text, next).log();
+            }
+            Some((_, Outcome::Failed(_) | Outcome::Ok { .. })) | None => {}
         }
         if let Some((effect, outcome)) = done {
             let input = Input::Outcome { effect, outcome };

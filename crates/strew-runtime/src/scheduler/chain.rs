@@ -3,20 +3,47 @@
 use std::collections::VecDeque;
 
 use strew_api::request::Request;
-use strew_scheduler::machine::EffectId;
+use strew_scheduler::machine::{Effect, EffectId};
 
 /// An effect on its way: its requests were all made at once, and each is sent when the one before has succeeded.
 #[derive(Debug)]
 pub struct Chain {
     pub(super) id: EffectId,
     pub(super) left: VecDeque<Request>,
+    /// What it does, in words.
+    pub(super) action: &'static str,
+    /// When it is tried again if it fails.
+    pub(super) next: &'static str,
 }
 
 impl Chain {
     /// An effect, and its first request; `None`: it asks for nothing.
-    pub(super) fn begin(id: EffectId, requests: Vec<Request>) -> Option<(Self, Request)> {
+    pub(super) fn begin(
+        effect: &Effect,
+        id: EffectId,
+        requests: Vec<Request>,
+    ) -> Option<(Self, Request)> {
+        let (action, next) = match effect {
+            Effect::Bind { .. } => ("bind", "after the pod's backoff"),
+            Effect::PodCondition { .. } => (
+                "write condition PodScheduled",
+                "with the pod's next attempt",
+            ),
+            Effect::Nominate { .. } => ("nominate", "with the pod's next attempt"),
+            Effect::DeleteVictim { .. } => (
+                "evict",
+                "with the next attempt of the pod it makes room for",
+            ),
+            Effect::Event(_) => ("record", "none: it is dropped"),
+        };
         let mut left = VecDeque::from(requests);
         let first = left.pop_front()?;
-        Some((Self { id, left }, first))
+        let chain = Self {
+            id,
+            left,
+            action,
+            next,
+        };
+        Some((chain, first))
     }
 }

@@ -10,6 +10,7 @@ use strew_api::read::KubeObject;
 use strew_model::time::Instant;
 use strew_scheduler::machine::{Input, Scheduler};
 
+use crate::warning::Warning;
 use crate::watch::{Object, Update, full_name};
 
 /// What is known beside the machine.
@@ -113,7 +114,16 @@ impl Known {
         let text = each.join("; ");
         let key = (kind, full_name(named));
         if self.aside.get(&key) != Some(&text) {
-            tracing::warn!("{kind:?} {} is set aside: {text}", key.1);
+            let take_in = Warning {
+                kind: &format!("{kind:?}"),
+                namespace: &named.namespace,
+                name: &named.name,
+                node: None,
+                action: "read",
+                error: &text,
+                next: "when it changes; until then it takes no part",
+            };
+            take_in.log();
             self.aside.insert(key, text);
         }
     }

@@ -23,6 +23,7 @@ use strew_scheduler::machine::{Effect, Input, Outcome, PodName, Scheduler};
 use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::{Answered, failure};
+use crate::warning::Warning;
 use crate::watch::{Kind, Reading, Scope, Update, Watches};
 pub use chain::Chain;
 use known::Known;
@@ -124,7 +125,7 @@ impl Machine for SchedulerMachine {
             log(&effect, &context);
         }
         let id = effect.id();
-        let begun = id.and_then(|id| Chain::begin(id, requests_of(&effect, &context)));
+        let begun = id.and_then(|id| Chain::begin(&effect, id, requests_of(&effect, &context)));
         match (pod_of(&effect), begun) {
             (Some(pod), Some((chain, request))) => Begun::Chain {
                 about: Arc::clone(&pod.uid),
@@ -143,8 +144,14 @@ impl Machine for SchedulerMachine {
             return Next::Send(chain, Box::new(next));
         }
         let effect = chain.id;
-        if let Some(text) = failure(&outcome) {
-            tracing::warn!(effect = effect.0, "not carried out: {text}");
+        if let Some(text) = failure(&outcome)
+            && !answered.is_held_back()
+        {
+            let next = match outcome {
+                Outcome::Gone => "none: the pod is gone",
+                _ => chain.next,
+            };
+            Warning::of(&answered.request, chain.action, &text, next).log();
         }
         let input = Input::Outcome { effect, outcome };
         self.machine.handle(at.now, input);

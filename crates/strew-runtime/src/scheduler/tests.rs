@@ -1,15 +1,17 @@
 //! The decision log, and events that come again.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 use strew_api::facts::Named;
 use strew_api::read::KubeObject;
+use strew_api::request::Answer;
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scheduler::Profile;
 use strew_scheduler::machine::Limits;
+use tracing::field::{Field, Visit};
 use tracing::span;
 
 use super::*;
@@ -18,16 +20,36 @@ use crate::watch::Object;
 
 const START: Instant = Instant::from_secs(1_000);
 
-/// Counts the lines of the decision log.
-struct Decisions(Arc<AtomicUsize>);
+/// What is logged: target, level and fields of each event.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<String>>>);
 
-impl tracing::Subscriber for Decisions {
-    fn enabled(&self, of: &tracing::Metadata<'_>) -> bool {
-        of.target() == "strew::decision"
+impl Log {
+    fn lines(&self, of: &str) -> Vec<String> {
+        let lines = self.0.lock().unwrap();
+        let lines = lines.iter().filter(|line| line.starts_with(of));
+        lines.cloned().collect()
+    }
+}
+
+struct Fields(String);
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0 += &format!(" {}={value:?}", field.name());
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
     }
 
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+    fn event(&self, event: &tracing::Event<'_>) {
+        let about = event.metadata();
+        let mut fields = Fields(format!("{} {}", about.target(), about.level()));
+        event.record(&mut fields);
+        self.0.lock().unwrap().push(fields.0);
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -54,9 +76,9 @@ fn there(kind: Kind, object: Value) -> Update {
     Update::Set(kind, named, Box::new(Object::Known(object)))
 }
 
-/// How many decisions are in the log of a scheduler that has a pod, and a node with room for it, and sends so many
-/// requests; the lease ends so many seconds after the decision.
-fn logged(lease_left_s: i64) -> (usize, usize) {
+/// What a scheduler logs that has a pod, and a node with room for it; the lease ends so many seconds after the
+/// decision. If the bind is sent, it is forbidden.
+fn logged(lease_left_s: i64) -> Log {
     let profiles = vec![Profile::default()];
     let scheduler = Scheduler::new(Interner::default(), profiles, Limits::production(), START);
     let machine = SchedulerMachine::new(scheduler, "here".to_owned());
@@ -90,17 +112,41 @@ fn logged(lease_left_s: i64) -> (usize, usize) {
         Progress::Decided
     ));
     driver.handle(at(decided), Event::Lease(ends), &mut ());
-    let n = Arc::new(AtomicUsize::new(0));
-    let guard = tracing::subscriber::set_default(Decisions(Arc::clone(&n)));
+    let log = Log::default();
+    let guard = tracing::subscriber::set_default(log.clone());
     let next = driver.poll(at(decided), &mut ());
     assert_eq!(driver.outbox().waiting(), 1);
+    if let Progress::Do(Action::Send(ticket, _)) = next {
+        let body = br#"{"kind": "Status", "message": "pods \"web\" is forbidden"}"#;
+        let forbidden = Answer::of(403, None, body);
+        driver.handle(at(decided), Event::Answered(ticket, forbidden), &mut ());
+    }
+    // Long enough for all tries of a request that is not sent.
+    for s in 0..120 {
+        let now = decided + Span::from_secs(s);
+        for _ in 0..8 {
+            driver.poll(at(now), &mut ());
+        }
+    }
     drop(guard);
-    let is_sent = matches!(next, Progress::Do(Action::Send(..)));
-    (n.load(Ordering::Relaxed), usize::from(is_sent))
+    log
 }
 
 #[test]
 fn what_is_decided_by_who_does_not_lead_any_more_is_no_decision() {
-    assert_eq!(logged(1), (1, 1));
-    assert_eq!(logged(-1), (0, 0));
+    let bind = "strew::decision DEBUG message=bind";
+    assert_eq!(logged(1).lines(bind).len(), 1);
+    assert_eq!(logged(-1).lines("strew::decision").len(), 0);
+}
+
+#[test]
+fn a_refused_bind_is_told_with_pod_node_error_and_next_try() {
+    let told = logged(1).lines("strew_runtime::warning");
+    let fields = r#"WARN message=bind failed kind="Pod" namespace="shop" name="web" node="n-1" action="bind" error=pods "web" is forbidden next="after the pod's backoff""#;
+    assert_eq!(told, [format!("strew_runtime::warning {fields}")]);
+}
+
+#[test]
+fn requests_that_a_replica_holds_back_since_it_does_not_lead_are_no_warnings() {
+    assert_eq!(logged(-1).lines("strew_runtime::warning"), [""; 0]);
 }

@@ -19,6 +19,8 @@ use strew_api::facts::{Named, PodView};
 use strew_api::read::KubeObject;
 use strew_api::request::Resource;
 
+use crate::warning::Warning;
+
 pub use kind::Kind;
 pub use known_objects::KnownObjects;
 pub use served::{Served, ServedKind};
@@ -351,7 +353,16 @@ impl Watches {
             WatchEvent::Failed(text) => {
                 // It is tried again every few seconds: a warning tells what is new.
                 if running.failure.as_ref() != Some(&text) {
-                    tracing::warn!("watch of {kind}: {text}");
+                    let watch = Warning {
+                        kind: &kind.kind,
+                        namespace: "",
+                        name: "",
+                        node: None,
+                        action: "watch",
+                        error: &text,
+                        next: "again and again, after waits that grow; told once until it is something else",
+                    };
+                    watch.log();
                     running.failure = Some(text);
                 }
             }
@@ -395,7 +406,16 @@ impl Running {
         (self.known).set(&named.namespace, &named.name, &named.uid);
         let name = full_name(named);
         if self.broken.get(&name) != Some(&text) {
-            tracing::warn!("{} {name} cannot be read: {text}", self.kind.kind);
+            let read = Warning {
+                kind: &self.kind.kind,
+                namespace: &named.namespace,
+                name: &named.name,
+                node: None,
+                action: "read",
+                error: &text,
+                next: "when it changes; until then it counts as it was before, or not at all",
+            };
+            read.log();
             self.broken.insert(name, text);
         }
     }

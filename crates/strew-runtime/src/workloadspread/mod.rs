@@ -33,6 +33,7 @@ use crate::driver::Moment;
 use crate::machine::{Begun, Machine, Next};
 use crate::outbox::{Answered, failure};
 use crate::target_kinds::{TargetKinds, watch_list};
+use crate::warning::Warning;
 use crate::watch::{Custom, Kind, Object, Served, Update, Watches};
 use held::Held;
 use texts::Texts;
@@ -281,14 +282,18 @@ impl Machine for Spreads {
         let outcome = controller_outcome(answer);
         let words = outcome_of(request, answer, *repeated);
         if let Some(text) = failure(&words) {
-            let name = format_args!(
-                "{} {}/{}",
-                request.resource.plural, request.namespace, request.name
-            );
-            // Somebody else was faster: the next sync sees it.
             match outcome {
-                Outcome::Conflict | Outcome::Gone => tracing::debug!("{name}: {text}"),
-                Outcome::Ok | Outcome::Failed => tracing::warn!("{name}: {text}"),
+                // Somebody else was faster: the next sync sees it.
+                Outcome::Conflict | Outcome::Gone => tracing::debug!(
+                    name = format_args!("{}/{}", request.namespace, request.name),
+                    error = text,
+                    "not written"
+                ),
+                Outcome::Ok | Outcome::Failed if answered.is_held_back() => {}
+                Outcome::Ok | Outcome::Failed => {
+                    let next = "with the next sync of its WorkloadSpread, after a growing wait";
+                    Warning::of(request, request.verb.text(), &text, next).log();
+                }
             }
         }
         self.machine.handle(at.now, Input::Outcome(chain, outcome));

@@ -8,6 +8,7 @@ pub(crate) mod permissions;
 pub(crate) mod serving;
 pub(crate) mod signals;
 
+use strew_kube::Warning;
 use strew_kube::connect::{self, Connection};
 
 use crate::cluster::access;
@@ -27,7 +28,16 @@ pub(crate) async fn connected(
         "connected"
     );
     if let Some(warning) = &connection.warning {
-        tracing::warn!("{warning}");
+        let recognise = Warning {
+            kind: "API server",
+            namespace: "",
+            name: &connection.server,
+            node: None,
+            action: "recognise version",
+            error: warning,
+            next: "none: it is asked all the same",
+        };
+        recognise.log();
     }
     Ok(connection)
 }

@@ -115,3 +115,25 @@ fn lines_with(words: &[&str]) -> Vec<String> {
     }
     found
 }
+
+/// Where events of the log at these levels are written.
+const WARNERS: [&str; 2] = [
+    "crates/strew-runtime/src/warning.rs",
+    "crates/strew-kube/src/panics.rs",
+];
+
+#[test]
+fn warnings_have_one_form() {
+    let found = lines_with(&[
+        concat!("tracing::", "warn!"),
+        concat!("tracing::", "error!"),
+    ]);
+    let is_broken = |line: &String| {
+        let is_in_test = line.contains("tests/") || line.contains("src/process/log.rs");
+        !is_in_test && !WARNERS.iter().any(|path| line.starts_with(path))
+    };
+    expect_none(
+        found.into_iter().filter(is_broken).collect(),
+        "Use strew_runtime::Warning: it names the object, the action, the error and what comes next.",
+    );
+}

@@ -31,6 +31,7 @@ use super::server::PeerCertificates;
 pub use clients::{Clients, ClientsError};
 pub use paths::Paths;
 pub use review::{Deed, ReviewError, Reviews, User};
+use strew_runtime::Warning;
 
 /// Members may do everything. Source: `NewDelegatingAuthorizationOptions`.
 const MASTERS: &str = "system:masters";
@@ -194,7 +195,16 @@ fn forbidden(user: &str, verb: &str, path: &str, reason: &str) -> Response {
 /// Source: k8s.io/apiserver `responsewriters.InternalError`.
 fn not_answered(path: &str, why: &ReviewError) -> Response {
     let why = super::certificate::whole_text(why);
-    tracing::warn!("{path}: {why}");
+    let review = Warning {
+        kind: "page",
+        namespace: "",
+        name: path,
+        node: None,
+        action: "review access",
+        error: &why,
+        next: "when it is asked again",
+    };
+    review.log();
     let text = format!("Internal Server Error: {path:?}: {why}");
     error(StatusCode::INTERNAL_SERVER_ERROR, &plain(&text))
 }
