@@ -15,7 +15,7 @@ use strew_api::facts::{Named, identity};
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::read_back;
 use strew_runtime::Warning;
-use strew_runtime::watch::{Custom, Kind, Object, Reading, Scope, WatchEvent, WatchId};
+use strew_runtime::watch::{Custom, Failure, Kind, Object, Reading, Scope, WatchEvent, WatchId};
 use tokio::sync::mpsc;
 
 use super::patience::{Waits, is_forbidden, patiently};
@@ -251,11 +251,19 @@ async fn scale(client: &Client, kind: &Kind, named: &Named) -> Option<Value> {
 
 /// What an error comes to, in the API server's own words where it has answered.
 fn failed(error: &watcher::Error) -> WatchEvent {
-    match status(error) {
+    let status = status(error);
+    let code = status.map(|status| status.code);
+    match status {
         // What it has forgotten is listed anew: that is no failure.
-        Some(status) if status.code == 410 => WatchEvent::Forgotten,
-        Some(status) if !status.message.is_empty() => WatchEvent::Failed(status.message.clone()),
-        _ => WatchEvent::Failed(crate::connect::chain(error)),
+        Some(_) if code == Some(410) => WatchEvent::Forgotten,
+        Some(status) if !status.message.is_empty() => WatchEvent::Failed(Failure {
+            text: status.message.clone(),
+            code,
+        }),
+        _ => WatchEvent::Failed(Failure {
+            text: crate::connect::chain(error),
+            code,
+        }),
     }
 }
 

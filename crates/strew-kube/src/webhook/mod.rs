@@ -59,9 +59,9 @@ pub const LEASE: &str = "strew-webhook";
 /// The Service of the hooks.
 pub const SERVICE: &str = "strew-webhook";
 
-/// What the API server says where it could not list WorkloadSpreads for want of this process: nobody would call it while
-/// it is not ready, and it would never be.
-const CONVERTS_FIRST: &str = "conversion webhook";
+/// The code by which the API server says that it cannot make a list, whatever the reason: perhaps that no webhook
+/// converts its objects.
+const CANNOT_LIST: u16 = 500;
 
 /// So many sayings wait for the loop; more make their connections wait.
 const SAYINGS_MAX: usize = 1024;
@@ -274,8 +274,12 @@ impl Process {
         let driver = self.worker.driver();
         let watches = driver.watches();
         if !driver.is_ready() {
-            let why = watches.failure(&admission::spreads());
-            if why.is_some_and(|why| why.contains(CONVERTS_FIRST)) {
+            // No API server calls a process that is not ready. If all that is left is a list of WorkloadSpreads that the
+            // API server cannot make, it may be this process that it needs for it.
+            let spreads = admission::spreads();
+            let failure = watches.failure(&spreads);
+            let cannot = failure.is_some_and(|failure| failure.code == Some(CANNOT_LIST));
+            if cannot && watches.are_listed(|kind| *kind != spreads) {
                 self.pages.synced();
             }
             return;

@@ -30,6 +30,15 @@ pub use served::{Served, ServedKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WatchId(pub u64);
 
+/// Why a watch does not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// In words: of the API server, where it has answered.
+    pub text: String,
+    /// The status code, if it has.
+    pub code: Option<u16>,
+}
+
 /// What a watch brings.
 #[derive(Debug)]
 pub enum WatchEvent {
@@ -43,8 +52,8 @@ pub enum WatchEvent {
     Gone(Named),
     /// A list ends: objects that it did not name are gone.
     ListEnds,
-    /// The API server does not answer as it should, in words. It is asked again.
-    Failed(String),
+    /// The API server does not answer as it should. It is asked again.
+    Failed(Failure),
     /// The API server has forgotten what came after the last event: a list follows.
     Forgotten,
     /// The objects of a namespace as they were read again. What the watch has told since then may be newer.
@@ -166,7 +175,7 @@ struct Running {
     /// Objects that cannot be read, and why.
     broken: BTreeMap<String, String>,
     /// What went wrong last, unless it has gone well since.
-    failure: Option<String>,
+    failure: Option<Failure>,
 }
 
 impl Watches {
@@ -282,8 +291,8 @@ impl Watches {
     }
 
     /// What went wrong last with the watch of a kind, unless it has gone well since.
-    pub fn failure(&self, kind: &Kind) -> Option<&str> {
-        self.find(kind)?.1.failure.as_deref()
+    pub fn failure(&self, kind: &Kind) -> Option<&Failure> {
+        self.find(kind)?.1.failure.as_ref()
     }
 
     /// How many objects of a kind are known.
@@ -350,20 +359,20 @@ impl Watches {
             }
             WatchEvent::Forgotten => tracing::debug!("watch of {kind}: begins anew"),
             WatchEvent::Again(..) => {}
-            WatchEvent::Failed(text) => {
+            WatchEvent::Failed(failure) => {
                 // It is tried again every few seconds: a warning tells what is new.
-                if running.failure.as_ref() != Some(&text) {
+                if running.failure.as_ref() != Some(&failure) {
                     let watch = Warning {
                         kind: &kind.kind,
                         namespace: "",
                         name: "",
                         node: None,
                         action: "watch",
-                        error: &text,
+                        error: &failure.text,
                         next: "again and again, after waits that grow; told once until it is something else",
                     };
                     watch.log();
-                    running.failure = Some(text);
+                    running.failure = Some(failure);
                 }
             }
         }

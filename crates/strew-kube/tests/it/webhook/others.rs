@@ -113,6 +113,21 @@ async fn who_may_not_create_pods_may_not_say_what_they_become() {
     assert_eq!(unknown["status"]["code"], 500);
 }
 
+/// What makes it ready early is the code, not the API server's words.
+#[tokio::test]
+async fn only_a_list_that_cannot_be_made_is_no_reason_to_wait() {
+    let unlike = world();
+    unlike.break_path(SPREADS, 500, "something else in other words");
+    start(unlike).ready().await;
+
+    let forbidden = world();
+    forbidden.break_path(SPREADS, 403, "the conversion webhook is forbidden");
+    let log = Log::default();
+    let webhook = start_with(forbidden, log.clone());
+    wait(async || log.text().contains("webhook is forbidden")).await;
+    assert_ne!(webhook.get("/readyz/watches").await.0, 200);
+}
+
 /// The watch of WorkloadSpreads may itself need the conversion.
 #[tokio::test]
 async fn versions_are_converted_before_the_cluster_is_known() {
