@@ -203,28 +203,24 @@ impl PodFacts {
                 labels(pod.labels(), names),
             ),
         };
-        let namespace = match pod.namespace() {
-            "" => well_known::DEFAULT_NAMESPACE,
-            namespace => names.intern(namespace),
+        Ok(Some(made(pod, spec, labels, names)))
+    }
+
+    /// What a scheduler hears when a pod on no node is there that [`fact`](Self::fact) refuses for these errors: what can
+    /// be read of it, and why it is not tried.
+    pub fn unreadable(pod: &dyn PodView, errors: &[FieldError], names: &mut Interner) -> Input {
+        let scheduler = pod.spec().and_then(|spec| spec.scheduler_name.as_deref());
+        let spec = PodSpec {
+            scheduler_name: names.intern(scheduler.unwrap_or("default-scheduler")),
+            ..PodSpec::default()
         };
-        let uid = match pod.uid() {
-            "" => format!("{}/{}", names.text(namespace), pod.name()).into(),
-            uid => uid.into(),
-        };
-        Ok(Some(PodFact {
-            uid,
-            name: pod.name().into(),
-            namespace,
-            labels,
-            owner: pod.controller().map(|owner| OwnerRef {
-                kind: owner_kind(owner.api_version, owner.kind),
-                name: names.intern(owner.name),
-            }),
-            terminating: pod.is_terminating(),
-            node: pod.node().map(|node| names.intern(node)),
-            spec,
-            history: history(pod, names),
-        }))
+        let labels = labels(pod.labels(), names);
+        let why: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        Input::PodUnreadable {
+            fact: Box::new(made(pod, spec, labels, names)),
+            condition: scheduled_condition(pod),
+            why: why.join("; ").into(),
+        }
     }
 
     /// What a scheduler hears when a pod is there, and like this.
@@ -274,6 +270,31 @@ impl PodFacts {
         self.labels
             .insert(address, (Arc::clone(pairs), fact.clone()));
         fact
+    }
+}
+
+fn made(pod: &dyn PodView, spec: PodSpec, labels: Labels, names: &mut Interner) -> PodFact {
+    let namespace = match pod.namespace() {
+        "" => well_known::DEFAULT_NAMESPACE,
+        namespace => names.intern(namespace),
+    };
+    let uid = match pod.uid() {
+        "" => format!("{}/{}", names.text(namespace), pod.name()).into(),
+        uid => uid.into(),
+    };
+    PodFact {
+        uid,
+        name: pod.name().into(),
+        namespace,
+        labels,
+        owner: pod.controller().map(|owner| OwnerRef {
+            kind: owner_kind(owner.api_version, owner.kind),
+            name: names.intern(owner.name),
+        }),
+        terminating: pod.is_terminating(),
+        node: pod.node().map(|node| names.intern(node)),
+        spec,
+        history: history(pod, names),
     }
 }
 

@@ -47,8 +47,8 @@ impl Known {
         match update {
             Update::Set(_, named, object) => {
                 let (kind, input) = match &*object {
-                    Object::Known(KubeObject::Pod(pod)) => self.pod(&**pod, machine),
-                    Object::Pod(pod) => self.pod(&**pod, machine),
+                    Object::Known(KubeObject::Pod(pod)) => self.pod(now, &**pod, machine),
+                    Object::Pod(pod) => self.pod(now, &**pod, machine),
                     Object::Known(object) => match Watched::of(object) {
                         Some(kind) => (kind, facts::input(object, machine.names_mut())),
                         None => return,
@@ -76,11 +76,19 @@ impl Known {
 
     fn pod(
         &mut self,
+        now: Instant,
         pod: &dyn PodView,
         machine: &mut Scheduler,
     ) -> (Watched, Result<Option<Input>, Vec<FieldError>>) {
         self.note_pod(pod);
         let input = self.facts.input(pod, machine.names_mut());
+        // On a node it counts as it was before. Without one it waits, and its condition says for what.
+        if let Err(errors) = &input
+            && pod.node().is_none()
+        {
+            let unreadable = PodFacts::unreadable(pod, errors, machine.names_mut());
+            machine.handle(now, unreadable);
+        }
         (Watched::Pod, input.map(Some))
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use strew_api::facts::Named;
 use strew_api::read::KubeObject;
-use strew_api::request::Answer;
+use strew_api::request::{Answer, Request};
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scheduler::Profile;
@@ -76,9 +76,19 @@ fn there(kind: Kind, object: Value) -> Update {
     Update::Set(kind, named, Box::new(Object::Known(object)))
 }
 
-/// What a scheduler logs that has a pod, and a node with room for it; the lease ends so many seconds after the
-/// decision. If the bind is sent, it is forbidden.
-fn logged(lease_left_s: i64) -> Log {
+fn pod(cpu: &str) -> Value {
+    let requests = json!({"requests": {"cpu": cpu}});
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web", "uid": "2"},
+        "spec": {
+            "schedulerName": "default-scheduler",
+            "containers": [{"name": "web", "resources": requests}],
+        },
+    })
+}
+
+/// A scheduler that has a pod, and a node of 4 CPUs.
+fn with(pod: Value) -> Driver<SchedulerMachine> {
     let profiles = vec![Profile::default()];
     let scheduler = Scheduler::new(Interner::default(), profiles, Limits::production(), START);
     let machine = SchedulerMachine::new(scheduler, "here".to_owned());
@@ -86,10 +96,6 @@ fn logged(lease_left_s: i64) -> Log {
     let node = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": {"name": "n-1", "uid": "1"},
         "status": {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "10"}},
-    });
-    let pod = json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "shop", "name": "web", "uid": "2"},
-        "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "web"}]},
     });
     driver.tell(|machine, watches| {
         for update in [
@@ -99,6 +105,54 @@ fn logged(lease_left_s: i64) -> Log {
             machine.take_in(START, update, watches);
         }
     });
+    driver
+}
+
+/// The next request of a scheduler that leads; it succeeds.
+fn next_request(driver: &mut Driver<SchedulerMachine>) -> Arc<Request> {
+    let at = |now| Moment { now, wall: now };
+    driver.handle(at(START), Event::Lease(Instant(u64::MAX)), &mut ());
+    for s in 0..60 {
+        let now = START + Span::from_secs(s);
+        if let Progress::Do(Action::Send(ticket, request)) = driver.poll(at(now), &mut ()) {
+            let done = Answer::of(200, None, b"{}");
+            driver.handle(at(now), Event::Answered(ticket, done), &mut ());
+            return request;
+        }
+    }
+    panic!("nothing is asked for");
+}
+
+#[test]
+fn a_pod_that_cannot_be_read_gets_a_condition() {
+    let mut driver = with(pod("1e30"));
+    let request = next_request(&mut driver);
+    assert_eq!((&*request.name, request.subresource), ("web", "status"));
+    let condition = &request.body["status"]["conditions"][0];
+    assert_eq!(condition["type"], "PodScheduled");
+    assert_eq!(condition["status"], "False");
+    assert_eq!(condition["reason"], "SchedulerError");
+    let message = condition["message"].as_str().unwrap();
+    let why = "strew sets this pod aside: spec.containers[0].resources.requests[cpu]: ";
+    assert!(message.starts_with(why), "{message}");
+
+    // As soon as it can be read, it is tried.
+    let mut driver = with(pod("1e30"));
+    driver.tell(|machine, watches| {
+        let changed = there(Kind::of::<Pod>(), pod("1"));
+        machine.take_in(START, changed, watches);
+    });
+    let mut asked = next_request(&mut driver);
+    while asked.subresource == "status" {
+        asked = next_request(&mut driver);
+    }
+    assert_eq!(asked.body["target"]["name"], "n-1");
+}
+
+/// What a scheduler logs that has a pod, and a node with room for it; the lease ends so many seconds after the
+/// decision. If the bind is sent, it is forbidden.
+fn logged(lease_left_s: i64) -> Log {
+    let mut driver = with(pod("1"));
     let at = |now| Moment { now, wall: now };
     let decided = START + Span::from_secs(10);
     let ends = Instant(

@@ -5,6 +5,7 @@
 //! left out.
 
 use std::fmt;
+use std::sync::Arc;
 
 use strew_cluster::{NodeFact, PodFact, PodSpec, SpreadConstraint};
 use strew_model::{Resources, Symbol};
@@ -25,6 +26,8 @@ pub enum Absurd {
     Weight(i32),
     /// It has no name, or no uid.
     Nameless,
+    /// It cannot be read.
+    Unreadable(Arc<str>),
 }
 
 impl fmt::Display for Absurd {
@@ -37,6 +40,7 @@ impl fmt::Display for Absurd {
             Self::NotPositive(what, value) => write!(f, "{what} is {value}, not positive"),
             Self::Weight(weight) => write!(f, "a weight is {weight}, beyond -100 to 100"),
             Self::Nameless => f.write_str("it has no name"),
+            Self::Unreadable(why) => f.write_str(why),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strew_cluster::{NodeFact, PodFact, PodIdx};
 use strew_model::Symbol;
 
-use super::aside;
+use super::aside::{self, Absurd};
 use super::effect::{Condition, ConditionReason};
 use super::scheduler::{Assumed, Scheduler, Told, hash_of};
 use crate::queue::queue::view;
@@ -61,8 +61,17 @@ impl Scheduler {
 // === pods ===
 
 impl Scheduler {
-    pub(super) fn set_pod(&mut self, mut fact: PodFact, condition: Option<Condition>) {
-        let absurd = aside::check_pod(&fact).err();
+    /// `unreadable`: why no decision can be made from it, if that is known.
+    pub(super) fn set_pod(
+        &mut self,
+        mut fact: PodFact,
+        condition: Option<Condition>,
+        unreadable: Option<Arc<str>>,
+    ) {
+        let absurd = match unreadable {
+            Some(why) => Some(Absurd::Unreadable(why)),
+            None => aside::check_pod(&fact).err(),
+        };
         self.pods_aside.shift_remove(&fact.uid);
         if let Some(why) = &absurd {
             self.pods_aside.insert(Arc::clone(&fact.uid), why.clone());

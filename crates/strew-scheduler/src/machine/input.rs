@@ -24,6 +24,15 @@ pub enum Input {
         /// Its `PodScheduled` condition, if it is one that a scheduler writes.
         condition: Option<Condition>,
     },
+    /// A pod on no node is there that no decision can be made from. It is not tried, and its condition says why.
+    PodUnreadable {
+        /// What can be read of it.
+        fact: Box<PodFact>,
+        /// Its `PodScheduled` condition, if it is one that a scheduler writes.
+        condition: Option<Condition>,
+        /// What cannot be read, and why.
+        why: Arc<str>,
+    },
     /// The pod with this uid is gone, or has finished.
     PodGone(Arc<str>),
     /// A Service is there with this selector; `None`: it has none, or is gone.

@@ -132,12 +132,14 @@ impl Scheduler {
                 }
             }
             Input::NodeGone(_) => "NodeDelete",
-            Input::PodSet { fact, .. } => match (fact.node.is_some(), bound(&fact.uid)) {
-                (true, Some(true)) => "AssignedPodUpdate",
-                (true, _) => "AssignedPodAdd",
-                (false, None) => "UnschedulablePodAdd",
-                (false, Some(_)) => "UnschedulablePodUpdate",
-            },
+            Input::PodSet { fact, .. } | Input::PodUnreadable { fact, .. } => {
+                match (fact.node.is_some(), bound(&fact.uid)) {
+                    (true, Some(true)) => "AssignedPodUpdate",
+                    (true, _) => "AssignedPodAdd",
+                    (false, None) => "UnschedulablePodAdd",
+                    (false, Some(_)) => "UnschedulablePodUpdate",
+                }
+            }
             Input::PodGone(uid) => match bound(uid) {
                 Some(true) => "AssignedPodDelete",
                 _ => "UnschedulablePodDelete",

@@ -141,7 +141,12 @@ impl Scheduler {
         match input {
             Input::NodeSet(fact) => self.set_node(fact),
             Input::NodeGone(name) => self.node_gone(name),
-            Input::PodSet { fact, condition } => self.set_pod(*fact, condition),
+            Input::PodSet { fact, condition } => self.set_pod(*fact, condition, None),
+            Input::PodUnreadable {
+                fact,
+                condition,
+                why,
+            } => self.set_pod(*fact, condition, Some(why)),
             Input::PodGone(uid) => self.pod_gone(&uid),
             Input::ServiceSet {
                 namespace,
