@@ -7,6 +7,7 @@ use std::rc::Rc;
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodIdx, Sweep};
 use strew_model::{Holds, Marks, Symbol};
 
+use crate::by_class::ByClass;
 use crate::columns::{Columns, Rules};
 use crate::cycle::{Cycle, Search, list_feasible};
 use crate::group_limits::GroupLimits;
@@ -80,7 +81,7 @@ pub struct Engine {
     sums: Sums,
     groups: GroupsByClass,
     speakers: Speakers,
-    last_unfit: Option<LastUnfit>,
+    unfit: ByClass<LastUnfit>,
     chance: Chance,
     /// Where the next sampled search begins, in the order of nodes.
     start: usize,
@@ -113,9 +114,8 @@ impl Grounds {
     }
 }
 
-/// The last refusal, for the next pod of the class while nothing has changed.
+/// The last refusal of a class, for its next pod while nothing has changed.
 struct LastUnfit {
-    class: ClassId,
     state: ClusterState,
     unfit: Rc<Unfit>,
     /// Who rejected how many nodes, where that is measured.
@@ -163,7 +163,7 @@ impl Engine {
             sums: Sums::default(),
             groups: GroupsByClass::new(GroupLimits::PRODUCTION),
             speakers: Speakers::default(),
-            last_unfit: None,
+            unfit: ByClass::default(),
             chance,
             start: 0,
         }
@@ -196,7 +196,7 @@ impl Engine {
         plans.sweep(cluster, &self.columns, sweep);
         self.columns.sweep(plans);
         self.groups.sweep(plans);
-        self.last_unfit = None;
+        self.unfit.clear();
     }
 
     /// Marks the symbols that it holds beside its profile.
@@ -271,11 +271,11 @@ impl Engine {
         // Pods of one class have volumes of their own where they are generic ephemeral ones.
         let unclaimed = claims.is_empty() && !volumes.has_ephemeral();
         let state = ClusterState::of(cluster, volumes);
-        if let Some(last) = self
-            .last_unfit
-            .as_ref()
-            .filter(|l| unclaimed && l.class == class && l.state == state)
-        {
+        let last = self
+            .unfit
+            .get(class)
+            .filter(|last| unclaimed && last.state == state);
+        if let Some(last) = last {
             if let Some(meter) = &mut self.sums.meter {
                 meter.refused_alike(&last.rejections);
             }
@@ -351,12 +351,12 @@ impl Engine {
             rejections = meter.refused(cx, &unfit);
         }
         if unclaimed {
-            self.last_unfit = Some(LastUnfit {
-                class,
+            let last = LastUnfit {
                 state,
                 unfit: Rc::clone(&unfit),
                 rejections,
-            });
+            };
+            self.unfit.put(class, last);
         }
         Decision::Unfit(unfit)
     }

@@ -11,6 +11,7 @@
 //!
 //! Source of all rules: spec/scheduler §1 to §3, checked against kube-scheduler v1.36.3's own answers (vectors/).
 
+pub(crate) mod by_class;
 pub(crate) mod columns;
 pub(crate) mod cycle;
 pub mod engine;

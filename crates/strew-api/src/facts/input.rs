@@ -236,4 +236,23 @@ mod tests {
         };
         assert_eq!(live(1), live(2));
     }
+
+    /// A cluster may hold what an API server of today would refuse.
+    #[test]
+    fn the_smallest_weight_is_no_overflow() {
+        let term = json!({"weight": i32::MIN, "podAffinityTerm": {"topologyKey": "zone"}});
+        let pod: core::Pod = from_value(json!({
+            "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
+            "spec": {
+                "containers": [],
+                "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}},
+            },
+        }))
+        .unwrap();
+        let seen = input(&KubeObject::Pod(Box::new(pod)), &mut Interner::new()).unwrap();
+        let Some(Input::PodSet { fact, .. }) = seen else {
+            panic!("a pod is there");
+        };
+        assert_eq!(fact.spec.affinity.preferred[0].0, i32::MAX);
+    }
 }

@@ -297,7 +297,10 @@ fn pod_affinity(
             .as_ref()
     });
     let liked = preferred.into_iter().flatten().map(|p| (p.weight, p));
-    let disliked = disliked.into_iter().flatten().map(|p| (-p.weight, p));
+    let disliked = disliked
+        .into_iter()
+        .flatten()
+        .map(|p| (p.weight.saturating_neg(), p));
     let weighted = liked.chain(disliked).filter(|&(weight, _)| weight != 0);
     let preferred = weighted
         .filter_map(|(weight, p)| Some((weight, term(&p.pod_affinity_term, "spec.affinity")?)))

@@ -133,6 +133,36 @@ fn through(size: Size, config: Config, pods: usize) -> (Vec<u64>, u64) {
     (samples, cpu)
 }
 
+/// Pods that ask for more than any node has, of classes that take turns: what each refusal costs.
+pub(crate) fn refused(nodes: usize, pods: usize, classes: usize) {
+    let size = Size {
+        nodes,
+        pods_per_node: 0,
+        zones: 3,
+        apps: classes,
+    };
+    let (mut scheduler, maker) = scheduler(size, Config::ZoneAndHost);
+    for k in 0..pods {
+        let mut fact = maker.pod(k, k % classes, None);
+        fact.spec.requests.cpu_milli = 65_000;
+        scheduler.handle(NOW, pod_set(fact));
+    }
+    let (samples_ns, cpu_ns) = timed(0..pods, |_| while scheduler.poll_effect().is_some() {});
+    assert_eq!(scheduler.queue_counts().unschedulable, pods);
+    eprintln!("a refusal took {:.1} µs", cpu_ns as f64 / 1e3 / pods as f64);
+    Line {
+        bench: "refused",
+        nodes,
+        pods,
+        config: format!("{classes} classes"),
+        samples_ns,
+        cpu_ns,
+        naive_ns: None,
+        rss: rss_mib(),
+    }
+    .print();
+}
+
 /// Each node changes its allocatable, a label and a taint, while many pods wait that none of it helps.
 pub(crate) fn storm(nodes: usize, pods: usize) {
     let apps = 100;

@@ -86,6 +86,11 @@ fn plan() -> Vec<Measurement> {
         nodes: 5_000,
         pods: 100_000,
     });
+    plan.extend([1, 2, 50].map(|classes| Measurement::Refused {
+        nodes: 5_000,
+        pods: 20_000,
+        classes,
+    }));
     plan.push(Measurement::Storm {
         nodes: 5_000,
         pods: 20_000,

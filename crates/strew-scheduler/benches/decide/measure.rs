@@ -24,6 +24,12 @@ pub(crate) enum Measurement {
     Build { size: Size },
     /// Pods through the whole machine.
     Queue { nodes: usize, pods: usize },
+    /// Pods that fit nowhere, of classes that take turns.
+    Refused {
+        nodes: usize,
+        pods: usize,
+        classes: usize,
+    },
     /// Every node changes while pods wait.
     Storm { nodes: usize, pods: usize },
 }
@@ -38,6 +44,11 @@ impl Measurement {
             Self::Deployment { nodes, replicas } => format!("deployment/{nodes}/{replicas}"),
             Self::Build { size } => format!("build/{}", scale(*size, "any")),
             Self::Queue { nodes, pods } => format!("queue/{nodes}/{pods}"),
+            Self::Refused {
+                nodes,
+                pods,
+                classes,
+            } => format!("refused/{nodes}/{pods}/{classes}"),
             Self::Storm { nodes, pods } => format!("storm/{nodes}/{pods}"),
         }
     }
@@ -48,6 +59,11 @@ impl Measurement {
             Self::Deployment { nodes, replicas } => deployment(nodes, replicas),
             Self::Build { size } => build(size),
             Self::Queue { nodes, pods } => machine::queue(nodes, pods),
+            Self::Refused {
+                nodes,
+                pods,
+                classes,
+            } => machine::refused(nodes, pods, classes),
             Self::Storm { nodes, pods } => machine::storm(nodes, pods),
         }
     }

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use strew_cluster::{ClassId, PodIdx};
+use strew_cluster::PodIdx;
 use strew_model::{Holds, Instant, Marks, Symbol};
 
 use super::effect::{Effect, EffectId, Event, EventKind};
 use super::input::Outcome;
 use super::scheduler::{PendingKind, Scheduler};
+use crate::by_class::ByClass;
 use crate::preemption::eligibility::Ineligible;
 use crate::preemption::{self, Budgets, Eviction, Nominations, Preemption};
 use crate::queue::queue::view;
@@ -34,7 +35,7 @@ pub(super) struct Making {
     held: BTreeMap<PodIdx, Held>,
     /// The victims of those, while it is not known what became of them; several pods may want one to go.
     preemptors_of: FxHashMap<PodIdx, SmallVec<[PodIdx; 1]>>,
-    last: Option<LastVerdict>,
+    verdicts: ByClass<LastVerdict>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,7 +74,6 @@ pub struct Hold {
 #[derive(Debug)]
 struct LastVerdict {
     unfit: Rc<Unfit>,
-    class: ClassId,
     version: u64,
     message: Arc<str>,
     clears: bool,
@@ -138,9 +138,9 @@ impl Making {
 // === what is gone ===
 
 impl Making {
-    /// Forgets the last verdict: its class may be gone.
+    /// Forgets the verdicts: their classes may be gone.
     pub(super) fn sweep(&mut self) {
-        self.last = None;
+        self.verdicts.clear();
     }
 }
 
@@ -154,7 +154,7 @@ impl Holds for Making {
             unseen,
             held,
             preemptors_of: _,
-            last: _,
+            verdicts: _,
         } = self;
         budgets.mark(marks);
         nominations.mark(marks);
@@ -187,10 +187,10 @@ impl Scheduler {
     pub(super) fn post_filter(&mut self, pod: PodIdx, place: usize, why: &Rc<Unfit>) -> PostFilter {
         let class = self.cluster.pod(pod).class;
         let nominated = self.cluster.pod(pod).history.nominated;
-        if let Some(last) = &self.making.last
+        if let Some(last) = self.making.verdicts.get(class)
             && Rc::ptr_eq(&last.unfit, why)
             && nominated.is_none()
-            && (last.class, last.version) == (class, self.making.version)
+            && last.version == self.making.version
         {
             let nomination = match last.clears {
                 true => Nominate::Clear,
@@ -219,13 +219,13 @@ impl Scheduler {
             preemption::Nomination::Keep => Nominate::Keep,
         };
         if nominated.is_none() && is_of_class(&preemption) {
-            self.making.last = Some(LastVerdict {
+            let verdict = LastVerdict {
                 unfit: Rc::clone(why),
-                class,
                 version: self.making.version,
                 message: Arc::clone(&message),
                 clears: matches!(nomination, Nominate::Clear),
-            });
+            };
+            self.making.verdicts.put(class, verdict);
         }
         let eviction = match preemption.outcome {
             preemption::Outcome::Preempt(eviction) => Some(eviction),

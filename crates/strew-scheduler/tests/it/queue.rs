@@ -362,3 +362,34 @@ fn a_failed_bind_helps_others() {
     bench.handle(Input::Outcome { effect, outcome });
     assert_eq!(bench.poll().0.join(" "), "second");
 }
+
+/// Pods of two Deployments that fit nowhere take turns: the second of each is refused with what was found for the first.
+#[test]
+fn refusals_of_classes_that_take_turns_are_found_once() {
+    let mut bench = Bench::new();
+    let node = bench.node("n1", "a");
+    bench.handle(Input::NodeSet(node));
+    for (uid, cpu) in [
+        ("a-1", 9_000),
+        ("b-1", 8_000),
+        ("a-2", 9_000),
+        ("b-2", 8_000),
+    ] {
+        let fact = bench.pod(uid, |spec| spec.requests = Resources::of(cpu, 1_000));
+        bench.handle(Input::PodSet {
+            fact: Box::new(fact),
+            condition: None,
+        });
+    }
+    let mut told = Vec::new();
+    while let Some(effect) = bench.scheduler.poll_effect() {
+        if let Effect::PodCondition { pod, condition, .. } = effect {
+            told.push((pod.name.to_string(), condition.message));
+        }
+    }
+    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a-1", "b-1", "a-2", "b-2"]);
+    // Not only equal: the text of the first.
+    assert!(Arc::ptr_eq(&told[0].1, &told[2].1));
+    assert!(Arc::ptr_eq(&told[1].1, &told[3].1));
+}

@@ -1,0 +1,38 @@
+//! What was found out about pods of a class, for the next ones.
+
+use rustc_hash::FxHashMap;
+use strew_cluster::ClassId;
+
+/// Of so many classes something is kept: a refusal has a line for each node.
+const CLASSES_MAX: usize = 64;
+
+/// One value for each of the classes that were asked about last. What it holds beyond the limit is forgotten at once: what
+/// is found out again costs what it did without.
+#[derive(Debug)]
+pub(crate) struct ByClass<V>(FxHashMap<ClassId, V>);
+
+impl<V> Default for ByClass<V> {
+    fn default() -> Self {
+        Self(FxHashMap::default())
+    }
+}
+
+impl<V> ByClass<V> {
+    /// What is kept of a class.
+    pub(crate) fn get(&self, class: ClassId) -> Option<&V> {
+        self.0.get(&class)
+    }
+
+    /// Keeps this of a class, in place of what there was.
+    pub(crate) fn put(&mut self, class: ClassId, value: V) {
+        if self.0.len() >= CLASSES_MAX && !self.0.contains_key(&class) {
+            self.0.clear();
+        }
+        self.0.insert(class, value);
+    }
+
+    /// Forgets everything: classes may be gone.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
