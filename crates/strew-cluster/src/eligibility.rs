@@ -5,8 +5,9 @@
 use fixedbitset::FixedBitSet;
 use strew_model::{Holds, Marks, Symbol, index_type, tolerates_all};
 
-use crate::class::{ClassTables, NodeAffinityId, TolerationsId};
+use crate::class::{ClassId, ClassTables, NodeAffinityId, TolerationsId};
 use crate::cluster::{NodeIdx, NodeRow};
+use crate::pod_spec::Policy;
 
 index_type! {
     /// A rule of which nodes count, kept as a set of nodes.
@@ -25,6 +26,23 @@ pub struct Eligibility {
 }
 
 impl Eligibility {
+    /// The rule for pods of a class under a constraint's `nodeAffinityPolicy` and `nodeTaintsPolicy`.
+    pub fn of(
+        tables: &ClassTables,
+        class: ClassId,
+        required_keys: Box<[Symbol]>,
+        (node_affinity_policy, node_taints_policy): (Policy, Policy),
+    ) -> Self {
+        let parts = tables.parts(tables.class(class).key.spec);
+        let honors_affinity = node_affinity_policy == Policy::Honor
+            && !tables.node_affinity(parts.node_affinity).is_none();
+        Self {
+            required_keys,
+            node_affinity: honors_affinity.then_some(parts.node_affinity),
+            tolerations: (node_taints_policy == Policy::Honor).then_some(parts.tolerations),
+        }
+    }
+
     /// Whether the node counts.
     pub fn admits(
         &self,

@@ -186,15 +186,12 @@ impl Skews {
         let world = &mut self.world;
         let pod = world.cluster.set_pod(PodFact { node: None, ..fact });
         let class = world.cluster.pod(pod).class;
-        let keys = spread::keys(world, class);
-        let counted = keys.into_iter().map(|key| {
-            let (column, tally) = spread::places(&mut world.cluster, class, key);
-            Counted {
-                key: world.cluster.names.text(key).to_owned(),
-                column,
-                tally,
-                largest: Largest { run: 0, step: 0 },
-            }
+        let keys = spread::keys(world, class).into_iter();
+        let counted = keys.map(|(key, column, tally)| Counted {
+            key: world.cluster.names.text(key).to_owned(),
+            column,
+            tally,
+            largest: Largest { run: 0, step: 0 },
         });
         counted
             .filter(|counted| counted.tally.domains() > 0)

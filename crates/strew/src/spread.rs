@@ -4,9 +4,7 @@
 
 use std::collections::HashMap;
 
-use strew_cluster::{
-    ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy, SpreadConstraint, TallyKey,
-};
+use strew_cluster::{ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy};
 use strew_model::{Interner, Operator, Selector, Symbol, well_known};
 use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
 use strew_spread::{DomainIdx, Tally};
@@ -162,32 +160,7 @@ fn of_constraint(
 ) -> Spread {
     let constraint = &plan.effective.constraints[index];
     let cluster = &mut world.cluster;
-    let hard = plan
-        .hard
-        .iter()
-        .find(|c| c.index == index)
-        .map(|c| (c.key, c.tally));
-    let (column, tally) = hard.unwrap_or_else(|| {
-        let soft = plan.soft.iter().find(|c| c.index == index);
-        let soft = soft.expect("a constraint is hard or soft");
-        let tally = soft.tally.unwrap_or_else(|| {
-            // Scores count hostnames on the one node; people want to see them side by side.
-            let keys = if plan.require_all {
-                vec![constraint.key]
-            } else {
-                Vec::new()
-            };
-            let eligibility =
-                cluster.ensure_eligibility(included(cluster, class, constraint, &keys));
-            let key = TallyKey {
-                key: soft.key,
-                eligibility,
-                missing_as_empty: !plan.require_all,
-            };
-            cluster.ensure_tally(soft.census, key)
-        });
-        (soft.key, tally)
-    });
+    let (column, tally) = plan.counted(cluster, class, index);
     let tally = cluster.tally(tally).clone();
     let members = &world.members[workload];
     let own = members
@@ -214,52 +187,41 @@ fn of_constraint(
     }
 }
 
-/// Which nodes count for a constraint of a class.
-fn included(
-    cluster: &Cluster,
-    class: ClassId,
-    constraint: &SpreadConstraint,
-    keys: &[Symbol],
-) -> Eligibility {
-    let tables = cluster.tables();
-    let parts = tables.parts(tables.class(class).key.spec);
-    let honors_affinity = constraint.node_affinity_policy == Policy::Honor
-        && !tables.node_affinity(parts.node_affinity).is_none();
-    Eligibility {
-        required_keys: keys.into(),
-        node_affinity: honors_affinity.then_some(parts.node_affinity),
-        tolerations: (constraint.node_taints_policy == Policy::Honor).then_some(parts.tolerations),
-    }
-}
-
-/// The keys by which pods of a class are looked at: those of their constraints, zone and node.
-pub(crate) fn keys(world: &mut World, class: ClassId) -> Vec<Symbol> {
+/// The keys by which pods of a class are looked at, each with its domains, all empty: those of their constraints, zone
+/// and node. Of several constraints over one key the first says which nodes count.
+pub(crate) fn keys(world: &mut World, class: ClassId) -> Vec<(Symbol, KeyId, Tally)> {
     let engine = world.schedulers.engine(&world.cluster, class);
-    let plan = &engine.plan(&mut world.cluster, class).spread;
-    let constrained = plan.effective.constraints.iter().map(|c| c.key);
-    let mut keys = Vec::new();
-    for key in constrained.chain([well_known::ZONE, well_known::HOSTNAME]) {
-        if !keys.contains(&key) {
-            keys.push(key);
+    let plan = engine.plan(&mut world.cluster, class).spread.clone();
+    let constraints = plan.effective.constraints.iter().enumerate();
+    let constrained = constraints.map(|(index, constraint)| (constraint.key, Some(index)));
+    let usual = [well_known::ZONE, well_known::HOSTNAME].map(|key| (key, None));
+    let mut keys: Vec<(Symbol, KeyId, Tally)> = Vec::new();
+    for (key, index) in constrained.chain(usual) {
+        if keys.iter().any(|(known, ..)| *known == key) {
+            continue;
         }
+        let rule = match index {
+            Some(index) => plan.eligibility(&world.cluster, class, index),
+            None => unconstrained_nodes(&world.cluster, class, key),
+        };
+        let (column, tally) = places(&mut world.cluster, key, &rule);
+        keys.push((key, column, tally));
     }
     keys
 }
 
-/// The domains of a key that nodes make up which the node affinity of a class admits, all empty.
-pub(crate) fn places(cluster: &mut Cluster, class: ClassId, key: Symbol) -> (KeyId, Tally) {
+/// Which nodes count where no constraint has this key: as for one that says nothing of policies.
+fn unconstrained_nodes(cluster: &Cluster, class: ClassId, key: Symbol) -> Eligibility {
+    let policies = (Policy::Honor, Policy::Ignore);
+    Eligibility::of(cluster.tables(), class, [key].into(), policies)
+}
+
+/// The domains of a key that the nodes of a rule make up, all empty.
+fn places(cluster: &mut Cluster, key: Symbol, rule: &Eligibility) -> (KeyId, Tally) {
     let column = cluster.ensure_column(key);
-    let tables = cluster.tables();
-    let parts = tables.parts(tables.class(class).key.spec);
-    let honors = !tables.node_affinity(parts.node_affinity).is_none();
-    let rule = Eligibility {
-        required_keys: [key].into(),
-        node_affinity: honors.then_some(parts.node_affinity),
-        tolerations: None,
-    };
     let mut tally = Tally::default();
     for node in (0..cluster.node_rows()).map(NodeIdx::from) {
-        if rule.admits(cluster.node(node), tables, &cluster.names)
+        if rule.admits(cluster.node(node), cluster.tables(), &cluster.names)
             && let Some(domain) = cluster.column(column).domain(node)
         {
             tally.add_place(domain);
@@ -276,7 +238,8 @@ fn unconstrained(
     key: Symbol,
     orders: &mut Orders,
 ) -> Option<Spread> {
-    let (column, mut tally) = places(&mut world.cluster, class, key);
+    let rule = unconstrained_nodes(&world.cluster, class, key);
+    let (column, mut tally) = places(&mut world.cluster, key, &rule);
     let cluster = &world.cluster;
     let members = world.members[workload].iter();
     for &entry in members.filter(|&&entry| !world.pods[entry].is_leaving) {

@@ -14,6 +14,7 @@ mod input;
 mod install;
 mod lint;
 mod look;
+mod one_count;
 mod place;
 mod scenario;
 mod simulate;

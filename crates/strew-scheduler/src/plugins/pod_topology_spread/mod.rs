@@ -11,7 +11,7 @@ pub mod score;
 pub mod update;
 
 use strew_cluster::{
-    CensusId, CensusKey, ClassId, Cluster, Eligibility, KeyId, Policy, Sweep, TallyId, TallyKey,
+    CensusId, CensusKey, ClassId, Cluster, Eligibility, KeyId, Sweep, TallyId, TallyKey,
 };
 use strew_model::{Selector, Symbol, well_known};
 use strew_spread::Limit;
@@ -74,13 +74,6 @@ impl SpreadPlan {
             soft: Vec::new(),
             require_all,
         };
-        let hard_keys = plan.keys(true);
-        let soft_keys = if require_all {
-            plan.keys(false)
-        } else {
-            Box::default()
-        };
-        let missing_as_empty = !require_all;
         for index in 0..plan.effective.constraints.len() {
             let constraint = &plan.effective.constraints[index];
             let enabled = match constraint.hard {
@@ -99,8 +92,7 @@ impl SpreadPlan {
             let census = plan.census(cluster, class, index);
             let column = cluster.ensure_column(key);
             if hard {
-                let rule = plan.eligibility(cluster, class, index, &hard_keys);
-                let tally = derive(cluster, census, column, rule, false);
+                let tally = plan.tally(cluster, class, index, census, column);
                 plan.hard.push(HardConstraint {
                     index,
                     limit,
@@ -110,10 +102,7 @@ impl SpreadPlan {
                 });
             } else {
                 let by_domain = key != well_known::HOSTNAME;
-                let tally = by_domain.then(|| {
-                    let rule = plan.eligibility(cluster, class, index, &soft_keys);
-                    derive(cluster, census, column, rule, missing_as_empty)
-                });
+                let tally = by_domain.then(|| plan.tally(cluster, class, index, census, column));
                 plan.soft.push(SoftConstraint {
                     index,
                     max_skew,
@@ -151,24 +140,55 @@ impl SpreadPlan {
         })
     }
 
-    fn eligibility(
+    /// The tally of constraint `index`: what counts for it, by domain, over the nodes that count for it. A soft
+    /// constraint over hostnames has one too, although scoring counts its pods on one node at a time.
+    pub fn counted(&self, cluster: &mut Cluster, class: ClassId, index: usize) -> (KeyId, TallyId) {
+        if let Some(hard) = self.hard.iter().find(|c| c.index == index) {
+            return (hard.key, hard.tally);
+        }
+        let soft = self.soft.iter().find(|c| c.index == index);
+        if let Some((key, tally)) = soft.and_then(|c| Some((c.key, c.tally?))) {
+            return (key, tally);
+        }
+        let census = match soft {
+            Some(soft) => soft.census,
+            None => self.census(cluster, class, index),
+        };
+        let key = cluster.ensure_column(self.effective.constraints[index].key);
+        (key, self.tally(cluster, class, index, census, key))
+    }
+
+    fn tally(
         &self,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         class: ClassId,
         index: usize,
-        keys: &[Symbol],
-    ) -> Eligibility {
+        census: CensusId,
+        key: KeyId,
+    ) -> TallyId {
+        let rule = self.eligibility(cluster, class, index);
+        let eligibility = cluster.ensure_eligibility(rule);
+        let missing_as_empty = !self.effective.constraints[index].hard && !self.require_all;
+        let key = TallyKey {
+            key,
+            eligibility,
+            missing_as_empty,
+        };
+        cluster.ensure_tally(census, key)
+    }
+
+    /// Which nodes count for constraint `index`: its inclusion policies, and the keys that a node must have.
+    pub fn eligibility(&self, cluster: &Cluster, class: ClassId, index: usize) -> Eligibility {
         let constraint = &self.effective.constraints[index];
-        let tables = cluster.tables();
-        let parts = tables.parts(tables.class(class).key.spec);
-        let honors_affinity = constraint.node_affinity_policy == Policy::Honor
-            && !tables.node_affinity(parts.node_affinity).is_none();
-        Eligibility {
-            required_keys: keys.into(),
-            node_affinity: honors_affinity.then_some(parts.node_affinity),
-            tolerations: (constraint.node_taints_policy == Policy::Honor)
-                .then_some(parts.tolerations),
-        }
+        let required_keys = match constraint.hard || self.require_all {
+            true => self.keys(constraint.hard),
+            false => Box::default(),
+        };
+        let policies = (
+            constraint.node_affinity_policy,
+            constraint.node_taints_policy,
+        );
+        Eligibility::of(cluster.tables(), class, required_keys, policies)
     }
 
     /// Notes that the tallies are in use.
@@ -192,22 +212,4 @@ impl SpreadPlan {
             constraint.tally.iter().for_each(|&t| sweep.touch_tally(t));
         }
     }
-}
-
-fn derive(
-    cluster: &mut Cluster,
-    census: CensusId,
-    key: KeyId,
-    rule: Eligibility,
-    missing_as_empty: bool,
-) -> TallyId {
-    let eligibility = cluster.ensure_eligibility(rule);
-    cluster.ensure_tally(
-        census,
-        TallyKey {
-            key,
-            eligibility,
-            missing_as_empty,
-        },
-    )
 }

@@ -1,0 +1,97 @@
+//! One rule says which domains count for a constraint: a report, the largest skew of a run and an expectation show the
+//! same numbers.
+
+use serde_json::Value;
+
+use crate::{json, strew};
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// Zones a, b and c of one node each; the last node is given by a case.
+const NODES: &str = "
+{apiVersion: v1, kind: Node, metadata: {name: n-a, labels: {topology.kubernetes.io/zone: a, kubernetes.io/hostname: n-a}}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n-b, labels: {topology.kubernetes.io/zone: b, kubernetes.io/hostname: n-b}}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}
+---
+";
+
+struct Case {
+    name: &'static str,
+    node: &'static str,
+    constraints: &'static str,
+    skew: i64,
+}
+
+const CASES: [Case; 3] = [
+    Case {
+        name: "a tainted zone does not count where taints are honoured",
+        node: "{apiVersion: v1, kind: Node, metadata: {name: n-c, labels: {topology.kubernetes.io/zone: c, kubernetes.io/hostname: n-c}}, spec: {taints: [{key: full, effect: NoSchedule}]}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}",
+        constraints: "[{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, nodeTaintsPolicy: Honor, labelSelector: {matchLabels: {app: web}}}]",
+        skew: 0,
+    },
+    Case {
+        name: "it counts where they are not",
+        node: "{apiVersion: v1, kind: Node, metadata: {name: n-c, labels: {topology.kubernetes.io/zone: c, kubernetes.io/hostname: n-c}}, spec: {taints: [{key: full, effect: NoSchedule}]}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}",
+        constraints: "[{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway, labelSelector: {matchLabels: {app: web}}}]",
+        skew: 2,
+    },
+    Case {
+        name: "a node without the key of another hard constraint does not count",
+        node: "{apiVersion: v1, kind: Node, metadata: {name: n-c, labels: {topology.kubernetes.io/zone: c}}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}",
+        constraints: "[{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}, {maxSkew: 4, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}]",
+        skew: 0,
+    },
+];
+
+impl Case {
+    fn manifests(&self) -> String {
+        let Self {
+            node, constraints, ..
+        } = self;
+        format!(
+            "{NODES}{node}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: web}}
+spec:
+  replicas: 4
+  selector: {{matchLabels: {{app: web}}}}
+  template:
+    metadata: {{labels: {{app: web}}}}
+    spec:
+      containers: [{{name: c, image: i, resources: {{requests: {{cpu: 100m}}}}}}]
+      topologySpreadConstraints: {constraints}
+"
+        )
+    }
+}
+
+/// On the way, two zones that fill differ by one pod at most.
+#[track_caller]
+fn check_largest(largest: &Value, case: &Case) {
+    let largest = largest.as_i64().unwrap();
+    let possible = case.skew..=case.skew.max(1);
+    assert!(possible.contains(&largest), "{}: {largest}", case.name);
+}
+
+/// The skew by zone at the end, and the largest of the run.
+fn skews<'a>(spreads: &'a Value, largest: &'a Value) -> (&'a Value, &'a Value) {
+    let by_zone = |list: &'a Value| {
+        let all = list.as_array().unwrap();
+        &all.iter().find(|spread| spread["by"] == ZONE).unwrap()["skew"]
+    };
+    (by_zone(spreads), by_zone(largest))
+}
+
+#[test]
+fn the_story_has_one_count() {
+    for case in &CASES {
+        let run = strew("simulate - --until deploy -o json").stdin(case.manifests());
+        let report = json(&run.assert().code(0));
+        let spreads = &report["steps"][0]["workloads"][0]["spread"];
+        let (end, largest) = skews(spreads, &report["maxSkew"]);
+        assert_eq!(*end, case.skew, "{}", case.name);
+        check_largest(largest, case);
+    }
+}
