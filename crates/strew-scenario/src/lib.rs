@@ -8,3 +8,15 @@ pub mod expect;
 pub mod format;
 pub mod import;
 pub mod run;
+
+use strew_sim::Simulation;
+use strew_view::moment::Moment;
+
+/// A simulated cluster as it is now.
+pub fn moment(simulation: &Simulation) -> Moment<'_> {
+    let replica = simulation.schedulers().next();
+    Moment {
+        server: simulation.server(),
+        scheduler: replica.map(strew_sim::Replica::machine),
+    }
+}

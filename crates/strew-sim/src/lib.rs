@@ -38,7 +38,7 @@ pub use fault::{Component, Crash, Fault, Hits, LeaseFault, Sabotage};
 pub use feed::WatchFault;
 pub use limits::MachineLimits;
 pub use placement::{Diligence, Fleet, PlacementController};
-pub use scheduler::{BindFault, Blueprint, Replica, wire_of};
+pub use scheduler::{BindFault, Blueprint, Replica};
 pub use simulation::{ControllerMaker, Settings, Simulation, Stuck};
 pub use timing::{Between, Timing};
 pub use workloadspread::WebhookFault;

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs;
-use crate::natural_order::natural_order;
 use crate::report::API_VERSION;
 use crate::simulate::{Format, serialized};
 use crate::terminal;
 use crate::text::count;
+use strew_view::natural_order::natural_order;
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml -o json > before.json

@@ -15,20 +15,20 @@ use strew_scheduler::explain::Standing as Stands;
 use strew_sim::Simulation;
 
 use crate::arguments::{Context, WorldArgs};
-use crate::blocked::{Blocked, Eviction, Outcome};
 use crate::cluster::{self, access::AccessArgs};
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
 use crate::life::{Life, When};
-use crate::live::{self, Frame};
 use crate::progress::Progress;
 use crate::scenario::{self, Question, ScenarioArgs};
 use crate::simulate::{Format, say_diagnostics, serialized};
 use crate::spread_explain::{Spreads, ledger, of_pod};
 use crate::text::time_text;
-use crate::world::{Standing, World};
 use crate::{setup, terminal, typename};
+use strew_view::blocked::{Blocked, Eviction, Outcome};
+use strew_view::moment::{self, Frame};
+use strew_view::world::{Standing, World};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain pod/web-7 -n shop                   in the cluster of the current context
@@ -251,10 +251,15 @@ fn explain_at(
     at: Span,
     progress: &Progress,
 ) -> Result<Explained, Failure> {
-    let (world, outcomes) = look(life, When::At(at), progress, live::world)?;
+    let (world, outcomes) = look(life, When::At(at), progress, now_in)?;
     let moment = Moment::At(at);
     let entry = target.choose(&world, &outcomes, namespace, moment)?;
     Ok(now(world, entry, moment))
+}
+
+/// The world as it is now.
+fn now_in(simulation: &Simulation, frame: &mut Frame) -> (World, Vec<Outcome>) {
+    moment::world(strew_scenario::moment(simulation), frame)
 }
 
 /// What somebody sees who looks then.
@@ -280,7 +285,7 @@ fn explain(
     progress: &Progress,
 ) -> Result<Explained, Failure> {
     let ((world, outcomes), placed) = look(life, When::End, progress, |simulation, frame| {
-        (live::world(simulation, frame), placings(simulation))
+        (now_in(simulation, frame), placings(simulation))
     })?;
     let entry = target.choose(&world, &outcomes, namespace, Moment::End)?;
     let standing = &world.pods[entry].standing;
@@ -292,7 +297,7 @@ fn explain(
     }
     let uid = Arc::clone(&world.cluster.pod(world.pods[entry].pod).uid);
     let Some(place) = placed.iter().position(|placing| placing.uid == uid) else {
-        let (files, _) = look(life, When::Start, progress, live::world)?;
+        let (files, _) = look(life, When::Start, progress, now_in)?;
         let entry = find_uid(&files, &uid).ok_or_else(|| lost(target))?;
         return Ok(now(files, entry, Moment::Files));
     };
@@ -304,7 +309,9 @@ fn explain(
         life,
         When::At(placed[place].at),
         progress,
-        |simulation, frame| live::world_before(simulation, frame, &later).0,
+        |simulation, frame| {
+            moment::world_before(strew_scenario::moment(simulation), frame, &later).0
+        },
     )?;
     let entry = find_uid(&world, &uid).ok_or_else(|| lost(target))?;
     let node = node.and_then(|name| world.cluster.names.get(&name));

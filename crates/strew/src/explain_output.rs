@@ -11,6 +11,7 @@ use crate::report::PreemptionReport;
 use crate::simulate::{Format, serialized};
 use crate::spread_explain::PodSpread;
 use crate::terminal;
+use crate::text::eviction;
 
 /// The explanation as text, JSON or YAML.
 pub(crate) fn write(
@@ -47,7 +48,7 @@ pub(crate) fn write(
     };
     let dim = context.terminal.styles.dim;
     let aside = explained.eviction.as_ref();
-    let aside = aside.map(|e| format!("It {}.", e.plan()));
+    let aside = aside.map(|e| format!("It {}.", eviction::plan(e)));
     let text = explain_text(&wire, aside.as_deref(), style);
     // The verdict stands first; of which moment it is comes last.
     let spread = spread.map_or(String::new(), |spread| format!("\n{}", spread.text()));

@@ -7,10 +7,10 @@ use strew_model::time::Span;
 use strew_sim::Simulation;
 
 use crate::failure::Failure;
-use crate::live::Frame;
 use crate::progress::Progress;
 use crate::setup::Setup;
 use crate::story;
+use strew_view::moment::Frame;
 
 /// When to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

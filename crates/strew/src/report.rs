@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::blocked::{Eviction, Outcome};
-use crate::skews::Skews;
-use crate::spread::{Domain, Spread};
+use crate::configuration::SchedulingArgs;
 use crate::story::Done;
 use crate::text::time_text;
-use crate::usage::{Usage, bytes_text, cpu_text};
 use crate::version;
-use crate::view::{Summary, View};
-use crate::world::World;
+use strew_view::blocked::{Eviction, Outcome};
+use strew_view::skews::Skews;
+use strew_view::spread::{Domain, Spread};
+use strew_view::usage::{Usage, bytes_text, cpu_text};
+use strew_view::view::{Summary, View};
+use strew_view::world::World;
 
 /// The version of everything that strew writes for programs.
 pub(crate) const API_VERSION: &str = "report.strew.dev/v1alpha1";
@@ -252,7 +253,7 @@ impl Report {
     pub(crate) fn of(
         view: &View,
         workloads: &[usize],
-        seed: u64,
+        scheduling: &SchedulingArgs,
         steps: Vec<Step>,
         skews: &Skews,
     ) -> Self {
@@ -261,8 +262,8 @@ impl Report {
             api_version: API_VERSION,
             kind: "SimulationReport",
             kubernetes: version::KUBERNETES,
-            compat: view.world.compat.name(),
-            seed,
+            compat: scheduling.compat.name(),
+            seed: scheduling.seed.unwrap_or(0),
             summary: totals(view),
             steps,
             max_skew: each

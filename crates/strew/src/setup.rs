@@ -10,9 +10,9 @@ use strew_sim::{Blueprint, Settings, Simulation, Timing};
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::Failure;
-use crate::live::Frame;
 use crate::load;
 use crate::simulate::{Format, print_diagnostics, say_diagnostics, say_note};
+use strew_view::moment::Frame;
 
 /// What a simulated cluster is made of, any number of times.
 pub(crate) struct Setup {
@@ -90,8 +90,8 @@ pub(crate) fn load(
     let blueprint = blueprint(&configuration, configured.is_given, names);
     Ok(Some(Setup {
         frame: Frame {
-            blueprint: blueprint.clone(),
-            compat: scheduling.compat,
+            names: blueprint.names.clone(),
+            profiles: blueprint.profiles.clone(),
             workloads: loaded.workloads,
         },
         settings: Settings {

@@ -11,16 +11,17 @@ use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
 use crate::html::{self, Tape};
 use crate::label_query::LabelQuery;
-use crate::live::Frame;
 use crate::progress::Progress;
 use crate::report::{self, Report, Step};
 use crate::scenario::{self, Log, ScenarioArgs};
-use crate::skews::Skews;
+use crate::shown::{self, Shown};
 use crate::story::{self, Done};
 use crate::text::{self, Look};
-use crate::view::{self, Shown, View};
-use crate::world::{Standing, World};
 use crate::{inputs, setup, terminal};
+use strew_view::moment::Frame;
+use strew_view::skews::Skews;
+use strew_view::view::View;
+use strew_view::world::{Standing, World};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml                          on 12 made-up nodes in 3 zones
@@ -149,7 +150,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         context,
         query,
         top: if is_cut { args.top } else { usize::MAX },
-        start: View::of(&simulation, &mut frame, None),
+        start: View::of(strew_scenario::moment(&simulation), &mut frame, None),
         first: None,
         last: None,
         text: String::new(),
@@ -158,7 +159,11 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
     say_left_alone(&teller.start.world, context);
     let mut told = |simulation: &Simulation, frame: &mut Frame, skews: &Skews, done: &Done| {
         teller.step(
-            View::of(simulation, frame, Some(teller.before())),
+            View::of(
+                strew_scenario::moment(simulation),
+                frame,
+                Some(teller.before()),
+            ),
             skews,
             done,
         );
@@ -180,7 +185,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
     let skews = story::play(&mut simulation, &mut frame, until, &progress, heard, told)?;
     progress.finish();
     let log = log.map(|log| log.finish(simulation.elapsed(), false));
-    teller.end(setup.seed(), &skews, log)
+    teller.end(&skews, log)
 }
 
 /// A log that says what plays the story again.
@@ -241,7 +246,7 @@ impl Teller<'_> {
             }
             None => {
                 let namespace = self.args.namespace.as_deref();
-                view::select(&view, namespace, self.query.as_ref(), self.top)
+                shown::select(&view, namespace, self.query.as_ref(), self.top)
             }
         };
         self.tell(done, &view, None, &shown);
@@ -281,11 +286,17 @@ impl Teller<'_> {
         self.text.push_str(&text);
     }
 
-    fn end(self, seed: u64, skews: &Skews, log: Option<String>) -> Result<u8, Failure> {
+    fn end(self, skews: &Skews, log: Option<String>) -> Result<u8, Failure> {
         let Some((view, shown)) = self.first else {
             return Ok(0);
         };
-        let report = Report::of(&view, &shown.workloads, seed, self.steps, skews);
+        let report = Report::of(
+            &view,
+            &shown.workloads,
+            &self.args.world.scheduling,
+            self.steps,
+            skews,
+        );
         if let (Some(path), Some(log)) = (&self.args.html, log) {
             let report = serde_json::to_value(&report).map_err(Failure::outside)?;
             html::write(path, &report, &[Tape { log }])?;

@@ -17,9 +17,9 @@ use strew_model::time::Span;
 use strew_sim::Simulation;
 
 use crate::failure::Failure;
-use crate::live::Frame;
 use crate::progress::Progress;
-use crate::skews::Skews;
+use strew_view::moment::Frame;
+use strew_view::skews::Skews;
 
 /// Longer than anything that the cluster waits for in silence: the 5 minutes of a pod on a lost node, and of a pod
 /// that no event has freed.
@@ -109,7 +109,7 @@ pub(crate) fn play(
     told: Told<'_>,
 ) -> Result<Skews, Failure> {
     let mut life = Life {
-        skews: Skews::new(simulation, frame),
+        skews: Skews::new(simulation.server(), frame),
         progress,
         heard,
         lost: (None, Vec::new()),
@@ -200,7 +200,7 @@ impl Life<'_> {
                 (self.heard)(simulation, None);
                 if simulation.server().has_changed(&mut seen) {
                     last = simulation.elapsed();
-                    self.skews.observe(simulation, frame);
+                    self.skews.observe(simulation.server(), frame);
                     self.progress.show(done.step.name(), last);
                 }
                 ControlFlow::Continue(())

@@ -19,11 +19,6 @@ pub(crate) fn kind(text: &str) -> Option<&'static str> {
     KINDS.contains(&kind).then_some(kind)
 }
 
-/// The API group of a kind; `None` for the core.
-pub(crate) fn group_of_kind(kind: &str) -> Option<&'static str> {
-    typename::of_kind(kind).and_then(|known| known.group)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

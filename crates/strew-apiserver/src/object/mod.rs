@@ -3,12 +3,14 @@
 //! Every kind is metadata, a shared spec and a status, so that a change copies only what it changes. The wire's own
 //! types are made of them for patches, expectations and output.
 //!
-//! Reading order: [`meta`], [`pod`], [`kinds`] (all other kinds), [`moment`] (times).
+//! Reading order: [`meta`], [`pod`], [`kinds`] (all other kinds), [`moment`] (times), [`scheduling`] (what a scheduler
+//! looks at).
 
 pub mod kinds;
 pub mod meta;
 pub mod moment;
 pub mod pod;
+pub mod scheduling;
 mod view;
 mod wire;
 

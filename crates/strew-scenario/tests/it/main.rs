@@ -12,6 +12,7 @@ mod placements;
 mod played;
 mod schema;
 mod variants;
+mod view;
 mod workloadspreads;
 
 use strew_api::read::{Sources, render};

@@ -60,7 +60,7 @@ fn put_pod(cluster: &mut Cluster, pod: &Pod, assumed: &Assumed) {
 }
 
 fn put_other(cluster: &mut Cluster, object: &Object) {
-    let Some(wire) = crate::scheduler::wire_of(object) else {
+    let Some(wire) = strew_apiserver::object::scheduling::wire_of(object) else {
         return;
     };
     let mut names = std::mem::take(&mut cluster.names);

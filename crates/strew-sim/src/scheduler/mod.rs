@@ -1,9 +1,8 @@
 //! A scheduler of the simulated cluster: the very driver and machine that decide in a real one, and its lease.
 //!
-//! Reading order: this file (a replica's steps), `judging` (what a witness sees of it), `facts` (kinds of objects),
+//! Reading order: this file (a replica's steps), `judging` (what a witness sees of it),
 //! `fresh` (a scheduler that begins now).
 
-mod facts;
 mod fresh;
 mod judging;
 
@@ -23,7 +22,6 @@ use crate::component::{Component, Surroundings};
 use crate::fault::Sabotage;
 use crate::limits::MachineLimits;
 use crate::network::Sender;
-pub use facts::wire_of;
 use judging::SchedulerJudge;
 
 /// What befalls binds for a while.

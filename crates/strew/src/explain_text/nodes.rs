@@ -4,7 +4,7 @@ use strew_api::explanation::{Cause, PodExplanation, RefusedNode};
 
 use super::Page;
 use super::spread::{names, nodes};
-use crate::natural_order::natural_order;
+use strew_view::natural_order::natural_order;
 
 /// How many lines a group has at most.
 const LINES_MAX: usize = 12;

@@ -6,8 +6,8 @@ use strew_api::explanation::{
 
 use super::Page;
 use super::table::{Cell, Table, Tone};
-use crate::natural_order::natural_order;
 use crate::text::count;
+use strew_view::natural_order::natural_order;
 
 /// How many rows a table of domains has before domains that are alike share one.
 const DOMAIN_ROWS_MAX: usize = 12;

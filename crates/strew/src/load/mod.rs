@@ -20,7 +20,7 @@ use judge::template_errors;
 
 use crate::failure::Failure;
 use crate::nodes::NodeArgs;
-use crate::workload::Workloads;
+use strew_view::workload::Workloads;
 
 /// Everything of the files, admitted.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use strew_apiserver::object::{Key, Kind, Name, Object, Owner};
 
-use crate::workload::{WorkloadName, missing_name};
+use strew_view::workload::{WorkloadName, missing_name};
 
 /// What was let go.
 #[derive(Debug, Default)]

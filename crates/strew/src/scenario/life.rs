@@ -21,7 +21,6 @@ pub(crate) struct ScenarioLife {
     name: String,
     cast: Cast,
     seed: u64,
-    compat: crate::configuration::CompatArg,
 }
 
 /// The one run that a question names; `None` if the files are wrong, which has been told.
@@ -53,14 +52,13 @@ pub(crate) fn life(
             ),
             cast,
             seed,
-            compat: question.world.scheduling.compat,
         })
     }))
 }
 
 impl Life for ScenarioLife {
     fn look(&self, when: When, progress: &Progress, look: Look<'_>) -> Result<(), Failure> {
-        let mut frame = frame(&self.cast, self.compat);
+        let mut frame = frame(&self.cast);
         if when == When::Start {
             look(&self.cast.plan.simulation(self.seed), &mut frame);
             return Ok(());

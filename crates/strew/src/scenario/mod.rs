@@ -28,19 +28,18 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::arguments::{Context, WorldArgs};
-use crate::configuration::CompatArg;
 use crate::failure::{EXIT_NO, Failure};
 use crate::html::{self, Tape};
 use crate::inputs::Input;
-use crate::live::Frame;
 use crate::progress::Progress;
 use crate::simulate::{self, Format};
 use crate::terminal;
-use crate::workload::Workloads;
 pub(crate) use arguments::ScenarioArgs;
 pub(crate) use life::life;
 pub(crate) use log::Log;
 pub(crate) use strew_scenario::format::BASE;
+use strew_view::moment::Frame;
+use strew_view::workload::Workloads;
 use suite::{Cast, Staged, Suite};
 use work::Work;
 
@@ -167,10 +166,10 @@ fn say(
 }
 
 /// What views of a variant share.
-fn frame(cast: &Cast, compat: CompatArg) -> Frame {
+fn frame(cast: &Cast) -> Frame {
     Frame {
-        blueprint: cast.blueprint.clone(),
-        compat,
+        names: cast.blueprint.names.clone(),
+        profiles: cast.blueprint.profiles.clone(),
         workloads: Workloads::of_objects(cast.plan.objects()),
     }
 }

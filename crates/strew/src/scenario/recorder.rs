@@ -11,9 +11,9 @@ use strew_sim::Simulation;
 use super::decision::{self, Decision};
 use super::log::Log;
 use super::max_skew::Skews;
-use crate::live::Frame;
 use crate::report::{self, WorkloadReport};
-use crate::view::View;
+use strew_view::moment::Frame;
+use strew_view::view::View;
 
 /// Workloads by step, and their largest skews.
 pub(super) struct Ledger {
@@ -57,7 +57,7 @@ impl Watcher for Recorder<'_> {
 
     fn step(&mut self, _number: usize, _step: &Step, simulation: &Simulation) -> ControlFlow<()> {
         if let Some(ledger) = &mut self.ledger {
-            let view = View::of(simulation, &mut ledger.frame, None);
+            let view = View::of(strew_scenario::moment(simulation), &mut ledger.frame, None);
             let all: Vec<usize> = (0..view.world.workloads.len()).collect();
             ledger.steps.push(report::workloads(&view, &all));
         }

@@ -14,9 +14,9 @@ use super::replay::replay;
 use super::standing::{Answer, Breach, Result, Row, Standing};
 use super::suite::{Cast, Suite};
 use crate::arguments::Context;
-use crate::natural_order::natural_order;
 use crate::terminal;
 use crate::text::{Bar, count, draw, short_key};
+use strew_view::natural_order::natural_order;
 
 /// Domains that are drawn.
 const BARS_MAX: usize = 12;

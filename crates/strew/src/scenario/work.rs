@@ -198,7 +198,7 @@ impl<'a> Work<'a> {
             }))
         };
         let ledger = || Ledger {
-            frame: frame(cast, self.question.world.scheduling.compat),
+            frame: frame(cast),
             steps: Vec::new(),
             skews: Skews::default(),
         };

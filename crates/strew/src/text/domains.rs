@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::{Look, count};
 use crate::report::when_unsatisfiable;
-use crate::spread::{Constraint, Domain, Spread};
 use crate::terminal::Terminal;
-use crate::world::World;
+use strew_view::spread::{Constraint, Domain, Spread};
+use strew_view::world::World;
 
 /// Domains that get a bar each; of more, a line says how many hold how much.
 const BARS_MAX: usize = 8;

@@ -1,6 +1,7 @@
 //! The result for people.
 
 mod domains;
+pub(crate) mod eviction;
 mod nodes;
 mod steps;
 
@@ -11,12 +12,13 @@ use strew_model::time::Span;
 
 use domains::spread_block;
 
-use crate::blocked::Outcome;
+use crate::shown::Shown;
 use crate::terminal::{self, Terminal};
-use crate::view::{Shown, Summary, View};
 pub(crate) use domains::{Bar, draw, short_key};
 use nodes::nodes;
 pub(crate) use steps::step_block;
+use strew_view::blocked::Outcome;
+use strew_view::view::{Summary, View};
 
 /// How to write it.
 pub(crate) struct Look<'a> {
@@ -221,7 +223,7 @@ fn pending(out: &mut String, view: &View, index: usize, look: &Look<'_>) {
         let n = group.entries.len();
         let _ = writeln!(out, "  {bad}{n} Pending{bad:#}: {}", group.blocked.message);
         if let Some(eviction) = &group.blocked.eviction {
-            let _ = writeln!(out, "    the first {}", eviction.wait());
+            let _ = writeln!(out, "    the first {}", eviction::wait(eviction));
         }
         let pod = &world.pods[group.entries[0]];
         let (command, rest) = (look.explain)(&pod.name, &pod.namespace);

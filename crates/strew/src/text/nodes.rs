@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::Look;
-use crate::usage::{self, Usage, bytes_short, cpu_short, percent};
-use crate::view::View;
-use crate::world::World;
+use strew_view::usage::{self, Usage, bytes_short, cpu_short, percent};
+use strew_view::view::View;
+use strew_view::world::World;
 
 /// A line a zone, or a node.
 pub(super) fn nodes(out: &mut String, view: &View, look: &Look<'_>) {

@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use super::domains::short_key;
 use super::{Look, count, time_text};
-use crate::skews::Skews;
-use crate::spread::Spread;
 use crate::story::{Done, StepName};
-use crate::view::View;
-use crate::world::World;
+use strew_view::skews::Skews;
+use strew_view::spread::Spread;
+use strew_view::view::View;
+use strew_view::world::World;
 
 /// A block: the step, and a line for each workload that is otherwise than before.
 pub(crate) fn step_block(
@@ -100,7 +100,7 @@ fn counts(world: &World, spread: &Spread) -> Option<(String, String)> {
     if spread.domains.len() > DOMAINS_MAX {
         return None;
     }
-    let name = |d: &crate::spread::Domain| world.cluster.names.text(d.value).to_owned();
+    let name = |d: &strew_view::spread::Domain| world.cluster.names.text(d.value).to_owned();
     let domains = spread.domains.iter();
     let before = domains.clone().map(|d| d.before.unwrap_or(0).to_string());
     let now = domains.map(|d| format!("{} {}", name(d), d.count));

@@ -97,6 +97,18 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-runtime",
         ],
     ),
+    // A moment of a cluster as plain values, from what an API server stores and its scheduler knows: nothing that runs.
+    (
+        "strew-view",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-cluster",
+            "strew-scheduler",
+            "strew-api",
+            "strew-apiserver",
+        ],
+    ),
     // Slow to build, so nothing of ours is below it.
     ("strew-cel", &[]),
     // The wire for the texts and objects of the stream, with their places; the model for time.
@@ -110,6 +122,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-apiserver",
             "strew-controllers",
             "strew-sim",
+            "strew-view",
             "strew-cel",
         ],
     ),
@@ -130,6 +143,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-controllers",
     "strew-sim",
     "strew-cel",
+    "strew-view",
     "strew-scenario",
     "strew-kube",
 ];

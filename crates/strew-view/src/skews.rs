@@ -8,28 +8,28 @@ use std::sync::Arc;
 
 use strew_api::facts::{self, PodFacts};
 use strew_api::read::KubeObject;
+use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{Name, Node, Object, Pod};
-use strew_apiserver::server::Cursor;
+use strew_apiserver::server::{Cursor, Server};
 use strew_cluster::{Cluster, KeyId, PodFact};
-use strew_sim::{Simulation, wire_of};
 use strew_spread::{DomainIdx, Tally};
 
-use crate::live::Frame;
+use crate::moment::Frame;
 use crate::schedulers::Schedulers;
 use crate::spread;
 use crate::world::World;
 
 /// The largest skew of a workload by a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Largest {
+pub struct Largest {
     /// Of the whole run.
-    pub(crate) run: i32,
+    pub run: i32,
     /// Of the step.
-    pub(crate) step: i32,
+    pub step: i32,
 }
 
 /// Counts of every workload's pods, kept current.
-pub(crate) struct Skews {
+pub struct Skews {
     /// Nodes, and a pod of each workload: what tells which nodes count.
     world: World,
     facts: PodFacts,
@@ -51,11 +51,11 @@ struct Counted {
 
 impl Skews {
     /// Begins to watch a cluster.
-    pub(crate) fn new(simulation: &Simulation, frame: &mut Frame) -> Self {
+    pub fn new(server: &Server, frame: &mut Frame) -> Self {
         let mut cluster = Cluster::new();
-        cluster.names = frame.blueprint.names.clone();
-        let schedulers = Schedulers::of(&frame.blueprint, &mut cluster.names);
-        let tables = simulation.server().tables();
+        cluster.names = frame.names.clone();
+        let schedulers = Schedulers::of(&frame.profiles, &mut cluster.names);
+        let tables = server.tables();
         for node in tables.of::<Node>().iter() {
             let wire = wire_of(&Object::Node(Arc::clone(node)));
             if let Some(KubeObject::Node(wire)) = wire
@@ -65,34 +65,34 @@ impl Skews {
             }
         }
         let mut skews = Self {
-            world: World::empty(cluster, schedulers, frame.compat),
+            world: World::empty(cluster, schedulers),
             facts: PodFacts::default(),
             counted: Vec::new(),
             by_owner: HashMap::new(),
-            seen: simulation.server().listen(),
+            seen: server.listen(),
             places: HashMap::new(),
         };
         let mut touched = BTreeSet::new();
         for pod in tables.of::<Pod>().iter() {
-            skews.set(simulation, frame, pod, &mut touched);
+            skews.set(server, frame, pod, &mut touched);
         }
         skews.read(&touched);
         skews
     }
 
     /// From now on the largest of a new step are looked for.
-    pub(crate) fn begin_step(&mut self) {
+    pub fn begin_step(&mut self) {
         for counted in self.counted.iter_mut().flatten() {
             counted.largest.step = counted.tally.skew();
         }
     }
 
     /// An instant is over.
-    pub(crate) fn observe(&mut self, simulation: &Simulation, frame: &mut Frame) {
+    pub fn observe(&mut self, server: &Server, frame: &mut Frame) {
         let mut touched = BTreeSet::new();
-        while let Some(change) = simulation.server().next_change(&mut self.seen) {
+        while let Some(change) = server.next_change(&mut self.seen) {
             match &change.new {
-                Some(Object::Pod(pod)) => self.set(simulation, frame, pod, &mut touched),
+                Some(Object::Pod(pod)) => self.set(server, frame, pod, &mut touched),
                 None => self.take(&change.key.name, &mut touched),
                 Some(_) => {}
             }
@@ -101,7 +101,7 @@ impl Skews {
     }
 
     /// The keys of a workload, with the largest skews.
-    pub(crate) fn of(&self, workload: usize) -> impl Iterator<Item = (&str, Largest)> {
+    pub fn of(&self, workload: usize) -> impl Iterator<Item = (&str, Largest)> {
         let counted = self.counted.get(workload).into_iter().flatten();
         counted.map(|counted| (counted.key.as_str(), counted.largest))
     }
@@ -118,7 +118,7 @@ impl Skews {
 
     fn set(
         &mut self,
-        simulation: &Simulation,
+        server: &Server,
         frame: &mut Frame,
         pod: &Arc<Pod>,
         touched: &mut BTreeSet<usize>,
@@ -131,7 +131,7 @@ impl Skews {
             Some((_, known)) if known == node => return,
             _ => self.take(name, touched),
         }
-        let Some(workload) = self.workload(simulation, frame, pod) else {
+        let Some(workload) = self.workload(server, frame, pod) else {
             return;
         };
         self.count(workload, node, 1);
@@ -162,7 +162,7 @@ impl Skews {
     }
 
     /// The workload of a pod, ready to be counted; `None`: it is nothing that spreads.
-    fn workload(&mut self, simulation: &Simulation, frame: &mut Frame, pod: &Pod) -> Option<usize> {
+    fn workload(&mut self, server: &Server, frame: &mut Frame, pod: &Pod) -> Option<usize> {
         let owner = pod.meta.controller()?;
         if &*owner.kind == "DaemonSet" {
             return None;
@@ -170,7 +170,7 @@ impl Skews {
         if let Some(&known) = self.by_owner.get(&owner.uid) {
             return Some(known);
         }
-        let tables = simulation.server().tables();
+        let tables = server.tables();
         let workload = frame.workloads.of_live(tables, pod);
         let n = self.counted.len().max(workload + 1);
         self.counted.resize_with(n, Vec::new);

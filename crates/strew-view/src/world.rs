@@ -4,41 +4,49 @@ use std::sync::Arc;
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 
-use crate::configuration::CompatArg;
 use crate::schedulers::Schedulers;
 use crate::workload::Workload;
 
 /// A moment of a cluster.
-pub(crate) struct World {
-    pub(crate) cluster: Cluster,
-    pub(crate) schedulers: Schedulers,
-    pub(crate) compat: CompatArg,
-    pub(crate) workloads: Vec<Workload>,
+pub struct World {
+    /// Nodes, pods and what they are counted by.
+    pub cluster: Cluster,
+    /// What decides in it.
+    pub schedulers: Schedulers,
+    /// Each at its place.
+    pub workloads: Vec<Workload>,
     /// Pods that have not finished, by namespace and name.
-    pub(crate) pods: Vec<PodEntry>,
+    pub pods: Vec<PodEntry>,
     /// Per workload its pods.
-    pub(crate) members: Vec<Vec<usize>>,
+    pub members: Vec<Vec<usize>>,
     /// Namespaces and names of pods that are Succeeded or Failed: they count nowhere.
-    pub(crate) finished: Vec<(Box<str>, Box<str>)>,
+    pub finished: Vec<(Box<str>, Box<str>)>,
 }
 
 /// A pod that has not finished.
 #[derive(Debug, Clone)]
-pub(crate) struct PodEntry {
-    pub(crate) name: Arc<str>,
-    pub(crate) namespace: Arc<str>,
-    pub(crate) workload: usize,
-    pub(crate) pod: PodIdx,
-    pub(crate) standing: Standing,
-    pub(crate) is_ready: bool,
+pub struct PodEntry {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// The place of its workload.
+    pub workload: usize,
+    /// Its row in the cluster.
+    pub pod: PodIdx,
+    /// How it stands.
+    pub standing: Standing,
+    /// Ready, and not being deleted.
+    pub is_ready: bool,
     /// It is being deleted: it counts for no spread.
-    pub(crate) is_leaving: bool,
-    pub(crate) revision: Option<Arc<str>>,
+    pub is_leaving: bool,
+    /// The hash of the template that it was made from.
+    pub revision: Option<Arc<str>>,
 }
 
 /// How a pod stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// On a node.
     Bound,
     /// In the queue.
@@ -52,11 +60,11 @@ pub(crate) enum Standing {
 }
 
 impl World {
-    pub(crate) fn empty(cluster: Cluster, schedulers: Schedulers, compat: CompatArg) -> Self {
+    /// A world without workloads.
+    pub fn empty(cluster: Cluster, schedulers: Schedulers) -> Self {
         Self {
             cluster,
             schedulers,
-            compat,
             workloads: Vec::new(),
             pods: Vec::new(),
             members: Vec::new(),
@@ -65,12 +73,12 @@ impl World {
     }
 
     /// The node's name.
-    pub(crate) fn node_name(&self, node: NodeIdx) -> &str {
+    pub fn node_name(&self, node: NodeIdx) -> &str {
         self.cluster.names.text(self.cluster.node(node).name())
     }
 
     /// The node that a pod is on.
-    pub(crate) fn node_of(&self, entry: usize) -> Option<NodeIdx> {
+    pub fn node_of(&self, entry: usize) -> Option<NodeIdx> {
         self.cluster.pod(self.pods[entry].pod).node
     }
 }

@@ -5,7 +5,6 @@ use strew_model::{Interner, Symbol};
 use strew_scheduler::explain::{Explanation, explain_with};
 use strew_scheduler::preemption::{Budgets, Nominations, preempt};
 use strew_scheduler::{Decision, Engine, Preemption, Profile, Unfit};
-use strew_sim::Blueprint;
 
 /// What a pod without `schedulerName` is decided by.
 const DEFAULT_NAME: &str = "default-scheduler";
@@ -14,11 +13,13 @@ const DEFAULT_NAME: &str = "default-scheduler";
 const NOT_STARTED_S: i64 = u32::MAX as i64;
 
 /// An engine a profile, and what they look at beside the cluster.
-pub(crate) struct Schedulers {
+pub struct Schedulers {
     /// Never empty.
     list: Vec<Scheduler>,
-    pub(crate) budgets: Budgets,
-    pub(crate) nominations: Nominations,
+    /// PodDisruptionBudgets, which preemption looks at.
+    pub budgets: Budgets,
+    /// Pods that have room kept for them on a node.
+    pub nominations: Nominations,
 }
 
 struct Scheduler {
@@ -28,8 +29,8 @@ struct Scheduler {
 }
 
 impl Schedulers {
-    /// Those of the scheduler of a simulated cluster.
-    pub(crate) fn of(blueprint: &Blueprint, names: &mut Interner) -> Self {
+    /// One a profile.
+    pub fn of(profiles: &[Profile], names: &mut Interner) -> Self {
         let mut scheduler = |profile: &Profile| {
             let mut answers_to = vec![names.intern(&profile.scheduler_name)];
             if profile.scheduler_name == DEFAULT_NAME {
@@ -41,19 +42,19 @@ impl Schedulers {
             }
         };
         Self {
-            list: blueprint.profiles.iter().map(&mut scheduler).collect(),
+            list: profiles.iter().map(&mut scheduler).collect(),
             budgets: Budgets::default(),
             nominations: Nominations::new(),
         }
     }
 
     /// Whether some profile decides for pods of this `schedulerName`.
-    pub(crate) fn has(&self, name: Symbol) -> bool {
+    pub fn has(&self, name: Symbol) -> bool {
         self.list.iter().any(|s| s.names.contains(&name))
     }
 
     /// The engine that decides for pods of a class; of a class that no profile decides for, the first.
-    pub(crate) fn engine(&mut self, cluster: &Cluster, class: ClassId) -> &mut Engine {
+    pub fn engine(&mut self, cluster: &Cluster, class: ClassId) -> &mut Engine {
         let place = self.place(cluster, class);
         &mut self.list[place].engine
     }
@@ -69,14 +70,14 @@ impl Schedulers {
     }
 
     /// Decides where a pod goes.
-    pub(crate) fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
+    pub fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
         let place = self.place(cluster, cluster.pod(pod).class);
         let engine = &mut self.list[place].engine;
         engine.decide_with(cluster, pod, &self.nominations)
     }
 
     /// Explains a pod beside the pods that are nominated; if the `drawn` node is one of the best, it is the taken one.
-    pub(crate) fn explain(
+    pub fn explain(
         &mut self,
         cluster: &mut Cluster,
         pod: PodIdx,
@@ -88,12 +89,7 @@ impl Schedulers {
     }
 
     /// What evicting others would come to for a pod that was refused just now.
-    pub(crate) fn preempt(
-        &mut self,
-        cluster: &mut Cluster,
-        pod: PodIdx,
-        unfit: &Unfit,
-    ) -> Preemption {
+    pub fn preempt(&mut self, cluster: &mut Cluster, pod: PodIdx, unfit: &Unfit) -> Preemption {
         let place = self.place(cluster, cluster.pod(pod).class);
         preempt(
             &mut self.list[place].engine,

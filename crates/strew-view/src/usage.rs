@@ -10,20 +10,27 @@ use crate::world::World;
 
 /// What a node, or a zone, has and has given away.
 #[derive(Debug, Clone)]
-pub(crate) struct Usage {
+pub struct Usage {
     /// The node, or the zone.
-    pub(crate) name: String,
-    pub(crate) zone: Option<String>,
-    pub(crate) n_nodes: usize,
-    pub(crate) n_pods: usize,
-    pub(crate) pods_max: i64,
-    pub(crate) requested: Resources,
-    pub(crate) allocatable: Resources,
-    pub(crate) unschedulable: bool,
+    pub name: String,
+    /// The zone; `None` where no label says it.
+    pub zone: Option<String>,
+    /// 1 for a node.
+    pub n_nodes: usize,
+    /// Pods on it.
+    pub n_pods: usize,
+    /// Pods that it takes.
+    pub pods_max: i64,
+    /// What its pods request.
+    pub requested: Resources,
+    /// What it has for pods.
+    pub allocatable: Resources,
+    /// Cordoned; for a zone never.
+    pub unschedulable: bool,
 }
 
 /// Every node, by name.
-pub(crate) fn of_nodes(world: &World) -> Vec<Usage> {
+pub fn of_nodes(world: &World) -> Vec<Usage> {
     let rows = (0..world.cluster.node_rows()).map(NodeIdx::from);
     let mut nodes: Vec<Usage> = rows.filter_map(|node| of_node(world, node)).collect();
     nodes.sort_by(|a, b| natural_order(&a.name, &b.name));
@@ -31,7 +38,7 @@ pub(crate) fn of_nodes(world: &World) -> Vec<Usage> {
 }
 
 /// Every zone, by name; nodes without one together, last.
-pub(crate) fn of_zones(nodes: &[Usage]) -> Vec<Usage> {
+pub fn of_zones(nodes: &[Usage]) -> Vec<Usage> {
     let mut zones: BTreeMap<(bool, &str), Usage> = BTreeMap::new();
     for node in nodes {
         let name = node.zone.as_deref().unwrap_or_default();
@@ -83,7 +90,7 @@ fn of_node(world: &World, node: NodeIdx) -> Option<Usage> {
 
 impl Usage {
     /// Other resources that the node has, by name: requested and allocatable.
-    pub(crate) fn scalars(&self, world: &World) -> Vec<(String, i64, i64)> {
+    pub fn scalars(&self, world: &World) -> Vec<(String, i64, i64)> {
         let has = self.allocatable.scalars().iter();
         let has = has.filter(|&&(_, amount)| amount > 0);
         let text = |name: Symbol| world.cluster.names.text(name).to_owned();
@@ -96,7 +103,7 @@ impl Usage {
 }
 
 /// CPU as Kubernetes writes it: `500m`, `8`.
-pub(crate) fn cpu_text(milli: i64) -> String {
+pub fn cpu_text(milli: i64) -> String {
     match milli % 1000 {
         0 => (milli / 1000).to_string(),
         _ => format!("{milli}m"),
@@ -104,7 +111,7 @@ pub(crate) fn cpu_text(milli: i64) -> String {
 }
 
 /// CPU for people, in cores: `0.5`, `8`.
-pub(crate) fn cpu_short(milli: i64) -> String {
+pub fn cpu_short(milli: i64) -> String {
     let cores = format!("{}.{:03}", milli / 1000, milli % 1000);
     let cores = match milli {
         0..10_000 => cores.as_str(),
@@ -114,7 +121,7 @@ pub(crate) fn cpu_short(milli: i64) -> String {
 }
 
 /// Bytes as Kubernetes writes them, exactly: `32Gi`, `100Mi`, `12345`.
-pub(crate) fn bytes_text(bytes: i64) -> String {
+pub fn bytes_text(bytes: i64) -> String {
     let units = [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")];
     let exact = units
         .iter()
@@ -126,7 +133,7 @@ pub(crate) fn bytes_text(bytes: i64) -> String {
 }
 
 /// Bytes for people, rounded to a tenth: `12.5Gi`.
-pub(crate) fn bytes_short(bytes: i64) -> String {
+pub fn bytes_short(bytes: i64) -> String {
     let units = [(40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")];
     let large = units.iter().find(|(shift, _)| bytes >= 1 << shift);
     let Some((shift, unit)) = large else {
@@ -140,7 +147,7 @@ pub(crate) fn bytes_short(bytes: i64) -> String {
 }
 
 /// A part of a whole in percent, rounded down.
-pub(crate) fn percent(part: i64, whole: i64) -> i64 {
+pub fn percent(part: i64, whole: i64) -> i64 {
     match whole {
         0 => 0,
         whole => i64::try_from(i128::from(part) * 100 / i128::from(whole)).unwrap_or(i64::MAX),

@@ -6,12 +6,11 @@ use strew_cluster::{NodeIdx, PodIdx};
 use strew_scheduler::preemption;
 use strew_scheduler::{Decision, PluginId, Preemption, Unfit};
 
-use crate::text::count;
 use crate::world::World;
 
 /// What became of a pod.
 #[derive(Debug, Clone)]
-pub(crate) enum Outcome {
+pub enum Outcome {
     /// It was on a node before.
     WasBound,
     /// It has been put on a node since.
@@ -24,30 +23,30 @@ pub(crate) enum Outcome {
 
 /// Why a pod is on no node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Blocked {
+pub struct Blocked {
     /// kube-scheduler's whole text, as the pod's condition shows it.
-    pub(crate) message: String,
+    pub message: String,
     /// The plugins that refused a node, in the order in which they are asked.
-    pub(crate) by: Vec<PluginId>,
+    pub by: Vec<PluginId>,
     /// Who makes room for it.
-    pub(crate) eviction: Option<Eviction>,
+    pub eviction: Option<Eviction>,
 }
 
 /// Pods that would have to go for another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Eviction {
+pub struct Eviction {
     /// The node that they are on.
-    pub(crate) node: String,
+    pub node: String,
     /// Namespaces and names, most important first.
-    pub(crate) victims: Vec<(String, String)>,
+    pub victims: Vec<(String, String)>,
 }
 
 /// The API server's sentence about a pod with gates.
-pub(crate) const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
+pub const GATED: &str = "Scheduling is blocked due to non-empty scheduling gates";
 
 impl Blocked {
     /// Why a pod is refused as things are; `None` if it is not.
-    pub(crate) fn now(world: &mut World, pod: PodIdx) -> Option<Self> {
+    pub fn now(world: &mut World, pod: PodIdx) -> Option<Self> {
         let World {
             cluster,
             schedulers,
@@ -94,33 +93,4 @@ impl Eviction {
             victims: eviction.victims.iter().map(name).collect(),
         })
     }
-
-    /// `would preempt 2 pods on node n1: default/web-1, shop/db-0`
-    pub(crate) fn plan(&self) -> String {
-        format!("would preempt {}", self.whom())
-    }
-
-    /// `waits for 2 pods on node n1: default/web-1, shop/db-0`
-    pub(crate) fn wait(&self) -> String {
-        match self.victims.len() {
-            0 => format!("has room kept for it on node {}", self.node),
-            _ => format!("waits for {}", self.whom()),
-        }
-    }
-
-    /// At most [`VICTIMS_SHOWN`] by name.
-    fn whom(&self) -> String {
-        let shown = self.victims.iter().take(VICTIMS_SHOWN);
-        let mut names: Vec<String> = shown
-            .map(|(namespace, name)| format!("{namespace}/{name}"))
-            .collect();
-        if self.victims.len() > VICTIMS_SHOWN {
-            names.push(format!("… and {} more", self.victims.len() - VICTIMS_SHOWN));
-        }
-        let pods = count(self.victims.len(), "pod");
-        format!("{pods} on node {}: {}", self.node, names.join(", "))
-    }
 }
-
-/// Pods named of those that would have to go.
-const VICTIMS_SHOWN: usize = 5;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// The order of people: `node-2` before `node-10`.
-pub(crate) fn natural_order(a: &str, b: &str) -> Ordering {
+pub fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut rest_a, mut rest_b) = (a, b);
     loop {
         let (digits_a, digits_b) = (leading_digits(rest_a), leading_digits(rest_b));

@@ -11,50 +11,61 @@ use strew_api::printable::printable_line;
 use strew_api::read::KubeObject;
 use strew_apiserver::Tables;
 use strew_apiserver::object::pod::{DISRUPTION_TARGET, POD_SCHEDULED};
+use strew_apiserver::object::scheduling::wire_of;
 use strew_apiserver::object::{
     Kind, Node, Object, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored, Truth,
 };
+use strew_apiserver::server::Server;
 use strew_cluster::Cluster;
-use strew_model::Labels;
-use strew_scheduler::PluginId;
+use strew_model::{Interner, Labels};
+use strew_scheduler::machine::Scheduler;
 use strew_scheduler::preemption::Nominations;
-use strew_sim::{Blueprint, Replica, Simulation, wire_of};
+use strew_scheduler::{PluginId, Profile};
 
 use crate::blocked::{Blocked, Eviction, GATED, Outcome};
-use crate::configuration::CompatArg;
 use crate::schedulers::Schedulers;
 use crate::workload::{Workloads, revision_of_labels};
 use crate::world::{PodEntry, Standing, World};
 
+/// A cluster at a moment: what is stored, and what its scheduler knows.
+#[derive(Clone, Copy)]
+pub struct Moment<'a> {
+    /// The API server.
+    pub server: &'a Server,
+    /// `None`: no scheduler runs at this moment.
+    pub scheduler: Option<&'a Scheduler>,
+}
+
 /// What the views of one cluster share.
 #[derive(Clone)]
-pub(crate) struct Frame {
-    /// How its scheduler is built.
-    pub(crate) blueprint: Blueprint,
-    pub(crate) compat: CompatArg,
+pub struct Frame {
+    /// The names that the profiles use.
+    pub names: Interner,
+    /// Of its scheduler; never empty.
+    pub profiles: Vec<Profile>,
     /// In the order in which they are shown; those that come up later follow.
-    pub(crate) workloads: Workloads,
+    pub workloads: Workloads,
 }
 
 /// The cluster as it is now, and what has become of every pod; who was placed is for comparisons to say.
-pub(crate) fn world(simulation: &Simulation, frame: &mut Frame) -> (World, Vec<Outcome>) {
-    world_before(simulation, frame, &BTreeSet::new())
+pub fn world(moment: Moment<'_>, frame: &mut Frame) -> (World, Vec<Outcome>) {
+    world_before(moment, frame, &BTreeSet::new())
 }
 
 /// The same, but with pods of these uids on no node yet.
-pub(crate) fn world_before(
-    simulation: &Simulation,
+pub fn world_before(
+    moment: Moment<'_>,
     frame: &mut Frame,
     unbound: &BTreeSet<Arc<str>>,
 ) -> (World, Vec<Outcome>) {
     let mut cluster = Cluster::new();
-    cluster.names = frame.blueprint.names.clone();
-    let schedulers = Schedulers::of(&frame.blueprint, &mut cluster.names);
+    cluster.names = frame.names.clone();
+    let schedulers = Schedulers::of(&frame.profiles, &mut cluster.names);
     let mut builder = Builder {
-        tables: simulation.server().tables(),
+        tables: moment.server.tables(),
         unbound,
-        scheduler: simulation.schedulers().next(),
-        world: World::empty(cluster, schedulers, frame.compat),
+        scheduler: moment.scheduler,
+        world: World::empty(cluster, schedulers),
         workloads: std::mem::take(&mut frame.workloads),
         by_owner: HashMap::new(),
         facts: PodFacts::default(),
@@ -82,8 +93,7 @@ pub(crate) fn world_before(
 struct Builder<'a> {
     tables: &'a Tables,
     unbound: &'a BTreeSet<Arc<str>>,
-    /// `None`: it is dead at this moment.
-    scheduler: Option<&'a Replica>,
+    scheduler: Option<&'a Scheduler>,
     world: World,
     workloads: Workloads,
     /// By uid of a controller.
@@ -112,7 +122,7 @@ impl Builder<'_> {
 
     /// In the order in which the scheduler heard of them: ties between equal nodes depend on it.
     fn nodes(&mut self) {
-        let cluster = self.scheduler.map(|replica| replica.machine().cluster());
+        let cluster = self.scheduler.map(Scheduler::cluster);
         let place = |node: &Arc<Node>| {
             let cluster = cluster?;
             cluster.find_node(cluster.names.get(&node.meta.name.name)?)
@@ -235,7 +245,7 @@ impl Builder<'_> {
     fn reason(&mut self, pod: &Pod) -> Rc<Blocked> {
         let by = self
             .scheduler
-            .map(|replica| replica.machine().rejected_by(&pod.meta.uid));
+            .map(|scheduler| scheduler.rejected_by(&pod.meta.uid));
         let by: Vec<PluginId> = by.into_iter().flat_map(|set| set.iter()).collect();
         let condition = pod.status.condition(POD_SCHEDULED);
         let condition = condition.filter(|condition| condition.status == Truth::False);
@@ -273,126 +283,5 @@ impl Builder<'_> {
             node: node.to_owned(),
             victims: victims.map(name).collect(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::view::View;
-    use std::ops::ControlFlow;
-    use strew_api::config::AdmissionOptions;
-    use strew_api::config::{FeatureGates, Given, configure};
-    use strew_api::read::{Sources, read};
-    use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
-    use strew_apiserver::workloads::NameSource;
-    use strew_model::Interner;
-    use strew_model::time::Span;
-    use strew_sim::MachineLimits;
-    use strew_sim::{Settings, Timing};
-
-    const MANIFESTS: &str = "
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, labels: {app: web}}
-spec:
-  replicas: 12
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers: [{name: c, image: i, resources: {requests: {cpu: 1500m}}}]
-      topologySpreadConstraints:
-      - {maxSkew: 1, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}
----
-apiVersion: v1
-kind: Pod
-metadata: {name: gated}
-spec: {schedulingGates: [{name: example.com/quota}], containers: [{name: c, image: i}]}
----
-{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {kubernetes.io/hostname: n1}}, status: {allocatable: {cpu: 4, memory: 8Gi, pods: 110}}}
----
-{apiVersion: v1, kind: Node, metadata: {name: n2, labels: {kubernetes.io/hostname: n2}}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}
-";
-
-    fn frame(objects: &[Object]) -> Frame {
-        let mut names = Interner::new();
-        let gates = FeatureGates::default();
-        let configuration = configure(Given::Nothing, &gates, &mut names).unwrap();
-        Frame {
-            blueprint: Blueprint {
-                names,
-                profiles: configuration.profiles,
-                limits: MachineLimits::production(),
-                election: configuration.leader_election,
-                parallelism: configuration.parallelism,
-            },
-            compat: CompatArg::V1_36,
-            workloads: Workloads::of_objects(objects),
-        }
-    }
-
-    fn objects() -> Vec<Object> {
-        let mut sources = Sources::new();
-        sources.add("a.yaml", MANIFESTS);
-        let options = AdmissionOptions::KUBERNETES_1_36;
-        let context = AdmissionContext {
-            priority_classes: &PriorityClasses::new(std::iter::empty()),
-            options: &options,
-        };
-        let mut names = NameSource::new(0);
-        let all = read(&sources).objects.into_iter();
-        let all = all.map(|l| admit_object(l.object, &context, &mut names).unwrap().0);
-        all.map(Object::of_wire).collect()
-    }
-
-    #[test]
-    fn a_moment_of_the_simulated_cluster_is_seen_as_a_dump_of_it_would_be() {
-        let objects = objects();
-        let mut frame = frame(&objects);
-        let mut simulation = Simulation::new(Settings {
-            seed: 1,
-            objects,
-            options: AdmissionOptions::KUBERNETES_1_36,
-            scheduler: frame.blueprint.clone(),
-            elects: false,
-            controllers: Arc::new(strew_sim::controllers),
-            timing: Timing::default(),
-            groups: Vec::new(),
-            autoscaler: None,
-        });
-        let start = View::of(&simulation, &mut frame, None);
-        assert_eq!(start.world.pods.len(), 1, "nobody has acted");
-        let minute = Span::from_secs(60);
-        let ran = simulation.run_until(minute, &mut |_| ControlFlow::Continue(()));
-        assert!(ran.is_ok());
-        let view = View::of(&simulation, &mut frame, Some(&start));
-        let summary = &view.summaries[0];
-        let shown = (
-            summary.replicas,
-            summary.placed,
-            summary.ready,
-            summary.n_pending(),
-        );
-        assert_eq!(shown, (12, 5, 5, 7));
-        let blocked = &summary.pending[0].blocked;
-        assert_eq!(
-            blocked.by,
-            [PluginId::NodeResourcesFit, PluginId::PodTopologySpread]
-        );
-        assert!(
-            blocked.message.starts_with("0/2 nodes are available"),
-            "{blocked:?}"
-        );
-        let counts: Vec<i32> = view.spreads[0][0].domains.iter().map(|d| d.count).collect();
-        assert_eq!((counts, view.spreads[0][0].skew), (vec![2, 3], 1));
-        let gated = &view.summaries[1].pending[0].blocked;
-        assert_eq!(gated.by, [PluginId::SchedulingGates]);
-        let later = View::of(&simulation, &mut frame, Some(&view));
-        assert_eq!(
-            (later.summaries[0].before, later.summaries[0].placed),
-            (5, 0)
-        );
-        assert_eq!(later.spreads[0][0].skew_before, Some(1));
     }
 }

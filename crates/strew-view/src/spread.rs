@@ -14,46 +14,53 @@ use crate::world::World;
 
 /// The spread of a workload over the domains of one key.
 #[derive(Debug, Clone)]
-pub(crate) struct Spread {
+pub struct Spread {
     /// The topology key.
-    pub(crate) key: Symbol,
+    pub key: Symbol,
     /// What asks for it, if anything does.
-    pub(crate) constraint: Option<Constraint>,
+    pub constraint: Option<Constraint>,
     /// Every domain that counts, by name.
-    pub(crate) domains: Vec<Domain>,
-    pub(crate) skew: i32,
+    pub domains: Vec<Domain>,
+    /// The most pods of a domain less the fewest.
+    pub skew: i32,
     /// The skew before the step, if pods were there.
-    pub(crate) skew_before: Option<i32>,
+    pub skew_before: Option<i32>,
     /// Counted pods that are not the workload's own.
-    pub(crate) n_others: i64,
+    pub n_others: i64,
 }
 
 /// A domain and its pods.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Domain {
-    pub(crate) value: Symbol,
-    pub(crate) count: i32,
+pub struct Domain {
+    /// The value of the topology key.
+    pub value: Symbol,
+    /// Pods that count in it.
+    pub count: i32,
     /// Before the step, if pods were there.
-    pub(crate) before: Option<i32>,
+    pub before: Option<i32>,
 }
 
 /// A constraint that holds for the pods.
 #[derive(Debug, Clone)]
-pub(crate) struct Constraint {
+pub struct Constraint {
     /// Whether it is a default of the cluster, not the pods' own.
-    pub(crate) is_default: bool,
+    pub is_default: bool,
     /// Its place in the pods' spec, or in the list of defaults.
-    pub(crate) index: usize,
-    pub(crate) hard: bool,
-    pub(crate) max_skew: i32,
-    pub(crate) min_domains: Option<i32>,
+    pub index: usize,
+    /// `whenUnsatisfiable: DoNotSchedule`.
+    pub hard: bool,
+    /// `maxSkew`.
+    pub max_skew: i32,
+    /// `minDomains`.
+    pub min_domains: Option<i32>,
     /// Which pods count, as text.
-    pub(crate) selector: String,
-    pub(crate) match_label_keys: Vec<Symbol>,
+    pub selector: String,
+    /// `matchLabelKeys`.
+    pub match_label_keys: Vec<Symbol>,
 }
 
 /// The spreads of every workload, as things are now; `classes` has a pod class for each that has pods.
-pub(crate) fn of_all(world: &mut World, classes: &[Option<ClassId>]) -> Vec<Vec<Spread>> {
+pub fn of_all(world: &mut World, classes: &[Option<ClassId>]) -> Vec<Vec<Spread>> {
     let mut orders = Orders::default();
     let each = classes.iter().enumerate();
     each.map(|(workload, class)| match class {
@@ -80,7 +87,7 @@ impl Orders {
 }
 
 /// For each workload the class of a pod that waits, else of the newest: its constraints are the workload's.
-pub(crate) fn classes(world: &World) -> Vec<Option<ClassId>> {
+pub fn classes(world: &World) -> Vec<Option<ClassId>> {
     let of = |members: &Vec<usize>| {
         let unbound = members
             .iter()
@@ -92,7 +99,7 @@ pub(crate) fn classes(world: &World) -> Vec<Option<ClassId>> {
 }
 
 /// Notes in each spread what it was before; each list goes with its world.
-pub(crate) fn compare(
+pub fn compare(
     now: &mut [Vec<Spread>],
     world: &World,
     before: &[Vec<Spread>],
@@ -189,7 +196,7 @@ fn of_constraint(
 
 /// The keys by which pods of a class are looked at, each with its domains, all empty: those of their constraints, zone
 /// and node. Of several constraints over one key the first says which nodes count.
-pub(crate) fn keys(world: &mut World, class: ClassId) -> Vec<(Symbol, KeyId, Tally)> {
+pub fn keys(world: &mut World, class: ClassId) -> Vec<(Symbol, KeyId, Tally)> {
     let engine = world.schedulers.engine(&world.cluster, class);
     let plan = engine.plan(&mut world.cluster, class).spread.clone();
     let constraints = plan.effective.constraints.iter().enumerate();

@@ -8,19 +8,22 @@ use strew_apiserver::object::{
     Job, Kind, Meta, Name, Object, Owner, Pairs, Pod, ReplicaSet, Stored,
 };
 
-use crate::typename;
+use strew_api::typename;
 
 /// Kind, namespace, name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct WorkloadName {
-    pub(crate) kind: String,
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+pub struct WorkloadName {
+    /// `Deployment`.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
 }
 
 impl WorkloadName {
     /// In the namespace of an object.
-    pub(crate) fn new(kind: &str, meta: &Meta, name: &str) -> Self {
+    pub fn new(kind: &str, meta: &Meta, name: &str) -> Self {
         Self {
             kind: kind.to_owned(),
             namespace: meta.name.namespace.to_string(),
@@ -29,14 +32,14 @@ impl WorkloadName {
     }
 
     /// `deployment/web`.
-    pub(crate) fn of(&self) -> String {
+    pub fn of(&self) -> String {
         format!("{}/{}", self.kind.to_lowercase(), self.name)
     }
 
     /// `deployment.apps/web`, as `kubectl get -o name` writes it.
-    pub(crate) fn resource(&self) -> String {
+    pub fn resource(&self) -> String {
         let kind = self.kind.to_lowercase();
-        match typename::group_of_kind(&self.kind) {
+        match typename::of_kind(&self.kind).and_then(|known| known.group) {
             Some(group) => format!("{kind}.{group}/{}", self.name),
             None => format!("{kind}/{}", self.name),
         }
@@ -45,16 +48,18 @@ impl WorkloadName {
 
 /// A workload and its labels.
 #[derive(Debug, Clone)]
-pub(crate) struct Workload {
-    pub(crate) name: WorkloadName,
+pub struct Workload {
+    /// Its name.
+    pub name: WorkloadName,
     /// Its own; of something that is not in the files, those of its first pod.
-    pub(crate) labels: BTreeMap<String, String>,
+    pub labels: BTreeMap<String, String>,
 }
 
 /// All workloads, in the order of the files; bare pods are workloads of one.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Workloads {
-    pub(crate) list: Vec<Workload>,
+pub struct Workloads {
+    /// Each at its place.
+    pub list: Vec<Workload>,
     by_name: HashMap<WorkloadName, usize>,
     /// Pods whose owners are not in the files.
     orphans: BTreeMap<Name, usize>,
@@ -64,7 +69,7 @@ const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 impl Workloads {
     /// Those of objects, in their order.
-    pub(crate) fn of_objects(objects: &[Object]) -> Self {
+    pub fn of_objects(objects: &[Object]) -> Self {
         let mut all = Self::default();
         for object in objects.iter().filter(|object| makes_pods(object)) {
             let meta = object.meta();
@@ -82,7 +87,7 @@ impl Workloads {
     }
 
     /// Those of pods that have no owner, in their order; of some the owner is known that they had.
-    pub(crate) fn add_pods(&mut self, objects: &[Object], had: &BTreeMap<Name, WorkloadName>) {
+    pub fn add_pods(&mut self, objects: &[Object], had: &BTreeMap<Name, WorkloadName>) {
         for object in objects {
             let meta = object.meta();
             if object.kind() != Kind::Pod || meta.controller().is_some() {
@@ -101,7 +106,7 @@ impl Workloads {
     }
 
     /// What a pod of the simulated cluster belongs to.
-    pub(crate) fn of_live(&mut self, tables: &Tables, pod: &Pod) -> usize {
+    pub fn of_live(&mut self, tables: &Tables, pod: &Pod) -> usize {
         if pod.meta.controller().is_none()
             && let Some(&workload) = self.orphans.get(&pod.meta.name)
         {
@@ -158,7 +163,7 @@ fn controller_of<T: Stored>(tables: &Tables, key: &Name, kind: &str) -> Option<W
 
 /// What a pod was of whose controller is not there: the name of a ReplicaSet tells its Deployment, if the pod's hash
 /// ends it.
-pub(crate) fn missing_name(pod: &Meta, owner: &Owner) -> WorkloadName {
+pub fn missing_name(pod: &Meta, owner: &Owner) -> WorkloadName {
     let deployment = || {
         let hash = pod.label(POD_TEMPLATE_HASH)?;
         owner.name.strip_suffix(hash)?.strip_suffix('-')
@@ -170,7 +175,7 @@ pub(crate) fn missing_name(pod: &Meta, owner: &Owner) -> WorkloadName {
 }
 
 /// The revision that a pod with these labels was made from.
-pub(crate) fn revision_of_labels(labels: &BTreeMap<String, String>) -> Option<&str> {
+pub fn revision_of_labels(labels: &BTreeMap<String, String>) -> Option<&str> {
     let hash = labels.get(POD_TEMPLATE_HASH);
     let hash = hash.or_else(|| labels.get("controller-revision-hash"));
     hash.map(String::as_str)

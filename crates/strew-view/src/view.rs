@@ -3,59 +3,59 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use strew_sim::Simulation;
-
 use crate::blocked::{Blocked, Outcome};
-use crate::label_query::LabelQuery;
-use crate::live::{self, Frame};
+use crate::moment::{self, Frame, Moment};
 use crate::spread::{self, Spread};
 use crate::usage::{self, Usage};
 use crate::world::World;
 
 /// A moment of a cluster.
-pub(crate) struct View {
-    pub(crate) world: World,
+pub struct View {
+    /// What there is.
+    pub world: World,
     /// Per pod of the world.
-    pub(crate) outcomes: Vec<Outcome>,
+    pub outcomes: Vec<Outcome>,
     /// Per workload of the world.
-    pub(crate) summaries: Vec<Summary>,
+    pub summaries: Vec<Summary>,
     /// Per workload of the world.
-    pub(crate) spreads: Vec<Vec<Spread>>,
-    pub(crate) nodes: Vec<Usage>,
+    pub spreads: Vec<Vec<Spread>>,
+    /// What nodes have and what is used, by name.
+    pub nodes: Vec<Usage>,
 }
 
 /// What became of the pods of a workload.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Summary {
+pub struct Summary {
     /// Pods that have not finished, and that nobody has asked to go.
-    pub(crate) replicas: usize,
+    pub replicas: usize,
     /// On a node, and ready.
-    pub(crate) ready: usize,
+    pub ready: usize,
     /// On a node in the view before.
-    pub(crate) before: usize,
+    pub before: usize,
     /// Put on a node since.
-    pub(crate) placed: usize,
+    pub placed: usize,
     /// Of another scheduler.
-    pub(crate) left_alone: usize,
+    pub left_alone: usize,
     /// Being deleted.
-    pub(crate) terminating: usize,
+    pub terminating: usize,
     /// Largest group first.
-    pub(crate) pending: Vec<PendingGroup>,
+    pub pending: Vec<PendingGroup>,
     /// Pods on nodes by revision, where there is more than one.
-    pub(crate) revisions: BTreeMap<String, usize>,
+    pub revisions: BTreeMap<String, usize>,
 }
 
 /// Pods that stay Pending for the same.
 #[derive(Debug, Clone)]
-pub(crate) struct PendingGroup {
-    pub(crate) blocked: Rc<Blocked>,
+pub struct PendingGroup {
+    /// Why.
+    pub blocked: Rc<Blocked>,
     /// In order of arrival.
-    pub(crate) entries: Vec<usize>,
+    pub entries: Vec<usize>,
 }
 
 impl Summary {
     /// How many stay Pending.
-    pub(crate) fn n_pending(&self) -> usize {
+    pub fn n_pending(&self) -> usize {
         self.pending.iter().map(|group| group.entries.len()).sum()
     }
 }
@@ -63,8 +63,8 @@ impl Summary {
 impl View {
     /// The cluster as it is now. Pods that were on no node in an earlier view are placed since; without one, all that
     /// are on a node.
-    pub(crate) fn of(simulation: &Simulation, frame: &mut Frame, before: Option<&Self>) -> Self {
-        let (mut world, mut outcomes) = live::world(simulation, frame);
+    pub fn of(moment: Moment<'_>, frame: &mut Frame, before: Option<&Self>) -> Self {
+        let (mut world, mut outcomes) = moment::world(moment, frame);
         let classes = spread::classes(&world);
         let mut spreads = spread::of_all(&mut world, &classes);
         if let Some(before) = before {
@@ -96,7 +96,7 @@ impl View {
     }
 
     /// How many pods stay Pending, in all.
-    pub(crate) fn n_pending(&self) -> usize {
+    pub fn n_pending(&self) -> usize {
         self.summaries.iter().map(Summary::n_pending).sum()
     }
 }
@@ -148,42 +148,4 @@ fn summary(world: &World, outcomes: &[Outcome], members: &[usize]) -> Summary {
         .pending
         .sort_by_key(|group| std::cmp::Reverse(group.entries.len()));
     summary
-}
-
-/// Which workloads to show.
-#[derive(Debug, Clone)]
-pub(crate) struct Shown {
-    /// Places in the list of workloads.
-    pub(crate) workloads: Vec<usize>,
-    /// How many more there are of those meant.
-    pub(crate) n_left_out: usize,
-}
-
-/// Those of a namespace and with these labels: in the order of the files; the worst first if only the top is shown.
-pub(crate) fn select(
-    view: &View,
-    namespace: Option<&str>,
-    query: Option<&LabelQuery>,
-    top: usize,
-) -> Shown {
-    let all = view.world.workloads.iter().enumerate();
-    let meant = all.filter(|(_, workload)| {
-        namespace.is_none_or(|n| n == workload.name.namespace)
-            && query.is_none_or(|q| q.matches(&workload.labels))
-    });
-    let mut workloads: Vec<usize> = meant.map(|(index, _)| index).collect();
-    let n_left_out = workloads.len().saturating_sub(top);
-    if n_left_out > 0 {
-        let badness = |&index: &usize| {
-            let skews = view.spreads[index].iter().map(|spread| spread.skew);
-            let key = (view.summaries[index].n_pending(), skews.max().unwrap_or(0));
-            std::cmp::Reverse(key)
-        };
-        workloads.sort_by_key(badness);
-        workloads.truncate(top);
-    }
-    Shown {
-        workloads,
-        n_left_out,
-    }
 }

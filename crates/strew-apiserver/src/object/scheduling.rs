@@ -1,7 +1,7 @@
 //! Which objects of the store a scheduler looks at, beside pods.
 
+use super::{Kind, Object};
 use strew_api::read::KubeObject;
-use strew_apiserver::object::{Kind, Object};
 
 /// The wire's form of an object of the kinds that a scheduler looks at, but for pods.
 pub fn wire_of(object: &Object) -> Option<KubeObject> {

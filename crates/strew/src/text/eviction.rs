@@ -1,0 +1,35 @@
+//! Pods that have to go for another, in words.
+
+use strew_view::blocked::Eviction;
+
+use super::count;
+
+/// Pods named of those that would have to go.
+const VICTIMS_SHOWN: usize = 5;
+
+/// `would preempt 2 pods on node n1: default/web-1, shop/db-0`
+pub(crate) fn plan(eviction: &Eviction) -> String {
+    format!("would preempt {}", whom(eviction))
+}
+
+/// `waits for 2 pods on node n1: default/web-1, shop/db-0`
+pub(crate) fn wait(eviction: &Eviction) -> String {
+    match eviction.victims.len() {
+        0 => format!("has room kept for it on node {}", eviction.node),
+        _ => format!("waits for {}", whom(eviction)),
+    }
+}
+
+/// At most [`VICTIMS_SHOWN`] by name.
+fn whom(eviction: &Eviction) -> String {
+    let Eviction { node, victims } = eviction;
+    let shown = victims.iter().take(VICTIMS_SHOWN);
+    let mut names: Vec<String> = shown
+        .map(|(namespace, name)| format!("{namespace}/{name}"))
+        .collect();
+    if victims.len() > VICTIMS_SHOWN {
+        names.push(format!("… and {} more", victims.len() - VICTIMS_SHOWN));
+    }
+    let pods = count(victims.len(), "pod");
+    format!("{pods} on node {node}: {}", names.join(", "))
+}
