@@ -2,9 +2,11 @@
 //!
 //! Reading order: [`moment`] (what is stored, as a [`world`] with its [`schedulers`] and [`workload`]s), [`spread`] (each
 //! constraint with what it counts: the one rule of which domains count), [`blocked`], [`usage`], [`view`] (all of it
-//! for one moment), [`skews`] (the largest skews on the way), [`natural_order`](mod@natural_order).
+//! for one moment), [`ground`] (which domains count, kept current), [`skews`] (the
+//! largest skews on the way), [`natural_order`](mod@natural_order).
 
 pub mod blocked;
+pub mod ground;
 pub mod moment;
 pub mod natural_order;
 pub mod schedulers;

@@ -194,27 +194,33 @@ fn of_constraint(
     }
 }
 
-/// The keys by which pods of a class are looked at, each with its domains, all empty: those of their constraints, zone
-/// and node. Of several constraints over one key the first says which nodes count.
-pub fn keys(world: &mut World, class: ClassId) -> Vec<(Symbol, KeyId, Tally)> {
+/// The keys by which pods of a class are looked at, each with the nodes that count: those of their constraints, zone and
+/// node.
+pub fn rules(world: &mut World, class: ClassId) -> Vec<(Symbol, Eligibility)> {
+    let engine = world.schedulers.engine(&world.cluster, class);
+    let plan = &engine.plan(&mut world.cluster, class).spread;
+    let constrained = plan.effective.constraints.iter().map(|c| c.key);
+    let mut keys = Vec::new();
+    for key in constrained.chain([well_known::ZONE, well_known::HOSTNAME]) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    // By zone first, then by node, as they nest.
+    keys.sort_by_key(|&key| key == well_known::HOSTNAME);
+    let keys = keys.into_iter();
+    keys.map(|key| (key, rule(world, class, key))).collect()
+}
+
+/// Which nodes count for pods of a class by a key. Of several constraints over the key the first says so.
+pub fn rule(world: &mut World, class: ClassId, key: Symbol) -> Eligibility {
     let engine = world.schedulers.engine(&world.cluster, class);
     let plan = engine.plan(&mut world.cluster, class).spread.clone();
-    let constraints = plan.effective.constraints.iter().enumerate();
-    let constrained = constraints.map(|(index, constraint)| (constraint.key, Some(index)));
-    let usual = [well_known::ZONE, well_known::HOSTNAME].map(|key| (key, None));
-    let mut keys: Vec<(Symbol, KeyId, Tally)> = Vec::new();
-    for (key, index) in constrained.chain(usual) {
-        if keys.iter().any(|(known, ..)| *known == key) {
-            continue;
-        }
-        let rule = match index {
-            Some(index) => plan.eligibility(&world.cluster, class, index),
-            None => unconstrained_nodes(&world.cluster, class, key),
-        };
-        let (column, tally) = places(&mut world.cluster, key, &rule);
-        keys.push((key, column, tally));
+    let mut constraints = plan.effective.constraints.iter();
+    match constraints.position(|constraint| constraint.key == key) {
+        Some(index) => plan.eligibility(&world.cluster, class, index),
+        None => unconstrained_nodes(&world.cluster, class, key),
     }
-    keys
 }
 
 /// Which nodes count where no constraint has this key: as for one that says nothing of policies.

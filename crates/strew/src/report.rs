@@ -14,6 +14,7 @@ use strew_view::skews::Skews;
 use strew_view::spread::{Domain, Spread};
 use strew_view::usage::{Usage, bytes_text, cpu_text};
 use strew_view::view::{Summary, View};
+use strew_view::workload::Workload;
 use strew_view::world::World;
 
 /// The version of everything that strew writes for programs.
@@ -174,7 +175,7 @@ struct ConstraintReport {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct MaxSkew {
+pub(crate) struct MaxSkew {
     of: String,
     namespace: String,
     by: String,
@@ -257,7 +258,6 @@ impl Report {
         steps: Vec<Step>,
         skews: &Skews,
     ) -> Self {
-        let each = workloads.iter();
         Self {
             api_version: API_VERSION,
             kind: "SimulationReport",
@@ -266,9 +266,7 @@ impl Report {
             seed: scheduling.seed.unwrap_or(0),
             summary: totals(view),
             steps,
-            max_skew: each
-                .flat_map(|&workload| max_skews(view, skews, workload))
-                .collect(),
+            max_skew: max_skews(&view.world.workloads, workloads, skews),
             nodes: view
                 .nodes
                 .iter()
@@ -372,13 +370,16 @@ pub(crate) fn when_unsatisfiable(hard: bool) -> &'static str {
     }
 }
 
-fn max_skews(view: &View, skews: &Skews, workload: usize) -> Vec<MaxSkew> {
-    let name = &view.world.workloads[workload].name;
-    let each = skews.of(workload).map(|(key, largest)| MaxSkew {
-        of: name.of(),
-        namespace: name.namespace.clone(),
-        by: key.to_owned(),
-        skew: largest.run,
+/// The largest skews of these workloads, by their places in the list of all.
+pub(crate) fn max_skews(all: &[Workload], of: &[usize], skews: &Skews) -> Vec<MaxSkew> {
+    let each = of.iter().flat_map(|&workload| {
+        let name = &all[workload].name;
+        skews.of(workload).map(|(key, largest)| MaxSkew {
+            of: name.of(),
+            namespace: name.namespace.clone(),
+            by: key.to_owned(),
+            skew: largest.run,
+        })
     });
     each.collect()
 }

@@ -16,7 +16,8 @@ use std::sync::Arc;
 
 use strew_apiserver::Tables;
 use strew_cel::Program;
-use strew_sim::Simulation;
+use strew_sim::{Blueprint, Simulation};
+use strew_view::ground::Ground;
 
 use expression::Views;
 
@@ -62,6 +63,9 @@ pub struct Judge {
     /// What was there at the end of the last step, if some claim compares with it.
     before: Before,
     compares: bool,
+    blueprint: Blueprint,
+    /// From the first claim on that asks which domains count.
+    ground: Option<Ground>,
 }
 
 impl Judge {
@@ -78,6 +82,8 @@ impl Judge {
             views: Views::default(),
             before: None,
             compares,
+            blueprint: plan.blueprint().clone(),
+            ground: None,
         }
     }
 
@@ -102,7 +108,16 @@ impl Judge {
         before: &Before,
     ) -> Verdict {
         let verdict = match &expectation.claim {
-            Claim::Spread(claim) => spread::judge(simulation, claim),
+            Claim::Spread(claim) => {
+                let server = simulation.server();
+                let Blueprint {
+                    names, profiles, ..
+                } = &self.blueprint;
+                let begin = || Ground::new(server, names, profiles);
+                let ground = self.ground.get_or_insert_with(begin);
+                ground.follow(server, |_, _| {});
+                spread::judge(server.tables(), ground, claim)
+            }
             Claim::Pods(claim) => pods::judge(simulation, claim),
             Claim::Object(partial) => object::judge(simulation, partial),
             Claim::Events(claim) => events::judge(simulation, claim),

@@ -1,18 +1,15 @@
 //! Counts and skew by domain.
 //!
-//! A pod counts where its node is, from its binding until somebody asks that it goes. The domains are the values of the
-//! key on nodes that the pods' required node affinity admits (and whose taints they tolerate, where a constraint of
-//! theirs on that key honours taints), also those that hold none; the skew is `strew-spread`'s.
+//! A pod counts where its node is, from its binding until its deletion is asked for. Which domains count, also those that
+//! hold none, is the rule of [`strew_view::spread`]; the skew is `strew-spread`'s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::api::core::v1::{PodSpec, TopologySpreadConstraint};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Node, Pod};
-use strew_apiserver::workloads::{Eligibility, NodeView};
-use strew_sim::Simulation;
 use strew_spread::{DomainIdx, Tally};
+use strew_view::ground::Ground;
 
 use super::{Verdict, subject};
 use crate::format::{Counts, SpreadClaim};
@@ -20,19 +17,23 @@ use crate::format::{Counts, SpreadClaim};
 /// Pods per domain; every domain that counts is there.
 pub type ByDomain = BTreeMap<String, u32>;
 
-/// Judges a claim.
-pub fn judge(simulation: &Simulation, claim: &SpreadClaim) -> Verdict {
-    let tables = simulation.server().tables();
+/// Judges a claim; `ground` knows of all that is stored.
+pub fn judge(tables: &Tables, ground: &mut Ground, claim: &SpreadClaim) -> Verdict {
     let mut pods = subject::pods(tables, &claim.of);
     subject::keep_revision(tables, &claim.of, claim.revision, &mut pods);
     pods.retain(|pod| !pod.meta.is_terminating());
-    let counts = by_domain(tables, &pods, &claim.by);
-    let skew = skew(&counts);
+    let Found {
+        counts,
+        outside,
+        skew,
+    } = count(ground, &pods, &claim.by);
+    let everywhere = counts.iter().chain(&outside);
+    let everywhere: ByDomain = everywhere.map(|(d, n)| (d.clone(), *n)).collect();
     let mut wrong = Vec::new();
     if claim
         .counts
         .as_ref()
-        .is_some_and(|wanted| !agree(wanted, &counts))
+        .is_some_and(|wanted| !agree(wanted, &everywhere))
     {
         wrong.push("counts");
     }
@@ -41,7 +42,46 @@ pub fn judge(simulation: &Simulation, claim: &SpreadClaim) -> Verdict {
     {
         wrong.push("skew");
     }
-    Verdict::new(wrong.is_empty(), text(&counts, skew)).counted(counts)
+    let mut found = text(&counts, skew);
+    for (domain, n) in &outside {
+        found += &format!("; {domain}: {n}, which does not count");
+    }
+    Verdict::new(wrong.is_empty(), found).counted(counts)
+}
+
+/// Pods by the domains of a key.
+struct Found {
+    /// Over the domains that count.
+    counts: ByDomain,
+    /// Pods in other domains: no node there counts for them any more.
+    outside: ByDomain,
+    skew: u32,
+}
+
+fn count(ground: &mut Ground, pods: &[&Arc<Pod>], key: &str) -> Found {
+    let rule = ground.rule(pods.first().map(|pod| &***pod), key);
+    let (column, mut tally) = ground.domains(&rule);
+    let mut outside = ByDomain::new();
+    for pod in pods {
+        let node = pod.node.as_ref();
+        match node.and_then(|node| ground.domain(column, node)) {
+            Some(domain) if tally.exists(domain) => tally.add(domain, 1),
+            Some(domain) => {
+                let name = ground.text(column, domain).to_owned();
+                *outside.entry(name).or_default() += 1;
+            }
+            None => {}
+        }
+    }
+    let counts = tally.existing().map(|domain| {
+        let n = u32::try_from(tally.count(domain)).unwrap_or(0);
+        (ground.text(column, domain).to_owned(), n)
+    });
+    Found {
+        counts: counts.collect(),
+        outside,
+        skew: u32::try_from(tally.skew()).unwrap_or(0),
+    }
 }
 
 /// `a: 4, b: 4, c: 4, skew 4-4 = 0`, at most `DOMAINS_TOLD` by name.
@@ -75,67 +115,11 @@ pub fn skew(counts: &ByDomain) -> u32 {
     u32::try_from(tally.skew()).unwrap_or(0)
 }
 
-/// Pods by the domains of a key.
-pub fn by_domain(tables: &Tables, pods: &[&Arc<Pod>], key: &str) -> ByDomain {
-    let mut counts = domains(tables, pods.first().map(|pod| &*pod.spec), key);
-    for pod in pods {
-        if let Some(domain) = domain_of(tables, pod, key) {
-            *counts.entry(domain.to_owned()).or_default() += 1;
-        }
-    }
-    counts
-}
-
 /// The domain that a pod is in.
 pub fn domain_of<'a>(tables: &'a Tables, pod: &Pod, key: &str) -> Option<&'a str> {
     let node = pod.node.as_ref()?;
     let node = tables.get::<Node>(&Name::new("", Arc::clone(node)))?;
     node.meta.label(key)
-}
-
-fn domains(tables: &Tables, spec: Option<&PodSpec>, key: &str) -> ByDomain {
-    let constraint = spec.and_then(|spec| {
-        let mut all = spec.topology_spread_constraints.iter().flatten();
-        all.find(|constraint| constraint.topology_key == key)
-    });
-    let honors = |policy: fn(&TopologySpreadConstraint) -> Option<&str>, usual: bool| {
-        let given = constraint.and_then(policy);
-        given.map_or(usual, |policy| policy == "Honor")
-    };
-    let honors_affinity = honors(|c| c.node_affinity_policy.as_deref(), true);
-    let honors_taints = honors(|c| c.node_taints_policy.as_deref(), false);
-    let is_narrow = spec.is_some_and(|spec| {
-        spec.node_selector.is_some()
-            || spec
-                .affinity
-                .as_ref()
-                .is_some_and(|a| a.node_affinity.is_some())
-    });
-    let mut eligibility = spec
-        .filter(|_| honors_taints || honors_affinity && is_narrow)
-        .map(Eligibility::of);
-    let mut counts = ByDomain::new();
-    for node in tables.of::<Node>().iter() {
-        let Some(domain) = node.meta.label(key) else {
-            continue;
-        };
-        if counts.contains_key(domain) {
-            continue;
-        }
-        let counts_it = eligibility.as_mut().is_none_or(|eligibility| {
-            let view = NodeView {
-                name: &node.meta.name.name,
-                labels: Some(&node.meta.labels),
-                taints: node.spec.taints.as_deref().unwrap_or_default(),
-            };
-            (!honors_affinity || eligibility.affinity_matches(view))
-                && (!honors_taints || eligibility.tolerates(view))
-        });
-        if counts_it {
-            counts.insert(domain.to_owned(), 0);
-        }
-    }
-    counts
 }
 
 /// Whether counts are the wanted ones.

@@ -46,6 +46,11 @@ pub enum Unplayable {
 }
 
 impl Plan {
+    /// How the scheduler is built.
+    pub fn blueprint(&self) -> &Blueprint {
+        &self.blueprint
+    }
+
     /// Admits the objects, and compiles the expressions.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! `strew simulate` where the files hold a Scenario.
 //!
 //! Reading order: [`arguments`], [`suite`] (files into plans), [`work`] (runs on all cores, in order), [`recorder`] (what
-//! is kept of one run), [`max_skew`] and [`log`] (every change as a line), [`standing`] (what is right and what is not), [`text`] (for
+//! is kept of one run), [`log`] (every change as a line), [`standing`] (what is right and what is not), [`text`] (for
 //! people), [`report`] and [`junit`] (for programs), [`decision`]
 //! (`-v`), `life` (one run, looked at), [`clock`].
 
@@ -12,7 +12,6 @@ mod interrupt;
 mod junit;
 mod life;
 mod log;
-mod max_skew;
 mod recorder;
 mod replay;
 mod report;

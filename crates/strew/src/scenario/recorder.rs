@@ -10,16 +10,17 @@ use strew_sim::Simulation;
 
 use super::decision::{self, Decision};
 use super::log::Log;
-use super::max_skew::Skews;
-use crate::report::{self, WorkloadReport};
+use crate::report::{self, MaxSkew, WorkloadReport};
 use strew_view::moment::Frame;
+use strew_view::skews::Skews;
 use strew_view::view::View;
 
 /// Workloads by step, and their largest skews.
 pub(super) struct Ledger {
     pub(super) frame: Frame,
     pub(super) steps: Vec<Vec<WorkloadReport>>,
-    pub(super) skews: Skews,
+    /// `None` before the run begins.
+    pub(super) skews: Option<Skews>,
 }
 
 /// Listens to a run, and ends it when somebody wants that.
@@ -33,13 +34,28 @@ pub(super) struct Recorder<'a> {
     pub(super) decisions: Option<Vec<Decision>>,
 }
 
+impl Ledger {
+    /// The largest skews of all workloads.
+    pub(super) fn max_skews(&self) -> Vec<MaxSkew> {
+        let all = &self.frame.workloads.list;
+        let places: Vec<usize> = (0..all.len()).collect();
+        let skews = self.skews.as_ref();
+        skews.map_or_else(Vec::new, |skews| report::max_skews(all, &places, skews))
+    }
+}
+
 impl Recorder<'_> {
     fn listen(&mut self, simulation: &Simulation) -> ControlFlow<()> {
         if let Some(log) = &mut self.log {
             log.listen(simulation);
         }
         if let Some(ledger) = &mut self.ledger {
-            ledger.skews.look(simulation);
+            let server = simulation.server();
+            let Ledger { frame, skews, .. } = ledger;
+            match skews {
+                Some(skews) => skews.observe(server, frame),
+                None => *skews = Some(Skews::new(server, frame)),
+            }
         }
         match self.interrupt.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),

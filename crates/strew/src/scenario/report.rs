@@ -9,10 +9,9 @@ use strew_scenario::run::{Outcome, Refused};
 
 use super::Question;
 use super::clock::clock;
-use super::max_skew::MaxSkew;
 use super::standing::{Answer, Judged, Result, Standing, State, state};
 use super::suite::{Cast, Suite};
-use crate::report::{API_VERSION, WorkloadReport};
+use crate::report::{API_VERSION, MaxSkew, WorkloadReport};
 use crate::version;
 
 /// `SimulationReport` of scenarios.

@@ -11,7 +11,6 @@ use strew_scenario::run::{Played, play};
 
 use super::decision::Decision;
 use super::log::Log;
-use super::max_skew::{MaxSkew, Skews};
 use super::recorder::{Ledger, Recorder};
 use super::replay::replay;
 use super::suite::{Cast, Suite};
@@ -19,7 +18,7 @@ use super::{Question, frame, stuck};
 use crate::arguments::Context;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::report::{API_VERSION, WorkloadReport};
+use crate::report::{API_VERSION, MaxSkew, WorkloadReport};
 use crate::simulate::Format;
 
 /// One life, played.
@@ -200,7 +199,7 @@ impl<'a> Work<'a> {
         let ledger = || Ledger {
             frame: frame(cast),
             steps: Vec::new(),
-            skews: Skews::default(),
+            skews: None,
         };
         let output = self.question.output;
         // Of many seeds the first is the example.
@@ -228,7 +227,10 @@ impl<'a> Work<'a> {
             ..
         } = recorder;
         let (workloads, max_skew) = match ledger {
-            Some(ledger) => (ledger.steps, ledger.skews.finish()),
+            Some(ledger) => {
+                let max_skew = ledger.max_skews();
+                (ledger.steps, max_skew)
+            }
             None => Default::default(),
         };
         let text = log.map(|log| log.finish(played.ended, played.is_partial));

@@ -95,3 +95,27 @@ fn the_story_has_one_count() {
         check_largest(largest, case);
     }
 }
+
+#[test]
+fn a_scenario_has_one_count() {
+    for case in &CASES {
+        let expected = case.skew;
+        let scenario = format!(
+            "{}---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {{name: counted}}
+spec:
+  timeline: [{{at: 2m, expect: [{{spread: {{of: deployment/web, by: {ZONE}, skew: {expected}}}}}]}}]
+",
+            case.manifests()
+        );
+        let run = strew("simulate - -o json").stdin(scenario);
+        let report = json(&run.assert().code(0));
+        let run = &report["scenarios"][0]["variants"][0]["runs"][0];
+        let spreads = &run["steps"][0]["workloads"][0]["spread"];
+        let (end, largest) = skews(spreads, &run["maxSkew"]);
+        assert_eq!(*end, expected, "{}", case.name);
+        check_largest(largest, case);
+    }
+}

@@ -1,0 +1,171 @@
+//! Which domains count for pods, kept current with what an API server stores.
+
+use std::sync::Arc;
+
+use strew_api::facts::{self, PodFacts};
+use strew_api::read::KubeObject;
+use strew_apiserver::object::scheduling::wire_of;
+use strew_apiserver::object::{Kind, Node, Object, Pod, ReplicaSet, Stored};
+use strew_apiserver::server::{Change, Cursor, Server};
+use strew_cluster::{Cluster, Eligibility, KeyId, NodeIdx, PodFact};
+use strew_model::{Interner, Symbol};
+use strew_scheduler::Profile;
+use strew_spread::{DomainIdx, Tally};
+
+use crate::schedulers::Schedulers;
+use crate::spread;
+use crate::world::World;
+
+/// Nodes, and what constraints of pods depend on beside the pods.
+pub struct Ground {
+    world: World,
+    facts: PodFacts,
+    seen: Cursor,
+}
+
+impl Ground {
+    /// What is stored now, for pods that these profiles decide for.
+    pub fn new(server: &Server, names: &Interner, profiles: &[Profile]) -> Self {
+        let mut cluster = Cluster::new();
+        cluster.names = names.clone();
+        let schedulers = Schedulers::of(profiles, &mut cluster.names);
+        let mut ground = Self {
+            world: World::empty(cluster, schedulers),
+            facts: PodFacts::default(),
+            seen: server.listen(),
+        };
+        let tables = server.tables();
+        for node in tables.of::<Node>().iter() {
+            ground.set(&Node::into_object(Arc::clone(node)));
+        }
+        for set in tables.of::<ReplicaSet>().iter() {
+            ground.set(&ReplicaSet::into_object(Arc::clone(set)));
+        }
+        for plain in tables.all_plain() {
+            ground.set(&Object::Plain(Arc::clone(plain)));
+        }
+        ground
+    }
+
+    /// Takes in what was written since the last call, and hands every change on. Returns whether nodes changed so that
+    /// other domains may count.
+    pub fn follow(&mut self, server: &Server, mut hear: impl FnMut(&mut Self, &Change)) -> bool {
+        let mut nodes_changed = false;
+        while let Some(change) = server.next_change(&mut self.seen) {
+            nodes_changed |= change.is_of(&Kind::Node) && self.node(change);
+            if let Some(new) = &change.new
+                && !change.is_of(&Kind::Node)
+            {
+                self.set(new);
+            }
+            hear(self, change);
+        }
+        nodes_changed
+    }
+
+    /// Whether it matters for domains.
+    fn node(&mut self, change: &Change) -> bool {
+        let Some(Object::Node(new)) = &change.new else {
+            let name = self.world.cluster.names.intern(&change.key.name.name);
+            self.world.cluster.remove_node(name);
+            return true;
+        };
+        let is_same = matches!(&change.old, Some(Object::Node(old))
+            if old.meta.labels == new.meta.labels && old.spec.taints == new.spec.taints);
+        if !is_same {
+            self.set(&Object::Node(Arc::clone(new)));
+        }
+        !is_same
+    }
+
+    /// What no decision could be made from was refused when the files were loaded, or by the API server.
+    fn set(&mut self, object: &Object) {
+        let cluster = &mut self.world.cluster;
+        match wire_of(object) {
+            Some(KubeObject::Node(node)) => {
+                if let Ok(fact) = facts::node(&node, &mut cluster.names) {
+                    cluster.set_node(fact);
+                }
+            }
+            Some(KubeObject::PodDisruptionBudget(_)) | None => {}
+            Some(wire) => drop(facts::apply(&wire, cluster)),
+        }
+    }
+
+    /// The domain of a node, by name.
+    pub fn domain(&self, column: KeyId, node: &str) -> Option<DomainIdx> {
+        let cluster = &self.world.cluster;
+        let node = cluster.find_node(cluster.names.get(node)?)?;
+        cluster.column(column).domain(node)
+    }
+
+    /// The value of the key that makes a domain.
+    pub fn text(&self, column: KeyId, domain: DomainIdx) -> &str {
+        let cluster = &self.world.cluster;
+        cluster.names.text(cluster.column(column).value(domain))
+    }
+
+    /// The keys by which a pod is looked at, each with the rule of which nodes count for it; none where nothing can be
+    /// decided for it.
+    pub fn keys(&mut self, pod: &Pod) -> Vec<(String, Rule)> {
+        let rules = self.of_pod(pod, spread::rules).unwrap_or_default();
+        let names = &self.world.cluster.names;
+        let named = |(key, nodes): (Symbol, Eligibility)| {
+            let rule = Rule { key, nodes };
+            (names.text(key).to_owned(), rule)
+        };
+        rules.into_iter().map(named).collect()
+    }
+
+    /// Which nodes count for pods like this one by a key: the first of its constraints over that key says so. Without a
+    /// pod all nodes that have the key count.
+    pub fn rule(&mut self, pod: Option<&Pod>, key: &str) -> Rule {
+        let key = self.world.cluster.names.intern(key);
+        let of_pod =
+            pod.and_then(|pod| self.of_pod(pod, |world, class| spread::rule(world, class, key)));
+        let nodes = of_pod.unwrap_or_else(|| Eligibility {
+            required_keys: [key].into(),
+            ..Eligibility::default()
+        });
+        Rule { key, nodes }
+    }
+
+    fn of_pod<T>(
+        &mut self,
+        pod: &Pod,
+        ask: impl FnOnce(&mut World, strew_cluster::ClassId) -> T,
+    ) -> Option<T> {
+        let cluster = &mut self.world.cluster;
+        let fact = self.facts.fact(pod, &mut cluster.names).ok()??;
+        let uid = Arc::clone(&fact.uid);
+        let pod = cluster.set_pod(PodFact { node: None, ..fact });
+        let class = cluster.pod(pod).class;
+        let answer = ask(&mut self.world, class);
+        self.world.cluster.remove_pod(&uid);
+        Some(answer)
+    }
+
+    /// The domains of a rule, all empty.
+    pub fn domains(&mut self, rule: &Rule) -> (KeyId, Tally) {
+        let cluster = &mut self.world.cluster;
+        let column = cluster.ensure_column(rule.key);
+        let mut tally = Tally::default();
+        for node in (0..cluster.node_rows()).map(NodeIdx::from) {
+            if rule
+                .nodes
+                .admits(cluster.node(node), cluster.tables(), &cluster.names)
+                && let Some(domain) = cluster.column(column).domain(node)
+            {
+                tally.add_place(domain);
+            }
+        }
+        (column, tally)
+    }
+}
+
+/// Which nodes make up the domains of a key.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    key: Symbol,
+    nodes: Eligibility,
+}
