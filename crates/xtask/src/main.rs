@@ -10,6 +10,7 @@ mod fidelity;
 mod fuzz;
 mod soak;
 mod steady;
+mod taken;
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;

@@ -14,7 +14,7 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
 }
 
 /// The smallest figure that this share of all does not exceed (nearest rank).
-pub(super) fn quantile(figures: &[f64], share: f64) -> f64 {
+pub(crate) fn quantile(figures: &[f64], share: f64) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (share * sorted.len() as f64).ceil() as usize;

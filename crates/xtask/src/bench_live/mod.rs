@@ -16,18 +16,15 @@ mod round;
 mod size;
 
 use std::process::{Command, ExitCode};
-use std::time::Duration;
 
 use anyhow::ensure;
 use clap::ValueEnum;
-use xtask::lab::{Lab, Options, Scheduler, Timing};
+use xtask::lab::Lab;
 
 use cluster::Cluster;
 use contender::Contender;
 use figures::Table;
 use round::Round;
-
-use crate::ci::top;
 
 /// What the command line says.
 #[derive(clap::Args)]
@@ -68,16 +65,7 @@ pub(crate) fn run(options: &BenchLive) -> anyhow::Result<ExitCode> {
     }
     ensure!(options.rounds > 0 && options.rate > 0 && options.seconds > 0);
     let strew = crate::e2e::build()?;
-    let soon = (Duration::from_millis(100), Duration::from_millis(300));
-    let timing = [("podStart", soon), ("podStop", soon)];
-    let mut lab = Lab::start(
-        top(),
-        &Options {
-            timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
-            scheduler: Scheduler::Nobody,
-            feature_gates: Vec::new(),
-        },
-    )?;
+    let mut lab = crate::e2e::control_plane()?;
     // The watch has a thread of its own: what it tells is when things happened.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -7,8 +7,9 @@ use xtask::lab::https::ask;
 use xtask::lab::{Lab, free_ports, now, until};
 
 use super::cluster::Cluster;
-use super::contender::{Contender, Taken};
+use super::contender::Contender;
 use super::figures::{Table, median};
+use crate::taken::Taken;
 
 const NODES: usize = 5_000;
 

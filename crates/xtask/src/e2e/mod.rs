@@ -9,9 +9,9 @@ mod decisions;
 mod follow;
 mod generated;
 mod histogram;
-mod parts;
+pub(crate) mod parts;
 mod rollout;
-mod stage;
+pub(crate) mod stage;
 mod watch_log;
 
 use std::path::PathBuf;
@@ -51,17 +51,7 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
     }
     let strew = build()?;
     let begin = now();
-    // Pods that start and stop at once: what kubelets take is no concern here.
-    let soon = (Duration::from_millis(100), Duration::from_millis(300));
-    let timing = [("podStart", soon), ("podStop", soon)];
-    let lab = Lab::start(
-        top(),
-        &Options {
-            timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
-            scheduler: Scheduler::Nobody,
-            feature_gates: Vec::new(),
-        },
-    )?;
+    let lab = control_plane()?;
     println!(
         "control plane ready in {:.1} s",
         begin.elapsed().as_secs_f64()
@@ -85,6 +75,21 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
     println!("failed: {}", failed.join(", "));
     println!("logs: {}", stage.lab.folder().display());
     Ok(ExitCode::FAILURE)
+}
+
+/// A control plane without a scheduler.
+pub(crate) fn control_plane() -> anyhow::Result<Lab> {
+    // Pods that start and stop at once: what kubelets take is no concern here.
+    let soon = (Duration::from_millis(100), Duration::from_millis(300));
+    let timing = [("podStart", soon), ("podStop", soon)];
+    Lab::start(
+        top(),
+        &Options {
+            timing: Timing::from(timing.map(|(name, delay)| (name.to_owned(), delay))),
+            scheduler: Scheduler::Nobody,
+            feature_gates: Vec::new(),
+        },
+    )
 }
 
 /// Plays one case and cleans up after it; whether it was ok.

@@ -12,7 +12,7 @@ use xtask::lab::{Component, Service, free_ports, until};
 use super::stage::{PAUSE, SOON, Stage};
 
 /// strew's own namespace.
-pub(super) const SYSTEM: &str = "strew-system";
+pub(crate) const SYSTEM: &str = "strew-system";
 
 /// Leases short enough for a case, and long enough for a busy machine.
 const SHORT_LEASES: [&str; 3] = [
@@ -25,25 +25,25 @@ const SHORT_LEASES: [&str; 3] = [
 const IN_CONTAINERS: [&str; 2] = ["Deployment", "PodDisruptionBudget"];
 
 /// WorkloadSpread at work: what the API server calls, and who answers.
-pub(super) struct Spreading {
+pub(crate) struct Spreading {
     /// What the API server calls; the replicas are behind it.
-    pub(super) service: Service,
-    pub(super) webhooks: Vec<Webhook>,
-    pub(super) controller: Component,
+    pub(crate) service: Service,
+    pub(crate) webhooks: Vec<Webhook>,
+    pub(crate) controller: Component,
 }
 
 /// A replica of the webhook.
-pub(super) struct Webhook {
-    pub(super) process: Component,
+pub(crate) struct Webhook {
+    pub(crate) process: Component,
     /// Where it is called.
-    pub(super) port: u16,
+    pub(crate) port: u16,
     /// Where it tells health and metrics.
-    pub(super) pages: u16,
+    pub(crate) pages: u16,
 }
 
 impl Stage {
     /// What `strew install` prints with these arguments, as a list.
-    pub(super) fn printed(&self, args: &[&str]) -> anyhow::Result<Value> {
+    pub(crate) fn printed(&self, args: &[&str]) -> anyhow::Result<Value> {
         let mut all = vec!["install"];
         all.extend(args);
         all.push("--output=json");
@@ -52,7 +52,7 @@ impl Stage {
     }
 
     /// What strew says; the cluster that it finds is the lab's.
-    pub(super) fn strew(&self, args: &[&str]) -> anyhow::Result<String> {
+    pub(crate) fn strew(&self, args: &[&str]) -> anyhow::Result<String> {
         let kubeconfig = self.lab.folder().join("kubeconfig");
         let output = Command::new(&self.strew)
             .args(args)
@@ -64,7 +64,7 @@ impl Stage {
     }
 
     /// Installs a part, but what needs containers: processes stand for those.
-    pub(super) fn install(&mut self, args: &[&str]) -> anyhow::Result<()> {
+    pub(crate) fn install(&mut self, args: &[&str]) -> anyhow::Result<()> {
         let mut list = self.printed(args)?;
         let items = list["items"].as_array_mut().context("a list has items")?;
         items.retain(|object| !IN_CONTAINERS.iter().any(|kind| object["kind"] == *kind));
@@ -96,7 +96,7 @@ impl Stage {
     }
 
     /// A kubeconfig with a token of this service account, when its rights are known.
-    pub(super) fn kubeconfig_of(
+    pub(crate) fn kubeconfig_of(
         &self,
         namespace: &str,
         account: &str,
@@ -108,6 +108,10 @@ impl Stage {
         let own = self.run(&["config", "view", "--raw", "--output=json"])?;
         let mut own: Value = serde_json::from_str(&own)?;
         own["users"][0]["user"] = json!({"token": token.trim()});
+        if let Some(api) = &self.api {
+            let server = format!("https://127.0.0.1:{}", api.port());
+            own["clusters"][0]["cluster"]["server"] = server.into();
+        }
         let file = self.lab.folder().join(format!("{account}.kubeconfig"));
         fs::write(&file, own.to_string())?;
         Ok(file)
@@ -115,7 +119,7 @@ impl Stage {
 
     /// The same, as an argument, of one of strew's own accounts. The authorizer hears of roles by watches of its own, so
     /// a right of each role is waited for.
-    fn own_kubeconfig(&self, account: &str) -> anyhow::Result<String> {
+    pub(crate) fn own_kubeconfig(&self, account: &str) -> anyhow::Result<String> {
         let user = format!("--as=system:serviceaccount:{SYSTEM}:{account}");
         let lease = [
             "update",
@@ -136,7 +140,7 @@ impl Stage {
     }
 
     /// WorkloadSpread at work, with so many replicas of the webhook: installed, started, and called.
-    pub(super) fn spreading(&mut self, n_webhooks: usize) -> anyhow::Result<Spreading> {
+    pub(crate) fn spreading(&mut self, n_webhooks: usize) -> anyhow::Result<Spreading> {
         let mut spreading = self.installed_spreading()?;
         for _ in 0..n_webhooks {
             self.add_webhook(&mut spreading, &[])?;
@@ -147,14 +151,8 @@ impl Stage {
     }
 
     /// Installed, with the controller started, and nobody who answers yet.
-    pub(super) fn installed_spreading(&mut self) -> anyhow::Result<Spreading> {
-        let service = Service::start()?;
-        let url = format!("--webhook-url=https://127.0.0.1:{}", service.port());
-        self.install(&["workloadspread", "--crds=always", &url])?;
-        // From here on the API server calls: nobody answers, and it must know.
-        until("the API server calls", SOON, PAUSE, || {
-            Ok(self.try_a_pod(&self.namespace).is_err().then_some(()))
-        })?;
+    pub(crate) fn installed_spreading(&mut self) -> anyhow::Result<Spreading> {
+        let service = self.install_spreading()?;
         let controller = self.spread_controller(&[])?;
         Ok(Spreading {
             service,
@@ -163,8 +161,20 @@ impl Stage {
         })
     }
 
+    /// Installs WorkloadSpread, and starts nothing of it: what the API server calls.
+    pub(crate) fn install_spreading(&mut self) -> anyhow::Result<Service> {
+        let service = Service::start()?;
+        let url = format!("--webhook-url=https://127.0.0.1:{}", service.port());
+        self.install(&["workloadspread", "--crds=always", &url])?;
+        // From here on the API server calls: nobody answers, and it must know.
+        until("the API server calls", SOON, PAUSE, || {
+            Ok(self.try_a_pod(&self.namespace).is_err().then_some(()))
+        })?;
+        Ok(service)
+    }
+
     /// Starts another replica of the webhook.
-    pub(super) fn add_webhook(
+    pub(crate) fn add_webhook(
         &mut self,
         spreading: &mut Spreading,
         args: &[&str],
@@ -176,7 +186,7 @@ impl Stage {
     }
 
     /// Starts a replica that is behind nothing.
-    pub(super) fn webhook(&mut self, service: &Service, args: &[&str]) -> anyhow::Result<Webhook> {
+    pub(crate) fn webhook(&mut self, service: &Service, args: &[&str]) -> anyhow::Result<Webhook> {
         let kubeconfig = self.own_kubeconfig("strew-webhook")?;
         let [port, pages] = free_ports()?;
         let flags = [
@@ -201,7 +211,7 @@ impl Stage {
     }
 
     /// The controller of WorkloadSpreads, with the rights of its account.
-    pub(super) fn spread_controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+    pub(crate) fn spread_controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
         let kubeconfig = self.own_kubeconfig("strew-controller")?;
         let mut all = vec![kubeconfig.as_str(), "--controllers=workloadspread"];
         all.extend(args);
@@ -209,7 +219,7 @@ impl Stage {
     }
 
     /// A hub with so many replicas of Placement's controller, of which one acts unless the arguments say otherwise.
-    pub(super) fn hub(
+    pub(crate) fn hub(
         &mut self,
         n_controllers: usize,
         args: &[&str],
@@ -222,7 +232,7 @@ impl Stage {
     }
 
     /// The controller of Placements, with the rights of its account.
-    pub(super) fn placement_controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+    pub(crate) fn placement_controller(&mut self, args: &[&str]) -> anyhow::Result<Component> {
         let kubeconfig = self.own_kubeconfig("strew-placement")?;
         let mut all = vec![
             kubeconfig.as_str(),
@@ -248,7 +258,7 @@ impl Stage {
     }
 
     /// Waits until so many replicas of the webhook are ready, as a Service sees it.
-    pub(super) fn until_ready(&self, spreading: &Spreading, n: usize) -> anyhow::Result<()> {
+    pub(crate) fn until_ready(&self, spreading: &Spreading, n: usize) -> anyhow::Result<()> {
         let ready = until("webhooks are ready", SOON, PAUSE, || {
             Ok((spreading.service.n_ready() == n).then_some(()))
         });
@@ -259,7 +269,7 @@ impl Stage {
     }
 
     /// Waits until a call of the API server is answered.
-    pub(super) fn until_called(&self) -> anyhow::Result<()> {
+    pub(crate) fn until_called(&self) -> anyhow::Result<()> {
         let mut last = String::new();
         let called = until("the webhook answers", SOON, PAUSE, || {
             let tried = self.try_a_pod(&self.namespace);
@@ -269,7 +279,7 @@ impl Stage {
     }
 
     /// Creates a pod of a controller in a namespace, not in earnest: what the webhook is asked about.
-    pub(super) fn try_a_pod(&self, namespace: &str) -> anyhow::Result<()> {
+    pub(crate) fn try_a_pod(&self, namespace: &str) -> anyhow::Result<()> {
         let pod = json!({
             "apiVersion": "v1",
             "kind": "Pod",

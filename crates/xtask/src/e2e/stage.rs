@@ -7,35 +7,37 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
-use xtask::lab::{Component, Kubectl, Lab, node, until};
+use xtask::lab::{Component, Kubectl, Lab, Service, node, until};
 
 /// Until when something must have happened that takes a moment: a busy machine.
-pub(super) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(60);
 
 /// Ten thousand pods are a few hundred a second.
 const CLEARED_WITHIN: Duration = Duration::from_secs(300);
 
 /// Between two looks.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
 
 /// One lab for all cases.
-pub(super) struct Stage {
-    pub(super) lab: Lab,
+pub(crate) struct Stage {
+    pub(crate) lab: Lab,
     top: PathBuf,
     /// The program under test.
-    pub(super) strew: PathBuf,
+    pub(crate) strew: PathBuf,
     /// The case's own.
-    pub(super) namespace: String,
+    pub(crate) namespace: String,
     /// Whether sizes are those of a real cluster.
-    pub(super) is_full: bool,
+    pub(crate) is_full: bool,
     /// Whether the API server has been told of a webhook: without one that answers, pods stay.
-    pub(super) is_registered: bool,
+    pub(crate) is_registered: bool,
     /// Whether there may be clusters, which are in no namespace.
-    pub(super) is_hub: bool,
+    pub(crate) is_hub: bool,
+    /// Where strew's service accounts find the API server, if not at its own port.
+    pub(crate) api: Option<Service>,
 }
 
 impl Stage {
-    pub(super) fn new(lab: Lab, top: &Path, strew: PathBuf, is_full: bool) -> Self {
+    pub(crate) fn new(lab: Lab, top: &Path, strew: PathBuf, is_full: bool) -> Self {
         Self {
             lab,
             top: top.to_owned(),
@@ -44,22 +46,23 @@ impl Stage {
             is_full,
             is_registered: false,
             is_hub: false,
+            api: None,
         }
     }
 
-    pub(super) fn kubectl(&self) -> &Kubectl {
+    pub(crate) fn kubectl(&self) -> &Kubectl {
         self.lab.kubectl()
     }
 
     /// kubectl in the case's namespace.
-    pub(super) fn run(&self, args: &[&str]) -> anyhow::Result<String> {
+    pub(crate) fn run(&self, args: &[&str]) -> anyhow::Result<String> {
         let mut all = vec!["--namespace", &self.namespace];
         all.extend(args);
         self.kubectl().run(&all)
     }
 
     /// Makes the case's namespace.
-    pub(super) fn begin(&mut self, case: &str) -> anyhow::Result<()> {
+    pub(crate) fn begin(&mut self, case: &str) -> anyhow::Result<()> {
         self.namespace = case.to_owned();
         self.kubectl().run(&["create", "namespace", case])?;
         until("no service account", SOON, PAUSE, || {
@@ -69,7 +72,7 @@ impl Stage {
     }
 
     /// Takes away what the case made; what is neither pod nor node goes with its namespace by itself.
-    pub(super) fn end(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         if std::mem::take(&mut self.is_registered) {
             let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
             let ours = "--selector=app.kubernetes.io/part-of=strew";
@@ -95,7 +98,7 @@ impl Stage {
 
     /// The next case's nodes have kubelets that never heard of this one's: kwok may renew no lease of a node that comes
     /// again under the name of one that went, and 50 s later all nodes of a case are lost.
-    fn renew_kubelets(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn renew_kubelets(&mut self) -> anyhow::Result<()> {
         self.lab.component("kwok")?.kill();
         let leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
         self.kubectl().run(&["delete", "--raw", leases])?;
@@ -103,7 +106,7 @@ impl Stage {
     }
 
     /// Takes away the namespace's pods, at once, and all nodes.
-    pub(super) fn clear(&self) -> anyhow::Result<()> {
+    pub(crate) fn clear(&self) -> anyhow::Result<()> {
         let namespace = &self.namespace;
         let mut refused = Ok(());
         let gone = until("pods stay", CLEARED_WITHIN, PAUSE, || {
@@ -119,12 +122,12 @@ impl Stage {
     }
 
     /// A file of e2e/cases.
-    pub(super) fn file(&self, name: &str) -> PathBuf {
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.top.join("e2e/cases").join(name)
     }
 
     /// Applies a file of e2e/cases: its nodes first, and the rest when they are Ready.
-    pub(super) fn apply(&self, name: &str) -> anyhow::Result<()> {
+    pub(crate) fn apply(&self, name: &str) -> anyhow::Result<()> {
         let path = self.file(name);
         let text =
             fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
@@ -134,7 +137,7 @@ impl Stage {
     }
 
     /// The same of objects.
-    pub(super) fn apply_all(&self, objects: Vec<Value>) -> anyhow::Result<()> {
+    pub(crate) fn apply_all(&self, objects: Vec<Value>) -> anyhow::Result<()> {
         let (nodes, others): (Vec<Value>, Vec<Value>) =
             objects.into_iter().partition(|o| o["kind"] == "Node");
         if !nodes.is_empty() {
@@ -157,7 +160,7 @@ impl Stage {
     }
 
     /// Ready, and without the taint of nodes that are not.
-    pub(super) fn until_nodes_are_ready(&self) -> anyhow::Result<()> {
+    pub(crate) fn until_nodes_are_ready(&self) -> anyhow::Result<()> {
         until("nodes are not ready", SOON, PAUSE, || {
             let nodes = self.kubectl().objects("nodes")?;
             let is_ready = |node: &Value| {
@@ -172,14 +175,14 @@ impl Stage {
     }
 
     /// strew's scheduler as the only replica, with these arguments more.
-    pub(super) fn scheduler(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+    pub(crate) fn scheduler(&mut self, args: &[&str]) -> anyhow::Result<Component> {
         let mut all = vec!["--leader-elect=false"];
         all.extend(args);
         self.replica(&all)
     }
 
     /// strew's scheduler, which says what it decides.
-    pub(super) fn replica(&mut self, args: &[&str]) -> anyhow::Result<Component> {
+    pub(crate) fn replica(&mut self, args: &[&str]) -> anyhow::Result<Component> {
         let mut all = vec![
             "scheduler",
             "--kubeconfig=kubeconfig",
@@ -192,12 +195,12 @@ impl Stage {
     }
 
     /// The case's pods.
-    pub(super) fn pods(&self) -> anyhow::Result<Vec<Value>> {
+    pub(crate) fn pods(&self) -> anyhow::Result<Vec<Value>> {
         self.list("pods")
     }
 
     /// Objects of the case's namespace.
-    pub(super) fn list(&self, kinds: &str) -> anyhow::Result<Vec<Value>> {
+    pub(crate) fn list(&self, kinds: &str) -> anyhow::Result<Vec<Value>> {
         let text = self.run(&["get", kinds, "--output=json"])?;
         let mut list: Value = serde_json::from_str(&text)?;
         match list["items"].take() {
@@ -207,13 +210,13 @@ impl Stage {
     }
 
     /// One object of the case's namespace.
-    pub(super) fn get(&self, object: &str) -> anyhow::Result<Value> {
+    pub(crate) fn get(&self, object: &str) -> anyhow::Result<Value> {
         let text = self.run(&["get", object, "--output=json"])?;
         Ok(serde_json::from_str(&text)?)
     }
 
     /// Waits until the pods are as `ask` wants; tells how they are if they do not become so.
-    pub(super) fn until_pods<T>(
+    pub(crate) fn until_pods<T>(
         &self,
         what: &str,
         mut ask: impl FnMut(&[Value]) -> Option<T>,
@@ -227,7 +230,7 @@ impl Stage {
     }
 
     /// Waits until so many pods are on nodes, and so many are told that they cannot be; there are no others.
-    pub(super) fn until_placed(&self, placed: usize, refused: usize) -> anyhow::Result<Vec<Value>> {
+    pub(crate) fn until_placed(&self, placed: usize, refused: usize) -> anyhow::Result<Vec<Value>> {
         let what = format!("{placed} pods on nodes, {refused} refused");
         self.until_pods(&what, |pods| {
             let is_going = |pod: &Value| !pod["metadata"]["deletionTimestamp"].is_null();
@@ -240,7 +243,7 @@ impl Stage {
     }
 
     /// How many of these pods are in each domain: values of a node label.
-    pub(super) fn spread(
+    pub(crate) fn spread(
         &self,
         pods: &[Value],
         topology_key: &str,
@@ -262,38 +265,38 @@ impl Stage {
     }
 
     /// Events about an object of the case's namespace, in the form of events.k8s.io, with this reason.
-    pub(super) fn events(&self, name: &str, reason: &str) -> anyhow::Result<Vec<Value>> {
+    pub(crate) fn events(&self, name: &str, reason: &str) -> anyhow::Result<Vec<Value>> {
         let mut events = self.list("events.events.k8s.io")?;
         events.retain(|e| e["regarding"]["name"] == name && e["reason"] == reason);
         Ok(events)
     }
 
     /// Waits until there is one.
-    pub(super) fn until_event(&self, name: &str, reason: &str) -> anyhow::Result<Value> {
+    pub(crate) fn until_event(&self, name: &str, reason: &str) -> anyhow::Result<Value> {
         let what = format!("an event {reason} of {name}");
         until(&what, SOON, PAUSE, || Ok(self.events(name, reason)?.pop()))
     }
 }
 
 /// An object's name.
-pub(super) fn name_of(object: &Value) -> &str {
+pub(crate) fn name_of(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 /// The node that a pod is on.
-pub(super) fn node_of(pod: &Value) -> Option<&str> {
+pub(crate) fn node_of(pod: &Value) -> Option<&str> {
     pod["spec"]["nodeName"].as_str()
 }
 
 /// Why a pod is on no node, as its condition says.
-pub(super) fn refusal(pod: &Value) -> Option<&str> {
+pub(crate) fn refusal(pod: &Value) -> Option<&str> {
     let condition = scheduled_condition(pod)?;
     (condition["status"] == "False" && condition["reason"] == "Unschedulable")
         .then(|| condition["message"].as_str().unwrap_or_default())
 }
 
 /// A pod's condition PodScheduled.
-pub(super) fn scheduled_condition(pod: &Value) -> Option<&Value> {
+pub(crate) fn scheduled_condition(pod: &Value) -> Option<&Value> {
     let conditions = pod["status"]["conditions"].as_array()?;
     conditions.iter().find(|c| c["type"] == "PodScheduled")
 }
