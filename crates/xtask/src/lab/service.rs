@@ -6,7 +6,7 @@
 use std::io;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -43,6 +43,8 @@ struct Replicas {
     turn: usize,
     /// The port of the one that alone is given connections.
     only: Option<u16>,
+    /// Both sides of the connections that are passed on.
+    passed_on: Vec<Weak<TcpStream>>,
 }
 
 #[derive(Clone, Copy)]
@@ -93,6 +95,15 @@ impl Service {
     /// Gives connections to the replica of this port alone from now on; those that there are stay where they are.
     pub fn give_only(&self, port: u16) {
         lock(&self.replicas).only = Some(port);
+    }
+
+    /// Ends all connections that are passed on: both sides see them end.
+    pub fn cut(&self) {
+        let sides = std::mem::take(&mut lock(&self.replicas).passed_on);
+        for side in sides.iter().filter_map(Weak::upgrade) {
+            // It may have ended by itself.
+            drop(side.shutdown(Shutdown::Both));
+        }
     }
 
     /// How many replicas were ready when they were last asked.
@@ -149,7 +160,7 @@ fn accept(listener: &TcpListener, replicas: &Mutex<Replicas>, is_over: &AtomicBo
             && let Some(server) = connect(replicas)
         {
             // Without threads there is no way on, and the connection ends.
-            drop(pass_on(client, server));
+            drop(pass_on(client, server, replicas));
         }
     }
 }
@@ -178,15 +189,21 @@ fn connect(replicas: &Mutex<Replicas>) -> Option<TcpStream> {
 }
 
 /// Copies both ways until both sides have ended.
-fn pass_on(client: TcpStream, server: TcpStream) -> io::Result<()> {
+fn pass_on(client: TcpStream, server: TcpStream, known: &Mutex<Replicas>) -> io::Result<()> {
     // Nothing waits here for what may come after it.
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let ways = [(client.try_clone()?, server.try_clone()?), (server, client)];
-    for (mut from, mut to) in ways {
+    let (client, server) = (Arc::new(client), Arc::new(server));
+    {
+        let passed_on = &mut lock(known).passed_on;
+        passed_on.retain(|side| side.strong_count() > 0);
+        passed_on.extend([&client, &server].map(Arc::downgrade));
+    }
+    let ways = [(Arc::clone(&client), Arc::clone(&server)), (server, client)];
+    for (from, to) in ways {
         let copy = move || {
             // How it ended is for the two sides to know.
-            drop(io::copy(&mut from, &mut to));
+            drop(io::copy(&mut &*from, &mut &*to));
             drop(to.shutdown(Shutdown::Write));
         };
         thread::Builder::new().stack_size(STACK).spawn(copy)?;
@@ -256,6 +273,22 @@ mod tests {
         service.give_only(b);
         let heard: Vec<String> = (0..3).map(|_| said(&service)).collect();
         assert_eq!(heard, ["b", "b", "b"]);
+    }
+
+    #[test]
+    fn connections_that_are_cut_end_and_others_come() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let service = service(&[(port, true)]);
+        for _ in 0..2 {
+            let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, service.port())).unwrap();
+            let (mut server, _) = listener.accept().unwrap();
+            client.write_all(b"a").unwrap();
+            server.read_exact(&mut [0]).unwrap();
+            service.cut();
+            assert_eq!(client.read(&mut [0]).unwrap(), 0);
+            assert_eq!(server.read(&mut [0]).unwrap(), 0);
+        }
     }
 
     #[test]
