@@ -1,5 +1,6 @@
 //! The project's own automation: `cargo xtask COMMAND`.
 
+mod attack;
 mod bench;
 mod bench_live;
 mod ci;
@@ -9,6 +10,7 @@ mod e2e;
 mod fidelity;
 mod fuzz;
 mod soak;
+mod soak_live;
 mod steady;
 mod taken;
 
@@ -57,6 +59,10 @@ enum Command {
     Fuzz(fuzz::Fuzz),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
     Soak(soak::Soak),
+    /// Run strew's processes on a real control plane under churn, faults and attacks, and judge them (needs Go)
+    SoakLive(soak_live::SoakLive),
+    /// Attack a process on this machine, as soak-live does
+    Attack(attack::Attack),
     /// Start a real control plane to try things on, until Ctrl-C (needs Go)
     Lab(control_plane::ControlPlane),
     /// Try strew's processes on a real control plane, case by case (needs Go)
@@ -74,6 +80,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Gen => xtask::generated::write(ci::top()).map(|()| ExitCode::SUCCESS),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
+        Command::SoakLive(options) => soak_live::run(&options),
+        Command::Attack(options) => attack::run(options),
         Command::Lab(options) => {
             control_plane::run(ci::top(), &options).map(|()| ExitCode::SUCCESS)
         }

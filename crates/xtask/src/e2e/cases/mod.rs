@@ -13,6 +13,8 @@ mod telling;
 mod workloadspread;
 mod wrong;
 
+use std::time::Duration;
+
 use super::stage::Stage;
 
 /// Something that users see.
@@ -257,6 +259,11 @@ pub(super) const CASES: &[Case] = &[
         "a Deployment from 0 to 2,000 pods, with a WorkloadSpread and without; memory with 10,000",
         workloadspread::speed,
     ),
+    full(
+        "soak-live",
+        "churn, faults and attacks for some seconds each: pods of others come, probes are answered, memory stays",
+        soak_live,
+    ),
     case(
         "placement-use-cases",
         "the proposal's use cases on a hub",
@@ -303,3 +310,10 @@ pub(super) const CASES: &[Case] = &[
         placement::speed,
     ),
 ];
+
+/// So long each attack goes on.
+const ATTACK: Duration = Duration::from_secs(10);
+
+fn soak_live(stage: &mut Stage) -> anyhow::Result<()> {
+    crate::soak_live::case(stage, ATTACK)
+}

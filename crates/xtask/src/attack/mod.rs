@@ -1,0 +1,181 @@
+//! Clients that behave badly towards a process on this machine: `cargo xtask attack`.
+//!
+//! An attack goes on until standard input ends, or for `--seconds`, and prints what it came to as one line of JSON.
+//! [`connections`] hold places, [`bodies`] and [`headers`] take memory, [`pods`] are objects of a tenant.
+
+mod bodies;
+mod connections;
+mod headers;
+mod pods;
+mod tally;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::ServerName;
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use xtask::lab::https::client_config;
+
+pub(crate) use pods::Tenant;
+use tally::Tally;
+
+/// What the command line says.
+#[derive(clap::Args)]
+pub(crate) struct Attack {
+    #[command(subcommand)]
+    what: What,
+    /// End after so many seconds; standard input's end ends it in any case
+    #[arg(long, default_value_t = 60, global = true)]
+    seconds: u64,
+    /// The loopback address that connections come from: servers tell peers apart by it
+    #[arg(long, default_value_t = Ipv4Addr::LOCALHOST, global = true)]
+    from: Ipv4Addr,
+}
+
+/// Which attack. Ports are those of the loopback address.
+#[derive(clap::Subcommand)]
+enum What {
+    /// Sockets that say nothing; one that is closed is opened again a second later
+    Sockets(Connections),
+    /// The same after a TLS handshake
+    Sessions(Connections),
+    /// Bodies of 8 MiB, `[[0],[0],…`, in a loop
+    Values(Connections),
+    /// Streams of HTTP/2 with 15 KiB of headers each, which never end
+    Headers(Connections),
+    /// Chunked bodies of which one byte comes
+    Stalled(Connections),
+    /// Pods with many terms under a WorkloadSpread with simulated scheduling
+    Pods(Tenant),
+    /// Pods of which each has its own labels and a term on them; all go before the next thousand
+    Churn(Tenant),
+}
+
+/// Connections to a port.
+#[derive(clap::Args)]
+struct Connections {
+    /// The port
+    #[arg(long)]
+    port: u16,
+    /// How many connections
+    #[arg(long, default_value_t = 4)]
+    connections: u32,
+}
+
+/// Where reviews of pods are asked for.
+const HOOK: &str = "/admit/pods";
+
+/// Before a connection that was closed is made again, so that an attack is not a flood of handshakes.
+const AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Attacks until it is over.
+pub(crate) fn run(options: Attack) -> anyhow::Result<ExitCode> {
+    let (over, is_over) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        // Whatever ends the input ends the attack.
+        drop(std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+        let _ = over.send(());
+    });
+    let tally = Arc::new(Tally::default());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let attack = start(options.what, options.from, Arc::clone(&tally));
+        tokio::select! {
+            ended = attack => ended,
+            _ = is_over => Ok(()),
+            () = tokio::time::sleep(Duration::from_secs(options.seconds)) => Ok(()),
+        }
+    })?;
+    println!("{tally}");
+    // Tasks that are under way are not waited for.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn start(what: What, from: Ipv4Addr, tally: Arc<Tally>) -> anyhow::Result<()> {
+    let way = |port| Way { from, port };
+    let tally = || Arc::clone(&tally);
+    match what {
+        What::Sockets(Connections { port, connections }) => {
+            many(connections, || connections::socket(way(port), tally())).await
+        }
+        What::Sessions(Connections { port, connections }) => {
+            many(connections, || connections::session(way(port), tally())).await
+        }
+        What::Values(Connections { port, connections }) => {
+            let body = bodies::values();
+            many(connections, || {
+                bodies::post(way(port), body.clone(), tally())
+            })
+            .await
+        }
+        What::Stalled(Connections { port, connections }) => {
+            let body = bodies::stalled();
+            many(connections, || {
+                bodies::post(way(port), body.clone(), tally())
+            })
+            .await
+        }
+        What::Headers(Connections { port, connections }) => {
+            many(connections, || headers::streams(way(port), tally())).await
+        }
+        What::Pods(tenant) => pods::hostile(tenant, tally()).await,
+        What::Churn(tenant) => pods::churn(tenant, tally()).await,
+    }
+}
+
+/// Runs many of the same at once; none of them ends by itself.
+async fn many<F>(n: u32, make: impl Fn() -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = std::convert::Infallible> + Send + 'static,
+{
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..n {
+        tasks.spawn(make());
+    }
+    while let Some(ended) = tasks.join_next().await {
+        let _: std::convert::Infallible = ended?;
+    }
+    Ok(())
+}
+
+/// Where an attack on a port comes from and goes to.
+#[derive(Clone, Copy)]
+struct Way {
+    from: Ipv4Addr,
+    port: u16,
+}
+
+async fn connect(way: Way) -> std::io::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(SocketAddr::from((way.from, 0)))?;
+    let stream = socket
+        .connect(SocketAddr::from((Ipv4Addr::LOCALHOST, way.port)))
+        .await?;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// A connection by TLS that asks for this protocol.
+async fn connect_by_tls(way: Way, protocol: &str) -> anyhow::Result<TlsStream<TcpStream>> {
+    let mut config = client_config()?;
+    config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+    let name = ServerName::try_from("localhost")?;
+    let stream = connect(way).await?;
+    Ok(TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await?)
+}
+
+/// Returns when the other side has closed the connection; what it says before is not looked at.
+async fn until_closed(stream: &mut (impl tokio::io::AsyncRead + Unpin)) {
+    let mut said = [0; 1024];
+    while stream.read(&mut said).await.is_ok_and(|n| n > 0) {}
+}

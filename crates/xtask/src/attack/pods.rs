@@ -1,0 +1,163 @@
+//! Pods of a tenant: dear ones, and ones that come and go.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::Client;
+use serde_json::{Value, json};
+use strew_kube::connect::{Access, connect};
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::tally::Tally;
+
+/// So many pods go at once, before the next ones come.
+const GENERATION: usize = 1_000;
+
+/// Longer than an API server keeps a request.
+const ANSWER_WITHIN: Duration = Duration::from_secs(90);
+
+/// Somebody with rights in one namespace.
+#[derive(clap::Args)]
+pub(crate) struct Tenant {
+    /// The tenant's kubeconfig
+    #[arg(long)]
+    kubeconfig: PathBuf,
+    /// The tenant's namespace
+    #[arg(long)]
+    namespace: String,
+    /// The uid of the ReplicaSet `owner`, which the pods name as their controller
+    #[arg(long, default_value = "")]
+    owner: String,
+    /// Anti-affinity terms of a pod
+    #[arg(long, default_value_t = 1)]
+    terms: usize,
+    /// Requests at a time
+    #[arg(long, default_value_t = 4)]
+    at_once: usize,
+    /// Pods a second; 0: as fast as it goes
+    #[arg(long, default_value_t = 0)]
+    rate: u32,
+}
+
+impl Tenant {
+    async fn client(&self) -> anyhow::Result<Client> {
+        let access = Access {
+            kubeconfig: Some(self.kubeconfig.clone()),
+            ..Access::default()
+        };
+        Ok(connect(&access).await?.client)
+    }
+
+    fn pods(&self) -> String {
+        format!("/api/v1/namespaces/{}/pods", self.namespace)
+    }
+
+    /// A pod with labels of its own, and terms on them.
+    fn pod(&self, number: usize) -> Value {
+        // Another attack of the same tenant has other pods.
+        let name = format!("p-{}-{number}", std::process::id());
+        let terms: Vec<Value> = (0..self.terms)
+            .map(|term| {
+                let labels = match term {
+                    0 => json!({"job-name": name}),
+                    term => json!({"job-name": name, "t": term.to_string()}),
+                };
+                json!({
+                    "topologyKey": "kubernetes.io/hostname",
+                    "labelSelector": {"matchLabels": labels},
+                })
+            })
+            .collect();
+        let mut pod = json!({
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "labels": {"app": "owner", "job-name": name}},
+            "spec": {
+                "schedulerName": "strew",
+                "terminationGracePeriodSeconds": 0,
+                "containers": [{"name": "c", "image": "i"}],
+                "affinity": {
+                    "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms},
+                },
+            },
+        });
+        if !self.owner.is_empty() {
+            pod["metadata"]["ownerReferences"] = json!([{
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": "owner",
+                "uid": self.owner,
+                "controller": true,
+            }]);
+        }
+        pod
+    }
+
+    /// Makes these pods, so many at once, at this rate.
+    async fn make(&self, client: &Client, numbers: Range<usize>, tally: &Arc<Tally>) {
+        let mut beat = (self.rate > 0).then(|| {
+            let mut beat = interval(Duration::from_secs(1) / self.rate);
+            beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            beat
+        });
+        let mut under_way = JoinSet::new();
+        for number in numbers {
+            if let Some(beat) = &mut beat {
+                beat.tick().await;
+            }
+            if under_way.len() >= self.at_once {
+                drop(under_way.join_next().await);
+            }
+            let (client, path, tally) = (client.clone(), self.pods(), Arc::clone(tally));
+            let body = self.pod(number).to_string().into_bytes();
+            under_way.spawn(async move {
+                tally.count(ask(&client, Method::POST, &path, body).await);
+            });
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+}
+
+/// Pods with many terms, whose ReplicaSet takes each away at once.
+pub(super) async fn hostile(tenant: Tenant, tally: Arc<Tally>) -> anyhow::Result<()> {
+    let client = tenant.client().await?;
+    tenant.make(&client, 0..usize::MAX, &tally).await;
+    Ok(())
+}
+
+/// Short pods; all of them go before the next thousand.
+pub(super) async fn churn(tenant: Tenant, tally: Arc<Tally>) -> anyhow::Result<()> {
+    let client = tenant.client().await?;
+    let all = format!("{}?gracePeriodSeconds=0", tenant.pods());
+    let mut begin = 0;
+    loop {
+        let generation = begin..begin + GENERATION;
+        tenant.make(&client, generation, &tally).await;
+        let gone = ask(&client, Method::DELETE, &all, Vec::new()).await;
+        tally.count(format!("generations gone: {gone}"));
+        begin += GENERATION;
+    }
+}
+
+/// What a request came to: a code of HTTP, or that nothing was answered.
+async fn ask(client: &Client, method: Method, path: &str, body: Vec<u8>) -> String {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(body);
+    let Ok(request) = request else {
+        return "no request".to_owned();
+    };
+    let answer = client.request::<serde::de::IgnoredAny>(request);
+    match timeout(ANSWER_WITHIN, answer).await {
+        Ok(Ok(_)) => "200".to_owned(),
+        Ok(Err(kube::Error::Api(status))) => status.code.to_string(),
+        Ok(Err(_)) => "refused".to_owned(),
+        Err(_) => "not answered".to_owned(),
+    }
+}

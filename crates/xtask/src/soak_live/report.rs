@@ -1,0 +1,242 @@
+//! The table, and what is asked of each row.
+
+use std::fmt;
+
+use super::victim::PODS;
+
+/// A scale-up may take this many times as long as in quiet times.
+const TIMES_MAX: f64 = 1.5;
+
+/// A process may have this many times the memory of quiet times.
+const MEMORY_TIMES_MAX: f64 = 3.0;
+
+/// All rows.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    rows: Vec<Row>,
+    broken: Vec<String>,
+}
+
+/// What a phase came to; of memory and CPU, one figure for each process.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    pub(super) is_timed: bool,
+    pub(super) n_scale_ups: usize,
+    /// The fewest pods that were ready in the end.
+    pub(super) ready: usize,
+    /// Seconds until 100 pods were ready: the median of the scale-ups.
+    pub(super) seconds: f64,
+    /// The same of quiet times.
+    pub(super) quiet: f64,
+    /// Milliseconds from a pod's creation to its binding, of 99 in 100 pods.
+    pub(super) wait: f64,
+    pub(super) answered: usize,
+    pub(super) asked: usize,
+    /// Seconds.
+    pub(super) longest_probe: f64,
+    pub(super) names: Vec<&'static str>,
+    /// MiB in quiet times.
+    pub(super) quiet_memory: Vec<f64>,
+    /// The most MiB.
+    pub(super) peaks: Vec<f64>,
+    /// MiB at the end.
+    pub(super) finals: Vec<f64>,
+    /// Cores.
+    pub(super) cpu: Vec<f64>,
+    /// What the attack says of itself.
+    pub(super) attacked: String,
+}
+
+impl Report {
+    /// Takes in a row; one that is tried again is shown, and does not count.
+    pub(super) fn push(&mut self, row: Row, counts: bool) {
+        if counts {
+            let broken = row.broken().into_iter();
+            self.broken
+                .extend(broken.map(|broken| format!("{}: {broken}", row.name)));
+        }
+        self.rows.push(row);
+    }
+
+    /// Whether no bar is broken.
+    pub(super) fn is_met(&self) -> bool {
+        self.broken.is_empty()
+    }
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.seconds / self.quiet
+    }
+
+    /// Whether it breaks no bar.
+    pub(super) fn is_met(&self) -> bool {
+        self.broken().is_empty()
+    }
+
+    /// The bars that it breaks.
+    fn broken(&self) -> Vec<String> {
+        let mut broken = Vec::new();
+        if self.ready < PODS {
+            broken.push(format!("{} of {PODS} pods are ready", self.ready));
+        }
+        if self.is_timed && self.ratio() > TIMES_MAX {
+            broken.push(format!("pods take {:.2} times as long", self.ratio()));
+        }
+        if self.answered < self.asked {
+            let late = self.asked - self.answered;
+            broken.push(format!("{late} of {} probes are late", self.asked));
+        }
+        for (n, name) in self.names.iter().enumerate() {
+            let times = self.peaks[n] / self.quiet_memory[n];
+            if times > MEMORY_TIMES_MAX {
+                broken.push(format!("{name} has {times:.1} times the memory"));
+            }
+        }
+        broken
+    }
+}
+
+/// As it happens.
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:18} {} pods in {:.2} s ({:.2} times {:.2} s, {} scale-ups), bound in {:.0} ms; probes {}/{}, longest {:.2} s",
+            self.name,
+            self.ready,
+            self.seconds,
+            self.ratio(),
+            self.quiet,
+            self.n_scale_ups,
+            self.wait,
+            self.answered,
+            self.asked,
+            self.longest_probe,
+        )?;
+        for broken in self.broken() {
+            write!(f, "\n  BROKEN {broken}")?;
+        }
+        if !self.attacked.is_empty() {
+            write!(f, "\n  the attack: {}", self.attacked)?;
+        }
+        Ok(())
+    }
+}
+
+/// A table of Markdown.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.rows.first().map(|row| row.names.join(", "));
+        let names = names.unwrap_or_default();
+        writeln!(
+            f,
+            "| phase | {PODS} pods, s | times quiet | bound p99, ms | probes | longest, s | most memory, MiB | at the end | CPU, cores |"
+        )?;
+        writeln!(f, "|{}", "---|".repeat(9))?;
+        for row in &self.rows {
+            let ready = match row.ready {
+                PODS => String::new(),
+                ready => format!(" ({ready})"),
+            };
+            writeln!(
+                f,
+                "| {} | {:.2}{ready} | {:.2} | {:.0} | {}/{} | {:.2} | {} | {} | {} |",
+                row.name,
+                row.seconds,
+                row.ratio(),
+                row.wait,
+                row.answered,
+                row.asked,
+                row.longest_probe,
+                each(&row.peaks, 0),
+                each(&row.finals, 0),
+                each(&row.cpu, 2),
+            )?;
+        }
+        writeln!(f, "\nMemory and CPU: {names}.")?;
+        if let Some(row) = self.rows.first() {
+            writeln!(
+                f,
+                "Memory in quiet times: {} MiB.",
+                each(&row.quiet_memory, 0)
+            )?;
+        }
+        writeln!(
+            f,
+            "Asked: {PODS} pods within {TIMES_MAX} times the quiet time (attacks and calm), every probe within 1 s, \
+             memory within {MEMORY_TIMES_MAX} times the quiet one."
+        )?;
+        match self.broken.as_slice() {
+            [] => writeln!(f, "No bar is broken."),
+            broken => broken
+                .iter()
+                .try_for_each(|broken| writeln!(f, "BROKEN {broken}")),
+        }
+    }
+}
+
+fn each(figures: &[f64], digits: usize) -> String {
+    let each: Vec<String> = figures.iter().map(|f| format!("{f:.digits$}")).collect();
+    each.join(" / ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> Row {
+        Row {
+            name: "a",
+            is_timed: true,
+            n_scale_ups: 1,
+            ready: PODS,
+            seconds: 3.0,
+            quiet: 2.0,
+            answered: 9,
+            asked: 9,
+            names: vec!["p"],
+            quiet_memory: vec![10.0],
+            peaks: vec![30.0],
+            finals: vec![20.0],
+            cpu: vec![0.5],
+            ..Row::default()
+        }
+    }
+
+    #[test]
+    fn each_bar_can_be_broken() {
+        assert!(row().is_met());
+        let broken: [fn(&mut Row); 4] = [
+            |row| row.seconds = 3.1,
+            |row| row.ready = 99,
+            |row| row.answered = 8,
+            |row| row.peaks[0] = 31.0,
+        ];
+        for change in broken {
+            let mut row = row();
+            change(&mut row);
+            assert_eq!(row.broken().len(), 1, "{:?}", row.broken());
+        }
+        let mut fault = row();
+        (fault.is_timed, fault.seconds) = (false, 60.0);
+        assert!(fault.is_met());
+    }
+
+    #[test]
+    fn a_row_that_is_tried_again_does_not_count() {
+        let mut late = row();
+        late.answered = 0;
+        let mut report = Report::default();
+        report.push(late.clone(), false);
+        assert!(report.is_met());
+        report.push(late, true);
+        assert!(!report.is_met());
+        assert!(
+            report
+                .to_string()
+                .ends_with("BROKEN a: 9 of 9 probes are late\n")
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! The namespaces: the victim's, and those of tenants who attack.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use crate::e2e::stage::Stage;
+
+/// The victim's Deployment, in the stage's namespace.
+pub(super) const VICTIM: &str = "victim";
+
+/// Of a tenant who makes dear pods.
+const HOSTILE: &str = "hostile";
+
+/// Of a tenant whose pods come and go.
+const CHURN: &str = "churn";
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// Nodes with room for all.
+const NODES: usize = 10;
+
+/// What the tenants attack with.
+pub(super) struct Tenants {
+    kubeconfigs: [PathBuf; 2],
+    /// The uid of the ReplicaSet that the dear pods name.
+    owner: String,
+}
+
+impl Tenants {
+    /// Makes nodes, namespaces, workloads and accounts.
+    pub(super) fn prepare(stage: &Stage) -> anyhow::Result<Self> {
+        stage.apply_all((0..NODES).map(node).collect())?;
+        stage.apply_all(vec![
+            workload("Deployment", VICTIM),
+            spread("Deployment", VICTIM, "Fixed"),
+        ])?;
+        for namespace in [HOSTILE, CHURN] {
+            let kubectl = |args: &[&str]| {
+                let mut all = vec!["--namespace", namespace];
+                all.extend(args);
+                stage.kubectl().run(&all)
+            };
+            kubectl(&["create", "namespace", namespace])?;
+            kubectl(&["create", "serviceaccount", "tenant"])?;
+            let account = format!("--serviceaccount={namespace}:tenant");
+            kubectl(&[
+                "create",
+                "rolebinding",
+                "tenant",
+                "--clusterrole=edit",
+                &account,
+            ])?;
+        }
+        let file = |namespace: &str| {
+            let file = stage.kubeconfig_of(namespace, "tenant", &[])?;
+            let own = file.with_file_name(format!("{namespace}.kubeconfig"));
+            std::fs::rename(file, &own)?;
+            anyhow::Ok(own)
+        };
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [
+            workload("ReplicaSet", "owner"),
+            spread("ReplicaSet", "owner", "Adaptive"),
+        ]});
+        let namespace = format!("--namespace={HOSTILE}");
+        let apply = ["apply", "--server-side", "--filename=-", &namespace];
+        stage.kubectl().run_with(&apply, &list)?;
+        let owner = ["get", "replicaset/owner", "--output=json", &namespace];
+        let owner: Value = serde_json::from_str(&stage.kubectl().run(&owner)?)?;
+        let owner = owner["metadata"]["uid"].as_str().context("a uid")?;
+        Ok(Self {
+            kubeconfigs: [file(HOSTILE)?, file(CHURN)?],
+            owner: owner.to_owned(),
+        })
+    }
+
+    /// Takes the tenants' namespaces away.
+    pub(super) fn clear(stage: &Stage) -> anyhow::Result<()> {
+        let delete = ["delete", "namespace", HOSTILE, CHURN, "--wait=false"];
+        stage.kubectl().run(&delete).map(drop)
+    }
+
+    /// The arguments of an attack with pods of so many terms.
+    pub(super) fn hostile(&self, terms: usize) -> Vec<String> {
+        let mut args = of("pods", &self.kubeconfigs[0], HOSTILE);
+        args.push(format!("--terms={terms}"));
+        args.push(format!("--owner={}", self.owner));
+        args
+    }
+
+    /// The arguments of churn, so many pods a second.
+    pub(super) fn churn(&self, rate: u32) -> Vec<String> {
+        let mut args = of("churn", &self.kubeconfigs[1], CHURN);
+        args.push(format!("--rate={rate}"));
+        args
+    }
+}
+
+fn of(attack: &str, kubeconfig: &std::path::Path, namespace: &str) -> Vec<String> {
+    vec![
+        attack.to_owned(),
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--namespace={namespace}"),
+    ]
+}
+
+fn node(number: usize) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": format!("n-{number}"), "labels": {ZONE: zone(number)}},
+        "status": {"allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1000"}},
+    })
+}
+
+fn zone(number: usize) -> &'static str {
+    ["a", "b"][number % 2]
+}
+
+/// A workload without pods.
+fn workload(kind: &str, name: &str) -> Value {
+    let labels = json!({"app": name});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "schedulerName": "strew",
+                    "terminationGracePeriodSeconds": 0,
+                    "containers": [{
+                        "name": "c",
+                        "image": "i",
+                        "resources": {"requests": {"cpu": "100m", "memory": "100Mi"}},
+                    }],
+                },
+            },
+        },
+    })
+}
+
+/// Two zones, of which the first takes 50 pods.
+fn spread(kind: &str, name: &str, strategy: &str) -> Value {
+    let subset = |number: usize| {
+        let zone = zone(number);
+        let expression = json!({"key": ZONE, "operator": "In", "values": [zone]});
+        json!({
+            "name": zone,
+            "requiredNodeSelectorTerm": {"matchExpressions": [expression]},
+        })
+    };
+    let mut subsets = [subset(0), subset(1)];
+    if strategy == "Fixed" {
+        subsets[0]["maxReplicas"] = 50.into();
+    }
+    json!({
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "WorkloadSpread",
+        "metadata": {"name": name},
+        "spec": {
+            "targetRef": {"apiVersion": "apps/v1", "kind": kind, "name": name},
+            "scheduleStrategy": {"type": strategy},
+            "subsets": subsets,
+        },
+    })
+}
