@@ -1,11 +1,11 @@
 //! Places for connections: bounded in all and for each peer, and always free for one more.
 //!
-//! Where no place is free, the connection that was unused for longest is closed, those that never had a request first.
-//! So a client that only holds connections open takes places from itself, and never from a kubelet that probes.
+//! Where no place is free, the connection that was unused for longest is closed: first of those that have said nothing,
+//! then of those that never had a request. So a client that only holds connections open takes places from itself, and never from a kubelet that probes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -109,6 +109,8 @@ impl Drop for Place {
 #[derive(Debug)]
 pub(super) struct Requests {
     since: Instant,
+    /// Whether the client has begun its TLS handshake.
+    greeted: AtomicBool,
     begun: AtomicU64,
     under_way: AtomicU64,
     /// Milliseconds after `since` at which the last request ended.
@@ -119,6 +121,7 @@ impl Default for Requests {
     fn default() -> Self {
         Self {
             since: Instant::now(),
+            greeted: AtomicBool::new(false),
             begun: AtomicU64::new(0),
             under_way: AtomicU64::new(0),
             ended: AtomicU64::new(0),
@@ -131,6 +134,11 @@ impl Default for Requests {
 pub(super) struct UnderWay(Arc<Requests>);
 
 impl Requests {
+    /// The client has begun its TLS handshake.
+    pub(super) fn greet(&self) {
+        self.greeted.store(true, Ordering::Relaxed);
+    }
+
     /// A request begins; it ends when the value is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> UnderWay {
         self.begun.fetch_add(1, Ordering::Relaxed);
@@ -148,10 +156,12 @@ impl Requests {
         self.under_way.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether there was any, and when the last one ended, or the connection began.
-    fn last(&self) -> (bool, Instant) {
+    /// Whether the client has said anything, whether there was a request, and when the last one ended, or the connection
+    /// began.
+    fn last(&self) -> (bool, bool, Instant) {
         let ended = Duration::from_millis(self.ended.load(Ordering::Relaxed));
-        (self.n_begun() > 0, self.since + ended)
+        let greeted = self.greeted.load(Ordering::Relaxed);
+        (greeted, self.n_begun() > 0, self.since + ended)
     }
 }
 
@@ -198,6 +208,26 @@ mod tests {
         held.truncate(2);
         assert_eq!(places.taken().holders.len(), 2);
         drop(under_way);
+    }
+
+    /// Before, a burst of sockets closed the connection of a probe of the same peer in the middle of its handshake.
+    #[tokio::test(start_paused = true)]
+    async fn sockets_that_say_nothing_go_before_connections_that_have_begun() {
+        let places = Arc::new(Places::new(8));
+        let probe = places.take(peer(1)).unwrap();
+        probe.requests.greet();
+        let silent: Vec<Place> = (0..100).map(|_| places.take(peer(1)).unwrap()).collect();
+        assert!(!probe.closed.is_cancelled());
+        drop(silent);
+        // Of those that have begun, the oldest goes.
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let begin = |_| {
+            let place = places.take(peer(1)).unwrap();
+            place.requests.greet();
+            place
+        };
+        let begun: Vec<Place> = (0..2).map(begin).collect();
+        assert!(probe.closed.is_cancelled() && !begun[0].closed.is_cancelled());
     }
 
     #[tokio::test(start_paused = true)]

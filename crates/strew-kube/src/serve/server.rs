@@ -1,6 +1,7 @@
 //! Connections, and their limits.
 
 use std::convert::Infallible;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,12 +14,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use rustls::ServerConfig;
-use rustls::server::NoClientAuth;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{Acceptor, NoClientAuth};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -219,7 +221,7 @@ impl Connection {
     async fn serve(self, stream: TcpStream, pages: Router) {
         let began = Instant::now();
         let stream = Patient::new(stream, self.limits.write);
-        let handshake = timeout(self.limits.first_request, self.tls.accept(stream));
+        let handshake = timeout(self.limits.first_request, self.handshake(stream));
         let stream = tokio::select! {
             shaken = handshake => match shaken {
                 Ok(Ok(stream)) => stream,
@@ -275,6 +277,15 @@ impl Connection {
         if let Err(error) = ended {
             tracing::debug!("a connection broke: {error}");
         }
+    }
+
+    async fn handshake(
+        &self,
+        stream: Patient<TcpStream>,
+    ) -> io::Result<TlsStream<Patient<TcpStream>>> {
+        let begun = LazyConfigAcceptor::new(Acceptor::default(), stream).await?;
+        self.place.requests.greet();
+        begun.into_stream(Arc::clone(self.tls.config())).await
     }
 
     /// Returns when the connection's place is needed, or its first request has not come in time.

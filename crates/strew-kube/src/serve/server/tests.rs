@@ -185,6 +185,24 @@ async fn connections_that_say_nothing_keep_no_probe_out() {
     assert!(answer.unwrap().ends_with("hello"));
 }
 
+/// Before, as many sockets as a peer has places closed a connection of that peer before its first request.
+#[tokio::test]
+async fn sockets_that_say_nothing_go_before_a_connection_that_has_spoken() {
+    let server = start(Limits::default()).await;
+    let mut probe = server.connect().await;
+    let mut sockets = Vec::new();
+    for _ in 0..450 {
+        sockets.push(TcpStream::connect(server.address).await.unwrap());
+    }
+    // They have been taken: the server answers those that come after them.
+    drop(server.ask(&format!("GET / {CLOSE}\r\n")).await);
+    let request = format!("GET / {CLOSE}\r\n");
+    probe.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    probe.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("hello"), "{answer}");
+}
+
 #[tokio::test]
 async fn a_connection_without_a_request_is_let_go_and_one_with_requests_is_kept() {
     let limits = Limits {
