@@ -32,6 +32,9 @@ pub(crate) struct Tenant {
     /// The uid of the ReplicaSet `owner`, which the pods name as their controller
     #[arg(long, default_value = "")]
     owner: String,
+    /// The scheduler that the pods name
+    #[arg(long, default_value = "strew")]
+    scheduler: String,
     /// Anti-affinity terms of a pod
     #[arg(long, default_value_t = 1)]
     terms: usize,
@@ -77,7 +80,7 @@ impl Tenant {
             "kind": "Pod",
             "metadata": {"name": name, "labels": {"app": "owner", "job-name": name}},
             "spec": {
-                "schedulerName": "strew",
+                "schedulerName": self.scheduler,
                 "terminationGracePeriodSeconds": 0,
                 "containers": [{"name": "c", "image": "i"}],
                 "affinity": {
@@ -97,8 +100,14 @@ impl Tenant {
         pod
     }
 
-    /// Makes these pods, so many at once, at this rate.
-    async fn make(&self, client: &Client, numbers: Range<usize>, tally: &Arc<Tally>) {
+    /// Makes these pods, so many at once, at this rate; takes each away at once, if asked to.
+    async fn make(
+        &self,
+        client: &Client,
+        numbers: Range<usize>,
+        are_taken_away: bool,
+        tally: &Arc<Tally>,
+    ) {
         let mut beat = (self.rate > 0).then(|| {
             let mut beat = interval(Duration::from_secs(1) / self.rate);
             beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -113,19 +122,26 @@ impl Tenant {
                 drop(under_way.join_next().await);
             }
             let (client, path, tally) = (client.clone(), self.pods(), Arc::clone(tally));
-            let body = self.pod(number).to_string().into_bytes();
+            let pod = self.pod(number);
+            let name = pod["metadata"]["name"].as_str().unwrap_or_default();
+            let own = format!("{path}/{name}?gracePeriodSeconds=0");
+            let body = pod.to_string().into_bytes();
             under_way.spawn(async move {
                 tally.count(ask(&client, Method::POST, &path, body).await);
+                if are_taken_away {
+                    // Its ReplicaSet may have been faster.
+                    drop(ask(&client, Method::DELETE, &own, Vec::new()).await);
+                }
             });
         }
         while under_way.join_next().await.is_some() {}
     }
 }
 
-/// Pods with many terms, whose ReplicaSet takes each away at once.
+/// Pods with many terms, each of which goes as soon as it is there: what it costs is all that stays.
 pub(super) async fn hostile(tenant: Tenant, tally: Arc<Tally>) -> anyhow::Result<()> {
     let client = tenant.client().await?;
-    tenant.make(&client, 0..usize::MAX, &tally).await;
+    tenant.make(&client, 0..usize::MAX, true, &tally).await;
     Ok(())
 }
 
@@ -136,7 +152,7 @@ pub(super) async fn churn(tenant: Tenant, tally: Arc<Tally>) -> anyhow::Result<(
     let mut begin = 0;
     loop {
         let generation = begin..begin + GENERATION;
-        tenant.make(&client, generation, &tally).await;
+        tenant.make(&client, generation, false, &tally).await;
         let gone = ask(&client, Method::DELETE, &all, Vec::new()).await;
         tally.count(format!("generations gone: {gone}"));
         begin += GENERATION;

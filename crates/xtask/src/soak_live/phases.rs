@@ -23,8 +23,21 @@ pub(super) struct Phase {
     /// In a line.
     pub(super) story: &'static str,
     act: Act,
-    /// Whether 100 pods must come as soon as in quiet times.
-    pub(super) is_timed: bool,
+    /// What is asked of it.
+    pub(super) asks: Asks,
+}
+
+/// What is asked of a phase, beside all pods, all probes, and memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// 100 pods as soon as in quiet times.
+    Speed,
+    /// The same, beside what this phase came to.
+    SpeedBeside(&'static str),
+    /// No speed.
+    NoSpeed,
+    /// Nothing at all: it says what an attack does to the control plane by itself.
+    Nothing,
 }
 
 enum Act {
@@ -44,7 +57,7 @@ const fn attack(
         name,
         story,
         act: Act::Attack(args),
-        is_timed: true,
+        asks: Asks::Speed,
     }
 }
 
@@ -58,9 +71,12 @@ const fn fault(
         name,
         story,
         act: Act::Fault(act),
-        is_timed: false,
+        asks: Asks::NoSpeed,
     }
 }
+
+/// The attack with large pods, past strew.
+const CONTROL: &str = "pods-control";
 
 /// In the order in which they are played.
 pub(super) const PHASES: &[Phase] = &[
@@ -94,18 +110,29 @@ pub(super) const PHASES: &[Phase] = &[
         "64 chunked bodies of which one byte comes",
         |field| held("stalled", field.parts.hooks_port, 64),
     ),
-    attack(
-        "pods-large",
-        "valid pods of 9,000 terms under a WorkloadSpread with simulated scheduling, at full speed",
-        |field| field.tenants.hostile(9_000),
-    ),
+    Phase {
+        asks: Asks::Nothing,
+        ..attack(
+            CONTROL,
+            "valid pods of 9,000 terms that are no concern of strew's, at full speed",
+            |field| field.tenants.past_strew(9_000),
+        )
+    },
+    Phase {
+        asks: Asks::SpeedBeside(CONTROL),
+        ..attack(
+            "pods-large",
+            "the same under a WorkloadSpread with simulated scheduling",
+            |field| field.tenants.hostile(9_000),
+        )
+    },
     attack(
         "pods-many",
-        "the same of 64 terms, the most that simulated scheduling judges",
+        "pods of 64 terms there, the most that simulated scheduling judges",
         |field| field.tenants.hostile(64),
     ),
     Phase {
-        is_timed: false,
+        asks: Asks::NoSpeed,
         ..attack(
             "churn",
             "100 pods a second, each with its own labels and a term on them; all go before the next thousand",
@@ -138,7 +165,7 @@ pub(super) const PHASES: &[Phase] = &[
         name: "calm",
         story: "nothing, after all that",
         act: Act::Nothing,
-        is_timed: true,
+        asks: Asks::Speed,
     },
 ];
 
@@ -214,7 +241,10 @@ impl<'a> Field<'a> {
         report: &mut Report,
     ) -> anyhow::Result<()> {
         for is_last in [false, true] {
-            let row = self.play_once(phase, attack)?;
+            let mut row = self.play_once(phase, attack)?;
+            if let Asks::SpeedBeside(other) = phase.asks {
+                row.compare_with(report.newest(other));
+            }
             let is_met = row.is_met();
             println!("{row}");
             report.push(row, is_met || is_last);
@@ -254,11 +284,12 @@ impl<'a> Field<'a> {
         let waits: Vec<f64> = scale_ups.iter().flat_map(|s| s.waits.clone()).collect();
         Ok(Row {
             name: phase.name,
-            is_timed: phase.is_timed,
+            asks: phase.asks,
             n_scale_ups: scale_ups.len(),
             ready: scale_ups.iter().map(|s| s.ready).min().unwrap_or(0),
             seconds: median(scale_ups.iter().map(|s| s.seconds).collect()),
             quiet,
+            late_max: 0.0,
             wait: quantile(&waits, 0.99),
             answered,
             asked,

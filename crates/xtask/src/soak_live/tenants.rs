@@ -89,6 +89,14 @@ impl Tenants {
         args
     }
 
+    /// The same of pods that are no concern of strew's: no controller makes them, and another scheduler is to decide.
+    pub(super) fn past_strew(&self, terms: usize) -> Vec<String> {
+        let mut args = of("pods", &self.kubeconfigs[0], HOSTILE);
+        args.push(format!("--terms={terms}"));
+        args.push("--scheduler=nobody".to_owned());
+        args
+    }
+
     /// The arguments of churn, so many pods a second.
     pub(super) fn churn(&self, rate: u32) -> Vec<String> {
         let mut args = of("churn", &self.kubeconfigs[1], CHURN);
