@@ -162,6 +162,35 @@ impl Cluster {
         at_rate(n, rate, make).await.map(drop)
     }
 
+    /// ReplicaSets without pods.
+    pub(super) async fn make_replica_sets(&self, n: usize) -> anyhow::Result<()> {
+        let bodies = (0..n).map(replica_set);
+        self.make(&replica_sets_path(), bodies).await
+    }
+
+    /// Changes an annotation of one ReplicaSet after the other, so many times in all, so many times a second.
+    pub(super) async fn update_replica_sets(
+        &self,
+        n: usize,
+        n_updates: usize,
+        rate: u32,
+    ) -> anyhow::Result<()> {
+        let update = |number: usize| {
+            let client = self.client.clone();
+            let path = format!("{}/r-{:05}", replica_sets_path(), number % n);
+            async move {
+                let annotations = json!({"bench/number": number.to_string()});
+                let patch = json!({"metadata": {"annotations": annotations}});
+                let request = Request::patch(path)
+                    .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+                    .body(patch.to_string().into_bytes())?;
+                let _: serde::de::IgnoredAny = client.request(request).await?;
+                Ok(())
+            }
+        };
+        at_rate(n_updates, rate, update).await.map(drop)
+    }
+
     /// Takes all pods away, at once, and waits until they are gone.
     pub(super) async fn clear_pods(&self) -> anyhow::Result<()> {
         let path = format!("{}?gracePeriodSeconds=0", pods_path());
@@ -296,6 +325,29 @@ async fn follow(
 
 fn pods_path() -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/pods")
+}
+
+fn replica_sets_path() -> String {
+    format!("/apis/apps/v1/namespaces/{NAMESPACE}/replicasets")
+}
+
+/// With a template as the pods are.
+fn replica_set(number: usize) -> Value {
+    let name = format!("r-{number:05}");
+    let labels = json!({"app": name});
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": pod("template", number)["spec"],
+            },
+        },
+    })
 }
 
 /// A zone must not differ from another by more than one, a node should not.

@@ -7,13 +7,15 @@
 //! memory are the kernel's words.
 //!
 //! Reading order: [`contender`] (who), [`cluster`] (the API server as this program uses it), [`round`] (what is done and
-//! measured), [`size`] (a large cluster that is there already), [`figures`] (medians, quantiles, tables).
+//! measured), [`size`] (a large cluster that is there already), [`updates`] (a cluster that others change meanwhile),
+//! [`figures`] (medians, quantiles, tables).
 
 mod cluster;
 mod contender;
 pub(crate) mod figures;
 mod round;
 mod size;
+mod updates;
 
 use std::process::{Command, ExitCode};
 
@@ -56,6 +58,8 @@ enum What {
     Work,
     /// Memory, and the time to be ready, beside 5,000 nodes and 20,000 pods on them
     Size,
+    /// CPU a pod while ReplicaSets are updated, with controllers and kubelets at work
+    Updates,
 }
 
 /// Runs it. Exit code 1 if a bound is missed.
@@ -76,6 +80,7 @@ pub(crate) fn run(options: &BenchLive) -> anyhow::Result<ExitCode> {
         match options.what {
             What::Work => work(&mut lab, &cluster, &strew, options).await,
             What::Size => size::measure(&mut lab, &cluster, &strew).await,
+            What::Updates => updates::measure(&mut lab, &cluster, &strew, options).await,
         }
     })?;
     print!("\n{table}");
