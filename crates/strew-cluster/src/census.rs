@@ -165,6 +165,11 @@ pub(crate) struct Censuses {
     free: Vec<CensusId>,
     clock: u64,
     bytes_max: usize,
+    /// Censuses that were started since the budget was last looked at.
+    unbudgeted: usize,
+    /// How many censuses were looked at for the budget so far.
+    #[cfg(test)]
+    looked_at: usize,
     evicted: u64,
     /// Grows with each census that is started or dropped.
     version: u64,
@@ -180,6 +185,9 @@ impl Censuses {
             free: Vec::new(),
             clock: 0,
             bytes_max,
+            unbudgeted: 0,
+            #[cfg(test)]
+            looked_at: 0,
             evicted: 0,
             version: 0,
             pinned_from: 0,
@@ -234,6 +242,7 @@ impl Censuses {
             CensusId::from(self.slots.len() - 1)
         });
         self.version += 1;
+        self.unbudgeted += 1;
         self.by_key.insert(key.clone(), id);
         self.slots[id.index()] = Some(Census {
             key,
@@ -383,13 +392,29 @@ impl Censuses {
     }
 
     /// Drops the censuses that were not asked for longest until the rest fits the budget, except pinned ones.
+    ///
+    /// What they take is summed up for every sixteenth part that is new, so the budget may be exceeded by as much: one pod
+    /// may ask for thousands of censuses, and each of them must not walk all others.
     pub(crate) fn evict(&mut self, dropped: &mut Vec<CensusId>) {
+        if self.unbudgeted * 16 < self.by_key.len() {
+            return;
+        }
+        self.unbudgeted = 0;
+        #[cfg(test)]
+        {
+            self.looked_at += self.by_key.len();
+        }
         let mut bytes: usize = self.slots.iter().flatten().map(Census::bytes).sum();
-        while bytes > self.bytes_max {
-            let others = self.iter().filter(|(_, c)| c.last_used <= self.pinned_from);
-            let Some(oldest) = others.min_by_key(|(_, c)| c.last_used).map(|(id, _)| id) else {
+        if bytes <= self.bytes_max {
+            return;
+        }
+        let others = self.iter().filter(|(_, c)| c.last_used <= self.pinned_from);
+        let mut others: Vec<(u64, CensusId)> = others.map(|(id, c)| (c.last_used, id)).collect();
+        others.sort_unstable();
+        for (_, oldest) in others {
+            if bytes <= self.bytes_max {
                 return;
-            };
+            }
             bytes -= self.drop_census(oldest);
             self.evicted += 1;
             dropped.push(oldest);
@@ -486,5 +511,57 @@ impl Holds for CensusKey {
                 (*key, *namespace).mark(marks);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strew_model::Interner;
+
+    use super::*;
+
+    fn term(namespace: Symbol, term: u32) -> CensusKey {
+        CensusKey::Unwanted {
+            namespace,
+            affinity: AffinityId::from(strew_model::index::RawId::first(0)),
+            term,
+        }
+    }
+
+    /// A pod with 9,000 terms made the scheduler walk 40 million censuses, and probes wait for a second.
+    #[test]
+    fn thousands_of_censuses_are_not_each_looked_at_for_every_other() {
+        const N: u32 = 10_000;
+        let namespace = Interner::new().intern("a");
+        let mut censuses = Censuses::new(usize::MAX);
+        let mut dropped = Vec::new();
+        for number in 0..N {
+            censuses.start(term(namespace, number), 1);
+            censuses.evict(&mut dropped);
+        }
+        assert_eq!(dropped, []);
+        assert!(
+            censuses.looked_at < 40 * N as usize,
+            "{}",
+            censuses.looked_at
+        );
+    }
+
+    #[test]
+    fn the_oldest_censuses_go_and_the_budget_is_exceeded_by_a_sixteenth_at_most() {
+        let namespace = Interner::new().intern("a");
+        let mut censuses = Censuses::new(100 * 4);
+        let mut dropped = Vec::new();
+        for number in 0..1_000 {
+            censuses.start(term(namespace, number), 1);
+            censuses.pin_from_now();
+            censuses.evict(&mut dropped);
+            assert!(censuses.iter().count() <= 100 + 100 / 16 + 1);
+        }
+        let mut kept: Vec<u64> = censuses.iter().map(|(_, c)| c.last_used).collect();
+        kept.sort_unstable();
+        let newest: Vec<u64> = (1_001 - kept.len() as u64..1_001).collect();
+        assert_eq!(kept, newest);
+        assert_eq!(censuses.evicted(), dropped.len() as u64);
     }
 }
