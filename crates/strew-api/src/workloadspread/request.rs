@@ -247,6 +247,9 @@ fn action(kind: EventKind) -> &'static str {
         EventKind::DeletePodFailed => "Delete",
         EventKind::PatchPodDeletionCostFailed => "PatchDeletionCost",
         EventKind::RecoverSchedulable => "Reschedule",
+        EventKind::WebhookNotRegistered | EventKind::WebhookNotReady | EventKind::WebhookReady => {
+            "Admit"
+        }
     }
 }
 
@@ -261,5 +264,10 @@ fn note(event: &Event) -> String {
             format!("the deletion cost of pod {subject} could not be written")
         }
         EventKind::RecoverSchedulable => format!("subset {subject} takes pods again"),
+        EventKind::WebhookNotRegistered => status::NOT_REGISTERED.1.to_owned(),
+        EventKind::WebhookNotReady => status::NOT_READY.1.to_owned(),
+        EventKind::WebhookReady => {
+            "the webhook answers again: new pods get their subsets".to_owned()
+        }
     }
 }

@@ -10,13 +10,29 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use strew_model::Instant;
-use strew_workloadspread::facts::status::whole_second;
+use strew_workloadspread::facts::status::{Webhook, WebhookCondition, whole_second};
 use strew_workloadspread::{Entries, Row, Schedulable, Status};
 
 use super::v1beta1::{SubsetStatus, WorkloadSpreadStatus};
 
-/// The type of the one condition.
+/// The type of the condition about a subset's pods.
 pub const SCHEDULABLE: &str = "Schedulable";
+
+/// The type of the condition about the webhook: of strew alone, in every row over all revisions. A condition of the whole
+/// WorkloadSpread has no place in Kruise's definition, whose API server would refuse the status for it.
+pub const WEBHOOK_READY: &str = "WebhookReady";
+
+/// Reason and message of that condition, and of the event.
+pub(super) const NOT_REGISTERED: (&str, &str) = (
+    "WebhookNotRegistered",
+    "no replica of strew webhook is ready, so it is not registered: new pods are created in no subset",
+);
+
+/// The same where the webhook stays registered.
+pub(super) const NOT_READY: (&str, &str) = (
+    "WebhookNotReady",
+    "no replica of strew webhook is ready, and it stays registered: new pods of controllers are refused",
+);
 
 /// The ledger that a status holds.
 pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
@@ -27,6 +43,7 @@ pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
         versioned: versioned
             .map(|(revision, wire)| (revision.as_str().into(), rows(wire)))
             .collect(),
+        webhook: wire.subset_statuses.iter().flatten().find_map(webhook),
     }
 }
 
@@ -37,7 +54,15 @@ pub fn wire(fact: &Status) -> WorkloadSpreadStatus {
         .iter()
         .map(|(revision, rows)| (revision.to_string(), rows.iter().map(row_wire).collect()))
         .collect();
-    let overall: Vec<SubsetStatus> = fact.overall.iter().map(row_wire).collect();
+    let overall = fact.overall.iter().map(|row| {
+        let mut wire = row_wire(row);
+        if let Some(webhook) = fact.webhook {
+            let conditions = wire.conditions.get_or_insert_default();
+            conditions.push(webhook_wire(webhook));
+        }
+        wire
+    });
+    let overall: Vec<SubsetStatus> = overall.collect();
     WorkloadSpreadStatus {
         observed_generation: Some(fact.observed_generation).filter(|seen| *seen != 0),
         subset_statuses: Some(overall).filter(|rows| !rows.is_empty()),
@@ -66,6 +91,36 @@ fn schedulable(condition: &Condition) -> Schedulable {
     Schedulable {
         holds: condition.status != "False",
         since: whole_second(instant(&condition.last_transition_time)),
+    }
+}
+
+/// What a row says of the webhook; `None`: nothing, or what strew does not write.
+fn webhook(row: &SubsetStatus) -> Option<WebhookCondition> {
+    let mut conditions = row.conditions.iter().flatten();
+    let condition = conditions.find(|c| c.type_ == WEBHOOK_READY && c.status == "False")?;
+    let reasons = [
+        (NOT_REGISTERED.0, Webhook::NotRegistered),
+        (NOT_READY.0, Webhook::NotReady),
+    ];
+    let (_, why) = { reasons.into_iter() }.find(|(reason, _)| condition.reason == *reason)?;
+    Some(WebhookCondition {
+        why,
+        since: whole_second(instant(&condition.last_transition_time)),
+    })
+}
+
+fn webhook_wire(webhook: WebhookCondition) -> Condition {
+    let (reason, message) = match webhook.why {
+        Webhook::NotReady => NOT_READY,
+        _ => NOT_REGISTERED,
+    };
+    Condition {
+        type_: WEBHOOK_READY.to_owned(),
+        status: "False".to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        last_transition_time: time(webhook.since),
+        observed_generation: None,
     }
 }
 

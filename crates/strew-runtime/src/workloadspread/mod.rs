@@ -27,6 +27,7 @@ use strew_api::workloadspread::{Translator, facts};
 use strew_model::Interner;
 use strew_model::time::Instant;
 use strew_workloadspread::controller::{Effect, EffectId, Input, Limits, Outcome};
+use strew_workloadspread::facts::status::Webhook;
 use strew_workloadspread::{SpreadController, WsKey};
 
 use crate::driver::Moment;
@@ -98,6 +99,11 @@ impl Spreads {
     /// The API server has these kinds now.
     pub fn serve(&mut self, served: Arc<Served>, watches: &mut Watches) {
         self.targets.serve(served, watches);
+    }
+
+    /// How the creation of pods meets the webhook.
+    pub fn set_webhook(&mut self, now: Instant, webhook: Webhook) {
+        self.machine.handle(now, Input::Webhook(webhook));
     }
 
     // === objects ===

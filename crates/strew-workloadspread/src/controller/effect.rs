@@ -89,6 +89,12 @@ pub enum EventKind {
     PatchPodDeletionCostFailed,
     /// A subset takes pods again.
     RecoverSchedulable,
+    /// No replica of the webhook is ready, and it is not registered.
+    WebhookNotRegistered,
+    /// No replica of the webhook is ready, and it stays registered.
+    WebhookNotReady,
+    /// The webhook answers again.
+    WebhookReady,
 }
 
 impl EventKind {
@@ -99,6 +105,9 @@ impl EventKind {
             Self::DeletePodFailed => ("Warning", "DeletePodFailed"),
             Self::PatchPodDeletionCostFailed => ("Warning", "PatchPodDeletionCostFailed"),
             Self::RecoverSchedulable => ("Normal", "RecoverSchedulable"),
+            Self::WebhookNotRegistered => ("Warning", "WebhookNotRegistered"),
+            Self::WebhookNotReady => ("Warning", "WebhookNotReady"),
+            Self::WebhookReady => ("Normal", "WebhookReady"),
         }
     }
 }

@@ -8,6 +8,7 @@ use super::effect::EffectId;
 use crate::facts::kinds::GroupKind;
 use crate::facts::pod::Pod;
 use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::facts::status::Webhook;
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 
 /// What the world tells the controller. Facts are whole and idempotent; they may come in any order.
@@ -31,6 +32,8 @@ pub enum Input {
     NodeSet(Symbol, Labels, Box<[Taint]>),
     /// A node is gone.
     NodeGone(Symbol),
+    /// How the creation of pods meets the webhook.
+    Webhook(Webhook),
     /// What became of an effect.
     Outcome(EffectId, Outcome),
     /// Nothing but time.

@@ -13,6 +13,7 @@ use super::retries::Retries;
 use super::sync::Running;
 use crate::facts::kinds::Kinds;
 use crate::facts::spec::WsKey;
+use crate::facts::status::Webhook;
 use crate::inject::PodPatcher;
 use crate::spreads::Spreads;
 
@@ -67,6 +68,7 @@ pub struct SpreadController {
     pub(super) kinds: Kinds,
     pub(super) facts: Facts,
     pub(super) spreads: Spreads,
+    pub(super) webhook: Webhook,
     /// What is to be synced, in order, and each once.
     pub(super) queue: VecDeque<WsKey>,
     pub(super) queued: BTreeSet<WsKey>,
@@ -98,6 +100,7 @@ impl SpreadController {
             kinds,
             facts: Facts::default(),
             spreads: Spreads::default(),
+            webhook: Webhook::default(),
             queue: VecDeque::new(),
             queued: BTreeSet::new(),
             running: BTreeMap::new(),
@@ -139,6 +142,7 @@ impl SpreadController {
             Input::NodeGone(name) => {
                 self.facts.nodes.remove(&name);
             }
+            Input::Webhook(webhook) => self.set_webhook(webhook),
             Input::Outcome(effect, outcome) => self.settle(effect, outcome),
             Input::Tick => {}
         }

@@ -194,6 +194,7 @@ fn status<'a>(
         observed_generation: ws.generation,
         overall,
         versioned,
+        webhook: old.webhook,
     };
     (status, failed)
 }

@@ -40,6 +40,7 @@ impl Holds for SpreadController {
             pending,
             limits: _,
             now: _,
+            webhook: _,
         } = self;
         kinds.mark(marks);
         facts.pods.mark(marks);

@@ -49,7 +49,8 @@ impl SpreadController {
         let Ok(found) = found else {
             return self.fail(key);
         };
-        let plan = plan::plan(&ws, &found, self.now);
+        let mut plan = plan::plan(&ws, &found, self.now);
+        plan.status.webhook = self.webhook.condition(ws.status.webhook, self.now);
         let running = Running {
             ws,
             plan,
@@ -133,7 +134,10 @@ impl SpreadController {
                 EventKind::CreatePodFailed => self.counters.creations_expired += 1,
                 EventKind::DeletePodFailed => self.counters.deletions_expired += 1,
                 EventKind::RecoverSchedulable => self.counters.recovered += 1,
-                EventKind::PatchPodDeletionCostFailed => {}
+                EventKind::PatchPodDeletionCostFailed
+                | EventKind::WebhookNotRegistered
+                | EventKind::WebhookNotReady
+                | EventKind::WebhookReady => {}
             }
             self.record(key, kind, subject);
         }
@@ -241,7 +245,7 @@ impl SpreadController {
         id
     }
 
-    fn record(&mut self, key: &WsKey, kind: EventKind, subject: Arc<str>) {
+    pub(super) fn record(&mut self, key: &WsKey, kind: EventKind, subject: Arc<str>) {
         let key = key.clone();
         self.effects
             .push_back(Effect::Event(Event { key, kind, subject }));

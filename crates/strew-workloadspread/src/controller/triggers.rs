@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use super::effect::EventKind;
 use super::machine::SpreadController;
 use crate::facts::kinds::Kind;
 use crate::facts::pod::Pod;
 use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::facts::status::Webhook;
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::revision;
 
@@ -78,6 +80,27 @@ impl SpreadController {
         let after: Vec<WsKey> = all.filter(|key| **key > ws.key).cloned().collect();
         for key in after {
             self.enqueue_known(&key);
+        }
+    }
+
+    /// Every WorkloadSpread says so, by a condition and an event.
+    pub(super) fn set_webhook(&mut self, webhook: Webhook) {
+        let before = std::mem::replace(&mut self.webhook, webhook);
+        let kind = match (before, webhook) {
+            (before, webhook) if before == webhook => return,
+            (_, Webhook::Unknown) => return,
+            (_, Webhook::NotRegistered) => Some(EventKind::WebhookNotRegistered),
+            (_, Webhook::NotReady) => Some(EventKind::WebhookNotReady),
+            (Webhook::Unknown, Webhook::Answers) => None,
+            (_, Webhook::Answers) => Some(EventKind::WebhookReady),
+        };
+        let all = self.spreads.iter().filter(|ws| !ws.deleting);
+        let keys: Vec<WsKey> = all.map(|ws| ws.key.clone()).collect();
+        for key in keys {
+            if let Some(kind) = kind {
+                self.record(&key, kind, "".into());
+            }
+            self.enqueue(&key);
         }
     }
 

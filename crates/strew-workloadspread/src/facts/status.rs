@@ -19,6 +19,49 @@ pub struct Status {
     pub overall: Vec<Row>,
     /// `versionedSubsetStatuses`: the ledger, by revision.
     pub versioned: BTreeMap<Arc<str>, Vec<Row>>,
+    /// The condition `WebhookReady`, of all rows of `overall`; `None`: the webhook answers, as far as is known.
+    pub webhook: Option<WebhookCondition>,
+}
+
+/// How the creation of pods meets the webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Webhook {
+    /// It is not known yet.
+    #[default]
+    Unknown,
+    /// The webhook answers, or is registered by another program.
+    Answers,
+    /// No replica is ready, so the webhook is not registered: pods are created in no subset.
+    NotRegistered,
+    /// No replica is ready and the webhook stays registered: creations are refused.
+    NotReady,
+}
+
+/// The condition `WebhookReady`, which is False.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WebhookCondition {
+    /// Why: [`NotRegistered`](Webhook::NotRegistered) or [`NotReady`](Webhook::NotReady).
+    pub why: Webhook,
+    /// `lastTransitionTime`, a whole second.
+    pub since: Instant,
+}
+
+impl Webhook {
+    /// The condition that says so, where it was `before`.
+    pub fn condition(
+        self,
+        before: Option<WebhookCondition>,
+        now: Instant,
+    ) -> Option<WebhookCondition> {
+        match self {
+            Self::Unknown => before,
+            Self::Answers => None,
+            Self::NotRegistered | Self::NotReady => Some(WebhookCondition {
+                why: self,
+                since: before.map_or(whole_second(now), |before| before.since),
+            }),
+        }
+    }
 }
 
 /// `creatingPods` or `deletingPods`: id and whole second.

@@ -13,4 +13,5 @@ mod pause;
 mod reschedule;
 mod room;
 mod use_cases;
+mod webhook;
 mod world;

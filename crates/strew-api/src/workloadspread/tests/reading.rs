@@ -142,3 +142,39 @@ fn a_status_edited_by_hand_is_read_as_far_as_it_goes() {
     let again = crate::workloadspread::status::wire(&fact);
     assert_eq!(crate::workloadspread::status::fact(&again), fact);
 }
+
+#[test]
+fn every_row_over_all_revisions_says_that_no_webhook_is_ready() {
+    use strew_workloadspread::facts::status::{Webhook, WebhookCondition};
+    use strew_workloadspread::{Row, Schedulable, Status};
+
+    use crate::workloadspread::status;
+
+    let since = strew_model::Instant::from_secs(1_795_000_000);
+    let row = |name: &str, schedulable| Row {
+        schedulable,
+        ..Row::new(name.into(), 1)
+    };
+    let holds = Schedulable { holds: true, since };
+    for (why, reason) in [
+        (Webhook::NotRegistered, "WebhookNotRegistered"),
+        (Webhook::NotReady, "WebhookNotReady"),
+    ] {
+        let fact = Status {
+            overall: vec![row("own", Some(holds)), row("elastic", None)],
+            versioned: [("v1".into(), vec![row("own", None)])].into(),
+            webhook: Some(WebhookCondition { why, since }),
+            ..Status::default()
+        };
+        let wire = status::wire(&fact);
+        assert_eq!(status::fact(&wire), fact);
+        let rows = wire.subset_statuses.as_ref().unwrap();
+        for row in rows {
+            let last = row.conditions.as_ref().unwrap().last().unwrap();
+            let said = (&*last.type_, &*last.status, &*last.reason);
+            assert_eq!(said, ("WebhookReady", "False", reason));
+        }
+        let versioned = wire.versioned_subset_statuses.unwrap();
+        assert_eq!(versioned["v1"][0].conditions, None);
+    }
+}
