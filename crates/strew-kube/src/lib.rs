@@ -5,8 +5,9 @@
 //! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
 //! machine), [`discovery`] (which kinds there are), [`definitions`] (and whose), [`controller`] (of WorkloadSpreads and
 //! Placements), [`webhook`] (admission, and what else the API server asks), [`serve`] (what the process tells over HTTPS,
-//! and to whom), [`authority`] (certificates of its own), `signals` (health and leadership as pages),
-//! [`metrics`] (what it counts), [`panics`] (tasks that end where they should not), [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
+//! and to whom), [`authority`] (certificates of its own), [`registration`] (when the webhook is asked), `signals` (health
+//! and leadership as pages), [`metrics`] (what it counts), [`panics`] (tasks that end where they should not),
+//! [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
 
 mod agent;
 pub mod authority;
@@ -21,6 +22,7 @@ pub mod leading;
 pub mod metrics;
 pub mod panics;
 pub mod permission;
+pub mod registration;
 pub mod scheduler;
 pub mod send;
 pub mod serve;

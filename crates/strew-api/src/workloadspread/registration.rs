@@ -20,11 +20,12 @@ pub const CONVERT: &str = "/convert/workloadspreads";
 /// The port of the Service.
 pub const SERVICE_PORT: u16 = 443;
 
-/// What the API server waits for an answer; its own default.
+/// How long the API server waits for an answer about a WorkloadSpread, in seconds; its own default.
 const TIMEOUT_S: u8 = 10;
 
-/// The same where it goes on without one.
-const TIMEOUT_OF_DELETIONS_S: u8 = 5;
+/// How long it waits for an answer about a pod, in seconds: what a replica that died with a review costs a creation.
+/// The webhook's own deadline is shorter, so that it gives up first and says why.
+pub const TIMEOUT_OF_PODS_S: u8 = 3;
 
 /// Where the API server finds the webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,14 +64,33 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// The MutatingWebhookConfiguration: pods that are created.
+    /// The MutatingWebhookConfiguration as it is installed: without a webhook, so that no creation waits before a
+    /// replica has written in [`webhooks`](Self::webhooks).
+    ///
+    /// The field is left out rather than empty: applying the object again owns no entry, and takes none away.
     pub fn mutating(&self) -> Value {
+        let mut object = configuration("MutatingWebhookConfiguration", Vec::new());
+        if let Some(fields) = object.as_object_mut() {
+            fields.remove("webhooks");
+        }
+        object
+    }
+
+    /// The same with [`webhooks`](Self::webhooks), for a webhook that does not register itself.
+    pub fn mutating_registered(&self) -> Value {
+        configuration("MutatingWebhookConfiguration", self.webhooks())
+    }
+
+    /// The webhooks of the MutatingWebhookConfiguration: the API server asks about each pod that is created. `caBundle`
+    /// is not in them.
+    pub fn webhooks(&self) -> Vec<Value> {
         let mut pods = self.webhook("pods", ADMIT, "NoneOnDryRun");
         pods["rules"] = json!([rule("", &["v1"], "pods", &["CREATE"])]);
         pods["matchConditions"] = json!([controlled("object")]);
         // What a later webhook changes does not bear on the subset.
         pods["reinvocationPolicy"] = "Never".into();
-        configuration("MutatingWebhookConfiguration", vec![pods])
+        pods["timeoutSeconds"] = TIMEOUT_OF_PODS_S.into();
+        vec![pods]
     }
 
     /// The ValidatingWebhookConfiguration: pods that are deleted or evicted, and WorkloadSpreads.
@@ -78,6 +98,9 @@ impl Registration {
     /// Pods go whether a webhook answers or not: the controller finds out by itself, and nobody takes their place before
     /// a webhook answers again. Were deletions refused, a scheduler could not make room for the webhook by preempting a
     /// pod of a subset, and nodes could not be drained.
+    ///
+    /// It is installed whole: a WorkloadSpread that was stored without a look at its writer's rights would be carried out
+    /// later, and refusing its writes stops no pod.
     pub fn validating(&self) -> Value {
         let mut deletions = self.webhook("pod-deletions", ADMIT, "NoneOnDryRun");
         deletions["rules"] = json!([rule("", &["v1"], "pods", &["DELETE"])]);
@@ -98,7 +121,7 @@ impl Registration {
         evictions["rules"] = json!([rule("", &["v1"], "pods/eviction", &["CREATE"])]);
         for webhook in [&mut deletions, &mut evictions] {
             webhook["failurePolicy"] = "Ignore".into();
-            webhook["timeoutSeconds"] = TIMEOUT_OF_DELETIONS_S.into();
+            webhook["timeoutSeconds"] = TIMEOUT_OF_PODS_S.into();
         }
         let mut spreads = self.webhook("workloadspreads", VALIDATE, "None");
         let versions = ["v1alpha1", "v1beta1"];

@@ -20,7 +20,7 @@ use serde_json::Value;
 use strew_api::lease::Settings;
 use strew_model::time::{Instant, Span};
 use strew_runtime::Warning;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::bundle::{Holder, Place, mend};
@@ -116,6 +116,8 @@ pub struct Keeper {
     /// `None` until the API server has told.
     seen: Option<Seen>,
     serving: Option<Serving>,
+    /// What clients are to trust, in PEM; empty until a certificate is shown.
+    bundle: watch::Sender<Arc<str>>,
     /// Objects that trust, as they were told last; those that are not there are `None`.
     holders: BTreeMap<Holder, Option<Value>>,
     /// Nothing is tried before.
@@ -152,6 +154,7 @@ impl Keeper {
             news,
             seen: None,
             serving: None,
+            bundle: watch::Sender::default(),
             holders: BTreeMap::new(),
             not_before: Instant(0),
         }
@@ -160,6 +163,11 @@ impl Keeper {
     /// For those who want to know how things stand.
     pub fn standing(&self) -> &Standing {
         &self.standing
+    }
+
+    /// The authorities that clients are to trust, in PEM; empty until a certificate is shown.
+    pub fn bundle(&self) -> watch::Receiver<Arc<str>> {
+        self.bundle.subscribe()
     }
 
     /// Works until it is told to end; then gives back the lease.
@@ -224,6 +232,7 @@ impl Keeper {
         if self.clock.now() >= self.not_before && self.seen.is_some() {
             self.step(leads).await;
             self.show();
+            self.publish();
             if leads && self.setup.manages {
                 self.mend().await;
             }
@@ -352,6 +361,20 @@ impl Keeper {
                 self.failed(["Secret", SECRET], "sign a certificate", &error.to_string());
             }
         }
+    }
+
+    fn publish(&self) {
+        let Some(seen) = self.seen.as_ref().filter(|_| self.serving.is_some()) else {
+            return;
+        };
+        let bundle = seen.stored.bundle();
+        self.bundle.send_if_modified(|known| {
+            let is_new = **known != *bundle;
+            if is_new {
+                *known = bundle.into();
+            }
+            is_new
+        });
     }
 
     /// Has everybody who asks trust what is to be trusted.

@@ -27,7 +27,8 @@ use strew_runtime::placement::Placements;
 use strew_runtime::watch::Watches;
 use strew_runtime::workloadspread::Spreads;
 use strew_scheduler::metrics::Family;
-use tokio::sync::mpsc;
+use strew_workloadspread::facts::status::Webhook;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, duration};
@@ -35,6 +36,7 @@ use crate::connect::Connection;
 use crate::discovery::Served;
 use crate::leading::Leading;
 use crate::metrics::unreadable;
+use crate::registration::{Guard, guard};
 use crate::send::Patience;
 use crate::serve::health::Awaited;
 pub use crate::signals::About;
@@ -59,6 +61,8 @@ pub struct Blueprint {
     pub identity: String,
     /// What jitter is drawn from.
     pub seed: u64,
+    /// When the webhook of WorkloadSpreads is taken out.
+    pub guard: guard::Settings,
     /// What it tells of itself.
     pub about: About,
 }
@@ -71,6 +75,9 @@ pub struct Process {
     /// Where the ConfigMap is that names custom kinds.
     namespace: String,
     leading: Leading,
+    guard: guard::Settings,
+    /// How the webhook of WorkloadSpreads fares; `None`: their controller does not run.
+    webhook: Option<watch::Receiver<Webhook>>,
     signals: Signals,
     questions: Questions,
     /// Looks for CustomResourceDefinitions; never done.
@@ -95,6 +102,7 @@ impl Process {
             hostname,
             identity,
             seed,
+            guard,
             about,
         } = blueprint;
         let (client, clock) = (connection.client.clone(), Clock::new());
@@ -118,6 +126,8 @@ impl Process {
             hostname,
             namespace: scout.namespace().to_owned(),
             leading,
+            guard,
+            webhook: None,
             signals,
             questions,
             found,
@@ -143,6 +153,12 @@ impl Process {
         let hostname = self.hostname.clone();
         match name {
             Name::WorkloadSpread => {
+                let (client, clock) = (self.client.clone(), self.clock);
+                let leads = self.leading.leads().clone();
+                let (guard, webhook) =
+                    Guard::new(self.guard, client, &self.namespace, clock, leads);
+                tokio::spawn(guard.run());
+                self.webhook = Some(webhook);
                 let of = workloadspread::Origin {
                     hostname,
                     namespace: self.namespace.clone(),
@@ -170,6 +186,7 @@ impl Process {
                 Some(question) = self.questions.next() => {
                     question.answer(self.placements.as_mut().filter(|worker| worker.driver().is_ready()));
                 }
+                Some(webhook) = said(&mut self.webhook) => self.tell_webhook(webhook),
                 () = work(&mut self.spreads, &mut self.placements) => {}
                 () = tokio::time::sleep(wake) => {}
             }
@@ -196,6 +213,13 @@ impl Process {
                     worker.tell(|spreads, watches| spreads.serve(served, watches));
                 }
             }
+        }
+    }
+
+    fn tell_webhook(&mut self, webhook: Webhook) {
+        if let Some(worker) = &mut self.spreads {
+            let now = worker.now();
+            worker.tell(|spreads, _| spreads.set_webhook(now, webhook));
         }
     }
 
@@ -228,6 +252,13 @@ impl Process {
         let told = [spreads, placements].into_iter().flatten().flatten();
         told.chain([unreadable]).collect()
     }
+}
+
+/// Waits until the guard says something else; `None`: there is no guard, or it has ended.
+async fn said(webhook: &mut Option<watch::Receiver<Webhook>>) -> Option<Webhook> {
+    let webhook = webhook.as_mut()?;
+    webhook.changed().await.ok()?;
+    Some(*webhook.borrow_and_update())
 }
 
 /// Waits until one of the two has something to do, and has done it.

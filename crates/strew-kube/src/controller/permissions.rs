@@ -1,7 +1,10 @@
 //! All that the controllers ask of the API server.
 
+use strew_api::workloadspread::registration::NAME;
+
 use super::Name;
-use crate::permission::Permission;
+use crate::permission::{NamedPermission, Permission};
+use crate::registration::replicas::LEASE;
 pub use crate::scheduler::permissions::{OF_LEASE, OF_PAGES};
 
 const READ: &[&str] = &["get", "list", "watch"];
@@ -51,6 +54,36 @@ const WORKLOAD_SPREAD: &[Permission] = &[
 
 /// The ConfigMap `kruise-configuration`.
 const CONFIGURATION: &[Permission] = &[permission("", "configmaps", READ)];
+
+/// In strew's namespace, of one controller: by this Lease it knows which replicas of the webhook are ready.
+pub fn of_replicas(name: Name) -> &'static [NamedPermission] {
+    match name {
+        Name::WorkloadSpread => REPLICAS,
+        Name::Placement => &[],
+    }
+}
+
+const REPLICAS: &[NamedPermission] = &[NamedPermission {
+    permission: permission("coordination.k8s.io", "leases", &["get"]),
+    names: &[LEASE],
+}];
+
+/// In the whole cluster, of one controller: it takes the webhook out where no replica is ready.
+pub fn of_registration(name: Name) -> &'static [NamedPermission] {
+    match name {
+        Name::WorkloadSpread => REGISTRATION,
+        Name::Placement => &[],
+    }
+}
+
+const REGISTRATION: &[NamedPermission] = &[NamedPermission {
+    permission: permission(
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+        &["get", "patch"],
+    ),
+    names: &[NAME],
+}];
 
 const OCM: &str = "cluster.open-cluster-management.io";
 

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use super::name::{Choice, Name};
 use super::permissions;
 use crate::discovery::{Discovery, DiscoveryError, Served};
-use crate::permission::{AskError, missing};
+use crate::permission::{AskError, missing, missing_of};
 
 /// How often it is asked.
 const EVERY: Duration = Duration::from_secs(5);
@@ -92,6 +92,10 @@ impl Scout {
             let needed = permissions::of_configuration(*name);
             let mut each = missing(&self.client, permissions::of(*name), None).await?;
             each.extend(missing(&self.client, needed, Some(&self.namespace)).await?);
+            let needed = permissions::of_replicas(*name);
+            each.extend(missing_of(&self.client, needed, Some(&self.namespace)).await?);
+            let needed = permissions::of_registration(*name);
+            each.extend(missing_of(&self.client, needed, None).await?);
             // Both record events.
             each.retain(|text| !denied.contains(text));
             denied.extend(each);

@@ -20,6 +20,7 @@ mod places;
 pub mod server;
 
 pub use access::{Access, Asker, Paths};
+pub(crate) use certificate::provider;
 pub use certificate::{Certificate, Exchange};
 pub use health::{Check, Health};
 pub use listen::{Listen, ServeError};

@@ -27,8 +27,9 @@ use super::bodies::Bodies;
 use super::calls::{Say, Waiting};
 use super::judge::Judge;
 use super::lookup;
-use super::meter::{Came, Meter};
+use super::meter::{Came, Meter, Watched};
 use crate::identity;
+use crate::registration::OWN_REVIEW;
 use crate::serve::pages::{answer, error};
 use crate::watch::Kind;
 
@@ -38,7 +39,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest that it may wait. Source: the same.
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
-/// How long a pod waits for the cluster to be known, at most.
+/// How much earlier than the API server the webhook gives up, at most a quarter of what the API server waits: a creation
+/// is refused in words that say why, rather than with a timeout, and what was held for it is given back.
+const EARLIER: Duration = Duration::from_millis(500);
+
+/// How long a pod waits for the cluster to be known, unless the API server waits for less.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -54,6 +59,8 @@ struct Inner {
     judge: Judge,
     bodies: Bodies,
     meter: Arc<Meter>,
+    /// Reviews that this replica asks itself are not among those that are told of.
+    own_meter: Arc<Meter>,
     calls: AtomicU64,
 }
 
@@ -81,6 +88,7 @@ impl Hooks {
             client,
             bodies: Bodies::default(),
             meter,
+            own_meter: Arc::default(),
             calls: AtomicU64::new(0),
         }))
     }
@@ -90,6 +98,7 @@ impl Hooks {
         Router::new()
             .route("/admit/pods", post(admit))
             .route("/admit/pods-end", post(admit))
+            .route(OWN_REVIEW, post(admit_own))
             .route("/validate/workloadspreads", post(validate))
             .route("/convert/workloadspreads", post(convert))
             .with_state(self)
@@ -97,13 +106,32 @@ impl Hooks {
 }
 
 async fn admit(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
-    let until = Instant::now() + patience(request.uri());
-    let mut watched = inner.meter.begin();
-    let mut body = match inner.bodies.read(request).await {
-        Ok(body) => body,
-        Err(answer) => {
+    let watched = inner.meter.begin();
+    review(&inner, watched, request, |_| true).await
+}
+
+/// A review that this replica asks itself: it changes nothing, and is not counted.
+async fn admit_own(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
+    let watched = inner.own_meter.begin();
+    review(&inner, watched, request, |review| review.dry_run).await
+}
+
+async fn review(
+    inner: &Inner,
+    mut watched: Watched,
+    request: Request<Body>,
+    is_for_us: fn(&Review) -> bool,
+) -> Response {
+    let until = Instant::now() + deadline(request.uri());
+    let mut body = match timeout_at(until, inner.bodies.read(request)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(answer)) => {
             watched.end(Came::Bad);
             return *answer;
+        }
+        Err(_) => {
+            watched.end(Came::TimedOut);
+            return error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
         }
     };
     let version = version_of(&body.value);
@@ -114,6 +142,10 @@ async fn admit(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Res
             return not_read(&body.value, version, &bad);
         }
     };
+    if !is_for_us(&review) {
+        watched.end(Came::Bad);
+        return error(StatusCode::BAD_REQUEST, "only a dry run is answered here");
+    }
     watched.about(review.operation);
     match timeout_at(until, inner.decide(review)).await {
         Ok(Ok(decision)) => {
@@ -141,7 +173,7 @@ async fn admit(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Res
 }
 
 async fn validate(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
-    let until = Instant::now() + patience(request.uri());
+    let until = Instant::now() + deadline(request.uri());
     let body = match inner.bodies.read(request).await {
         Ok(body) => body,
         Err(answer) => return *answer,
@@ -248,6 +280,12 @@ fn patience(uri: &Uri) -> Duration {
         .map_or(TIMEOUT, |told| told.min(TIMEOUT_MAX))
 }
 
+/// How long a review may take here.
+fn deadline(uri: &Uri) -> Duration {
+    let patience = patience(uri);
+    patience - EARLIER.min(patience / 4)
+}
+
 /// The version of AdmissionReview in which is asked and answered.
 fn version_of(body: &Value) -> &'static str {
     const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
@@ -290,6 +328,15 @@ mod tests {
         ] {
             let found = patience(&uri.parse().unwrap());
             assert_eq!(found, Duration::from_secs(seconds), "{uri}");
+        }
+    }
+
+    #[test]
+    fn the_webhook_gives_up_before_the_api_server() {
+        for (told, expected) in [(1000, 750), (3000, 2500), (30_000, 29_500)] {
+            let uri = format!("/admit/pods?timeout={told}ms");
+            let found = deadline(&uri.parse().unwrap());
+            assert_eq!(found, Duration::from_millis(expected), "{uri}");
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod metrics;
 mod pages;
 pub mod permissions;
 
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -43,6 +44,7 @@ use crate::discovery;
 use crate::leading::Leads;
 use crate::metrics::unreadable;
 use crate::panics::vital;
+use crate::registration::{self, Registrar};
 use crate::send::Patience;
 use crate::serve::{Exchange, Limits};
 pub use crate::signals::About;
@@ -116,6 +118,8 @@ pub struct Blueprint {
     pub exchange: Exchange,
     /// Who keeps the certificate; `None`: it was given.
     pub keeper: Option<Keeper>,
+    /// How the webhook is registered; `None`, or without a keeper: by another program.
+    pub registration: Option<registration::Setup>,
 }
 
 /// A webhook's pages: each is to be served on a port of its own.
@@ -133,6 +137,7 @@ pub struct Process {
     said: mpsc::Receiver<Say>,
     served: mpsc::Receiver<discovery::Served>,
     keeper: Option<Keeper>,
+    registrar: Option<Registrar>,
     ready: watch::Sender<bool>,
     meter: Arc<Meter>,
     pages: Pages,
@@ -157,9 +162,14 @@ impl Process {
             about,
             exchange,
             keeper,
+            registration,
         } = blueprint;
         let (say, said) = mpsc::channel(SAYINGS_MAX);
         let (ready, is_ready) = watch::channel(false);
+        let registrar = keeper.as_ref().zip(registration).map(|(keeper, setup)| {
+            let (client, ready) = (client.clone(), is_ready.clone());
+            Registrar::new(setup, client, clock, ready, keeper.bundle())
+        });
         let meter = Arc::new(Meter::default());
         let hooks = Hooks::new(
             say,
@@ -185,6 +195,7 @@ impl Process {
             said,
             served: discovery::look(client.clone()),
             keeper,
+            registrar,
             ready,
             meter,
             pages,
@@ -197,19 +208,26 @@ impl Process {
         (process, served)
     }
 
-    /// Works until `end`, and then until every review that came before is answered.
+    /// Works until `end`, and then until every review that came before is answered, and none comes any more.
     pub async fn run(mut self, end: CancellationToken) {
         let keeper = self.keeper.take();
         let keeper = keeper.map(|keeper| vital(end.clone(), keeper.run(end.clone())));
+        let registrar = self.registrar.take();
+        let mut registering = match registrar {
+            Some(registrar) => tokio::spawn(registrar.run(end.clone())),
+            None => tokio::spawn(ready(())),
+        };
+        let mut is_settled = false;
         while !end.is_cancelled() {
             self.turn(&end).await;
         }
         let over = tokio::time::sleep(END_WITHIN);
         let mut over = std::pin::pin!(over);
         let now = CancellationToken::new();
-        while !self.connections.is_empty() && !over.is_elapsed() {
+        while (!is_settled || !self.connections.is_empty()) && !over.is_elapsed() {
             tokio::select! {
                 () = &mut over => {}
+                _ = &mut registering, if !is_settled => is_settled = true,
                 () = self.turn(&now) => {}
             }
         }

@@ -7,6 +7,7 @@
 use crate::authority::bundle::{CONFIGURATION, DEFINITION};
 use crate::authority::keeper::SECRET;
 use crate::permission::{NamedPermission, Permission};
+use crate::registration::replicas::LEASE;
 
 const READ: &[&str] = &["get", "list", "watch"];
 
@@ -109,6 +110,17 @@ pub const OF_SECRET: &[NamedPermission] = &[NamedPermission {
         verbs: &["get", "list", "watch", "update"],
     },
     names: &[SECRET],
+}];
+
+/// In the webhook's own namespace, unless another program registers the webhook: by this Lease replicas know of each
+/// other. It is made under [`OF_AUTHORITY`].
+pub const OF_REPLICAS: &[NamedPermission] = &[NamedPermission {
+    permission: Permission {
+        group: "coordination.k8s.io",
+        resource: "leases",
+        verbs: &["patch"],
+    },
+    names: &[LEASE],
 }];
 
 /// In the whole cluster, unless somebody else keeps `caBundle`.

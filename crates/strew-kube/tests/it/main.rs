@@ -10,6 +10,7 @@ mod connecting;
 mod keeping;
 mod panicking;
 mod placements;
+mod registering;
 mod sending;
 mod spreads;
 mod watching;

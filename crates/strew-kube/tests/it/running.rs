@@ -40,6 +40,7 @@ pub(crate) async fn start(client: Client, election: LeaderElection, local: &Loca
         hostname: "host-1".to_owned(),
         identity: "host-1_1".to_owned(),
         seed: 1,
+        guard: strew_kube::registration::guard::Settings::default(),
         about: About {
             version: "0.1.0".to_owned(),
             kubernetes: "v1.36.3".to_owned(),

@@ -5,12 +5,13 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use axum::body::Body as Answer;
+use http::header::CONTENT_TYPE;
 use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
-use strew_api::patch::json_patch;
+use strew_api::patch::{json_patch, merge_patch};
 use strew_kube::connect::Connection;
 use tokio::sync::{mpsc, oneshot};
 
@@ -24,6 +25,8 @@ struct State {
     watches: BTreeMap<String, Vec<mpsc::UnboundedSender<Line>>>,
     /// Paths that are answered with an error.
     broken: BTreeMap<String, (u16, String)>,
+    /// How often they were asked.
+    n_refused: u32,
     /// Writes: method and path, and the body.
     written: Vec<(String, Value)>,
     /// While somebody holds writes, they wait here.
@@ -100,6 +103,11 @@ impl World {
         self.state().broken.insert(path.to_owned(), broken);
     }
 
+    /// How often what is broken was asked for.
+    pub(crate) fn n_refused(&self) -> u32 {
+        self.state().n_refused
+    }
+
     /// What was written until now.
     pub(crate) fn written(&self) -> Vec<(String, Value)> {
         self.state().written.clone()
@@ -135,6 +143,7 @@ impl World {
         let (path, query) = (head.uri.path(), head.uri.query().unwrap_or_default());
         let broken = self.state().broken.get(path).cloned();
         if let Some((code, message)) = broken {
+            self.state().n_refused += 1;
             return status(code, &message);
         }
         match head.method {
@@ -142,7 +151,12 @@ impl World {
             Method::POST => return self.create(path, body),
             Method::PUT => return self.replace(path, |_| Some(body.clone())),
             Method::PATCH => {
-                let patched = |object: &Value| json_patch(object, &body).ok();
+                let kind = head.headers.get(CONTENT_TYPE);
+                let is_merge = kind.is_some_and(|kind| kind == "application/merge-patch+json");
+                let patched = |object: &Value| match is_merge {
+                    true => Some(merge_patch(object, &body)),
+                    false => json_patch(object, &body).ok(),
+                };
                 return self.replace(path, patched);
             }
             _ => {}
@@ -200,9 +214,13 @@ impl World {
             review["status"] = json!({"allowed": review["spec"]["user"] != "mallory"});
             return answered(201, &review);
         }
-        let Some((collection, _)) = collection_of(path) else {
+        let Some((collection, (namespace, _))) = collection_of(path) else {
             return status(404, "not found");
         };
+        let mut body = body;
+        if let Some(namespace) = namespace {
+            body["metadata"]["namespace"] = namespace.into();
+        }
         let same = |other: &Value| {
             ["name", "namespace"]
                 .iter()

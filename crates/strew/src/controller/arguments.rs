@@ -1,6 +1,9 @@
 //! The flags of `strew controller`: those of the scheduler's process, and which controllers run.
 
+use std::time::Duration;
+
 use clap::Args;
+use strew_api::duration::GoDuration;
 use strew_kube::controller::Choice;
 
 use crate::cluster::access::AccessArgs;
@@ -37,6 +40,20 @@ pub(crate) struct ControllerArgs {
         help_heading = "What it controls"
     )]
     pub(super) configuration_namespace: String,
+    /// Where no replica of the webhook has been ready for so long, it is taken out of the API server's configuration, so
+    /// that pods are created all the same, in no subset; at least 10s
+    #[arg(
+        long,
+        value_name = "DURATION",
+        value_parser = patience,
+        default_value = "30s",
+        help_heading = "What it controls"
+    )]
+    pub(super) webhook_gone_after: Duration,
+    /// Never take the webhook out: while no replica is ready, creations of pods are refused and no subset gets one too
+    /// many
+    #[arg(long, help_heading = "What it controls")]
+    pub(super) strict: bool,
     #[command(flatten)]
     pub(super) access: AccessArgs,
     #[command(flatten)]
@@ -45,4 +62,12 @@ pub(crate) struct ControllerArgs {
     pub(super) serving: ServingArgs,
     #[command(flatten)]
     pub(super) log: LogArgs,
+}
+
+/// A replica says every two seconds that it is ready, and its API server may be slow.
+fn patience(text: &str) -> Result<Duration, String> {
+    let parsed = GoDuration::parse(text).map(GoDuration::to_std);
+    parsed
+        .filter(|span| span.as_secs() >= 10)
+        .ok_or_else(|| "not a duration of 10 seconds or more, such as 30s".to_owned())
 }

@@ -9,10 +9,12 @@ use anyhow::anyhow;
 use serde_json::json;
 use strew_api::config::{ClientConnection, LeaderElection};
 use strew_kube::controller::permissions::OF_LEASE;
-use strew_kube::controller::{About, Blueprint, Choice, DEBUG_PATHS, Process, Scout};
+use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
 use strew_kube::identity;
 use strew_kube::permission::missing;
+use strew_kube::registration::guard;
 use strew_kube::serve::Paths;
+use strew_model::time::Span;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Context;
@@ -73,13 +75,18 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
     let about = About {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         kubernetes: KUBERNETES.to_owned(),
-        configuration: shown(&args.controllers, &election),
+        configuration: shown(args, &election),
+    };
+    let guard = guard::Settings {
+        patience: Span(u64::try_from(args.webhook_gone_after.as_nanos()).unwrap_or(u64::MAX)),
+        is_strict: args.strict,
     };
     let blueprint = Blueprint {
         election,
         identity: identity::of_replica(&hostname, random),
         hostname,
         seed: u64::from_be_bytes(random[..8].try_into().unwrap_or_default()),
+        guard,
         about,
     };
     let (process, pages) = Process::start(blueprint, scout, &connection, end.clone());
@@ -97,10 +104,12 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
 }
 
 /// What is configured, for `/configz`.
-fn shown(choice: &Choice, election: &LeaderElection) -> String {
-    let wanted: Vec<&str> = choice.wanted().map(|name| name.text()).collect();
+fn shown(args: &ControllerArgs, election: &LeaderElection) -> String {
+    let wanted: Vec<&str> = args.controllers.wanted().map(|name| name.text()).collect();
     json!({"controller.strew.dev": {
         "controllers": wanted,
+        "webhookGoneAfterSeconds": args.webhook_gone_after.as_secs(),
+        "strict": args.strict,
         "leaderElection": {
             "leaderElect": election.leader_elect,
             "resourceName": election.resource_name,

@@ -1,14 +1,16 @@
 //! The manifests of WorkloadSpread: webhook, controller, and how the API server is told of the webhook.
 
 use anyhow::anyhow;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::{Value, json};
 use strew_api::workloadspread::crd;
 use strew_api::workloadspread::registration::{NAME, Reach, Registration, SERVICE_PORT};
 use strew_kube::controller::Name;
-use strew_kube::controller::permissions::{OF_LEASE, OF_PAGES, of, of_configuration};
+use strew_kube::controller::permissions::{
+    OF_LEASE, OF_PAGES, of, of_configuration, of_registration, of_replicas,
+};
 use strew_kube::webhook::permissions::{
-    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_SECRET,
+    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
 };
 
 use super::Common;
@@ -17,6 +19,7 @@ use super::manifest::Manifest;
 use super::objects::{Container, Part, Rights, cluster_role_binding};
 use crate::arguments::Context;
 use crate::failure::Failure;
+use crate::webhook::FailurePolicy;
 
 /// Where the webhook is called.
 const WEBHOOK_PORT: u16 = 9443;
@@ -26,6 +29,9 @@ const WEBHOOK_PAGES: u16 = 10262;
 
 /// Where the controller does.
 const CONTROLLER_PAGES: u16 = 10261;
+
+/// The flag of webhook and controller.
+const STRICT: &str = "--strict";
 
 /// The role with the rights on custom kinds, and the label of the roles that they come from.
 const CUSTOM: (&str, &str) = ("strew:custom-workloads", "strew.dev/custom-workloads");
@@ -46,9 +52,12 @@ It gets these rights from every ClusterRole with the label strew.dev/custom-work
 
 Which kinds may be targets is told elsewhere: docs/workloadspread.md.";
 
-const ABOUT_CONFIGURATIONS: &str = "\
-The last of all: from here on pods with a controller wait for the webhook, but in kube-system and in strew's own
-namespace. The process that leads fills in whose certificates are trusted.";
+const ABOUT_REGISTRATION: &str = "\
+Without a webhook: a replica that is ready writes it in, and takes it out when it is the last one to end. Pods of a
+controller wait for the webhook from then on, but in kube-system and in strew's own namespace.";
+
+const ABOUT_STATIC: &str = "\
+From here on pods with a controller wait for the webhook, but in kube-system and in strew's own namespace.";
 
 /// Arguments of `strew install workloadspread`.
 #[derive(Args, Debug)]
@@ -58,21 +67,19 @@ pub(super) struct WorkloadSpreadPart {
     /// The URL of a webhook outside the cluster: no Deployment and no Service are printed for it
     #[arg(long, value_name = "URL", value_parser = url)]
     webhook_url: Option<String>,
-    /// What becomes of pods while no webhook answers
+    /// What becomes of pods while the webhook is registered and no replica answers
     #[arg(long, value_name = "POLICY", default_value = "Fail")]
     failure_policy: FailurePolicy,
+    /// Once registered, the webhook stays so: creations of pods are refused while no replica is ready, in place of being
+    /// created in no subset
+    #[arg(long)]
+    strict: bool,
+    /// Print the webhook's registration whole, for one that does not register itself: with --webhook-cert-file or
+    /// --manage-configurations=false. Creations of pods are refused whenever no replica answers
+    #[arg(long)]
+    static_registration: bool,
     #[command(flatten)]
     definitions: DefinitionArgs,
-}
-
-/// The values of `--failure-policy`: the API's own words.
-#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-#[value(rename_all = "PascalCase")]
-enum FailurePolicy {
-    /// Their creation is refused, and tried again by their controllers: limits hold
-    Fail,
-    /// They are created as they are, in no subset
-    Ignore,
 }
 
 impl WorkloadSpreadPart {
@@ -85,10 +92,7 @@ impl WorkloadSpreadPart {
                 None => Reach::Service(namespace.to_owned()),
             },
             namespace: namespace.to_owned(),
-            failure_policy: match self.failure_policy {
-                FailurePolicy::Fail => "Fail",
-                FailurePolicy::Ignore => "Ignore",
-            },
+            failure_policy: self.failure_policy.text(),
         };
         let webhook = Part {
             name: NAME,
@@ -118,22 +122,27 @@ impl WorkloadSpreadPart {
             controller.budget(),
         ]);
         manifests.extend(custom_kinds(&[&webhook, &controller]));
-        manifests.push(Manifest::with_comment(
-            ABOUT_CONFIGURATIONS,
-            registration.mutating(),
-        ));
+        manifests.push(match self.static_registration {
+            true => Manifest::with_comment(ABOUT_STATIC, registration.mutating_registered()),
+            false => Manifest::with_comment(ABOUT_REGISTRATION, registration.mutating()),
+        });
         manifests.push(registration.validating().into());
         Ok(manifests)
     }
 
     fn webhook_pod(&self) -> Value {
+        let mut flags = vec![
+            format!("--namespace={}", self.common.namespace),
+            format!("--webhook-port={WEBHOOK_PORT}"),
+        ];
+        if self.failure_policy != FailurePolicy::Fail {
+            flags.push(format!("--failure-policy={}", self.failure_policy.text()));
+        }
+        flags.extend(self.strict.then(|| STRICT.to_owned()));
         let container = Container {
             name: "webhook",
             image: &self.common.image,
-            flags: vec![
-                format!("--namespace={}", self.common.namespace),
-                format!("--webhook-port={WEBHOOK_PORT}"),
-            ],
+            flags,
             port: WEBHOOK_PAGES,
         };
         let mut container = container.value();
@@ -152,6 +161,9 @@ impl WorkloadSpreadPart {
         let namespace = &self.common.namespace;
         let custom = format!("--configuration-namespace={namespace}");
         container.flags.push(custom);
+        container
+            .flags
+            .extend(self.strict.then(|| STRICT.to_owned()));
         json!({"containers": [container.value()]})
     }
 }
@@ -172,13 +184,15 @@ pub(super) fn controller<'a>(common: &'a Common, name: Name, lease: &str) -> Con
 
 /// The service account of a controller, and its rights.
 pub(super) fn controller_rights(part: &Part<'_>, name: Name) -> Vec<Value> {
-    let in_cluster = [of(name), OF_PAGES].concat();
-    let in_namespace = [OF_LEASE, of_configuration(name)].concat();
-    rights(
-        part,
-        in_cluster.as_slice().into(),
-        in_namespace.as_slice().into(),
-    )
+    let in_cluster = Rights {
+        all: &[of(name), OF_PAGES].concat(),
+        named: of_registration(name),
+    };
+    let in_namespace = Rights {
+        all: &[OF_LEASE, of_configuration(name)].concat(),
+        named: of_replicas(name),
+    };
+    rights(part, in_cluster, in_namespace)
 }
 
 fn webhook_rights(part: &Part<'_>) -> Vec<Value> {
@@ -188,7 +202,7 @@ fn webhook_rights(part: &Part<'_>) -> Vec<Value> {
     };
     let in_namespace = Rights {
         all: &[IN_NAMESPACE, OF_AUTHORITY].concat(),
-        named: OF_SECRET,
+        named: &[OF_SECRET, OF_REPLICAS].concat(),
     };
     rights(part, in_cluster, in_namespace)
 }

@@ -9,6 +9,7 @@ use clap::builder::PossibleValuesParser;
 use strew_api::duration::GoDuration;
 use strew_api::workloadspread::validation::GUARDED;
 
+use super::policy::FailurePolicy;
 use crate::cluster::access::AccessArgs;
 use crate::configuration::SchedulingArgs;
 use crate::process::log::LogArgs;
@@ -70,8 +71,15 @@ pub(super) struct HooksArgs {
     /// Fields that patches of WorkloadSpreads may touch, beside all that are not guarded
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = PossibleValuesParser::new(GUARDED))]
     pub(super) allow_patch: Vec<String>,
-    /// Keep caBundle of the webhook configurations, and of the WorkloadSpread definition where it converts by strew;
-    /// else it is to be copied from bundle.crt of the Secret
+    /// What becomes of pods while this webhook is registered and no replica answers
+    #[arg(long, value_name = "POLICY", default_value = "Fail")]
+    pub(super) failure_policy: FailurePolicy,
+    /// Stay registered when the last replica ends: creations of pods are refused until one is ready again
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// Register this webhook for the creation of pods while a replica is ready, and keep caBundle of the webhook
+    /// configurations and of the WorkloadSpread definition where it converts by strew; else another program registers it
+    /// and copies caBundle from bundle.crt of the Secret
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", require_equals = true, action = clap::ArgAction::Set)]
     pub(super) manage_configurations: bool,
     /// How long an authority lives, for tries of its rotation

@@ -4,6 +4,7 @@
 //! [`arguments`], this file; [`process`](crate::process) is what it shares with other commands.
 
 mod arguments;
+mod policy;
 
 use std::time::Duration;
 
@@ -12,15 +13,17 @@ use serde_json::json;
 use strew_api::config::{ClientConnection, LeaderElection};
 use strew_api::lease::Settings;
 use strew_api::read::Sources;
+use strew_api::workloadspread::registration::{Reach, Registration};
 use strew_kube::authority::keeper::Setup;
 use strew_kube::authority::{Keeper, Lives, Place};
 use strew_kube::clock::Clock;
 use strew_kube::connect::Connection;
 use strew_kube::identity;
+use strew_kube::registration::Setup as Registering;
 use strew_kube::scheduler::permissions::OF_PAGES;
 use strew_kube::serve::{Certificate, Exchange, Listen, ServeError, Server};
 use strew_kube::webhook::permissions::{
-    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_SECRET,
+    IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
 };
 use strew_kube::webhook::{About, Blueprint, LEASE, Process, SERVICE, Served, limits};
 use strew_model::Interner;
@@ -36,6 +39,7 @@ use crate::process::{connected, log, signals};
 use crate::simulate::say_problems;
 use crate::version::KUBERNETES;
 pub(crate) use arguments::{EXAMPLES, WebhookArgs};
+pub(crate) use policy::FailurePolicy;
 
 /// Health and metrics.
 const PORT: u16 = 10262;
@@ -91,6 +95,15 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         let setup = setup(args, identity::of_replica(&hostname, random), seed);
         Keeper::new(setup, client.clone(), clock, exchange.clone())
     });
+    let registration = args.hooks.manage_configurations.then(|| Registering {
+        registration: registration(args),
+        is_strict: args.hooks.strict,
+        address: server.address(),
+        replica: random[..8]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
+    });
     let blueprint = Blueprint {
         profiles,
         names,
@@ -100,6 +113,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         about: about(args),
         exchange,
         keeper,
+        registration,
     };
     let (process, Served { hooks, pages }) =
         Process::start(blueprint, &connection, clock, end.clone());
@@ -170,6 +184,20 @@ fn setup(args: &WebhookArgs, identity: String, seed: u64) -> Setup {
     }
 }
 
+/// The registration of this webhook.
+fn registration(args: &WebhookArgs) -> Registration {
+    let hooks = &args.hooks;
+    let namespace = hooks.namespace.clone();
+    Registration {
+        reach: match &hooks.webhook_url {
+            Some(url) => Reach::Url(url.text.clone()),
+            None => Reach::Service(namespace.clone()),
+        },
+        namespace,
+        failure_policy: hooks.failure_policy.text(),
+    }
+}
+
 fn about(args: &WebhookArgs) -> About {
     let hooks = &args.hooks;
     let configuration = json!({"webhook.strew.dev": {
@@ -177,6 +205,8 @@ fn about(args: &WebhookArgs) -> About {
         "url": hooks.webhook_url.as_ref().map(|url| &url.text),
         "givenCertificate": hooks.webhook_cert_file.is_some(),
         "manageConfigurations": hooks.manage_configurations,
+        "failurePolicy": hooks.failure_policy.text(),
+        "strict": hooks.strict,
         "allowPatch": hooks.allow_patch,
     }});
     About {
@@ -196,6 +226,7 @@ async fn check_permissions(args: &WebhookArgs, connection: &Connection) -> Resul
         needed_of.push((OF_SECRET, own));
         if args.hooks.manage_configurations {
             needed_of.push((OF_CONFIGURATIONS, None));
+            needed_of.push((OF_REPLICAS, own));
         }
     }
     check_with(&connection.client, &needed, &needed_of, "workloadspread").await

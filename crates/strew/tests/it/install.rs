@@ -31,7 +31,7 @@ fn the_manifests_of_each_part() {
 
 #[test]
 fn a_webhook_outside_the_cluster_has_no_deployment_and_no_service() {
-    let args = "workloadspread --crds=always --webhook-url https://127.0.0.1:9443/ -o json";
+    let args = "workloadspread --crds=always --webhook-url https://127.0.0.1:9443/ --static-registration -o json";
     let list = json(&install(args).assert().code(0));
     let deployments = of_kind(&list, "Deployment");
     let names: Vec<&Value> = deployments.iter().map(|d| &d["metadata"]["name"]).collect();
@@ -83,7 +83,7 @@ fn a_failure_policy_is_that_of_creations_and_pods_can_always_go() {
         });
         told.collect()
     };
-    let common = "workloadspread --crds=never -o json";
+    let common = "workloadspread --crds=never --static-registration -o json";
     let expected = |policy: &str| {
         [
             format!("pods {policy}"),
@@ -97,6 +97,28 @@ fn a_failure_policy_is_that_of_creations_and_pods_can_always_go() {
     assert_eq!(policies(&ignoring), expected("Ignore"));
     let wrong = install(&format!("{common} --failure-policy=fail")).assert();
     assert!(stderr(&wrong.code(2)).contains("possible values: Fail, Ignore"));
+}
+
+/// Until a replica is ready, no creation of a pod waits; the replicas know how they are to register.
+#[test]
+fn the_webhook_is_installed_without_a_registration() {
+    let args = "workloadspread --crds=never --failure-policy=Ignore --strict -o json";
+    let list = json(&install(args).assert().code(0));
+    let configuration = &of_kind(&list, "MutatingWebhookConfiguration")[0];
+    assert!(configuration["webhooks"].is_null(), "{configuration}");
+    let flags = |deployment: &Value| -> Vec<String> {
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let args = container["args"].as_array().unwrap().iter();
+        let args = args.map(|arg| arg.as_str().unwrap().to_owned());
+        args.filter(|arg| arg.contains("strict") || arg.contains("policy"))
+            .collect()
+    };
+    let deployments = of_kind(&list, "Deployment");
+    let [webhook, controller] = &deployments[..] else {
+        panic!("{deployments:?}");
+    };
+    assert_eq!(flags(webhook), ["--failure-policy=Ignore", "--strict"]);
+    assert_eq!(flags(controller), ["--strict"]);
 }
 
 #[test]
@@ -128,7 +150,7 @@ fn nobody_gets_a_right_on_all_objects_where_one_name_is_enough() {
             }
         }
     }
-    assert_eq!(n_seen, 4);
+    assert_eq!(n_seen, 5);
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Tenant {
             kubeconfig: Some(self.kubeconfig.clone()),
             ..Access::default()
         };
-        Ok(connect(&access).await?.client)
+        Ok(connect(&access, "strew-attack").await?.client)
     }
 
     fn pods(&self) -> String {

@@ -141,7 +141,7 @@ impl Stage {
 
     /// WorkloadSpread at work, with so many replicas of the webhook: installed, started, and called.
     pub(crate) fn spreading(&mut self, n_webhooks: usize) -> anyhow::Result<Spreading> {
-        let mut spreading = self.installed_spreading()?;
+        let mut spreading = self.installed_spreading(&[], &[])?;
         for _ in 0..n_webhooks {
             self.add_webhook(&mut spreading, &[])?;
         }
@@ -150,10 +150,14 @@ impl Stage {
         Ok(spreading)
     }
 
-    /// Installed, with the controller started, and nobody who answers yet.
-    pub(crate) fn installed_spreading(&mut self) -> anyhow::Result<Spreading> {
-        let service = self.install_spreading()?;
-        let controller = self.spread_controller(&[])?;
+    /// Installed and with the controller started, each with these arguments, and no webhook that answers yet.
+    pub(crate) fn installed_spreading(
+        &mut self,
+        install: &[&str],
+        controller: &[&str],
+    ) -> anyhow::Result<Spreading> {
+        let service = self.install_spreading(install)?;
+        let controller = self.spread_controller(controller)?;
         Ok(Spreading {
             service,
             webhooks: Vec::new(),
@@ -161,15 +165,13 @@ impl Stage {
         })
     }
 
-    /// Installs WorkloadSpread, and starts nothing of it: what the API server calls.
-    pub(crate) fn install_spreading(&mut self) -> anyhow::Result<Service> {
+    /// Installs WorkloadSpread with these arguments, and starts nothing of it: what the API server is to call.
+    pub(crate) fn install_spreading(&mut self, install: &[&str]) -> anyhow::Result<Service> {
         let service = Service::start()?;
         let url = format!("--webhook-url=https://127.0.0.1:{}", service.port());
-        self.install(&["workloadspread", "--crds=always", &url])?;
-        // From here on the API server calls: nobody answers, and it must know.
-        until("the API server calls", SOON, PAUSE, || {
-            Ok(self.try_a_pod(&self.namespace).is_err().then_some(()))
-        })?;
+        let mut all = vec!["workloadspread", "--crds=always", &url];
+        all.extend(install);
+        self.install(&all)?;
         Ok(service)
     }
 
@@ -268,14 +270,30 @@ impl Stage {
         })
     }
 
-    /// Waits until a call of the API server is answered.
+    /// Waits until the API server calls the webhook about a pod, and the call is answered.
     pub(crate) fn until_called(&self) -> anyhow::Result<()> {
         let mut last = String::new();
         let called = until("the webhook answers", SOON, PAUSE, || {
-            let tried = self.try_a_pod(&self.namespace);
-            Ok(tried.map_err(|error| last = format!("{error:#}")).ok())
+            let before = self.n_calls()?;
+            if let Err(error) = self.try_a_pod(&self.namespace) {
+                last = format!("{error:#}");
+                return Ok(None);
+            }
+            Ok((self.n_calls()? > before).then_some(()))
         });
         called.with_context(|| last)
+    }
+
+    /// How often the API server has called the webhook about a pod that is created.
+    pub(super) fn n_calls(&self) -> anyhow::Result<u64> {
+        let metrics = self.kubectl().run(&["get", "--raw", "/metrics"])?;
+        let of_pods = |line: &&str| {
+            line.starts_with("apiserver_admission_webhook_request_total{")
+                && line.contains(r#"name="pods.webhook.strew.dev""#)
+        };
+        let counts = metrics.lines().filter(of_pods);
+        let counts = counts.map(|line| line.rsplit(' ').next().unwrap_or_default().parse::<u64>());
+        Ok(counts.sum::<Result<u64, _>>()?)
     }
 
     /// Creates a pod of a controller in a namespace, not in earnest: what the webhook is asked about.

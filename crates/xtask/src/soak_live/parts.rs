@@ -35,7 +35,7 @@ impl Parts {
     pub(super) fn start(stage: &mut Stage) -> anyhow::Result<Self> {
         stage.api = Some(api(stage)?);
         stage.install(&["scheduler"])?;
-        let hooks = stage.install_spreading()?;
+        let hooks = stage.install_spreading(&[])?;
         let config = scheduler_config(stage)?;
         let mut all = Vec::new();
         for name in ["scheduler", "follower"] {

@@ -101,7 +101,7 @@ impl Victim {
             kubeconfig: Some(lab.folder().join("kubeconfig")),
             ..Access::default()
         };
-        let client = connect(&access).await?.client;
+        let client = connect(&access, "strew-soak").await?.client;
         Ok(Self {
             client,
             namespace: namespace.to_owned(),

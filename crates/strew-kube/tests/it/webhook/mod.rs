@@ -78,6 +78,7 @@ fn blueprint() -> Blueprint {
         },
         exchange: Exchange::default(),
         keeper: None,
+        registration: None,
     }
 }
 

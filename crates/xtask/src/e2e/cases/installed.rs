@@ -19,6 +19,7 @@ pub(super) fn manifests(stage: &mut Stage) -> anyhow::Result<()> {
             url,
             "--failure-policy=Ignore",
         ],
+        &["workloadspread", "--crds=always", "--static-registration"],
         &["placement", "--crds=always"],
     ] {
         let mut all = args.to_vec();
@@ -116,7 +117,7 @@ fn custom_kinds(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
 
 /// Conditions of webhooks are expressions: the API server has compiled them, and they are as cheap as it asks for.
 fn conditions_are_compiled(stage: &Stage) -> anyhow::Result<()> {
-    let mut list = stage.printed(&["workloadspread", "--crds=never"])?;
+    let mut list = stage.printed(&["workloadspread", "--crds=never", "--static-registration"])?;
     let items = list["items"].as_array_mut().context("a list has items")?;
     let mut found = items
         .iter_mut()

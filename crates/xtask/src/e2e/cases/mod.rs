@@ -230,8 +230,13 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::rotated,
     ),
     case(
+        "ws-registered",
+        "the webhook is asked while a replica is ready, and at no other time",
+        workloadspread::registered,
+    ),
+    case(
         "ws-down",
-        "no webhook: strew and the system start all the same, other pods wait",
+        "no webhook, and strict: strew and the system start all the same, other pods wait",
         workloadspread::down,
     ),
     case(

@@ -97,10 +97,13 @@ fn expect_none(stage: &Stage, n_pods: usize) -> anyhow::Result<()> {
     until_ledger(stage, "front", &rows)
 }
 
-/// All webhooks are gone, and the policy is Fail: who must start, starts.
+/// All webhooks are gone, the policy is Fail, and strict: what must start, starts.
 pub(crate) fn down(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
-    let mut spreading = stage.spreading(1)?;
+    let mut spreading = stage.installed_spreading(&["--strict"], &["--strict"])?;
+    stage.add_webhook(&mut spreading, &["--strict"])?;
+    stage.until_ready(&spreading, 1)?;
+    stage.until_called()?;
     stage.apply("ws-elastic.yaml")?;
     until_observed(stage, "front")?;
     scale(stage, "deployment/front", 2)?;
@@ -249,7 +252,7 @@ pub(crate) fn denied(stage: &mut Stage) -> anyhow::Result<()> {
 /// no process starts anew.
 pub(crate) fn rotated(stage: &mut Stage) -> anyhow::Result<()> {
     let n_pods = if stage.is_full { 300 } else { 100 };
-    let mut spreading = stage.installed_spreading()?;
+    let mut spreading = stage.installed_spreading(&[], &[])?;
     // Old after 10 seconds, and good for 5 more.
     let lives = [
         "--authority-lifetime=15s",

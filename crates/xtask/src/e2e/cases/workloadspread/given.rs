@@ -18,7 +18,7 @@ const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(30);
 pub(crate) fn given(stage: &mut Stage) -> anyhow::Result<()> {
     let folder = stage.lab.folder().to_owned();
     certificate(&folder, 2021)?;
-    let mut spreading = stage.installed_spreading()?;
+    let mut spreading = stage.installed_spreading(&["--static-registration"], &[])?;
     let files = [
         "--webhook-cert-file=given.crt",
         "--webhook-key-file=given.key",

@@ -1,12 +1,13 @@
 //! WorkloadSpreads: webhook and controller as processes, workloads by Kubernetes' own controllers, and kubectl.
 //!
 //! Reading order: this file (what is looked at), [`use_cases`], [`by_hand`] (pods without a controller), [`webhook`],
-//! [`given`], [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right), [`speed`].
+//! [`given`], [`registered`] (when the API server asks), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right), [`speed`].
 
 mod by_hand;
 mod faults;
 mod given;
 mod prompt;
+mod registered;
 mod speed;
 mod use_cases;
 mod webhook;
@@ -23,6 +24,7 @@ use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 pub(super) use faults::{denied, down, killed, rotated, server_killed};
 pub(super) use given::given;
 pub(super) use prompt::prompt;
+pub(super) use registered::registered;
 pub(super) use speed::speed;
 pub(super) use use_cases::{adopted, elastic, patched, rescheduled, simulated, zones};
 pub(super) use webhook::{burst, versions};

@@ -1,0 +1,154 @@
+//! The MutatingWebhookConfiguration by which the API server asks about pods: how it stands, and how it is changed.
+//!
+//! Every change is a JSON patch that holds for one resourceVersion alone.
+
+use serde_json::{Value, json};
+use strew_api::workloadspread::registration::NAME;
+
+/// The path of the object.
+pub(super) fn path() -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}")
+}
+
+/// The annotation with the replica that wrote the webhooks: without it, they were not written by a replica.
+const MARK: &str = "webhook.strew.dev/registered-by";
+
+/// How the configuration stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Registration {
+    /// There is no such object.
+    Absent,
+    /// It has no webhook: pods are created without a question.
+    Out,
+    /// It has webhooks.
+    In {
+        /// Whether a replica has written them.
+        is_ours: bool,
+        /// Whether they are what this process would write.
+        is_right: bool,
+    },
+}
+
+impl Registration {
+    /// How this object stands; null: there is none. `wanted`: the webhooks as they are registered.
+    pub fn of(object: &Value, wanted: &[Value]) -> Self {
+        if object.is_null() {
+            return Self::Absent;
+        }
+        let webhooks = object["webhooks"].as_array();
+        let webhooks = webhooks.map_or(&[][..], Vec::as_slice);
+        if webhooks.is_empty() {
+            return Self::Out;
+        }
+        let pairs = wanted.iter().zip(webhooks);
+        Self::In {
+            is_ours: object["metadata"]["annotations"][MARK].is_string(),
+            is_right: webhooks.len() == wanted.len() && { pairs }.all(|(w, is)| says(is, w)),
+        }
+    }
+}
+
+/// Whether a value says all that another one says. The API server adds defaults, and the keeper of certificates
+/// `caBundle`.
+fn says(value: &Value, wanted: &Value) -> bool {
+    match (value, wanted) {
+        (Value::Object(value), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| {
+            let value = value.get(key);
+            value.is_some_and(|value| says(value, wanted))
+        }),
+        (Value::Array(value), Value::Array(wanted)) => {
+            value.len() == wanted.len() && value.iter().zip(wanted).all(|(v, w)| says(v, w))
+        }
+        _ => value == wanted,
+    }
+}
+
+/// The patch that writes webhooks in, with the authorities to be trusted (PEM) and the replica that writes.
+pub(super) fn register(object: &Value, wanted: &[Value], bundle: &Value, replica: &str) -> Value {
+    let webhooks = wanted.iter().cloned().map(|mut webhook| {
+        webhook["clientConfig"]["caBundle"] = bundle.clone();
+        webhook
+    });
+    let webhooks: Vec<Value> = webhooks.collect();
+    let mark = match object["metadata"]["annotations"].is_object() {
+        true => json!({"op": "add", "path": annotation_path(), "value": replica}),
+        false => {
+            json!({"op": "add", "path": "/metadata/annotations", "value": {MARK: replica}})
+        }
+    };
+    let webhooks = json!({"op": "add", "path": "/webhooks", "value": webhooks});
+    json!([unchanged(object), mark, webhooks])
+}
+
+/// The patch that takes all webhooks out.
+pub(super) fn take_out(object: &Value) -> Value {
+    json!([unchanged(object), {"op": "remove", "path": "/webhooks"}])
+}
+
+fn unchanged(object: &Value) -> Value {
+    let version = &object["metadata"]["resourceVersion"];
+    json!({"op": "test", "path": "/metadata/resourceVersion", "value": version})
+}
+
+fn annotation_path() -> String {
+    format!("/metadata/annotations/{}", MARK.replace('/', "~1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use strew_api::patch::json_patch;
+    use strew_api::workloadspread::registration::{Reach, Registration as Wanted};
+
+    use super::*;
+
+    fn wanted(policy: &'static str) -> Wanted {
+        Wanted {
+            reach: Reach::Service("strew-system".to_owned()),
+            namespace: "strew-system".to_owned(),
+            failure_policy: policy,
+        }
+    }
+
+    #[test]
+    fn webhooks_come_and_go_by_patches() {
+        let wanted = wanted("Fail");
+        let webhooks = wanted.webhooks();
+        let state = |object: &Value| Registration::of(object, &webhooks);
+        assert_eq!(state(&Value::Null), Registration::Absent);
+        let mut installed = wanted.mutating();
+        installed["metadata"]["resourceVersion"] = "7".into();
+        assert_eq!(state(&installed), Registration::Out);
+        let patch = register(&installed, &webhooks, &"UEVN".into(), "a");
+        let mut registered = json_patch(&installed, &patch).unwrap();
+        registered["webhooks"][0]["objectSelector"] = json!({});
+        let right = Registration::In {
+            is_ours: true,
+            is_right: true,
+        };
+        assert_eq!(state(&registered), right);
+        assert_eq!(
+            registered["webhooks"][0]["clientConfig"]["caBundle"],
+            "UEVN"
+        );
+        // Of another replica, with another policy, or registered by another program.
+        let again = register(&registered, &webhooks, &"UEVN".into(), "b");
+        let again = json_patch(&registered, &again).unwrap();
+        assert_eq!(again["metadata"]["annotations"][MARK], "b");
+        registered["webhooks"][0]["failurePolicy"] = "Ignore".into();
+        let wrong = Registration::In {
+            is_ours: true,
+            is_right: false,
+        };
+        assert_eq!(state(&registered), wrong);
+        let fixed = Registration::In {
+            is_ours: false,
+            is_right: true,
+        };
+        assert_eq!(state(&wanted.mutating_registered()), fixed);
+        let out = json_patch(&registered, &take_out(&registered)).unwrap();
+        assert_eq!(state(&out), Registration::Out);
+        let mut newer = registered.clone();
+        newer["metadata"]["resourceVersion"] = "8".into();
+        assert!(json_patch(&newer, &take_out(&registered)).is_err());
+    }
+}

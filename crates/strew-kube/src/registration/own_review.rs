@@ -1,0 +1,163 @@
+//! A review that a replica asks itself, as the API server would ask it: by TLS through its own port, trusting the
+//! authorities that `caBundle` names, and answered by the loop that answers all others.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use serde_json::{Value, json};
+use strew_api::workloadspread::registration::{NAME, TIMEOUT_OF_PODS_S};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::serve::provider;
+
+/// The path of such reviews: like that of pods, but they are not counted in metrics, and only a dry run is answered.
+pub(crate) const PATH: &str = "/admit/own";
+
+/// Longer than any answer to it.
+const ANSWER_MAX: u64 = 64 << 10;
+
+/// Where a replica asks itself.
+pub(super) struct OwnReview {
+    address: SocketAddr,
+    /// The name that the certificate must have.
+    host: String,
+    namespace: String,
+}
+
+impl OwnReview {
+    /// `address`: what the server listens on; `namespace`: strew's own.
+    pub(super) fn new(address: SocketAddr, namespace: &str) -> Self {
+        let ip = match address.ip() {
+            IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+            IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+            ip => ip,
+        };
+        Self {
+            address: SocketAddr::new(ip, address.port()),
+            host: format!("{NAME}.{namespace}.svc"),
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    /// Asks; `bundle`: the authorities to be trusted, in PEM.
+    ///
+    /// # Errors
+    /// Why it was not answered as it must be, in time.
+    pub(super) async fn ask(&self, bundle: &str) -> Result<(), String> {
+        let within = Duration::from_secs(TIMEOUT_OF_PODS_S.into());
+        let asked = tokio::time::timeout(within, self.exchange(bundle)).await;
+        let answer = asked.map_err(|_| format!("no answer within {} s", within.as_secs()))??;
+        let response = &answer["response"];
+        match response["uid"] == NAME && response["allowed"] == true {
+            true => Ok(()),
+            false => Err(format!("unexpected answer: {response}")),
+        }
+    }
+
+    async fn exchange(&self, bundle: &str) -> Result<Value, String> {
+        let text = |error: &dyn std::error::Error| error.to_string();
+        let connector = TlsConnector::from(Arc::new(trusting(bundle)?));
+        let name = ServerName::try_from(self.host.clone()).map_err(|error| text(&error))?;
+        let stream = TcpStream::connect(self.address).await;
+        let stream = stream.map_err(|error| text(&error))?;
+        let stream = connector.connect(name, stream).await;
+        let mut stream = stream.map_err(|error| text(&error))?;
+        let body = review(&self.namespace).to_string();
+        let request = format!(
+            "POST {PATH}?timeout={TIMEOUT_OF_PODS_S}s HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.host,
+            body.len(),
+        );
+        let sent = stream.write_all(request.as_bytes()).await;
+        sent.map_err(|error| text(&error))?;
+        let mut answer = Vec::new();
+        let read = stream.take(ANSWER_MAX).read_to_end(&mut answer).await;
+        read.map_err(|error| text(&error))?;
+        body_of(&answer)
+    }
+}
+
+/// What a client trusts that trusts these authorities and no others.
+fn trusting(bundle: &str) -> Result<ClientConfig, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
+        let certificate = certificate.map_err(|error| error.to_string())?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(provider()));
+    let config = config.with_safe_default_protocol_versions();
+    let config = config.map_err(|error| error.to_string())?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// A pod without a controller that is not created in earnest.
+fn review(namespace: &str) -> Value {
+    json!({
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "request": {
+            "uid": NAME,
+            "operation": "CREATE",
+            "namespace": namespace,
+            "name": NAME,
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+            "dryRun": true,
+            "object": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": NAME, "namespace": namespace},
+                "spec": {"containers": [{"name": "own", "image": "own"}]},
+            },
+        },
+    })
+}
+
+/// The JSON of an answer of HTTP/1.1 with code 200, whose connection has ended.
+fn body_of(answer: &[u8]) -> Result<Value, String> {
+    const END: &[u8] = b"\r\n\r\n";
+    let at = answer.windows(END.len()).position(|part| part == END);
+    let (head, body) = at.map_or((answer, &[][..]), |at| {
+        (&answer[..at], &answer[at + END.len()..])
+    });
+    let line = String::from_utf8_lossy(head);
+    let line = line.lines().next().unwrap_or_default();
+    if line.split(' ').nth(1) != Some("200") {
+        let said = String::from_utf8_lossy(body);
+        return Err(format!("{line}: {}", said.trim()));
+    }
+    serde_json::from_slice(body).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_good_or_says_why_not() {
+        for (answer, expected) in [
+            (
+                "HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{\"a\":1}",
+                Ok(json!({"a": 1})),
+            ),
+            (
+                "HTTP/1.1 503 Service Unavailable\r\n\r\nthe webhook ends\n",
+                Err("HTTP/1.1 503 Service Unavailable: the webhook ends"),
+            ),
+            (
+                "HTTP/1.1 200 OK\r\n",
+                Err("EOF while parsing a value at line 1 column 0"),
+            ),
+            ("", Err(": ")),
+        ] {
+            let found = body_of(answer.as_bytes());
+            assert_eq!(found, expected.map_err(str::to_owned), "{answer:?}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A replica of the webhook that registers itself, and takes the registration out when it is the last to end.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::ByteString;
+use kube::Client;
+use serde_json::Value;
+use strew_api::workloadspread::registration;
+use strew_api::workloadspread::status::time_text;
+use strew_model::time::Instant;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::calls::{Calls, Failures};
+use super::configuration::{self, Registration};
+use super::own_review::OwnReview;
+use super::plan::{Replica, Step};
+use super::replicas::{Replicas, withdrawal};
+use crate::clock::Clock;
+use crate::connect::chain;
+
+/// How long the end may take, [`LINGERS`] included.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// How long the last replica goes on answering when the registration is out: API servers hear of it by watches.
+const LINGERS: Duration = Duration::from_secs(2);
+
+/// What is registered, and by whom.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// What is registered.
+    pub registration: registration::Registration,
+    /// What is registered stays, whichever replica ends.
+    pub is_strict: bool,
+    /// What the server of the webhook listens on.
+    pub address: SocketAddr,
+    /// A name that no other replica has; part of an annotation's name.
+    pub replica: String,
+}
+
+/// Registers a replica.
+pub struct Registrar {
+    calls: Calls,
+    clock: Clock,
+    own: OwnReview,
+    wanted: Vec<Value>,
+    replica: String,
+    /// Whether the cluster is known.
+    ready: watch::Receiver<bool>,
+    /// The authorities to be trusted, in PEM; empty: there is no certificate yet.
+    bundle: watch::Receiver<Arc<str>>,
+    replicas: Replicas,
+    /// The configuration as it was read last.
+    object: Value,
+    view: Replica,
+    lease_failures: Failures,
+    configuration_failures: Failures,
+    /// What failed last: it is said once.
+    failure: Option<String>,
+}
+
+impl Registrar {
+    /// A replica that has not answered anything yet.
+    pub fn new(
+        setup: Setup,
+        client: Client,
+        clock: Clock,
+        ready: watch::Receiver<bool>,
+        bundle: watch::Receiver<Arc<str>>,
+    ) -> Self {
+        let namespace = &setup.registration.namespace;
+        Self {
+            calls: Calls::new(client, namespace),
+            clock,
+            own: OwnReview::new(setup.address, namespace),
+            wanted: setup.registration.webhooks(),
+            replica: setup.replica,
+            ready,
+            bundle,
+            replicas: Replicas::default(),
+            object: Value::Null,
+            view: Replica {
+                is_strict: setup.is_strict,
+                ..Replica::default()
+            },
+            lease_failures: Failures::default(),
+            configuration_failures: Failures::default(),
+            failure: None,
+        }
+    }
+
+    /// Works until the end of the process, and then until others go on or the registration is out.
+    pub async fn run(mut self, end: CancellationToken) {
+        // What is under way is waited for: a request that is given up may be carried out late.
+        while !end.is_cancelled() {
+            self.work(&end).await;
+        }
+        self.begin_end();
+        let settled = async { while self.work(&CancellationToken::new()).await {} };
+        if tokio::time::timeout(END_WITHIN, settled).await.is_err() {
+            tracing::warn!("whether the webhook stays registered could not be settled in time");
+        }
+    }
+
+    fn begin_end(&mut self) {
+        let view = &mut self.view;
+        view.is_ending = true;
+        view.seen = None;
+        view.not_before = Instant(0);
+        view.register_not_before = Instant(0);
+        if std::mem::take(&mut view.has_left) {
+            // Maybe long ago: the answer to another withdrawal shows the replicas that are ready now.
+            view.present = Some(self.clock.now());
+        }
+    }
+
+    /// Takes the next step. Whether there are more.
+    async fn work(&mut self, end: &CancellationToken) -> bool {
+        self.view.can_serve = *self.ready.borrow() && !self.bundle.borrow().is_empty();
+        let now = self.clock.now();
+        self.view.has_others = self.replicas.has_others(&self.replica, now);
+        match self.view.next(now) {
+            Step::Review => self.review().await,
+            Step::Renew => self.renew().await,
+            Step::Look => self.look().await,
+            Step::Register => self.register().await,
+            Step::Withdraw => self.withdraw().await,
+            Step::TakeOut => self.take_out().await,
+            Step::Wait(until) => {
+                let wait = self.clock.until(until);
+                tokio::select! {
+                    () = end.cancelled() => {}
+                    Ok(()) = self.ready.changed() => {}
+                    Ok(()) = self.bundle.changed() => {}
+                    () = tokio::time::sleep(wait) => {}
+                }
+            }
+            Step::Done => return false,
+        }
+        true
+    }
+
+    async fn review(&mut self) {
+        let bundle = Arc::clone(&self.bundle.borrow());
+        let answer = self.own.ask(&bundle).await;
+        let now = self.clock.now();
+        self.view.asked = Some(now);
+        match answer {
+            Ok(()) => self.view.served = Some(now),
+            Err(why) => self.failed("a review of its own", &why),
+        }
+    }
+
+    async fn renew(&mut self) {
+        let value = time_text(self.clock.wall());
+        let patch = self
+            .replicas
+            .renewal(&self.replica, &value, self.clock.now());
+        match self.calls.renew(&patch).await {
+            Ok(lease) => {
+                let now = self.clock.now();
+                self.replicas.take_in(now, &lease);
+                self.view.present = Some(now);
+                self.lease_failures.end();
+            }
+            Err(error) => self.not_told("tell other replicas", &error),
+        }
+    }
+
+    async fn withdraw(&mut self) {
+        match self.calls.annotate(&withdrawal(&self.replica)).await {
+            Ok(lease) => {
+                self.replicas.take_in(self.clock.now(), &lease);
+                self.view.present = None;
+                self.view.is_announced = false;
+                self.view.has_left = true;
+                if !self.view.is_ending {
+                    tracing::warn!("this replica answers no reviews: it is not counted as ready");
+                }
+            }
+            Err(error) => self.not_told("withdraw", &error),
+        }
+    }
+
+    async fn look(&mut self) {
+        match self.calls.configuration().await {
+            Ok(object) => self.see(object),
+            Err(error) => self.not_registered("read the webhook's configuration", &error),
+        }
+    }
+
+    fn see(&mut self, object: Value) {
+        let registration = Registration::of(&object, &self.wanted);
+        let before = self.view.seen.map(|(_, before)| before);
+        if registration == Registration::Absent && before != Some(Registration::Absent) {
+            let name = registration::NAME;
+            tracing::warn!(
+                name,
+                kind = "MutatingWebhookConfiguration",
+                "not there: no pod gets a subset; `strew install workloadspread` prints it"
+            );
+        }
+        self.view.seen = Some((self.clock.now(), registration));
+        self.object = object;
+    }
+
+    async fn register(&mut self) {
+        let was_in = matches!(self.view.seen, Some((_, Registration::In { .. })));
+        let bundle = ByteString(self.bundle.borrow().as_bytes().to_vec());
+        let bundle = serde_json::to_value(bundle).unwrap_or_default();
+        let patch = configuration::register(&self.object, &self.wanted, &bundle, &self.replica);
+        match self.calls.change(&patch).await {
+            Ok(object) => {
+                self.see(object);
+                self.view.is_announced = true;
+                self.configuration_failures.end();
+                self.failure = None;
+                match was_in {
+                    true => tracing::info!("the webhook is registered, by this replica too"),
+                    false => tracing::info!("the webhook is registered: pods get their subsets"),
+                }
+            }
+            Err(error) => self.not_registered("register the webhook", &error),
+        }
+    }
+
+    async fn take_out(&mut self) {
+        match self
+            .calls
+            .change(&configuration::take_out(&self.object))
+            .await
+        {
+            Ok(object) => {
+                self.see(object);
+                tracing::info!(
+                    "the last replica ends and the webhook is taken out: pods are created in no subset"
+                );
+                tokio::time::sleep(LINGERS).await;
+            }
+            Err(error) => self.not_registered("take the webhook out", &error),
+        }
+    }
+
+    fn not_told(&mut self, action: &str, error: &kube::Error) {
+        let (wait, is_news) = self.lease_failures.add(error);
+        self.view.not_before = self.clock.now() + wait;
+        if is_news {
+            self.failed(action, &chain(error));
+        }
+    }
+
+    /// Another process wrote the configuration first, and is looked at; or it failed. It is tried again either way.
+    fn not_registered(&mut self, action: &str, error: &kube::Error) {
+        let (wait, is_news) = self.configuration_failures.add(error);
+        let now = self.clock.now();
+        self.view.register_not_before = now + wait;
+        self.view.seen = None;
+        // A replica that has just come may have written it: the answer to another withdrawal shows it.
+        if self.view.is_ending && self.view.has_left {
+            self.view.present = Some(now);
+        }
+        if is_news {
+            self.failed(action, &chain(error));
+        }
+    }
+
+    fn failed(&mut self, action: &str, error: &str) {
+        if self.failure.as_deref() != Some(error) {
+            tracing::warn!(
+                action,
+                error,
+                "registration of the webhook failed; tried again"
+            );
+            self.failure = Some(error.to_owned());
+        }
+    }
+}

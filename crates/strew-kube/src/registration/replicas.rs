@@ -1,0 +1,185 @@
+//! Which replicas of the webhook are ready, by what each says of itself.
+//!
+//! Every ready replica renews an annotation of its own on one Lease, [`LEASE`]. One object for all, so that a role can
+//! name it, and so that the answer to a replica's last write tells whether another one is there: two that end at the
+//! same time cannot both believe that the other goes on. Endpoints would say the same only inside the cluster, and only
+//! as late as kubelets look.
+//!
+//! No two clocks are compared: a replica is ready while its annotation changes, by the clock of the observer.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use strew_model::time::{Instant, Span};
+
+/// The name of the Lease, in strew's namespace.
+pub const LEASE: &str = "strew-webhook-replicas";
+
+/// What the name of each replica's annotation begins with.
+const PREFIX: &str = "replica.webhook.strew.dev/";
+
+/// How often a replica says that it is ready, and how often the controller looks.
+pub const EVERY: Span = Span::from_secs(2);
+
+/// How long an annotation counts that was seen to change.
+pub const EXPIRES: Span = Span::from_secs(8);
+
+/// How long an annotation counts that was never seen to change: its replica may have been killed before. A replica that
+/// is ready and slower than that registers itself again, should the registration be taken out.
+const PROVES_WITHIN: Span = Span::from_secs(3);
+
+/// An annotation that has not changed for so long is taken away: its replica was killed.
+const FORGOTTEN_AFTER: Span = Span::from_secs(600);
+
+/// A longer gap between two looks says nothing of replicas: an API server that does not answer keeps them from writing.
+const GAP: Span = Span::from_secs(6);
+
+/// An annotation.
+#[derive(Debug, Clone)]
+struct Seen {
+    value: Value,
+    /// When it was first seen as it is.
+    at: Instant,
+    /// Whether it was seen to change.
+    has_changed: bool,
+}
+
+impl Seen {
+    fn counts(&self, now: Instant) -> bool {
+        let lasts = match self.has_changed {
+            true => EXPIRES,
+            false => PROVES_WITHIN,
+        };
+        now < self.at + lasts
+    }
+}
+
+/// What the Lease showed, look by look.
+#[derive(Debug, Clone, Default)]
+pub struct Replicas {
+    /// Each annotation by its replica.
+    seen: BTreeMap<String, Seen>,
+    looked: Option<Instant>,
+    /// Since when looks have followed each other without a gap.
+    since: Option<Instant>,
+    /// When an annotation changed last.
+    changed: Option<Instant>,
+}
+
+impl Replicas {
+    /// Takes in the Lease; null: there is none.
+    pub fn take_in(&mut self, now: Instant, lease: &Value) {
+        if self.looked.is_none_or(|looked| now > looked + GAP) {
+            self.since = Some(now);
+        }
+        self.looked = Some(now);
+        let annotations = lease["metadata"]["annotations"].as_object();
+        let mut seen = BTreeMap::new();
+        for (key, value) in annotations.into_iter().flatten() {
+            let Some(id) = key.strip_prefix(PREFIX) else {
+                continue;
+            };
+            let known = self.seen.remove(id);
+            let replica = match known {
+                Some(known) if known.value == *value => known,
+                known => {
+                    self.changed = Some(now);
+                    Seen {
+                        value: value.clone(),
+                        at: now,
+                        has_changed: known.is_some(),
+                    }
+                }
+            };
+            seen.insert(id.to_owned(), replica);
+        }
+        self.seen = seen;
+    }
+
+    /// Whether a replica other than this one is ready.
+    pub fn has_others(&self, own: &str, now: Instant) -> bool {
+        let mut others = self.seen.iter().filter(|(id, _)| *id != own);
+        others.any(|(_, seen)| seen.counts(now))
+    }
+
+    /// Since when no replica has said that it is ready, as far as was looked; `None`: nothing is known.
+    pub fn silent_since(&self) -> Option<Instant> {
+        let since = self.since?;
+        Some(self.changed.map_or(since, |changed| changed.max(since)))
+    }
+
+    /// The merge patch by which a replica says that it is ready, and takes away replicas that are long gone.
+    pub fn renewal(&self, own: &str, value: &str, now: Instant) -> Value {
+        let is_gone = |at: Instant| now >= at + FORGOTTEN_AFTER;
+        let gone = self.seen.iter().filter(|(_, seen)| is_gone(seen.at));
+        let mut annotations: Map<String, Value> =
+            gone.map(|(id, _)| (key(id), Value::Null)).collect();
+        annotations.insert(key(own), value.into());
+        json!({"metadata": {"annotations": annotations}})
+    }
+}
+
+/// The merge patch by which a replica says that it is ready no longer.
+pub fn withdrawal(own: &str) -> Value {
+    json!({"metadata": {"annotations": {key(own): null}}})
+}
+
+fn key(id: &str) -> String {
+    format!("{PREFIX}{id}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(annotations: &[(&str, &str)]) -> Value {
+        let each = annotations.iter();
+        let each: Map<String, Value> = each.map(|(id, v)| (key(id), (*v).into())).collect();
+        json!({"metadata": {"annotations": each}})
+    }
+
+    const fn at(second: u64) -> Instant {
+        Instant::from_secs(1_000 + second)
+    }
+
+    #[test]
+    fn a_replica_is_there_while_its_annotation_changes() {
+        let mut replicas = Replicas::default();
+        assert_eq!(replicas.silent_since(), None);
+        replicas.take_in(at(0), &lease(&[("a", "1"), ("b", "1")]));
+        assert!(replicas.has_others("a", at(0)), "what is new counts");
+        for second in [2, 4, 6, 8] {
+            replicas.take_in(
+                at(second),
+                &lease(&[("a", &second.to_string()), ("b", "1")]),
+            );
+        }
+        assert!(!replicas.has_others("a", at(3)), "b has never changed");
+        assert!(replicas.has_others("b", at(15)));
+        assert!(!replicas.has_others("b", at(16)));
+        assert_eq!(replicas.silent_since(), Some(at(8)));
+        replicas.take_in(at(10), &lease(&[("b", "1")]));
+        replicas.take_in(at(12), &Value::Null);
+        assert_eq!(replicas.silent_since(), Some(at(8)), "what goes is no sign");
+    }
+
+    #[test]
+    fn a_gap_between_looks_is_no_silence_of_replicas() {
+        let mut replicas = Replicas::default();
+        replicas.take_in(at(0), &lease(&[("a", "1")]));
+        replicas.take_in(at(6), &lease(&[("a", "1")]));
+        assert_eq!(replicas.silent_since(), Some(at(0)));
+        replicas.take_in(at(60), &lease(&[("a", "1")]));
+        assert_eq!(replicas.silent_since(), Some(at(60)));
+    }
+
+    #[test]
+    fn replicas_take_away_those_that_are_long_gone() {
+        let mut replicas = Replicas::default();
+        replicas.take_in(at(0), &lease(&[("a", "1"), ("b", "1")]));
+        assert_eq!(replicas.renewal("a", "2", at(599)), lease(&[("a", "2")]));
+        let mut both = lease(&[("a", "2")]);
+        both["metadata"]["annotations"][key("b")] = Value::Null;
+        assert_eq!(replicas.renewal("a", "2", at(600)), both);
+    }
+}

@@ -1,0 +1,23 @@
+//! What becomes of pods while the webhook is registered and no replica answers.
+
+use clap::ValueEnum;
+
+/// The values of `--failure-policy`: the API's own words.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+#[value(rename_all = "PascalCase")]
+pub(crate) enum FailurePolicy {
+    /// Their creation is refused, and tried again by their controllers: limits hold
+    Fail,
+    /// They are created as they are, in no subset
+    Ignore,
+}
+
+impl FailurePolicy {
+    /// As the API has it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Fail => "Fail",
+            Self::Ignore => "Ignore",
+        }
+    }
+}
