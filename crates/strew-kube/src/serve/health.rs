@@ -197,6 +197,51 @@ impl Check for Awaited {
     }
 }
 
+/// Is well while a loop goes on turning: a thread that hangs in its work beats no more.
+#[derive(Debug)]
+pub struct Heartbeat {
+    name: &'static str,
+    hangs_after: Span,
+    /// Nanoseconds that only grow.
+    clock: fn() -> u64,
+    beat_at: AtomicU64,
+}
+
+impl Heartbeat {
+    /// A loop that turned just now, and hangs if it does not for this long.
+    pub fn new(name: &'static str, hangs_after: Span, clock: fn() -> u64) -> Self {
+        Self {
+            name,
+            hangs_after,
+            clock,
+            beat_at: AtomicU64::new(clock()),
+        }
+    }
+
+    /// The loop turns.
+    pub fn beat(&self) {
+        self.beat_at.store((self.clock)(), Ordering::Relaxed);
+    }
+}
+
+impl Check for Heartbeat {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let beat_at = self.beat_at.load(Ordering::Relaxed);
+        let silent = Span((self.clock)().saturating_sub(beat_at));
+        match silent > self.hangs_after {
+            true => Err(format!(
+                "no turn of the loop for {} s",
+                silent.0 / 1_000_000_000
+            )),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Is well until the process is told to stop.
 #[derive(Debug, Clone)]
 pub struct Shutdown(pub CancellationToken);

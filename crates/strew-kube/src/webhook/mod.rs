@@ -1,7 +1,7 @@
 //! `strew webhook`: pods on their way in and out, WorkloadSpreads that are written, and their versions.
 //!
-//! One loop owns the driver of admission; watches tell it what there is, and reviews reach it as calls that wait for
-//! their answer. Status writes go out as they do for every machine, and nobody has to lead for that: the
+//! One loop owns the driver of admission, on a thread of its own; watches tell it what there is, and reviews reach it as
+//! calls that wait for their answer. Status writes go out as they do for every machine, and nobody has to lead for that: the
 //! resourceVersion keeps replicas apart, and whoever loses a race tries again. Validation and conversion ask neither
 //! the loop nor anybody else for leave: without them the watches might never be whole.
 //!
@@ -9,11 +9,13 @@
 //! waits. An eviction does not bring its pod, which is read from the API server then: a copy of all pods would be the
 //! greater part of this process, for a few evictions a day.
 //!
-//! Reading order: `hooks` (HTTP), `bodies` (their limits), `calls` (connections that wait), `judge` (validation), `lookup` (what is asked while somebody waits), this file (the loop around
-//! [`strew_runtime::admission`]), `pages`, `meter` and [`metrics`], [`permissions`].
+//! Reading order: `hooks` (HTTP), `bodies` (their limits), `calls` (connections that wait), `judge` (validation), `lookup`
+//! (what is asked while somebody waits), `decider` (the loop around [`strew_runtime::admission`]), this file, `pages`,
+//! `meter` and [`metrics`], [`permissions`].
 
 mod bodies;
 mod calls;
+mod decider;
 mod hooks;
 mod judge;
 mod lookup;
@@ -22,19 +24,17 @@ pub mod metrics;
 mod pages;
 pub mod permissions;
 
-use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use k8s_openapi::api::core::v1::{Node, Pod};
 use strew_model::Interner;
-use strew_runtime::Event;
 use strew_runtime::admission::{self, AdmissionMachine};
 use strew_scheduler::Profile;
-use strew_scheduler::metrics::Family;
 use strew_workloadspread::admission::Limits as AdmissionLimits;
+use tokio::runtime::Handle;
 use tokio::sync::{mpsc, watch};
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use crate::authority::Keeper;
@@ -42,15 +42,14 @@ use crate::clock::Clock;
 use crate::connect::Connection;
 use crate::discovery;
 use crate::leading::Leads;
-use crate::metrics::unreadable;
 use crate::panics::vital;
 use crate::registration::{self, Registrar};
 use crate::send::Patience;
 use crate::serve::{Exchange, Limits};
 pub use crate::signals::About;
-use crate::watch::Kind;
 use crate::work::{Links, Worker};
-use calls::{Connections, Say};
+use calls::Connections;
+use decider::Decider;
 use hooks::Hooks;
 use meter::Meter;
 use pages::Pages;
@@ -61,27 +60,14 @@ pub const LEASE: &str = "strew-webhook";
 /// The Service of the hooks.
 pub const SERVICE: &str = "strew-webhook";
 
-/// The code by which the API server says that it cannot make a list, whatever the reason: perhaps that no webhook
-/// converts its objects.
-const CANNOT_LIST: u16 = 500;
-
 /// So many sayings wait for the loop; more make their connections wait.
 const SAYINGS_MAX: usize = 1024;
-
-/// So much is taken in before the machine decides again.
-const TAKEN_MAX: usize = 512;
 
 /// How long requests of the machine are waited for.
 const PATIENCE: Patience = Patience {
     in_all: admission::PATIENCE,
     answer: Duration::from_secs(9),
 };
-
-/// Until the cluster is known, what keeps it from being known is looked at so often.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// How long the end waits for calls that are not answered, and for slots to be given back.
-const END_WITHIN: Duration = Duration::from_secs(8);
 
 /// What the API server may take of the server of the hooks.
 pub fn limits() -> Limits {
@@ -132,20 +118,12 @@ pub struct Served {
 
 /// A webhook at work.
 pub struct Process {
-    worker: Worker<AdmissionMachine>,
-    connections: Connections,
-    said: mpsc::Receiver<Say>,
-    served: mpsc::Receiver<discovery::Served>,
+    decides: JoinHandle<()>,
     keeper: Option<Keeper>,
-    registrar: Option<Registrar>,
-    ready: watch::Sender<bool>,
-    meter: Arc<Meter>,
-    pages: Pages,
 }
 
 impl Process {
-    /// A webhook that begins by listing what there is, and what it serves. Its watches live as long as it does; `end` is
-    /// told to [`run`](Self::run), too.
+    /// A webhook that begins by listing what there is, and what it serves. It decides on a thread of its own, until `end`.
     pub fn start(
         blueprint: Blueprint,
         connection: &Connection,
@@ -181,143 +159,57 @@ impl Process {
         );
         let standing = keeper.as_ref().map(|keeper| keeper.standing().clone());
         let requests = &connection.requests;
-        let (pages, router) = Pages::new(LEASE, standing, exchange, clock, end, &about, requests);
-        let machine = AdmissionMachine::new(names, profiles, AdmissionLimits::production(), seed);
+        let stopping = end.clone();
+        let (pages, router) =
+            Pages::new(LEASE, standing, exchange, clock, stopping, &about, requests);
         let links = Links {
             client: client.clone(),
             clock,
             leads: Leads::always(clock),
             patience: PATIENCE,
         };
-        let process = Self {
-            worker: Worker::new(machine, admission::watches(&namespace), links),
-            connections: Connections::default(),
-            said,
-            served: discovery::look(client.clone()),
-            keeper,
-            registrar,
-            ready,
-            meter,
-            pages,
+        let registering = match registrar {
+            Some(registrar) => tokio::spawn(registrar.run(end.clone())),
+            None => tokio::spawn(std::future::ready(())),
         };
-        let hooks = hooks.routes();
+        let served = discovery::look(client.clone());
+        let runtime = Handle::current();
+        let decides = spawn_blocking(move || {
+            runtime.block_on(async move {
+                let limits = AdmissionLimits::production();
+                let machine = AdmissionMachine::new(names, profiles, limits, seed);
+                let decider = Decider {
+                    worker: Worker::new(machine, admission::watches(&namespace), links),
+                    connections: Connections::default(),
+                    said,
+                    served,
+                    ready,
+                    meter,
+                    pages,
+                };
+                decider.run(end, registering).await;
+            });
+        });
         let served = Served {
-            hooks,
+            hooks: hooks.routes(),
             pages: router,
         };
-        (process, served)
+        (Self { decides, keeper }, served)
     }
 
-    /// Works until `end`, and then until every review that came before is answered, and none comes any more.
-    pub async fn run(mut self, end: CancellationToken) {
-        let keeper = self.keeper.take();
-        let keeper = keeper.map(|keeper| vital(end.clone(), keeper.run(end.clone())));
-        let registrar = self.registrar.take();
-        let mut registering = match registrar {
-            Some(registrar) => tokio::spawn(registrar.run(end.clone())),
-            None => tokio::spawn(ready(())),
-        };
-        let mut is_settled = false;
-        while !end.is_cancelled() {
-            self.turn(&end).await;
-        }
-        let over = tokio::time::sleep(END_WITHIN);
-        let mut over = std::pin::pin!(over);
-        let now = CancellationToken::new();
-        while (!is_settled || !self.connections.is_empty()) && !over.is_elapsed() {
-            tokio::select! {
-                () = &mut over => {}
-                _ = &mut registering, if !is_settled => is_settled = true,
-                () = self.turn(&now) => {}
-            }
+    /// Works until `end`, which [`start`](Self::start) knows too, and then until every review that came before is answered
+    /// and none comes any more.
+    pub async fn run(self, end: CancellationToken) {
+        let keeper = self.keeper;
+        let keeper = keeper.map(|keeper| vital(end.clone(), keeper.run(end)));
+        if let Err(error) = self.decides.await
+            && let Ok(panic) = error.try_into_panic()
+        {
+            std::panic::resume_unwind(panic);
         }
         if let Some(keeper) = keeper {
             drop(keeper.await);
         }
         tracing::info!("ended");
-    }
-
-    /// Waits until there is something to do, and does it.
-    async fn turn(&mut self, end: &CancellationToken) {
-        tokio::select! {
-            () = end.cancelled() => return,
-            Some(asked) = self.pages.asked.next() => asked.answer(self.families()),
-            Some(say) = self.said.recv() => self.listen(say),
-            Some(served) = self.served.recv() => {
-                self.worker.tell(|machine, watches| machine.serve(served, watches));
-            }
-            () = tokio::time::sleep(LOOK_EVERY), if !*self.ready.borrow() => {}
-            () = self.worker.work() => {}
-        }
-        self.reply();
-        self.tell_ready();
-    }
-
-    /// Takes in what is said, and has the machine decide at once: somebody waits.
-    fn listen(&mut self, first: Say) {
-        self.hear(first);
-        for _ in 0..TAKEN_MAX {
-            let Ok(say) = self.said.try_recv() else {
-                break;
-            };
-            self.hear(say);
-        }
-        self.worker.act();
-    }
-
-    fn hear(&mut self, say: Say) {
-        let event = match say {
-            Say::Ask(id, call, answer) => {
-                self.connections.put(id, answer);
-                Event::Asked(id, call)
-            }
-            Say::GiveUp(id) => {
-                self.connections.give_up(id);
-                Event::GaveUp(id)
-            }
-        };
-        self.worker.handle(event);
-    }
-
-    fn reply(&mut self) {
-        for (id, decision) in self.worker.take_replies() {
-            self.connections.reply(id, *decision);
-        }
-    }
-
-    fn tell_ready(&mut self) {
-        if *self.ready.borrow() {
-            return;
-        }
-        let driver = self.worker.driver();
-        let watches = driver.watches();
-        if !driver.is_ready() {
-            // No API server calls a process that is not ready. If all that is left is a list of WorkloadSpreads that the
-            // API server cannot make, it may be this process that it needs for it.
-            let spreads = admission::spreads();
-            let failure = watches.failure(&spreads);
-            let cannot = failure.is_some_and(|failure| failure.code == Some(CANNOT_LIST));
-            if cannot && watches.are_listed(|kind| *kind != spreads) {
-                self.pages.synced();
-            }
-            return;
-        }
-        let [nodes, pods, spreads] = [Kind::of::<Node>(), Kind::of::<Pod>(), admission::spreads()]
-            .map(|kind| watches.len(&kind));
-        self.ready.send_replace(true);
-        self.pages.synced();
-        tracing::info!(
-            nodes,
-            pods,
-            workload_spreads = spreads,
-            "the cluster is known"
-        );
-    }
-
-    fn families(&self) -> Vec<Family> {
-        let mut families = metrics::of_machine(self.worker.driver().machine());
-        families.extend(self.meter.families());
-        families.push(unreadable(self.worker.driver().watches().unreadable()));
-        families
     }
 }

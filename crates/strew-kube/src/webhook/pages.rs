@@ -8,20 +8,25 @@ use tokio_util::sync::CancellationToken;
 
 use super::metrics;
 use crate::authority::keeper::Standing;
-use crate::clock::Clock;
+use crate::clock::{Clock, stopwatch};
 use crate::der::Fields;
 use crate::metrics::process::build;
 use crate::metrics::{Leader, Metrics, MetricsRequests, Requests, channel};
-use crate::serve::health::{Awaited, Ping, Shutdown};
+use crate::serve::health::{Awaited, Heartbeat, Ping, Shutdown};
 use crate::serve::{Check, Exchange, Health};
 use crate::signals::About;
 
 /// A leader that has not renewed its lease for so long hangs: twice what the lease's end and its tolerance are.
-const HANGS_AFTER: Span = Span::from_secs(60);
+const LEADER_HANGS_AFTER: Span = Span::from_secs(60);
+
+/// A loop that has not turned for so long hangs. Each turn is a small part of this, and one comes every five seconds.
+const HANGS_AFTER: Span = Span::from_secs(30);
 
 /// The loop's end: what it says of itself, and who asks it.
 pub(super) struct Pages {
     synced: Arc<Awaited>,
+    /// Of the loop.
+    pub(super) turns: Arc<Heartbeat>,
     pub(super) asked: MetricsRequests,
 }
 
@@ -60,7 +65,7 @@ impl Check for Keeping {
 
     fn check(&self) -> Result<(), String> {
         match self.standing.renewed() {
-            Some(at) if self.clock.now() > at + HANGS_AFTER => {
+            Some(at) if self.clock.now() > at + LEADER_HANGS_AFTER => {
                 Err("the lease was not renewed for a minute".to_owned())
             }
             _ => Ok(()),
@@ -89,6 +94,7 @@ impl Pages {
         let (source, asked) = channel();
         let synced = Arc::new(Awaited::new("watches", "the cluster is not known yet"));
         let ping: Arc<dyn Check> = Arc::new(Ping);
+        let turns = Arc::new(Heartbeat::new("decisions", HANGS_AFTER, stopwatch));
         let keeping = standing.clone();
         let keeping =
             keeping.map(|standing| Arc::new(Keeping { standing, clock }) as Arc<dyn Check>);
@@ -101,7 +107,9 @@ impl Pages {
             Arc::clone(&synced) as _,
             Arc::new(certificate),
         ];
-        let live: Vec<Arc<dyn Check>> = [Some(ping), keeping].into_iter().flatten().collect();
+        let decisions = Arc::clone(&turns) as Arc<dyn Check>;
+        let live = [Some(ping), Some(decisions), keeping];
+        let live: Vec<Arc<dyn Check>> = live.into_iter().flatten().collect();
         let health = Health {
             live: live.clone(),
             ready: ready.into(),
@@ -123,7 +131,12 @@ impl Pages {
             .with(move || requests.families())
             .with(move || build(&version, &kubernetes));
         let pages = health.pages().merge(metrics.pages()).merge(about.pages());
-        (Self { synced, asked }, pages)
+        let pages_end = Self {
+            synced,
+            turns,
+            asked,
+        };
+        (pages_end, pages)
     }
 
     /// The cluster is known as a whole; or what keeps it from being known is that this process is not asked.

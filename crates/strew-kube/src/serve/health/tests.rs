@@ -65,6 +65,24 @@ async fn pages_speak_as_kubernetes_do() {
     );
 }
 
+/// Probes are answered by another thread than the one that decides: it must not say that all is well when that one hangs.
+#[test]
+fn a_loop_that_hangs_is_found_out() {
+    static NOW: AtomicU64 = AtomicU64::new(0);
+    let heartbeat = Heartbeat::new("decisions", Span::from_secs(30), || {
+        Span::from_secs(NOW.load(Ordering::Relaxed)).0
+    });
+    let at = |secs: u64| {
+        NOW.store(secs, Ordering::Relaxed);
+        heartbeat.check()
+    };
+    assert_eq!(at(30), Ok(()));
+    assert_eq!(at(31), Err("no turn of the loop for 31 s".to_owned()));
+    heartbeat.beat();
+    assert_eq!(at(61), Ok(()));
+    assert!(at(62).is_err());
+}
+
 #[test]
 fn a_leader_that_hangs_is_found_out_after_its_lease_and_twenty_seconds() {
     let now = Arc::new(AtomicU64::new(0));

@@ -1,6 +1,7 @@
 //! The webhook's process on an API server in memory, asked over HTTP as the API server asks.
 
 mod admission;
+mod crowd;
 mod others;
 
 use std::time::Duration;
