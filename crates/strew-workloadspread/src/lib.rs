@@ -6,7 +6,7 @@
 //! be scheduled.
 //!
 //! Reading order: [`facts`], [`marker`], [`quota`], [`revision`], [`workloads`], [`spreads`], [`choose`] (which
-//! subset), [`inject`], [`room`] (whether a node takes the pod), [`admission`], [`controller`], [`explain`],
+//! subset), [`inject`], [`room`] (whether a node takes the pod), `work` (how much of that), [`admission`], [`controller`], [`explain`],
 //! [`invariants`].
 //!
 //! Source of all rules: spec/workloadspread, from OpenKruise at 07169cfa and the text that introduced WorkloadSpread.
@@ -53,6 +53,7 @@ pub mod quota;
 pub mod revision;
 pub mod room;
 pub mod spreads;
+mod work;
 pub mod workloads;
 
 pub use admission::Admission;
@@ -69,6 +70,7 @@ pub use facts::workload::{Controller, TemplateId, WorkloadFact, WorkloadKey};
 pub use inject::{NoPatches, PodPatcher};
 pub use marker::{Marked, Marker};
 pub use room::Room;
+pub use work::WORK_MAX;
 
 use strew_model::Span;
 

@@ -18,6 +18,7 @@ use strew_scheduler::{Decision, DefaultConstraints, Engine, Profile, Unfit};
 use crate::choose::Fit;
 use crate::facts::spec::WsKey;
 use crate::marker::Marker;
+use crate::work::Work;
 
 /// How many waiting pods are put onto nodes for one question, at most. Beyond it the answer is "unknown".
 pub const PLACINGS_MAX: usize = 512;
@@ -60,6 +61,7 @@ pub struct Room {
     /// The nodes that pods left last, the newest at the end.
     freed: VecDeque<NodeIdx>,
     unfit: FxHashMap<ClassId, (State, Rc<Unfit>)>,
+    work: Work,
     holds: BTreeMap<HoldId, Hold>,
     next_hold: u64,
     by_name: FxHashMap<(Symbol, Arc<str>), HoldId>,
@@ -107,6 +109,7 @@ impl Room {
             frees: 0,
             freed: VecDeque::new(),
             unfit: FxHashMap::default(),
+            work: Work::default(),
             holds: BTreeMap::new(),
             next_hold: 0,
             by_name: FxHashMap::default(),
@@ -138,6 +141,16 @@ impl Room {
     /// Whether the pod of a uid is looked at.
     pub fn knows(&self, uid: &str) -> bool {
         self.cluster.find_pod(uid).is_some()
+    }
+
+    /// A request begins: its questions together may do [`WORK_MAX`](crate::WORK_MAX).
+    pub(crate) fn begin_request(&mut self) {
+        self.work.begin();
+    }
+
+    /// How much was done for all questions so far.
+    pub(crate) fn work_done(&self) -> u64 {
+        self.work.done()
     }
 
     /// How many admitted pods were not seen yet.
@@ -181,6 +194,7 @@ impl Room {
             frees: _,
             freed: _,
             unfit: _,
+            work: _,
             holds,
             next_hold: _,
             // Those of the holds.
@@ -444,7 +458,7 @@ impl Room {
     ///
     /// Cost: one decision of the scheduler, and one for each waiting pod that has to be put somewhere (again).
     pub fn ask(&mut self, mut pod: PodFact) -> Fit {
-        if !self.settle() {
+        if !self.settle() || !self.work.allows(&self.cluster, &pod.spec) {
             return Fit::Unknown;
         }
         passes_volumes(&mut pod);
@@ -497,7 +511,11 @@ impl Room {
             if self.cluster.pod(pod).node.is_some() {
                 continue;
             }
-            if tries == PLACINGS_MAX {
+            let is_allowed = tries < PLACINGS_MAX && {
+                let spec = self.cluster.spec_of(pod);
+                self.work.allows(&self.cluster, spec)
+            };
+            if !is_allowed {
                 self.unsettled.push_front(uid);
                 return false;
             }

@@ -150,6 +150,7 @@ impl Admission {
             self.rows(base, status, &ticket.revision);
             let asks = spec.strategy.simulates();
             let (room, id) = (&mut self.room, ticket.request.id);
+            room.begin_request();
             let mut ask = |subset: &Arc<str>| {
                 let Some(place) = spec.place(subset) else {
                     return Fit::Unknown;

@@ -17,6 +17,7 @@ use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::facts::status::Status;
 use crate::inject::PodPatcher;
 use crate::room::HoldId;
+use crate::work::WORK_MAX;
 
 /// How many times a request is tried.
 pub(crate) const ATTEMPTS_MAX: u32 = 4;
@@ -195,8 +196,9 @@ impl Admission {
         Some(lane.queue.drain(..n).collect())
     }
 
-    /// Decides on tickets, one after the other. Who is to wait for news stands in the queue again; the first of them waits
-    /// until the moment that is given back.
+    /// Decides on tickets, one after the other, until simulated scheduling has done [`WORK_MAX`]: the others stay in the
+    /// queue, for the next turn of the lane. Those that are to wait for news stand in the queue again; the first of them
+    /// waits until the moment that is given back.
     fn decide_all(
         &mut self,
         key: &WsKey,
@@ -206,8 +208,13 @@ impl Admission {
     ) -> Option<Instant> {
         let base = Arc::clone(&batch.base);
         let mut waits: Option<Instant> = None;
-        let mut waiting = VecDeque::new();
+        let (mut later, mut waiting) = (VecDeque::new(), VecDeque::new());
+        let before = self.room.work_done();
         for mut ticket in tickets {
+            if self.room.work_done() - before > WORK_MAX {
+                later.push_back(ticket);
+                continue;
+            }
             match self.decide(&base, &mut batch.status, &mut ticket, patcher) {
                 Decided::Changed => batch.is_changed = true,
                 Decided::AsItIs => {}
@@ -231,8 +238,14 @@ impl Admission {
             }
         }
         if let Some(lane) = self.lanes.get_mut(key) {
-            waiting.append(&mut lane.queue);
-            lane.queue = waiting;
+            // Those that wait for news come after those that have not been looked at, or they were looked at for ever.
+            let is_bounded = !later.is_empty();
+            later.append(&mut waiting);
+            later.append(&mut lane.queue);
+            lane.queue = later;
+            if is_bounded {
+                return None;
+            }
         }
         waits
     }

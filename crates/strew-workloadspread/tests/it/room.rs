@@ -359,3 +359,73 @@ fn a_pod_bound_elsewhere_makes_those_that_waited_there_move() {
     server.run();
     assert_eq!(server.subset(100).as_deref(), Some("b"));
 }
+
+/// A WorkloadSpread whose subsets nobody's nodes are in, and a cluster of 2,000 nodes.
+fn hostile(words: &Words, subsets: Vec<Subset>) -> (Server, WorkloadFact) {
+    let mut ws = spread(words.web(), subsets);
+    let mut spec = (*ws.spec).clone();
+    spec.strategy = Strategy::Adaptive(Adaptive::default());
+    ws.spec = Arc::new(spec);
+    let web = workload(words.web(), 500);
+    let mut server = Server::new(words, ws, std::slice::from_ref(&web));
+    for i in 0..2000 {
+        let fact = node(words, &format!("n{i}"), "b", 4000);
+        server.tell(Input::NodeSet(Box::new(fact)));
+    }
+    (server, web)
+}
+
+/// A pod of 64 terms.
+fn of_many_terms(words: &Words, name: &str) -> PodFact {
+    let mut fact = pod_fact(name, 1000);
+    let preferred = (1..=64).map(|weight| (weight, words.in_pool("c")));
+    fact.spec.preferred_nodes = preferred.collect();
+    fact
+}
+
+/// Before, a review of a WorkloadSpread with 300 such subsets was 300 decisions of the scheduler.
+#[test]
+fn a_request_has_a_bound_of_work_and_then_the_answer_is_unknown() {
+    let words = words();
+    let subsets = (0..300).map(|i| Subset {
+        required: Some(words.in_pool("a")),
+        ..subset(&format!("s{i}"), None)
+    });
+    let (mut server, web) = hostile(&words, subsets.collect());
+    for id in 0..2 {
+        let pod = asked(&web, Some(&format!("p{id}")), Labels::default());
+        let fact = of_many_terms(&words, &format!("p{id}"));
+        server.ask(create(id, pod, Some(fact)));
+        server.run();
+        let choice = server
+            .answer(id)
+            .choice
+            .as_ref()
+            .expect("a subset is chosen");
+        let asked = choice.steps.len();
+        assert!((100..150).contains(&asked), "{asked} subsets were asked");
+        assert_eq!(choice.ground(), Some(&Ground::RoomUnasked { missing: -1 }));
+    }
+}
+
+/// Before, all that waited for a write was decided at once, however long that took.
+#[test]
+fn requests_that_are_much_work_share_no_write_without_end() {
+    let words = words();
+    let subsets = vec![
+        Subset {
+            required: Some(words.in_pool("b")),
+            ..subset("first", count(1000))
+        },
+        subset("rest", None),
+    ];
+    let (mut server, web) = hostile(&words, subsets);
+    for id in 0..300 {
+        let name = format!("p{id}");
+        let pod = asked(&web, Some(&name), Labels::default());
+        server.ask(create(id, pod, Some(of_many_terms(&words, &name))));
+    }
+    server.run();
+    assert_eq!(counts(&server), [("first".into(), 300)]);
+    assert!((3..=4).contains(&server.writes), "{} writes", server.writes);
+}
