@@ -64,6 +64,11 @@ pub fn stopwatch() -> u64 {
     nanos(clock_gettime(ClockId::Monotonic))
 }
 
+/// Nanoseconds of CPU time that this thread has had.
+pub fn thread_cpu() -> u64 {
+    nanos(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 /// A span as the standard library has it.
 pub fn duration(span: Span) -> Duration {
     Duration::from_nanos(span.0)

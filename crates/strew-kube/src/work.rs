@@ -9,7 +9,7 @@ use kube::Client;
 use strew_api::workloadspread::review::Decision;
 use strew_model::time::Instant;
 use strew_runtime::watch::Watches;
-use strew_runtime::{Action, CallId, Driver, Event, Machine, Moment, Progress, Warning};
+use strew_runtime::{Action, CallId, Driver, Event, Machine, Moment, Observer, Progress, Warning};
 
 use crate::clock::Clock;
 use crate::leading::Leads;
@@ -39,8 +39,9 @@ pub struct Links {
 }
 
 /// A machine at work.
-pub struct Worker<M: Machine> {
+pub struct Worker<M: Machine, O: Observer<M> = ()> {
     driver: Driver<M>,
+    observer: O,
     streams: Streams,
     exchanges: Exchanges,
     clock: Clock,
@@ -52,6 +53,13 @@ pub struct Worker<M: Machine> {
 impl<M: Machine> Worker<M> {
     /// A machine, and the watches that it begins with.
     pub fn new(machine: M, watches: Watches, links: Links) -> Self {
+        Self::observed(machine, watches, links, ())
+    }
+}
+
+impl<M: Machine, O: Observer<M>> Worker<M, O> {
+    /// The same, with an observer that sees what is decided.
+    pub fn observed(machine: M, watches: Watches, links: Links, observer: O) -> Self {
         let Links {
             client,
             clock,
@@ -62,6 +70,7 @@ impl<M: Machine> Worker<M> {
         let seed = clock.now().0;
         let mut worker = Self {
             driver: Driver::new(machine, watches, patience.in_all, seed),
+            observer,
             streams: Streams::new(client.clone()),
             exchanges: Exchanges::new(client, patience.answer),
             clock,
@@ -76,6 +85,11 @@ impl<M: Machine> Worker<M> {
     /// The driver.
     pub fn driver(&self) -> &Driver<M> {
         &self.driver
+    }
+
+    /// The observer.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
     }
 
     /// Tells the machine something that no watch tells.
@@ -111,8 +125,8 @@ impl<M: Machine> Worker<M> {
         first.map_or(WAIT_MAX, |at| self.clock.until(at).min(WAIT_MAX))
     }
 
-    /// Takes in what has arrived, without waiting.
-    fn take_in(&mut self) {
+    /// Takes in what has arrived, without waiting. [`act`](Self::act) or [`work`](Self::work) follows.
+    pub fn take_in(&mut self) {
         for _ in 0..TAKEN_MAX {
             let answer = self.exchanges.try_next();
             let event = self.streams.try_next();
@@ -130,7 +144,8 @@ impl<M: Machine> Worker<M> {
 
     /// Takes in an event. [`act`](Self::act) or [`work`](Self::work) follows.
     pub fn handle(&mut self, event: Event) {
-        self.driver.handle(moment(self.clock), event, &mut ());
+        self.driver
+            .handle(moment(self.clock), event, &mut self.observer);
     }
 
     fn tell_lease(&mut self) {
@@ -143,7 +158,7 @@ impl<M: Machine> Worker<M> {
         let mut n_effects = 0;
         while n_effects < EFFECTS_MAX {
             self.tell_lease();
-            match self.driver.poll(moment(self.clock), &mut ()) {
+            match self.driver.poll(moment(self.clock), &mut self.observer) {
                 Progress::Do(Action::Send(ticket, request)) => self.exchanges.send(ticket, request),
                 Progress::Do(Action::Watch(action)) => self.streams.carry_out(action),
                 Progress::Do(Action::Reply(id, decision)) => self.replies.push((id, decision)),

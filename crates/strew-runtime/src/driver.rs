@@ -59,6 +59,9 @@ pub enum Progress {
 
 /// Who sees what a machine decides; `()` sees nothing.
 pub trait Observer<M: Machine> {
+    /// A poll begins.
+    fn polled(&mut self) {}
+
     /// An effect was decided just now; nothing of it has begun.
     fn decided(&mut self, machine: &mut M, effect: &M::Effect) {
         let _ = (machine, effect);
@@ -67,6 +70,11 @@ pub trait Observer<M: Machine> {
     /// A request of an effect has its final answer; the machine has not heard of it yet.
     fn answered(&mut self, machine: &M, answered: &Answered) {
         let _ = (machine, answered);
+    }
+
+    /// The machine has answered a call.
+    fn replied(&mut self, call: CallId) {
+        let _ = call;
     }
 }
 
@@ -164,6 +172,7 @@ impl<M: Machine> Driver<M> {
     /// The lease is asked here, right before each request: what another replica may do by now is not sent.
     pub fn poll(&mut self, at: Moment, observer: &mut impl Observer<M>) -> Progress {
         self.tell_updates(at);
+        observer.polled();
         if let Some(action) = self.watches.poll() {
             return Progress::Do(Action::Watch(action));
         }
@@ -172,6 +181,7 @@ impl<M: Machine> Driver<M> {
             self.begin(at, effect, leads);
         }
         if let Some((id, decision)) = self.machine.next_reply() {
+            observer.replied(id);
             return Progress::Do(Action::Reply(id, Box::new(decision)));
         }
         while let Some(Attempt { ticket, request }) = self.outbox.next_attempt(at.now) {

@@ -3,6 +3,8 @@
 //! Anybody in the cluster's network can send something here, and an API server shows no certificate by default. So the
 //! memory of all bodies together is bounded, what parsing takes included. It is taken as bytes arrive, and where there is
 //! none left, the body that has been incomplete for longest is given up: an honest body is complete within milliseconds.
+//!
+//! Large bodies have a room of their own, so that a tenant with large pods holds up no usual one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,8 +31,14 @@ const VALUES_MAX: usize = 250_000;
 /// Bytes that a parsed value takes beside its text.
 const BYTES_OF_VALUE: usize = 96;
 
-/// All bodies that are being answered, in KiB: some large ones, or thousands of usual ones.
-const ALL_MAX_KIB: u32 = 48 << 10;
+/// The largest body that is not large, in KiB, its values included: some times what usual pods have.
+const USUAL_MAX_KIB: u32 = 256;
+
+/// All usual bodies that are being answered, in KiB: hundreds of them.
+const ALL_USUAL_MAX_KIB: u32 = 48 << 10;
+
+/// All large bodies that are being answered, in KiB: the largest one, or some.
+const ALL_LARGE_MAX_KIB: u32 = 32 << 10;
 
 /// How long a body may take to come, its turn among others included.
 const BODY_WITHIN: Duration = Duration::from_secs(5);
@@ -41,17 +49,42 @@ const LARGE: usize = 128 << 10;
 /// The room for bodies.
 #[derive(Clone)]
 pub(super) struct Bodies {
+    usual: Shelf,
+    large: Shelf,
+    parsing: Arc<Semaphore>,
+}
+
+/// The room of usual bodies, or of large ones.
+#[derive(Clone)]
+struct Shelf {
     room: Arc<Semaphore>,
     incomplete: Arc<Incomplete>,
-    large: Arc<Semaphore>,
+}
+
+impl Shelf {
+    fn of(kib: u32) -> Self {
+        Self {
+            room: Arc::new(Semaphore::new(kib as usize)),
+            incomplete: Arc::default(),
+        }
+    }
+
+    /// Room for more; where there is none, another body makes it.
+    async fn room_for(&self, kib: u32) -> Result<OwnedSemaphorePermit, Fault> {
+        let room = Arc::clone(&self.room);
+        if self.room.available_permits() < kib as usize {
+            self.incomplete.give_up_oldest();
+        }
+        room.acquire_many_owned(kib).await.map_err(|_| Fault::Ends)
+    }
 }
 
 impl Default for Bodies {
     fn default() -> Self {
         Self {
-            room: Arc::new(Semaphore::new(ALL_MAX_KIB as usize)),
-            incomplete: Arc::default(),
-            large: Arc::new(Semaphore::new(1)),
+            usual: Shelf::of(ALL_USUAL_MAX_KIB),
+            large: Shelf::of(ALL_LARGE_MAX_KIB),
+            parsing: Arc::new(Semaphore::new(1)),
         }
     }
 }
@@ -59,7 +92,40 @@ impl Default for Bodies {
 /// A body, and its room, which is given back with it.
 pub(super) struct Room {
     pub(super) value: Value,
+    /// Whether it is much larger than reviews of usual pods.
+    pub(super) is_large: bool,
     _permit: OwnedSemaphorePermit,
+}
+
+/// What a body has taken while it comes.
+struct Taken<'a> {
+    bodies: &'a Bodies,
+    given_up: CancellationToken,
+    permit: OwnedSemaphorePermit,
+    kib: u32,
+    is_large: bool,
+    /// Its place among those that are not complete.
+    _mine: Mine,
+}
+
+impl Taken<'_> {
+    /// Takes room until it has this much. Once it is large, it gives back what it had among usual bodies.
+    async fn grow(&mut self, kib: u32) -> Result<(), Fault> {
+        if !self.is_large && kib > USUAL_MAX_KIB {
+            let large = &self.bodies.large;
+            self._mine = Incomplete::begin(&large.incomplete, self.given_up.clone());
+            self.permit = large.room_for(kib).await?;
+            self.is_large = true;
+        } else if kib > self.kib {
+            let shelf = match self.is_large {
+                true => &self.bodies.large,
+                false => &self.bodies.usual,
+            };
+            self.permit.merge(shelf.room_for(kib - self.kib).await?);
+        }
+        self.kib = self.kib.max(kib);
+        Ok(())
+    }
 }
 
 /// Why a body has no answer of its own.
@@ -81,12 +147,8 @@ impl Bodies {
         if length(request.headers()) > BODY_MAX {
             return Err(Fault::TooLarge.answer());
         }
-        let (mine, given_up) = Incomplete::begin(&self.incomplete);
-        let read = async {
-            let read = self.take(request.into_body()).await;
-            drop(mine);
-            read
-        };
+        let given_up = CancellationToken::new();
+        let read = self.take(request.into_body(), given_up.clone());
         let read = tokio::select! {
             read = timeout(BODY_WITHIN, read) => read.unwrap_or(Err(Fault::GivenUp)),
             () = given_up.cancelled() => Err(Fault::GivenUp),
@@ -94,10 +156,16 @@ impl Bodies {
         read.map_err(Fault::answer)
     }
 
-    async fn take(&self, mut body: Body) -> Result<Room, Fault> {
+    async fn take(&self, mut body: Body, given_up: CancellationToken) -> Result<Room, Fault> {
         let mut bytes = Vec::new();
-        let mut permit = self.room_for(1).await?;
-        let mut kib_taken = 1;
+        let mut taken = Taken {
+            bodies: self,
+            _mine: Incomplete::begin(&self.usual.incomplete, given_up.clone()),
+            given_up,
+            permit: self.usual.room_for(1).await?,
+            kib: 1,
+            is_large: false,
+        };
         while let Some(frame) = body.frame().await {
             let frame = frame
                 .map_err(|error| Fault::Broken(format!("the body cannot be read: {error}")))?;
@@ -107,39 +175,28 @@ impl Bodies {
             if bytes.len() + data.len() > BODY_MAX {
                 return Err(Fault::TooLarge);
             }
-            let kib = kib_of(bytes.len() + data.len());
-            if kib > kib_taken {
-                permit.merge(self.room_for(kib - kib_taken).await?);
-                kib_taken = kib;
-            }
+            taken.grow(kib_of(bytes.len() + data.len())).await?;
             bytes.extend_from_slice(&data);
         }
         let n_values = values_in(&bytes);
         if n_values > VALUES_MAX {
             return Err(Fault::TooManyValues);
         }
-        permit.merge(self.room_for(kib_of(n_values * BYTES_OF_VALUE)).await?);
+        let kib = kib_of(bytes.len()) + kib_of(n_values * BYTES_OF_VALUE);
+        taken.grow(kib).await?;
         let value = self.parsed(bytes).await?;
         Ok(Room {
             value,
-            _permit: permit,
+            is_large: taken.is_large,
+            _permit: taken.permit,
         })
-    }
-
-    /// Room for more; where there is none, another body makes it.
-    async fn room_for(&self, kib: u32) -> Result<OwnedSemaphorePermit, Fault> {
-        let room = Arc::clone(&self.room);
-        if self.room.available_permits() < kib as usize {
-            self.incomplete.give_up_oldest();
-        }
-        room.acquire_many_owned(kib).await.map_err(|_| Fault::Ends)
     }
 
     async fn parsed(&self, bytes: Vec<u8>) -> Result<Value, Fault> {
         let parsed = match bytes.len() < LARGE {
             true => serde_json::from_slice(&bytes),
             false => {
-                let _turn = self.large.acquire().await.map_err(|_| Fault::Ends)?;
+                let _turn = self.parsing.acquire().await.map_err(|_| Fault::Ends)?;
                 let parsing = tokio::task::spawn_blocking(move || serde_json::from_slice(&bytes));
                 parsing
                     .await
@@ -189,13 +246,12 @@ impl Incomplete {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn begin(of: &Arc<Self>) -> (Mine, CancellationToken) {
-        let given_up = CancellationToken::new();
+    fn begin(of: &Arc<Self>, given_up: CancellationToken) -> Mine {
         let mut bodies = of.bodies();
         let id = bodies.0;
         bodies.0 += 1;
-        bodies.1.insert(id, given_up.clone());
-        (Mine(Arc::clone(of), id), given_up)
+        bodies.1.insert(id, given_up);
+        Mine(Arc::clone(of), id)
     }
 
     fn give_up_oldest(&self) {
@@ -289,15 +345,20 @@ mod tests {
         for (length, body, expected) in cases {
             assert_eq!(read(&bodies, length, body).await, expected, "{length:?}");
         }
-        assert_eq!(bodies.room.available_permits(), ALL_MAX_KIB as usize);
-        assert_eq!(bodies.incomplete.bodies().1.len(), 0);
+        for (shelf, kib) in [
+            (&bodies.usual, ALL_USUAL_MAX_KIB),
+            (&bodies.large, ALL_LARGE_MAX_KIB),
+        ] {
+            assert_eq!(shelf.room.available_permits(), kib as usize);
+            assert_eq!(shelf.incomplete.bodies().1.len(), 0);
+        }
     }
 
     #[tokio::test(start_paused = true)]
     async fn bodies_share_their_room() {
         let bodies = Bodies::default();
         // A KiB for its text, and one for its value.
-        let many = (0..ALL_MAX_KIB / 2).map(|_| async {
+        let many = (0..ALL_USUAL_MAX_KIB / 2).map(|_| async {
             let request = Request::post("/").header(CONTENT_LENGTH, "2");
             bodies
                 .read(request.body(Body::from("{}")).unwrap())
@@ -309,6 +370,28 @@ mod tests {
         assert_eq!(read(&bodies, Some("2"), Body::from("{}")).await, Err(408));
         drop(held);
         assert!(read(&bodies, Some("2"), Body::from("{}")).await.is_ok());
+    }
+
+    /// Before, five pods of a megabyte that waited for their decisions held up all other reviews.
+    #[tokio::test(start_paused = true)]
+    async fn large_bodies_hold_up_no_usual_one() {
+        let bodies = Bodies::default();
+        let large = format!("[{}1]", "1,".repeat(200_000));
+        let mut attack = tokio::task::JoinSet::new();
+        for _ in 0..20 {
+            let (bodies, large) = (bodies.clone(), large.clone());
+            attack.spawn(async move {
+                let request = Request::post("/").body(Body::from(large)).unwrap();
+                let room = bodies.read(request).await;
+                // Its decision takes long.
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                drop(room);
+            });
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let begun = tokio::time::Instant::now();
+        assert!(read(&bodies, None, Body::from("{}")).await.is_ok());
+        assert_eq!(begun.elapsed(), Duration::ZERO);
     }
 
     /// Before, a body without a length took room for 8 MiB before its first byte: four of them held up all others.

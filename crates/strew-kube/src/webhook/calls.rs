@@ -1,15 +1,23 @@
 //! Connections that wait for the loop's answer.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use strew_api::workloadspread::review::Decision;
 use strew_runtime::CallId;
 use strew_runtime::admission::Call;
 use tokio::sync::{mpsc, oneshot};
 
+/// The answer to a call.
+pub(super) type Answer = Result<Decision, Crowded>;
+
+/// Too many reviews of a namespace wait: this one is not taken.
+pub(super) struct Crowded;
+
 /// What connections say to the loop.
 pub(super) enum Say {
     /// A review is to be answered.
-    Ask(CallId, Box<Call>, oneshot::Sender<Decision>),
+    Ask(CallId, Box<Call>, oneshot::Sender<Answer>),
     /// Nobody waits for the answer to this call any more.
     GiveUp(CallId),
 }
@@ -52,19 +60,36 @@ impl Drop for Waiting {
     }
 }
 
+/// A connection that waits, and the namespace that it asks about.
+struct Connection {
+    answer: oneshot::Sender<Answer>,
+    namespace: Arc<str>,
+}
+
 /// The connections of calls that are not answered.
 #[derive(Default)]
-pub(super) struct Connections(FxHashMap<CallId, oneshot::Sender<Decision>>);
+pub(super) struct Connections(FxHashMap<CallId, Connection>);
 
 impl Connections {
-    pub(super) fn put(&mut self, call: CallId, answer: oneshot::Sender<Decision>) {
-        self.0.insert(call, answer);
+    pub(super) fn put(
+        &mut self,
+        call: CallId,
+        namespace: Arc<str>,
+        answer: oneshot::Sender<Answer>,
+    ) {
+        self.0.insert(call, Connection { answer, namespace });
     }
 
-    pub(super) fn reply(&mut self, call: CallId, decision: Decision) {
-        if let Some(answer) = self.0.remove(&call) {
+    /// The namespace of a call that waits.
+    pub(super) fn namespace(&self, call: CallId) -> Option<Arc<str>> {
+        let connection = self.0.get(&call)?;
+        Some(Arc::clone(&connection.namespace))
+    }
+
+    pub(super) fn reply(&mut self, call: CallId, answer: Answer) {
+        if let Some(connection) = self.0.remove(&call) {
             // Whoever asked may be gone.
-            drop(answer.send(decision));
+            drop(connection.answer.send(answer));
         }
     }
 

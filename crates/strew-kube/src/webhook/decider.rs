@@ -5,17 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
-use strew_runtime::Event;
-use strew_runtime::admission::{self, AdmissionMachine};
-use strew_scheduler::metrics::Family;
+use strew_runtime::admission::{self, AdmissionMachine, Call};
+use strew_runtime::{CallId, Event};
+use strew_scheduler::metrics::{Family, Value};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{Connections, Say};
+use super::calls::{Connections, Crowded, Say};
+use super::costs::{Costs, Payer};
 use super::meter::Meter;
 use super::metrics;
 use super::pages::Pages;
+use super::queue::FairQueue;
 use crate::discovery;
 use crate::metrics::unreadable;
 use crate::watch::Kind;
@@ -25,7 +27,7 @@ use crate::work::Worker;
 /// converts its objects.
 const CANNOT_LIST: u16 = 500;
 
-/// So much is taken in before the machine decides again.
+/// So many sayings are heard before the machine decides again.
 const TAKEN_MAX: usize = 512;
 
 /// Until the cluster is known, what keeps it from being known is looked at so often.
@@ -39,7 +41,11 @@ const END_WITHIN: Duration = Duration::from_secs(8);
 
 /// The driver of admission, between connections and the API server.
 pub(super) struct Decider {
-    pub(super) worker: Worker<AdmissionMachine>,
+    pub(super) worker: Worker<AdmissionMachine, Costs>,
+    /// Reviews that the machine was not asked about yet.
+    pub(super) queue: FairQueue<Box<Call>>,
+    /// Creations that were decided without simulated scheduling, for the budget's sake.
+    pub(super) n_beyond_budget: u64,
     pub(super) connections: Connections,
     pub(super) said: mpsc::Receiver<Say>,
     pub(super) served: mpsc::Receiver<discovery::Served>,
@@ -68,7 +74,7 @@ impl Decider {
         }
     }
 
-    /// Waits until there is something to do, and does it.
+    /// Waits until there is something to do, and does a part of it: what has arrived, and at most one new review.
     async fn turn(&mut self, end: &CancellationToken) {
         self.pages.turns.beat();
         let wait = match *self.ready.borrow() {
@@ -78,46 +84,89 @@ impl Decider {
         tokio::select! {
             () = end.cancelled() => return,
             Some(asked) = self.pages.asked.next() => asked.answer(self.families()),
-            Some(say) = self.said.recv() => self.listen(say),
+            Some(say) = self.said.recv() => self.hear(say),
             Some(served) = self.served.recv() => {
                 self.worker.tell(|machine, watches| machine.serve(served, watches));
             }
             () = tokio::time::sleep(wait) => {}
             () = self.worker.work() => {}
+            () = tokio::task::yield_now(), if self.queue.is_ready() => {}
         }
-        self.reply();
-        self.tell_ready();
-    }
-
-    /// Takes in what is said, and has the machine decide at once: somebody waits.
-    fn listen(&mut self, first: Say) {
-        self.hear(first);
         for _ in 0..TAKEN_MAX {
             let Ok(say) = self.said.try_recv() else {
                 break;
             };
             self.hear(say);
         }
-        self.worker.act();
+        self.worker.take_in();
+        let is_busy = self.worker.act();
+        self.settle();
+        if !is_busy {
+            self.decide_next();
+        }
+        self.tell_ready();
     }
 
     fn hear(&mut self, say: Say) {
-        let event = match say {
+        match say {
             Say::Ask(id, call, answer) => {
-                self.connections.put(id, answer);
-                Event::Asked(id, call)
+                let namespace: Arc<str> = call.review.namespace.as_str().into();
+                let now = self.worker.now();
+                self.connections.put(id, Arc::clone(&namespace), answer);
+                if self.queue.put(now, &namespace, id, call).is_err() {
+                    self.connections.reply(id, Err(Crowded));
+                }
             }
-            Say::GiveUp(id) => {
-                self.connections.give_up(id);
-                Event::GaveUp(id)
-            }
-        };
-        self.worker.handle(event);
+            Say::GiveUp(id) => self.give_up(id),
+        }
     }
 
-    fn reply(&mut self) {
+    fn give_up(&mut self, id: CallId) {
+        let Some(namespace) = self.connections.namespace(id) else {
+            return;
+        };
+        self.connections.give_up(id);
+        if !self.queue.remove(&namespace, id) {
+            self.queue.done(&namespace);
+            self.worker.handle(Event::GaveUp(id));
+        }
+    }
+
+    /// Has the machine decide on the review whose turn it is.
+    fn decide_next(&mut self) {
+        let Some(turn) = self.queue.take(self.worker.now()) else {
+            return;
+        };
+        let mut call = turn.what;
+        if call.is_simulated && !turn.is_within_budget {
+            call.is_simulated = false;
+            self.n_beyond_budget += 1;
+        }
+        self.worker.observer_mut().begin();
+        self.worker.handle(Event::Asked(turn.call, call));
+        let payer = Payer::Call(turn.call);
+        self.worker.observer_mut().was_for(payer);
+        self.worker.act();
+        self.settle();
+    }
+
+    /// Each namespace pays for its decisions, and gets them.
+    fn settle(&mut self) {
+        let now = self.worker.now();
+        for (payer, cost) in self.worker.observer_mut().take() {
+            let namespace = match payer {
+                Payer::Namespace(namespace) => Some(namespace),
+                Payer::Call(call) => self.connections.namespace(call),
+            };
+            if let Some(namespace) = namespace {
+                self.queue.charge(now, &namespace, cost);
+            }
+        }
         for (id, decision) in self.worker.take_replies() {
-            self.connections.reply(id, *decision);
+            if let Some(namespace) = self.connections.namespace(id) {
+                self.queue.done(&namespace);
+            }
+            self.connections.reply(id, Ok(*decision));
         }
     }
 
@@ -152,6 +201,12 @@ impl Decider {
 
     fn families(&self) -> Vec<Family> {
         let mut families = metrics::of_machine(self.worker.driver().machine());
+        families.push(Family::of(
+            &metrics::QUEUED,
+            Value::number(self.queue.len()),
+        ));
+        let beyond = Value::Count(self.n_beyond_budget);
+        families.push(Family::of(&metrics::BEYOND_BUDGET, beyond));
         families.extend(self.meter.families());
         families.push(unreadable(self.worker.driver().watches().unreadable()));
         families

@@ -24,7 +24,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::bodies::Bodies;
-use super::calls::{Say, Waiting};
+use super::calls::{Crowded, Say, Waiting};
 use super::judge::Judge;
 use super::lookup;
 use super::meter::{Came, Meter, Watched};
@@ -68,6 +68,8 @@ struct Inner {
 enum Unanswered {
     /// The cluster is not known yet.
     NotReady,
+    /// Too many reviews of its namespace wait.
+    Crowded,
     /// The process ends.
     Ends,
 }
@@ -147,7 +149,7 @@ async fn review(
         return error(StatusCode::BAD_REQUEST, "only a dry run is answered here");
     }
     watched.about(review.operation);
-    match timeout_at(until, inner.decide(review)).await {
+    match timeout_at(until, inner.decide(review, !body.is_large)).await {
         Ok(Ok(decision)) => {
             watched.end(match (&decision.refusal, &decision.patch) {
                 (Some(_), _) => Came::Denied,
@@ -159,6 +161,11 @@ async fn review(
         Ok(Err(Unanswered::NotReady)) => {
             watched.end(Came::NotReady);
             let why = "the webhook does not know the cluster yet";
+            error(StatusCode::SERVICE_UNAVAILABLE, why)
+        }
+        Ok(Err(Unanswered::Crowded)) => {
+            watched.end(Came::Crowded);
+            let why = "too many reviews of the namespace wait";
             error(StatusCode::SERVICE_UNAVAILABLE, why)
         }
         Ok(Err(Unanswered::Ends)) => {
@@ -224,7 +231,7 @@ async fn convert(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> R
 
 impl Inner {
     /// Has the loop decide. Dropped before it is done, the loop is told.
-    async fn decide(&self, review: Review) -> Result<Decision, Unanswered> {
+    async fn decide(&self, review: Review, is_simulated: bool) -> Result<Decision, Unanswered> {
         let mut ready = self.ready.clone();
         match timeout(READY_WITHIN, ready.wait_for(|ready| *ready)).await {
             Ok(Ok(_)) => {}
@@ -247,6 +254,7 @@ impl Inner {
             review,
             pod,
             fresh_uid: identity::uuid(identity::random()).into(),
+            is_simulated,
         };
         let waiting = Waiting::new(id, self.say.clone());
         let said = self.say.send(Say::Ask(id, Box::new(call), to)).await;
@@ -254,7 +262,7 @@ impl Inner {
         // A call that the loop lets go without an answer: it ends.
         let decision = decision.await.map_err(|_| Unanswered::Ends)?;
         waiting.answered();
-        Ok(decision)
+        decision.map_err(|Crowded| Unanswered::Crowded)
     }
 
     /// The pod of an eviction, which the review does not bring.

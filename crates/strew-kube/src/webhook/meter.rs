@@ -20,6 +20,8 @@ pub(super) enum Came {
     Denied,
     /// Nobody knew the cluster yet, or the process ended.
     NotReady,
+    /// Too many reviews of its namespace wait.
+    Crowded,
     /// No answer came in time.
     TimedOut,
     /// Whoever asked has gone.
@@ -35,6 +37,7 @@ impl Came {
             Self::Passed => "passed",
             Self::Denied => "denied",
             Self::NotReady => "not_ready",
+            Self::Crowded => "crowded",
             Self::TimedOut => "timed_out",
             Self::GivenUp => "given_up",
             Self::Bad => "bad",

@@ -36,10 +36,13 @@ catalogue! {
         "Races for a status that were lost, by request; each is tried up to four times";
     STATUS_WRITES = "strew_webhook_status_writes_total", Kind::Counter, [], "Statuses that were written";
     WAITING = "strew_webhook_waiting", Kind::Gauge, [], "Requests about pods that wait for a status write";
+    QUEUED = "strew_webhook_queued", Kind::Gauge, [], "Reviews of pods that nobody has looked at yet";
+    BEYOND_BUDGET = "strew_webhook_beyond_budget_total", Kind::Counter, [],
+        "Creations that were decided without simulated scheduling, since their namespace has used up its CPU time";
     UNSEEN = "strew_webhook_unseen_pods", Kind::Gauge, [],
         "Pods that were admitted and are not seen yet: they hold room on nodes for half a minute";
     ADMISSIONS = "strew_webhook_admissions_total", Kind::Counter, ["operation", "result"],
-        "Reviews of pods, by result: injected, passed, denied; not_ready, timed_out, given_up (the connection was closed) and bad (no review) are those that the failurePolicy decides on";
+        "Reviews of pods, by result: injected, passed, denied; not_ready, crowded (too many of the namespace wait), timed_out, given_up (the connection was closed) and bad (no review) are those that the failurePolicy decides on";
     LATENCY = "strew_webhook_admission_duration_seconds", Kind::Histogram(LATENCY_BUCKETS), ["operation"],
         "From the headers of a review of a pod until its answer";
     SHARING = "strew_webhook_requests_per_status_write", Kind::Histogram(SHARING_BUCKETS), [],

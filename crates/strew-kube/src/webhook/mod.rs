@@ -15,6 +15,7 @@
 
 mod bodies;
 mod calls;
+mod costs;
 mod decider;
 mod hooks;
 mod judge;
@@ -23,6 +24,7 @@ mod meter;
 pub mod metrics;
 mod pages;
 pub mod permissions;
+mod queue;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +40,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
 use crate::authority::Keeper;
-use crate::clock::Clock;
+use crate::clock::{Clock, thread_cpu};
 use crate::connect::Connection;
 use crate::discovery;
 use crate::leading::Leads;
@@ -49,10 +51,12 @@ use crate::serve::{Exchange, Limits};
 pub use crate::signals::About;
 use crate::work::{Links, Worker};
 use calls::Connections;
+use costs::Costs;
 use decider::Decider;
 use hooks::Hooks;
 use meter::Meter;
 use pages::Pages;
+use queue::{FairQueue, Shares};
 
 /// The lease of who keeps the certificates.
 pub const LEASE: &str = "strew-webhook";
@@ -179,7 +183,14 @@ impl Process {
                 let limits = AdmissionLimits::production();
                 let machine = AdmissionMachine::new(names, profiles, limits, seed);
                 let decider = Decider {
-                    worker: Worker::new(machine, admission::watches(&namespace), links),
+                    worker: Worker::observed(
+                        machine,
+                        admission::watches(&namespace),
+                        links,
+                        Costs::new(thread_cpu),
+                    ),
+                    queue: FairQueue::new(Shares::production()),
+                    n_beyond_budget: 0,
                     connections: Connections::default(),
                     said,
                     served,

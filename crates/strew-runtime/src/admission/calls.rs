@@ -21,6 +21,9 @@ pub struct Call {
     pub pod: Option<Value>,
     /// A fresh UUID: it stands for the pod in a ledger where its name is not known.
     pub fresh_uid: Arc<str>,
+    /// Whether simulated scheduling may be asked. Else its answer is "unknown", as beyond the bounds of a pod
+    /// ([`bounds`](strew_api::workloadspread::bounds)).
+    pub is_simulated: bool,
 }
 
 /// The one pod that an eviction is about.
@@ -40,6 +43,7 @@ impl PodSource for OnePod<'_> {
 pub(super) struct Pending {
     pub(super) call: CallId,
     pub(super) fresh_uid: Arc<str>,
+    pub(super) is_simulated: bool,
     pub(super) since: Instant,
 }
 

@@ -29,7 +29,7 @@ use strew_scheduler::Profile;
 use strew_scheduler::metrics::{Buckets, Histogram};
 use strew_workloadspread::Admission;
 use strew_workloadspread::admission::{
-    Answer, Denial, Effect, EffectId, Input, Limits, Outcome, RequestId, Verdict,
+    Answer, Denial, Effect, EffectId, Input, Limits, Operation, Outcome, RequestId, Verdict,
 };
 
 use crate::driver::Moment;
@@ -210,7 +210,12 @@ impl AdmissionMachine {
     fn ask(&mut self, now: Instant, review: Review, pod: Option<&Value>, pending: Pending) {
         let (uid, names) = (Arc::clone(&pending.fresh_uid), self.machine.names_mut());
         match self.desk.ask(review, uid, &OnePod(pod), names) {
-            Ok(request) => {
+            Ok(mut request) => {
+                if let Operation::Create { fact, .. } = &mut request.operation
+                    && !pending.is_simulated
+                {
+                    *fact = None;
+                }
                 self.calls.put(request.id, pending);
                 let input = Input::AdmitAsked(Box::new(request));
                 self.machine.handle(now, input);
@@ -350,6 +355,7 @@ impl Machine for AdmissionMachine {
         let pending = Pending {
             call: id,
             fresh_uid: call.fresh_uid,
+            is_simulated: call.is_simulated,
             since: now,
         };
         self.ask(now, call.review, call.pod.as_ref(), pending);

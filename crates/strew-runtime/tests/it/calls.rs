@@ -94,6 +94,7 @@ impl World {
             review,
             pod: None,
             fresh_uid: "fresh".into(),
+            is_simulated: true,
         };
         self.handle(Event::Asked(CallId(number), Box::new(call)));
     }

@@ -342,6 +342,7 @@ impl Webhook {
             review,
             pod,
             fresh_uid: uuid(&mut self.rng),
+            is_simulated: true,
         };
         (CallId(self.n_calls), hook, Box::new(call))
     }

@@ -250,3 +250,21 @@ async fn a_crowd_keeps_no_probe_waiting() {
     println!("{between} reviews of the crowd are answered while a probe is; {longest:?} at most");
     assert!(between <= CROWD / 2, "{between}");
 }
+
+/// Before, a review waited for all that had come before it, whoever asked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_of_one_namespace_holds_up_no_other() {
+    let served = serve(&crowded_world()).await;
+    let line = tokio::sync::Mutex::new(served.hooks.connect().await);
+    let of_shop = async |n: usize| {
+        let review = review("CREATE", &format!("web-7-{n}")).to_string();
+        let (code, text) = line.lock().await.ask("POST", "/admit/pods", &review).await;
+        let answer: Value = serde_json::from_str(&text).expect("a review");
+        assert!(answer["response"]["patch"].is_string(), "{text}");
+        code
+    };
+    let crowd = Crowd::of(&served.hooks);
+    let (between, longest) = crowd.beside(of_shop).await;
+    println!("{between} reviews of the crowd are answered while another is; {longest:?} at most");
+    assert!(between <= CROWD / 4, "{between}");
+}

@@ -1,0 +1,76 @@
+//! What decisions cost, by who caused them: CPU time of the loop's thread.
+
+use std::sync::Arc;
+
+use strew_model::time::Span;
+use strew_runtime::admission::AdmissionMachine;
+use strew_runtime::{CallId, Observer};
+use strew_workloadspread::admission::Effect;
+
+/// Whose review caused a cost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Payer {
+    /// Of this call.
+    Call(CallId),
+    /// Of this namespace, by a status that is read or written for several calls.
+    Namespace(Arc<str>),
+}
+
+/// Costs that nobody has paid yet.
+pub(super) struct Costs {
+    /// Nanoseconds of CPU time.
+    clock: fn() -> u64,
+    since: u64,
+    unpaid: Vec<(Payer, Span)>,
+}
+
+impl Costs {
+    pub(super) fn new(clock: fn() -> u64) -> Self {
+        Self {
+            clock,
+            since: 0,
+            unpaid: Vec::new(),
+        }
+    }
+
+    /// What comes now is somebody's.
+    pub(super) fn begin(&mut self) {
+        self.since = (self.clock)();
+    }
+
+    /// All since [`begin`](Self::begin), or since the last cost, was for this one.
+    pub(super) fn was_for(&mut self, payer: Payer) {
+        let now = (self.clock)();
+        let cost = Span(now.saturating_sub(self.since));
+        self.since = now;
+        self.unpaid.push((payer, cost));
+    }
+
+    /// Takes what nobody has paid yet.
+    pub(super) fn take(&mut self) -> Vec<(Payer, Span)> {
+        std::mem::take(&mut self.unpaid)
+    }
+}
+
+impl Observer<AdmissionMachine> for Costs {
+    fn polled(&mut self) {
+        self.begin();
+    }
+
+    fn decided(&mut self, machine: &mut AdmissionMachine, effect: &Effect) {
+        let payer = match effect {
+            Effect::Answer(answer) => machine.call_of(answer.request).map(Payer::Call),
+            Effect::WriteStatus { key, .. } | Effect::ReadSpread { key, .. } => {
+                let namespace = machine.machine().names().text(key.namespace);
+                Some(Payer::Namespace(namespace.into()))
+            }
+        };
+        if let Some(payer) = payer {
+            self.was_for(payer);
+        }
+    }
+
+    fn replied(&mut self, call: CallId) {
+        self.was_for(Payer::Call(call));
+    }
+}

@@ -1,0 +1,220 @@
+//! Reviews that wait for the loop: each namespace has its turn, and one that has cost less goes first.
+//!
+//! A namespace pays for what its reviews have cost, in CPU time of the loop. The next review is of the namespace that has
+//! paid least; one that comes anew begins where the namespace stood that was served last, so that it neither saves up nor
+//! owes anything. So a review of a namespace that asks now and then waits for one decision at most, however much another
+//! one asks. A budget beside it says who asks more than its share: that one's reviews are decided without simulated
+//! scheduling.
+//!
+//! Source of the order: Goyal, Vin, Cheng, "Start-time Fair Queueing", 1996.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use strew_model::time::{Instant, Span};
+use strew_runtime::CallId;
+
+/// Limits of one namespace.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shares {
+    /// Reviews that wait, at most; a further one is not taken.
+    pub(super) waiting_max: usize,
+    /// Reviews that the loop has and that are not answered, at most: what they cost is only known afterwards.
+    pub(super) in_hand_max: usize,
+    /// CPU time a second.
+    pub(super) budget: Span,
+    /// CPU time beyond the budget, at most, until its reviews are decided without simulated scheduling.
+    pub(super) credit: Span,
+}
+
+impl Shares {
+    /// What `strew webhook` runs with: a quarter of a core for each namespace, and half a second at once.
+    pub(super) const fn production() -> Self {
+        Self {
+            waiting_max: 1024,
+            in_hand_max: 64,
+            budget: Span::from_millis(250),
+            credit: Span::from_millis(500),
+        }
+    }
+}
+
+/// A review whose turn it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Turn<T> {
+    pub(super) call: CallId,
+    pub(super) what: T,
+    /// Whether the budget of its namespace has room for simulated scheduling.
+    pub(super) is_within_budget: bool,
+}
+
+/// Reviews by namespace.
+pub(super) struct FairQueue<T> {
+    shares: Shares,
+    tenants: BTreeMap<Arc<str>, Tenant<T>>,
+    /// Namespaces of which a review can be taken, by what they have paid.
+    order: BTreeSet<(u64, Arc<str>)>,
+    /// What the namespace had paid that was served last.
+    paid_now: u64,
+    n_waiting: usize,
+    /// How many namespaces are known when those that owe nothing are forgotten.
+    sweep_at: usize,
+}
+
+/// What is known of a namespace.
+struct Tenant<T> {
+    waiting: VecDeque<(CallId, T)>,
+    in_hand: usize,
+    /// Nanoseconds of CPU, on the scale of all.
+    paid: u64,
+    /// Nanoseconds of CPU that the budget has not covered, at `at`.
+    over: u64,
+    at: Instant,
+}
+
+impl<T> Tenant<T> {
+    /// What the budget has not covered yet.
+    fn over(&self, now: Instant, budget: Span) -> u64 {
+        let passed = u128::from(now.since(self.at).0);
+        let covered = passed * u128::from(budget.0) / u128::from(Span::from_secs(1).0);
+        self.over
+            .saturating_sub(u64::try_from(covered).unwrap_or(u64::MAX))
+    }
+
+    fn is_ready(&self, shares: &Shares) -> bool {
+        !self.waiting.is_empty() && self.in_hand < shares.in_hand_max
+    }
+}
+
+impl<T> FairQueue<T> {
+    pub(super) fn new(shares: Shares) -> Self {
+        Self {
+            shares,
+            tenants: BTreeMap::new(),
+            order: BTreeSet::new(),
+            paid_now: 0,
+            n_waiting: 0,
+            sweep_at: 64,
+        }
+    }
+
+    /// How many reviews wait.
+    pub(super) fn len(&self) -> usize {
+        self.n_waiting
+    }
+
+    /// Whether a review can be taken.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.order.is_empty()
+    }
+
+    /// A review comes. Gives it back if too many of its namespace wait.
+    pub(super) fn put(
+        &mut self,
+        now: Instant,
+        namespace: &Arc<str>,
+        call: CallId,
+        what: T,
+    ) -> Result<(), T> {
+        self.forget_those_without_debt(now);
+        let paid_now = self.paid_now;
+        let tenant = self.tenants.entry(Arc::clone(namespace));
+        let tenant = tenant.or_insert_with(|| Tenant {
+            waiting: VecDeque::new(),
+            in_hand: 0,
+            paid: paid_now,
+            over: 0,
+            at: now,
+        });
+        if tenant.waiting.len() >= self.shares.waiting_max {
+            return Err(what);
+        }
+        if tenant.waiting.is_empty() && tenant.in_hand == 0 {
+            tenant.paid = tenant.paid.max(paid_now);
+        }
+        tenant.waiting.push_back((call, what));
+        self.n_waiting += 1;
+        if tenant.is_ready(&self.shares) {
+            self.order.insert((tenant.paid, Arc::clone(namespace)));
+        }
+        Ok(())
+    }
+
+    /// The next review. [`done`](Self::done) follows when it is answered or given up.
+    pub(super) fn take(&mut self, now: Instant) -> Option<Turn<T>> {
+        let (paid, namespace) = self.order.pop_first()?;
+        let tenant = self.tenants.get_mut(&namespace)?;
+        let (call, what) = tenant.waiting.pop_front()?;
+        self.n_waiting -= 1;
+        tenant.in_hand += 1;
+        self.paid_now = self.paid_now.max(paid);
+        let over = tenant.over(now, self.shares.budget);
+        if tenant.is_ready(&self.shares) {
+            self.order.insert((paid, namespace));
+        }
+        Some(Turn {
+            call,
+            what,
+            is_within_budget: over <= self.shares.credit.0,
+        })
+    }
+
+    /// A review that waits is given up. Returns false if it does not wait.
+    pub(super) fn remove(&mut self, namespace: &str, call: CallId) -> bool {
+        let waits = |tenant: &Tenant<T>| tenant.waiting.iter().position(|(id, _)| *id == call);
+        let found = self.tenants.get(namespace).and_then(waits);
+        if let Some(place) = found {
+            self.change(namespace, |tenant| drop(tenant.waiting.remove(place)));
+            self.n_waiting -= 1;
+        }
+        found.is_some()
+    }
+
+    /// A review that was taken is answered, or given up.
+    pub(super) fn done(&mut self, namespace: &str) {
+        self.change(namespace, |tenant| {
+            tenant.in_hand = tenant.in_hand.saturating_sub(1);
+        });
+    }
+
+    /// Reviews of a namespace have cost this much CPU time.
+    pub(super) fn charge(&mut self, now: Instant, namespace: &str, cost: Span) {
+        let budget = self.shares.budget;
+        self.change(namespace, |tenant| {
+            tenant.paid = tenant.paid.saturating_add(cost.0);
+            tenant.over = tenant.over(now, budget).saturating_add(cost.0);
+            tenant.at = now;
+        });
+    }
+
+    /// Changes what is known of a namespace, and its place in the order.
+    fn change(&mut self, namespace: &str, change: impl FnOnce(&mut Tenant<T>)) {
+        let Some((name, _)) = self.tenants.get_key_value(namespace) else {
+            return;
+        };
+        let name = Arc::clone(name);
+        if let Some(tenant) = self.tenants.get_mut(namespace) {
+            self.order.remove(&(tenant.paid, Arc::clone(&name)));
+            change(tenant);
+            if tenant.is_ready(&self.shares) {
+                self.order.insert((tenant.paid, name));
+            }
+        }
+    }
+
+    /// Forgets namespaces of which nothing is under way and nothing is owed, when there are twice as many as last time.
+    fn forget_those_without_debt(&mut self, now: Instant) {
+        if self.tenants.len() < self.sweep_at {
+            return;
+        }
+        let budget = self.shares.budget;
+        self.tenants.retain(|_, tenant| {
+            let is_busy = !tenant.waiting.is_empty() || tenant.in_hand > 0;
+            is_busy || tenant.over(now, budget) > 0
+        });
+        self.sweep_at = 64.max(2 * self.tenants.len());
+    }
+}
+
+#[cfg(test)]
+mod tests;
