@@ -93,7 +93,8 @@ fn made(
     Ok(Made { took, repeated })
 }
 
-fn pod_of(owner: &Value) -> Value {
+/// A pod of a ReplicaSet, as its controller makes it.
+pub(super) fn pod_of(owner: &Value) -> Value {
     let template = &owner["spec"]["template"];
     let meta = &owner["metadata"];
     json!({
