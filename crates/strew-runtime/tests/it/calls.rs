@@ -8,9 +8,10 @@ use strew_model::Interner;
 use strew_model::time::{Instant, Span};
 use strew_runtime::admission::{AdmissionMachine, Call, PATIENCE, spreads, watches};
 use strew_runtime::watch::{Object, Served, ServedKind, WatchAction, WatchEvent, WatchId};
-use strew_runtime::{Action, CallId, Driver, Event, Moment, Progress};
+use strew_runtime::{Action, CallId, Driver, Event, Moment, Observer, Progress};
 use strew_scheduler::Profile;
-use strew_workloadspread::admission::Limits;
+use strew_workloadspread::Ground;
+use strew_workloadspread::admission::{Effect, Limits};
 
 use crate::toy::START;
 
@@ -19,6 +20,22 @@ struct World {
     driver: Driver<AdmissionMachine>,
     now: Instant,
     replica_sets: WatchId,
+    spreads: WatchId,
+    seen: Grounds,
+}
+
+/// On which grounds subsets were taken.
+#[derive(Default)]
+struct Grounds(Vec<Ground>);
+
+impl Observer<AdmissionMachine> for Grounds {
+    fn decided(&mut self, _: &mut AdmissionMachine, effect: &Effect) {
+        if let Effect::Answer(answer) = effect {
+            let choice = answer.choice.as_ref();
+            self.0
+                .extend(choice.and_then(|choice| choice.ground().cloned()));
+        }
+    }
 }
 
 impl World {
@@ -29,6 +46,8 @@ impl World {
             driver: Driver::new(machine, watches("strew-system"), PATIENCE, 1),
             now: START,
             replica_sets: WatchId(0),
+            spreads: WatchId(0),
+            seen: Grounds::default(),
         };
         world.handle(Event::Lease(Instant(u64::MAX)));
         world.poll();
@@ -61,13 +80,14 @@ impl World {
                 now: self.now,
                 wall: self.now,
             };
-            match self.driver.poll(at, &mut ()) {
+            match self.driver.poll(at, &mut self.seen) {
                 Progress::Do(Action::Watch(WatchAction::Begin { id, kind, .. })) => {
                     if *kind.kind == *"ReplicaSet" {
                         self.replica_sets = id;
                     }
                     self.handle(Event::Watch(id, WatchEvent::ListBegins));
                     if kind == spreads() {
+                        self.spreads = id;
                         self.handle(Event::Watch(id, told("spread", spread())));
                     }
                     self.handle(Event::Watch(id, WatchEvent::ListEnds));
@@ -81,6 +101,10 @@ impl World {
     }
 
     fn ask(&mut self, number: u64, operation: Operation, pod: Value) {
+        self.ask_as(number, operation, pod, true);
+    }
+
+    fn ask_as(&mut self, number: u64, operation: Operation, pod: Value, is_simulated: bool) {
         let review = Review {
             uid: format!("review-{number}"),
             operation,
@@ -94,7 +118,7 @@ impl World {
             review,
             pod: None,
             fresh_uid: "fresh".into(),
-            is_simulated: true,
+            is_simulated,
         };
         self.handle(Event::Asked(CallId(number), Box::new(call)));
     }
@@ -199,4 +223,35 @@ fn a_call_that_is_given_up_has_no_answer() {
     assert_eq!(world.driver.machine().open(), 0);
     world.now = START + Span::from_secs(2);
     assert_eq!(world.poll(), []);
+}
+
+/// A namespace beyond its budget, or a large pod: no node is asked, and the subset is chosen as if it had room.
+#[test]
+fn a_call_without_simulation_asks_no_node() {
+    let mut world = World::new();
+    let mut adaptive = spread();
+    adaptive["metadata"]["resourceVersion"] = "2".into();
+    adaptive["spec"]["scheduleStrategy"] = json!({"type": "Adaptive", "adaptive": {}});
+    adaptive["spec"]["subsets"] = json!([{"name": "own"}, {"name": "elastic"}]);
+    world.handle(Event::Watch(world.spreads, told("spread", adaptive)));
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {
+            "name": "web", "namespace": "shop", "uid": "r1",
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "Deployment", "name": "shop", "uid": "d1", "controller": true,
+            }],
+        },
+    });
+    world.handle(Event::Watch(world.replica_sets, told("web", set)));
+    for (call, is_simulated) in [(1, true), (2, false)] {
+        world.ask_as(call, Operation::Create, pod_of("web"), is_simulated);
+        assert_eq!(world.poll().len(), 1);
+    }
+    // There is no node.
+    let expected = [
+        Ground::Fallback { missing: -1 },
+        Ground::RoomUnasked { missing: -1 },
+    ];
+    assert_eq!(world.seen.0, expected);
 }

@@ -153,7 +153,7 @@ fn crowded_world() -> World {
     world.set(DEPLOYMENTS, of_eve(deployment()));
     world.set(REPLICA_SETS, of_eve(replica_set()));
     let mut spread = of_eve(spread());
-    spread["spec"]["scheduleStrategy"] = json!({"type": "Adaptive"});
+    spread["spec"]["scheduleStrategy"] = json!({"type": "Adaptive", "adaptive": {}});
     spread["spec"]["subsets"][0]["maxReplicas"] = Value::Null;
     world.set(SPREADS, spread);
     for i in 0..20 {
