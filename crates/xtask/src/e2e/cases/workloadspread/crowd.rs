@@ -171,7 +171,7 @@ impl Crowd {
             .build()?;
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
-                let client = connect(&access).await?.client;
+                let client = connect(&access, "strew-crowd").await?.client;
                 let asks = (0..AT_ONCE).map(async |place| {
                     let mut n = place;
                     while !told.load(Ordering::Relaxed) {
