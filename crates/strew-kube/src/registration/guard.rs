@@ -11,6 +11,7 @@ use super::calls::{Calls, Failures};
 use super::configuration::{self, Registration};
 use super::plan::{Act, Watcher};
 use super::replicas::Replicas;
+use super::{TRIED_AGAIN, warn};
 use crate::clock::Clock;
 use crate::connect::chain;
 use crate::leading::Leads;
@@ -150,13 +151,15 @@ impl Guard {
     fn say(&mut self, webhook: Webhook) {
         let silent = self.view.patience;
         match webhook {
-            Webhook::NotRegistered => tracing::warn!(
-                %silent,
-                "no replica of the webhook is ready and it is not registered: pods are created in no subset"
+            Webhook::NotRegistered => warn(
+                "reach a replica",
+                &format!("none has been ready for {silent}"),
+                "it is not registered: pods are created in no subset until a replica is ready",
             ),
-            Webhook::NotReady => tracing::warn!(
-                %silent,
-                "no replica of the webhook is ready and it stays registered (--strict): creations of pods are refused"
+            Webhook::NotReady => warn(
+                "reach a replica",
+                &format!("none has been ready for {silent}"),
+                "it stays registered (--strict): creations of pods are refused until a replica is ready",
             ),
             Webhook::Answers if self.view.said != Webhook::Unknown => {
                 tracing::info!("the webhook is registered, and a replica is ready");
@@ -171,11 +174,7 @@ impl Guard {
         self.view.not_before = self.clock.now() + wait;
         let error = chain(error);
         if is_news && self.failure.as_ref() != Some(&error) {
-            tracing::warn!(
-                action,
-                error,
-                "the webhook's registration cannot be kept; tried again"
-            );
+            warn(action, &error, TRIED_AGAIN);
             self.failure = Some(error);
         }
     }

@@ -16,6 +16,27 @@ pub mod plan;
 pub mod registrar;
 pub mod replicas;
 
+use strew_api::workloadspread::registration::NAME;
+
+use crate::Warning;
+
 pub use guard::Guard;
 pub(crate) use own_review::PATH as OWN_REVIEW;
 pub use registrar::{Registrar, Setup};
+
+/// After a failure.
+const TRIED_AGAIN: &str = "tried again after a wait that grows";
+
+/// Logs what failed about the registration.
+fn warn(action: &str, error: &str, next: &str) {
+    let warning = Warning {
+        kind: "MutatingWebhookConfiguration",
+        namespace: "",
+        name: NAME,
+        node: None,
+        action,
+        error: &error,
+        next,
+    };
+    warning.log();
+}

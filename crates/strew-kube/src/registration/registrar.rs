@@ -18,6 +18,7 @@ use super::configuration::{self, Registration};
 use super::own_review::OwnReview;
 use super::plan::{Replica, Step};
 use super::replicas::{Replicas, withdrawal};
+use super::{TRIED_AGAIN, warn};
 use crate::clock::Clock;
 use crate::connect::chain;
 
@@ -100,7 +101,12 @@ impl Registrar {
         self.begin_end();
         let settled = async { while self.work(&CancellationToken::new()).await {} };
         if tokio::time::timeout(END_WITHIN, settled).await.is_err() {
-            tracing::warn!("whether the webhook stays registered could not be settled in time");
+            let error = format!("not settled within {} s", END_WITHIN.as_secs());
+            warn(
+                "end",
+                &error,
+                "the controller takes it out if no replica is ready",
+            );
         }
     }
 
@@ -177,7 +183,8 @@ impl Registrar {
                 self.view.is_announced = false;
                 self.view.has_left = true;
                 if !self.view.is_ending {
-                    tracing::warn!("this replica answers no reviews: it is not counted as ready");
+                    let error = "this replica does not answer its own reviews";
+                    warn("serve", error, "it is not counted as ready until it does");
                 }
             }
             Err(error) => self.not_told("withdraw", &error),
@@ -195,12 +202,9 @@ impl Registrar {
         let registration = Registration::of(&object, &self.wanted);
         let before = self.view.seen.map(|(_, before)| before);
         if registration == Registration::Absent && before != Some(Registration::Absent) {
-            let name = registration::NAME;
-            tracing::warn!(
-                name,
-                kind = "MutatingWebhookConfiguration",
-                "not there: no pod gets a subset; `strew install workloadspread` prints it"
-            );
+            let next =
+                "no pod gets a subset until it is there; `strew install workloadspread` prints it";
+            warn("register", "it does not exist", next);
         }
         self.view.seen = Some((self.clock.now(), registration));
         self.object = object;
@@ -268,11 +272,7 @@ impl Registrar {
 
     fn failed(&mut self, action: &str, error: &str) {
         if self.failure.as_deref() != Some(error) {
-            tracing::warn!(
-                action,
-                error,
-                "registration of the webhook failed; tried again"
-            );
+            warn(action, error, TRIED_AGAIN);
             self.failure = Some(error.to_owned());
         }
     }

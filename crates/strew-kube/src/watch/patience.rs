@@ -45,15 +45,16 @@ impl Default for Waits {
 impl Waits {
     /// How long to wait after a failure at this moment.
     pub(crate) fn next(&mut self, is_forbidden: bool) -> Duration {
-        self.next_asked(is_forbidden, Duration::ZERO)
+        self.next_asked(is_forbidden, Duration::ZERO, false)
     }
 
-    /// The same, where the API server asks for a pause (`Retry-After`), which every wait but the first one keeps.
+    /// The same, where the API server asks for a pause (`Retry-After`).
     ///
-    /// The first is short whatever is asked: an API server that makes the storage of a changed CustomResourceDefinition
-    /// anew ends its watches and asks for a second, and is done after some milliseconds. Objects of that second would
-    /// be seen too late: pods would be created past their WorkloadSpread.
-    fn next_asked(&mut self, is_forbidden: bool, asked: Duration) -> Duration {
+    /// If a watch has failed (`may_hurry`) the first wait is short whatever is asked: an API server that makes the
+    /// storage of a changed CustomResourceDefinition anew ends its watches and asks for a second, and is done after
+    /// some milliseconds. Objects of that second would be seen too late: pods would be created past their
+    /// WorkloadSpread. A refused list costs the API server more, and waits.
+    fn next_asked(&mut self, is_forbidden: bool, asked: Duration, may_hurry: bool) -> Duration {
         let now = Instant::now();
         if self.until.is_some_and(|until| now > until + CALM) {
             self.next = FIRST_WAIT;
@@ -62,10 +63,9 @@ impl Waits {
             true => LONGEST_WAIT_FORBIDDEN,
             false => LONGEST_WAIT,
         };
-        let asked = if self.next == FIRST_WAIT {
-            Duration::ZERO
-        } else {
-            asked
+        let asked = match may_hurry && self.next == FIRST_WAIT {
+            true => Duration::ZERO,
+            false => asked,
         };
         let wait = self.next.min(longest).max(asked);
         self.next = (self.next * 2).min(LONGEST_WAIT_FORBIDDEN);
@@ -79,8 +79,8 @@ pub(super) fn is_forbidden(status: &Status) -> bool {
     matches!(status.code, 401 | 403)
 }
 
-/// The same stream, which waits after each failure before it goes on: longer with each failure, and from the second
-/// one on as long as a busy API server asks for.
+/// The same stream, which waits after each failure before it goes on: longer with each failure, and as long as a busy
+/// API server asks for, but for the first failure of a watch.
 pub(crate) fn patiently<T>(
     events: impl Stream<Item = Result<T, watcher::Error>> + Send,
 ) -> impl Stream<Item = Result<T, watcher::Error>> + Send
@@ -98,7 +98,8 @@ where
             let is_forbidden = status.is_some_and(is_forbidden);
             let asked = status.and_then(|status| status.details.as_ref());
             let asked = asked.map_or(0, |details| details.retry_after_seconds);
-            waits.next_asked(is_forbidden, Duration::from_secs(asked.into()))
+            let may_hurry = !matches!(&event, Err(watcher::Error::InitialListFailed(_)));
+            waits.next_asked(is_forbidden, Duration::from_secs(asked.into()), may_hurry)
         });
         Some((event, (events, waits, wait)))
     })

@@ -178,7 +178,10 @@ impl Process {
         };
         let served = discovery::look(client.clone());
         let runtime = Handle::current();
+        // It logs where this thread does.
+        let dispatch = tracing::dispatcher::get_default(Clone::clone);
         let decides = spawn_blocking(move || {
+            let _logs = tracing::dispatcher::set_default(&dispatch);
             runtime.block_on(async move {
                 let limits = AdmissionLimits::production();
                 let machine = AdmissionMachine::new(names, profiles, limits, seed);
