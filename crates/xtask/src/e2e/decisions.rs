@@ -17,7 +17,7 @@ pub(super) struct Decision {
     pub(super) node: Option<String>,
 }
 
-/// The decisions of a log, in their order. A line that is cut off is none.
+/// The binds and preemptions of a log, in their order. A line that is cut off is none.
 pub(super) fn decisions(log: &str) -> Vec<Decision> {
     let lines = log.lines().filter_map(|l| serde_json::from_str(l).ok());
     lines.filter_map(|line: Value| decision(&line)).collect()
@@ -28,9 +28,10 @@ fn decision(line: &Value) -> Option<Decision> {
     if line["target"] != "strew::decision" {
         return None;
     }
+    let verb = text("message").filter(|verb| ["bind", "preempt"].contains(&verb.as_str()))?;
     Some(Decision {
         timestamp: text("timestamp")?,
-        verb: text("message")?,
+        verb,
         uid: text("uid")?,
         pod: text("pod")?,
         node: text("node"),
@@ -57,7 +58,8 @@ not json
 {"timestamp":"t0","level":"INFO","message":"the cluster is known","target":"strew_kube::scheduler"}
 {"timestamp":"t1","level":"DEBUG","message":"bind","effect":7,"uid":"u","pod":"ns/p","node":"n","target":"strew::decision"}
 {"timestamp":"t2","level":"DEBUG","message":"preempt","effect":8,"uid":"v","pod":"ns/q","target":"strew::decision"}
-{"timestamp":"t3","level":"DEB"#;
+{"timestamp":"t3","level":"DEBUG","message":"leave pending","effect":9,"uid":"w","pod":"ns/r","target":"strew::decision"}
+{"timestamp":"t4","level":"DEB"#;
     let found = decisions(log);
     let verbs: Vec<&str> = found.iter().map(|d| d.verb.as_str()).collect();
     assert_eq!(verbs, ["bind", "preempt"]);

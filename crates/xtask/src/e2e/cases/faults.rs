@@ -113,7 +113,7 @@ pub(super) fn stopped(stage: &mut Stage) -> anyhow::Result<()> {
         || {
             Ok(first
                 .output()
-                .contains("this replica does not lead any more")
+                .contains("keep the lead failed")
                 .then_some(()))
         },
     )?;

@@ -144,11 +144,8 @@ pub(super) fn credentials(stage: &mut Stage) -> anyhow::Result<()> {
     };
     says(&process, "this replica leads")?;
     stage.run(&["delete", "secret", "first"])?;
-    says(
-        &process,
-        "the lease cannot be read or renewed: Unauthorized",
-    )?;
-    says(&process, "this replica does not lead any more")?;
+    says(&process, "action=\"read or renew\" error=Unauthorized")?;
+    says(&process, "keep the lead failed")?;
     process.expect_running()?;
     let n_led = process.output().matches("this replica leads").count();
     std::fs::write(&file, token(stage, "second")?)?;

@@ -170,8 +170,14 @@ pub(super) fn set_aside(stage: &mut Stage) -> anyhow::Result<()> {
     let mut log = String::new();
     let warned = until("two warnings", SOON, PAUSE, || {
         log = scheduler.output();
-        let is_told = |what: &str| log.contains(&format!("{what} is set aside: "));
-        Ok((is_told("Pod set-aside/absurd") && is_told("Node absurd")).then_some(()))
+        let lines = log.lines().filter(|line| line.contains("\"read failed\""));
+        let told: Vec<&str> = lines.collect();
+        let is_told = |kind: &str, namespace: &str| {
+            let fields = format!("\"kind\":\"{kind}\",{namespace}\"name\":\"absurd\"");
+            told.iter().any(|line| line.contains(&fields))
+        };
+        let pod = is_told("Pod", "\"namespace\":\"set-aside\",");
+        Ok((pod && is_told("Node", "")).then_some(()))
     });
     warned.with_context(|| log.clone())?;
     ensure!(says(&log, "the cluster is known"), "{log}");

@@ -44,7 +44,7 @@ pub(crate) fn given(stage: &mut Stage) -> anyhow::Result<()> {
     until("it says that it is not trusted", SOON, PAUSE, || {
         let tried = stage.try_a_pod(&stage.namespace);
         ensure!(tried.is_err(), "nobody is trusted, and a pod was admitted");
-        let asked = says("a client does not accept the certificate that it is shown");
+        let asked = says("the client does not accept the certificate that it is shown");
         Ok(asked.then_some(()))
     })?;
 
