@@ -13,7 +13,7 @@ pub struct Counters {
     pub injected: BTreeMap<(WsKey, Arc<str>), u64>,
     /// Pods that passed as they were.
     pub untouched: u64,
-    /// Deletes and evictions that went into a ledger.
+    /// Deletes and evictions that went into a ledger, or may have.
     pub counted: u64,
     /// Requests that were refused.
     pub denied: u64,

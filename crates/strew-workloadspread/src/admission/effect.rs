@@ -76,7 +76,7 @@ pub enum Verdict {
     Untouched(Untouched),
     /// The pod passes with a subset in it.
     Inject(Box<Injection>),
-    /// The delete or eviction passes, and is in the ledger.
+    /// The delete or eviction passes, and is in the ledger; or may be, if the answer to the write was lost.
     Counted,
     /// The request is refused; who asked tries again.
     Deny(Denial),

@@ -341,9 +341,14 @@ impl Admission {
         }
     }
 
+    /// A write was not carried out, or may have been. A deletion that may be in the ledger passes: a pod that stays after
+    /// its place was given back is one too many.
     fn deny_all(&mut self, key: &WsKey, tickets: Vec<Ticket>, why: Denial) {
         for ticket in tickets {
-            self.deny(key, ticket, why);
+            match (why, &ticket.verdict) {
+                (Denial::Lost, Verdict::Counted) => self.answer(key, ticket, None),
+                _ => self.deny(key, ticket, why),
+            }
         }
         self.leave(key);
     }

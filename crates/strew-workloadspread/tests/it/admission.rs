@@ -15,7 +15,7 @@ use crate::world::*;
 
 const IGNORED: &str = "versionIgnored";
 
-fn with_rows(mut ws: WorkloadSpread, rows: Vec<Row>) -> WorkloadSpread {
+pub(crate) fn with_rows(mut ws: WorkloadSpread, rows: Vec<Row>) -> WorkloadSpread {
     let mut status = Status::default();
     status.versioned.insert(IGNORED.into(), rows);
     ws.status = Arc::new(status);

@@ -6,6 +6,7 @@ use strew_workloadspread::admission::{
     Denial, Effect, Input, Limits, Outcome, RequestId, Untouched, Verdict,
 };
 
+use crate::admission::with_rows;
 use crate::world::*;
 
 fn server() -> (Server, strew_workloadspread::WorkloadFact) {
@@ -137,6 +138,44 @@ fn a_write_that_fails_or_is_lost_refuses_who_waits_for_it() {
         ask_for(&mut server, &web, 5..6);
         server.run();
         assert_eq!(server.subset(5).as_deref(), Some("a"));
+    }
+}
+
+#[test]
+fn a_deletion_that_may_be_in_the_ledger_passes() {
+    for (outcome, why) in [
+        (Outcome::Lost, None),
+        (Outcome::Failed, Some(Denial::Failed)),
+    ] {
+        for evict in [false, true] {
+            let words = words();
+            let web = workload(words.web(), 10);
+            let ws = spread(words.web(), vec![subset("a", count(3)), subset("b", None)]);
+            let mut full = row("a", 0);
+            full.replicas = 3;
+            let ws = with_rows(ws, vec![full, row("b", -1)]);
+            let mut server = Server::new(&words, ws, std::slice::from_ref(&web));
+            let pod = asked(&web, Some("p1"), Labels::default());
+            server.ask(delete(1, pod, "a", evict));
+            // Behind the deletion, by the place that it gives back.
+            ask_for(&mut server, &web, 2..3);
+            let Some(Effect::WriteStatus { id, .. }) = server.machine.poll_effect(&mut NoPatches)
+            else {
+                panic!("the write comes first");
+            };
+            server.tell(Input::Outcome(id, outcome.clone()));
+            server.run();
+            let deleted = &server.answer(1).verdict;
+            match why {
+                None => assert!(matches!(deleted, Verdict::Counted), "{deleted:?}"),
+                Some(why) => assert!(
+                    matches!(deleted, Verdict::Deny(is) if *is == why),
+                    "{deleted:?}"
+                ),
+            }
+            let created = &server.answer(2).verdict;
+            assert!(matches!(created, Verdict::Deny(_)), "{created:?}");
+        }
     }
 }
 
