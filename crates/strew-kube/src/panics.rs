@@ -1,7 +1,7 @@
 //! Tasks that panic: each is logged and counted, and nothing waits for it in vain.
 //!
 //! The runtime keeps a panic of a task from everything else, and so from every log and page. [`install`] tells of all of
-//! them, whichever thread or task it is; [`caught`], [`kept`] and [`vital`] say what becomes of what the task was there for.
+//! them, whichever thread or task it is; `caught`, `kept` and `vital` say what becomes of what the task was there for.
 
 use std::any::Any;
 use std::future::Future;
