@@ -4,8 +4,11 @@ use std::sync::Arc;
 
 use strew_api::facts::{self, PodFacts};
 use strew_api::read::KubeObject;
+use strew_apiserver::Tables;
 use strew_apiserver::object::scheduling::wire_of;
-use strew_apiserver::object::{Kind, Node, Object, Pod, ReplicaSet, Stored};
+use strew_apiserver::object::{
+    Kind, Node, Object, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored,
+};
 use strew_apiserver::server::{Change, Cursor, Server};
 use strew_cluster::{Cluster, Eligibility, KeyId, NodeIdx, PodFact};
 use strew_model::{Interner, Symbol};
@@ -35,16 +38,20 @@ impl Ground {
             seen: server.listen(),
         };
         let tables = server.tables();
-        for node in tables.of::<Node>().iter() {
-            ground.set(&Node::into_object(Arc::clone(node)));
-        }
-        for set in tables.of::<ReplicaSet>().iter() {
-            ground.set(&ReplicaSet::into_object(Arc::clone(set)));
-        }
+        ground.each::<Node>(tables);
+        ground.each::<ReplicaSet>(tables);
+        ground.each::<ReplicationController>(tables);
+        ground.each::<StatefulSet>(tables);
         for plain in tables.all_plain() {
             ground.set(&Object::Plain(Arc::clone(plain)));
         }
         ground
+    }
+
+    fn each<T: Stored>(&mut self, tables: &Tables) {
+        for object in tables.of::<T>().iter() {
+            self.set(&T::into_object(Arc::clone(object)));
+        }
     }
 
     /// Takes in what was written since the last call, and hands every change on. Returns whether nodes changed so that
