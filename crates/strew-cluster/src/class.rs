@@ -306,7 +306,7 @@ impl ClassTables {
     }
 }
 
-// === who is of a class ===
+// === members of a class ===
 
 impl ClassTables {
     /// A pod is of this class now.

@@ -133,7 +133,7 @@ impl TopologyColumn {
     }
 }
 
-/// From so many domains without nodes on, a column is made anew when they are the most.
+/// A column with at least this many domains without nodes is rebuilt once they outnumber the others.
 const STALE_DOMAINS_MIN: usize = 64;
 
 impl TopologyColumn {

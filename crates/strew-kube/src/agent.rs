@@ -1,4 +1,4 @@
-//! Who asks: the same words in every request of a process, so that an audit log and `managedFields` name it.
+//! The user agent and field manager of a process, in every request, so that audit logs and `managedFields` name it.
 
 use std::task::{Context, Poll};
 
@@ -9,7 +9,7 @@ use tower::{Layer, Service};
 /// What the query names the manager of fields by.
 const FIELD_MANAGER: &str = "fieldManager";
 
-/// Says who asks: a layer for a client's services.
+/// A client layer that adds user agent and field manager.
 #[derive(Debug, Clone)]
 pub(crate) struct Agent {
     user_agent: HeaderValue,
@@ -73,7 +73,7 @@ impl<S> Layer<S> for Agent {
     }
 }
 
-/// A service whose requests say who asks.
+/// A client service whose requests carry them.
 #[derive(Debug, Clone)]
 pub(crate) struct Signed<S> {
     service: S,

@@ -20,7 +20,7 @@ use crate::watch::Waits;
 /// Panics since the start of the process.
 static N_PANICS: AtomicU64 = AtomicU64::new(0);
 
-/// From now on every panic of the process is counted and logged; where there is no log, it is told as before.
+/// From now on every panic of the process is counted and logged; without a log, the previous hook prints it.
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -10,7 +10,7 @@ use strew_apiserver::object::{
     Kind, Node, Object, Pod, ReplicaSet, ReplicationController, StatefulSet, Stored,
 };
 use strew_apiserver::server::{Change, Cursor, Server};
-use strew_cluster::{Cluster, Eligibility, KeyId, NodeIdx, PodFact};
+use strew_cluster::{Cluster, Eligibility, KeyId, PodFact};
 use strew_model::{Interner, Symbol};
 use strew_scheduler::Profile;
 use strew_spread::{DomainIdx, Tally};
@@ -154,19 +154,7 @@ impl Ground {
 
     /// The domains of a rule, all empty.
     pub fn domains(&mut self, rule: &Rule) -> (KeyId, Tally) {
-        let cluster = &mut self.world.cluster;
-        let column = cluster.ensure_column(rule.key);
-        let mut tally = Tally::default();
-        for node in (0..cluster.node_rows()).map(NodeIdx::from) {
-            if rule
-                .nodes
-                .admits(cluster.node(node), cluster.tables(), &cluster.names)
-                && let Some(domain) = cluster.column(column).domain(node)
-            {
-                tally.add_place(domain);
-            }
-        }
-        (column, tally)
+        spread::places(&mut self.world.cluster, rule.key, &rule.nodes)
     }
 }
 

@@ -142,8 +142,7 @@ fn of_workload(
         return Vec::new();
     }
     let is_one_pod = kind == "Pod";
-    let engine = world.schedulers.engine(&world.cluster, class);
-    let plan = engine.plan(&mut world.cluster, class).spread.clone();
+    let plan = plan(world, class);
     let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
         .map(|index| of_constraint(world, workload, class, &plan, index, orders))
         .collect();
@@ -197,8 +196,7 @@ fn of_constraint(
 /// The keys by which pods of a class are looked at, each with the nodes that count: those of their constraints, zone and
 /// node.
 pub fn rules(world: &mut World, class: ClassId) -> Vec<(Symbol, Eligibility)> {
-    let engine = world.schedulers.engine(&world.cluster, class);
-    let plan = &engine.plan(&mut world.cluster, class).spread;
+    let plan = plan(world, class);
     let constrained = plan.effective.constraints.iter().map(|c| c.key);
     let mut keys = Vec::new();
     for key in constrained.chain([well_known::ZONE, well_known::HOSTNAME]) {
@@ -209,17 +207,26 @@ pub fn rules(world: &mut World, class: ClassId) -> Vec<(Symbol, Eligibility)> {
     // By zone first, then by node, as they nest.
     keys.sort_by_key(|&key| key == well_known::HOSTNAME);
     let keys = keys.into_iter();
-    keys.map(|key| (key, rule(world, class, key))).collect()
+    keys.map(|key| (key, nodes(&world.cluster, &plan, class, key)))
+        .collect()
 }
 
 /// Which nodes count for pods of a class by a key. Of several constraints over the key the first says so.
 pub fn rule(world: &mut World, class: ClassId, key: Symbol) -> Eligibility {
+    let plan = plan(world, class);
+    nodes(&world.cluster, &plan, class, key)
+}
+
+fn plan(world: &mut World, class: ClassId) -> SpreadPlan {
     let engine = world.schedulers.engine(&world.cluster, class);
-    let plan = engine.plan(&mut world.cluster, class).spread.clone();
+    engine.plan(&mut world.cluster, class).spread.clone()
+}
+
+fn nodes(cluster: &Cluster, plan: &SpreadPlan, class: ClassId, key: Symbol) -> Eligibility {
     let mut constraints = plan.effective.constraints.iter();
     match constraints.position(|constraint| constraint.key == key) {
-        Some(index) => plan.eligibility(&world.cluster, class, index),
-        None => unconstrained_nodes(&world.cluster, class, key),
+        Some(index) => plan.eligibility(cluster, class, index),
+        None => unconstrained_nodes(cluster, class, key),
     }
 }
 
@@ -230,7 +237,7 @@ fn unconstrained_nodes(cluster: &Cluster, class: ClassId, key: Symbol) -> Eligib
 }
 
 /// The domains of a key that the nodes of a rule make up, all empty.
-fn places(cluster: &mut Cluster, key: Symbol, rule: &Eligibility) -> (KeyId, Tally) {
+pub fn places(cluster: &mut Cluster, key: Symbol, rule: &Eligibility) -> (KeyId, Tally) {
     let column = cluster.ensure_column(key);
     let mut tally = Tally::default();
     for node in (0..cluster.node_rows()).map(NodeIdx::from) {

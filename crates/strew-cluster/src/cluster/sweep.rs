@@ -17,7 +17,7 @@ use crate::class::ClassId;
 use crate::eligibility::EligibilityId;
 use crate::topology::KeyId;
 
-/// As much as a class that is new makes a sweep due, so many new strings do.
+/// This many new strings make a sweep as due as one new class.
 const STRINGS_PER_CLASS: usize = 8;
 
 /// When the next sweep is due.

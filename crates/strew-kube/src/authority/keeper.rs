@@ -422,7 +422,7 @@ impl Keeper {
         match is_race {
             true => {
                 let [kind, name] = object;
-                tracing::debug!(kind, name, action, "somebody else was faster");
+                tracing::debug!(kind, name, action, "another replica wrote first");
                 self.not_before = self.clock.now() + AFTER_OTHERS;
             }
             false => self.failed(object, action, &chain(why)),

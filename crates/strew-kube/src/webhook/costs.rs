@@ -1,4 +1,4 @@
-//! What decisions cost, by who caused them: CPU time of the loop's thread.
+//! The CPU time of the deciding thread that each namespace's reviews cost.
 
 use std::sync::Arc;
 
