@@ -1,8 +1,8 @@
 //! Pods onto nodes: kube-scheduler's default profile, decided from tallies, explained.
 //!
 //! [`Engine::decide`] answers where a pod goes; [`Engine::evaluate`] runs the same plugin code and keeps every number;
-//! [`mod@explain`] makes a typed tree of it, and looks for the smallest changes that would turn a refusal. [`naive`] is a
-//! plain re-reading of the rules that recounts everything: the oracle of tests, and the peer of benchmarks.
+//! [`mod@explain`] makes a typed tree of it. [`naive`] is a plain re-reading of the rules that recounts everything: the
+//! oracle of tests, and the peer of benchmarks.
 //!
 //! Reading order: [`profile`], [`status`], [`plan`] (what a pod class resolves to), [`plugins`] (a file each, named as
 //! kube-scheduler names them), [`engine`], [`ties`], `workers` (in which order feasible nodes are

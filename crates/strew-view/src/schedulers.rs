@@ -69,6 +69,11 @@ impl Schedulers {
         all.position(|s| s.names.contains(&name)).unwrap_or(0)
     }
 
+    /// The profile that decides for pods of a class; of a class that no profile decides for, the first.
+    pub fn profile(&self, cluster: &Cluster, class: ClassId) -> &Profile {
+        self.list[self.place(cluster, class)].engine.profile()
+    }
+
     /// Decides where a pod goes.
     pub fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
         let place = self.place(cluster, cluster.pod(pod).class);

@@ -10,6 +10,7 @@ use strew_api::duration::GoDuration;
 use strew_api::read::{nearest, read};
 use strew_cluster::NodeIdx;
 use strew_model::time::Span;
+use strew_plan::{WhatIf, suggest};
 use strew_scheduler::explain::Explanation;
 use strew_scheduler::explain::Standing as Stands;
 use strew_sim::Simulation;
@@ -95,6 +96,8 @@ pub(crate) struct Explained {
     pub(crate) entry: usize,
     pub(crate) moment: Moment,
     pub(crate) explanation: Explanation,
+    /// What would turn a refusal.
+    pub(crate) what_if: Option<WhatIf>,
     /// What kube-scheduler would do to make room for the pod.
     pub(crate) eviction: Option<Eviction>,
     /// The world at that moment.
@@ -361,6 +364,8 @@ fn decided(mut world: World, entry: usize, moment: Moment, drawn: Option<NodeIdx
         ..
     } = &mut world;
     let mut explanation = schedulers.explain(cluster, pod, drawn);
+    let profile = schedulers.profile(cluster, cluster.pod(pod).class);
+    let what_if = suggest(profile, cluster, &schedulers.nominations, &explanation);
     let mut eviction = None;
     // What preemption says of it, too.
     let is_pending = explanation.standing == Stands::Pending;
@@ -372,6 +377,7 @@ fn decided(mut world: World, entry: usize, moment: Moment, drawn: Option<NodeIdx
         entry,
         moment,
         explanation,
+        what_if,
         eviction,
         world,
     }

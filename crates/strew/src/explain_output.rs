@@ -20,7 +20,8 @@ pub(crate) fn write(
     output: Option<Format>,
     context: &Context,
 ) -> Result<String, Failure> {
-    let wire = PodExplanation::from((&explained.explanation, &explained.world.cluster));
+    let (what_if, cluster) = (explained.what_if.as_ref(), &explained.world.cluster);
+    let wire = PodExplanation::of(&explained.explanation, what_if, cluster);
     if let Some(format) = output {
         let mut value = serde_json::to_value(&wire).map_err(Failure::outside)?;
         if let Value::Object(fields) = &mut value {

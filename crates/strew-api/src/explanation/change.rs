@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, Policy};
 use strew_model::Symbol;
-use strew_scheduler::explain::{Change, Target, what_if as tree};
+use strew_plan::{Change, Target, suggest as tree};
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 use strew_scheduler::plugins::pod_topology_spread::Origin;
 use strew_scheduler::{Explanation, Reason};

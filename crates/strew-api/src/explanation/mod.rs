@@ -12,6 +12,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, NodeIdx};
+use strew_plan::suggest as tree;
 use strew_scheduler::Explanation;
 use strew_scheduler::explain::Standing;
 
@@ -96,8 +97,13 @@ pub enum State {
     Gated,
 }
 
-impl From<(&Explanation, &Cluster)> for PodExplanation {
-    fn from((explanation, cluster): (&Explanation, &Cluster)) -> Self {
+impl PodExplanation {
+    /// An explanation, and what would turn a refusal, with the names of their cluster.
+    pub fn of(
+        explanation: &Explanation,
+        what_if: Option<&tree::WhatIf>,
+        cluster: &Cluster,
+    ) -> Self {
         let name = |node: NodeIdx| words::node(cluster, node);
         let names = &cluster.names;
         let (state, node, gates) = match &explanation.standing {
@@ -108,7 +114,6 @@ impl From<(&Explanation, &Cluster)> for PodExplanation {
         };
         let pod = cluster.pod(explanation.pod);
         let namespace = cluster.class_of(explanation.pod).key.namespace;
-        let what_if = explanation.what_if.as_ref();
         Self {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),

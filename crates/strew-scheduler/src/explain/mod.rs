@@ -5,15 +5,12 @@
 //! (strew-api) has the names.
 //!
 //! Reading order: [`Explanation`], [`constraint`] (domain by domain), [`refused`] (node by node), [`volumes`],
-//! [`choice`] (scores), [`change`] and [`what_if`] (what would turn a refusal).
+//! [`choice`] (scores). What would turn a refusal is `strew-plan`'s question.
 
-mod candidates;
-pub mod change;
 pub mod choice;
 pub mod constraint;
 pub mod refused;
 pub mod volumes;
-pub mod what_if;
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_model::{Interner, Symbol};
@@ -22,12 +19,10 @@ use crate::engine::{Engine, Evaluation};
 use crate::plugins::pod_topology_spread::Origin;
 use crate::preemption::Nominations;
 use crate::status::{Refusal, Unfit};
-pub use change::{Change, ChangeKind, Target};
 pub use choice::{Choice, ScoreRow, SoftShare};
 pub use constraint::{Deduced, Domain, HardExplained, MergedKey, SoftExplained, Warning};
 pub use refused::{Blockers, Cause, RefusedNode};
 pub use volumes::VolumeCause;
-pub use what_if::{Suggestion, WhatIf, decide_after};
 
 /// Where the pod stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,8 +90,6 @@ pub struct Explanation {
     pub refused: Vec<RefusedNode>,
     /// How the node is chosen among those that take it.
     pub choice: Option<Choice>,
-    /// What would turn a refusal.
-    pub what_if: Option<WhatIf>,
 }
 
 /// Explains a pod. The cluster is as before when this returns, but for caches.
@@ -121,11 +114,9 @@ pub struct Explanation {
 /// });
 /// let explanation = explain(&mut Engine::new(Profile::default()), &mut cluster, pod);
 /// assert_eq!(explanation.sentence, "no nodes available to schedule pods");
-/// assert_eq!(explanation.what_if.unwrap().suggestions.len(), 1); // a first node
 /// ```
 ///
-/// Cost: a few passes over the nodes; for a refused pod one copy of the cluster more, and a decision for each change
-/// that is tried (at most [`what_if::TRIES_MAX`]). Measured: 20 to 35 ms with 5,000 nodes and 50,000 pods.
+/// Cost: a few passes over the nodes.
 pub fn explain(engine: &mut Engine, cluster: &mut Cluster, pod: PodIdx) -> Explanation {
     explain_with(engine, cluster, pod, &Nominations::new(), None)
 }
@@ -196,15 +187,6 @@ fn explain_unplaced(
         (None, Some(node)) => (Standing::WouldGo { node }, now.clone()),
         (None, None) => (Standing::Pending, now.clone()),
     };
-    let what_if = would_go.is_none().then(|| {
-        let question = what_if::Question {
-            pod,
-            nominations,
-            plan: &spread,
-            refused: &refused,
-        };
-        what_if::what_if(engine, cluster, question, &evaluation)
-    });
     Explanation {
         pod,
         standing,
@@ -222,7 +204,6 @@ fn explain_unplaced(
         },
         refused,
         choice,
-        what_if,
     }
 }
 

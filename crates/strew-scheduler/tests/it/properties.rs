@@ -2,31 +2,12 @@
 
 use std::sync::Arc;
 
-use strew_cluster::{OwnerKind, OwnerRef, PodSpec, SpreadConstraint};
+use strew_cluster::{OwnerKind, OwnerRef, PodSpec};
 use strew_model::{Labels, Selector, well_known};
-use strew_scheduler::{DefaultConstraints, Engine, FilterOrder, GroupLimits, Profile, TieRule};
+use strew_scheduler::{Engine, FilterOrder, GroupLimits, Profile};
 
 use crate::reasons::Scene;
-use crate::world::World;
-
-pub(crate) fn profile(seed: u64) -> Profile {
-    let mut profile = Profile::default();
-    if seed.is_multiple_of(3) {
-        let list = DefaultConstraints::System.constraints();
-        let hard = |c: &SpreadConstraint| SpreadConstraint {
-            hard: true,
-            selector: Selector::Nothing,
-            ..c.clone()
-        };
-        let list = vec![hard(&list[1]), list[0].clone()];
-        profile.default_constraints = DefaultConstraints::List(list);
-    }
-    if seed.is_multiple_of(5) {
-        profile.ties = TieRule::FirstName;
-        profile.ignore_preferred_terms_of_existing_pods = true;
-    }
-    profile
-}
+use crate::world::{World, profile};
 
 #[test]
 fn tallies_equal_a_recount_and_decisions_equal_the_oracle() {

@@ -7,9 +7,8 @@ use strew_model::{NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Symb
 use strew_scheduler::preemption::{Budgets, Nominations, Outcome, preempt};
 use strew_scheduler::{Compat, Decision, Engine, Profile};
 
-use crate::properties::profile;
 use crate::reasons::{Make, Scene};
-use crate::world::World;
+use crate::world::{World, profile};
 
 /// Every reason of the volume plugins, for the test that collects them.
 pub(crate) const CASES: [(Make, &str); 14] = [

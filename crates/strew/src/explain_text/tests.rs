@@ -1,6 +1,8 @@
 use snapbox::IntoData;
 use strew_api::explanation::PodExplanation;
 use strew_cluster::Cluster;
+use strew_plan::suggest;
+use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{Decision, Engine, Profile, Unfit};
 
 use super::world::World;
@@ -33,7 +35,7 @@ fn explained(profile: Profile, mut world: World, style: TextStyle) -> String {
 
     // What is explained is what is decided.
     cluster.unbind(pod);
-    match Engine::new(profile).decide(cluster, pod) {
+    match Engine::new(profile.clone()).decide(cluster, pod) {
         Decision::Place { node, feasible, .. } => {
             assert_eq!(explanation.standing.would_go(), Some(node));
             assert_eq!(explanation.feasible, feasible);
@@ -51,7 +53,9 @@ fn explained(profile: Profile, mut world: World, style: TextStyle) -> String {
         cluster.bind(pod, *node);
     }
 
-    let wire = PodExplanation::from((&explanation, &*cluster));
+    let nominations = Nominations::new();
+    let what_if = suggest(&profile, cluster, &nominations, &explanation);
+    let wire = PodExplanation::of(&explanation, what_if.as_ref(), cluster);
     let json = serde_json::to_string(&wire).unwrap();
     let read: PodExplanation = serde_json::from_str(&json).unwrap();
     assert_eq!(read, wire, "the wire form survives being written and read");

@@ -16,6 +16,16 @@ const ARROWS: &[(&str, &[&str])] = &[
         "strew-scheduler",
         &["strew-model", "strew-spread", "strew-cluster"],
     ),
+    // Changes of a cluster, decided again by the scheduler.
+    (
+        "strew-plan",
+        &[
+            "strew-model",
+            "strew-spread",
+            "strew-cluster",
+            "strew-scheduler",
+        ],
+    ),
     // The cluster and the scheduler's filters for simulated scheduling: does a node of the subset take the pod now?
     (
         "strew-workloadspread",
@@ -28,7 +38,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     // Clusters for a workload: topologies of clusters are tallied as those of nodes are; nodes and pods are no concern.
     ("strew-placement", &["strew-model", "strew-spread"]),
-    // The scheduler for the wire form of its explanations; the spread arithmetic comes with them. Placement and
+    // The scheduler and plans for the wire form of explanations and suggestions; the spread arithmetic comes with them.
+    // Placement and
     // WorkloadSpread for their facts and effects, and CEL for what is asked about a cluster: one answer for simulation
     // and real cluster.
     (
@@ -38,6 +49,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "strew-spread",
             "strew-cluster",
             "strew-scheduler",
+            "strew-plan",
             "strew-placement",
             "strew-cel",
             "strew-workloadspread",
@@ -135,6 +147,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "strew-spread",
     "strew-cluster",
     "strew-scheduler",
+    "strew-plan",
     "strew-workloadspread",
     "strew-placement",
     "strew-api",

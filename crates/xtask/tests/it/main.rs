@@ -15,11 +15,12 @@ mod purity;
 mod repository;
 
 /// The crates that decide: synchronous, deterministic, without clock, I/O and wire.
-const DECIDING: [&str; 6] = [
+const DECIDING: [&str; 7] = [
     "strew-model",
     "strew-spread",
     "strew-cluster",
     "strew-scheduler",
+    "strew-plan",
     "strew-workloadspread",
     "strew-placement",
 ];

@@ -7,8 +7,7 @@ use strew_model::{
     Labels, NodeExpression, NodeSelectorTerm, Resources, Symbol, Taint, Toleration,
     TolerationOperator, well_known,
 };
-
-use crate::plugins::node_resources_fit::{Lacking, Shortage};
+use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 
 /// One change that might let the pod be placed. Constraints are named by their place in the spec, or in the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,20 +4,18 @@
 //! changes are carried out on it and taken back.
 
 use strew_cluster::{Cluster, PodIdx, PodSpec, SpreadConstraint};
+use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
+use strew_scheduler::preemption::Nominations;
+use strew_scheduler::{Decision, Engine, Explanation, Profile};
 
-use super::candidates::Candidates;
-use super::change::{Change, ChangeKind, Target};
-use super::refused::RefusedNode;
-use crate::engine::{Decision, Engine, Evaluation};
-use crate::plugins::pod_topology_spread::{Origin, SpreadPlan};
-use crate::preemption::Nominations;
-use crate::profile::Profile;
+use crate::candidates::Candidates;
+use crate::change::{Change, ChangeKind, Target};
 
 /// How many changes are tried at most.
 pub const TRIES_MAX: usize = 96;
 
 /// How many changes of one kind are tried before the next kind has its turn.
-pub(super) const TRIES_OF_A_KIND_MAX: usize = 8;
+pub(crate) const TRIES_OF_A_KIND_MAX: usize = 8;
 
 /// How many that help are kept of one kind.
 const KEPT_OF_A_KIND_MAX: usize = 2;
@@ -42,44 +40,23 @@ pub struct WhatIf {
     pub in_vain: Vec<ChangeKind>,
 }
 
-/// A refused pod, and what is known of the refusal.
-pub(crate) struct Question<'a> {
-    pub(crate) pod: PodIdx,
-    pub(crate) nominations: &'a Nominations,
-    pub(crate) plan: &'a SpreadPlan,
-    pub(crate) refused: &'a [RefusedNode],
-}
-
-/// Finds the changes that help.
-pub(crate) fn what_if(
-    engine: &Engine,
+/// Finds the changes after which a refused pod has a node; `None` if it has one already. The cluster stays as it is.
+///
+/// The explanation must be of this cluster, profile and nominations.
+///
+/// Cost: a copy of the cluster, and a decision for each change that is tried (at most [`TRIES_MAX`]). Measured, with the
+/// explanation: 20 to 35 ms with 5,000 nodes and 50,000 pods.
+pub fn suggest(
+    profile: &Profile,
     cluster: &Cluster,
-    question: Question<'_>,
-    evaluation: &Evaluation,
-) -> WhatIf {
-    let Question {
-        pod,
-        nominations,
-        plan,
-        refused,
-    } = question;
-    let constraints = own_constraints(plan, cluster.spec_of(pod));
-    let kinds = Candidates {
-        cluster,
-        pod,
-        plan,
-        refused,
-        constraints: &constraints,
+    nominations: &Nominations,
+    explanation: &Explanation,
+) -> Option<WhatIf> {
+    if explanation.standing.would_go().is_some() {
+        return None;
     }
-    .all(evaluation);
-    let mut bench = Bench {
-        base: cluster,
-        work: cluster.clone(),
-        engine: Engine::new(engine.profile().clone()),
-        nominations,
-        constraints: &constraints,
-        pod,
-    };
+    let mut bench = Bench::new(profile, cluster, nominations, explanation.pod);
+    let kinds = bench.candidates(explanation);
     let mut found = WhatIf::default();
     for changes in kinds {
         try_kind(&mut bench, changes, &mut found);
@@ -87,7 +64,7 @@ pub(crate) fn what_if(
     found.suggestions.sort_by_key(|s| s.change.kind());
     let helps: Vec<ChangeKind> = found.suggestions.iter().map(|s| s.change.kind()).collect();
     found.in_vain.retain(|kind| !helps.contains(kind));
-    found
+    Some(found)
 }
 
 /// Where the pod goes after a change of the cluster, beside the pods that are nominated; `None`: nowhere. The cluster
@@ -101,20 +78,7 @@ pub fn decide_after(
     nominations: &Nominations,
     change: &Change,
 ) -> Option<Target> {
-    let mut work = cluster.clone();
-    work.unbind(pod);
-    let mut engine = Engine::new(profile.clone());
-    let class = work.pod(pod).class;
-    let plan = engine.plan(&mut work, class).spread.clone();
-    let constraints = own_constraints(&plan, work.spec_of(pod));
-    let mut bench = Bench {
-        base: cluster,
-        work,
-        engine,
-        nominations,
-        constraints: &constraints,
-        pod,
-    };
+    let mut bench = Bench::new(profile, cluster, nominations, pod);
     bench.decide_after(change)
 }
 
@@ -155,25 +119,63 @@ fn own_constraints(plan: &SpreadPlan, spec: &PodSpec) -> Vec<SpreadConstraint> {
     deduced.map(complete).collect()
 }
 
-/// A copy of the cluster to try changes on.
+/// A copy of the cluster to try changes on; the pod is on no node in it.
 struct Bench<'a> {
     base: &'a Cluster,
     work: Cluster,
     engine: Engine,
     nominations: &'a Nominations,
-    constraints: &'a [SpreadConstraint],
+    plan: SpreadPlan,
+    /// The constraints as the pod could have them itself.
+    constraints: Vec<SpreadConstraint>,
     pod: PodIdx,
 }
 
-impl Bench<'_> {
+impl<'a> Bench<'a> {
+    fn new(
+        profile: &Profile,
+        base: &'a Cluster,
+        nominations: &'a Nominations,
+        pod: PodIdx,
+    ) -> Self {
+        let mut work = base.clone();
+        work.unbind(pod);
+        let mut engine = Engine::new(profile.clone());
+        let class = work.pod(pod).class;
+        let plan = engine.plan(&mut work, class).spread.clone();
+        let constraints = own_constraints(&plan, work.spec_of(pod));
+        Self {
+            base,
+            work,
+            engine,
+            nominations,
+            plan,
+            constraints,
+            pod,
+        }
+    }
+
+    /// The changes to try, kind by kind.
+    fn candidates(&self, explanation: &Explanation) -> Vec<Vec<Change>> {
+        Candidates {
+            cluster: &self.work,
+            pod: self.pod,
+            plan: &self.plan,
+            refused: &explanation.refused,
+            constraints: &self.constraints,
+        }
+        .all(explanation)
+    }
+
     /// Where the pod goes after a change; `None`: still nowhere.
     fn decide_after(&mut self, change: &Change) -> Option<Target> {
-        let undo = change.apply(&mut self.work, self.pod, self.constraints);
+        let undo = change.apply(&mut self.work, self.pod, &self.constraints);
         let decision = self
             .engine
             .decide_with(&mut self.work, self.pod, self.nominations);
         if change.reorders_nodes() {
             self.work = self.base.clone();
+            self.work.unbind(self.pod);
             self.engine = Engine::new(self.engine.profile().clone());
         } else {
             undo.undo(&mut self.work, self.pod);

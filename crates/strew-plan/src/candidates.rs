@@ -6,34 +6,34 @@ use strew_model::{
     NodeExpression, NodeOperator, NodeSelectorTerm, Operator, Requirement, Resources, Selector,
     Symbol, Taint, well_known,
 };
+use strew_scheduler::Explanation;
+use strew_scheduler::explain::{Blockers, Cause, RefusedNode};
+use strew_scheduler::plugins::node_affinity::{Gap, TermGap};
+use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
+use strew_scheduler::plugins::pod_topology_spread::{HardConstraint, SpreadPlan};
 use strew_spread::{DomainIdx, Minimum};
 
-use super::change::Change;
-use super::refused::{Blockers, Cause, RefusedNode};
-use super::what_if::TRIES_OF_A_KIND_MAX;
-use crate::engine::Evaluation;
-use crate::plugins::node_affinity::{Gap, TermGap};
-use crate::plugins::node_resources_fit::{Lacking, Shortage};
-use crate::plugins::pod_topology_spread::{HardConstraint, SpreadPlan};
-use crate::status::Unfit;
+use crate::change::Change;
+use crate::suggest::TRIES_OF_A_KIND_MAX;
 
 /// What is worth a try.
-pub(super) struct Candidates<'a> {
-    pub(super) cluster: &'a Cluster,
-    pub(super) pod: PodIdx,
-    pub(super) plan: &'a SpreadPlan,
-    pub(super) refused: &'a [RefusedNode],
+pub(crate) struct Candidates<'a> {
+    pub(crate) cluster: &'a Cluster,
+    pub(crate) pod: PodIdx,
+    pub(crate) plan: &'a SpreadPlan,
+    pub(crate) refused: &'a [RefusedNode],
     /// The constraints as the pod could have them itself.
-    pub(super) constraints: &'a [SpreadConstraint],
+    pub(crate) constraints: &'a [SpreadConstraint],
 }
 
 impl Candidates<'_> {
     /// The changes to try, kind by kind; inside a kind the best first.
-    pub(super) fn all(&self, evaluation: &Evaluation) -> Vec<Vec<Change>> {
-        match &evaluation.refused {
-            Some(Unfit::NoNodes) => return vec![vec![Change::AddFirstNode]],
-            Some(Unfit::PreFilter(_)) => return self.outright(),
-            _ => {}
+    pub(crate) fn all(&self, explanation: &Explanation) -> Vec<Vec<Change>> {
+        if explanation.nodes == 0 {
+            return vec![vec![Change::AddFirstNode]];
+        }
+        if explanation.refused_outright.is_some() {
+            return self.outright();
         }
         let mut kinds = vec![
             self.uncordon(),
