@@ -1,0 +1,208 @@
+//! Which pod is to be explained: `TYPE/NAME`, found in a world, or a hint at what was meant.
+
+use anyhow::anyhow;
+use strew_api::read::nearest;
+use strew_view::blocked::Outcome;
+use strew_view::world::World;
+
+use super::Moment;
+use crate::failure::Failure;
+use crate::text::time_text;
+use crate::typename;
+
+/// What is to be explained.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    kind: &'static str,
+    name: String,
+}
+
+impl Target {
+    /// `TYPE/NAME` or `TYPE NAME`; the rest are files.
+    pub(super) fn parse(words: &[String]) -> Result<(Self, &[String]), Failure> {
+        let unknown = |word: &str| {
+            Failure::input(anyhow!("{word:?} is no TYPE/NAME of a pod or a workload"))
+                .with_hint("for example: pod/web-7, deployment/web, statefulset/db")
+        };
+        let first = words[0].as_str();
+        let (kind, name, files) = match first.split_once('/') {
+            Some((kind, name)) => (kind, name, &words[1..]),
+            None => {
+                let name = words.get(1).ok_or_else(|| unknown(first))?;
+                (first, name.as_str(), &words[2..])
+            }
+        };
+        let known = typename::kind(kind).filter(|_| !name.is_empty());
+        let kind = known.ok_or_else(|| unknown(first))?;
+        let name = name.to_owned();
+        Ok((Self { kind, name }, files))
+    }
+
+    pub(super) fn text(&self) -> String {
+        format!("{}/{}", self.kind.to_lowercase(), self.name)
+    }
+
+    /// The first of the pods that are meant and Pending, else the first.
+    pub(super) fn choose(
+        &self,
+        world: &World,
+        outcomes: &[Outcome],
+        namespace: Option<&str>,
+        moment: Moment,
+    ) -> Result<usize, Failure> {
+        let entries = self.find(world, namespace, moment)?;
+        let is_pending = |entry: &&usize| matches!(outcomes[**entry], Outcome::Pending(_));
+        let entry = entries.iter().find(is_pending).or(entries.first());
+        entry.copied().ok_or_else(|| {
+            Failure::input(anyhow!("{} has no pod that has not finished", self.text()))
+        })
+    }
+
+    /// The pods that are meant, by name.
+    pub(super) fn find(
+        &self,
+        world: &World,
+        namespace: Option<&str>,
+        moment: Moment,
+    ) -> Result<Vec<usize>, Failure> {
+        let candidates = self.candidates(world);
+        let of_name = candidates.iter().filter(|c| c.name == self.name);
+        let of_name: Vec<&Candidate<'_>> = of_name.collect();
+        let in_namespace = |wanted: &str| of_name.iter().find(|c| c.namespace == wanted);
+        let found = match namespace {
+            Some(namespace) => in_namespace(namespace),
+            None => in_namespace("default").or(match of_name.as_slice() {
+                [only] => Some(only),
+                _ => None,
+            }),
+        };
+        if let Some(found) = found {
+            return Ok(found.entries.clone());
+        }
+        Err(self.not_found(world, &candidates, namespace, moment))
+    }
+
+    fn candidates<'a>(&self, world: &'a World) -> Vec<Candidate<'a>> {
+        if self.kind == "Pod" {
+            let pods = world.pods.iter().enumerate();
+            return pods
+                .map(|(entry, pod)| Candidate {
+                    namespace: &pod.namespace,
+                    name: &pod.name,
+                    entries: vec![entry],
+                })
+                .collect();
+        }
+        let workloads = world.workloads.iter().zip(&world.members);
+        workloads
+            .filter(|(workload, _)| workload.name.kind == self.kind)
+            .map(|(workload, members)| Candidate {
+                namespace: &workload.name.namespace,
+                name: &workload.name.name,
+                entries: members.clone(),
+            })
+            .collect()
+    }
+
+    fn not_found(
+        &self,
+        world: &World,
+        candidates: &[Candidate<'_>],
+        namespace: Option<&str>,
+        moment: Moment,
+    ) -> Failure {
+        let kind = self.kind.to_lowercase();
+        let elsewhere = candidates.iter().filter(|c| c.name == self.name);
+        let elsewhere: Vec<&str> = elsewhere.map(|c| c.namespace).collect();
+        let place = namespace.map_or(String::new(), |n| format!(" in namespace {n:?}"));
+        if elsewhere.len() > 1 && namespace.is_none() {
+            return Failure::input(anyhow!("{} is in more than one namespace", self.text()))
+                .with_hint(format!("choose with -n: {}", elsewhere.join(", ")));
+        }
+        let is_ours = |(n, name): &&(Box<str>, Box<str>)| {
+            **name == *self.name && namespace.is_none_or(|wanted| **n == *wanted)
+        };
+        if self.kind == "Pod" && world.finished.iter().any(|pod| is_ours(&pod)) {
+            let error = anyhow!(
+                "{}{place} has finished: no scheduler looks at it any more",
+                self.text()
+            );
+            return Failure::input(error);
+        }
+        let failure = Failure::input(anyhow!(
+            "there is no {kind} {:?}{place} {}",
+            self.name,
+            match moment {
+                Moment::At(at) => format!("after {}", time_text(at)),
+                _ => "in the files".to_owned(),
+            }
+        ));
+        if let [only] = elsewhere.as_slice() {
+            return failure.with_hint(format!("there is one in namespace {only:?}: -n {only}"));
+        }
+        let names = candidates
+            .iter()
+            .filter(|c| namespace.is_none_or(|n| n == c.namespace));
+        let names: Vec<&str> = names.map(|c| c.name).collect();
+        match closest(&self.name, &names) {
+            close if close.is_empty() => failure,
+            close => failure.with_hint(format!("did you mean {}?", close.join(", "))),
+        }
+    }
+}
+
+/// A pod or workload that could be meant.
+struct Candidate<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    entries: Vec<usize>,
+}
+
+/// Names shown to somebody who mistyped one.
+const NAMES_SHOWN: usize = 3;
+
+/// A beginning that names share is worth a hint from this length on.
+const BEGINNING_MIN: usize = 3;
+
+/// The nearest names: one that differs by little, then those that begin alike, the most alike first.
+fn closest<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
+    let shared = |known: &str| {
+        let pairs = name.bytes().zip(known.bytes());
+        pairs.take_while(|(a, b)| a == b).count()
+    };
+    let mut alike: Vec<&str> = names.to_vec();
+    alike.retain(|known| shared(known) >= BEGINNING_MIN.min(name.len()).max(1));
+    alike.sort_by_key(|known| std::cmp::Reverse(shared(known)));
+    let mut close: Vec<&str> = nearest(name, names.iter().copied()).into_iter().collect();
+    alike.retain(|known| !close.contains(known));
+    close.extend(alike);
+    close.truncate(NAMES_SHOWN);
+    close
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn parse(words: &[&str]) -> Option<(String, usize)> {
+        let words: Vec<String> = words.iter().map(|&w| w.to_owned()).collect();
+        let parsed = Target::parse(&words).ok();
+        parsed.map(|(target, files)| (target.text(), files.len()))
+    }
+
+    #[test]
+    fn targets_are_written_as_for_kubectl() {
+        assert_eq!(
+            parse(&["po/web-7", "a.yaml"]),
+            Some(("pod/web-7".to_owned(), 1))
+        );
+        assert_eq!(
+            parse(&["deploy", "web", "a.yaml", "b.yaml"]),
+            Some(("deployment/web".to_owned(), 2))
+        );
+        assert_eq!(parse(&["svc/web", "a.yaml"]), None);
+        assert_eq!(parse(&["pod"]), None);
+        assert_eq!(parse(&["pod/"]), None);
+    }
+}
