@@ -1,17 +1,58 @@
-//! Single changes of a cluster or a pod, and carrying them out on a copy.
+//! Single changes of a cluster, or of the pods of a workload.
 
-use strew_cluster::{
-    Cluster, NodeFact, NodeIdx, PodFact, PodIdx, PodSpec, Policy, SpreadConstraint,
-};
-use strew_model::{
-    Labels, NodeExpression, NodeSelectorTerm, Resources, Symbol, Taint, Toleration,
-    TolerationOperator, well_known,
-};
+use strew_cluster::{NodeIdx, PodIdx, Policy};
+use strew_model::{Effect, NodeExpression, Symbol, Taint};
 use strew_scheduler::plugins::node_resources_fit::{Lacking, Shortage};
 
-/// One change that might let the pod be placed. Constraints are named by their place in the spec, or in the defaults.
+/// One change of a cluster. Those of "the pod" are made to the pods that the plan is about; constraints are named by
+/// their index in the spec, or in the defaults.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
+    /// A node is gone, and with it its pods.
+    LoseNode {
+        /// The node.
+        node: NodeIdx,
+    },
+    /// A node is cordoned, and its pods but those made for it leave. PodDisruptionBudgets are not asked.
+    DrainNode {
+        /// The node.
+        node: NodeIdx,
+    },
+    /// A node takes no new pods.
+    Cordon {
+        /// The node.
+        node: NodeIdx,
+    },
+    /// A node gets a taint; pods that do not tolerate a `NoExecute` leave.
+    TaintNode {
+        /// The node.
+        node: NodeIdx,
+        /// The taint.
+        taint: Taint,
+    },
+    /// A node loses its taints of a key.
+    UntaintNode {
+        /// The node.
+        node: NodeIdx,
+        /// The key.
+        key: Symbol,
+        /// Only those with this effect; `None`: with any.
+        effect: Option<Effect>,
+    },
+    /// A node loses a label.
+    UnlabelNode {
+        /// The node.
+        node: NodeIdx,
+        /// The label.
+        key: Symbol,
+    },
+    /// A pod goes to another node, whether it fits there or not.
+    MovePod {
+        /// The pod.
+        pod: PodIdx,
+        /// The node.
+        to: NodeIdx,
+    },
     /// The node is not cordoned any more.
     Uncordon {
         /// The node.
@@ -199,6 +240,20 @@ pub enum ChangeKind {
     DropClaim,
     /// Drop a need that strew does not implement.
     DropUnsupported,
+    /// Lose a node.
+    LoseNode,
+    /// Drain a node.
+    DrainNode,
+    /// Cordon a node.
+    Cordon,
+    /// Taint a node.
+    TaintNode,
+    /// Take a taint off a node.
+    UntaintNode,
+    /// Take a label off a node.
+    UnlabelNode,
+    /// Move a pod.
+    MovePod,
 }
 
 impl ChangeKind {
@@ -224,6 +279,13 @@ impl ChangeKind {
             Self::DropConstraint => "DropConstraint",
             Self::DropClaim => "DropClaim",
             Self::DropUnsupported => "DropUnsupported",
+            Self::LoseNode => "LoseNode",
+            Self::DrainNode => "DrainNode",
+            Self::Cordon => "Cordon",
+            Self::TaintNode => "TaintNode",
+            Self::UntaintNode => "UntaintNode",
+            Self::UnlabelNode => "UnlabelNode",
+            Self::MovePod => "MovePod",
         }
     }
 
@@ -249,6 +311,13 @@ impl ChangeKind {
             Self::DropConstraint => "drop a constraint",
             Self::DropClaim => "drop a volume",
             Self::DropUnsupported => "drop what strew does not implement",
+            Self::LoseNode => "lose a node",
+            Self::DrainNode => "drain a node",
+            Self::Cordon => "cordon a node",
+            Self::TaintNode => "taint a node",
+            Self::UntaintNode => "take a taint off a node",
+            Self::UnlabelNode => "take a label off a node",
+            Self::MovePod => "move a pod",
         }
     }
 }
@@ -266,6 +335,13 @@ impl Change {
     /// What kind of change it is.
     pub fn kind(&self) -> ChangeKind {
         match self {
+            Self::LoseNode { .. } => ChangeKind::LoseNode,
+            Self::DrainNode { .. } => ChangeKind::DrainNode,
+            Self::Cordon { .. } => ChangeKind::Cordon,
+            Self::TaintNode { .. } => ChangeKind::TaintNode,
+            Self::UntaintNode { .. } => ChangeKind::UntaintNode,
+            Self::UnlabelNode { .. } => ChangeKind::UnlabelNode,
+            Self::MovePod { .. } => ChangeKind::MovePod,
             Self::Uncordon { .. } => ChangeKind::Uncordon,
             Self::LabelNode { .. } => ChangeKind::LabelNode,
             Self::Tolerate { .. } => ChangeKind::Tolerate,
@@ -290,129 +366,6 @@ impl Change {
         }
     }
 
-    /// Carries the change out, and returns what undoes it.
-    pub(crate) fn apply(
-        &self,
-        cluster: &mut Cluster,
-        pod: PodIdx,
-        constraints: &[SpreadConstraint],
-    ) -> Undo {
-        match self {
-            Self::Uncordon { node }
-            | Self::LabelNode { node, .. }
-            | Self::FreeResources { node, .. } => self.change_node(cluster, *node),
-            Self::DeletePod { pod } => {
-                let Some(node) = cluster.pod(*pod).node else {
-                    return Undo::Nothing;
-                };
-                cluster.unbind(*pod);
-                Undo::Bind(*pod, node)
-            }
-            Self::AddNodeLike { like, .. } => add_node(cluster, *like, None),
-            Self::AddNodeInNewDomain { like, key } => add_node(cluster, *like, Some(*key)),
-            Self::AddFirstNode => add_first_node(cluster, pod, constraints),
-            Self::StartPod {
-                node,
-                namespace,
-                labels,
-            } => start_pod(cluster, *node, *namespace, labels),
-            _ => {
-                let before = cluster.spec_of(pod).clone();
-                let mut spec = before.clone();
-                self.change_spec(&mut spec, constraints);
-                cluster.respec(pod, &spec);
-                Undo::Respec(Box::new(before))
-            }
-        }
-    }
-
-    fn change_node(&self, cluster: &mut Cluster, node: NodeIdx) -> Undo {
-        let Some(before) = cluster.node(node).fact().cloned() else {
-            return Undo::Nothing;
-        };
-        let mut fact = before.clone();
-        match self {
-            Self::Uncordon { .. } => uncordon(&mut fact),
-            Self::LabelNode { key, value, .. } => {
-                fact.labels = fact.labels.with([(*key, *value)]);
-            }
-            Self::FreeResources { short, .. } => {
-                for shortage in short {
-                    let more = shortage.requested - shortage.free;
-                    match shortage.resource {
-                        Lacking::Pods => fact.pods_max += more,
-                        resource => {
-                            let amount = shortage.allocatable.saturating_add(more);
-                            set_amount(&mut fact.allocatable, resource, amount);
-                        }
-                    }
-                }
-            }
-            _ => {}
-        }
-        cluster.set_node(fact);
-        Undo::SetNode(Box::new(before))
-    }
-
-    fn change_spec(&self, spec: &mut PodSpec, constraints: &[SpreadConstraint]) {
-        if let Some(index) = self.constraint() {
-            // A default becomes a constraint of the pod's own, with the selector that was deduced: the same verdicts.
-            let mut own = constraints.to_vec();
-            match self {
-                Self::Policy { on_taints, to, .. } if *on_taints => {
-                    own[index].node_taints_policy = *to;
-                }
-                Self::Policy { to, .. } => own[index].node_affinity_policy = *to,
-                Self::MaxSkew { to, .. } => own[index].max_skew = *to,
-                Self::MinDomains { to, .. } => own[index].min_domains = Some(*to),
-                Self::ScheduleAnyway { .. } => {
-                    own[index].hard = false;
-                    own[index].min_domains = None;
-                }
-                _ => {
-                    own.remove(index);
-                }
-            }
-            spec.spread = own.into();
-            return;
-        }
-        match self {
-            Self::Tolerate { taint, .. } => push(&mut spec.tolerations, toleration(taint)),
-            Self::RequestLess {
-                resource, from, to, ..
-            } => {
-                set_amount(&mut spec.requests, *resource, *to);
-                match resource {
-                    Lacking::Cpu => spec.scored.0 -= from - to,
-                    Lacking::Memory => spec.scored.1 -= from - to,
-                    _ => {}
-                }
-            }
-            Self::DropNodeSelector { key, .. } => {
-                let pairs = spec.node_affinity.node_selector.iter();
-                let rest = pairs.filter(|(k, _)| k != key).collect();
-                spec.node_affinity.node_selector = Labels::new(rest);
-            }
-            Self::DropNodeExpression { term, expression } => {
-                drop_expression(&mut spec.node_affinity.terms, *term, expression);
-            }
-            Self::DropNodeAffinity => spec.node_affinity.terms = None,
-            Self::DropPodAffinity { term, anti: true } => {
-                remove(&mut spec.affinity.required_anti, *term);
-            }
-            Self::DropPodAffinity { term, anti: false } => {
-                remove(&mut spec.affinity.required, *term);
-            }
-            Self::DropHostPort { port } => {
-                let rest = spec.host_ports.iter().filter(|p| p.port != *port);
-                spec.host_ports = rest.copied().collect();
-            }
-            Self::DropClaim { claim } => remove(&mut spec.claims, *claim),
-            Self::DropUnsupported { need } => remove(&mut spec.unsupported, *need),
-            _ => {}
-        }
-    }
-
     /// The constraint that is changed.
     pub fn constraint(&self) -> Option<usize> {
         match *self {
@@ -424,167 +377,4 @@ impl Change {
             _ => None,
         }
     }
-
-    /// Whether undoing it does not restore the order of nodes: a node that changes zones and comes back stands last.
-    pub(crate) fn reorders_nodes(&self) -> bool {
-        matches!(self, Self::LabelNode { .. })
-    }
-}
-
-/// What takes a change back.
-pub(crate) enum Undo {
-    Nothing,
-    SetNode(Box<NodeFact>),
-    RemoveNode(Symbol),
-    Bind(PodIdx, NodeIdx),
-    Respec(Box<PodSpec>),
-    RemovePod,
-}
-
-impl Undo {
-    pub(crate) fn undo(self, cluster: &mut Cluster, pod: PodIdx) {
-        match self {
-            Self::Nothing => {}
-            Self::SetNode(fact) => {
-                cluster.set_node(*fact);
-            }
-            Self::RemoveNode(name) => cluster.remove_node(name),
-            Self::Bind(pod, node) => cluster.bind(pod, node),
-            Self::Respec(spec) => cluster.respec(pod, &spec),
-            Self::RemovePod => cluster.remove_pod(NEW_POD),
-        }
-    }
-}
-
-/// Names of what is made up, which no object can have.
-const NEW_NODE: &str = "(the new node)";
-const NEW_DOMAIN: &str = "(a new domain)";
-const NEW_POD: &str = "(the new pod)";
-
-/// The toleration of just this taint.
-fn toleration(taint: &Taint) -> Toleration {
-    Toleration {
-        key: Some(taint.key),
-        operator: TolerationOperator::Equal,
-        value: taint.value,
-        effect: Some(taint.effect),
-    }
-}
-
-fn uncordon(fact: &mut NodeFact) {
-    fact.unschedulable = false;
-    let rest = fact.taints.iter().filter(|t| **t != Taint::UNSCHEDULABLE);
-    fact.taints = rest.cloned().collect();
-}
-
-/// A node like another, as it would join: empty, and nothing wrong with it.
-fn add_node(cluster: &mut Cluster, like: NodeIdx, new_domain_of: Option<Symbol>) -> Undo {
-    let Some(mut fact) = cluster.node(like).fact().cloned() else {
-        return Undo::Nothing;
-    };
-    let name = cluster.names.intern(NEW_NODE);
-    fact.name = name;
-    uncordon(&mut fact);
-    // Taints that the control plane sets when something is wrong with a node.
-    let names = &cluster.names;
-    let is_trouble = |t: &Taint| names.text(t.key).starts_with("node.kubernetes.io/");
-    fact.taints = fact
-        .taints
-        .iter()
-        .filter(|t| !is_trouble(t))
-        .cloned()
-        .collect();
-    if fact.labels.get(well_known::HOSTNAME).is_some() {
-        fact.labels = fact.labels.with([(well_known::HOSTNAME, name)]);
-    }
-    if let Some(key) = new_domain_of {
-        let value = cluster.names.intern(NEW_DOMAIN);
-        fact.labels = fact.labels.with([(key, value)]);
-    }
-    cluster.set_node(fact);
-    Undo::RemoveNode(name)
-}
-
-fn add_first_node(cluster: &mut Cluster, pod: PodIdx, constraints: &[SpreadConstraint]) -> Undo {
-    let name = cluster.names.intern(NEW_NODE);
-    let domain = cluster.names.intern(NEW_DOMAIN);
-    let spec = cluster.spec_of(pod);
-    let keys = constraints
-        .iter()
-        .filter(|c| c.hard)
-        .map(|c| (c.key, domain));
-    let labels = Labels::new(vec![(well_known::HOSTNAME, name)]);
-    let labels = labels
-        .with(keys)
-        .with(spec.node_affinity.node_selector.iter());
-    let fact = NodeFact {
-        name,
-        labels,
-        taints: Box::default(),
-        unschedulable: false,
-        allocatable: spec.requests.clone(),
-        pods_max: 1,
-        images: Box::default(),
-    };
-    cluster.set_node(fact);
-    Undo::RemoveNode(name)
-}
-
-fn start_pod(
-    cluster: &mut Cluster,
-    node: NodeIdx,
-    namespace: Symbol,
-    labels: &[(Symbol, Symbol)],
-) -> Undo {
-    let node = cluster.node(node).name();
-    cluster.set_pod(PodFact {
-        uid: NEW_POD.into(),
-        name: NEW_POD.into(),
-        namespace,
-        labels: Labels::new(labels.to_vec()),
-        owner: None,
-        terminating: false,
-        history: strew_cluster::PodHistory::default(),
-        node: Some(node),
-        spec: PodSpec::default(),
-    });
-    Undo::RemovePod
-}
-
-fn set_amount(amounts: &mut Resources, resource: Lacking, amount: i64) {
-    match resource {
-        Lacking::Pods => {}
-        Lacking::Cpu => amounts.cpu_milli = amount,
-        Lacking::Memory => amounts.memory = amount,
-        Lacking::EphemeralStorage => amounts.ephemeral_storage = amount,
-        Lacking::Scalar(name) => amounts.set_scalar(name, amount),
-    }
-}
-
-fn drop_expression(
-    terms: &mut Option<Box<[NodeSelectorTerm]>>,
-    term: usize,
-    dropped: &NodeExpression,
-) {
-    let Some(NodeSelectorTerm::AllOf { expressions, .. }) =
-        terms.as_mut().and_then(|t| t.get_mut(term))
-    else {
-        return;
-    };
-    let rest = expressions.iter().filter(|e| *e != dropped);
-    *expressions = rest.cloned().collect();
-}
-
-fn push<T>(list: &mut Box<[T]>, item: T) {
-    let mut items = std::mem::take(list).into_vec();
-    items.push(item);
-    *list = items.into();
-}
-
-fn remove<T>(list: &mut Box<[T]>, place: usize) {
-    let mut items = std::mem::take(list).into_vec();
-    if place < items.len() {
-        items.remove(place);
-    }
-    *list = items.into();
 }

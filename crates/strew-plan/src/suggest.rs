@@ -8,6 +8,7 @@ use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
 use strew_scheduler::preemption::Nominations;
 use strew_scheduler::{Decision, Engine, Explanation, Profile};
 
+use crate::apply::Subject;
 use crate::candidates::Candidates;
 use crate::change::{Change, ChangeKind, Target};
 
@@ -107,7 +108,7 @@ fn try_kind(bench: &mut Bench<'_>, changes: Vec<Change>, found: &mut WhatIf) {
 }
 
 /// The constraints as the pod could have them itself.
-fn own_constraints(plan: &SpreadPlan, spec: &PodSpec) -> Vec<SpreadConstraint> {
+pub(crate) fn own_constraints(plan: &SpreadPlan, spec: &PodSpec) -> Vec<SpreadConstraint> {
     if plan.effective.origin == Origin::Pod {
         return spec.spread.to_vec();
     }
@@ -169,7 +170,11 @@ impl<'a> Bench<'a> {
 
     /// Where the pod goes after a change; `None`: still nowhere.
     fn decide_after(&mut self, change: &Change) -> Option<Target> {
-        let undo = change.apply(&mut self.work, self.pod, &self.constraints);
+        let subject = Subject {
+            pods: &[self.pod],
+            constraints: &self.constraints,
+        };
+        let applied = change.apply(&mut self.work, subject);
         let decision = self
             .engine
             .decide_with(&mut self.work, self.pod, self.nominations);
@@ -178,7 +183,7 @@ impl<'a> Bench<'a> {
             self.work.unbind(self.pod);
             self.engine = Engine::new(self.engine.profile().clone());
         } else {
-            undo.undo(&mut self.work, self.pod);
+            applied.undo(&mut self.work);
         }
         let Decision::Place { node, .. } = decision else {
             return None;

@@ -74,6 +74,12 @@ impl Schedulers {
         self.list[self.place(cluster, class)].engine.profile()
     }
 
+    /// All profiles, in their order.
+    pub fn profiles(&self) -> Vec<Profile> {
+        let profiles = self.list.iter().map(|s| s.engine.profile().clone());
+        profiles.collect()
+    }
+
     /// Decides where a pod goes.
     pub fn decide(&mut self, cluster: &mut Cluster, pod: PodIdx) -> Decision {
         let place = self.place(cluster, cluster.pod(pod).class);

@@ -72,6 +72,17 @@ impl World {
         }
     }
 
+    /// The same world with its cluster as a plan has left it: the same rows of pods, other nodes and other places.
+    pub fn continue_with(&mut self, mut cluster: Cluster) {
+        let profiles = self.schedulers.profiles();
+        // What engines remember is of the cluster before.
+        let schedulers = Schedulers::of(&profiles, &mut cluster.names);
+        let before = std::mem::replace(&mut self.schedulers, schedulers);
+        self.schedulers.budgets = before.budgets;
+        self.schedulers.nominations = before.nominations;
+        self.cluster = cluster;
+    }
+
     /// The node's name.
     pub fn node_name(&self, node: NodeIdx) -> &str {
         self.cluster.names.text(self.cluster.node(node).name())

@@ -28,6 +28,7 @@ use crate::scenario::{self, Question, ScenarioArgs};
 use crate::simulate::{Format, say_diagnostics, serialized};
 use crate::spread_explain::{Spreads, ledger, of_pod};
 use crate::text::time_text;
+use crate::what_if::{self, Becomes, Turned, TurnedPod};
 use crate::{setup, terminal};
 use strew_view::blocked::{Blocked, Eviction, Outcome};
 use strew_view::moment::{self, Frame};
@@ -42,6 +43,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain deployment/web shop.yaml --at 90s   as things are then
   PROGRAM explain pod/web-7 story.yaml --variant gate-off --seed 7 --at 3m
                                                       in that run of a Scenario
+  PROGRAM explain deployment/web dump.json --what-if lose=topology.kubernetes.io/zone/a
+                                                      what a zone's loss turns
   PROGRAM explain workloadspread/web dump.json        its ledger against the pods
   PROGRAM explain deployment/web shop.yaml --config scheduler-config.yaml";
 
@@ -63,6 +66,12 @@ pub(crate) struct ExplainArgs {
     /// Of files with a Scenario: in this variant [default: base, with --seed 1]
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
+    /// Explain as things are after a change, and say what else it turns: lose=, drain=, cordon=, uncordon=NODES,
+    /// taint=NODES:KEY[=VALUE]:EFFECT, untaint=NODES:KEY[:EFFECT], label=NODES:KEY=VALUE, unlabel=NODES:KEY,
+    /// delete=PODS, move=POD:NODE, and of the workload's constraint on a topology key maxSkew=KEY:N,
+    /// minDomains=KEY:N, soften=KEY, drop=KEY; NODES are names or KEY/VALUE
+    #[arg(long, value_name = "CHANGE", value_parser = what_if::asked)]
+    what_if: Vec<what_if::Asked>,
     #[command(flatten)]
     world: WorldArgs,
     #[command(flatten)]
@@ -78,6 +87,8 @@ pub(crate) enum Moment {
     End,
     /// As the files have it.
     Files,
+    /// After changes that were asked about, at the end of the first step.
+    Changed,
     /// So long after the start.
     At(Span),
 }
@@ -89,6 +100,7 @@ impl Moment {
             Self::Decision => "decision",
             Self::End => "end",
             Self::Files => "files",
+            Self::Changed => "changed",
             Self::At(_) => "at",
         }
     }
@@ -103,6 +115,8 @@ pub(crate) struct Explained {
     pub(crate) what_if: Option<WhatIf>,
     /// What kube-scheduler would do to make room for the pod.
     pub(crate) eviction: Option<Eviction>,
+    /// What changes that were asked about turned.
+    pub(crate) turned: Option<Turned>,
     /// The world at that moment.
     pub(crate) world: World,
 }
@@ -124,6 +138,7 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let namespace = args.namespace.as_deref();
     let progress = Progress::new(context.global.quiet);
     let explained = match args.at {
+        _ if !args.what_if.is_empty() => explain_changed(args, &*life, &target, &progress)?,
         Some(at) => explain_at(&*life, &target, namespace, at, &progress)?,
         None => explain(&*life, &target, namespace, &progress)?,
     };
@@ -282,6 +297,43 @@ fn look<T>(
     seen.ok_or_else(|| Failure::outside(anyhow!("the run ended before that moment")))
 }
 
+/// As things are at a moment, and then changed.
+fn explain_changed(
+    args: &ExplainArgs,
+    life: &dyn Life,
+    target: &Target,
+    progress: &Progress,
+) -> Result<Explained, Failure> {
+    let (when, moment) = match args.at {
+        Some(at) => (When::At(at), Moment::At(at)),
+        None => (When::End, Moment::Changed),
+    };
+    let namespace = args.namespace.as_deref();
+    let (mut world, _) = look(life, when, progress, now_in)?;
+    let entries = target.find(&world, namespace, moment)?;
+    let turned = what_if::carry_out(&args.what_if, &mut world, namespace, &entries)?;
+    let is_gone = |entry: &&usize| {
+        let pod = &world.pods[**entry];
+        let is_it = |t: &&TurnedPod| *t.namespace == *pod.namespace && *t.name == *pod.name;
+        let found = turned.pods.iter().find(is_it);
+        found.is_some_and(|turned| turned.becomes == Becomes::Gone)
+    };
+    let left = || entries.iter().filter(|entry| !is_gone(entry));
+    let is_pending = |entry: &&usize| world.node_of(**entry).is_none();
+    let entry = left().find(is_pending).or(left().next()).copied();
+    let Some(entry) = entry else {
+        let error = anyhow!(
+            "after that {} has no pod, and no controller makes one",
+            target.text()
+        );
+        return Err(Failure::input(error));
+    };
+    Ok(Explained {
+        turned: Some(turned),
+        ..now(world, entry, moment)
+    })
+}
+
 /// At the pod's decision; as things are at the end, if it stays Pending; as they are in the files, if they have put it
 /// on its node.
 fn explain(
@@ -382,6 +434,7 @@ fn decided(mut world: World, entry: usize, moment: Moment, drawn: Option<NodeIdx
         explanation,
         what_if,
         eviction,
+        turned: None,
         world,
     }
 }
@@ -397,6 +450,7 @@ impl Explained {
                 format!("explained as things are after {}", time_text(at))
             }
             (Moment::End, _) => "stays Pending; explained as things are at the end".to_owned(),
+            (Moment::Changed, _) => "explained as things are after the changes".to_owned(),
             (Moment::Files, Standing::OfAnother(scheduler)) => {
                 format!(
                     "left to scheduler {scheduler}; explained as if it were strew's, as things are in the files"

@@ -12,6 +12,7 @@ use crate::simulate::{Format, serialized};
 use crate::spread_explain::PodSpread;
 use crate::terminal;
 use crate::text::eviction;
+use crate::what_if;
 
 /// The explanation as text, JSON or YAML.
 pub(crate) fn write(
@@ -28,6 +29,10 @@ pub(crate) fn write(
             // Which moment it is about, beside what it says.
             let moment = json!(explained.moment.name());
             fields.shift_insert(3.min(fields.len()), "moment".to_owned(), moment);
+            if let Some(turned) = &explained.turned {
+                let turned = serde_json::to_value(turned).map_err(Failure::outside)?;
+                fields.shift_insert(4.min(fields.len()), "turned".to_owned(), turned);
+            }
             if let Some(eviction) = &explained.eviction {
                 let preemption = serde_json::to_value(PreemptionReport::from(eviction));
                 let preemption = preemption.map_err(Failure::outside)?;
@@ -53,7 +58,12 @@ pub(crate) fn write(
     let text = explain_text(&wire, aside.as_deref(), style);
     // The verdict stands first; of which moment it is comes last.
     let spread = spread.map_or(String::new(), |spread| format!("\n{}", spread.text()));
-    let text = format!("{text}{spread}\n{dim}({}){dim:#}\n", explained.heading());
+    let turned = explained.turned.as_ref().map(what_if::write);
+    let turned = turned.map_or(String::new(), |turned| format!("\n{turned}"));
+    let text = format!(
+        "{text}{spread}{turned}\n{dim}({}){dim:#}\n",
+        explained.heading()
+    );
     Ok(match context.terminal.unicode {
         true => text,
         false => terminal::ascii(&text),

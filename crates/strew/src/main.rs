@@ -6,7 +6,7 @@
 //! (a moment of it as plain values), [`spread_explain`] (what WorkloadSpreads say of a pod), [`report`] (for programs),
 //! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`],
 //! [`install`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what those share that go on until a signal), [`cluster`]
-//! (one that is there), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`],
+//! (one that is there), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`what_if`] (changes that are asked about), [`parts`] (nodes and domains that a person names),
 //! [`terminal`], [`failure`].
 
 mod arguments;
@@ -27,6 +27,7 @@ mod life;
 mod lint;
 mod load;
 mod nodes;
+mod parts;
 mod place;
 mod process;
 mod progress;
@@ -44,6 +45,7 @@ mod text;
 mod typename;
 mod version;
 mod webhook;
+mod what_if;
 
 use std::process::ExitCode;
 

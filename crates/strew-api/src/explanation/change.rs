@@ -76,7 +76,36 @@ impl Texts<'_> {
         let (cluster, names) = (self.cluster, &self.cluster.names);
         let node = |node| words::node(cluster, node);
         match change {
+            Change::LoseNode { node: n } => format!("lose node {}", node(*n)),
+            Change::DrainNode { node: n } => format!("drain node {}", node(*n)),
+            Change::Cordon { node: n } => format!("cordon node {}", node(*n)),
             Change::Uncordon { node: n } => format!("uncordon node {}", node(*n)),
+            Change::TaintNode { node: n, taint } => {
+                format!(
+                    "taint node {} with {}",
+                    node(*n),
+                    words::taint(taint, names)
+                )
+            }
+            Change::UntaintNode {
+                node: n,
+                key,
+                effect,
+            } => {
+                let effect = effect.map_or(String::new(), |e| format!(":{}", e.name()));
+                let key = self.text(*key);
+                format!("take the taint {key}{effect} off node {}", node(*n))
+            }
+            Change::UnlabelNode { node: n, key } => {
+                format!("take the label {} off node {}", self.text(*key), node(*n))
+            }
+            Change::MovePod { pod, to } => {
+                format!(
+                    "move pod {} to node {}",
+                    words::pod(cluster, *pod),
+                    node(*to)
+                )
+            }
             Change::LabelNode {
                 node: n,
                 key,

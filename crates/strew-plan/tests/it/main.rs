@@ -6,3 +6,4 @@
 mod world;
 
 mod suggest;
+mod trial;

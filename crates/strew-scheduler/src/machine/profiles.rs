@@ -49,6 +49,12 @@ impl Profiles {
         Some(self.engines[place].1.profile())
     }
 
+    /// The engine that decides for a class; `None`: another scheduler does.
+    pub fn engine_of(&mut self, cluster: &Cluster, class: ClassId) -> Option<&mut Engine> {
+        let place = self.place(cluster, class)?;
+        Some(self.engine_mut(place))
+    }
+
     /// Its name.
     pub(crate) fn name(&self, place: usize) -> Symbol {
         self.engines[place].0

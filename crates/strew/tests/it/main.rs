@@ -20,6 +20,7 @@ mod scenario;
 mod simulate;
 mod spread;
 mod story;
+mod what_if;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,68 @@
+//! Nodes, or clusters of a fleet, that a person names: by name, or a whole domain as `KEY/VALUE`.
+
+use std::collections::BTreeSet;
+
+use anyhow::anyhow;
+use strew_api::read::nearest;
+use strew_plan::{Member, Part};
+
+use crate::failure::Failure;
+
+/// How the members are called where one is not found.
+pub(crate) struct Words {
+    /// `node`.
+    pub(crate) noun: &'static str,
+    /// Where it was looked for, with a blank before it.
+    pub(crate) place: &'static str,
+    /// What a domain of theirs is made of, with a comma before it.
+    pub(crate) source: &'static str,
+    /// How a domain is named.
+    pub(crate) domain: &'static str,
+}
+
+/// The members that a part means.
+///
+/// # Errors
+/// If it means none: asked like that, nothing would change, and that would mislead.
+pub(crate) fn find<'a, M: Member>(
+    part: &Part,
+    members: &'a [M],
+    words: &Words,
+) -> Result<Vec<&'a M>, Failure> {
+    let found: Vec<&M> = members.iter().filter(|m| part.means(*m)).collect();
+    match (found.is_empty(), part) {
+        (false, _) => Ok(found),
+        (true, Part::Named(name)) => Err(no_name(name, members, words)),
+        (true, Part::Domain { key, value }) => Err(no_domain(key, value, members, words)),
+    }
+}
+
+fn no_name<M: Member>(name: &str, members: &[M], words: &Words) -> Failure {
+    let Words {
+        noun,
+        place,
+        domain,
+        ..
+    } = words;
+    let failure = Failure::input(anyhow!("there is no {noun} {name:?}{place}"));
+    failure.with_hint(match nearest(name, members.iter().map(M::name)) {
+        Some(meant) => format!("did you mean {meant}? A {domain}"),
+        None => format!("a {domain}"),
+    })
+}
+
+fn no_domain<M: Member>(key: &str, value: &str, members: &[M], words: &Words) -> Failure {
+    let known: BTreeSet<&str> = members.iter().flat_map(|m| m.domains(key)).collect();
+    let Words { noun, source, .. } = words;
+    let failure = Failure::input(anyhow!("no {noun} has {key}={value}{source}"));
+    failure.with_hint(
+        match (known.is_empty(), nearest(value, known.iter().copied())) {
+            (true, _) => format!("no {noun} has {key} at all"),
+            (false, Some(meant)) => format!("did you mean {key}/{meant}?"),
+            (false, None) => {
+                let some: Vec<&str> = known.into_iter().take(10).collect();
+                format!("there are {}", some.join(", "))
+            }
+        },
+    )
+}

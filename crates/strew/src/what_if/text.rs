@@ -1,0 +1,76 @@
+//! What changes turned, for people.
+
+use std::fmt::Write as _;
+
+use super::turned::{Becomes, Turned, TurnedPod, TurnedSkew};
+use crate::text::count;
+
+/// Pods of one kind that are listed at most.
+const PODS_SHOWN: usize = 10;
+
+/// The changes, the pods and the skews that they turned.
+pub(crate) fn write(turned: &Turned) -> String {
+    let mut text = String::new();
+    let changes = turned.changes.iter().map(|changed| match changed.nodes {
+        0 => changed.change.clone(),
+        n => format!("{} ({})", changed.change, count(n, "node")),
+    });
+    let changes: Vec<String> = changes.collect();
+    let _ = writeln!(text, "After {}:", changes.join(", "));
+    let groups = [
+        (Becomes::Placed, "on another node"),
+        (Becomes::Pending, "Pending"),
+        (Becomes::Gone, "gone, no controller makes another"),
+    ];
+    for (becomes, words) in groups {
+        let pods: Vec<&TurnedPod> = turned
+            .pods
+            .iter()
+            .filter(|p| p.becomes == becomes)
+            .collect();
+        if pods.is_empty() {
+            continue;
+        }
+        let _ = writeln!(text, "  {} {words}", count(pods.len(), "pod"));
+        for pod in pods.iter().take(PODS_SHOWN) {
+            let _ = writeln!(text, "    {}", pod_line(pod));
+        }
+        if pods.len() > PODS_SHOWN {
+            let _ = writeln!(text, "    … and {} more", pods.len() - PODS_SHOWN);
+        }
+    }
+    if turned.pods.is_empty() {
+        text.push_str("  no pod moves\n");
+    }
+    for skew in &turned.skews {
+        let _ = writeln!(text, "  {}", skew_line(skew));
+    }
+    text
+}
+
+fn pod_line(pod: &TurnedPod) -> String {
+    let from = pod.from.as_deref().unwrap_or("Pending");
+    let mut line = format!("{}/{}  {from}", pod.namespace, pod.name);
+    if let Some(to) = &pod.to {
+        let _ = write!(line, " -> {to}");
+    }
+    if let Some(message) = &pod.message {
+        let _ = write!(line, ": {message}");
+    }
+    line
+}
+
+fn skew_line(skew: &TurnedSkew) -> String {
+    let number = |skew: Option<i32>| skew.map_or_else(|| "no domain".to_owned(), |n| n.to_string());
+    format!(
+        "skew of {}/{} over {}: {} -> {} (maxSkew {}, {}{})",
+        skew.namespace,
+        skew.workload,
+        skew.topology_key,
+        number(skew.before),
+        number(skew.after),
+        skew.max_skew,
+        if skew.hard { "hard" } else { "soft" },
+        if skew.is_default { ", a default" } else { "" },
+    )
+}
