@@ -8,7 +8,7 @@ use strew_apiserver::object::{
     Job, Kind, Meta, Name, Object, Owner, Pairs, Pod, ReplicaSet, Stored,
 };
 
-use strew_api::typename;
+use strew_api::kinds::{self, Pods};
 
 /// Kind, namespace, name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -39,9 +39,9 @@ impl WorkloadName {
     /// `deployment.apps/web`, as `kubectl get -o name` writes it.
     pub fn resource(&self) -> String {
         let kind = self.kind.to_lowercase();
-        match typename::of_kind(&self.kind).and_then(|known| known.group) {
-            Some(group) => format!("{kind}.{group}/{}", self.name),
-            None => format!("{kind}/{}", self.name),
+        match kinds::of_kind(&self.kind).map_or("", |row| row.group) {
+            "" => format!("{kind}/{}", self.name),
+            group => format!("{kind}.{group}/{}", self.name),
         }
     }
 }
@@ -129,16 +129,7 @@ impl Workloads {
 
 /// The kinds that make pods.
 fn makes_pods(object: &Object) -> bool {
-    matches!(
-        object.kind(),
-        Kind::Deployment
-            | Kind::ReplicaSet
-            | Kind::ReplicationController
-            | Kind::StatefulSet
-            | Kind::DaemonSet
-            | Kind::Job
-            | Kind::CronJob
-    )
+    kinds::of_kind(object.kind().name()).is_some_and(|row| row.pods == Pods::Make)
 }
 
 /// The controller of a pod, or that controller's own.

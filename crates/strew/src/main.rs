@@ -42,7 +42,6 @@ mod spread_explain;
 mod story;
 mod terminal;
 mod text;
-mod typename;
 mod version;
 mod webhook;
 mod what_if;

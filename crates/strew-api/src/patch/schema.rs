@@ -3,6 +3,8 @@
 //! Source: the tags `patchStrategy` and `patchMergeKey` in `k8s.io/api/*/types.go` and
 //! `k8s.io/apimachinery/pkg/apis/meta/v1/types.go`, v1.36.
 
+use crate::kinds::KINDS;
+
 /// The type of a value, as far as patches care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
@@ -74,31 +76,7 @@ pub struct Field {
 impl Schema {
     /// The schema of a kind of Kubernetes' own; `None` for others, which the API server does not merge strategically.
     pub fn of_kind(kind: &str) -> Option<Self> {
-        Some(match kind {
-            "Pod" => Self::Pod,
-            "PodTemplate" => Self::Object,
-            "Deployment" => Self::Deployment,
-            "ReplicaSet" | "StatefulSet" | "DaemonSet" | "ReplicationController" | "Job" => {
-                Self::Workload
-            }
-            "CronJob" => Self::CronJob,
-            "Service" => Self::Service,
-            "Node" => Self::Node,
-            "Namespace"
-            | "ConfigMap"
-            | "LimitRange"
-            | "ResourceQuota"
-            | "PersistentVolume"
-            | "PersistentVolumeClaim"
-            | "HorizontalPodAutoscaler"
-            | "PodDisruptionBudget"
-            | "PriorityClass"
-            | "StorageClass"
-            | "RuntimeClass"
-            | "ControllerRevision"
-            | "Lease" => Self::Object,
-            _ => return None,
-        })
+        KINDS.iter().find(|row| row.kind == kind)?.patch
     }
 
     /// What is known of a field of an object with this schema.

@@ -2,25 +2,36 @@
 
 use std::sync::OnceLock;
 
-use k8s_openapi::api::{apps, autoscaling, batch, core, node, policy, scheduling, storage};
+use k8s_openapi::api::{
+    apps, autoscaling, batch, coordination, core, node, policy, scheduling, storage,
+};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use k8s_openapi::{ClusterResourceScope, Metadata, NamespaceResourceScope, Resource};
+use k8s_openapi::{Metadata, Resource};
 use serde_json::Value;
 
 use super::earlier;
 use super::nearest::nearest;
 use super::schema::Schema;
 use super::source::floor_char_boundary;
+use crate::kinds::{KindRow, Pods, Scope};
+use crate::patch::Schema as Merge;
 use crate::placement::wire as ocm;
 use crate::workloadspread::{GROUP as KRUISE, conversion, v1alpha1, v1beta1, workloads as kruise};
 
-/// Declares the modelled kinds once: their objects, and what must be known to read them. Those of an earlier version that
+/// Declares the modelled kinds once: their objects, what must be known to read them, and their rows in the table. Those of an earlier version that
 /// the API server still takes are read as objects of the present one.
 macro_rules! kinds {
     (
-        $($kind:ident: $type:ty,)*;
-        $($earlier:ident: $old:ty => $now:ident by $convert:path,)*
+        $($kind:ident: $type:ty { $($column:ident: $value:expr),* },)*;
+        $($earlier:ident: $old:ty => $now:ident by $convert:path,)*;
+        $($unread:ty { $($unread_column:ident: $unread_value:expr),* },)*
     ) => {
+        /// Every kind that strew knows, at the version that it stores.
+        pub const KINDS: &[KindRow] = &[
+            $(KindRow { $($column: $value,)* ..KindRow::of::<$type>() },)*
+            $(KindRow { $($unread_column: $unread_value,)* ..KindRow::of::<$unread>() },)*
+        ];
+
         /// An object as its file gives it.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is the Kubernetes kind of its name")]
@@ -135,42 +146,49 @@ macro_rules! kinds {
 }
 
 kinds! {
-    Node: core::v1::Node,
-    Pod: core::v1::Pod,
-    Namespace: core::v1::Namespace,
-    Service: core::v1::Service,
-    ReplicationController: core::v1::ReplicationController,
-    PersistentVolumeClaim: core::v1::PersistentVolumeClaim,
-    PersistentVolume: core::v1::PersistentVolume,
-    LimitRange: core::v1::LimitRange,
-    ResourceQuota: core::v1::ResourceQuota,
-    Deployment: apps::v1::Deployment,
-    ReplicaSet: apps::v1::ReplicaSet,
-    StatefulSet: apps::v1::StatefulSet,
-    DaemonSet: apps::v1::DaemonSet,
-    Job: batch::v1::Job,
-    CronJob: batch::v1::CronJob,
-    HorizontalPodAutoscaler: autoscaling::v2::HorizontalPodAutoscaler,
-    PriorityClass: scheduling::v1::PriorityClass,
-    PodDisruptionBudget: policy::v1::PodDisruptionBudget,
-    StorageClass: storage::v1::StorageClass,
-    CSINode: storage::v1::CSINode,
-    RuntimeClass: node::v1::RuntimeClass,
-    ManagedCluster: ocm::ManagedCluster,
-    ManagedClusterSet: ocm::ManagedClusterSet,
-    ManagedClusterSetBinding: ocm::ManagedClusterSetBinding,
-    AddOnPlacementScore: ocm::AddOnPlacementScore,
-    Placement: ocm::Placement,
-    PlacementDecision: ocm::PlacementDecision,
-    WorkloadSpread: v1beta1::WorkloadSpread,
-    CloneSet: kruise::CloneSet,
-    AdvancedStatefulSet: kruise::AdvancedStatefulSet,
+    // Before Pod: what is nearly both is a node.
+    Node: core::v1::Node { short: Some("no"), patch: Some(Merge::Node) },
+    Pod: core::v1::Pod { short: Some("po"), patch: Some(Merge::Pod), pods: Pods::Are },
+    Deployment: apps::v1::Deployment { short: Some("deploy"), patch: Some(Merge::Deployment), pods: Pods::Make, scales: true },
+    ReplicaSet: apps::v1::ReplicaSet { short: Some("rs"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
+    StatefulSet: apps::v1::StatefulSet { short: Some("sts"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
+    DaemonSet: apps::v1::DaemonSet { short: Some("ds"), patch: Some(Merge::Workload), pods: Pods::Make },
+    ReplicationController: core::v1::ReplicationController { short: Some("rc"), patch: Some(Merge::Workload), pods: Pods::Make, scales: true },
+    Job: batch::v1::Job { short: Some("job"), patch: Some(Merge::Workload), pods: Pods::Make },
+    CronJob: batch::v1::CronJob { short: Some("cj"), patch: Some(Merge::CronJob), pods: Pods::Make },
+    Namespace: core::v1::Namespace { short: Some("ns"), patch: Some(Merge::Object) },
+    Service: core::v1::Service { short: Some("svc"), patch: Some(Merge::Service) },
+    LimitRange: core::v1::LimitRange { short: Some("limits"), patch: Some(Merge::Object) },
+    ResourceQuota: core::v1::ResourceQuota { short: Some("quota"), patch: Some(Merge::Object) },
+    PersistentVolumeClaim: core::v1::PersistentVolumeClaim { short: Some("pvc"), patch: Some(Merge::Object) },
+    PersistentVolume: core::v1::PersistentVolume { short: Some("pv"), patch: Some(Merge::Object) },
+    PriorityClass: scheduling::v1::PriorityClass { short: Some("pc"), patch: Some(Merge::Object) },
+    StorageClass: storage::v1::StorageClass { short: Some("sc"), patch: Some(Merge::Object) },
+    CSINode: storage::v1::CSINode {},
+    RuntimeClass: node::v1::RuntimeClass { short: Some("runtimeclass"), patch: Some(Merge::Object) },
+    PodDisruptionBudget: policy::v1::PodDisruptionBudget { short: Some("pdb"), patch: Some(Merge::Object) },
+    HorizontalPodAutoscaler: autoscaling::v2::HorizontalPodAutoscaler { short: Some("hpa"), patch: Some(Merge::Object) },
+    CloneSet: kruise::CloneSet { short: Some("clone"), pods: Pods::Make, scales: true },
+    AdvancedStatefulSet: kruise::AdvancedStatefulSet {},
+    WorkloadSpread: v1beta1::WorkloadSpread { short: Some("ws") },
+    Placement: ocm::Placement { short: Some("placement") },
+    PlacementDecision: ocm::PlacementDecision { short: Some("placementdecision") },
+    ManagedCluster: ocm::ManagedCluster { short: Some("mcl") },
+    ManagedClusterSet: ocm::ManagedClusterSet { short: Some("mclset") },
+    ManagedClusterSetBinding: ocm::ManagedClusterSetBinding { short: Some("mclsetbinding") },
+    AddOnPlacementScore: ocm::AddOnPlacementScore { short: Some("addonplacementscore") },
     ;
     HorizontalPodAutoscalerV1: autoscaling::v1::HorizontalPodAutoscaler
         => HorizontalPodAutoscaler by earlier::autoscaler,
     WorkloadSpreadV1alpha1: v1alpha1::WorkloadSpread => WorkloadSpread by conversion::up,
     AdvancedStatefulSetV1alpha1: kruise::AdvancedStatefulSetV1alpha1
         => AdvancedStatefulSet by earlier::stateful_set,
+    ;
+    // Not read from files.
+    coordination::v1::Lease { short: Some("lease"), patch: Some(Merge::Object) },
+    core::v1::ConfigMap { patch: Some(Merge::Object) },
+    core::v1::PodTemplate { patch: Some(Merge::Object) },
+    apps::v1::ControllerRevision { patch: Some(Merge::Object) },
 }
 
 impl Kind {
@@ -209,18 +227,6 @@ impl Kind {
     fn is_kruise(self) -> bool {
         group_of(self.api_version()) == KRUISE
     }
-}
-
-trait Scope {
-    const IS_NAMESPACED: bool;
-}
-
-impl Scope for ClusterResourceScope {
-    const IS_NAMESPACED: bool = false;
-}
-
-impl Scope for NamespaceResourceScope {
-    const IS_NAMESPACED: bool = true;
 }
 
 /// The namespace of an object that names none.

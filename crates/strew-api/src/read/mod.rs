@@ -48,7 +48,7 @@ pub use broken::Broken;
 pub use check::{describe, shortened};
 pub use diagnostic::{Diagnostic, Related, Severity};
 pub use document::{Document, Format, Origin};
-pub use kind::{KubeObject, OtherObject, is_namespaced};
+pub use kind::{KINDS, KubeObject, OtherObject, is_namespaced};
 pub use locator::{Locator, locate};
 pub use nearest::nearest;
 pub use raw::{

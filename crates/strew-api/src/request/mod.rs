@@ -16,7 +16,10 @@ mod tests;
 
 use std::fmt::Write;
 
+use k8s_openapi::api::{coordination, core, events};
 use serde_json::Value;
+
+use crate::placement::wire as ocm;
 
 pub use answer::{Answer, outcome_of};
 pub use effect::{Context, requests_of};
@@ -88,36 +91,25 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// That of a type.
+    pub const fn of<T: k8s_openapi::Resource>() -> Self {
+        Self {
+            group: T::GROUP,
+            version: T::VERSION,
+            plural: T::URL_PATH_SEGMENT,
+        }
+    }
+
     /// `v1` `pods`
-    pub const PODS: Self = Self {
-        group: "",
-        version: "v1",
-        plural: "pods",
-    };
+    pub const PODS: Self = Self::of::<core::v1::Pod>();
     /// `events.k8s.io/v1` `events`
-    pub const EVENTS: Self = Self {
-        group: "events.k8s.io",
-        version: "v1",
-        plural: "events",
-    };
+    pub const EVENTS: Self = Self::of::<events::v1::Event>();
     /// `cluster.open-cluster-management.io/v1beta1` `placements`
-    pub const PLACEMENTS: Self = Self {
-        group: "cluster.open-cluster-management.io",
-        version: "v1beta1",
-        plural: "placements",
-    };
+    pub const PLACEMENTS: Self = Self::of::<ocm::Placement>();
     /// `cluster.open-cluster-management.io/v1beta1` `placementdecisions`
-    pub const PLACEMENT_DECISIONS: Self = Self {
-        group: "cluster.open-cluster-management.io",
-        version: "v1beta1",
-        plural: "placementdecisions",
-    };
+    pub const PLACEMENT_DECISIONS: Self = Self::of::<ocm::PlacementDecision>();
     /// `coordination.k8s.io/v1` `leases`
-    pub const LEASES: Self = Self {
-        group: "coordination.k8s.io",
-        version: "v1",
-        plural: "leases",
-    };
+    pub const LEASES: Self = Self::of::<coordination::v1::Lease>();
 }
 
 /// What must hold for a request to be carried out. The body says the same in the words of its verb.

@@ -16,11 +16,7 @@ use crate::request::event::{Record, Reference};
 use crate::request::{Answer, Precondition, Request, Resource, Verb};
 
 /// The WorkloadSpreads of the stored version.
-pub const WORKLOAD_SPREADS: Resource = Resource {
-    group: super::GROUP,
-    version: "v1beta1",
-    plural: "workloadspreads",
-};
+pub const WORKLOAD_SPREADS: Resource = Resource::of::<super::v1beta1::WorkloadSpread>();
 
 const API_VERSION: &str = "apps.kruise.io/v1beta1";
 const KIND: &str = "WorkloadSpread";

@@ -7,6 +7,7 @@ use k8s_openapi::api::{apps, autoscaling, batch, core, policy};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use strew_api::kinds::KINDS;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::{v1beta1 as spread, workloads as kruise};
 
@@ -138,75 +139,7 @@ impl Plain {
     }
 }
 
-/// A kind of objects.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(
-    missing_docs,
-    reason = "each variant is the Kubernetes kind of its name"
-)]
-pub enum Kind {
-    Pod,
-    Node,
-    Deployment,
-    ReplicaSet,
-    ReplicationController,
-    StatefulSet,
-    DaemonSet,
-    ControllerRevision,
-    Job,
-    CronJob,
-    HorizontalPodAutoscaler,
-    PodDisruptionBudget,
-    CloneSet,
-    WorkloadSpread,
-    /// Any other, by its name.
-    Other(Arc<str>),
-}
-
 impl Kind {
-    /// Its name: `Deployment`.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Pod => "Pod",
-            Self::Node => "Node",
-            Self::Deployment => "Deployment",
-            Self::ReplicaSet => "ReplicaSet",
-            Self::ReplicationController => "ReplicationController",
-            Self::StatefulSet => "StatefulSet",
-            Self::DaemonSet => "DaemonSet",
-            Self::ControllerRevision => "ControllerRevision",
-            Self::Job => "Job",
-            Self::CronJob => "CronJob",
-            Self::HorizontalPodAutoscaler => "HorizontalPodAutoscaler",
-            Self::PodDisruptionBudget => "PodDisruptionBudget",
-            Self::CloneSet => "CloneSet",
-            Self::WorkloadSpread => "WorkloadSpread",
-            Self::Other(name) => name,
-        }
-    }
-
-    /// The kind of this name.
-    pub fn of(name: &str) -> Self {
-        const KNOWN: [Kind; 14] = [
-            Kind::Pod,
-            Kind::Node,
-            Kind::Deployment,
-            Kind::ReplicaSet,
-            Kind::ReplicationController,
-            Kind::StatefulSet,
-            Kind::DaemonSet,
-            Kind::ControllerRevision,
-            Kind::Job,
-            Kind::CronJob,
-            Kind::HorizontalPodAutoscaler,
-            Kind::PodDisruptionBudget,
-            Kind::CloneSet,
-            Kind::WorkloadSpread,
-        ];
-        let known = KNOWN.into_iter().find(|kind| kind.name() == name);
-        known.unwrap_or_else(|| Self::Other(name.into()))
-    }
-
     /// The kind of this name in the group of an API version. One that shares its name with a kind of another group that
     /// the simulation knows is told apart by its group: `StatefulSet.apps.kruise.io`.
     pub fn of_group(api_version: &str, name: &str) -> Self {
@@ -226,18 +159,11 @@ impl Kind {
     /// Group and version, where the simulation knows the kind; empty otherwise.
     pub fn api_version(&self) -> &'static str {
         match self {
-            Self::Pod | Self::Node | Self::ReplicationController => "v1",
-            Self::Deployment
-            | Self::ReplicaSet
-            | Self::StatefulSet
-            | Self::DaemonSet
-            | Self::ControllerRevision => "apps/v1",
-            Self::Job | Self::CronJob => "batch/v1",
-            Self::HorizontalPodAutoscaler => "autoscaling/v2",
-            Self::PodDisruptionBudget => "policy/v1",
-            Self::CloneSet => "apps.kruise.io/v1alpha1",
-            Self::WorkloadSpread => "apps.kruise.io/v1beta1",
             Self::Other(_) => "",
+            known => {
+                let row = KINDS.iter().find(|row| row.kind == known.name());
+                row.map_or("", |row| row.api_version)
+            }
         }
     }
 }
@@ -266,6 +192,33 @@ pub trait Stored: Clone + PartialEq + fmt::Debug + Sized + 'static {
 
 macro_rules! stored {
     ($($variant:ident: $type:ty, $kind:ident, $table:ident;)*) => {
+        /// A kind of objects.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[allow(missing_docs, reason = "each variant is the Kubernetes kind of its name")]
+        pub enum Kind {
+            $($kind,)*
+            /// Any other, by its name.
+            Other(Arc<str>),
+        }
+
+        impl Kind {
+            /// Its name: `Deployment`.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$kind => stringify!($kind),)*
+                    Self::Other(name) => name,
+                }
+            }
+
+            /// The kind of this name.
+            pub fn of(name: &str) -> Self {
+                match name {
+                    $(stringify!($kind) => Self::$kind,)*
+                    other => Self::Other(other.into()),
+                }
+            }
+        }
+
         /// An object of any kind; a copy shares it.
         #[derive(Debug, Clone, PartialEq)]
         #[allow(missing_docs, reason = "each variant is the kind of its name")]

@@ -1,9 +1,9 @@
 //! What the server serves: one row a resource, found by the names that a request's path holds.
 
+use strew_api::kinds::{KINDS, KindRow};
 use strew_api::patch::Schema;
 use strew_api::read::is_namespaced;
 use strew_api::request::Resource;
-use strew_api::typename::TYPES;
 
 use crate::object::Kind;
 
@@ -37,26 +37,34 @@ pub(super) fn served(resource: Resource) -> Option<Served> {
         version,
         plural,
     } = resource;
-    let row = |storage, kind, is_namespaced| Served {
-        storage,
-        api_version: api_version(group, version),
-        kind,
-        is_namespaced,
-        schema: Schema::of_kind(kind),
-    };
-    match resource {
-        Resource::EVENTS => return Some(row(Storage::Events, "Event", true)),
-        Resource::LEASES => return Some(row(Storage::Leases, "Lease", true)),
-        _ => {}
-    }
-    let is_it = |name: &&strew_api::typename::TypeName| {
-        name.plural == plural && name.group.unwrap_or_default() == group
-    };
-    let kind = TYPES.iter().find(is_it)?.kind;
     let api_version = api_version(group, version);
-    let is_namespaced = is_namespaced(&api_version, kind)?;
-    let storage = Storage::Objects(Kind::of_group(&api_version, kind));
-    Some(row(storage, kind, is_namespaced))
+    if resource == Resource::EVENTS {
+        return Some(Served {
+            storage: Storage::Events,
+            api_version,
+            kind: "Event",
+            is_namespaced: true,
+            schema: None,
+        });
+    }
+    let is_it = |row: &&KindRow| row.plural == plural && row.group == group;
+    let row = KINDS.iter().find(is_it)?;
+    // Earlier versions are served, too, of kinds that are read in them.
+    let is_namespaced = match resource {
+        Resource::LEASES => row.is_namespaced,
+        _ => is_namespaced(&api_version, row.kind)?,
+    };
+    let storage = match resource {
+        Resource::LEASES => Storage::Leases,
+        _ => Storage::Objects(Kind::of_group(&api_version, row.kind)),
+    };
+    Some(Served {
+        storage,
+        api_version,
+        kind: row.kind,
+        is_namespaced,
+        schema: row.patch,
+    })
 }
 
 fn api_version(group: &str, version: &str) -> String {
@@ -73,18 +81,15 @@ mod tests {
     #[test]
     fn every_kind_that_is_known_by_name_and_by_its_fields_is_served() {
         let mut unserved = Vec::new();
-        for name in TYPES {
-            let versions = ["v1", "v2", "v1beta1", "v1alpha1", "v1beta2"];
-            let found = versions.into_iter().any(|version| {
-                let resource = Resource {
-                    group: name.group.unwrap_or_default(),
-                    version,
-                    plural: name.plural,
-                };
-                served(resource).is_some_and(|row| row.is_namespaced == name.is_namespaced)
-            });
-            if !found {
-                unserved.push(name.kind);
+        for kind in KINDS.iter().filter(|kind| kind.short.is_some()) {
+            let resource = Resource {
+                group: kind.group,
+                version: kind.version,
+                plural: kind.plural,
+            };
+            let found = served(resource);
+            if found.is_none_or(|row| row.is_namespaced != kind.is_namespaced) {
+                unserved.push(kind.kind);
             }
         }
         assert_eq!(unserved, [""; 0]);

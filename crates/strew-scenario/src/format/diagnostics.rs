@@ -6,8 +6,8 @@ use serde_json::Value;
 use strew_api::config::GateError;
 use strew_api::duration::GoDuration;
 use strew_api::field::FieldError;
+use strew_api::kinds;
 use strew_api::read::{Diagnostic, describe, nearest, shortened};
-use strew_api::typename;
 use strew_model::Span;
 
 use super::existence::ObjectKey;
@@ -353,7 +353,7 @@ pub(super) fn no_target(text: &str) -> Diagnostic {
 
 pub(super) fn unknown_type(text: &str) -> Diagnostic {
     let shown = shortened(text);
-    match typename::meant(text) {
+    match kinds::meant(text) {
         Some(meant) => error(
             "unknown-type",
             format!("unknown type {shown}, did you mean {meant:?}?"),

@@ -18,7 +18,7 @@ use super::expectation::{
 };
 use super::flow;
 use super::problems::Problems;
-use super::target::{ObjectTarget, Targets, Wanted};
+use super::target::{ObjectTarget, Targets, WITH_PODS, Wanted};
 use super::value::{At, Fields};
 use super::verb_reader::workloads;
 
@@ -224,7 +224,7 @@ impl Reader<'_> {
                 return None;
             }
             (Some(of), None) => {
-                let kinds = PODS_OF;
+                let kinds = &WITH_PODS;
                 let wanted = Wanted { kinds, by: "pods" };
                 PodSubject::Object(self.target(&of, wanted, problems)?)
             }
@@ -317,18 +317,6 @@ impl Reader<'_> {
         })
     }
 }
-
-const PODS_OF: &[&str] = &[
-    "Pod",
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "DaemonSet",
-    "ReplicationController",
-    "Job",
-    "CronJob",
-    "CloneSet",
-];
 
 /// In the order of [`PHASES`].
 const PHASE_OF: [Phase; 5] = [

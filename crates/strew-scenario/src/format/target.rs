@@ -2,8 +2,9 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::sync::LazyLock;
 
-use strew_api::typename::{self, TypeName};
+use strew_api::kinds::{self, KindRow, Pods};
 
 use super::diagnostics;
 use super::existence::Mention;
@@ -14,7 +15,7 @@ use super::value::At;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectTarget {
     /// Its type.
-    pub type_name: &'static TypeName,
+    pub type_name: &'static KindRow,
     /// Its namespace; none for types that have none.
     pub namespace: Option<String>,
     /// Its name.
@@ -71,16 +72,16 @@ pub(super) struct Wanted {
 }
 
 /// What pods are made by.
-pub(super) const WORKLOADS: &[&str] = &[
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "DaemonSet",
-    "ReplicationController",
-    "Job",
-    "CronJob",
-    "CloneSet",
-];
+pub(super) static WORKLOADS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| kinds::names(|row| row.pods == Pods::Make));
+
+/// Pods, and what they are made by.
+pub(super) static WITH_PODS: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| kinds::names(|row| row.pods != Pods::No));
+
+/// What has the subresource `scale`.
+pub(super) static SCALABLE: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| kinds::names(|row| row.scales));
 
 /// Reads targets: knows the namespace of those that name none.
 #[derive(Debug, Clone, Copy)]
@@ -125,7 +126,7 @@ impl Targets<'_> {
         if name.is_empty() || namespace.is_some_and(str::is_empty) {
             return Err(diagnostics::no_target(text));
         }
-        let Some(type_name) = typename::find(type_text) else {
+        let Some(type_name) = kinds::find(type_text) else {
             return Err(diagnostics::unknown_type(type_text));
         };
         if namespace.is_some() && !type_name.is_namespaced {

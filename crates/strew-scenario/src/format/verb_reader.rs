@@ -14,29 +14,13 @@ use super::flow;
 use super::manifest::{self, Manifest};
 use super::patch::{self, Patch};
 use super::problems::Problems;
-use super::target::{NodeTarget, ObjectTarget, Target, Targets, WORKLOADS, Wanted};
+use super::target::{
+    NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS, WORKLOADS, Wanted,
+};
 use super::value::At;
 use super::verb::{LocatedVerb, RolloutAction, Verb};
 use super::vocabulary::DRAIN;
 
-const SCALABLE: &[&str] = &[
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "ReplicationController",
-    "CloneSet",
-];
-const WITH_IMAGES: &[&str] = &[
-    "Pod",
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "DaemonSet",
-    "ReplicationController",
-    "Job",
-    "CronJob",
-    "CloneSet",
-];
 const ROLLED_OUT: &[&str] = &["Deployment", "StatefulSet", "DaemonSet"];
 const PAUSABLE: &[&str] = &["Deployment"];
 const METERED: &[&str] = &["HorizontalPodAutoscaler"];
@@ -74,7 +58,7 @@ impl Reader<'_> {
             "create" => Verb::Create(self.manifests(at, problems)),
             "delete" => Verb::Delete(self.any(at, problems)),
             "patch" => Verb::Patch(self.patches(at, problems)),
-            "scale" => Verb::Scale(self.numbers(at, SCALABLE, problems)),
+            "scale" => Verb::Scale(self.numbers(at, &SCALABLE, problems)),
             "set-image" => Verb::SetImage(self.images(at, problems)),
             "rollout-restart" => rollout(RolloutAction::Restart, ROLLED_OUT, problems),
             "rollout-undo" => rollout(RolloutAction::Undo, ROLLED_OUT, problems),
@@ -197,7 +181,7 @@ impl Reader<'_> {
 
     fn images(&self, at: &At<'_>, problems: &mut Problems) -> Vec<(ObjectTarget, Vec<ImageEdit>)> {
         let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
-            let wanted = self.wanted(WITH_IMAGES);
+            let wanted = self.wanted(&WITH_PODS);
             self.targets.object(text, wanted, at, problems)
         };
         self.by_target(at, problems, target, |at, problems| {
@@ -291,6 +275,6 @@ fn only_once<T: std::fmt::Debug>(found: Vec<(T, FieldPath)>, problems: &mut Prob
 
 /// Workloads as targets of `by`.
 pub(super) fn workloads(by: &'static str) -> Wanted {
-    let kinds = WORKLOADS;
+    let kinds = &WORKLOADS;
     Wanted { kinds, by }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
+use strew_api::kinds::{self, Pods};
 use strew_api::read::KubeObject;
-use strew_api::typename;
 use strew_model::Span;
 
 use super::intent::{as_made, difference, intent};
@@ -12,25 +12,6 @@ use super::key::Key;
 use super::left_out::LeftOut;
 use super::timeline::{Act, Timeline};
 use crate::format::diagnostics::span;
-
-/// Whose objects the simulation makes by itself.
-const OWNERS: [&str; 7] = [
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "DaemonSet",
-    "ReplicationController",
-    "Job",
-    "CronJob",
-];
-
-/// What `scale` can be done to.
-const SCALABLE: [&str; 4] = [
-    "Deployment",
-    "ReplicaSet",
-    "StatefulSet",
-    "ReplicationController",
-];
 
 /// How a new object comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +103,7 @@ impl History {
             self.left_out.n_orphans += usize::from(has_owner && !is_owned);
             // A uid ties objects together, and tells that an API server has filled in every default. Who owns nothing
             // needs no such promise.
-            let is_tied = is_owned || owners.contains(key) || !OWNERS.contains(&key.of.kind);
+            let is_tied = is_owned || owners.contains(key) || key.of.pods != Pods::Make;
             let mut written = match is_tied {
                 true => known.whole.clone(),
                 false => as_made(key.of.kind, &known.whole),
@@ -234,7 +215,7 @@ fn changed(kind: &str, before: &Value, after: &Value) -> Option<Act> {
         .as_u64()
         .filter(|n| u32::try_from(*n).is_ok());
     if let Some(replicas) = replicas
-        && SCALABLE.contains(&kind)
+        && kinds::of_kind(kind).is_some_and(|row| row.scales)
         && patch == json!({"spec": {"replicas": replicas}})
     {
         return Some(Act::Scale(replicas));
@@ -250,11 +231,10 @@ fn is_leaving(whole: &Value) -> bool {
 fn owner(whole: &Value, key: &Key) -> Option<Key> {
     let owners = whole["metadata"]["ownerReferences"].as_array()?;
     let owner = owners.iter().find(|owner| owner["controller"] == true)?;
-    let kind = owner["kind"]
-        .as_str()
-        .filter(|kind| OWNERS.contains(kind))?;
+    // The simulation makes the pods of whatever makes some.
+    let of = kinds::of_kind(owner["kind"].as_str()?).filter(|row| row.pods == Pods::Make)?;
     Some(Key {
-        of: typename::of_kind(kind)?,
+        of,
         namespace: key.namespace.clone(),
         name: owner["name"].as_str()?.to_owned(),
     })

@@ -1,12 +1,12 @@
 //! Which object is meant.
 
+use strew_api::kinds::{self, KindRow};
 use strew_api::read::KubeObject;
-use strew_api::typename::{self, TypeName};
 
 /// An object of a kind that strew models.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
-    pub(super) of: &'static TypeName,
+    pub(super) of: &'static KindRow,
     pub(super) namespace: Option<String>,
     pub(super) name: String,
 }
@@ -17,7 +17,7 @@ impl Key {
         if matches!(object, KubeObject::Other(_)) {
             return None;
         }
-        let of = typename::of_kind(object.kind())?;
+        let of = kinds::of_kind(object.kind())?;
         Some(Self {
             of,
             namespace: object.namespace().map(str::to_owned),

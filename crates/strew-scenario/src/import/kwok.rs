@@ -7,9 +7,9 @@
 
 use serde_json::{Value, json};
 use strew_api::field::FieldPath;
+use strew_api::kinds::{self, KindRow};
 use strew_api::patch::{Schema, strategic};
 use strew_api::read::RawDocument;
-use strew_api::typename::{self, TypeName};
 use strew_model::Span;
 
 use super::diagnostics;
@@ -65,7 +65,7 @@ const METHODS: &[&str] = &["create", "patch", "delete"];
 struct Change {
     at: Span,
     /// `None`: of a type that strew does not model.
-    of: Option<&'static TypeName>,
+    of: Option<&'static KindRow>,
     resource: String,
     namespace: Option<String>,
     name: String,
@@ -147,8 +147,10 @@ fn change(document: RawDocument, problems: &mut Problems) -> Option<Change> {
     let name = target.required("name", problems);
     let name = name.and_then(|at| at.name(problems))?.to_owned();
     let namespace = text(&target, "namespace", problems);
-    let of = typename::TYPES.iter().find(|known| {
-        known.plural == plural && known.group == group.as_deref() && is_modelled(known)
+    let of = kinds::KINDS.iter().find(|known| {
+        let is_named =
+            known.plural == plural && known.group == group.as_deref().unwrap_or_default();
+        is_named && known.short.is_some() && is_modelled(known)
     });
     let (at, resource) = (
         at?,
@@ -170,7 +172,7 @@ fn change(document: RawDocument, problems: &mut Problems) -> Option<Change> {
 }
 
 /// Not all types with a name are.
-fn is_modelled(of: &TypeName) -> bool {
+fn is_modelled(of: &KindRow) -> bool {
     Schema::of_kind(of.kind).is_some() && of.kind != "Lease"
 }
 

@@ -1,6 +1,7 @@
 //! Which pod is to be explained: `TYPE/NAME`, found in a world, or a hint at what was meant.
 
 use anyhow::anyhow;
+use strew_api::kinds::{self, Pods};
 use strew_api::read::nearest;
 use strew_view::blocked::Outcome;
 use strew_view::world::World;
@@ -8,7 +9,6 @@ use strew_view::world::World;
 use super::Moment;
 use crate::failure::Failure;
 use crate::text::time_text;
-use crate::typename;
 
 /// What is to be explained.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,8 +32,9 @@ impl Target {
                 (first, name.as_str(), &words[2..])
             }
         };
-        let known = typename::kind(kind).filter(|_| !name.is_empty());
-        let kind = known.ok_or_else(|| unknown(first))?;
+        // Pods, and what makes pods.
+        let known = kinds::find(kind).filter(|row| row.pods != Pods::No && !name.is_empty());
+        let kind = known.ok_or_else(|| unknown(first))?.kind;
         let name = name.to_owned();
         Ok((Self { kind, name }, files))
     }
@@ -201,7 +202,12 @@ mod tests {
             parse(&["deploy", "web", "a.yaml", "b.yaml"]),
             Some(("deployment/web".to_owned(), 2))
         );
+        assert_eq!(
+            parse(&["clone/web", "a.yaml"]),
+            Some(("cloneset/web".to_owned(), 1))
+        );
         assert_eq!(parse(&["svc/web", "a.yaml"]), None);
+        assert_eq!(parse(&["node/a", "a.yaml"]), None);
         assert_eq!(parse(&["pod"]), None);
         assert_eq!(parse(&["pod/"]), None);
     }

@@ -222,3 +222,28 @@ status: {phase: Pending}
         Some("0/1 nodes are available: 1 Insufficient cpu")
     );
 }
+
+/// Every kind that makes pods is taken, as scenarios take it, by each of its names.
+#[test]
+fn a_clone_set_is_explained() {
+    let files = r#"
+{apiVersion: v1, kind: Node, metadata: {name: n1}, status: {allocatable: {cpu: "1", memory: 8Gi, pods: "110"}}}
+---
+apiVersion: apps.kruise.io/v1alpha1
+kind: CloneSet
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: web, resources: {requests: {cpu: "1"}}}]}
+"#;
+    for name in ["cloneset/web", "clone/web", "clonesets.apps.kruise.io/web"] {
+        let run = strew(&format!("explain {name} - -o json"));
+        let explanation = json(&run.stdin(files).assert().code(0));
+        assert_eq!(explanation["standing"], "Pending", "{name}");
+        let name = explanation["metadata"]["name"].as_str().unwrap();
+        assert!(name.starts_with("web-"), "{name}");
+    }
+}

@@ -1,0 +1,177 @@
+//! The table of kinds: what strew knows of each beside its fields.
+//!
+//! [`KINDS`] is made where the kinds are declared ([`read`](crate::read)): what the types themselves say (group, version,
+//! plural, scope) is not said again. Lists of kinds are made from it by a question.
+
+use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope, Resource};
+
+use crate::patch::Schema;
+pub use crate::read::KINDS;
+use crate::read::nearest;
+
+/// A kind of objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KindRow {
+    /// `Deployment`
+    pub kind: &'static str,
+    /// `apps/v1`
+    pub api_version: &'static str,
+    /// `apps`; empty for the core.
+    pub group: &'static str,
+    /// `v1`: the version that strew stores.
+    pub version: &'static str,
+    /// `deployments`
+    pub plural: &'static str,
+    /// Whether its objects live in namespaces.
+    pub is_namespaced: bool,
+    /// `deploy`; the singular where kubectl has no short name. `None`: commands and scenarios do not take the kind by
+    /// name.
+    pub short: Option<&'static str>,
+    /// What a strategic merge patch goes by; `None`: the API server does not merge the kind strategically.
+    pub patch: Option<Schema>,
+    /// What its objects have to do with pods.
+    pub pods: Pods,
+    /// Whether it has the subresource `scale`.
+    pub scales: bool,
+}
+
+/// What the objects of a kind have to do with pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pods {
+    /// Nothing.
+    No,
+    /// They are pods.
+    Are,
+    /// They have a template, of which a controller makes pods.
+    Make,
+}
+
+impl KindRow {
+    /// The row of a type: what it says itself, and nothing else.
+    pub(crate) const fn of<T>() -> Self
+    where
+        T: Resource,
+        T::Scope: Scope,
+    {
+        Self {
+            kind: T::KIND,
+            api_version: T::API_VERSION,
+            group: T::GROUP,
+            version: T::VERSION,
+            plural: T::URL_PATH_SEGMENT,
+            is_namespaced: <T::Scope as Scope>::IS_NAMESPACED,
+            short: None,
+            patch: None,
+            pods: Pods::No,
+            scales: false,
+        }
+    }
+}
+
+/// The scope of a type's objects.
+pub(crate) trait Scope {
+    const IS_NAMESPACED: bool;
+}
+
+impl Scope for ClusterResourceScope {
+    const IS_NAMESPACED: bool = false;
+}
+
+impl Scope for NamespaceResourceScope {
+    const IS_NAMESPACED: bool = true;
+}
+
+/// The kinds that commands and scenarios take by name and for which this holds.
+pub fn names(holds: impl Fn(&KindRow) -> bool) -> Vec<&'static str> {
+    named()
+        .filter(|row| holds(row))
+        .map(|row| row.kind)
+        .collect()
+}
+
+fn named() -> impl Iterator<Item = &'static KindRow> {
+    KINDS.iter().filter(|row| row.short.is_some())
+}
+
+/// The type of this name, in any letter case.
+pub fn find(text: &str) -> Option<&'static KindRow> {
+    let text = text.to_lowercase();
+    let (name, group) = match text.split_once('.') {
+        Some((name, group)) => (name, Some(group)),
+        None => (text.as_str(), None),
+    };
+    let is_named = |row: &&KindRow| {
+        row.kind.to_lowercase() == name || row.plural == name || row.short == Some(name)
+    };
+    let is_of_group = |row: &&KindRow| {
+        group.is_none_or(|g| {
+            !row.group.is_empty() && (g == row.group || g.ends_with(&format!(".{}", row.group)))
+        })
+    };
+    named().find(|row| is_named(row) && is_of_group(row))
+}
+
+/// The row of this kind, of those that commands and scenarios take by name.
+pub fn of_kind(kind: &str) -> Option<&'static KindRow> {
+    named().find(|row| row.kind == kind)
+}
+
+/// The singular name nearest to one that is none.
+pub fn meant(text: &str) -> Option<String> {
+    let singular: Vec<String> = named().map(|row| row.kind.to_lowercase()).collect();
+    nearest(text, singular.iter().map(String::as_str)).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_of_kubectls_names_are_understood() {
+        let kind = |text| find(text).map(|known| known.kind);
+        for name in ["deploy", "Deployment", "deployments", "deployments.apps"] {
+            assert_eq!(kind(name), Some("Deployment"), "{name}");
+        }
+        assert_eq!(kind("po"), Some("Pod"));
+        assert_eq!(kind("hpa"), Some("HorizontalPodAutoscaler"));
+        assert_eq!(kind("workloadspread"), Some("WorkloadSpread"));
+        assert_eq!(kind("deployments.batch"), None);
+        assert_eq!(kind("gateway"), None);
+        assert_eq!(meant("deplyment").as_deref(), Some("deployment"));
+    }
+
+    #[test]
+    fn no_two_rows_answer_to_one_name() {
+        let mut names: Vec<String> = Vec::new();
+        for row in named() {
+            let singular = row.kind.to_lowercase();
+            let short = row.short.filter(|short| *short != singular);
+            names.extend([singular, row.plural.to_owned()]);
+            names.extend(short.map(str::to_owned));
+        }
+        let n = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), n, "{names:?}");
+    }
+
+    #[test]
+    fn lists_are_questions() {
+        let makes_pods = [
+            "Deployment",
+            "ReplicaSet",
+            "StatefulSet",
+            "DaemonSet",
+            "ReplicationController",
+            "Job",
+            "CronJob",
+            "CloneSet",
+        ];
+        assert_eq!(names(|row| row.pods == Pods::Make), makes_pods);
+        assert_eq!(
+            find("csinode"),
+            None,
+            "a kind without a short name is not taken by name"
+        );
+    }
+}
