@@ -8,7 +8,9 @@ use crate::metrics::meter::Meter;
 use crate::plan::ClassPlan;
 use crate::plugins::{
     inter_pod_affinity, node_affinity, node_ports, node_resources_fit, node_unschedulable,
-    pod_topology_spread, pod_volumes::PodVolumes, taint_toleration, unsupported,
+    pod_topology_spread,
+    pod_volumes::{PodVolumes, VolumePlugin},
+    taint_toleration, unsupported,
 };
 use crate::preemption::nominations::{Claims, NO_CLAIMS};
 use crate::profile::{PluginId, Profile};
@@ -162,6 +164,7 @@ impl<'a> Cycle<'a> {
         let fact = row.fact()?;
         let unless =
             |allowed: bool, reason| (!allowed).then(|| Refusal::unresolvable(plugin, reason));
+        let volumes = |plugin| self.volumes.filter(cluster, plugin, node);
         match plugin {
             PluginId::NodeUnschedulable => unless(
                 node_unschedulable::allows(fact, &spec.tolerations),
@@ -193,7 +196,20 @@ impl<'a> Cycle<'a> {
             PluginId::InterPodAffinity => {
                 inter_pod_affinity::filter(cluster, &self.plan.affinity, node)
             }
-            plugin => self.volumes.filter(cluster, plugin, node),
+            PluginId::VolumeRestrictions => volumes(VolumePlugin::Restrictions),
+            PluginId::NodeVolumeLimits => volumes(VolumePlugin::Limits),
+            PluginId::VolumeBinding => volumes(VolumePlugin::Binding),
+            PluginId::VolumeZone => volumes(VolumePlugin::Zone),
+            // What is gated is not tried, and what names a node is bound. The needs of dynamic resources and groups are
+            // refused before any node is looked at. The last three only score.
+            PluginId::SchedulingGates
+            | PluginId::NodeName
+            | PluginId::DynamicResources
+            | PluginId::NodeDeclaredFeatures
+            | PluginId::GangScheduling
+            | PluginId::NodeResourcesBalancedAllocation
+            | PluginId::ImageLocality
+            | PluginId::SelectorSpread => None,
         }
     }
 
@@ -206,12 +222,20 @@ impl<'a> Cycle<'a> {
             PluginId::NodePorts => self.spec.host_ports.is_empty(),
             PluginId::PodTopologySpread => self.plan.spread.hard.is_empty(),
             PluginId::InterPodAffinity => self.plan.affinity.filter_is_skipped(self.cluster),
-            PluginId::VolumeRestrictions
-            | PluginId::NodeVolumeLimits
-            | PluginId::VolumeBinding
-            | PluginId::VolumeZone => self.volumes.skips(plugin),
+            PluginId::VolumeRestrictions => self.volumes.skips(VolumePlugin::Restrictions),
+            PluginId::NodeVolumeLimits => self.volumes.skips(VolumePlugin::Limits),
+            PluginId::VolumeBinding => self.volumes.skips(VolumePlugin::Binding),
+            PluginId::VolumeZone => self.volumes.skips(VolumePlugin::Zone),
             PluginId::DynamicResources | PluginId::NodeDeclaredFeatures => true,
-            _ => false,
+            PluginId::SchedulingGates
+            | PluginId::NodeUnschedulable
+            | PluginId::NodeName
+            | PluginId::TaintToleration
+            | PluginId::NodeResourcesFit
+            | PluginId::GangScheduling
+            | PluginId::NodeResourcesBalancedAllocation
+            | PluginId::ImageLocality
+            | PluginId::SelectorSpread => false,
         };
         self.profile
             .filters

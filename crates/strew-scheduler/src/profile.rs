@@ -7,9 +7,29 @@ use std::fmt;
 use strew_cluster::{Policy, SpreadConstraint};
 use strew_model::{NodeSelectorTerm, ResourceName, Selector, Symbol, well_known};
 
-/// The plugins of the default profile that decide something, in kube-scheduler's order, and the legacy one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PluginId {
+macro_rules! plugins {
+    ($($(#[$doc:meta])* $plugin:ident,)*) => {
+        /// The plugins of the default profile that decide something, in kube-scheduler's order, and the legacy one.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum PluginId {
+            $($(#[$doc])* $plugin,)*
+        }
+
+        impl PluginId {
+            /// All of them, in the order in which they are asked.
+            pub const ALL: [Self; [$(Self::$plugin,)*].len()] = [$(Self::$plugin,)*];
+
+            /// kube-scheduler's name of the plugin.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$plugin => stringify!($plugin),)*
+                }
+            }
+        }
+    };
+}
+
+plugins! {
     /// Pods with scheduling gates are not tried.
     SchedulingGates,
     /// Cordoned nodes.
@@ -48,56 +68,6 @@ pub enum PluginId {
     ImageLocality,
     /// The spreading score before default constraints (spec/scheduler §6).
     SelectorSpread,
-}
-
-impl PluginId {
-    /// All of them, in the order in which they are asked.
-    pub const ALL: [Self; 19] = [
-        Self::SchedulingGates,
-        Self::NodeUnschedulable,
-        Self::NodeName,
-        Self::TaintToleration,
-        Self::NodeAffinity,
-        Self::NodePorts,
-        Self::NodeResourcesFit,
-        Self::VolumeRestrictions,
-        Self::NodeVolumeLimits,
-        Self::VolumeBinding,
-        Self::VolumeZone,
-        Self::PodTopologySpread,
-        Self::InterPodAffinity,
-        Self::DynamicResources,
-        Self::NodeDeclaredFeatures,
-        Self::GangScheduling,
-        Self::NodeResourcesBalancedAllocation,
-        Self::ImageLocality,
-        Self::SelectorSpread,
-    ];
-
-    /// kube-scheduler's name of the plugin.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SchedulingGates => "SchedulingGates",
-            Self::NodeUnschedulable => "NodeUnschedulable",
-            Self::NodeName => "NodeName",
-            Self::TaintToleration => "TaintToleration",
-            Self::NodeAffinity => "NodeAffinity",
-            Self::NodePorts => "NodePorts",
-            Self::NodeResourcesFit => "NodeResourcesFit",
-            Self::VolumeRestrictions => "VolumeRestrictions",
-            Self::NodeVolumeLimits => "NodeVolumeLimits",
-            Self::VolumeBinding => "VolumeBinding",
-            Self::VolumeZone => "VolumeZone",
-            Self::PodTopologySpread => "PodTopologySpread",
-            Self::InterPodAffinity => "InterPodAffinity",
-            Self::DynamicResources => "DynamicResources",
-            Self::NodeDeclaredFeatures => "NodeDeclaredFeatures",
-            Self::GangScheduling => "GangScheduling",
-            Self::NodeResourcesBalancedAllocation => "NodeResourcesBalancedAllocation",
-            Self::ImageLocality => "ImageLocality",
-            Self::SelectorSpread => "SelectorSpread",
-        }
-    }
 }
 
 impl fmt::Display for PluginId {

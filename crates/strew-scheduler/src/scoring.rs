@@ -110,7 +110,16 @@ fn score_plugin(
         },
         // Without claims it scores every node 0; with claims the pod is not tried.
         PluginId::DynamicResources => Scores::Same(0),
-        _ => Scores::None,
+        PluginId::SchedulingGates
+        | PluginId::NodeUnschedulable
+        | PluginId::NodeName
+        | PluginId::NodePorts
+        | PluginId::VolumeRestrictions
+        | PluginId::NodeVolumeLimits
+        | PluginId::VolumeBinding
+        | PluginId::VolumeZone
+        | PluginId::NodeDeclaredFeatures
+        | PluginId::GangScheduling => Scores::None,
     }
 }
 

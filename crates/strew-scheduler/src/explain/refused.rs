@@ -13,7 +13,7 @@ use crate::plugins::inter_pod_affinity::{self, Counted};
 use crate::plugins::node_affinity::{self, Gap};
 use crate::plugins::node_resources_fit::{self, Shortage};
 use crate::plugins::pod_topology_spread::filter::{Verdict, verdict};
-use crate::plugins::{node_ports, taint_toleration};
+use crate::plugins::{node_ports, pod_volumes::VolumePlugin, taint_toleration};
 use crate::preemption::nominations::{Barred, Nominations};
 use crate::profile::PluginId;
 use crate::status::{Reason, Refusal, Unfit};
@@ -279,19 +279,28 @@ impl Look<'_> {
             }
             PluginId::PodTopologySpread => self.spread(node, out),
             PluginId::InterPodAffinity => self.affinity(node, out),
-            PluginId::VolumeRestrictions
-            | PluginId::NodeVolumeLimits
-            | PluginId::VolumeBinding
-            | PluginId::VolumeZone => {
-                let found = volumes::causes(self.cluster, self.pod, node, refusal.plugin);
-                out.extend(found.into_iter().map(Cause::Volume));
-            }
-            _ => {}
+            PluginId::VolumeRestrictions => self.volumes(node, VolumePlugin::Restrictions, out),
+            PluginId::NodeVolumeLimits => self.volumes(node, VolumePlugin::Limits, out),
+            PluginId::VolumeBinding => self.volumes(node, VolumePlugin::Binding, out),
+            PluginId::VolumeZone => self.volumes(node, VolumePlugin::Zone, out),
+            PluginId::SchedulingGates
+            | PluginId::NodeName
+            | PluginId::DynamicResources
+            | PluginId::NodeDeclaredFeatures
+            | PluginId::GangScheduling
+            | PluginId::NodeResourcesBalancedAllocation
+            | PluginId::ImageLocality
+            | PluginId::SelectorSpread => {}
         }
         // Being cordoned shows as a taint too: one thing, said once.
         if out.len() == before && out.first() != Some(&Cause::Cordoned) {
             out.push(Cause::Other(refusal.clone()));
         }
+    }
+
+    fn volumes(&self, node: NodeIdx, plugin: VolumePlugin, out: &mut Vec<Cause>) {
+        let found = volumes::causes(self.cluster, self.pod, node, plugin);
+        out.extend(found.into_iter().map(Cause::Volume));
     }
 
     fn taints(&self, node: NodeIdx, out: &mut Vec<Cause>) {

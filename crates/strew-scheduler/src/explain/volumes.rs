@@ -5,6 +5,7 @@ use strew_cluster::{Cluster, NodeFact, NodeIdx, PodClaim, PodIdx, VolumeFact};
 use strew_model::{NodeSelectorTerm, Symbol};
 
 use super::refused::Blockers;
+use crate::plugins::pod_volumes::VolumePlugin;
 use crate::plugins::volume_zone;
 use crate::profile::PluginId;
 
@@ -70,7 +71,7 @@ pub(super) fn causes(
     cluster: &Cluster,
     pod: PodIdx,
     node: NodeIdx,
-    plugin: PluginId,
+    plugin: VolumePlugin,
 ) -> Vec<VolumeCause> {
     let Some(fact) = cluster.node(node).fact() else {
         return Vec::new();
@@ -82,11 +83,10 @@ pub(super) fn causes(
         claims: &cluster.spec_of(pod).claims,
     };
     match plugin {
-        PluginId::VolumeRestrictions => look.in_use(),
-        PluginId::NodeVolumeLimits => look.limits(node),
-        PluginId::VolumeBinding => look.node_affinity(fact),
-        PluginId::VolumeZone => look.zones(fact),
-        _ => Vec::new(),
+        VolumePlugin::Restrictions => look.in_use(),
+        VolumePlugin::Limits => look.limits(node),
+        VolumePlugin::Binding => look.node_affinity(fact),
+        VolumePlugin::Zone => look.zones(fact),
     }
 }
 

@@ -11,7 +11,7 @@ use super::family::{Family, Info, Kind, Value};
 use super::histogram::Histogram;
 use super::{Point, SUCCESS, Status, Stopwatch};
 use crate::cycle::Cycle;
-use crate::plugins::pod_topology_spread::filter::verdict;
+use crate::plugins::pod_topology_spread::{HardConstraint, filter::verdict};
 use crate::profile::PluginId;
 use crate::scoring::Scores;
 use crate::status::{Refusal, Unfit};
@@ -222,13 +222,13 @@ impl Holds for Meter {
 }
 
 fn by(cx: Cycle<'_>, node: NodeIdx, refusal: &Refusal) -> (PluginId, Symbol) {
-    let key = match refusal.plugin {
-        PluginId::PodTopologySpread => cx.plan.spread.hard.iter().find(|constraint| {
-            let tally = cx.cluster.tally(constraint.tally);
-            !verdict(cx.cluster, constraint, tally, node).allowed()
-        }),
-        _ => None,
+    let is_refused = |constraint: &&HardConstraint| {
+        let tally = cx.cluster.tally(constraint.tally);
+        !verdict(cx.cluster, constraint, tally, node).allowed()
     };
+    let is_spread = refusal.plugin == PluginId::PodTopologySpread;
+    let constraints = is_spread.then_some(&cx.plan.spread.hard);
+    let key = constraints.and_then(|hard| hard.iter().find(is_refused));
     let key = key.map(|constraint| cx.cluster.column(constraint.key).key());
     (refusal.plugin, key.unwrap_or_default())
 }

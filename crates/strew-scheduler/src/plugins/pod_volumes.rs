@@ -118,7 +118,7 @@ impl PodVolumes {
     pub(crate) fn filter(
         &self,
         cluster: &Cluster,
-        plugin: PluginId,
+        plugin: VolumePlugin,
         node: NodeIdx,
     ) -> Option<Refusal> {
         if !self.asks_nodes {
@@ -126,42 +126,52 @@ impl PodVolumes {
         }
         let row = cluster.node(node);
         match plugin {
-            PluginId::VolumeRestrictions => volume_restrictions::filter(self.in_use),
-            PluginId::NodeVolumeLimits => {
-                node_volume_limits::filter(cluster, row, &self.attachments)
-            }
-            PluginId::VolumeBinding => volume_binding::filter(cluster, row.fact()?, &self.bound),
-            PluginId::VolumeZone => volume_zone::filter(row.fact()?, &self.bound),
-            _ => None,
+            VolumePlugin::Restrictions => volume_restrictions::filter(self.in_use),
+            VolumePlugin::Limits => node_volume_limits::filter(cluster, row, &self.attachments),
+            VolumePlugin::Binding => volume_binding::filter(cluster, row.fact()?, &self.bound),
+            VolumePlugin::Zone => volume_zone::filter(row.fact()?, &self.bound),
         }
     }
 
     /// Whether the volume plugins of a profile all let a node pass, as it is.
     pub(crate) fn allow(&self, cluster: &Cluster, profile: &Profile, node: NodeIdx) -> bool {
-        let asked = |&&plugin: &&PluginId| PLUGINS.contains(&plugin);
-        let mut plugins = profile.filters.iter().filter(asked);
-        plugins.all(|&plugin| self.filter(cluster, plugin, node).is_none())
+        let mut plugins = PLUGINS
+            .iter()
+            .filter(|(id, _)| profile.filters.contains(id));
+        plugins.all(|&(_, plugin)| self.filter(cluster, plugin, node).is_none())
     }
 
     /// Whether a plugin has nothing to look at, as PreFilter's Skip tells upstream.
-    pub(crate) fn skips(&self, plugin: PluginId) -> bool {
+    pub(crate) fn skips(&self, plugin: VolumePlugin) -> bool {
         match plugin {
-            PluginId::VolumeRestrictions => self.in_use == 0,
-            PluginId::VolumeZone => {
+            VolumePlugin::Restrictions => self.in_use == 0,
+            VolumePlugin::Zone => {
                 let zones = |b: &BoundVolume| b.fact.as_ref().is_some_and(|v| !v.zones.is_empty());
                 !self.bound.iter().any(|b| b.zoned && zones(b))
             }
-            _ => !self.has_claims,
+            VolumePlugin::Limits | VolumePlugin::Binding => !self.has_claims,
         }
     }
 }
 
-/// The plugins that look at volumes.
-const PLUGINS: [PluginId; 4] = [
-    PluginId::VolumeRestrictions,
-    PluginId::NodeVolumeLimits,
-    PluginId::VolumeBinding,
-    PluginId::VolumeZone,
+/// A plugin that looks at volumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum VolumePlugin {
+    /// VolumeRestrictions
+    Restrictions,
+    /// NodeVolumeLimits
+    Limits,
+    /// VolumeBinding
+    Binding,
+    /// VolumeZone
+    Zone,
+}
+
+const PLUGINS: [(PluginId, VolumePlugin); 4] = [
+    (PluginId::VolumeRestrictions, VolumePlugin::Restrictions),
+    (PluginId::NodeVolumeLimits, VolumePlugin::Limits),
+    (PluginId::VolumeBinding, VolumePlugin::Binding),
+    (PluginId::VolumeZone, VolumePlugin::Zone),
 ];
 
 impl BoundVolume {

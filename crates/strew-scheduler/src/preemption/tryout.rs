@@ -133,13 +133,27 @@ impl TriedNode<'_, '_> {
                 let affinity = tryout.affinity.as_ref()?;
                 affinity.filter(cluster, &plan.affinity, self.node)
             }
-            PluginId::VolumeRestrictions if volumes.in_use > 0 => {
-                volume_restrictions::filter(volumes.in_use + self.mentions(&volumes.once_pod))
-            }
+            PluginId::VolumeRestrictions => match volumes.in_use {
+                0 => None,
+                in_use => volume_restrictions::filter(in_use + self.mentions(&volumes.once_pod)),
+            },
             PluginId::NodeVolumeLimits => {
                 node_volume_limits::filter(cluster, &self.row, &volumes.attachments)
             }
-            _ => tryout.cx.filter(plugin, self.node),
+            // No pod that leaves changes what these look at.
+            PluginId::SchedulingGates
+            | PluginId::NodeUnschedulable
+            | PluginId::NodeName
+            | PluginId::TaintToleration
+            | PluginId::NodeAffinity
+            | PluginId::VolumeBinding
+            | PluginId::VolumeZone
+            | PluginId::DynamicResources
+            | PluginId::NodeDeclaredFeatures
+            | PluginId::GangScheduling
+            | PluginId::NodeResourcesBalancedAllocation
+            | PluginId::ImageLocality
+            | PluginId::SelectorSpread => tryout.cx.filter(plugin, self.node),
         }
     }
 

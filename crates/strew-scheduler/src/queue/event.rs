@@ -242,23 +242,19 @@ impl Event {
 
     /// The plugins that registered for such an event.
     pub fn listeners(&self) -> PluginSet {
-        let of_storage = || {
-            let of_kind = STORAGE.iter().filter(|r| r.1 == self.resource);
-            let listens = of_kind.filter(|r| self.actions.match_registered(r.2));
-            listens.map(|r| r.0).collect()
+        let listens = |&plugin: &PluginId| {
+            let registered = Registered::of(plugin);
+            let actions = match self.resource {
+                Resource::Node => registered.node,
+                Resource::AssignedPod | Resource::WaitingPod => registered.pod,
+                Resource::Claim => registered.claim,
+                Resource::Volume => registered.volume,
+                Resource::StorageClass => registered.storage_class,
+                Resource::AttachLimits => registered.attach_limits,
+            };
+            self.actions.match_registered(actions)
         };
-        let listens = |&&(_, node, pod): &&(PluginId, Actions, Actions)| {
-            self.actions.match_registered(match self.resource {
-                Resource::Node => node,
-                _ => pod,
-            })
-        };
-        match self.resource {
-            Resource::Node | Resource::AssignedPod | Resource::WaitingPod => {
-                REGISTERED.iter().filter(listens).map(|r| r.0).collect()
-            }
-            _ => of_storage(),
-        }
+        PluginId::ALL.into_iter().filter(listens).collect()
     }
 }
 
@@ -309,105 +305,106 @@ const fn either(a: Actions, b: Actions) -> Actions {
     Actions(a.0 | b.0)
 }
 
-/// For each plugin, the actions on nodes and on pods that it registered for.
-///
-/// DynamicResources and pod groups are not implemented and hear of nothing: such a pod is tried again by the flush only.
-const REGISTERED: [(PluginId, Actions, Actions); 13] = [
-    (
-        PluginId::SchedulingGates,
-        NONE,
-        Actions::POD_GATES_ELIMINATED,
-    ),
-    (
-        PluginId::NodeUnschedulable,
-        either(Actions::ADD, Actions::NODE_TAINT),
-        Actions::POD_TOLERATION,
-    ),
-    (PluginId::NodeName, Actions::ADD, NONE),
-    (
-        PluginId::TaintToleration,
-        either(Actions::ADD, Actions::NODE_TAINT),
-        Actions::POD_TOLERATION,
-    ),
-    (
-        PluginId::NodeAffinity,
-        either(Actions::ADD, Actions::NODE_LABEL),
-        NONE,
-    ),
-    (PluginId::NodePorts, Actions::ADD, Actions::DELETE),
-    (
-        PluginId::NodeResourcesFit,
-        either(Actions::ADD, Actions::NODE_ALLOCATABLE),
-        either(Actions::DELETE, Actions::POD_SCALE_DOWN),
-    ),
-    (PluginId::VolumeRestrictions, Actions::ADD, Actions::DELETE),
-    (PluginId::NodeVolumeLimits, NONE, Actions::DELETE),
-    (
-        PluginId::VolumeBinding,
-        either(Actions::ADD, Actions::NODE_LABEL),
-        NONE,
-    ),
-    (
-        PluginId::VolumeZone,
-        either(Actions::ADD, Actions::NODE_LABEL),
-        NONE,
-    ),
-    (
-        PluginId::PodTopologySpread,
-        either(
-            either(Actions::ADD, Actions::DELETE),
-            either(Actions::NODE_LABEL, Actions::NODE_TAINT),
-        ),
-        either(
-            either(Actions::ADD, Actions::DELETE),
-            either(Actions::POD_LABEL, Actions::POD_TOLERATION),
-        ),
-    ),
-    (
-        PluginId::InterPodAffinity,
-        either(Actions::ADD, Actions::NODE_LABEL),
-        either(either(Actions::ADD, Actions::DELETE), Actions::POD_LABEL),
-    ),
-];
-
-/// What plugins registered for of storage. Source: upstream `EventsToRegister` of each, v1.36.3.
+/// The actions that a plugin registered for. Source: upstream `EventsToRegister` of each, v1.36.3.
 ///
 /// Left out is what changes nothing that strew decides by: allowed topologies, capacities, drivers, attachments.
-const STORAGE: [(PluginId, Resource, Actions); 9] = [
-    (PluginId::VolumeRestrictions, Resource::Claim, Actions::ADD),
-    (PluginId::NodeVolumeLimits, Resource::Claim, Actions::ADD),
-    (
-        PluginId::NodeVolumeLimits,
-        Resource::AttachLimits,
-        either(Actions::ADD, Actions::UPDATE),
-    ),
-    (
-        PluginId::VolumeBinding,
-        Resource::StorageClass,
-        Actions::ADD,
-    ),
-    (
-        PluginId::VolumeBinding,
-        Resource::Claim,
-        either(Actions::ADD, Actions::UPDATE),
-    ),
-    (
-        PluginId::VolumeBinding,
-        Resource::Volume,
-        either(Actions::ADD, Actions::UPDATE),
-    ),
-    (PluginId::VolumeZone, Resource::StorageClass, Actions::ADD),
-    (
-        PluginId::VolumeZone,
-        Resource::Claim,
-        either(Actions::ADD, Actions::UPDATE),
-    ),
-    (
-        PluginId::VolumeZone,
-        Resource::Volume,
-        either(Actions::ADD, Actions::UPDATE),
-    ),
-];
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Registered {
+    node: Actions,
+    pod: Actions,
+    claim: Actions,
+    volume: Actions,
+    storage_class: Actions,
+    attach_limits: Actions,
+}
+
+impl Registered {
+    const NOTHING: Self = Self {
+        node: NONE,
+        pod: NONE,
+        claim: NONE,
+        volume: NONE,
+        storage_class: NONE,
+        attach_limits: NONE,
+    };
+
+    const fn of(plugin: PluginId) -> Self {
+        const NODE_LABEL: Actions = either(Actions::ADD, Actions::NODE_LABEL);
+        const CHANGES: Actions = either(Actions::ADD, Actions::UPDATE);
+        const COMES_OR_GOES: Actions = either(Actions::ADD, Actions::DELETE);
+        match plugin {
+            PluginId::SchedulingGates => Self {
+                pod: Actions::POD_GATES_ELIMINATED,
+                ..Self::NOTHING
+            },
+            PluginId::NodeUnschedulable | PluginId::TaintToleration => Self {
+                node: either(Actions::ADD, Actions::NODE_TAINT),
+                pod: Actions::POD_TOLERATION,
+                ..Self::NOTHING
+            },
+            PluginId::NodeName => Self {
+                node: Actions::ADD,
+                ..Self::NOTHING
+            },
+            PluginId::NodeAffinity => Self {
+                node: NODE_LABEL,
+                ..Self::NOTHING
+            },
+            PluginId::NodePorts => Self {
+                node: Actions::ADD,
+                pod: Actions::DELETE,
+                ..Self::NOTHING
+            },
+            PluginId::NodeResourcesFit => Self {
+                node: either(Actions::ADD, Actions::NODE_ALLOCATABLE),
+                pod: either(Actions::DELETE, Actions::POD_SCALE_DOWN),
+                ..Self::NOTHING
+            },
+            PluginId::VolumeRestrictions => Self {
+                node: Actions::ADD,
+                pod: Actions::DELETE,
+                claim: Actions::ADD,
+                ..Self::NOTHING
+            },
+            PluginId::NodeVolumeLimits => Self {
+                pod: Actions::DELETE,
+                claim: Actions::ADD,
+                attach_limits: CHANGES,
+                ..Self::NOTHING
+            },
+            PluginId::VolumeBinding | PluginId::VolumeZone => Self {
+                node: NODE_LABEL,
+                claim: CHANGES,
+                volume: CHANGES,
+                storage_class: Actions::ADD,
+                ..Self::NOTHING
+            },
+            PluginId::PodTopologySpread => Self {
+                node: either(
+                    COMES_OR_GOES,
+                    either(Actions::NODE_LABEL, Actions::NODE_TAINT),
+                ),
+                pod: either(
+                    COMES_OR_GOES,
+                    either(Actions::POD_LABEL, Actions::POD_TOLERATION),
+                ),
+                ..Self::NOTHING
+            },
+            PluginId::InterPodAffinity => Self {
+                node: NODE_LABEL,
+                pod: either(COMES_OR_GOES, Actions::POD_LABEL),
+                ..Self::NOTHING
+            },
+            // DynamicResources and pod groups are not implemented: such a pod is tried again by the flush only.
+            PluginId::DynamicResources
+            | PluginId::NodeDeclaredFeatures
+            | PluginId::GangScheduling
+            | PluginId::NodeResourcesBalancedAllocation
+            | PluginId::ImageLocality
+            | PluginId::SelectorSpread => Self::NOTHING,
+        }
+    }
+}
 
 /// A set of plugins, a bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -443,8 +440,8 @@ impl PluginSet {
 
     /// Those of the plugins that listen to anything, in the order of registration.
     pub(crate) fn listening(self) -> impl Iterator<Item = PluginId> {
-        let plugins = REGISTERED.iter().map(|r| r.0);
-        plugins.filter(move |&plugin| self.contains(plugin))
+        self.iter()
+            .filter(|&plugin| Registered::of(plugin) != Registered::NOTHING)
     }
 }
 

@@ -104,8 +104,20 @@ impl Hints {
                     PluginId::InterPodAffinity => {
                         inter_pod_affinity::hint::after_node(cx.cluster, class, old, new)
                     }
-                    // The others registered without a hint: always worth it.
-                    _ => Hint::Queue,
+                    // They registered without a hint, or not for nodes: always worth it.
+                    PluginId::SchedulingGates
+                    | PluginId::NodeName
+                    | PluginId::NodePorts
+                    | PluginId::VolumeRestrictions
+                    | PluginId::NodeVolumeLimits
+                    | PluginId::VolumeBinding
+                    | PluginId::VolumeZone
+                    | PluginId::DynamicResources
+                    | PluginId::NodeDeclaredFeatures
+                    | PluginId::GangScheduling
+                    | PluginId::NodeResourcesBalancedAllocation
+                    | PluginId::ImageLocality
+                    | PluginId::SelectorSpread => Hint::Queue,
                 }
             }
             Subject::Pod(old, new) => {
@@ -154,9 +166,10 @@ impl Hints {
         let elsewhere = event.resource != Resource::WaitingPod;
         match plugin {
             PluginId::SchedulingGates => Hint::queue_if(own && spec.gates.is_empty()),
-            PluginId::NodeUnschedulable if own => {
-                node_unschedulable::hint_after_own_tolerations(&spec.tolerations)
-            }
+            PluginId::NodeUnschedulable => match own {
+                true => node_unschedulable::hint_after_own_tolerations(&spec.tolerations),
+                false => Hint::Skip,
+            },
             PluginId::TaintToleration => Hint::queue_if(own),
             PluginId::NodePorts => match old {
                 Some(gone) if elsewhere => {
@@ -207,12 +220,24 @@ impl Hints {
                 };
                 spread::after_pod(waiting, old.map(shown), new.map(shown))
             }
-            PluginId::InterPodAffinity if own => Hint::Queue,
-            PluginId::InterPodAffinity if elsewhere => {
-                let (old, new) = (old.map(|p| p.class), new.map(|p| p.class));
-                inter_pod_affinity::hint::after_pod(cx.cluster, class, old, new)
-            }
-            _ => Hint::Skip,
+            PluginId::InterPodAffinity => match (own, elsewhere) {
+                (true, _) => Hint::Queue,
+                (false, true) => {
+                    let (old, new) = (old.map(|p| p.class), new.map(|p| p.class));
+                    inter_pod_affinity::hint::after_pod(cx.cluster, class, old, new)
+                }
+                (false, false) => Hint::Skip,
+            },
+            PluginId::NodeName
+            | PluginId::NodeAffinity
+            | PluginId::VolumeBinding
+            | PluginId::VolumeZone
+            | PluginId::DynamicResources
+            | PluginId::NodeDeclaredFeatures
+            | PluginId::GangScheduling
+            | PluginId::NodeResourcesBalancedAllocation
+            | PluginId::ImageLocality
+            | PluginId::SelectorSpread => Hint::Skip,
         }
     }
 
