@@ -1,27 +1,6 @@
 //! What is told beside the machine's metrics, with the names that other processes of a cluster use.
 
-use strew_scheduler::metrics::Info;
-
-/// Declares metrics, and the list of all.
-macro_rules! catalogue {
-    ($($id:ident = $name:literal, $kind:ident $(($buckets:expr))?, [$($label:literal),*], $help:literal;)*) => {
-        $(
-            #[doc = concat!("`", $name, "`: ", $help, ".")]
-            pub static $id: Info = Info {
-                name: $name,
-                kind: strew_scheduler::metrics::Kind::$kind $(($buckets))?,
-                labels: &[$($label),*],
-                help: $help,
-            };
-        )*
-
-        /// All of them, in the order in which they are told.
-        pub static ALL: &[&Info] = &[$(&$id),*];
-    };
-}
-pub(crate) use catalogue;
-
-catalogue! {
+strew_scheduler::catalogue! {
     LEADER = "leader_election_master_status", Gauge, ["name"],
         "1 if this process leads by the lease of this name, 0 if it follows";
     REST_REQUESTS = "rest_client_requests_total", Counter, ["code", "method", "host"],

@@ -2,7 +2,7 @@
 
 use strew_model::Instant;
 use strew_runtime::admission::{AdmissionMachine, SHARING_BUCKETS};
-use strew_scheduler::metrics::{Buckets, Family, Info, Kind, Value};
+use strew_scheduler::metrics::{Buckets, Family, Value};
 
 /// Of answers: from half a millisecond to the longest that an API server waits.
 pub(super) const LATENCY_BUCKETS: Buckets = Buckets::seconds(0.0005, 2.0, 17);
@@ -10,48 +10,31 @@ pub(super) const LATENCY_BUCKETS: Buckets = Buckets::seconds(0.0005, 2.0, 17);
 /// So many subsets are told; of further ones only how many there are.
 const SUBSETS_MAX: usize = 1_000;
 
-macro_rules! catalogue {
-    ($($id:ident = $name:literal, $kind:expr, [$($label:literal),*], $help:literal;)*) => {
-        $(
-            #[doc = concat!("`", $name, "`: ", $help, ".")]
-            pub static $id: Info = Info {
-                name: $name,
-                kind: $kind,
-                labels: &[$($label),*],
-                help: $help,
-            };
-        )*
-
-        /// All of them, in the order in which they are told.
-        pub static ALL: &[&Info] = &[$(&$id),*];
-    };
-}
-
-catalogue! {
-    INJECTIONS = "strew_workloadspread_injections_total", Kind::Counter, ["namespace", "workloadspread", "subset"],
+strew_scheduler::catalogue! {
+    INJECTIONS = "strew_workloadspread_injections_total", Counter, ["namespace", "workloadspread", "subset"],
         "Pods that got a subset, while their WorkloadSpread is there";
-    INJECTIONS_LEFT_OUT = "strew_workloadspread_injections_left_out", Kind::Gauge, [],
+    INJECTIONS_LEFT_OUT = "strew_workloadspread_injections_left_out", Gauge, [],
         "Subsets that are not told in strew_workloadspread_injections_total, past 1000";
-    CONFLICTS = "strew_webhook_conflicts_total", Kind::Counter, [],
+    CONFLICTS = "strew_webhook_conflicts_total", Counter, [],
         "Races for a status that were lost, by request; each is tried up to four times";
-    STATUS_WRITES = "strew_webhook_status_writes_total", Kind::Counter, [], "Statuses that were written";
-    WAITING = "strew_webhook_waiting", Kind::Gauge, [], "Requests about pods that wait for a status write";
-    QUEUED = "strew_webhook_queued", Kind::Gauge, [], "Reviews of pods that nobody has looked at yet";
-    BEYOND_BUDGET = "strew_webhook_beyond_budget_total", Kind::Counter, [],
+    STATUS_WRITES = "strew_webhook_status_writes_total", Counter, [], "Statuses that were written";
+    WAITING = "strew_webhook_waiting", Gauge, [], "Requests about pods that wait for a status write";
+    QUEUED = "strew_webhook_queued", Gauge, [], "Reviews of pods that nobody has looked at yet";
+    BEYOND_BUDGET = "strew_webhook_beyond_budget_total", Counter, [],
         "Creations that were decided without simulated scheduling, since their namespace has used up its CPU time";
-    UNSEEN = "strew_webhook_unseen_pods", Kind::Gauge, [],
+    UNSEEN = "strew_webhook_unseen_pods", Gauge, [],
         "Pods that were admitted and are not seen yet: they hold room on nodes for half a minute";
-    ADMISSIONS = "strew_webhook_admissions_total", Kind::Counter, ["operation", "result"],
+    ADMISSIONS = "strew_webhook_admissions_total", Counter, ["operation", "result"],
         "Reviews of pods, by result: injected, passed, denied; not_ready, crowded (too many of the namespace wait), timed_out, given_up (the connection was closed) and bad (no review) are those that the failurePolicy decides on";
-    LATENCY = "strew_webhook_admission_duration_seconds", Kind::Histogram(LATENCY_BUCKETS), ["operation"],
+    LATENCY = "strew_webhook_admission_duration_seconds", Histogram(LATENCY_BUCKETS), ["operation"],
         "From the headers of a review of a pod until its answer";
-    SHARING = "strew_webhook_requests_per_status_write", Kind::Histogram(SHARING_BUCKETS), [],
+    SHARING = "strew_webhook_requests_per_status_write", Histogram(SHARING_BUCKETS), [],
         "Requests that share a status write";
-    VALIDATIONS = "strew_webhook_validations_total", Kind::Counter, ["result"],
+    VALIDATIONS = "strew_webhook_validations_total", Counter, ["result"],
         "Reviews of WorkloadSpreads, by result: allowed, denied";
-    CONVERSIONS = "strew_webhook_conversions_total", Kind::Counter, ["result"],
+    CONVERSIONS = "strew_webhook_conversions_total", Counter, ["result"],
         "Reviews of versions, by result: converted, failed";
-    CERTIFICATE_EXPIRY = "strew_webhook_certificate_expiry_timestamp_seconds", Kind::Gauge, ["certificate"],
+    CERTIFICATE_EXPIRY = "strew_webhook_certificate_expiry_timestamp_seconds", Gauge, ["certificate"],
         "When a certificate ends, since 1970: serving (what the hooks show), authority (who signs it)";
 }
 

@@ -3,7 +3,6 @@
 //! Names that begin with `scheduler_` are kube-scheduler's, with its labels and buckets; what only strew tells begins
 //! with `strew_`. Source: spec/scheduler §5.7; KEP-1258 for `e2e_scheduling_duration_seconds`.
 
-use super::family::{Info, Kind};
 use super::histogram::Buckets;
 
 const ATTEMPTS: Buckets = Buckets::seconds(0.001, 2.0, 15);
@@ -12,95 +11,79 @@ const PLUGINS: Buckets = Buckets::seconds(0.00001, 1.5, 20);
 const LONG: Buckets = Buckets::seconds(0.01, 2.0, 20);
 const SCORES: Buckets = Buckets::ones(1.0, 2.0, 10);
 
-macro_rules! catalogue {
-    ($($id:ident = $name:literal, $kind:expr, [$($label:literal),*], $help:literal;)*) => {
-        $(
-            #[doc = concat!("`", $name, "`: ", $help, ".")]
-            pub static $id: Info = Info {
-                name: $name,
-                kind: $kind,
-                labels: &[$($label),*],
-                help: $help,
-            };
-        )*
-
-        /// All of them, in the order in which they are told.
-        pub static ALL: &[&Info] = &[$(&$id),*];
-    };
-}
-
-catalogue! {
-    SCHEDULE_ATTEMPTS = "scheduler_schedule_attempts_total", Kind::Counter, ["result", "profile"],
+crate::catalogue! {
+    SCHEDULE_ATTEMPTS = "scheduler_schedule_attempts_total", Counter, ["result", "profile"],
         "Attempts to schedule pods, by result: scheduled (bound), unschedulable (no node found), error";
-    SCHEDULING_ATTEMPT_DURATION = "scheduler_scheduling_attempt_duration_seconds", Kind::Histogram(ATTEMPTS),
+    SCHEDULING_ATTEMPT_DURATION = "scheduler_scheduling_attempt_duration_seconds", Histogram(ATTEMPTS),
         ["result", "profile"], "Duration of an attempt: the decision, and for scheduled pods the binding";
-    E2E_SCHEDULING_DURATION = "scheduler_e2e_scheduling_duration_seconds", Kind::Histogram(ATTEMPTS),
+    E2E_SCHEDULING_DURATION = "scheduler_e2e_scheduling_duration_seconds", Histogram(ATTEMPTS),
         ["result", "profile"],
         "The same as scheduling_attempt_duration_seconds, under the name that KEP-1258 gives";
-    SCHEDULING_ALGORITHM_DURATION = "scheduler_scheduling_algorithm_duration_seconds", Kind::Histogram(ATTEMPTS),
+    SCHEDULING_ALGORITHM_DURATION = "scheduler_scheduling_algorithm_duration_seconds", Histogram(ATTEMPTS),
         [], "Duration of a decision, PostFilter included";
-    EXTENSION_POINT_DURATION = "scheduler_framework_extension_point_duration_seconds", Kind::Histogram(POINTS),
+    EXTENSION_POINT_DURATION = "scheduler_framework_extension_point_duration_seconds", Histogram(POINTS),
         ["extension_point", "status", "profile"],
         "Duration of all plugins of an extension point; PreScore and NormalizeScore are part of Score";
-    PLUGIN_EXECUTION_DURATION = "scheduler_plugin_execution_duration_seconds", Kind::Histogram(PLUGINS),
+    PLUGIN_EXECUTION_DURATION = "scheduler_plugin_execution_duration_seconds", Histogram(PLUGINS),
         ["plugin", "extension_point", "status"],
         "Duration of a plugin at an extension point, for all nodes of a decision together; in one of ten decisions";
-    PLUGIN_EVALUATION = "scheduler_plugin_evaluation_total", Kind::Counter,
+    PLUGIN_EVALUATION = "scheduler_plugin_evaluation_total", Counter,
         ["plugin", "extension_point", "profile"],
         "How often a plugin was asked about a node; where nodes are alike one is asked in the name of all";
-    POD_SCHEDULING_SLI_DURATION = "scheduler_pod_scheduling_sli_duration_seconds", Kind::Histogram(LONG),
+    POD_SCHEDULING_SLI_DURATION = "scheduler_pod_scheduling_sli_duration_seconds", Histogram(LONG),
         ["attempts"], "From a pod's first entry into the active queue until it was bound";
-    POD_SCHEDULING_ATTEMPTS = "scheduler_pod_scheduling_attempts", Kind::Histogram(Buckets::ones(1.0, 2.0, 5)),
+    POD_SCHEDULING_ATTEMPTS = "scheduler_pod_scheduling_attempts", Histogram(Buckets::ones(1.0, 2.0, 5)),
         [], "Attempts that a bound pod took";
-    POD_SCHEDULED_AFTER_FLUSH = "scheduler_pod_scheduled_after_flush_total", Kind::Counter, [],
+    POD_SCHEDULED_AFTER_FLUSH = "scheduler_pod_scheduled_after_flush_total", Counter, [],
         "Pods that were bound when they were tried again for their age, without any event";
-    PENDING_PODS = "scheduler_pending_pods", Kind::Gauge, ["queue"],
+    PENDING_PODS = "scheduler_pending_pods", Gauge, ["queue"],
         "Pods that wait: active (to be tried), backoff, unschedulable (for an event), gated";
-    QUEUE_INCOMING_PODS = "scheduler_queue_incoming_pods_total", Kind::Counter, ["queue", "event"],
+    QUEUE_INCOMING_PODS = "scheduler_queue_incoming_pods_total", Counter, ["queue", "event"],
         "Pods that came into a queue, by what brought them there";
-    UNSCHEDULABLE_PODS = "scheduler_unschedulable_pods", Kind::Gauge, ["plugin", "profile"],
+    UNSCHEDULABLE_PODS = "scheduler_unschedulable_pods", Gauge, ["plugin", "profile"],
         "Pods that wait because this plugin rejected them, among others perhaps";
-    PREEMPTION_ATTEMPTS = "scheduler_preemption_attempts_total", Kind::Counter, [],
+    PREEMPTION_ATTEMPTS = "scheduler_preemption_attempts_total", Counter, [],
         "Decisions on whether others go for a pod that fits nowhere";
-    PREEMPTION_VICTIMS = "scheduler_preemption_victims", Kind::Histogram(Buckets::ones(1.0, 2.0, 7)), [],
+    PREEMPTION_VICTIMS = "scheduler_preemption_victims", Histogram(Buckets::ones(1.0, 2.0, 7)), [],
         "Pods that go for one pod";
-    PREEMPTION_DURATION = "scheduler_preemption_goroutines_duration_seconds", Kind::Histogram(LONG), ["result"],
+    PREEMPTION_DURATION = "scheduler_preemption_goroutines_duration_seconds", Histogram(LONG), ["result"],
         "From asking victims to go until all were asked; upstream always tells success and next to nothing";
-    PREEMPTION_EXECUTION = "scheduler_preemption_goroutines_execution_total", Kind::Counter, ["result"],
+    PREEMPTION_EXECUTION = "scheduler_preemption_goroutines_execution_total", Counter, ["result"],
         "Preemptions whose victims were all asked to go, by result; upstream always tells success";
-    CACHE_SIZE = "scheduler_cache_size", Kind::Gauge, ["type"],
+    CACHE_SIZE = "scheduler_cache_size", Gauge, ["type"],
         "What is known: nodes, pods (on nodes), assumed_pods (on nodes by a decision that no fact shows yet)";
-    EVENT_HANDLING_DURATION = "scheduler_event_handling_duration_seconds", Kind::Histogram(POINTS), ["event"],
+    EVENT_HANDLING_DURATION = "scheduler_event_handling_duration_seconds", Histogram(POINTS), ["event"],
         "Duration of taking in a fact about a node or a pod";
-    INFLIGHT_EVENTS = "scheduler_inflight_events", Kind::Gauge, ["event"],
+    INFLIGHT_EVENTS = "scheduler_inflight_events", Gauge, ["event"],
         "Events that are kept while pods are being tried, and those pods (PodPopped)";
-    FILTER_REJECTIONS = "strew_filter_rejections_total", Kind::Counter,
+    FILTER_REJECTIONS = "strew_filter_rejections_total", Counter,
         ["plugin", "topology_key", "result", "profile"],
         "Nodes that a plugin rejected first: all of them in attempts without a node (unschedulable), up to 128 nodes of one in ten other attempts (scheduled); topology_key is that of the spread constraint";
-    SCORE_CHOSEN = "strew_plugin_score_chosen", Kind::Histogram(SCORES), ["plugin", "profile"],
+    SCORE_CHOSEN = "strew_plugin_score_chosen", Histogram(SCORES), ["plugin", "profile"],
         "Weighted score of a plugin for the node that was chosen; in one of ten decisions";
-    SCORE_RANGE = "strew_plugin_score_range", Kind::Histogram(SCORES), ["plugin", "profile"],
+    SCORE_RANGE = "strew_plugin_score_range", Histogram(SCORES), ["plugin", "profile"],
         "Between a plugin's highest and lowest weighted score in a decision: 0 where it had no say; in one of ten decisions";
-    SPREAD_SKEW = "strew_spread_skew", Kind::Gauge,
+    SPREAD_SKEW = "strew_spread_skew", Gauge,
         ["namespace", "workload", "topology_key", "when_unsatisfiable"],
         "Pods in the fullest domain of a workload's spread constraint minus pods in the emptiest";
-    SPREAD_MAX_SKEW = "strew_spread_max_skew", Kind::Gauge,
+    SPREAD_MAX_SKEW = "strew_spread_max_skew", Gauge,
         ["namespace", "workload", "topology_key", "when_unsatisfiable"],
         "The skew that the constraint allows";
-    SPREAD_PODS = "strew_spread_pods", Kind::Gauge,
+    SPREAD_PODS = "strew_spread_pods", Gauge,
         ["namespace", "workload", "topology_key", "when_unsatisfiable", "domain"],
         "Pods that the constraint counts in a domain";
-    SPREAD_LEFT_OUT = "strew_spread_left_out", Kind::Gauge, ["what"],
+    SPREAD_LEFT_OUT = "strew_spread_left_out", Gauge, ["what"],
         "What is not told in strew_spread_* so that there are not too many series: workloads past 500 constraints, domains past 2000 or of constraints with more than 32";
-    OBJECTS_SET_ASIDE = "strew_objects_set_aside", Kind::Gauge, ["resource"],
+    OBJECTS_SET_ASIDE = "strew_objects_set_aside", Gauge, ["resource"],
         "Nodes and pods of which something is absurd, and which therefore take no part";
-    EFFECTS_PENDING = "strew_effects_pending", Kind::Gauge, [],
+    EFFECTS_PENDING = "strew_effects_pending", Gauge, [],
         "Requests to the API server whose outcome is waited for";
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::metrics::Kind;
 
     /// A counter's name ends in `_total`, a duration's in `_seconds`, and no other does.
     #[test]

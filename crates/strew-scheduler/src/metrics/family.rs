@@ -92,3 +92,22 @@ impl Value {
         Self::Histogram(Box::new(histogram.clone()))
     }
 }
+
+/// Declares metrics: a static a metric, and `ALL` of them in the order in which they are told.
+#[macro_export]
+macro_rules! catalogue {
+    ($($id:ident = $name:literal, $kind:ident $(($buckets:expr))?, [$($label:literal),*], $help:literal;)*) => {
+        $(
+            #[doc = concat!("`", $name, "`: ", $help, ".")]
+            pub static $id: $crate::metrics::Info = $crate::metrics::Info {
+                name: $name,
+                kind: $crate::metrics::Kind::$kind $(($buckets))?,
+                labels: &[$($label),*],
+                help: $help,
+            };
+        )*
+
+        /// All of them, in the order in which they are told.
+        pub static ALL: &[&$crate::metrics::Info] = &[$(&$id),*];
+    };
+}

@@ -5,9 +5,9 @@
 //! of a decision is the same but for a branch at each point that could be measured.
 //!
 //! [`Family`]s are made when somebody asks ([`Scheduler::metrics`](crate::machine::Scheduler::metrics)), by the
-//! [`catalogue`]: names, labels and buckets are kube-scheduler's where the thing is the same.
+//! [`mod@catalogue`]: names, labels and buckets are kube-scheduler's where the thing is the same.
 //!
-//! Reading order: [`histogram`], [`family`], [`catalogue`], `meter` (of an engine's decisions), `counters` (of the
+//! Reading order: [`histogram`], [`family`], [`mod@catalogue`], `meter` (of an engine's decisions), `counters` (of the
 //! machine), `spread` (how even the workloads are).
 //!
 //! Source: spec/scheduler §5.7.

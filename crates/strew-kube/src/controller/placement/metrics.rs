@@ -6,14 +6,12 @@ use std::borrow::Cow;
 
 use strew_placement::machine::Durations;
 use strew_runtime::placement::{BUCKETS, Placements};
-use strew_scheduler::metrics::{Family, Histogram, Info, Value};
-
-use crate::metrics::catalogue::catalogue;
+use strew_scheduler::metrics::{Family, Histogram, Value};
 
 /// The label `name` of OCM's metrics.
 const SCHEDULING: Cow<'static, str> = Cow::Borrowed("placement_scheduling");
 
-catalogue! {
+strew_scheduler::catalogue! {
     SCHEDULING_DURATION = "scheduling_scheduling_duration_seconds", Histogram(BUCKETS), ["name"],
         "From the change that made a decision necessary to the begin of its writes";
     BIND_DURATION = "scheduling_bind_duration_seconds", Histogram(BUCKETS), ["name"],

@@ -3,16 +3,14 @@
 //! Source: spec/workloadspread §5.10.
 
 use strew_runtime::workloadspread::Spreads;
-use strew_scheduler::metrics::{Family, Info, Value};
+use strew_scheduler::metrics::{Family, Value};
 use strew_workloadspread::controller::Counters;
 use strew_workloadspread::{Row, SpreadController, WorkloadSpread};
-
-use crate::metrics::catalogue::catalogue;
 
 /// The rows of so many subsets are told; those beyond are counted.
 const SUBSETS_MAX: usize = 2000;
 
-catalogue! {
+strew_scheduler::catalogue! {
     SYNCS = "strew_workloadspread_syncs_total", Counter, ["result"],
         "Syncs of a WorkloadSpread that came to their end (success), or will be tried again (error)";
     STATUS_WRITES = "strew_workloadspread_status_writes_total", Counter, [],
