@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use strew_api::workloadspread::workloads::WorkloadStatus;
-use strew_apiserver::object::{CloneSet, ControllerRevision, Key, Kind, Name, Object, Pod, Stored};
+use strew_apiserver::object::{CloneSet, ControllerRevision, Key, Kind, Name, Object, Pod};
 use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
@@ -27,14 +27,14 @@ use crate::pod_control::{create_pod, delete_pod, is_controlled_by, slow_start, t
 use crate::queue::Queue;
 use crate::sets::revisions::{self, History, Keeper, must_wait};
 use crate::sets::unseen::Unseen;
-use crate::sets::{REVISION_LABEL, claim_pods, min_ready, owner_of, pod_of};
+use crate::sets::{
+    HASH_LABEL, REVISION_LABEL, claim_pods, controller_of, current_of, min_ready, observe_pod,
+    owner_of, pod_of, to_sync, write_status,
+};
 use crate::workers;
 
 /// How events call it.
 const SOURCE: &str = "cloneset-controller";
-
-/// The label of a revision that holds its hash.
-const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 
 /// The CloneSet controller.
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl CloneSetController {
             hash_label: HASH_LABEL,
         };
         let history = keeper.history(&mut self.unseen, cx)?;
-        let current = current_of(&history, &set.status);
+        let current = current_of(&history, set.status.current_revision.as_deref());
         let update_name = Arc::clone(&history.update.meta.name.name);
         let owned = cx.cache.pods_of(&set.meta.uid);
         let pods: Vec<Arc<Pod>> = owned
@@ -93,7 +93,7 @@ impl CloneSetController {
         if done.as_ref().is_err_and(ApiError::is_no_answer) {
             return done;
         }
-        let written = self.write_status(set, status, cx);
+        let written = write_status(&**set, status, &mut self.unseen, cx);
         done.and(written)?;
         if let Some(at) = counted.next_available {
             cx.queue.add_at(name, at);
@@ -201,23 +201,6 @@ impl CloneSetController {
         }
         outcome
     }
-
-    fn write_status(
-        &mut self,
-        set: &CloneSet,
-        status: WorkloadStatus,
-        cx: &mut Context<'_>,
-    ) -> Result<(), ApiError> {
-        if status == set.status {
-            return Ok(());
-        }
-        let mut set = set.clone();
-        set.status = status;
-        let name = set.meta.name.clone();
-        let stored = cx.api.update_status(set.into())?;
-        self.unseen.wrote(&name, &stored, cx.now);
-        Ok(())
-    }
 }
 
 impl Controller for CloneSetController {
@@ -233,22 +216,23 @@ impl Controller for CloneSetController {
         self.unseen.observe(&change);
         match change.object() {
             Some(Object::CloneSet(set)) => queue.add(&set.meta.name),
-            Some(Object::Pod(_)) => observe_pod(&change, cache, queue),
+            Some(Object::Pod(_)) => {
+                let selection = |set: &CloneSet| Selection::of(set.spec.selector.as_ref()?);
+                observe_pod(&change, selection, cache, queue);
+            }
             Some(Object::ControllerRevision(revision)) => {
-                add_controller_of(&Object::ControllerRevision(Arc::clone(revision)), queue);
+                if let Some(name) = controller_of::<CloneSet>(&revision.meta) {
+                    queue.add(&name);
+                }
             }
             _ => {}
         }
     }
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
-        let Some(set) = cx.cache.get::<CloneSet>(name).map(Arc::clone) else {
-            self.unseen.forget(name);
+        let Some(set) = to_sync(name, &mut self.unseen, cx) else {
             return Ok(());
         };
-        if must_wait(&mut self.unseen, name, cx) {
-            return Ok(());
-        }
         self.sync_set(&set, cx)
     }
 
@@ -263,46 +247,6 @@ impl Controller for CloneSetController {
             self.unseen.wrote(name, pod, cx.now);
         }
     }
-}
-
-/// The sets that a change of a pod concerns.
-fn observe_pod(change: &Change<'_>, cache: &Tables, queue: &mut Queue) {
-    for object in [change.old, change.new].into_iter().flatten() {
-        add_controller_of(object, queue);
-    }
-    let Some(Object::Pod(pod)) = change.new else {
-        return;
-    };
-    if pod.meta.controller().is_some() {
-        return;
-    }
-    for set in cache
-        .of::<CloneSet>()
-        .in_namespace(&pod.meta.name.namespace)
-    {
-        let selection = set.spec.selector.as_ref().and_then(Selection::of);
-        if selection.is_some_and(|s| s.matches(&pod.meta.labels)) {
-            queue.add(&set.meta.name);
-        }
-    }
-}
-
-fn add_controller_of(object: &Object, queue: &mut Queue) {
-    let meta = object.meta();
-    if let Some(owner) = meta.controller()
-        && &*owner.kind == CloneSet::KIND.name()
-    {
-        let namespace = Arc::clone(&meta.name.namespace);
-        queue.add(&Name::new(namespace, Arc::clone(&owner.name)));
-    }
-}
-
-/// The revision that the status names; else the update revision.
-fn current_of(history: &History, status: &WorkloadStatus) -> Arc<ControllerRevision> {
-    let named = status.current_revision.as_deref().unwrap_or_default();
-    let mut others = history.others.iter();
-    let found = others.find(|r| &*r.meta.name.name == named);
-    Arc::clone(found.unwrap_or(&history.update))
 }
 
 /// What the status is to say.

@@ -31,7 +31,7 @@ use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
 use crate::sets::revisions::{self, History, Keeper, must_wait};
 use crate::sets::unseen::Unseen;
-use crate::sets::{REVISION_LABEL, claim_pods, min_ready};
+use crate::sets::{REVISION_LABEL, claim_pods, controller_of, min_ready, to_sync, write_status};
 
 /// How events call it.
 const SOURCE: &str = "daemonset-controller";
@@ -112,7 +112,7 @@ impl DaemonSetController {
             Ok(()) => clean_up(set, &history, ledger, cx),
             Err(_) => Ok(()),
         };
-        let written = self.write_status(set, status, cx);
+        let written = write_status(&**set, status, &mut self.unseen, cx);
         done.and(cleaned).and(written)
     }
 
@@ -136,23 +136,6 @@ impl DaemonSetController {
         Ok(!claimed.is_empty() && must_wait(&mut self.unseen, name, cx))
     }
 
-    fn write_status(
-        &mut self,
-        set: &DaemonSet,
-        status: DaemonSetStatus,
-        cx: &mut Context<'_>,
-    ) -> Result<(), ApiError> {
-        if status == set.status {
-            return Ok(());
-        }
-        let mut set = set.clone();
-        set.status = status;
-        let name = set.meta.name.clone();
-        let stored = cx.api.update_status(set.into())?;
-        self.unseen.wrote(&name, &stored, cx.now);
-        Ok(())
-    }
-
     fn observe_node(&mut self, old: Option<&Node>, new: Option<&Node>, queue: &mut Queue) {
         if let (Some(old), Some(new)) = (old, new)
             && old.meta.labels == new.meta.labels
@@ -174,7 +157,7 @@ impl DaemonSetController {
 
     fn observe_pod(&mut self, change: &Change<'_>, cache: &Tables, queue: &mut Queue) {
         if let Some(Object::Pod(old)) = change.old
-            && let Some(name) = controller_of(&old.meta)
+            && let Some(name) = controller_of::<DaemonSet>(&old.meta)
         {
             queue.add(&name);
             if let Some(ledger) = self.ledgers.get_mut(&name).filter(|l| l.owns(old)) {
@@ -188,7 +171,7 @@ impl DaemonSetController {
             let (old, new) = (old.meta(), &new.meta);
             old.labels != new.labels || old.owners != new.owners
         });
-        if let Some(name) = controller_of(&new.meta) {
+        if let Some(name) = controller_of::<DaemonSet>(&new.meta) {
             queue.add(&name);
             if let Some(ledger) = self.ledgers.get_mut(&name).filter(|l| l.owns(new)) {
                 ledger.add_pod(new);
@@ -239,7 +222,7 @@ impl Controller for DaemonSetController {
                 }
             }
             Some(Object::ControllerRevision(revision)) => {
-                if let Some(name) = controller_of(&revision.meta) {
+                if let Some(name) = controller_of::<DaemonSet>(&revision.meta) {
                     queue.add(&name);
                 }
             }
@@ -248,15 +231,13 @@ impl Controller for DaemonSetController {
     }
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
-        let Some(set) = cx.cache.get::<DaemonSet>(name).map(Arc::clone) else {
-            self.unseen.forget(name);
+        if cx.cache.get::<DaemonSet>(name).is_none() {
             self.ledgers.remove(name);
             self.claims.remove(name);
+        }
+        let Some(set) = to_sync(name, &mut self.unseen, cx) else {
             return Ok(());
         };
-        if must_wait(&mut self.unseen, name, cx) {
-            return Ok(());
-        }
         self.sync_set(&set, cx)
     }
 
@@ -265,13 +246,6 @@ impl Controller for DaemonSetController {
             steps::tell_created(&set, answer, &mut self.unseen, cx);
         }
     }
-}
-
-/// The DaemonSet that controls an object.
-fn controller_of(meta: &strew_apiserver::object::Meta) -> Option<Name> {
-    let owner = meta.controller()?;
-    let is_daemon_set = &*owner.kind == DaemonSet::KIND.name();
-    is_daemon_set.then(|| Name::new(Arc::clone(&meta.name.namespace), Arc::clone(&owner.name)))
 }
 
 fn rules_of(set: &DaemonSet, update: &ControllerRevision) -> Rules {

@@ -1,4 +1,5 @@
-//! What StatefulSets and DaemonSets have in common: claims, pods of templates, revisions, writes not seen yet.
+//! What StatefulSets, DaemonSets and CloneSets have in common: which set a change concerns, claims, pods of templates,
+//! revisions, statuses, writes not seen yet.
 
 pub(crate) mod revisions;
 pub(crate) mod unseen;
@@ -6,15 +7,102 @@ pub(crate) mod unseen;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
-use strew_apiserver::object::{Meta, Name, Object, Owner, Pairs, Pod, PodStatus, Stored};
+use strew_apiserver::object::{
+    ControllerRevision, Meta, Name, Object, Owner, Pairs, Pod, PodStatus, Resource, Stored,
+};
 use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::{Instant, Span};
 
+use self::revisions::{History, must_wait};
+use self::unseen::Unseen;
 use crate::api::Api;
+use crate::controller::{Change, Context};
+use crate::queue::Queue;
 
 /// `controller-revision-hash`: which revision a pod is of.
 pub(crate) const REVISION_LABEL: &str = "controller-revision-hash";
+
+/// The label of a revision that holds its hash.
+pub(crate) const HASH_LABEL: &str = "controller.kubernetes.io/hash";
+
+/// The set of a kind that controls an object.
+pub(crate) fn controller_of<T: Stored>(meta: &Meta) -> Option<Name> {
+    let owner = meta.controller()?;
+    let is_of_kind = &*owner.kind == T::KIND.name();
+    is_of_kind.then(|| Name::new(Arc::clone(&meta.name.namespace), Arc::clone(&owner.name)))
+}
+
+/// Queues the sets that a change of a pod concerns: its controllers, and of an orphan those that select it.
+pub(crate) fn observe_pod<T: Stored>(
+    change: &Change<'_>,
+    selection: impl Fn(&T) -> Option<Selection>,
+    cache: &Tables,
+    queue: &mut Queue,
+) {
+    let objects = [change.old, change.new].into_iter().flatten();
+    for name in objects.filter_map(|object| controller_of::<T>(object.meta())) {
+        queue.add(&name);
+    }
+    let Some(Object::Pod(pod)) = change.new else {
+        return;
+    };
+    if pod.meta.controller().is_some() {
+        return;
+    }
+    let sets = cache.of::<T>();
+    for set in sets.in_namespace(&pod.meta.name.namespace) {
+        if selection(set).is_some_and(|s| s.matches(&pod.meta.labels)) {
+            queue.add(&set.meta().name);
+        }
+    }
+}
+
+/// The set to sync now; `None`: it is gone, or a write of its controller has not been seen yet.
+pub(crate) fn to_sync<T: Stored>(
+    name: &Name,
+    unseen: &mut Unseen,
+    cx: &mut Context<'_>,
+) -> Option<Arc<T>> {
+    let Some(set) = cx.cache.get::<T>(name).map(Arc::clone) else {
+        unseen.forget(name);
+        return None;
+    };
+    (!must_wait(unseen, name, cx)).then_some(set)
+}
+
+/// Writes the status of a set, if it is another.
+///
+/// # Errors
+/// What the API server refused.
+pub(crate) fn write_status<S, T>(
+    set: &Resource<S, T>,
+    status: T,
+    unseen: &mut Unseen,
+    cx: &mut Context<'_>,
+) -> Result<(), ApiError>
+where
+    T: PartialEq,
+    Resource<S, T>: Stored + Into<Object>,
+{
+    if status == set.status {
+        return Ok(());
+    }
+    let mut set = set.clone();
+    set.status = status;
+    let name = set.meta.name.clone();
+    let stored = cx.api.update_status(set.into())?;
+    unseen.wrote(&name, &stored, cx.now);
+    Ok(())
+}
+
+/// The revision that a status names as the current one; else the update revision.
+pub(crate) fn current_of(history: &History, named: Option<&str>) -> Arc<ControllerRevision> {
+    let named = named.unwrap_or_default();
+    let mut others = history.others.iter();
+    let found = others.find(|r| &*r.meta.name.name == named);
+    Arc::clone(found.unwrap_or(&history.update))
+}
 
 /// The reference that makes an object its controller's.
 pub(crate) fn owner_of<T: Stored>(controller: &T) -> Owner {

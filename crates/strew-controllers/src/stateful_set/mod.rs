@@ -14,7 +14,7 @@ mod tests;
 use std::sync::Arc;
 
 use k8s_openapi::api::apps::v1::{StatefulSetSpec, StatefulSetStatus};
-use strew_apiserver::object::{ControllerRevision, Name, Object, Pod, StatefulSet, Stored};
+use strew_apiserver::object::{ControllerRevision, Name, Object, Pod, StatefulSet};
 use strew_apiserver::selection::Selection;
 use strew_apiserver::{ApiError, Tables};
 use strew_model::time::Instant;
@@ -27,13 +27,13 @@ use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
 use crate::sets::revisions::{self, History, Keeper, must_wait};
 use crate::sets::unseen::Unseen;
-use crate::sets::{REVISION_LABEL, claim_pods};
+use crate::sets::{
+    HASH_LABEL, REVISION_LABEL, claim_pods, controller_of, current_of, observe_pod, to_sync,
+    write_status,
+};
 
 /// How events call it.
 const SOURCE: &str = "statefulset-controller";
-
-/// The label of a revision that holds its hash.
-const HASH_LABEL: &str = "controller.kubernetes.io/hash";
 
 /// What may be chosen about [`StatefulSetController`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl StatefulSetController {
             hash_label: HASH_LABEL,
         };
         let history = keeper.history(&mut self.unseen, cx)?;
-        let current = current_of(&history, &set.status);
+        let current = current_of(&history, set.status.current_revision.as_deref());
         let owned = cx.cache.pods_of(&set.meta.uid);
         let pods = owned.into_iter().flat_map(|owned| owned.iter());
         let places = Places::new(&name.name, &set.spec, pods, cx.now);
@@ -103,29 +103,12 @@ impl StatefulSetController {
         if done.as_ref().is_err_and(ApiError::is_no_answer) {
             return done;
         }
-        let written = self.write_status(set, status, cx);
+        let written = write_status(&**set, status, &mut self.unseen, cx);
         done.and(written)?;
         if let Some(at) = next_available {
             cx.queue.add_at(name, at);
         }
         clean_up(set, &history, &current, &places, cx)
-    }
-
-    fn write_status(
-        &mut self,
-        set: &StatefulSet,
-        status: StatefulSetStatus,
-        cx: &mut Context<'_>,
-    ) -> Result<(), ApiError> {
-        if status == set.status {
-            return Ok(());
-        }
-        let mut set = set.clone();
-        set.status = status;
-        let name = set.meta.name.clone();
-        let stored = cx.api.update_status(set.into())?;
-        self.unseen.wrote(&name, &stored, cx.now);
-        Ok(())
     }
 }
 
@@ -142,11 +125,16 @@ impl Controller for StatefulSetController {
         self.unseen.observe(&change);
         match change.object() {
             Some(Object::StatefulSet(set)) => queue.add(&set.meta.name),
-            Some(Object::Pod(_)) => observe_pod(&change, cache, queue),
+            Some(Object::Pod(_)) => {
+                let selection = |set: &StatefulSet| Selection::of(&set.spec.selector);
+                observe_pod(&change, selection, cache, queue);
+            }
             // Upstream does not look at these; here a set waits for those that it wrote. One that goes wakes nobody: of
             // a set that is deleted in the foreground the collector takes it, and the set would make it anew, for ever.
             Some(Object::ControllerRevision(revision)) if change.new.is_some() => {
-                add_controller_of(&Object::ControllerRevision(Arc::clone(revision)), queue);
+                if let Some(name) = controller_of::<StatefulSet>(&revision.meta) {
+                    queue.add(&name);
+                }
             }
             Some(Object::Plain(claim)) if claim.kind.name() == claims::CLAIM => {
                 let sets = cache.of::<StatefulSet>();
@@ -160,53 +148,11 @@ impl Controller for StatefulSetController {
     }
 
     fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
-        let Some(set) = cx.cache.get::<StatefulSet>(name).map(Arc::clone) else {
-            self.unseen.forget(name);
+        let Some(set) = to_sync(name, &mut self.unseen, cx) else {
             return Ok(());
         };
-        if must_wait(&mut self.unseen, name, cx) {
-            return Ok(());
-        }
         self.sync_set(&set, cx)
     }
-}
-
-/// The sets that a change of a pod concerns.
-fn observe_pod(change: &Change<'_>, cache: &Tables, queue: &mut Queue) {
-    for object in [change.old, change.new].into_iter().flatten() {
-        add_controller_of(object, queue);
-    }
-    let Some(Object::Pod(pod)) = change.new else {
-        return;
-    };
-    if pod.meta.controller().is_some() {
-        return;
-    }
-    let sets = cache.of::<StatefulSet>();
-    for set in sets.in_namespace(&pod.meta.name.namespace) {
-        let selection = Selection::of(&set.spec.selector);
-        if selection.is_some_and(|s| s.matches(&pod.meta.labels)) {
-            queue.add(&set.meta.name);
-        }
-    }
-}
-
-fn add_controller_of(object: &Object, queue: &mut Queue) {
-    let meta = object.meta();
-    if let Some(owner) = meta.controller()
-        && &*owner.kind == StatefulSet::KIND.name()
-    {
-        let namespace = Arc::clone(&meta.name.namespace);
-        queue.add(&Name::new(namespace, Arc::clone(&owner.name)));
-    }
-}
-
-/// The revision that the status names; else the update revision.
-fn current_of(history: &History, status: &StatefulSetStatus) -> Arc<ControllerRevision> {
-    let named = status.current_revision.as_deref().unwrap_or_default();
-    let mut others = history.others.iter();
-    let found = others.find(|r| &*r.meta.name.name == named);
-    Arc::clone(found.unwrap_or(&history.update))
 }
 
 /// What the status is to say. Source: spec/controllers §3.1, §3.2.
