@@ -11,6 +11,7 @@ mod keeping;
 mod panicking;
 mod placements;
 mod registering;
+mod rights;
 mod sending;
 mod spreads;
 mod watching;
