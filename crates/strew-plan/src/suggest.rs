@@ -188,8 +188,10 @@ impl<'a> Bench<'a> {
         let Decision::Place { node, .. } = decision else {
             return None;
         };
-        // A node that the change added stands behind all that were there.
-        Some(match node.index() < self.base.node_rows() {
+        // The row of a node that the change added is a new one, or that of a node that has gone.
+        let was_there =
+            node.index() < self.base.node_rows() && self.base.node(node).fact().is_some();
+        Some(match was_there {
             true => Target::Node(node),
             false => Target::NewNode,
         })

@@ -1,10 +1,11 @@
 //! What is suggested helps.
 
-use strew_cluster::Cluster;
-use strew_plan::{decide_after, suggest};
+use strew_cluster::{Cluster, NodeFact, PodFact, PodHistory, PodSpec};
+use strew_model::{Labels, Resources, well_known};
+use strew_plan::{Change, Suggestion, Target, decide_after, suggest};
 use strew_scheduler::explain::explain_with;
 use strew_scheduler::preemption::Nominations;
-use strew_scheduler::{Engine, Explanation};
+use strew_scheduler::{Engine, Profile};
 
 use crate::world::{World, profile};
 
@@ -55,29 +56,40 @@ fn suggestions_help_when_they_are_decided_afresh() {
     );
 }
 
+/// A node that has gone leaves its row to the next one: the new node is not the one that has gone.
 #[test]
 fn the_first_node_is_suggested_where_there_is_none() {
     let mut cluster = Cluster::new();
-    let pod = cluster.set_pod(strew_cluster::PodFact {
+    let pod = cluster.set_pod(PodFact {
         uid: "1".into(),
         name: "web".into(),
-        namespace: strew_model::well_known::DEFAULT_NAMESPACE,
-        labels: strew_model::Labels::default(),
+        namespace: well_known::DEFAULT_NAMESPACE,
+        labels: Labels::default(),
         owner: None,
         terminating: false,
         node: None,
-        spec: strew_cluster::PodSpec::default(),
-        history: strew_cluster::PodHistory::default(),
+        spec: PodSpec::default(),
+        history: PodHistory::default(),
     });
-    let profile = strew_scheduler::Profile::default();
+    let name = cluster.names.intern("a");
+    cluster.set_node(NodeFact {
+        name,
+        labels: Labels::default(),
+        taints: Box::default(),
+        unschedulable: false,
+        allocatable: Resources::default(),
+        pods_max: 1,
+        images: Box::default(),
+    });
+    cluster.remove_node(name);
+    let profile = Profile::default();
     let mut engine = Engine::new(profile.clone());
     let nominations = Nominations::new();
-    let explanation: Explanation = explain_with(&mut engine, &mut cluster, pod, &nominations, None);
-    let found = suggest(&profile, &cluster, &nominations, &explanation);
-    let changes = found.map(|f| f.suggestions);
-    let changes = changes.iter().flatten().map(|s| &s.change);
-    assert_eq!(
-        changes.collect::<Vec<_>>(),
-        [&strew_plan::Change::AddFirstNode]
-    );
+    let explanation = explain_with(&mut engine, &mut cluster, pod, &nominations, None);
+    let found = suggest(&profile, &cluster, &nominations, &explanation).unwrap();
+    let first_node = Suggestion {
+        change: Change::AddFirstNode,
+        target: Target::NewNode,
+    };
+    assert_eq!(found.suggestions, [first_node]);
 }
