@@ -4,7 +4,10 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use http::Request;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{sleep, timeout};
 
 use super::tally::Tally;
@@ -12,6 +15,10 @@ use super::{AGAIN_AFTER, HOOK, Way, connect_by_tls};
 
 /// Of one request's headers.
 const HEADERS: usize = 15 << 10;
+
+/// Streams of a connection that are in flight at most. Each holds its headers in this process too: 20 connections hold
+/// 150 MiB at most.
+const STREAMS_MAX: usize = 500;
 
 /// A server that takes no further stream in this time has all that it takes.
 const ROOM_WITHIN: Duration = Duration::from_secs(1);
@@ -27,28 +34,48 @@ pub(super) async fn streams(way: Way, tally: Arc<Tally>) -> Infallible {
 }
 
 async fn once(way: Way, tally: &Tally) -> anyhow::Result<()> {
-    let stream = connect_by_tls(way, "h2").await?;
+    fill(connect_by_tls(way, "h2").await?, tally).await
+}
+
+/// Fills a connection with streams; returns when the connection has ended.
+async fn fill<T>(stream: T, tally: &Tally) -> anyhow::Result<()>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let mut client = h2::client::Builder::new();
-    client.initial_max_send_streams(1_000);
+    client.initial_max_send_streams(STREAMS_MAX);
     let (mut requests, connection) = client.handshake::<_, &'static [u8]>(stream).await?;
     let connection = tokio::spawn(connection);
     tally.count("opened");
-    let mut held = Vec::new();
-    // It ends with the connection, or when no further stream is taken.
-    while let Ok(Ok(ready)) = timeout(ROOM_WITHIN, requests.ready()).await {
+    let mut held = FuturesUnordered::new();
+    // The loop ends with the connection, or when no further stream is taken.
+    loop {
+        if held.len() == STREAMS_MAX {
+            // A server that refuses each stream at once always has room for the next.
+            match timeout(ROOM_WITHIN, held.next()).await {
+                Ok(_) => continue,
+                Err(_) => break,
+            }
+        }
+        let Ok(Ok(ready)) = timeout(ROOM_WITHIN, requests.ready()).await else {
+            break;
+        };
         requests = ready;
         let text = "h".repeat(HEADERS);
         let request = Request::post(format!("https://localhost{HOOK}"));
         let request = request.header("x-large", text).body(())?;
-        match requests.send_request(request, false) {
-            Ok(stream) => held.push(stream),
-            Err(_) => break,
-        }
+        let Ok((answer, body)) = requests.send_request(request, false) else {
+            break;
+        };
+        held.push(async move {
+            let answered = answer.await.is_ok();
+            // Until then the request has not ended.
+            drop(body);
+            answered
+        });
         tally.count("streams");
-        // A server that refuses each at once always has room for the next.
-        tokio::task::yield_now().await;
     }
-    // What is held is given up with the connection, which the server ends.
+    // The server ends the connection; what is held ends with it.
     let ended = connection.await;
     tally.count(if ended.is_ok_and(|e| e.is_ok()) {
         "closed"
@@ -57,4 +84,53 @@ async fn once(way: Way, tally: &Tally) -> anyhow::Result<()> {
     });
     drop(held);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::io::duplex;
+
+    use super::*;
+
+    /// A server that takes any number of streams; it refuses so many of them, and answers none of the others. Returns how
+    /// many it got until no further one came.
+    async fn streams_taken(n_refused: usize) -> usize {
+        let (near, far) = duplex(1 << 16);
+        let n_taken = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&n_taken);
+        let server = tokio::spawn(async move {
+            let mut server = h2::server::Builder::new();
+            server.max_concurrent_streams(u32::MAX);
+            server.max_header_list_size(1 << 20);
+            let mut server = server.handshake::<_, &'static [u8]>(far).await.unwrap();
+            let mut held = Vec::new();
+            while let Some(stream) = server.accept().await {
+                let (request, mut answer) = stream.unwrap();
+                if counted.fetch_add(1, Ordering::Relaxed) < n_refused {
+                    answer.send_reset(h2::Reason::REFUSED_STREAM);
+                } else {
+                    held.push((request, answer));
+                }
+            }
+        });
+        let tally = Tally::default();
+        // Time passes only when neither side has anything to do.
+        let ended = timeout(Duration::from_secs(60), fill(near, &tally)).await;
+        assert!(ended.is_err(), "the server has ended nothing");
+        server.abort();
+        let n_taken = n_taken.load(Ordering::Relaxed);
+        assert_eq!(
+            tally.to_string(),
+            format!(r#"{{"opened":1,"streams":{n_taken}}}"#)
+        );
+        n_taken
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_attack_has_a_bound_of_its_own() {
+        assert_eq!(streams_taken(0).await, STREAMS_MAX);
+        assert_eq!(streams_taken(2_000).await, 2_000 + STREAMS_MAX);
+    }
 }
