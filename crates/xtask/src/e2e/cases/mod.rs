@@ -269,11 +269,6 @@ pub(super) const CASES: &[Case] = &[
         "churn, faults and attacks for some seconds each: pods of others come, probes are answered, memory stays",
         soak_live,
     ),
-    full(
-        "ws-crowd",
-        "a tenant creates expensive pods at full speed: another's are created in the usual time, and probes are answered",
-        workloadspread::crowd,
-    ),
     case(
         "placement-use-cases",
         "the proposal's use cases on a hub",

@@ -94,7 +94,7 @@ fn made(
 }
 
 /// A pod of a ReplicaSet, as its controller makes it.
-pub(super) fn pod_of(owner: &Value) -> Value {
+fn pod_of(owner: &Value) -> Value {
     let template = &owner["spec"]["template"];
     let meta = &owner["metadata"];
     json!({

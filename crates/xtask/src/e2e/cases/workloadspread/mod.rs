@@ -2,10 +2,9 @@
 //!
 //! Reading order: this file (what is looked at), [`use_cases`], [`by_hand`] (pods without a controller), [`webhook`],
 //! [`given`], [`registered`] (when the API server asks), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are
-//! right), [`speed`], [`crowd`] (a tenant at full speed).
+//! right), [`speed`].
 
 mod by_hand;
-mod crowd;
 mod faults;
 mod given;
 mod prompt;
@@ -23,7 +22,6 @@ use xtask::lab::{Component, until};
 
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
-pub(super) use crowd::crowd;
 pub(super) use faults::{denied, down, killed, rotated, server_killed};
 pub(super) use given::given;
 pub(super) use prompt::prompt;
