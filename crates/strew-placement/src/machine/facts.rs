@@ -246,6 +246,7 @@ impl Placer {
                 wake: None,
                 after: None,
                 failures: 0,
+                is_decided: false,
                 warning: None,
                 score_text: "".into(),
             });

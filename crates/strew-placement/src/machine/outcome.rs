@@ -96,6 +96,9 @@ impl Placer {
                 revision,
             });
             fact.revision = fact.revision.max(revision);
+            if write.group.is_some() {
+                fact.placement = Some(placement);
+            }
             fact.group = write.group.unwrap_or(fact.group);
             if let Some(decisions) = &write.decisions {
                 fact.decisions.clone_from(decisions);

@@ -12,7 +12,7 @@ use super::effect::{Effect, EffectId, Event};
 use super::input::Input;
 use crate::decisions::writes::Write;
 use crate::explain::{Explanation, explain};
-use crate::facts::placement::PlacementFact;
+use crate::facts::placement::{CelId, PlacementFact};
 use crate::facts::status::PlacementStatus;
 use crate::filter::predicate::ClusterPredicate;
 use crate::hub::{ClusterIdx, Hub};
@@ -85,7 +85,10 @@ pub(super) struct Row {
     pub(super) wake: Option<Instant>,
     /// When to look again, once the writes are done.
     pub(super) after: Option<Instant>,
+    /// How often it could not be decided, or written, in a row.
     pub(super) failures: u32,
+    /// Whether its last decision leaves nothing to be tried again: once it is written, no failure counts any more.
+    pub(super) is_decided: bool,
     /// Of the run whose writes are under way.
     pub(super) warning: Option<Problem>,
     pub(super) score_text: Arc<str>,
@@ -182,6 +185,14 @@ impl Placer {
     /// The strings of all facts.
     pub fn names_mut(&mut self) -> &mut Interner {
         &mut self.hub.names
+    }
+
+    /// The CEL selectors that placements use.
+    pub fn cel_selectors(&self) -> BTreeSet<CelId> {
+        let facts = self.rows.iter().flatten().map(|row| &row.fact);
+        let predicates = facts.flat_map(|fact| fact.spec.predicates.iter().flatten());
+        let selectors = predicates.filter_map(|predicate| predicate.cel.as_ref());
+        selectors.map(|selector| selector.id).collect()
     }
 
     /// A placement, its status as it was written last.

@@ -10,7 +10,7 @@ use crate::conditions;
 use crate::decisions::groups::{self, Group};
 use crate::decisions::slices::{self, Slice};
 use crate::decisions::writes;
-use crate::facts::decision::DecisionFact;
+use crate::facts::decision::{DecisionFact, GroupLabels};
 use crate::facts::placement::{OnMisconfigured, PlacementFact, SortBy};
 use crate::facts::status::{
     Condition, ConditionReason, ConditionType, GroupStatus, PlacementStatus,
@@ -61,6 +61,7 @@ impl Placer {
         let schedule = scheduled(&self.hub, self.now, &row.fact, &row.plan, cel, known, None);
         if schedule.candidates.broken.is_some() {
             self.counters.unreadable += 1;
+            row.is_decided = false;
             return Some(Wake::Retry);
         }
         self.count(row, &schedule);
@@ -70,11 +71,17 @@ impl Placer {
         let keep = misconfigured && spec.on_misconfigured == OnMisconfigured::Keep;
         let groups = groups::of(&self.hub, spec, &schedule.picks);
         let slices = slices::of(&groups, row.fact.name, &mut self.hub.names);
-        let stored = stored(&self.hub, &row.fact);
+        let mut stored = stored(&self.hub, &row.fact);
+        let strangers = match keep {
+            true => Vec::new(),
+            false => strangers(&self.hub, &row.fact, &slices),
+        };
+        stored.extend(&strangers);
+        let is_strange = |name| strangers.iter().any(|fact| fact.name == name);
         let mut writes = match keep {
             true => Vec::new(),
             false => writes::in_doubt(&stored, &slices, &|name| {
-                self.doubtful.contains(&(row.fact.namespace, name))
+                is_strange(name) || self.doubtful.contains(&(row.fact.namespace, name))
             }),
         };
         let scored = spec.sort_by == SortBy::Score;
@@ -108,11 +115,9 @@ impl Placer {
             row.todo.push_back(Todo::Status(status));
         }
         row.todo.extend(event.map(Todo::Event));
+        row.is_decided = matches!(schedule.code, Code::Success);
         match (schedule.code, later) {
-            (Code::Success, later) => {
-                row.failures = 0;
-                later.map(Wake::At)
-            }
+            (Code::Success, later) => later.map(Wake::At),
             (_, None) => Some(Wake::Retry),
             (_, Some(at)) => Some(Wake::RetryOr(at)),
         }
@@ -284,6 +289,9 @@ impl Placer {
         };
         let owner = (row.fact.namespace, Some(row.fact.name));
         let (after, again) = (row.after.take(), row.again);
+        if row.is_decided && !again {
+            row.failures = 0;
+        }
         self.counters.bound(row.bound.take(), self.now);
         self.hub.ledger.intend(owner, None);
         if after.is_some() {
@@ -320,6 +328,25 @@ fn stored<'h>(hub: &'h Hub, placement: &PlacementFact) -> Vec<&'h DecisionFact> 
     let text = |name: Symbol| hub.names.text(name);
     stored.sort_by(|a, b| text(a.name).cmp(text(b.name)));
     stored
+}
+
+/// PlacementDecisions that have the names of slices, and not the placement's label: they are filled and labelled, as
+/// upstream does. Nobody has looked for a cluster in them, so they keep none from being missing.
+fn strangers(hub: &Hub, placement: &PlacementFact, slices: &[Slice]) -> Vec<DecisionFact> {
+    let named = slices
+        .iter()
+        .filter_map(|slice| hub.ledger.get(placement.namespace, slice.name));
+    let strange = named.filter(|fact| fact.placement != Some(placement.name));
+    let unlabelled = GroupLabels {
+        index: None,
+        name: None,
+    };
+    strange
+        .map(|fact| DecisionFact {
+            group: unlabelled,
+            ..fact.clone()
+        })
+        .collect()
 }
 
 /// The event on the change to `SpreadLimited`.

@@ -63,6 +63,7 @@ impl Holds for Row {
             wake: _,
             after: _,
             failures: _,
+            is_decided: _,
             warning: _,
             decision: _,
             score_text: _,

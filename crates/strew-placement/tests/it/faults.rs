@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use strew_model::{Prng, Symbol};
+use strew_model::{Prng, Span, Symbol};
 use strew_placement::NoCel;
+use strew_placement::facts::decision::{Decision, DecisionFact, GroupLabels};
 use strew_placement::facts::placement::{GroupSize, PlacementSpec};
 use strew_placement::machine::{Effect, Input, Outcome};
 
@@ -70,6 +71,110 @@ fn badly(live: &mut Live, dice: &mut Prng) {
             _ => live.carry_out(effect),
         }
     }
+}
+
+#[test]
+fn a_write_that_is_refused_for_ever_is_tried_less_and_less() {
+    for outcome in [
+        Outcome::Failed("must be no more than 63 characters".into()),
+        Outcome::Conflict("already exists".into()),
+        Outcome::Gone,
+    ] {
+        let mut live = Live::new();
+        let fact = live.cluster("c1", &[]);
+        live.tell(Input::ClusterSet(fact));
+        live.place("p", PlacementSpec::default());
+        let (end, mut n_writes) = (live.now + Span::from_secs(600), 0);
+        while live.now < end {
+            while let Some(effect) = live.placer.poll_effect(&NoCel) {
+                let (Effect::WriteDecision { id, .. } | Effect::WriteStatus { id, .. }) = effect
+                else {
+                    continue;
+                };
+                n_writes += 1;
+                let (effect, outcome) = (id, outcome.clone());
+                let input = Input::Outcome { effect, outcome };
+                live.placer.handle(live.now, input);
+            }
+            live.now = live.placer.next_wake().expect("it is tried again");
+            live.placer.handle(live.now, Input::Tick);
+        }
+        assert!((10..=20).contains(&n_writes), "{outcome:?}: {n_writes}");
+    }
+}
+
+#[test]
+fn after_writes_that_succeed_the_next_failure_is_the_first() {
+    let mut live = Live::new();
+    let fact = live.cluster("c1", &[]);
+    live.tell(Input::ClusterSet(fact));
+    live.place("p", PlacementSpec::default());
+    let mut fail = |live: &mut Live| {
+        let effect = live.placer.poll_effect(&NoCel).expect("a write");
+        let (Effect::WriteDecision { id: effect, .. } | Effect::WriteStatus { id: effect, .. }) =
+            effect
+        else {
+            panic!("{effect:?}");
+        };
+        let outcome = Outcome::Failed("unreachable".into());
+        let input = Input::Outcome { effect, outcome };
+        live.placer.handle(live.now, input);
+        let next = live.placer.next_wake().expect("it is tried again");
+        let wait = next.since(live.now);
+        live.now = next;
+        live.placer.handle(live.now, Input::Tick);
+        wait
+    };
+    let waits: Vec<Span> = (0..4).map(|_| fail(&mut live)).collect();
+    assert_eq!(waits, [5, 10, 20, 40].map(Span::from_millis));
+    live.rest();
+    assert_eq!(live.held("p"), ["c1"]);
+    let fact = live.cluster("c2", &[]);
+    live.tell(Input::ClusterSet(fact));
+    assert_eq!(fail(&mut live), Span::from_millis(5));
+}
+
+/// As OCM does: somebody took the label away, or made the object by hand.
+#[test]
+fn a_decision_of_the_right_name_without_the_label_is_adopted() {
+    let mut live = Live::new();
+    for name in ["c1", "c2"] {
+        let fact = live.cluster(name, &[]);
+        live.tell(Input::ClusterSet(fact));
+    }
+    let (namespace, name) = (live.name("ns"), live.name("p-decision-1"));
+    let cluster = live.name("c1");
+    let fact = DecisionFact {
+        namespace,
+        name,
+        placement: None,
+        group: GroupLabels {
+            index: Some(0),
+            name: None,
+        },
+        decisions: [Decision {
+            cluster,
+            score: None,
+        }]
+        .into(),
+        revision: 9,
+    };
+    live.decisions.insert((namespace, name), fact.clone());
+    live.tell(Input::DecisionSet(fact));
+    live.place("p", PlacementSpec::default());
+    assert_eq!(live.rest(), 2, "the decision, and the status");
+    assert_eq!(live.held("p"), ["c1", "c2"]);
+    // The label is taken away: the object is taken back.
+    let fact = live
+        .decisions
+        .get_mut(&(namespace, name))
+        .expect("it is there");
+    (fact.placement, fact.revision) = (None, 99);
+    let fact = fact.clone();
+    live.tell(Input::DecisionSet(fact));
+    assert_eq!(live.rest(), 1);
+    assert_eq!(live.held("p"), ["c1", "c2"]);
+    assert_eq!(live.decisions.len(), 1);
 }
 
 #[test]

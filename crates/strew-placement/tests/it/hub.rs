@@ -192,7 +192,10 @@ impl Live {
                         revision,
                     });
                     fact.revision = revision;
-                    fact.group = write.group.unwrap_or(fact.group);
+                    if let Some(group) = write.group {
+                        // The three labels are written together.
+                        (fact.group, fact.placement) = (group, Some(placement.name));
+                    }
                     fact.decisions = write.decisions.unwrap_or_else(|| fact.decisions.clone());
                     (id, Input::DecisionSet(fact.clone()))
                 }
