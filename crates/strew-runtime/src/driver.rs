@@ -9,7 +9,7 @@ use strew_model::time::{Instant, Span};
 use crate::admission::Call;
 use crate::machine::{Begun, CallId, Machine, Next};
 use crate::outbox::{Answered, Attempt, NOT_LEADING, Outbox, Ticket};
-use crate::watch::{WatchAction, WatchEvent, WatchId, Watches};
+use crate::watch::{Update, WatchAction, WatchEvent, WatchId, Watches};
 
 /// A moment by two clocks.
 #[derive(Debug, Clone, Copy)]
@@ -103,10 +103,11 @@ impl<M: Machine> Driver<M> {
     /// A driver of a machine that watches nothing yet. No request is sent again after `patience`; `seed` draws the
     /// jitter of retries.
     pub fn new(machine: M, watches: Watches, patience: Span, seed: u64) -> Self {
+        let outbox = Outbox::new(patience, seed, machine.remembers_refusals());
         Self {
             machine,
             watches,
-            outbox: Outbox::new(patience, seed),
+            outbox,
             acts_until: Instant::default(),
             is_ready: false,
             decided: None,
@@ -158,11 +159,16 @@ impl<M: Machine> Driver<M> {
                 self.watches.take_in(id, event);
                 self.tell_updates(at);
             }
-            Event::Answered(ticket, answer) => self.settle(at, ticket, answer, observer),
+            Event::Answered(ticket, answer) => self.settle(at, ticket, answer, true, observer),
             Event::Asked(id, call) => self.machine.asked(at.now, id, *call),
             Event::GaveUp(id) => self.machine.gave_up(at.now, id),
             Event::Lease(until) if until == self.acts_until => return,
-            Event::Lease(until) => self.acts_until = until,
+            Event::Lease(until) => {
+                if self.acts_until <= at.now {
+                    self.outbox.forget_refusals();
+                }
+                self.acts_until = until;
+            }
         }
         self.is_pending = true;
     }
@@ -184,12 +190,18 @@ impl<M: Machine> Driver<M> {
             observer.replied(id);
             return Progress::Do(Action::Reply(id, Box::new(decision)));
         }
-        while let Some(Attempt { ticket, request }) = self.outbox.next_attempt(at.now) {
-            if leads {
-                return Progress::Do(Action::Send(ticket, request));
-            }
-            let answer = Answer::Refused(NOT_LEADING.into());
-            self.settle(at, ticket, answer, observer);
+        while let Some(attempt) = self.outbox.next_attempt(at.now) {
+            let Attempt {
+                ticket,
+                request,
+                instead,
+            } = attempt;
+            let instead = match instead {
+                None if leads => return Progress::Do(Action::Send(ticket, request)),
+                None => Answer::Refused(NOT_LEADING.into()),
+                Some(answer) => answer,
+            };
+            self.settle(at, ticket, instead, false, observer);
         }
         self.may_decide = leads && self.is_ready && !self.has_ended;
         if self.may_decide {
@@ -237,9 +249,10 @@ impl<M: Machine> Driver<M> {
         at: Moment,
         ticket: Ticket,
         answer: Answer,
+        is_sent: bool,
         observer: &mut impl Observer<M>,
     ) {
-        let Some(arrived) = self.outbox.settle(at.now, ticket, answer) else {
+        let Some(arrived) = self.outbox.settle(at.now, ticket, answer, is_sent) else {
             return;
         };
         let Answered {
@@ -253,14 +266,18 @@ impl<M: Machine> Driver<M> {
         observer.answered(&self.machine, &arrived.answered);
         match (self.machine).answered(at, arrived.chain, &arrived.answered) {
             Next::Send(chain, request) => {
-                self.outbox.go_on(at.now, arrived.about, chain, *request);
+                self.outbox.go_on(at.now, arrived.of, chain, *request);
             }
-            Next::Done => self.outbox.end(at.now, &arrived.about),
+            Next::Done => self.outbox.end(at.now, &arrived.of, &arrived.answered),
         }
     }
 
     fn tell_updates(&mut self, at: Moment) {
         while let Some(update) = self.watches.next_update() {
+            if let Update::Set(kind, named, _) | Update::Gone(kind, named) = &update {
+                self.outbox
+                    .heard_of(&kind.plural, &named.namespace, &named.name);
+            }
             self.machine.take_in(at.now, update, &mut self.watches);
             self.look_whether_ready();
         }

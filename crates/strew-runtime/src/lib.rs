@@ -9,7 +9,7 @@
 //! [`Driver::next_wake`]. `strew-kube` carries actions out with sockets and a clock, `strew-sim` with a simulated
 //! network in virtual time. Randomness comes in as a seed.
 //!
-//! Reading order: [`machine`] (what a machine is to its driver), [`driver`], [`outbox`] (requests on their way),
+//! Reading order: [`machine`] (what a machine is to its driver), [`driver`], [`outbox`] (requests on their way), `refusals`,
 //! [`watch`] (objects that are known), [`warning`]; then the machines: [`scheduler`],
 //! [`placement`], [`workloadspread`] (its controller), [`admission`] (its webhook); both of these have [`target_kinds`].
 
@@ -18,6 +18,7 @@ pub mod driver;
 pub mod machine;
 pub mod outbox;
 pub mod placement;
+mod refusals;
 pub mod scheduler;
 pub mod target_kinds;
 pub mod warning;

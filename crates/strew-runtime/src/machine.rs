@@ -22,6 +22,12 @@ pub trait Machine {
     /// What is remembered of an effect while its requests are on their way.
     type Chain;
 
+    /// Whether what is refused again and again is asked for less and less: up to a minute passes between two tries. Not
+    /// where an API server waits for what comes of each request, and so decides itself how often it is sent.
+    fn remembers_refusals(&self) -> bool {
+        true
+    }
+
     /// Takes in what a watch has told. More kinds may be watched from then on.
     fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches);
 

@@ -2,7 +2,8 @@
 //!
 //! What a machine wants is a chain of requests, each made of the answer to the one before. Chains about one object are
 //! carried out one after another: a refusal must not overtake the bind that was decided after it. Events, whose outcome
-//! is not waited for, take none of the other requests' places.
+//! is not waited for, take none of the other requests' places. What is refused again and again is sent less and less
+//! ([`refusals`](crate::refusals)).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Outcome;
 
+use crate::refusals::Refusals;
 use crate::warning::Warning;
 
 /// How many requests are on their way at once: what one API server takes from one client without queueing.
@@ -44,13 +46,9 @@ pub struct Answered {
     pub answer: Answer,
     /// Whether it was asked before, and may have been carried out then.
     pub repeated: bool,
-}
-
-impl Answered {
-    /// Whether it was not sent because another replica may act by now: said once where the lease is lost.
-    pub(crate) fn is_held_back(&self) -> bool {
-        matches!(&self.answer, Answer::Refused(text) if **text == *NOT_LEADING)
-    }
+    /// Whether it was not sent: another replica may act by now, which is said once where the lease is lost; or it was
+    /// refused too often, and the answer is the last one that came.
+    pub is_held_back: bool,
 }
 
 /// A request that is to be sent now.
@@ -58,23 +56,37 @@ impl Answered {
 pub(crate) struct Attempt {
     pub(crate) ticket: Ticket,
     pub(crate) request: Arc<Request>,
+    /// How it was answered before: it is too early to send it again.
+    pub(crate) instead: Option<Answer>,
 }
 
 /// A chain whose request has its final answer.
 #[derive(Debug)]
 pub(crate) struct Arrived<C> {
-    pub(crate) about: Arc<str>,
     pub(crate) chain: C,
+    pub(crate) of: OfChain,
     pub(crate) answered: Answered,
+}
+
+/// What a chain is known by.
+#[derive(Debug, Clone)]
+pub(crate) struct OfChain {
+    pub(crate) about: Arc<str>,
+    /// Its first request, by which it is remembered when it fails.
+    first: Arc<Request>,
+    /// Whether it failed the last time: then each of its requests is sent once.
+    has_failed: bool,
 }
 
 /// A request that is to be sent, or was.
 #[derive(Debug)]
 struct Sending<C> {
-    /// What it is about, and its chain; `None`: it is an event.
-    of: Option<(Arc<str>, C)>,
+    /// Its chain; `None`: it is an event.
+    of: Option<(C, OfChain)>,
     request: Arc<Request>,
     retrying: Retrying,
+    /// Whether it is sent once at most.
+    is_last_try: bool,
 }
 
 /// Requests on their way.
@@ -101,10 +113,13 @@ pub struct Outbox<C> {
     n_events: usize,
     ready_events: VecDeque<Sending<C>>,
     dropped: u64,
+    /// `None`: each request is sent, whatever came of it before.
+    refusals: Option<Refusals>,
 }
 
 impl<C> Outbox<C> {
-    pub(crate) fn new(patience: Span, seed: u64) -> Self {
+    /// `remembers`: what is refused again and again is sent less and less.
+    pub(crate) fn new(patience: Span, seed: u64, remembers: bool) -> Self {
         Self {
             patience,
             rng: Prng::new(seed),
@@ -119,6 +134,7 @@ impl<C> Outbox<C> {
             n_events: 0,
             ready_events: VecDeque::new(),
             dropped: 0,
+            refusals: remembers.then(Refusals::default),
         }
     }
 
@@ -151,23 +167,37 @@ impl<C> Outbox<C> {
             return after.push_back((chain, request));
         }
         self.under_way.insert(Arc::clone(&about), VecDeque::new());
-        self.go_on(now, about, chain, request);
+        self.begin(now, about, chain, request);
     }
 
-    /// Goes on with a chain.
-    pub(crate) fn go_on(&mut self, now: Instant, about: Arc<str>, chain: C, request: Request) {
-        let sending = self.sending(now, Some((about, chain)), request);
+    fn begin(&mut self, now: Instant, about: Arc<str>, chain: C, request: Request) {
+        let has_failed = self.has_failed(now, &request);
+        let first = Arc::new(request);
+        let of = OfChain {
+            about,
+            first: Arc::clone(&first),
+            has_failed,
+        };
+        let sending = self.sending(now, Some((chain, of)), first, has_failed);
         self.ready.push_back(sending);
     }
 
-    /// A chain about this object has ended: the next one begins.
-    pub(crate) fn end(&mut self, now: Instant, about: &Arc<str>) {
+    /// Goes on with a chain.
+    pub(crate) fn go_on(&mut self, now: Instant, of: OfChain, chain: C, request: Request) {
+        let is_last_try = of.has_failed;
+        let sending = self.sending(now, Some((chain, of)), Arc::new(request), is_last_try);
+        self.ready.push_back(sending);
+    }
+
+    /// A chain has ended with this answer: the next one about the same object begins.
+    pub(crate) fn end(&mut self, now: Instant, of: &OfChain, last: &Answered) {
+        self.note(now, &of.first, last);
         self.waiting = self.waiting.saturating_sub(1);
-        let after = self.under_way.get_mut(about);
+        let after = self.under_way.get_mut(&of.about);
         match after.and_then(VecDeque::pop_front) {
-            Some((chain, request)) => self.go_on(now, Arc::clone(about), chain, request),
+            Some((chain, request)) => self.begin(now, Arc::clone(&of.about), chain, request),
             None => {
-                self.under_way.remove(about);
+                self.under_way.remove(&of.about);
             }
         }
     }
@@ -176,7 +206,8 @@ impl<C> Outbox<C> {
     pub(crate) fn record(&mut self, now: Instant, request: Request) {
         if self.n_events < EVENTS_AT_ONCE {
             self.n_events += 1;
-            let sending = self.sending(now, None, request);
+            let is_last_try = self.has_failed(now, &request);
+            let sending = self.sending(now, None, Arc::new(request), is_last_try);
             self.ready_events.push_back(sending);
         } else if self.events.len() + EVENTS_AT_ONCE >= EVENTS_MAX {
             self.dropped += 1;
@@ -185,11 +216,45 @@ impl<C> Outbox<C> {
         }
     }
 
-    fn sending(&self, now: Instant, of: Option<(Arc<str>, C)>, request: Request) -> Sending<C> {
+    fn sending(
+        &self,
+        now: Instant,
+        of: Option<(C, OfChain)>,
+        request: Arc<Request>,
+        is_last_try: bool,
+    ) -> Sending<C> {
         Sending {
             of,
-            request: Arc::new(request),
+            request,
             retrying: Retrying::new(now + self.patience),
+            is_last_try,
+        }
+    }
+
+    // === refusals ===
+
+    fn has_failed(&self, now: Instant, request: &Request) -> bool {
+        let refusals = self.refusals.as_ref();
+        refusals.is_some_and(|refusals| refusals.has_failed(now, request))
+    }
+
+    fn note(&mut self, now: Instant, first: &Arc<Request>, last: &Answered) {
+        if let Some(refusals) = self.refusals.as_mut().filter(|_| !last.is_held_back) {
+            refusals.note(now, first, &last.answer);
+        }
+    }
+
+    /// A watch has told of an object.
+    pub(crate) fn heard_of(&mut self, plural: &str, namespace: &str, name: &str) {
+        if let Some(refusals) = &mut self.refusals {
+            refusals.heard_of(plural, namespace, name);
+        }
+    }
+
+    /// This replica acts again.
+    pub(crate) fn forget_refusals(&mut self) {
+        if let Some(refusals) = &mut self.refusals {
+            refusals.forget();
         }
     }
 
@@ -212,8 +277,22 @@ impl<C> Outbox<C> {
         self.n_sent += usize::from(sending.of.is_some());
         let ticket = self.ticket();
         let request = Arc::clone(&sending.request);
+        // Of a chain that has begun, the rest is sent.
+        let first = match &sending.of {
+            Some((_, of)) => &of.first,
+            None => &request,
+        };
+        let refusals = self
+            .refusals
+            .as_ref()
+            .filter(|_| Arc::ptr_eq(first, &request));
+        let instead = refusals.and_then(|refusals| refusals.too_early(now, &request).cloned());
         self.sent.insert(ticket, sending);
-        Some(Attempt { ticket, request })
+        Some(Attempt {
+            ticket,
+            request,
+            instead,
+        })
     }
 
     fn ticket(&mut self) -> Ticket {
@@ -221,41 +300,48 @@ impl<C> Outbox<C> {
         Ticket(self.n_tickets)
     }
 
-    /// Takes in an answer. `None`: the request will be sent again, or its end is not waited for.
+    /// Takes in an answer; `is_sent`: it came from the API server, or on the way there. `None`: the request will be sent
+    /// again, or its end is not waited for.
     pub(crate) fn settle(
         &mut self,
         now: Instant,
         ticket: Ticket,
         answer: Answer,
+        is_sent: bool,
     ) -> Option<Arrived<C>> {
         let mut sending = self.sent.remove(&ticket)?;
         self.n_sent -= usize::from(sending.of.is_some());
-        let jitter = self.rng.next_u64();
-        let retry = (sending.retrying).next(&sending.request, &answer, now, jitter);
-        if let Retry::After(wait) = retry {
-            self.resting.insert((now + wait, ticket), sending);
-            return None;
+        let is_not_leading = matches!(&answer, Answer::Refused(text) if **text == *NOT_LEADING);
+        if is_not_leading || (is_sent && !sending.is_last_try) {
+            let jitter = self.rng.next_u64();
+            let retry = (sending.retrying).next(&sending.request, &answer, now, jitter);
+            if let Retry::After(wait) = retry {
+                self.resting.insert((now + wait, ticket), sending);
+                return None;
+            }
         }
         let answered = Answered {
             repeated: sending.retrying.repeated(),
             request: sending.request,
             answer,
+            is_held_back: !is_sent,
         };
-        let Some((about, chain)) = sending.of else {
+        let Some((chain, of)) = sending.of else {
             self.event_ended(now, &answered);
             return None;
         };
         Some(Arrived {
-            about,
             chain,
+            of,
             answered,
         })
     }
 
     fn event_ended(&mut self, now: Instant, answered: &Answered) {
+        self.note(now, &answered.request, answered);
         let outcome = outcome_of(&answered.request, &answered.answer, answered.repeated);
         if let Some(text) = failure(&outcome)
-            && !answered.is_held_back()
+            && !answered.is_held_back
         {
             Warning::of(&answered.request, "record", &text, "none: it is dropped").log();
         }

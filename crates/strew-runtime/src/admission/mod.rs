@@ -305,6 +305,11 @@ impl Machine for AdmissionMachine {
     type Effect = Effect;
     type Chain = EffectId;
 
+    /// A review that is refused is not sent again by the machine; an API server that sends the next one waits for it.
+    fn remembers_refusals(&self) -> bool {
+        false
+    }
+
     fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches) {
         let is_list = |kind: &Kind| *kind == Kind::of::<ConfigMap>();
         match update {

@@ -184,7 +184,7 @@ impl Machine for Placements {
                 tracing::debug!(name, error = %text, "not written")
             }
             Some((_, Outcome::Gone)) => tracing::debug!(name, error = "not found", "not written"),
-            Some((_, Outcome::Failed(text))) if !answered.is_held_back() => {
+            Some((_, Outcome::Failed(text))) if !answered.is_held_back => {
                 let next = "with the next decision of its Placement, after a growing wait";
                 Warning::of(request, request.verb.text(), text, next).log();
             }

@@ -145,7 +145,7 @@ impl Machine for SchedulerMachine {
         }
         let effect = chain.id;
         if let Some(text) = failure(&outcome)
-            && !answered.is_held_back()
+            && !answered.is_held_back
         {
             let next = match outcome {
                 Outcome::Gone => "none: the pod is gone",

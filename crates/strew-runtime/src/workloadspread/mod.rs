@@ -284,6 +284,7 @@ impl Machine for Spreads {
             request,
             answer,
             repeated,
+            ..
         } = answered;
         let outcome = controller_outcome(answer);
         let words = outcome_of(request, answer, *repeated);
@@ -295,7 +296,7 @@ impl Machine for Spreads {
                     error = text,
                     "not written"
                 ),
-                Outcome::Ok | Outcome::Failed if answered.is_held_back() => {}
+                Outcome::Ok | Outcome::Failed if answered.is_held_back => {}
                 Outcome::Ok | Outcome::Failed => {
                     let next = "with the next sync of its WorkloadSpread, after a growing wait";
                     Warning::of(request, request.verb.text(), &text, next).log();

@@ -3,6 +3,7 @@
 mod calls;
 mod lease;
 mod order;
+mod refused;
 mod retry;
 mod toy;
 mod watches;

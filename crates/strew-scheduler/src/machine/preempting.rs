@@ -18,7 +18,7 @@ use super::scheduler::{PendingKind, Scheduler};
 use crate::by_class::ByClass;
 use crate::preemption::eligibility::Ineligible;
 use crate::preemption::{self, Budgets, Eviction, Nominations, Preemption};
-use crate::queue::queue::view;
+use crate::queue::queue::{Preempted, view};
 use crate::queue::{Context, PodView};
 use crate::status::Unfit;
 
@@ -436,7 +436,11 @@ impl Scheduler {
             }
             spared = Some(last);
         }
-        let retry = held.failed || held.room;
+        let outcome = match (held.room, held.failed) {
+            (true, _) => Preempted::Room,
+            (false, true) => Preempted::Failed,
+            (false, false) => Preempted::Asked,
+        };
         let (well, since) = (!held.failed, held.since);
         self.counters.asked_victims(well, self.now.since(since));
         if let Some(last) = spared {
@@ -447,7 +451,7 @@ impl Scheduler {
             cluster: &self.cluster,
             profiles: &self.profiles,
         };
-        self.queue.release(cx, preemptor, retry);
+        self.queue.release(cx, preemptor, outcome);
     }
 
     fn record_preempted(&mut self, victim: PodIdx, preemptor: PodIdx, node: Symbol) {

@@ -108,6 +108,17 @@ impl Entry {
     }
 }
 
+/// What a preemption came to, for the pod that others were asked to go for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Preempted {
+    /// All were asked: an event will tell when they are gone.
+    Asked,
+    /// One went before all were asked: the pod is worth another try at once.
+    Room,
+    /// One could not be asked: the pod is tried again after its backoff, never early.
+    Failed,
+}
+
 /// How many pods are where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
@@ -394,18 +405,21 @@ impl Queue {
         self.held.insert(pod);
     }
 
-    /// The pod's preemption is over; `retry`: it is worth another try at once.
-    pub fn release(&mut self, cx: Context<'_>, pod: PodIdx, retry: bool) {
+    /// The pod's preemption is over.
+    pub fn release(&mut self, cx: Context<'_>, pod: PodIdx, outcome: Preempted) {
         if !self.held.remove(&pod) || self.gate(pod) != Some(Gate::Preemption) {
             return;
         }
         self.cause = Cause::PREEMPTION_OVER;
         self.lift(pod);
-        let rejected = !self.entry_mut(pod).rejected_by.is_empty();
-        match rejected && !retry {
-            true => self.wait(cx, pod),
-            false => self.make_ready(cx, pod),
+        let entry = self.entry_mut(pod);
+        match outcome {
+            Preempted::Asked if !entry.rejected_by.is_empty() => return self.wait(cx, pod),
+            // An error, for which no early try makes up: victims may be refused for ever.
+            Preempted::Failed => entry.rejected_by = PluginSet::default(),
+            Preempted::Asked | Preempted::Room => {}
         }
+        self.make_ready(cx, pod);
     }
 
     /// Time has passed: waits that are over end, and pods that waited too long are tried again.

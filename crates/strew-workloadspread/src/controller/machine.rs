@@ -1,11 +1,12 @@
 //! The machine's state and its three verbs.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use strew_model::{Instant, Interner, Span};
 
 use super::counters::Counters;
-use super::effect::{Effect, EffectId};
+use super::effect::{Effect, EffectId, EventKind};
 use super::input::{Input, Outcome};
 use super::pause::Pause;
 use super::plan::Facts;
@@ -80,6 +81,8 @@ pub struct SpreadController {
     /// The pause after the last status write of each.
     pub(super) pauses: BTreeMap<WsKey, Pause>,
     pub(super) failures: BTreeMap<WsKey, u32>,
+    /// Failures of pods that an event has told of since the last sync that succeeded.
+    pub(super) told: BTreeMap<WsKey, BTreeSet<(EventKind, Arc<str>)>>,
     pub(super) retries: Retries,
     pub(super) counters: Counters,
     pub(super) effects: VecDeque<Effect>,
@@ -108,6 +111,7 @@ impl SpreadController {
             later_of: BTreeMap::new(),
             pauses: BTreeMap::new(),
             failures: BTreeMap::new(),
+            told: BTreeMap::new(),
             retries: Retries::default(),
             counters: Counters::default(),
             effects: VecDeque::new(),
@@ -271,6 +275,7 @@ impl SpreadController {
         self.sync_at(key, None);
         self.pauses.remove(key);
         self.failures.remove(key);
+        self.told.remove(key);
         if self.queued.remove(key) {
             self.queue.retain(|k| k != key);
         }

@@ -33,6 +33,7 @@ impl Holds for SpreadController {
             later_of: _,
             pauses,
             failures,
+            told,
             retries: _,
             counters: _,
             effects,
@@ -59,6 +60,7 @@ impl Holds for SpreadController {
         later.iter().for_each(|(_, key)| key.mark(marks));
         pauses.keys().for_each(|key| key.mark(marks));
         failures.keys().for_each(|key| key.mark(marks));
+        told.keys().for_each(|key| key.mark(marks));
         effects.iter().for_each(|effect| effect.mark(marks));
         pending.values().for_each(|(key, _)| key.mark(marks));
     }

@@ -160,6 +160,7 @@ impl SpreadController {
         self.counters.synced += 1;
         self.running.remove(key);
         self.failures.remove(key);
+        self.told.remove(key);
         if self.spreads.get(key).is_some() {
             // What has come up meanwhile may wait for its own moment.
             self.sync_by(key, wake.map(|w| w.max(self.now)));
@@ -211,7 +212,15 @@ impl SpreadController {
         }
         let (step, failed, rest) = (running.step, running.failed, running.left.len());
         let wake = running.plan.noted.wake;
-        if !done && let Some((kind, subject)) = failure {
+        // What fails again and again is one event.
+        if !done
+            && let Some((kind, subject)) = failure
+            && self
+                .told
+                .entry(key.clone())
+                .or_default()
+                .insert((kind, Arc::clone(&subject)))
+        {
             self.record(&key, kind, subject);
         }
         if step == Step::Writing {

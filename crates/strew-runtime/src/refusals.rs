@@ -1,0 +1,164 @@
+//! What the API server refuses again and again is asked for less and less.
+//!
+//! Machines try again by rules of their own: after the backoff of a pod, with the next event, with the next decision. Each
+//! of them is right for what may soon succeed, and none has a bound for what never does: a right that is missing, a
+//! namespace that ends, a quota, an object that a webhook of others refuses. So the outbox remembers what was refused. For
+//! the machine the request has failed as it did the last time it was sent.
+//!
+//! A chain of requests counts as one: it is remembered by its first request, whichever of them was refused.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use rustc_hash::{FxHashMap, FxHasher};
+use strew_api::request::{Answer, Request};
+use strew_model::time::{Instant, Span};
+
+/// So many failures in a row cost no wait: a conflict, or an API server that is about to be there again.
+const FREE: u32 = 3;
+
+/// The first wait. Each further one is twice as long.
+const FIRST_WAIT: Span = Span::from_secs(1);
+
+/// The longest wait, and so how late it is noticed that a right was given.
+const LONGEST_WAIT: Span = Span::from_secs(60);
+
+/// A failure is forgotten after so long without another one.
+const REMEMBERED: Span = Span::from_secs(600);
+
+/// So many are remembered before those that are over are looked for.
+const MANY: usize = 1_024;
+
+/// Requests that failed the last time they were sent.
+#[derive(Debug, Default)]
+pub(crate) struct Refusals {
+    /// By what they are about: the hash of kind, namespace and name.
+    of: FxHashMap<u64, Vec<Refused>>,
+    /// How many objects there may be before the next cleaning.
+    clean_at: usize,
+}
+
+#[derive(Debug)]
+struct Refused {
+    request: Arc<Request>,
+    answer: Answer,
+    n: u32,
+    last: Instant,
+}
+
+impl Refused {
+    /// Whether it is the same request, whatever its body says.
+    fn is_of(&self, request: &Request) -> bool {
+        let of = |r: &Request| (r.verb, r.resource, r.subresource);
+        of(&self.request) == of(request) && names(&self.request) == names(request)
+    }
+
+    fn until(&self) -> Instant {
+        let wait = self
+            .n
+            .checked_sub(FREE)
+            .map_or(Some(Span(0)), |over| FIRST_WAIT.doubled(over));
+        self.last + wait.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT))
+    }
+}
+
+impl Refusals {
+    /// How a request that is about to be sent has failed, if it is too early to send it again.
+    pub(crate) fn too_early(&self, now: Instant, request: &Request) -> Option<&Answer> {
+        let refused = self.get(request)?;
+        (now < refused.until()).then_some(&refused.answer)
+    }
+
+    /// Whether it failed when it was sent last: it is sent once then, and not up to four times in a row.
+    pub(crate) fn has_failed(&self, now: Instant, request: &Request) -> bool {
+        let refused = self.get(request);
+        refused.is_some_and(|refused| now < refused.last + REMEMBERED)
+    }
+
+    /// What the chain that began with a request has come to.
+    pub(crate) fn note(&mut self, now: Instant, first: &Arc<Request>, answer: &Answer) {
+        let is_well = answer.object().is_some();
+        if is_well && self.of.is_empty() {
+            return;
+        }
+        let key = key(first);
+        let all = self.of.entry(key).or_default();
+        let known = all.iter().position(|refused| refused.is_of(first));
+        match (known, is_well) {
+            (None, true) => {}
+            (Some(index), true) => drop(all.swap_remove(index)),
+            (None, false) => all.push(Refused {
+                request: Arc::clone(first),
+                answer: answer.clone(),
+                n: 1,
+                last: now,
+            }),
+            (Some(index), false) => {
+                let refused = &mut all[index];
+                let begins_anew = now >= refused.last + REMEMBERED;
+                refused.n = if begins_anew {
+                    1
+                } else {
+                    refused.n.saturating_add(1)
+                };
+                (refused.answer, refused.last) = (answer.clone(), now);
+            }
+        }
+        if all.is_empty() {
+            self.of.remove(&key);
+        }
+        self.clean(now);
+    }
+
+    /// A watch has told of an object: it may not be missing any more, or in the way.
+    pub(crate) fn heard_of(&mut self, plural: &str, namespace: &str, name: &str) {
+        if self.of.is_empty() {
+            return;
+        }
+        let key = hash(plural, namespace, name);
+        if let Some(all) = self.of.get_mut(&key) {
+            all.retain(|refused| !matches!(refused.answer.code(), Some(404 | 409)));
+            if all.is_empty() {
+                self.of.remove(&key);
+            }
+        }
+    }
+
+    /// This replica acts again after it did not: what failed before may have failed since the API server was gone.
+    pub(crate) fn forget(&mut self) {
+        self.of.clear();
+    }
+
+    fn get(&self, request: &Request) -> Option<&Refused> {
+        if self.of.is_empty() {
+            return None;
+        }
+        let all = self.of.get(&key(request))?;
+        all.iter().find(|refused| refused.is_of(request))
+    }
+
+    fn clean(&mut self, now: Instant) {
+        if self.of.len() < self.clean_at.max(MANY) {
+            return;
+        }
+        self.of.retain(|_, all| {
+            all.retain(|refused| now < refused.last + REMEMBERED);
+            !all.is_empty()
+        });
+        self.clean_at = 2 * self.of.len();
+    }
+}
+
+fn names(request: &Request) -> [&str; 2] {
+    [&request.namespace, &request.name]
+}
+
+fn key(request: &Request) -> u64 {
+    hash(request.resource.plural, &request.namespace, &request.name)
+}
+
+fn hash(plural: &str, namespace: &str, name: &str) -> u64 {
+    let mut hasher = FxHasher::default();
+    (plural, namespace, name).hash(&mut hasher);
+    hasher.finish()
+}
