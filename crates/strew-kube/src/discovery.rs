@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 
 use crate::connect::chain;
 use crate::panics::kept;
+use crate::watch::Waits;
 
 /// The form that is asked for.
 const FORM: HeaderValue = HeaderValue::from_static(
@@ -33,8 +34,9 @@ const PATHS: [&str; 2] = ["/api", "/apis"];
 /// Definitions are looked for again after so long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// The same while nothing is known.
-const FIRST_AGAIN: Duration = Duration::from_secs(1);
+/// When it is asked again after a failure.
+pub(crate) const AGAIN: &str =
+    "again and again, after waits that grow; told once until it is something else";
 
 /// What the answer to a question tells; `None`: it is no such answer.
 fn read(list: &Value) -> Option<Vec<ServedKind>> {
@@ -158,15 +160,16 @@ pub fn look(client: Client) -> mpsc::Receiver<Served> {
 }
 
 async fn look_again(mut discovery: Discovery, to: mpsc::Sender<Served>) {
-    let (mut told, mut failure) = (false, None);
+    let (mut told, mut failure, mut waits) = (false, None, Waits::default());
     loop {
-        match discovery.ask().await {
+        let wait = match discovery.ask().await {
             Ok(is_new) => {
                 failure = None;
                 if (is_new || !told) && to.send(discovery.served()).await.is_err() {
                     return;
                 }
                 told = true;
+                LOOK_EVERY
             }
             Err(error) => {
                 let text = error.to_string();
@@ -178,14 +181,15 @@ async fn look_again(mut discovery: Discovery, to: mpsc::Sender<Served>) {
                         node: None,
                         action: "list kinds",
                         error: &text,
-                        next: "every few seconds; told once until it is something else",
+                        next: AGAIN,
                     };
                     list.log();
                     failure = Some(text);
                 }
+                waits.next(false)
             }
-        }
-        tokio::time::sleep(if told { LOOK_EVERY } else { FIRST_AGAIN }).await;
+        };
+        tokio::time::sleep(wait).await;
     }
 }
 

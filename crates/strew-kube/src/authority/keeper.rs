@@ -18,7 +18,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use strew_api::lease::Settings;
-use strew_model::time::{Instant, Span};
+use strew_model::time::Instant;
 use strew_runtime::Warning;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -29,10 +29,11 @@ use super::plan::{Lives, Next, Step, next, serving_lasts};
 use super::stored::{Stored, timestamp};
 use crate::clock::{Clock, duration};
 use crate::connect::chain;
+use crate::discovery::AGAIN;
 use crate::leading::{Leading, Turn};
 use crate::panics::kept;
 use crate::serve::Exchange;
-use crate::watch::patiently;
+use crate::watch::{Waits, patiently};
 
 /// The Secret of the authorities.
 pub const SECRET: &str = "strew-webhook-ca";
@@ -43,11 +44,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// How long one answer is waited for: shorter than a lease, which is renewed meanwhile.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// The wait for the news, after somebody else wrote first.
-const AFTER_OTHERS: Span = Span::from_millis(500);
-
-/// The wait after something failed.
-const AGAIN_AFTER: Span = Span::from_secs(5);
+/// So many races are lost before one is logged: each is lost once or twice, not for ever.
+const RACES_MAX: u32 = 5;
 
 /// How long the end waits for the lease to be given back.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -120,9 +118,14 @@ pub struct Keeper {
     bundle: watch::Sender<Arc<str>>,
     /// Objects that trust, as they were told last; those that are not there are `None`.
     holders: BTreeMap<Holder, Option<Value>>,
-    /// Nothing is tried before.
-    not_before: Instant,
+    /// The objects that could not be written, and how long each waits.
+    waits: BTreeMap<ObjectName, Waits>,
 }
+
+/// The kind and the name of an object that is kept.
+type ObjectName = [&'static str; 2];
+
+const OF_SECRET: ObjectName = ["Secret", SECRET];
 
 impl Keeper {
     /// One that begins by looking; the certificate for connections will lie in `exchange`.
@@ -131,7 +134,7 @@ impl Keeper {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &setup.place.namespace);
         let told = |secret: Option<Secret>| News::Secret(secret.map(Box::new));
         let to_news = to.clone();
-        kept(move || follow(secrets.clone(), ["Secret", SECRET], to_news.clone(), told));
+        kept(move || follow(secrets.clone(), OF_SECRET, to_news.clone(), told));
         if setup.manages {
             for holder in Holder::ALL {
                 let told = move |object: Option<DynamicObject>| {
@@ -156,7 +159,7 @@ impl Keeper {
             serving: None,
             bundle: watch::Sender::default(),
             holders: BTreeMap::new(),
-            not_before: Instant(0),
+            waits: BTreeMap::new(),
         }
     }
 
@@ -213,7 +216,7 @@ impl Keeper {
         let stored = stored.unwrap_or_default();
         for (key, error) in &stored.faults {
             let of_key = format!("read {key}");
-            self.warn(["Secret", SECRET], &of_key, error, "when it changes");
+            self.warn(OF_SECRET, &of_key, error, "when it changes");
         }
         self.seen = Some(Seen { secret, stored });
     }
@@ -229,7 +232,7 @@ impl Keeper {
         let renewed = self.leading.renewed().filter(|_| leads);
         let renewed = renewed.map_or(0, |at| at.0);
         self.standing.renewed.store(renewed, Ordering::Release);
-        if self.clock.now() >= self.not_before && self.seen.is_some() {
+        if self.seen.is_some() {
             self.step(leads).await;
             self.show();
             self.publish();
@@ -241,13 +244,13 @@ impl Keeper {
     }
 
     fn wait(&self) -> Duration {
-        let (now, wall) = (self.clock.now(), self.clock.wall());
+        let wall = self.clock.wall();
         let mut wait = LOOK_EVERY;
         if let Some(at) = self.leading.next_wake() {
             wait = wait.min(self.clock.until(at));
         }
-        if now < self.not_before {
-            return wait.min(self.clock.until(self.not_before));
+        for until in self.waits.values().filter_map(Waits::until) {
+            wait = wait.min(until.saturating_duration_since(tokio::time::Instant::now()));
         }
         let lasts = serving_lasts(self.shown(), wall);
         let step = self.seen.as_ref().map(|seen| self.next(seen, wall));
@@ -283,6 +286,9 @@ impl Keeper {
     /// Takes the next step, if it is due and this replica's to take. The first Secret is anybody's to make: without it
     /// nobody could serve, and two cannot both succeed.
     async fn step(&mut self, leads: bool) {
+        if self.is_waiting(&OF_SECRET) {
+            return;
+        }
         let now = self.clock.wall();
         let Some(seen) = self.seen.take() else {
             return;
@@ -301,7 +307,7 @@ impl Keeper {
             Err(error) => {
                 // The Secret is as it was.
                 self.see(secret);
-                return self.failed(["Secret", SECRET], "make an authority", &error.to_string());
+                return self.failed(OF_SECRET, "make an authority", &error.to_string());
             }
         };
         let next = after.write(SECRET, secret.as_ref());
@@ -315,11 +321,12 @@ impl Keeper {
         match written {
             Ok(written) => {
                 tracing::info!("{}", said(step));
+                self.waits.remove(&OF_SECRET);
                 self.see(Some(written));
             }
             Err(error) => {
                 self.see(secret);
-                self.not_written(["Secret", SECRET], "write", &error);
+                self.not_written(OF_SECRET, "write", &error);
             }
         }
     }
@@ -344,7 +351,7 @@ impl Keeper {
         self.standing
             .authority_until
             .store(until, Ordering::Release);
-        if !is_due {
+        if !is_due || self.is_waiting(&OF_SECRET) {
             return;
         }
         match signing.issue(&self.setup.names, now, self.setup.lives.serving) {
@@ -358,7 +365,7 @@ impl Keeper {
                 self.serving = Some(serving);
             }
             Err(error) => {
-                self.failed(["Secret", SECRET], "sign a certificate", &error.to_string());
+                self.failed(OF_SECRET, "sign a certificate", &error.to_string());
             }
         }
     }
@@ -398,6 +405,10 @@ impl Keeper {
                 return;
             }
             let [_, _, kind, _] = holder.resource();
+            let name = [kind, holder.name()];
+            if self.is_waiting(&name) {
+                continue;
+            }
             let objects = objects(&self.client, holder);
             let Ok(patch) = serde_json::from_value(patch) else {
                 continue;
@@ -407,33 +418,41 @@ impl Keeper {
             match within(objects.patch(holder.name(), &params, &patch)).await {
                 Ok(object) => {
                     tracing::info!(kind, name = holder.name(), "caBundle was written");
+                    self.waits.remove(&name);
                     let object = Some(excerpt(holder, object));
                     self.holders.insert(holder, object);
                 }
-                Err(error) => self.not_written([kind, holder.name()], "write caBundle", &error),
+                Err(error) => self.not_written(name, "write caBundle", &error),
             }
         }
     }
 
+    /// Whether it is too early to write an object again.
+    fn is_waiting(&self, object: &ObjectName) -> bool {
+        let waits = self.waits.get(object);
+        waits.is_some_and(|waits| waits.until().is_some())
+    }
+
     /// Somebody else wrote, of whom a watch will tell; or it failed.
-    fn not_written(&mut self, object: [&str; 2], action: &str, why: &kube::Error) {
+    fn not_written(&mut self, object: ObjectName, action: &str, why: &kube::Error) {
         // A JSON patch whose test does not hold is invalid.
         let is_race = matches!(why, kube::Error::Api(status) if matches!(status.code, 409 | 422));
-        match is_race {
+        let waits = self.waits.entry(object).or_default();
+        match is_race && waits.n_failures() < RACES_MAX {
             true => {
+                waits.next(false);
                 let [kind, name] = object;
                 tracing::debug!(kind, name, action, "another replica wrote first");
-                self.not_before = self.clock.now() + AFTER_OTHERS;
             }
             false => self.failed(object, action, &chain(why)),
         }
     }
 
     /// Tells what failed; it is tried again, by what is known then.
-    fn failed(&mut self, object: [&str; 2], action: &str, why: &str) {
-        let next = format!("in {:?}", duration(AGAIN_AFTER));
+    fn failed(&mut self, object: ObjectName, action: &str, why: &str) {
+        let wait = self.waits.entry(object).or_default().next(false);
+        let next = format!("in {wait:?}");
         self.warn(object, action, &why, &next);
-        self.not_before = self.clock.now() + AGAIN_AFTER;
     }
 
     /// Warns of an object: its kind and its name.
@@ -530,7 +549,7 @@ async fn follow<K>(
                         node: None,
                         action: "watch",
                         error: &text,
-                        next: "again and again, after waits that grow; told once until it is something else",
+                        next: AGAIN,
                     };
                     watch.log();
                     failure = Some(text);

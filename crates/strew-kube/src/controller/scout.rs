@@ -14,8 +14,9 @@ use tokio::sync::mpsc;
 
 use super::name::{Choice, Name};
 use super::permissions;
-use crate::discovery::{Discovery, DiscoveryError, Served};
+use crate::discovery::{AGAIN, Discovery, DiscoveryError, Served};
 use crate::permission::{AskError, missing, missing_of};
+use crate::watch::Waits;
 
 /// How often it is asked.
 const EVERY: Duration = Duration::from_secs(5);
@@ -39,6 +40,8 @@ pub struct Scout {
     started: BTreeSet<Name>,
     /// What was said of each last: it is said once.
     said: BTreeMap<Name, String>,
+    /// When those are asked for again whose rights are missing.
+    denied: BTreeMap<Name, Waits>,
 }
 
 /// Whether a controller can run.
@@ -70,6 +73,7 @@ impl Scout {
             namespace,
             started: BTreeSet::new(),
             said: BTreeMap::new(),
+            denied: BTreeMap::new(),
         })
     }
 
@@ -122,9 +126,11 @@ impl Scout {
 
     /// Asks again and again, until the other end is gone.
     pub(super) async fn run(mut self, to: mpsc::Sender<Found>) {
-        let mut failure = None;
+        let (mut failure, mut waits) = (None, Waits::default());
+        let mut wait = EVERY;
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(wait).await;
+            wait = EVERY;
             match self.discovery.ask().await {
                 Ok(is_new) => {
                     failure = None;
@@ -136,8 +142,9 @@ impl Scout {
                         }
                     }
                 }
-                Err(error) if failure.as_ref() == Some(&error) => {}
+                Err(error) if failure.as_ref() == Some(&error) => wait = waits.next(false),
                 Err(error) => {
+                    wait = waits.next(false);
                     let list = Warning {
                         kind: "APIGroupDiscoveryList",
                         namespace: "",
@@ -145,7 +152,7 @@ impl Scout {
                         node: None,
                         action: "list kinds",
                         error: &error,
-                        next: "every few seconds; told once until it is something else",
+                        next: AGAIN,
                     };
                     list.log();
                     failure = Some(error);
@@ -168,7 +175,13 @@ impl Scout {
         }
     }
 
+    /// Whether a controller has the rights that it needs; it is asked less and less while it has not.
     async fn may_start(&mut self, name: Name) -> bool {
+        let waits = self.denied.entry(name).or_default();
+        if waits.until().is_some() {
+            return false;
+        }
+        waits.next(true);
         let text = match self.denied(&[name]).await {
             Ok(denied) if denied.is_empty() => return true,
             Ok(denied) => format!("the API server does not allow: {}", denied.join(", ")),
@@ -253,5 +266,95 @@ fn standing(served: &Served, name: Name) -> Standing {
         () if unfit.is_empty() => Standing::Ready,
         () if kinds.iter().all(absent) => Standing::Absent,
         () => Standing::Unfit(unfit.join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use http::{Request, Response};
+    use http_body_util::BodyExt;
+    use kube::client::Body;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const TEN_MINUTES: Duration = Duration::from_secs(600);
+
+    /// How often each request is sent in ten minutes, if the API server has the kind of WorkloadSpreads; `of_kinds`: the
+    /// code that answers the second and every further question for kinds; `of_rights`: that which answers for rights.
+    async fn sent(of_kinds: u16, of_rights: u16) -> BTreeMap<String, usize> {
+        let sent = Arc::new(Mutex::new(BTreeMap::<String, usize>::new()));
+        let counts = Arc::clone(&sent);
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let counts = Arc::clone(&counts);
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect().await?.to_bytes();
+                let asked = format!("{} {}", head.uri.path(), String::from_utf8_lossy(&body));
+                let n = {
+                    let mut counts = counts.lock().expect("nobody panics");
+                    let n = counts.entry(asked).or_default();
+                    *n += 1;
+                    *n
+                };
+                let is_review = head.uri.path().contains("authorization");
+                let code = match (is_review, n) {
+                    (true, _) => of_rights,
+                    (false, 1) => 200,
+                    (false, _) => of_kinds,
+                };
+                let body = match is_review {
+                    true => {
+                        let mut review: Value = serde_json::from_slice(&body).unwrap_or_default();
+                        review["status"] = json!({"allowed": false});
+                        review
+                    }
+                    false => discovered(),
+                };
+                let answer = Response::builder().status(code);
+                Ok::<_, tower::BoxError>(answer.body(Body::from(body.to_string().into_bytes()))?)
+            }
+        });
+        let client = Client::new(service, "default");
+        let choice = "*".parse().expect("all");
+        let scout = Scout::begin(client, choice, "strew-system".to_owned()).await;
+        let (to, mut found) = mpsc::channel(1);
+        let run = scout.expect("kinds are told").run(to);
+        drop(tokio::time::timeout(TEN_MINUTES, run).await);
+        while let Ok(found) = found.try_recv() {
+            assert!(matches!(found, Found::Served(_)), "its rights are missing");
+        }
+        let sent = sent.lock().expect("nobody panics");
+        sent.clone()
+    }
+
+    fn discovered() -> Value {
+        let kind = crate::watch::Kind::of::<strew_api::workloadspread::v1beta1::WorkloadSpread>();
+        let resource = json!({"resource": &*kind.plural, "responseKind": {"kind": &*kind.kind}});
+        json!({"kind": "APIGroupDiscoveryList", "items": [{
+            "metadata": {"name": &*kind.group},
+            "versions": [{"version": &*kind.version, "resources": [resource]}],
+        }]})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rights_that_are_missing_are_asked_for_less_and_less() {
+        for of_rights in [201, 403, 500] {
+            let sent = sent(200, of_rights).await;
+            let of_rights = sent.iter().filter(|(asked, _)| asked.contains("Review"));
+            let most = of_rights.map(|(_, n)| *n).max();
+            assert!(most.is_some_and(|n| (2..=20).contains(&n)), "{sent:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn kinds_are_asked_for_less_and_less_while_nothing_is_told() {
+        let sent = sent(500, 201).await;
+        let of_kinds = sent.iter().filter(|(asked, _)| asked.starts_with("/api "));
+        let most = of_kinds.map(|(_, n)| *n).max();
+        // The first question is answered.
+        assert!(most.is_some_and(|n| (2..=21).contains(&n)), "{sent:?}");
     }
 }

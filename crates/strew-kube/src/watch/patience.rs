@@ -13,11 +13,15 @@ use super::stream::status;
 /// The first wait after a failure.
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 
-/// The longest wait: an API server that comes back must be noticed soon.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// The longest wait: something may be refused for ever, and costs at most 20 requests in ten minutes then.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
-/// The longest wait where rights are missing: somebody has to grant them first.
-const LONGEST_WAIT_FORBIDDEN: Duration = Duration::from_secs(60);
+/// The longest wait of what has not failed for [`SOON`] yet: an API server that comes back must be noticed soon. So must
+/// the webhook that converts WorkloadSpreads: until it is ready, their list fails.
+const LONGEST_WAIT_AT_FIRST: Duration = Duration::from_secs(10);
+
+/// What fails for longer may fail for ever.
+const SOON: Duration = Duration::from_secs(60);
 
 /// Waits begin anew when nothing has failed for this long after a wait.
 const CALM: Duration = Duration::from_secs(60);
@@ -26,20 +30,12 @@ const CALM: Duration = Duration::from_secs(60);
 ///
 /// Success does not make the next wait short again, only time without a failure does: kube reports the beginning of a
 /// list that fails a moment later as a success.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Waits {
-    next: Duration,
-    /// When the last wait ends.
-    until: Option<Instant>,
-}
-
-impl Default for Waits {
-    fn default() -> Self {
-        Self {
-            next: FIRST_WAIT,
-            until: None,
-        }
-    }
+    /// How many failures followed each other.
+    n: u32,
+    /// When the first failure of those that follow each other came, and when the last wait ends.
+    failing: Option<(Instant, Instant)>,
 }
 
 impl Waits {
@@ -56,21 +52,40 @@ impl Waits {
     /// WorkloadSpread. A refused list costs the API server more, and waits.
     fn next_asked(&mut self, is_forbidden: bool, asked: Duration, may_hurry: bool) -> Duration {
         let now = Instant::now();
-        if self.until.is_some_and(|until| now > until + CALM) {
-            self.next = FIRST_WAIT;
+        let failing = self.failing.filter(|(_, until)| now <= *until + CALM);
+        if failing.is_none() {
+            self.n = 0;
         }
-        let longest = match is_forbidden {
-            true => LONGEST_WAIT_FORBIDDEN,
-            false => LONGEST_WAIT,
+        let since = failing.map_or(now, |(since, _)| since);
+        // Where rights are missing, somebody has to grant them first.
+        let longest = match is_forbidden || now >= since + SOON {
+            true => LONGEST_WAIT,
+            false => LONGEST_WAIT_AT_FIRST,
         };
-        let asked = match may_hurry && self.next == FIRST_WAIT {
+        let asked = match may_hurry && self.n == 0 {
             true => Duration::ZERO,
             false => asked,
         };
-        let wait = self.next.min(longest).max(asked);
-        self.next = (self.next * 2).min(LONGEST_WAIT_FORBIDDEN);
-        self.until = Some(now + wait);
+        let doubled = FIRST_WAIT.checked_mul(1 << self.n.min(16));
+        let wait = doubled.unwrap_or(longest).min(longest).max(asked);
+        self.n = self.n.saturating_add(1);
+        self.failing = Some((since, now + wait));
         wait
+    }
+
+    /// How many failures followed each other; 0 if the last one is long ago.
+    pub(crate) fn n_failures(&self) -> u32 {
+        let is_failing = |(_, until): (Instant, Instant)| Instant::now() <= until + CALM;
+        match self.failing.is_some_and(is_failing) {
+            true => self.n,
+            false => 0,
+        }
+    }
+
+    /// When the last wait ends, if it has not yet.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        let (_, until) = self.failing?;
+        (Instant::now() < until).then_some(until)
     }
 }
 
@@ -131,8 +146,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_watch_that_is_refused_for_ever_asks_less_and_less() {
         assert_eq!(failures_in_ten_minutes(403).await, 18);
-        // A server that fails is asked every five seconds.
-        assert_eq!(failures_in_ten_minutes(500).await, 124);
+        assert_eq!(failures_in_ten_minutes(500).await, 20);
     }
 
     #[tokio::test(start_paused = true)]
@@ -156,10 +170,10 @@ mod tests {
         let mut waits = Waits::default();
         let mut next = || waits.next(false).as_millis();
         let first: Vec<_> = std::iter::repeat_with(&mut next).take(7).collect();
-        assert_eq!(first, [200, 400, 800, 1600, 3200, 5000, 5000]);
-        tokio::time::advance(Duration::from_secs(64)).await;
-        assert_eq!(next(), 5000);
-        tokio::time::advance(Duration::from_secs(66)).await;
+        assert_eq!(first, [200, 400, 800, 1600, 3200, 6400, 10_000]);
+        tokio::time::advance(Duration::from_secs(69)).await;
+        assert_eq!(next(), 25_600, "it has failed for more than a minute");
+        tokio::time::advance(Duration::from_secs(25 + 62)).await;
         assert_eq!(next(), 200);
     }
 }

@@ -1,6 +1,7 @@
 //! One watch, as a stream of events.
 
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
@@ -26,8 +27,8 @@ const PAGE: u32 = 250;
 /// So many scales are asked for at once.
 const SCALES_AT_ONCE: usize = 8;
 
-/// So often a scale is asked for that does not come.
-const SCALE_TRIES: usize = 5;
+/// So often a scale is asked for that does not come; once where the last one did not come either.
+const SCALE_TRIES: usize = 3;
 
 /// The events of a watch, with waits after failures.
 pub(super) type Events = BoxStream<'static, WatchEvent>;
@@ -68,11 +69,8 @@ pub(super) fn named(client: Client, kind: &Kind, reading: Reading, scope: &Scope
     let events = events(api, scope);
     let of_kind = kind.clone();
     let events = events.map(move |event| told(event, |object| read(&of_kind, reading, object)));
-    let kind = kind.clone();
-    let events = events.map(move |event| {
-        let asked = has_scale.then(|| (client.clone(), kind.clone()));
-        scaled(asked, event)
-    });
+    let scales = has_scale.then(|| Arc::new(Scales::new(client, kind)));
+    let events = events.map(move |event| scaled(scales.clone(), event));
     // In the order of the events, whichever scale comes first.
     events.buffered(at_once).boxed()
 }
@@ -204,12 +202,12 @@ fn known(value: Value) -> Result<KubeObject, String> {
     Ok(object.into())
 }
 
-/// An object with its scale; `asked`: who is asked, if its kind has one.
-async fn scaled(asked: Option<(Client, Kind)>, event: WatchEvent) -> WatchEvent {
-    match (asked, event) {
-        (Some((client, kind)), WatchEvent::Set(named, mut object)) => {
+/// An object with its scale; `scales`: who is asked, if its kind has one.
+async fn scaled(scales: Option<Arc<Scales>>, event: WatchEvent) -> WatchEvent {
+    match (scales, event) {
+        (Some(scales), WatchEvent::Set(named, mut object)) => {
             if let Object::Custom(custom) = &mut *object {
-                custom.scale = scale(&client, &kind, &named).await;
+                custom.scale = scales.get(&named).await;
             }
             WatchEvent::Set(named, object)
         }
@@ -217,34 +215,76 @@ async fn scaled(asked: Option<(Client, Kind)>, event: WatchEvent) -> WatchEvent 
     }
 }
 
-/// `None`: it is gone, or cannot be had.
-async fn scale(client: &Client, kind: &Kind, named: &Named) -> Option<Value> {
-    let mut waits = Waits::default();
-    let path = format!("{}/scale", kind.path(&named.namespace, &named.name));
-    for _ in 0..SCALE_TRIES {
-        let request = Request::get(&path).body(Vec::new()).ok()?;
-        let (error, wait) = match client.request::<Value>(request).await {
-            Ok(scale) => return Some(scale),
-            Err(kube::Error::Api(status)) if status.code == 404 => return None,
-            Err(kube::Error::Api(status)) if status.code == 403 => (status.message.clone(), None),
-            Err(error) => (crate::connect::chain(&error), Some(waits.next(false))),
-        };
-        let next = wait.map_or("when the object changes".to_owned(), |wait| {
-            format!("in {wait:?}")
-        });
-        let read = Warning {
-            kind: &kind.kind,
-            namespace: &named.namespace,
-            name: &named.name,
-            node: None,
-            action: "read scale",
-            error: &error,
-            next: &next,
-        };
-        read.log();
-        tokio::time::sleep(wait?).await;
+/// The scales of a kind.
+struct Scales {
+    client: Client,
+    kind: Kind,
+    /// Rights are of kinds: what fails for one object may fail for all of them, and each change of each asks.
+    waits: Mutex<Waits>,
+}
+
+impl Scales {
+    fn new(client: Client, kind: &Kind) -> Self {
+        Self {
+            client,
+            kind: kind.clone(),
+            waits: Mutex::default(),
+        }
     }
-    None
+
+    fn waits(&self) -> MutexGuard<'_, Waits> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None`: it is gone, or cannot be had.
+    async fn get(&self, named: &Named) -> Option<Value> {
+        let (is_too_early, has_failed) = {
+            let waits = self.waits();
+            (waits.until().is_some(), waits.n_failures() > 0)
+        };
+        if is_too_early {
+            return None;
+        }
+        let mut waits = Waits::default();
+        let path = format!("{}/scale", self.kind.path(&named.namespace, &named.name));
+        for left in (0..if has_failed { 1 } else { SCALE_TRIES }).rev() {
+            let request = Request::get(&path).body(Vec::new()).ok()?;
+            let (error, is_last) = match self.client.request::<Value>(request).await {
+                Ok(scale) => {
+                    *self.waits() = Waits::default();
+                    return Some(scale);
+                }
+                Err(kube::Error::Api(status)) if status.code == 404 => return None,
+                Err(kube::Error::Api(status)) if is_forbidden(&status) => {
+                    (status.message.clone(), true)
+                }
+                Err(error) => (crate::connect::chain(&error), left == 0),
+            };
+            let wait = match is_last {
+                true => self.waits().next(true),
+                false => waits.next(false),
+            };
+            let next = match is_last {
+                true => format!("when an object of the kind changes, not before {wait:?}"),
+                false => format!("in {wait:?}"),
+            };
+            let read = Warning {
+                kind: &self.kind.kind,
+                namespace: &named.namespace,
+                name: &named.name,
+                node: None,
+                action: "read scale",
+                error: &error,
+                next: &next,
+            };
+            read.log();
+            if is_last {
+                return None;
+            }
+            tokio::time::sleep(wait).await;
+        }
+        None
+    }
 }
 
 // === failures ===

@@ -10,6 +10,7 @@ mod connecting;
 mod keeping;
 mod panicking;
 mod placements;
+mod refusing;
 mod registering;
 mod rights;
 mod sending;

@@ -33,6 +33,17 @@ struct State {
     held: Option<VecDeque<oneshot::Sender<()>>>,
     /// So many writes are answered with a conflict before they are carried out.
     conflicts: u32,
+    /// What is refused, by how the request begins, as in `PATCH /api/v1/nodes`; a watch ends with `?watch`.
+    refused: Vec<(String, Refusal)>,
+    /// How often each of those was sent.
+    n_sent: BTreeMap<String, usize>,
+}
+
+/// How something is refused, always.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Refusal {
+    Code(u16),
+    NoConnection,
 }
 
 /// The API server.
@@ -59,7 +70,15 @@ impl World {
         let world = self.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
             let world = world.clone();
-            async move { Ok::<_, Infallible>(world.answer(request).await) }
+            async move {
+                match world.refusal(&request) {
+                    None => Ok(world.answer(request).await),
+                    Some(Refusal::Code(code)) => Ok(status(code, "refused")),
+                    Some(Refusal::NoConnection) => {
+                        Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused))
+                    }
+                }
+            }
         });
         Connection {
             client: Client::new(service, "default"),
@@ -101,6 +120,32 @@ impl World {
     pub(crate) fn break_path(&self, path: &str, code: u16, message: &str) {
         let broken = (code, message.to_owned());
         self.state().broken.insert(path.to_owned(), broken);
+    }
+
+    /// What is asked so is refused from now on.
+    pub(crate) fn refuse(&self, beginning: &str, refusal: Refusal) {
+        let refused = (beginning.to_owned(), refusal);
+        self.state().refused.push(refused);
+    }
+
+    /// How often each request was sent that was refused so.
+    pub(crate) fn n_sent(&self) -> BTreeMap<String, usize> {
+        self.state().n_sent.clone()
+    }
+
+    fn refusal(&self, request: &Request<Body>) -> Option<Refusal> {
+        let uri = request.uri();
+        let is_watch = uri
+            .query()
+            .is_some_and(|query| query.contains("watch=true"));
+        let watch = if is_watch { "?watch" } else { "" };
+        let asked = format!("{} {}{watch}", request.method(), uri.path());
+        let mut state = self.state();
+        let mut all = state.refused.iter();
+        let (_, refusal) = all.find(|(beginning, _)| asked.starts_with(beginning.as_str()))?;
+        let refusal = *refusal;
+        *state.n_sent.entry(asked).or_default() += 1;
+        Some(refusal)
     }
 
     /// How often what is broken was asked for.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::registration::calls::Failures;
 
 /// Seconds after a moment that is far from both ends of time.
 const fn at(second: u64) -> Instant {
@@ -323,5 +324,53 @@ fn the_controller_takes_out_what_no_replica_serves() {
         ),
     ] {
         assert_eq!(watcher.next(at(101)), expected, "{name}");
+    }
+}
+
+/// How often each step is taken in ten minutes by a replica that serves, if `refused` fails always.
+fn steps_in_ten_minutes(refused: Step, code: u16) -> (usize, usize) {
+    let status = kube::core::Status::failure("no", "")
+        .with_code(code)
+        .boxed();
+    let error = kube::Error::Api(status);
+    let (mut of_lease, mut of_configuration) = (Failures::default(), Failures::default());
+    let mut view = Replica {
+        can_serve: true,
+        ..Replica::default()
+    };
+    let (mut now, mut n_refused, mut n_looks) = (at(0), 0, 0);
+    while now < at(600) {
+        let step = view.next(now);
+        n_looks += usize::from(step == Step::Look);
+        if step == refused {
+            n_refused += 1;
+            match step {
+                Step::Renew => view.not_before = now + of_lease.add(&error).0,
+                _ => {
+                    view.register_not_before = now + of_configuration.add(&error).0;
+                    view.seen = None;
+                }
+            }
+            continue;
+        }
+        match step {
+            Step::Review => (view.asked, view.served) = (Some(now), Some(now)),
+            Step::Renew => view.present = Some(now),
+            Step::Look => view.seen = Some((now, Registration::Out)),
+            Step::Wait(until) => now = until,
+            Step::Register | Step::Withdraw | Step::TakeOut | Step::Done => panic!("{step:?}"),
+        }
+    }
+    (n_refused, n_looks)
+}
+
+#[test]
+fn what_is_refused_for_ever_is_tried_less_and_less() {
+    for code in [403, 409, 422, 500] {
+        for step in [Step::Renew, Step::Look, Step::Register] {
+            let (n, looks) = steps_in_ten_minutes(step, code);
+            assert!((2..=20).contains(&n), "{step:?} {code}: {n}");
+            assert!(looks <= 20, "{step:?} {code}: {looks} looks");
+        }
     }
 }
