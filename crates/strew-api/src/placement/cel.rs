@@ -5,7 +5,7 @@
 //! cluster, or a score of it, changes.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 use strew_cel::{Budget, CompileError, Environment, Program, Value, Variables};
@@ -16,13 +16,19 @@ use strew_placement::facts::placement::{CelId, CelSelector};
 use super::wire::{AddOnPlacementScoreItem, ManagedCluster};
 use crate::fnv::Fnv;
 
-/// All CEL selectors, compiled, and all clusters.
+/// So many selectors are compiled before those that nothing uses are looked for; each is some kilobytes.
+const SWEEP_MIN: usize = 64;
+
+/// All CEL selectors that Placements use, compiled, and all clusters.
 #[derive(Debug, Default)]
 pub struct CelSelectors {
     /// Which they are, and the names of scores that they read: as texts, for strings come and go.
     by_text: BTreeMap<Vec<String>, (CelId, Option<Vec<String>>)>,
-    /// By [`CelId`].
+    /// By [`CelId`]; empty where the id is free.
     programs: Vec<Vec<Program>>,
+    free: Vec<CelId>,
+    /// How many selectors there may be before those that nothing uses are looked for.
+    sweep_at: usize,
     clusters: BTreeMap<Symbol, Cluster>,
     /// Scores of clusters by name of the object, as lists of name and value.
     scores: BTreeMap<Symbol, BTreeMap<String, Json>>,
@@ -80,11 +86,62 @@ impl CelSelectors {
             all.dedup();
             all
         });
-        let id = CelId(u32::try_from(self.programs.len()).unwrap_or(u32::MAX));
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.programs.push(Vec::new());
+            CelId(u32::try_from(self.programs.len() - 1).unwrap_or(u32::MAX))
+        });
         let selector = selector_of(id, scores.as_deref(), names);
-        self.programs.push(programs);
+        self.programs[id.0 as usize] = programs;
         self.by_text.insert(expressions.to_vec(), (id, scores));
         Ok(Some(selector))
+    }
+
+    /// How many selectors are compiled.
+    pub fn len(&self) -> usize {
+        self.by_text.len()
+    }
+
+    /// Whether none is.
+    pub fn is_empty(&self) -> bool {
+        self.by_text.is_empty()
+    }
+
+    /// Whether as many are new as were left by the last sweep.
+    pub fn is_sweep_due(&self) -> bool {
+        self.len() >= self.sweep_at.max(SWEEP_MIN)
+    }
+
+    /// Frees the selectors that are not `used`, with all answers of them. Their ids are given to others: no fact may hold
+    /// them.
+    pub fn sweep(&mut self, used: &BTreeSet<CelId>) {
+        let Self {
+            by_text,
+            programs,
+            free,
+            clusters,
+            ..
+        } = self;
+        let mut freed = Vec::new();
+        by_text.retain(|_, (id, _)| {
+            let is_used = used.contains(id);
+            if !is_used {
+                freed.push(*id);
+            }
+            is_used
+        });
+        for id in &freed {
+            programs[id.0 as usize] = Vec::new();
+        }
+        for cluster in clusters.values_mut() {
+            let answers = cluster.answers.get_mut();
+            for id in &freed {
+                if let Some(answer) = answers.get_mut(id.0 as usize) {
+                    *answer = None;
+                }
+            }
+        }
+        free.append(&mut freed);
+        self.sweep_at = 2 * self.len();
     }
 
     /// A cluster is there, and like this. Returns what stands for the whole object: another one, another number.

@@ -105,7 +105,16 @@ impl Placements {
         let fact = placement(wire, self.machine.names_mut(), &mut self.cel.selectors);
         let hub = self.machine.hub();
         let explanation = explain(hub, now, &fact, &self.cel.selectors);
-        DebugResult::of(wire, &explanation, &hub.names)
+        let result = DebugResult::of(wire, &explanation, &hub.names);
+        self.sweep_if_due();
+        result
+    }
+
+    /// Frees the compiled expressions of Placements that are gone.
+    fn sweep_if_due(&mut self) {
+        if self.cel.selectors.is_sweep_due() {
+            self.cel.selectors.sweep(&self.machine.cel_selectors());
+        }
     }
 
     fn context(&self, at: Moment) -> Context<'_> {
@@ -136,6 +145,7 @@ impl Machine for Placements {
         };
         if let Some(input) = input {
             self.machine.handle(now, input);
+            self.sweep_if_due();
         }
     }
 

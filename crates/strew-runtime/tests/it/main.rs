@@ -1,6 +1,7 @@
 //! The driver in virtual time, around a machine that wants what a test says.
 
 mod calls;
+mod expressions;
 mod lease;
 mod order;
 mod refused;

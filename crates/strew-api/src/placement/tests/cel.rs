@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use strew_model::Interner;
 use strew_placement::ClusterPredicate;
 
@@ -89,4 +91,26 @@ fn what_is_no_bool_or_costs_too_much_is_no_match() {
     let computed = ["managedCluster.scores(managedCluster.metadata.name).size() > 0".to_owned()];
     let selector = cel.selector(&computed, &mut names).expect("it compiles");
     assert_eq!(selector.expect("there is one").scores, None);
+}
+
+#[test]
+fn a_selector_that_nothing_uses_is_freed_with_its_answers() {
+    let (mut names, mut cel) = (Interner::new(), CelSelectors::new());
+    let c1 = names.intern("c1");
+    told(&cluster("1.31.0"), &mut names, &mut cel);
+    let mut id = |cel: &mut CelSelectors, expression: &str| {
+        let selector = cel.selector(&[expression.to_owned()], &mut names);
+        selector.expect("it compiles").expect("it has one").id
+    };
+    let kept = id(&mut cel, "true");
+    let freed = id(&mut cel, "1 == 1");
+    assert!(cel.holds(kept, c1) && cel.holds(freed, c1));
+    cel.sweep(&BTreeSet::from([kept]));
+    assert_eq!(cel.len(), 1);
+    assert!(!cel.holds(freed, c1), "it is not there any more");
+    let other = id(&mut cel, "1 == 2");
+    assert_eq!(other, freed, "the place is used again");
+    assert!(!cel.holds(other, c1), "the answer of another selector");
+    assert!(cel.holds(kept, c1));
+    assert_ne!(id(&mut cel, "1 == 1"), other);
 }
