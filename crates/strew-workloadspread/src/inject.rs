@@ -132,6 +132,7 @@ mod tests {
             preferred: [(5, term(&[b]))].into(),
             tolerations: [toleration(s)].into(),
             patch: None,
+            labels: None,
             form: Default::default(),
         };
         let mut spec = PodSpec::default();

@@ -24,6 +24,7 @@
 //!     preferred: Box::default(),
 //!     tolerations: Box::default(),
 //!     patch: None,
+//!     labels: None,
 //!     form: FormId::default(),
 //! };
 //! let spec = Spec {
@@ -62,8 +63,8 @@ pub use controller::SpreadController;
 pub use facts::kinds::{GroupKind, Kind, Kinds};
 pub use facts::pod::{Phase, Pod};
 pub use facts::spec::{
-    Adaptive, FilterSelector, FormId, MaxReplicas, PatchId, Spec, Strategy, Subset, TargetFilter,
-    TargetRef, WorkloadSpread, WsKey,
+    Adaptive, FilterSelector, FormId, LabelPatch, MaxReplicas, PatchId, Spec, Strategy, Subset,
+    TargetFilter, TargetRef, WorkloadSpread, WsKey,
 };
 pub use facts::status::{Entries, Row, Schedulable, Status, UNLIMITED};
 pub use facts::workload::{Controller, TemplateId, WorkloadFact, WorkloadKey};

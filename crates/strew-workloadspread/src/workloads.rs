@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use strew_model::{Holds, Marks, Symbol};
+use strew_model::{Holds, Labels, Marks, Symbol};
 
 use crate::facts::kinds::Kinds;
 use crate::facts::spec::TargetRef;
@@ -73,6 +73,22 @@ impl Workloads {
     pub fn controlled_by(&self, uid: &str) -> impl Iterator<Item = &WorkloadFact> {
         let keys = self.children.get(uid).into_iter().flatten();
         keys.filter_map(|(key, ())| self.facts.get(key))
+    }
+
+    /// Whether the owners of a pod that find it by its labels still find it by these. An owner that does not would make
+    /// another pod in its place, and so without end.
+    pub fn find_still(
+        &self,
+        (namespace, controller): (Symbol, &Controller),
+        kinds: &Kinds,
+        [before, after]: [&Labels; 2],
+    ) -> bool {
+        let owners = self.chain(namespace, controller, kinds).owners;
+        let owners = owners
+            .into_iter()
+            .filter_map(|target| self.get(WorkloadKey { namespace, target }));
+        let mut selectors = owners.filter_map(|owner| owner.finds.as_ref());
+        selectors.all(|selector| !selector.matches(before) || selector.matches(after))
     }
 
     /// The owners of an object in a namespace: its controller, that one's controller, and so on through known kinds.

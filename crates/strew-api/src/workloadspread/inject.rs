@@ -34,9 +34,10 @@ pub enum InjectError {
 /// # Errors
 /// A patch that cannot be merged, or after which the pod is no pod.
 pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, InjectError> {
-    let mut pod = with_subset(pod, form)?;
+    let patch = form.patch.as_ref().filter(|_| injection.is_patched);
+    let mut pod = with_subset(pod, form, patch)?;
     // Terms and tolerations are of the right form; of a patch nobody knows.
-    if form.patch.is_some() {
+    if patch.is_some() {
         Pod::deserialize(&pod).map_err(InjectError::Decode)?;
     }
     let metadata = object_at(root(&mut pod)?, "metadata");
@@ -54,16 +55,16 @@ pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, 
 /// # Errors
 /// A patch that cannot be merged, or after which the pod is no pod.
 pub fn candidate(pod: &Value, form: &Form) -> Result<Pod, InjectError> {
-    let pod = with_subset(pod, form)?;
+    let pod = with_subset(pod, form, form.patch.as_ref())?;
     Pod::deserialize(&pod).map_err(InjectError::Decode)
 }
 
-fn with_subset(pod: &Value, form: &Form) -> Result<Value, InjectError> {
+fn with_subset(pod: &Value, form: &Form, patch: Option<&Value>) -> Result<Value, InjectError> {
     let mut pod = pod.clone();
     let spec = object_at(root(&mut pod)?, "spec");
     append(spec, "tolerations", &form.tolerations);
     node_affinity(spec, form);
-    if let Some(patch) = &form.patch {
+    if let Some(patch) = patch {
         let class = |pod: &Value| pod.pointer("/spec/priorityClassName").cloned();
         let patched = strategic::patch(Schema::Pod, &pod, patch)?;
         // The API server computes it anew.

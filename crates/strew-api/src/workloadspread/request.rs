@@ -243,6 +243,7 @@ fn action(kind: EventKind) -> &'static str {
         EventKind::DeletePodFailed => "Delete",
         EventKind::PatchPodDeletionCostFailed => "PatchDeletionCost",
         EventKind::RecoverSchedulable => "Reschedule",
+        EventKind::PatchNotApplied => "Patch",
         EventKind::WebhookNotRegistered | EventKind::WebhookNotReady | EventKind::WebhookReady => {
             "Admit"
         }
@@ -260,6 +261,7 @@ fn note(event: &Event) -> String {
             format!("the deletion cost of pod {subject} could not be written")
         }
         EventKind::RecoverSchedulable => format!("subset {subject} takes pods again"),
+        EventKind::PatchNotApplied => status::not_applied(subject),
         EventKind::WebhookNotRegistered => status::NOT_REGISTERED.1.to_owned(),
         EventKind::WebhookNotReady => status::NOT_READY.1.to_owned(),
         EventKind::WebhookReady => {

@@ -6,6 +6,7 @@
 //! Source: spec/workloadspread §2.3.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
@@ -34,6 +35,19 @@ pub(super) const NOT_READY: (&str, &str) = (
     "no replica of strew webhook is ready, and it stays registered: new pods of controllers are refused",
 );
 
+/// The type of the condition about a subset's patch: of strew alone, in the row over all revisions.
+pub const PATCH_APPLIED: &str = "PatchApplied";
+
+/// Its reason, where it is False.
+const SELECTOR_LABEL: &str = "SelectorLabel";
+
+/// The message of that condition, and of the event.
+pub(super) fn not_applied(subset: &str) -> String {
+    format!(
+        "the patch of subset {subset} is not applied: it changes labels by which a controller finds its pods, which would make others without end"
+    )
+}
+
 /// The ledger that a status holds.
 pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
     let versioned = wire.versioned_subset_statuses.iter().flatten();
@@ -44,6 +58,10 @@ pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
             .map(|(revision, wire)| (revision.as_str().into(), rows(wire)))
             .collect(),
         webhook: wire.subset_statuses.iter().flatten().find_map(webhook),
+        unpatched: { wire.subset_statuses.iter() }
+            .flatten()
+            .filter_map(unpatched)
+            .collect(),
     }
 }
 
@@ -59,6 +77,10 @@ pub fn wire(fact: &Status) -> WorkloadSpreadStatus {
         if let Some(webhook) = fact.webhook {
             let conditions = wire.conditions.get_or_insert_default();
             conditions.push(webhook_wire(webhook));
+        }
+        if let Some(since) = fact.unpatched.get(&row.name) {
+            let conditions = wire.conditions.get_or_insert_default();
+            conditions.push(unpatched_wire(&row.name, *since));
         }
         wire
     });
@@ -107,6 +129,25 @@ fn webhook(row: &SubsetStatus) -> Option<WebhookCondition> {
         why,
         since: whole_second(instant(&condition.last_transition_time)),
     })
+}
+
+/// Since when a row says that the patch is not applied.
+fn unpatched(row: &SubsetStatus) -> Option<(Arc<str>, Instant)> {
+    let mut conditions = row.conditions.iter().flatten();
+    let condition = conditions.find(|c| c.type_ == PATCH_APPLIED && c.status == "False")?;
+    let since = whole_second(instant(&condition.last_transition_time));
+    Some((row.name.as_str().into(), since))
+}
+
+fn unpatched_wire(subset: &str, since: Instant) -> Condition {
+    Condition {
+        type_: PATCH_APPLIED.to_owned(),
+        status: "False".to_owned(),
+        reason: SELECTOR_LABEL.to_owned(),
+        message: not_applied(subset),
+        last_transition_time: time(since),
+        observed_generation: None,
+    }
 }
 
 fn webhook_wire(webhook: WebhookCondition) -> Condition {

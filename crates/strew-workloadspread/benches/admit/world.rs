@@ -136,6 +136,7 @@ pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {
         replicas: Some(10_000),
         numbers: Box::default(),
         selector: None,
+        finds: None,
         template: None,
         template_hash: None,
         revision: None,
@@ -152,6 +153,7 @@ fn subset(name: &str, max: Option<u32>, required: Option<NodeSelectorTerm>) -> S
         preferred: Box::default(),
         tolerations: Box::default(),
         patch: None,
+        labels: None,
         form: Default::default(),
     }
 }

@@ -13,7 +13,7 @@ use super::machine::Admission;
 use super::request::{Operation, RequestId};
 use crate::choose::{self, Choice, Finding, Fit, Ground, Step};
 use crate::controller::cost::{self, CostGround};
-use crate::facts::kinds::Kind;
+use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::spec::{Subset, WorkloadSpread};
 use crate::facts::status::{Row, Status, UNLIMITED, whole_second};
 use crate::facts::workload::WorkloadKey;
@@ -22,6 +22,7 @@ use crate::marker::Marker;
 use crate::quota::{self, CannotCount, Total};
 use crate::revision::{self, Latest};
 use crate::room::{Admitted, Room};
+use crate::workloads::Workloads;
 
 /// What came of a decision.
 pub(super) enum Decided {
@@ -72,11 +73,18 @@ impl Admission {
                     uid,
                 };
                 let cost = self.first_cost(base, place, &ticket.revision, choice.ground());
+                let is_patched = is_patched(
+                    ticket,
+                    &base.spec.subsets[place],
+                    &self.workloads,
+                    &self.kinds,
+                );
                 Verdict::Inject(Box::new(Injection {
                     spec: Arc::clone(&base.spec),
                     place,
                     marker,
                     cost,
+                    is_patched,
                 }))
             }
         };
@@ -150,12 +158,16 @@ impl Admission {
             self.rows(base, status, &ticket.revision);
             let asks = spec.strategy.simulates();
             let (room, id) = (&mut self.room, ticket.request.id);
+            let (workloads, kinds) = (&self.workloads, &self.kinds);
             room.begin_request();
             let mut ask = |subset: &Arc<str>| {
                 let Some(place) = spec.place(subset) else {
                     return Fit::Unknown;
                 };
-                let candidate = candidate(room, patcher, id, fact.as_deref(), &spec.subsets[place]);
+                let subset_asked = &spec.subsets[place];
+                let is_patched = is_patched(ticket, subset_asked, workloads, kinds);
+                let injected = (subset_asked, is_patched);
+                let candidate = candidate(room, patcher, id, fact.as_deref(), injected);
                 let fit = candidate.map_or(Fit::Unknown, |pod| room.ask(pod));
                 fits.push((subset.clone(), fit.clone()));
                 fit
@@ -237,7 +249,8 @@ impl Admission {
             return;
         };
         let (subset, id) = (injection.subset(), ticket.request.id);
-        let Some(pod) = candidate(&mut self.room, patcher, id, fact.as_deref(), subset) else {
+        let injected = (subset, injection.is_patched);
+        let Some(pod) = candidate(&mut self.room, patcher, id, fact.as_deref(), injected) else {
             return;
         };
         let asked = fits.iter().find(|(name, _)| *name == subset.name);
@@ -293,6 +306,17 @@ impl Admission {
     }
 }
 
+/// Whether a subset's patch leaves a new pod the labels by which its owners find it. Validation refuses others where the
+/// target is there when the WorkloadSpread is written.
+fn is_patched(ticket: &Ticket, subset: &Subset, workloads: &Workloads, kinds: &Kinds) -> bool {
+    let pod = &ticket.request.pod;
+    let (Some(patch), Some(controller)) = (&subset.labels, &pod.controller) else {
+        return true;
+    };
+    let patched = patch.applied(&pod.labels);
+    workloads.find_still((pod.namespace, controller), kinds, [&pod.labels, &patched])
+}
+
 /// Whether a choice is entered into the ledger. Rows without limit are not counted, but for a minimum.
 fn takes_slot(choice: &Choice, row: &Row) -> bool {
     match choice.ground() {
@@ -324,10 +348,10 @@ fn candidate(
     patcher: &mut dyn PodPatcher,
     request: RequestId,
     fact: Option<&PodFact>,
-    subset: &Subset,
+    (subset, is_patched): (&Subset, bool),
 ) -> Option<PodFact> {
     let fact = fact?;
-    if subset.patch.is_some() {
+    if subset.patch.is_some() && is_patched {
         return patcher.candidate(room.names_mut(), request, fact, subset);
     }
     let mut pod = fact.clone();

@@ -94,6 +94,8 @@ pub struct Injection {
     /// The deletion cost that the controller would write, where it is known: a pod is never without one, and the write
     /// is spared.
     pub cost: Option<i32>,
+    /// Whether the subset's patch is applied: not where an owner of the pod would not find it then.
+    pub is_patched: bool,
 }
 
 impl Injection {

@@ -37,6 +37,8 @@ pub struct Adoption<'a> {
     pub place: usize,
     /// What each subset scored; `None`: the pod does not fit it.
     pub scores: Vec<Option<i64>>,
+    /// Whether metadata of the subset's patch may go onto the pod: its owners would still find it.
+    pub is_patched: bool,
 }
 
 /// All pods of a target by revision and subset.
@@ -163,7 +165,12 @@ fn adopt<'a>(
     let best = scores.iter().copied().flatten().max()?;
     let place = scores.iter().position(|s| *s == Some(best))?;
     quota[place] -= 1;
-    Some(Adoption { pod, place, scores })
+    Some(Adoption {
+        pod,
+        place,
+        scores,
+        is_patched: true,
+    })
 }
 
 /// How well a pod on a node fits a subset; `None`: not at all.

@@ -89,6 +89,8 @@ pub enum EventKind {
     PatchPodDeletionCostFailed,
     /// A subset takes pods again.
     RecoverSchedulable,
+    /// A subset's patch is not applied: an owner of the pods would not find them by their labels.
+    PatchNotApplied,
     /// No replica of the webhook is ready, and it is not registered.
     WebhookNotRegistered,
     /// No replica of the webhook is ready, and it stays registered.
@@ -105,6 +107,7 @@ impl EventKind {
             Self::DeletePodFailed => ("Warning", "DeletePodFailed"),
             Self::PatchPodDeletionCostFailed => ("Warning", "PatchPodDeletionCostFailed"),
             Self::RecoverSchedulable => ("Normal", "RecoverSchedulable"),
+            Self::PatchNotApplied => ("Warning", "PatchNotApplied"),
             Self::WebhookNotRegistered => ("Warning", "WebhookNotRegistered"),
             Self::WebhookNotReady => ("Warning", "WebhookNotReady"),
             Self::WebhookReady => ("Normal", "WebhookReady"),

@@ -9,13 +9,13 @@ use strew_model::{Holds, Instant, Interner, Marks};
 
 use super::assign::{self, Assigning, Assignment, Nodes};
 use super::cost::{self, Cost};
-use super::effect::PodName;
+use super::effect::{EventKind, PodName};
 use super::pods::Pods;
 use super::rows::{self, Noted};
 use crate::facts::kinds::Kinds;
 use crate::facts::pod::Pod;
-use crate::facts::spec::{PatchId, WorkloadSpread};
-use crate::facts::status::{Row, Status};
+use crate::facts::spec::{LabelPatch, PatchId, WorkloadSpread};
+use crate::facts::status::{Row, Status, whole_second};
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::inject::PodPatcher;
 use crate::marker::Marker;
@@ -59,6 +59,8 @@ pub struct Found<'a> {
     pub latest: Latest,
     /// Costs of active pods; none for kinds whose controllers do not look at them.
     pub costs: Vec<Cost<'a>>,
+    /// By place: whether the subset's patch would keep an owner from finding one of its pods.
+    pub unpatched: Vec<bool>,
 }
 
 /// Counts and assigns what there is.
@@ -84,7 +86,7 @@ pub fn find<'a>(
         kinds,
         names,
     };
-    let assignment = assign::assign(&cx, &pods, patcher);
+    let mut assignment = assign::assign(&cx, &pods, patcher);
     let latest = revision::latest(target, &facts.workloads, kinds, names);
     let mut costs = Vec::new();
     if ws.spec.target.is_some_and(|t| kinds.has_costs(t.kind)) {
@@ -92,12 +94,39 @@ pub fn find<'a>(
             costs.extend(cost::costs(&ws.spec, group, latest.is(revision), total));
         }
     }
+    let lost = |(place, pod): (usize, &Pod)| {
+        let labels = ws.spec.subsets[place].labels.as_ref();
+        labels.is_some_and(|patch| !is_found_with(pod, patch, &facts.workloads, kinds))
+    };
+    // What is adopted gets its marker, and the rest of a patch that would lose it does not come with it.
+    assignment
+        .adoptions
+        .iter_mut()
+        .for_each(|a| a.is_patched = !lost((a.place, a.pod)));
+    let unpatched = (0..ws.spec.subsets.len()).map(|place| {
+        let mut groups = assignment.groups.values();
+        groups.any(|group| {
+            let mut pods = group.subsets[place].iter().filter(|pod| pod.is_active());
+            pods.any(|pod| lost((place, pod)))
+        })
+    });
+    let unpatched = unpatched.collect();
     Ok(Found {
         total,
         assignment,
         latest,
         costs,
+        unpatched,
     })
+}
+
+/// Whether the owners of a pod still find it when its labels are patched.
+fn is_found_with(pod: &Pod, patch: &LabelPatch, workloads: &Workloads, kinds: &Kinds) -> bool {
+    let Some(controller) = &pod.controller else {
+        return true;
+    };
+    let patched = patch.applied(&pod.labels);
+    workloads.find_still((pod.namespace, controller), kinds, [&pod.labels, &patched])
 }
 
 fn target_of<'a>(ws: &WorkloadSpread, workloads: &'a Workloads) -> Option<&'a WorkloadFact> {
@@ -148,7 +177,8 @@ fn adoptions(
             subset: subset.name.clone(),
             uid: None,
         };
-        let metadata_of = subset.patch.filter(|_| !ws.ignore_patch_of_existing);
+        let goes_along = a.is_patched && !ws.ignore_patch_of_existing;
+        let metadata_of = subset.patch.filter(|_| goes_along);
         (name_of(a.pod), marker, metadata_of)
     };
     assignment.adoptions.iter().map(of).collect()
@@ -190,11 +220,22 @@ fn status<'a>(
             versioned.insert(revision.clone(), rows);
         }
     }
+    let mut unpatched = BTreeMap::new();
+    let subsets = spec.subsets.iter().zip(&found.unpatched);
+    for (subset, _) in subsets.filter(|(_, is_unpatched)| **is_unpatched) {
+        let name = &subset.name;
+        let since = old.unpatched.get(name).copied().unwrap_or_else(|| {
+            noted.event(EventKind::PatchNotApplied, name);
+            whole_second(now)
+        });
+        unpatched.insert(Arc::clone(name), since);
+    }
     let status = Status {
         observed_generation: ws.generation,
         overall,
         versioned,
         webhook: old.webhook,
+        unpatched,
     };
     (status, failed)
 }

@@ -135,6 +135,7 @@ impl SpreadController {
                 EventKind::DeletePodFailed => self.counters.deletions_expired += 1,
                 EventKind::RecoverSchedulable => self.counters.recovered += 1,
                 EventKind::PatchPodDeletionCostFailed
+                | EventKind::PatchNotApplied
                 | EventKind::WebhookNotRegistered
                 | EventKind::WebhookNotReady
                 | EventKind::WebhookReady => {}

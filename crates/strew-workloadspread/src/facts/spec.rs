@@ -138,8 +138,32 @@ pub struct Subset {
     pub tolerations: Box<[Toleration]>,
     /// Its patch, which only a [`PodPatcher`](crate::PodPatcher) can read.
     pub patch: Option<PatchId>,
+    /// What the patch makes of a pod's labels; `None`: nothing.
+    pub labels: Option<LabelPatch>,
     /// The subset as it is written: what is put into a pod's own text.
     pub form: FormId,
+}
+
+/// What a patch makes of a pod's labels.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LabelPatch {
+    /// Whether the labels that it does not name go.
+    pub replaces: bool,
+    /// Labels that it names, with their values; `None`: the label goes.
+    pub labels: Box<[(Symbol, Option<Symbol>)]>,
+}
+
+impl LabelPatch {
+    /// The labels of a pod after the patch.
+    pub fn applied(&self, labels: &Labels) -> Labels {
+        let is_named = |key: Symbol| self.labels.iter().any(|(named, _)| *named == key);
+        let kept = labels
+            .iter()
+            .filter(|(key, _)| !self.replaces && !is_named(*key));
+        let set = self.labels.iter();
+        let set = set.filter_map(|(key, value)| Some((*key, (*value)?)));
+        Labels::new(kept.chain(set).collect())
+    }
 }
 
 /// Names a subset as it is written. The world gives the ids; equal ids are equal texts. Where no text is made, the
@@ -260,8 +284,13 @@ impl Holds for Subset {
             preferred,
             tolerations,
             patch: _,
+            labels,
             form: _,
         } = self;
+        for (key, value) in labels.iter().flat_map(|patch| &patch.labels) {
+            key.mark(marks);
+            value.mark(marks);
+        }
         required.mark(marks);
         preferred.mark(marks);
         tolerations.mark(marks);

@@ -21,6 +21,9 @@ pub struct Status {
     pub versioned: BTreeMap<Arc<str>, Vec<Row>>,
     /// The condition `WebhookReady`, of all rows of `overall`; `None`: the webhook answers, as far as is known.
     pub webhook: Option<WebhookCondition>,
+    /// The condition `PatchApplied`, which is False, of rows of `overall`: subsets whose patch is not applied to pods, since
+    /// an owner would not find them then; and since when, a whole second.
+    pub unpatched: BTreeMap<Arc<str>, Instant>,
 }
 
 /// How the creation of pods meets the webhook.

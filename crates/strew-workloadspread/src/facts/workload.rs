@@ -48,6 +48,8 @@ pub struct WorkloadFact {
     pub numbers: Box<[(Arc<str>, i64)]>,
     /// The selector of a Job, or of the scale of another kind.
     pub selector: Option<Selector>,
+    /// The selector by which its controller finds its pods, of whatever kind it is; `None`: it is not known.
+    pub finds: Option<Selector>,
     /// Its pod template.
     pub template: Option<TemplateId>,
     /// Its label `pod-template-hash`.
@@ -92,6 +94,7 @@ impl Holds for WorkloadFact {
             replicas: _,
             numbers: _,
             selector,
+            finds,
             template: _,
             template_hash,
             revision: _,
@@ -100,6 +103,7 @@ impl Holds for WorkloadFact {
         key.mark(marks);
         controller.mark(marks);
         selector.mark(marks);
+        finds.mark(marks);
         template_hash.mark(marks);
         revisions
             .iter()

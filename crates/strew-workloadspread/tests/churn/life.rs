@@ -252,6 +252,7 @@ fn workload(names: &mut Interner, job: usize) -> WorkloadFact {
         replicas: Some(PODS_PER_JOB as i64),
         numbers: Box::default(),
         selector: Some(Selector::of_labels(labels(names, job).iter())),
+        finds: None,
         template: None,
         template_hash: None,
         revision: None,
@@ -306,6 +307,7 @@ fn spread(
         preferred: Box::default(),
         tolerations: Box::default(),
         patch: None,
+        labels: None,
         form: Default::default(),
     };
     WorkloadSpread {

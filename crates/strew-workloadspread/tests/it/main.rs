@@ -12,6 +12,7 @@ mod news;
 mod pause;
 mod reschedule;
 mod room;
+mod selector_labels;
 mod use_cases;
 mod webhook;
 mod world;

@@ -101,6 +101,7 @@ pub(crate) fn subset(name: &str, max: Option<MaxReplicas>) -> Subset {
         preferred: Box::default(),
         tolerations: Box::default(),
         patch: None,
+        labels: None,
         form: Default::default(),
     }
 }
@@ -151,6 +152,7 @@ pub(crate) fn workload(target: TargetRef, replicas: i64) -> WorkloadFact {
         replicas: Some(replicas),
         numbers: Box::default(),
         selector: None,
+        finds: None,
         template: None,
         template_hash: None,
         revision: None,

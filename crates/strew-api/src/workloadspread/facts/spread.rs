@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::Value;
 use strew_model::{Interner, Span};
 use strew_workloadspread::{
-    Adaptive, FilterSelector, IGNORE_PATCH_ANNOTATION, MaxReplicas, Spec, Strategy, Subset,
-    TargetFilter, WorkloadSpread,
+    Adaptive, FilterSelector, IGNORE_PATCH_ANNOTATION, LabelPatch, MaxReplicas, Spec, Strategy,
+    Subset, TargetFilter, WorkloadSpread,
 };
 
 use super::{Translator, group_of, key, target};
@@ -95,9 +96,34 @@ impl Translator {
                 .collect(),
             tolerations: tolerations.map(|t| toleration(t, names)).collect(),
             patch: form.patch.as_ref().map(|patch| self.forms.patch_id(patch)),
+            labels: form.patch.as_ref().and_then(|patch| labels(patch, names)),
             form: self.forms.form_id(form),
         }
     }
+}
+
+/// What a strategic merge patch makes of labels; `None`: nothing.
+fn labels(patch: &Value, names: &mut Interner) -> Option<LabelPatch> {
+    let replaces = |value: &Value| {
+        let directive = value["$patch"].as_str();
+        directive.is_some_and(|directive| matches!(directive, "replace" | "delete"))
+    };
+    let (metadata, labels) = (&patch["metadata"], &patch["metadata"]["labels"]);
+    let is_taken_out = |value: &Value, field: &str| value.get(field).is_some_and(Value::is_null);
+    let replaces = [patch, metadata, labels].into_iter().any(replaces)
+        || is_taken_out(patch, "metadata")
+        || is_taken_out(metadata, "labels");
+    let named = labels.as_object().into_iter().flatten();
+    let named = named.filter(|(key, _)| !key.starts_with('$'));
+    let labels: Box<[_]> = named
+        .map(|(key, value)| {
+            (
+                names.intern(key),
+                value.as_str().map(|text| names.intern(text)),
+            )
+        })
+        .collect();
+    (replaces || !labels.is_empty()).then_some(LabelPatch { replaces, labels })
 }
 
 /// Namespace and name.

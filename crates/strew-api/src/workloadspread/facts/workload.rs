@@ -2,6 +2,7 @@
 //!
 //! Source: spec/workloadspread §2.2 (`replicasPathList`), §3, §5.3.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::Resource;
@@ -31,6 +32,7 @@ struct Parts<'a> {
     metadata: &'a ObjectMeta,
     replicas: Option<i64>,
     selector: Option<&'a LabelSelector>,
+    finds: Option<Cow<'a, LabelSelector>>,
     template: Option<&'a PodTemplateSpec>,
     revisions: Option<[&'a str; 2]>,
 }
@@ -67,6 +69,7 @@ impl Translator {
             metadata: &metadata,
             replicas: of_path.or(of_scale),
             selector: selector.as_ref(),
+            finds: selector.as_ref().map(Cow::Borrowed),
             template: None,
             revisions: None,
         };
@@ -94,10 +97,8 @@ impl Translator {
             controller: controller_of(metadata, names),
             replicas: parts.replicas,
             numbers,
-            // One that does not parse selects nothing.
-            selector: parts
-                .selector
-                .map(|s| selector(Some(s), names).unwrap_or(Selector::Nothing)),
+            selector: parts.selector.map(|wire| parsed(wire, names)),
+            finds: parts.finds.as_deref().map(|wire| parsed(wire, names)),
             template: parts.template.map(Forms::template_id),
             template_hash: hash.map(|hash| names.intern(&hash)),
             revision: revision.and_then(|revision| revision.parse().ok()),
@@ -118,6 +119,11 @@ impl Translator {
             .filter_map(|path| Some((Arc::clone(path), number_at(&object, path)?)))
             .collect()
     }
+}
+
+/// A selector that does not parse selects nothing.
+fn parsed(wire: &LabelSelector, names: &mut Interner) -> Selector {
+    selector(Some(wire), names).unwrap_or(Selector::Nothing)
 }
 
 /// The uid, or what stands for it where files have none.
@@ -153,6 +159,7 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             metadata,
             replicas: replicas.map(i64::from),
             selector: None,
+            finds: None,
             template,
             revisions: None,
         }
@@ -163,41 +170,64 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
         KubeObject::Deployment(o) => {
             let spec = o.spec.as_ref();
             let template = spec.map(|s| &s.template);
-            of::<apps::Deployment>(&o.metadata, spec.and_then(|s| s.replicas), template)
+            Parts {
+                finds: spec.map(|s| Cow::Borrowed(&s.selector)),
+                ..of::<apps::Deployment>(&o.metadata, spec.and_then(|s| s.replicas), template)
+            }
         }
         KubeObject::ReplicaSet(o) => {
             let spec = o.spec.as_ref();
             let template = spec.and_then(|s| s.template.as_ref());
-            of::<apps::ReplicaSet>(&o.metadata, spec.and_then(|s| s.replicas), template)
+            Parts {
+                finds: spec.map(|s| Cow::Borrowed(&s.selector)),
+                ..of::<apps::ReplicaSet>(&o.metadata, spec.and_then(|s| s.replicas), template)
+            }
         }
         KubeObject::StatefulSet(o) => {
-            let replicas = o.spec.as_ref().and_then(|s| s.replicas);
-            of::<apps::StatefulSet>(&o.metadata, replicas, None)
+            let spec = o.spec.as_ref();
+            Parts {
+                finds: spec.map(|s| Cow::Borrowed(&s.selector)),
+                ..of::<apps::StatefulSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
+            }
         }
         KubeObject::CloneSet(o) => {
-            let replicas = o.spec.as_ref().and_then(|s| s.replicas);
+            let spec = o.spec.as_ref();
             let revisions = o.status.as_ref().and_then(|s| {
                 let update = s.update_revision.as_deref()?;
                 Some([s.current_revision.as_deref().unwrap_or_default(), update])
             });
             Parts {
                 revisions,
-                ..of::<CloneSet>(&o.metadata, replicas, None)
+                finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
+                ..of::<CloneSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
             }
         }
         KubeObject::AdvancedStatefulSet(o) => {
-            let replicas = o.spec.as_ref().and_then(|s| s.replicas);
-            of::<AdvancedStatefulSet>(&o.metadata, replicas, None)
+            let spec = o.spec.as_ref();
+            Parts {
+                finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
+                ..of::<AdvancedStatefulSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
+            }
         }
         KubeObject::ReplicationController(o) => {
-            let replicas = o.spec.as_ref().and_then(|s| s.replicas);
-            of::<core::ReplicationController>(&o.metadata, replicas.or(Some(1)), None)
+            let spec = o.spec.as_ref();
+            let pairs = spec.and_then(|s| s.selector.clone());
+            let finds = pairs.map(|pairs| LabelSelector {
+                match_labels: Some(pairs),
+                ..LabelSelector::default()
+            });
+            let replicas = spec.and_then(|s| s.replicas).or(Some(1));
+            Parts {
+                finds: finds.map(Cow::Owned),
+                ..of::<core::ReplicationController>(&o.metadata, replicas, None)
+            }
         }
         KubeObject::Job(o) => {
             let spec = o.spec.as_ref();
             let parallelism = spec.and_then(|s| s.parallelism);
             Parts {
                 selector: spec.and_then(|s| s.selector.as_ref()),
+                finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
                 ..of::<batch::Job>(&o.metadata, parallelism, None)
             }
         }
