@@ -35,6 +35,7 @@ use crate::slot::Slot;
 use crate::timing::{Between, Timing};
 use crate::workloadspread::{SpreadKeeper, Webhooks};
 use bounds::Bounds;
+pub use bounds::Size;
 
 /// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
 pub const START: Instant = Instant::from_secs(1_767_225_600);
@@ -96,8 +97,7 @@ pub enum Stuck {
     /// Pods come that no workload asks for, without end.
     #[error(
         "pods are created without end: {n_pods} pods at {after} after the start, while the workloads \
-         ask for {n_asked}; a controller creates pods that its own selector does not match, for \
-         example after a WorkloadSpread's patch of their labels"
+         ask for {n_asked}; a controller creates pods that its own selector does not match"
     )]
     Runaway {
         /// Pods that have not finished.

@@ -8,6 +8,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use crate::configuration::SchedulingArgs;
 use crate::failure::Failure;
 use crate::inputs::ReadArgs;
+use crate::memory::MemoryArgs;
 use crate::nodes::NodeArgs;
 use crate::terminal::{self, Terminal};
 use crate::{
@@ -115,6 +116,8 @@ pub(crate) struct WorldArgs {
     pub(crate) scheduling: SchedulingArgs,
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
 }
 
 /// What a command needs beside its own arguments.

@@ -26,6 +26,7 @@ mod label_query;
 mod life;
 mod lint;
 mod load;
+mod memory;
 mod nodes;
 mod parts;
 mod place;

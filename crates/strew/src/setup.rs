@@ -6,11 +6,12 @@ use strew_api::config::AdmissionOptions;
 use strew_api::config::Configuration;
 use strew_api::read::Sources;
 use strew_model::Interner;
-use strew_sim::{Blueprint, Settings, Simulation, Timing};
+use strew_sim::{Blueprint, Settings, Simulation, Size, Timing};
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::Failure;
 use crate::load;
+use crate::memory::Need;
 use crate::simulate::{Format, print_diagnostics, say_diagnostics, say_note};
 use strew_view::moment::Frame;
 
@@ -87,6 +88,11 @@ pub(crate) fn load(
     for note in loaded.notes.iter().chain(&configuration.notes) {
         say_note(note, context);
     }
+    args.memory.check(Need {
+        size: Size::of(&loaded.objects),
+        n_at_once: 1,
+        n_runs: 1,
+    })?;
     let blueprint = blueprint(&configuration, configured.is_given, names);
     Ok(Some(Setup {
         frame: Frame {

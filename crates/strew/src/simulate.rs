@@ -5,6 +5,8 @@ use serde::Serialize;
 use serde_json::json;
 use strew_api::printable::printable_line;
 use strew_api::read::{Diagnostic, Severity, Sources, render};
+use strew_api::workloadspread::status::PATCH_APPLIED;
+use strew_apiserver::object::WorkloadSpread;
 use strew_sim::Simulation;
 
 use crate::arguments::{Context, WorldArgs};
@@ -184,6 +186,7 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
     let (heard, told) = (&mut heard, &mut told);
     let skews = story::play(&mut simulation, &mut frame, until, &progress, heard, told)?;
     progress.finish();
+    say_unpatched(&simulation, context);
     let log = log.map(|log| log.finish(simulation.elapsed(), false));
     teller.end(&skews, log)
 }
@@ -396,6 +399,19 @@ pub(crate) fn say_note(note: &str, context: &Context) {
         let style = context.terminal.styles.warning;
         let note = printable_line(note);
         terminal::say(&format!("{style}note{style:#}: {note}\n"));
+    }
+}
+
+/// Tells which patches of WorkloadSpreads were not applied, as conditions have it.
+fn say_unpatched(simulation: &Simulation, context: &Context) {
+    for spread in simulation.server().tables().of::<WorkloadSpread>().iter() {
+        let rows = spread.status.subset_statuses.iter().flatten();
+        let conditions = rows.flat_map(|row| row.conditions.iter().flatten());
+        let unpatched = conditions.filter(|c| c.type_ == PATCH_APPLIED && c.status == "False");
+        for condition in unpatched {
+            let (name, why) = (&spread.meta.name, &condition.message);
+            say_note(&format!("WorkloadSpread {name}: {why}"), context);
+        }
     }
 }
 

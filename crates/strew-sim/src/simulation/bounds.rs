@@ -21,6 +21,29 @@ const ASKING: [(&str, &str); 7] = [
     ("Job", "parallelism"),
 ];
 
+/// Pods and nodes of a simulation that begins with some objects, as far as these ask for them: what its memory grows with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Size {
+    /// Pods that are there or asked for.
+    pub n_pods: u64,
+    /// Nodes that are there.
+    pub n_nodes: u64,
+}
+
+impl Size {
+    /// Of these objects.
+    pub fn of(objects: &[Object]) -> Self {
+        let of_kind = |kind: Kind| objects.iter().filter(move |object| object.kind() == kind);
+        let (owned, alone): (Vec<_>, Vec<_>) =
+            of_kind(Kind::Pod).partition(|pod| pod.meta().controller().is_some());
+        let asked: u64 = objects.iter().filter_map(asked_by).map(|(_, n)| n).sum();
+        Self {
+            n_pods: asked.max(owned.len() as u64) + alone.len() as u64,
+            n_nodes: of_kind(Kind::Node).count() as u64,
+        }
+    }
+}
+
 /// What a simulation may hold. Checking counts all workloads and pods, so it is done seldom.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounds {
@@ -112,4 +135,86 @@ fn sum(asked: Vec<(String, u64)>) -> Result<u64, Stuck> {
     let largest = asked.into_iter().max_by_key(|(_, n)| *n);
     let (workload, n) = largest.unwrap_or_default();
     Err(Stuck::TooMany { workload, n })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use strew_api::config::AdmissionOptions;
+    use strew_api::read::KubeObject;
+    use strew_model::Prng;
+    use strew_model::time::Instant;
+
+    use super::*;
+
+    fn object(kind: &str, name: &str, rest: Value) -> Object {
+        let api_version = if kind == "Deployment" {
+            "apps/v1"
+        } else {
+            "v1"
+        };
+        let mut object = rest;
+        object["apiVersion"] = api_version.into();
+        object["kind"] = kind.into();
+        object["metadata"]["name"] = name.into();
+        object["metadata"]["namespace"] = "default".into();
+        Object::of_wire(KubeObject::of_json(object).expect("an object"))
+    }
+
+    fn deployment(replicas: u32) -> Object {
+        let labels = json!({"app": "web"});
+        let template = json!({"metadata": {"labels": labels}, "spec": {"containers": []}});
+        let selector = json!({"matchLabels": labels});
+        let spec = json!({"replicas": replicas, "selector": selector, "template": template});
+        object("Deployment", "web", json!({"spec": spec}))
+    }
+
+    #[test]
+    fn pods_that_come_without_end_end_the_simulation() {
+        let now = Instant::from_secs(100);
+        let mut server = Server::new(AdmissionOptions::KUBERNETES_1_36, Prng::new(2));
+        let objects = [deployment(3)];
+        let mut bounds = Bounds::new(&objects);
+        for object in objects {
+            server.preload(now, object);
+        }
+        for n in 0..2 * SURPLUS {
+            let expected = n <= 2 * 3 + SURPLUS;
+            assert_eq!(bounds.check(&server, Span(0)).is_ok(), expected, "{n} pods");
+            if !expected {
+                return;
+            }
+            bounds.changed();
+            server.preload(
+                now,
+                object(
+                    "Pod",
+                    &format!("p-{n}"),
+                    json!({"spec": {"containers": []}}),
+                ),
+            );
+        }
+        panic!("they come without end");
+    }
+
+    #[test]
+    fn a_size_is_what_objects_ask_for() {
+        let pod = |name: &str, owner: Value| {
+            object(
+                "Pod",
+                name,
+                json!({"metadata": {"ownerReferences": owner}, "spec": {"containers": []}}),
+            )
+        };
+        let owner = json!([{
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "1", "controller": true,
+        }]);
+        let node = object("Node", "n", json!({}));
+        let objects = [deployment(7), pod("a", owner), pod("b", Value::Null), node];
+        let expected = Size {
+            n_pods: 8,
+            n_nodes: 1,
+        };
+        assert_eq!(Size::of(&objects), expected);
+    }
 }

@@ -91,7 +91,7 @@ impl ReadArgs {
 }
 
 /// A number of bytes as Kubernetes writes quantities: `256Mi`.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     let quantity = Quantity::parse(text).map_err(|error| error.to_string())?;
     u64::try_from(quantity.value()).map_err(|_| "less than zero".to_owned())
 }

@@ -30,6 +30,7 @@ use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
 use crate::html::{self, Tape};
 use crate::inputs::Input;
+use crate::memory::Need;
 use crate::progress::Progress;
 use crate::simulate::{self, Format};
 use crate::terminal;
@@ -37,6 +38,7 @@ pub(crate) use arguments::ScenarioArgs;
 pub(crate) use life::life;
 pub(crate) use log::Log;
 pub(crate) use strew_scenario::format::BASE;
+use strew_sim::Size;
 use strew_view::moment::Frame;
 use strew_view::workload::Workloads;
 use suite::{Cast, Staged, Suite};
@@ -88,6 +90,11 @@ pub(crate) fn run(
     )]
     let began = Instant::now();
     let work = Work::new(&suites, question, context, until);
+    question.world.memory.check(Need {
+        size: largest(&suites),
+        n_at_once: question.args.jobs() as u64,
+        n_runs: work.len() as u64,
+    })?;
     let mut log = question.args.events.as_deref().map(open_log).transpose()?;
     let interrupt = interrupt::flag()?;
     let progress = Progress::new(context.global.quiet);
@@ -162,6 +169,15 @@ fn say(
     }
     let suites = staged.suites.into_iter();
     Ok(Some(suites.filter_map(|staged| staged.suite).collect()))
+}
+
+/// The size of the largest variant, by what it begins with.
+fn largest(suites: &[Suite]) -> Size {
+    let casts = suites.iter().flat_map(|suite| &suite.variants);
+    let sizes = casts.map(|cast| Size::of(cast.plan.objects()));
+    sizes
+        .max_by_key(|size| size.n_pods + size.n_nodes)
+        .unwrap_or_default()
 }
 
 /// What views of a variant share.

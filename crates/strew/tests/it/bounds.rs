@@ -158,10 +158,53 @@ fn more_pods_or_seeds_than_a_simulation_holds_are_refused() {
     assert!(told.contains("4294967295 is not in 1..=1000000"), "{told}");
 }
 
-/// Each pod's label is changed by the patch, so that its ReplicaSet never sees it and creates another.
 #[test]
-fn pods_that_come_without_end_end_the_simulation() {
-    let spread = "---
+fn a_simulation_that_needs_more_memory_than_there_is_does_not_begin() {
+    let many = APP.replace("replicas: 3", "replicas: 200000");
+    let run = |args: &str| {
+        strew(&format!("simulate - --nodes 3 {args}"))
+            .stdin(many.clone())
+            .assert()
+    };
+    let told = stderr(&run("--max-memory 100Mi").code(2));
+    assert!(
+        told.contains("200000 pods and 3 nodes, 1 of 1 runs at a time, take about "),
+        "{told}"
+    );
+    assert!(told.contains(", and 100 MiB are available"), "{told}");
+    assert!(
+        told.contains("--max-memory plays it all the same"),
+        "{told}"
+    );
+    strew("simulate - --nodes 3 --max-memory 100Mi")
+        .stdin(APP)
+        .assert()
+        .code(0);
+
+    let scenario = "---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {name: many}
+spec: {seeds: 3, nodeGroups: [{name: n, size: 2, template: {status: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}}}]}
+";
+    let files = format!("{many}{scenario}");
+    let told = stderr(
+        &strew("simulate - --jobs 2 --max-memory 1Gi")
+            .stdin(files)
+            .assert()
+            .code(2),
+    );
+    assert!(
+        told.contains("200000 pods and 2 nodes, 2 of 3 runs at a time, take about "),
+        "{told}"
+    );
+}
+
+/// A patch of a label by which the ReplicaSet finds its pods, in a WorkloadSpread before and after the Deployment: pods get
+/// their subset without the patch, and their number is what was asked for.
+#[test]
+fn a_patch_that_would_make_pods_without_end_is_not_applied() {
+    let spread = "
 apiVersion: apps.kruise.io/v1beta1
 kind: WorkloadSpread
 metadata: {name: web}
@@ -169,13 +212,13 @@ spec:
   targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
   subsets: [{name: a, patch: {metadata: {labels: {app: other}}}}]
 ";
-    let files = format!("{APP}{spread}");
-    let told = stderr(
-        &strew("simulate - --nodes 3 --until deploy")
+    for files in [format!("{APP}---{spread}"), format!("{spread}---\n{APP}")] {
+        let run = strew("simulate - --nodes 3 --until deploy")
             .stdin(files)
-            .assert()
-            .code(2),
-    );
-    assert!(told.contains("pods are created without end: "), "{told}");
-    assert!(told.contains("while the workloads ask for 3;"), "{told}");
+            .assert();
+        let told = stderr(&run);
+        let expected = "note: WorkloadSpread default/web: the patch of subset a is not applied: it changes labels";
+        assert!(told.contains(expected), "{told}");
+        assert!(stdout(&run.code(0)).contains("3 replicas"));
+    }
 }

@@ -1,0 +1,157 @@
+//! Memory is told before it is taken: a simulation that would need more than there is does not begin.
+
+use std::fmt;
+use std::fs;
+
+use anyhow::anyhow;
+use clap::Args;
+use strew_apiserver::workloads::N_PODS_MAX;
+use strew_sim::Size;
+
+use crate::failure::Failure;
+use crate::inputs::bytes;
+
+/// What a pod takes in a simulation: its object, its row, its events and what controllers know of it. From the peak
+/// memory of whole lives in docs/benchmarks.md: 100,000 pods on 5,000 nodes take 492 to 505 MiB.
+const OF_POD: u64 = 5 << 10;
+
+/// The same of a node: 3,900 more of them take 60 MiB more.
+const OF_NODE: u64 = 16 << 10;
+
+/// What is kept of a run that is over, without pages and decisions: 190 more runs of a rollout take 1 MiB more.
+const OF_RUN: u64 = 8 << 10;
+
+/// Options about memory.
+#[derive(Args, Debug, Clone, Copy, Default)]
+pub(crate) struct MemoryArgs {
+    /// Begin no simulation that needs more memory, by an estimate from its pods, nodes and seeds [default: what is
+    /// available]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    max_memory: Option<u64>,
+}
+
+/// What is to be played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Need {
+    /// The largest simulation.
+    pub(crate) size: Size,
+    /// Runs at the same time.
+    pub(crate) n_at_once: u64,
+    /// Runs in all.
+    pub(crate) n_runs: u64,
+}
+
+impl Need {
+    /// Bytes, roughly.
+    fn bytes(self) -> u64 {
+        let Size { n_pods, n_nodes } = self.size;
+        let of_run = n_pods
+            .saturating_mul(OF_POD)
+            .saturating_add(n_nodes.saturating_mul(OF_NODE));
+        let at_once = self.n_at_once.min(self.n_runs);
+        of_run
+            .saturating_mul(at_once)
+            .saturating_add(self.n_runs.saturating_mul(OF_RUN))
+    }
+}
+
+impl MemoryArgs {
+    /// # Errors
+    /// It needs more memory than it may take.
+    pub(crate) fn check(self, need: Need) -> Result<(), Failure> {
+        // More pods than any simulation holds are refused by it.
+        let is_refused = need.size.n_pods > N_PODS_MAX as u64;
+        let max = self.max_memory.or_else(available);
+        let Some(max) = max.filter(|_| !is_refused) else {
+            return Ok(());
+        };
+        let bytes = need.bytes();
+        if bytes <= max {
+            return Ok(());
+        }
+        let Size { n_pods, n_nodes } = need.size;
+        let (bytes, max) = (Mebibytes(bytes), Mebibytes(max));
+        let n_at_once = need.n_at_once.min(need.n_runs);
+        let error = anyhow!(
+            "{n_pods} pods and {n_nodes} nodes, {n_at_once} of {} runs at a time, take about {bytes}, and {max} are available",
+            need.n_runs
+        );
+        let hint =
+            "fewer replicas, --seeds or --jobs take less; --max-memory plays it all the same";
+        Err(Failure::input(error).with_hint(hint))
+    }
+}
+
+/// Rounded up.
+struct Mebibytes(u64);
+
+impl fmt::Display for Mebibytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} MiB", self.0.div_ceil(1 << 20))
+    }
+}
+
+/// Bytes that this process may still take: of the machine, and of its control group. `None`: nothing tells.
+fn available() -> Option<u64> {
+    let of_machine = fs::read_to_string("/proc/meminfo").ok();
+    let of_machine = of_machine.and_then(|text| available_of(&text));
+    let number = |name: &str| -> Option<u64> {
+        let text = fs::read_to_string(format!("/sys/fs/cgroup/memory.{name}")).ok()?;
+        text.trim().parse().ok()
+    };
+    let of_group = number("max").map(|max| max.saturating_sub(number("current").unwrap_or(0)));
+    of_machine.into_iter().chain(of_group).min()
+}
+
+/// `MemAvailable` of `/proc/meminfo`, in bytes.
+fn available_of(meminfo: &str) -> Option<u64> {
+    let mut lines = meminfo.lines();
+    let line = lines.find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1 << 10)
+}
+
+#[test]
+fn what_is_available_is_read() {
+    let meminfo = "MemTotal:       16000 kB\nMemFree:  1 kB\nMemAvailable:    8192 kB\n";
+    assert_eq!(available_of(meminfo), Some(8 << 20));
+    assert_eq!(available_of("MemAvailable: much"), None);
+    assert_eq!(available_of(""), None);
+}
+
+#[test]
+fn an_estimate_is_near_what_was_measured() {
+    let size = Size {
+        n_pods: 100_000,
+        n_nodes: 5_000,
+    };
+    let (n_at_once, n_runs) = (1, 1);
+    let need = Need {
+        size,
+        n_at_once,
+        n_runs,
+    };
+    let mebibytes = need.bytes() >> 20;
+    assert!((505..650).contains(&mebibytes), "{mebibytes} MiB for 505");
+}
+
+#[test]
+fn runs_at_the_same_time_need_memory_at_the_same_time() {
+    let need = |n_pods, n_at_once, n_runs| {
+        let size = Size {
+            n_pods,
+            n_nodes: 10,
+        };
+        let need = Need {
+            size,
+            n_at_once,
+            n_runs,
+        };
+        need.bytes()
+    };
+    let one = need(1_000, 2, 1);
+    assert!((4 << 20..6 << 20).contains(&one), "{one}");
+    assert!(need(1_000, 2, 2) >= 2 * one - OF_RUN);
+    assert!(need(1_000, 2, 100) < 2 * one + 100 * OF_RUN);
+    assert_eq!(need(u64::MAX, 2, 2), u64::MAX);
+}
