@@ -14,6 +14,7 @@ use super::hint::{Context, Hints};
 use super::in_flight::InFlight;
 use super::incoming::{Cause, Incoming, Into};
 use super::waiting::Waiting;
+pub use preempting::Preempted;
 
 /// How often pods are looked at that have waited for too long.
 const FLUSH_EVERY: Span = Span::from_secs(30);
@@ -106,17 +107,6 @@ impl Entry {
             serial: self.serial,
         }
     }
-}
-
-/// What a preemption came to, for the pod that others were asked to go for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Preempted {
-    /// All were asked: an event will tell when they are gone.
-    Asked,
-    /// One went before all were asked: the pod is worth another try at once.
-    Room,
-    /// One could not be asked: the pod is tried again after its backoff, never early.
-    Failed,
 }
 
 /// How many pods are where.
@@ -400,28 +390,6 @@ impl Queue {
         }
     }
 
-    /// Keeps a pod from being tried while its preemption is under way.
-    pub fn hold(&mut self, pod: PodIdx) {
-        self.held.insert(pod);
-    }
-
-    /// The pod's preemption is over.
-    pub fn release(&mut self, cx: Context<'_>, pod: PodIdx, outcome: Preempted) {
-        if !self.held.remove(&pod) || self.gate(pod) != Some(Gate::Preemption) {
-            return;
-        }
-        self.cause = Cause::PREEMPTION_OVER;
-        self.lift(pod);
-        let entry = self.entry_mut(pod);
-        match outcome {
-            Preempted::Asked if !entry.rejected_by.is_empty() => return self.wait(cx, pod),
-            // An error, for which no early try makes up: victims may be refused for ever.
-            Preempted::Failed => entry.rejected_by = PluginSet::default(),
-            Preempted::Asked | Preempted::Room => {}
-        }
-        self.make_ready(cx, pod);
-    }
-
     /// Time has passed: waits that are over end, and pods that waited too long are tried again.
     pub fn advance(&mut self, cx: Context<'_>, now: Instant) {
         self.now = self.now.max(now);
@@ -601,6 +569,7 @@ pub fn view(cluster: &strew_cluster::Cluster, pod: PodIdx) -> PodView {
 
 mod audit;
 mod counted;
+mod preempting;
 mod sweep;
 pub(crate) use counted::Progress;
 #[cfg(test)]
