@@ -113,11 +113,11 @@ pub(crate) struct WorldArgs {
     #[command(flatten)]
     pub(crate) read: ReadArgs,
     #[command(flatten)]
+    pub(crate) memory: MemoryArgs,
+    #[command(flatten)]
     pub(crate) scheduling: SchedulingArgs,
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
-    #[command(flatten)]
-    pub(crate) memory: MemoryArgs,
 }
 
 /// What a command needs beside its own arguments.
