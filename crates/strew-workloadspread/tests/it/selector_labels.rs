@@ -38,7 +38,11 @@ fn patching(words: &Words, replaces: bool, set: &[(Symbol, Option<Symbol>)]) -> 
         required: Some(words.in_pool("a")),
         ..subset("a", count(5))
     };
-    spread(words.web(), vec![patched, subset("b", None)])
+    let other = Subset {
+        required: Some(words.in_pool("b")),
+        ..subset("b", None)
+    };
+    spread(words.web(), vec![patched, other])
 }
 
 /// Patches, and whether a pod is still found after each.
