@@ -227,6 +227,10 @@ impl ClusterPredicate for CelSelectors {
             return false;
         };
         let place = selector.0 as usize;
+        // A free id: its next selector must not find an answer.
+        if self.programs.get(place).is_none_or(Vec::is_empty) {
+            return false;
+        }
         let known = cluster.answers.borrow().get(place).copied().flatten();
         known.unwrap_or_else(|| {
             let answer = self.answer(selector, name, cluster);
