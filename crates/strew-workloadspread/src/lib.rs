@@ -54,6 +54,7 @@ pub mod quota;
 pub mod revision;
 pub mod room;
 pub mod spreads;
+mod turns;
 mod work;
 pub mod workloads;
 

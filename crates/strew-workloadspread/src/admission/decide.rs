@@ -22,7 +22,18 @@ use crate::marker::Marker;
 use crate::quota::{self, CannotCount, Total};
 use crate::revision::{self, Latest};
 use crate::room::{Admitted, Room};
+use crate::turns;
 use crate::workloads::Workloads;
+
+/// Where a new pod goes.
+struct Slot {
+    /// The subset's name.
+    subset: Arc<str>,
+    /// Under which id the ledger knows the pod, if not under its name.
+    uid: Option<Arc<str>>,
+    /// How many pods the subset has with it, where that is counted.
+    nth: Option<usize>,
+}
 
 /// What came of a decision.
 pub(super) enum Decided {
@@ -57,12 +68,11 @@ impl Admission {
 
     /// A new pod goes into a subset.
     fn settle_on(
-        &self,
+        &mut self,
         base: &WorkloadSpread,
         ticket: &mut Ticket,
         choice: Choice,
-        subset: Arc<str>,
-        uid: Option<Arc<str>>,
+        Slot { subset, uid, nth }: Slot,
     ) {
         ticket.verdict = match base.spec.place(&subset) {
             None => Verdict::Untouched(Untouched::SubsetGone),
@@ -72,13 +82,13 @@ impl Admission {
                     subset,
                     uid,
                 };
-                let cost = self.first_cost(base, place, &ticket.revision, choice.ground());
                 let is_patched = is_patched(
                     ticket,
                     &base.spec.subsets[place],
                     &self.workloads,
                     &self.kinds,
                 );
+                let cost = self.first_cost(base, place, &ticket.revision, choice.ground(), nth);
                 Verdict::Inject(Box::new(Injection {
                     spec: Arc::clone(&base.spec),
                     place,
@@ -144,6 +154,7 @@ impl Admission {
         let name = ticket.request.pod.name.clone();
         let mut fits: Vec<(Arc<str>, Fit)> = Vec::new();
         let mut entered = None;
+        let mut nth = None;
         let (choice, subset) = if spec.keeps_no_ledger() {
             (only_one(base), spec.subsets.first().map(|s| s.name.clone()))
         } else if self.is_stateful_set(base) {
@@ -190,6 +201,7 @@ impl Admission {
                 let before = row.creating.insert(id.clone(), whole_second(self.now));
                 if row.missing > 0 && before.is_none() {
                     row.missing -= 1;
+                    nth = usize::try_from(row.expected()).ok();
                 }
                 entered = Some(id);
             }
@@ -198,7 +210,7 @@ impl Admission {
         let changed = entered.is_some();
         let uid = entered.filter(|_| name.is_none());
         match subset {
-            Some(subset) => self.settle_on(base, ticket, choice, subset, uid),
+            Some(subset) => self.settle_on(base, ticket, choice, Slot { subset, uid, nth }),
             None => {
                 ticket.verdict = Verdict::Untouched(Untouched::NoRoom);
                 ticket.choice = Some(choice);
@@ -208,14 +220,15 @@ impl Admission {
         changed.into()
     }
 
-    /// The cost of a new pod: it finds room, so it is never surplus. `None`: its kind has none, or the latest revision is
-    /// not known here, and the controller will tell.
+    /// The cost of a new pod, the nth of its subset: it finds room, so it is never surplus. `None`: its kind has none, or
+    /// the latest revision or its number is not known here, and the controller will tell.
     fn first_cost(
-        &self,
+        &mut self,
         base: &WorkloadSpread,
         place: usize,
         revision: &str,
         ground: Option<&Ground>,
+        nth: Option<usize>,
     ) -> Option<i32> {
         let target = base.spec.target.filter(|t| self.kinds.has_costs(t.kind))?;
         let namespace = base.key.namespace;
@@ -226,8 +239,12 @@ impl Admission {
         }
         let n = base.spec.subsets.len();
         let position = cost::position(place, n, latest.is(revision));
+        let by_turns = latest.is(revision) && turns::shares(&base.spec);
         let ground = match ground {
-            Some(Ground::BelowMinimum { .. }) => CostGround::Minimum { position },
+            Some(Ground::BelowMinimum { .. }) => CostGround::Minimum { position, by_turns },
+            _ if by_turns => CostGround::Turn {
+                turn: self.turns.turn(&base.spec, place, nth?)?,
+            },
             _ => CostGround::Within { position },
         };
         Some(ground.cost(n))

@@ -18,6 +18,7 @@ use crate::inject::PodPatcher;
 use crate::revision;
 use crate::room::Room;
 use crate::spreads::{Match, Spreads};
+use crate::turns::KnownTurns;
 use crate::workloads::Workloads;
 
 /// Settings of admission.
@@ -58,6 +59,7 @@ impl Limits {
 /// Admission of pods.
 pub struct Admission {
     pub(super) room: Room,
+    pub(super) turns: KnownTurns,
     pub(super) kinds: Kinds,
     pub(super) workloads: Workloads,
     pub(super) spreads: Spreads,
@@ -85,6 +87,7 @@ impl Admission {
         room.names_mut().pin();
         Self {
             room,
+            turns: KnownTurns::default(),
             kinds,
             workloads: Workloads::default(),
             spreads: Spreads::default(),

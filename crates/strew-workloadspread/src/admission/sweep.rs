@@ -25,6 +25,7 @@ impl Admission {
             dice: _,
             limits: _,
             now: _,
+            turns: _,
         } = self;
         room.sweep(|marks: &mut Marks| {
             kinds.mark(marks);

@@ -1,13 +1,15 @@
 //! Deletion costs: whom a workload's controller is to delete first.
 //!
-//! Source: spec/workloadspread §5.5.
+//! Source: spec/workloadspread §5.5; where limits are shares of the total, [`crate::turns`].
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeMap;
 
 use super::assign::{Group, limit};
 use crate::facts::pod::{Phase, Pod};
 use crate::facts::spec::Spec;
 use crate::quota::Total;
+use crate::turns::Turns;
 
 /// A cost, and why.
 #[derive(Debug, Clone, Copy)]
@@ -28,10 +30,18 @@ pub enum CostGround {
         /// The subset's place, or that from the end.
         position: usize,
     },
+    /// As `Within`, where limits are shares of the total: whoever has the last turn goes first, so that the subsets keep
+    /// their shares.
+    Turn {
+        /// The turn at which the subset got its place for the pod, from 1.
+        turn: u32,
+    },
     /// Among the minimum of its subset: it goes after all that are only within limits.
     Minimum {
         /// The subset's place, or that from the end.
         position: usize,
+        /// Whether the others go by turns.
+        by_turns: bool,
     },
     /// Beyond the limit of its subset.
     Surplus {
@@ -56,16 +66,25 @@ impl CostGround {
         let hundreds = |x: usize| 100 * i32::try_from(x).unwrap_or(i32::MAX / 200);
         match self {
             Self::Within { position } => hundreds(n - position),
-            Self::Minimum { position } => hundreds(n - position) + hundreds(n),
+            Self::Turn { turn } => FIRST_TURN.saturating_sub_unsigned(turn),
+            Self::Minimum { position, by_turns } => {
+                hundreds(n - position) + if by_turns { FIRST_TURN } else { hundreds(n) }
+            }
             Self::Surplus { position, .. } => -hundreds(position + 1),
             Self::Orphan => -hundreds(n + 1),
         }
     }
 }
 
+/// The cost of the pod that has the first turn, and one more: above all costs that subsets have by their order.
+const FIRST_TURN: i32 = 1_000_000;
+
 /// The costs of a revision's active pods, subset by subset, orphans last.
+///
+/// Only pods of the latest revision go by turns: in a rollout the others make room for those, subset by subset.
 pub fn costs<'a>(spec: &Spec, group: &Group<'a>, is_latest: bool, total: Total) -> Vec<Cost<'a>> {
     let n = spec.subsets.len();
+    let mut turns = Turns::of(spec).filter(|_| is_latest);
     let mut costs = Vec::new();
     let mut add = |pod, ground: CostGround| {
         let cost = ground.cost(n);
@@ -77,24 +96,76 @@ pub fn costs<'a>(spec: &Spec, group: &Group<'a>, is_latest: bool, total: Total) 
         let max = limit(subset, total);
         let surplus = usize::try_from(active.len() as i64 - max).unwrap_or(0);
         let min = (subset.min_replicas as usize).min(active.len() - surplus);
-        if surplus > 0 || min > 0 {
-            active.sort_by(|a, b| by_value(a, b));
+        match &turns {
+            Some(_) => active.sort_by(|a, b| by_turn(a, b)),
+            None if surplus > 0 || min > 0 => active.sort_by(|a, b| by_value(a, b)),
+            None => {}
         }
-        let kept_for_min = active.len() - min;
-        for (at, pod) in active.into_iter().enumerate() {
-            add(
-                pod,
-                match at {
-                    at if at < surplus => CostGround::Surplus { position, max },
-                    at if at >= kept_for_min => CostGround::Minimum { position },
-                    _ => CostGround::Within { position },
-                },
-            );
+        let kept = active.split_off(surplus);
+        for pod in active {
+            add(pod, CostGround::Surplus { position, max });
+        }
+        let (within, minimum) = kept.split_at(kept.len() - min);
+        match &mut turns {
+            None => within
+                .iter()
+                .for_each(|&pod| add(pod, CostGround::Within { position })),
+            Some(turns) => {
+                let nth = min + 1..=min + within.len();
+                let places = nth.map(|nth| match turns.turn(i, nth) {
+                    Some(turn) => CostGround::Turn { turn },
+                    None => CostGround::Within { position },
+                });
+                seat(within, places, n, &mut add);
+            }
+        }
+        for &pod in minimum {
+            let by_turns = turns.is_some();
+            add(pod, CostGround::Minimum { position, by_turns });
         }
     }
     let active = group.orphans.iter().filter(|p| p.is_active());
     active.for_each(|pod| add(pod, CostGround::Orphan));
     costs
+}
+
+/// Gives each pod one of as many places. A pod keeps the one that its standing cost says: of two that say the same, the more
+/// valuable. The others take what is free, the more valuable the place that goes later.
+///
+/// So one pod that goes or comes changes the cost of one other at most.
+fn seat<'a>(
+    pods: &[&'a Pod],
+    places: impl Iterator<Item = CostGround>,
+    n: usize,
+    add: &mut impl FnMut(&'a Pod, CostGround),
+) {
+    let mut free: BTreeMap<i32, Vec<CostGround>> = BTreeMap::new();
+    for place in places {
+        free.entry(place.cost(n)).or_default().push(place);
+    }
+    let mut without = Vec::new();
+    for &pod in pods.iter().rev() {
+        let stands = pod.cost.as_deref().and_then(|cost| cost.parse().ok());
+        let own = stands.and_then(|cost| free.get_mut(&cost)?.pop());
+        match own {
+            Some(own) => add(pod, own),
+            None => without.push(pod),
+        }
+    }
+    let left = free.into_values().rev().flatten();
+    for (pod, place) in without.into_iter().zip(left) {
+        add(pod, place);
+    }
+}
+
+/// The less valuable pod first, where pods have turns: those that a ReplicaSet deletes before it looks at costs, then those
+/// of later turns, or of none. While costs are being written, who stays then goes in the same order as before.
+fn by_turn(a: &Pod, b: &Pod) -> Ordering {
+    let turn = |p: &Pod| p.cost.as_deref().and_then(|cost| cost.parse::<i32>().ok());
+    (a.node.is_some().cmp(&b.node.is_some()))
+        .then_with(|| a.ready_since.is_some().cmp(&b.ready_since.is_some()))
+        .then_with(|| turn(a).cmp(&turn(b)))
+        .then_with(|| by_value(a, b))
 }
 
 /// The less valuable pod first: on no node, not started, not ready, ready for a shorter time, restarted more often,

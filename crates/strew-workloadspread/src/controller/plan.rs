@@ -76,9 +76,7 @@ pub fn find<'a>(
 ) -> Result<Found<'a>, CannotCount> {
     let target = target_of(ws, &facts.workloads);
     let total = quota::total(&ws.spec, target, kinds)?;
-    let pods = facts
-        .pods
-        .of_target(ws, target, total, &facts.workloads, kinds);
+    let pods = facts.pods.of_target(ws, target, &facts.workloads, kinds);
     let cx = Assigning {
         ws,
         total,

@@ -12,7 +12,6 @@ use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::pod::Pod;
 use crate::facts::spec::WorkloadSpread;
 use crate::facts::workload::WorkloadFact;
-use crate::quota::Total;
 use crate::workloads::Workloads;
 
 /// Pods by name, then uid: the order in which they are listed.
@@ -87,7 +86,6 @@ impl Pods {
         &self,
         ws: &WorkloadSpread,
         target: Option<&WorkloadFact>,
-        total: Total,
         workloads: &Workloads,
         kinds: &Kinds,
     ) -> Vec<&Pod> {
@@ -95,9 +93,6 @@ impl Pods {
             return Vec::new();
         };
         let kind = kinds.of(target.key.target.kind);
-        if total == 0 && kind != Kind::Job {
-            return Vec::new();
-        }
         let mut pods: Vec<&Pod> = match kind {
             Kind::Deployment => {
                 let all = workloads.controlled_by(&target.uid);

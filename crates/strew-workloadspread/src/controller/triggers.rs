@@ -13,6 +13,9 @@ use crate::facts::status::Webhook;
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::revision;
 
+/// How many owners above a pod are looked at: two are usual (ReplicaSet, Deployment).
+const OWNERS_MAX: usize = 4;
+
 impl SpreadController {
     /// Any change of a WorkloadSpread, its status included.
     pub(super) fn set_spread(&mut self, ws: WorkloadSpread) {
@@ -32,15 +35,12 @@ impl SpreadController {
         }
     }
 
-    /// Of a marked pod: that it came, stopped to count, or changed its revision; also that a scheduler found a node
-    /// for it or none, which Kruise overlooks (F5).
+    /// Of a pod: that it came, stopped to count, or changed its revision; also that a scheduler found a node for it or
+    /// none, which Kruise overlooks (F5). One without a marker is adopted once it has a node, so it counts as well.
     pub(super) fn set_pod(&mut self, pod: Pod) {
         let uid = Arc::clone(&pod.uid);
         let before = self.facts.pods.set(pod);
         let Some(now) = self.facts.pods.get(&uid) else {
-            return;
-        };
-        let Some(key) = now.marked_for() else {
             return;
         };
         let changed = before.is_none_or(|before| {
@@ -51,7 +51,25 @@ impl SpreadController {
                 || self.revision(&before) != self.revision(now)
         });
         if changed {
-            self.enqueue_known(&key);
+            self.enqueue_of(&now.clone());
+        }
+    }
+
+    /// The WorkloadSpread that a pod's marker names, or those of its owner and of whoever owns that.
+    fn enqueue_of(&mut self, pod: &Pod) {
+        if let Some(key) = pod.marked_for() {
+            return self.enqueue_known(&key);
+        }
+        let namespace = pod.namespace;
+        let mut owner = pod.controller.as_ref().map(|c| c.target);
+        for _ in 0..OWNERS_MAX {
+            let Some(target) = owner else {
+                return;
+            };
+            let keys: Vec<WsKey> = self.spreads.of_target(namespace, target).cloned().collect();
+            keys.iter().for_each(|key| self.enqueue_known(key));
+            let fact = self.facts.workloads.get(WorkloadKey { namespace, target });
+            owner = fact.and_then(|f| f.controller.as_ref()).map(|c| c.target);
         }
     }
 
@@ -65,9 +83,8 @@ impl SpreadController {
     }
 
     pub(super) fn pod_gone(&mut self, uid: &str) {
-        let pod = self.facts.pods.remove(uid);
-        if let Some(key) = pod.and_then(|p| p.marked_for()) {
-            self.enqueue_known(&key);
+        if let Some(pod) = self.facts.pods.remove(uid) {
+            self.enqueue_of(&pod);
         }
     }
 

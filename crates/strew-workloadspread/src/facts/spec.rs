@@ -176,7 +176,7 @@ pub struct FormId(pub u64);
 pub struct PatchId(pub u64);
 
 /// `maxReplicas`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MaxReplicas {
     /// So many pods; 0 closes the subset.
     Count(u32),

@@ -52,6 +52,52 @@ fn tolerates(words: &Words) -> Toleration {
     }
 }
 
+/// A pod that nobody marked (it was Pending when the WorkloadSpread came, or the webhook was away) is adopted when it gets
+/// a node, and missed when it goes: nothing else may happen for hours.
+#[test]
+fn a_pod_without_a_marker_is_adopted_as_soon_as_it_has_a_node() {
+    let words = words();
+    let mut deployment = workload(words.target(words.deployment, "web"), 3);
+    deployment.template = None;
+    let mut rs = workload(words.target(words.replica_set, "web-1"), 3);
+    rs.controller = Some(controller(&deployment));
+    let subsets = vec![
+        Subset {
+            required: Some(words.in_pool("a")),
+            ..subset("a", count(2))
+        },
+        Subset {
+            required: Some(words.in_pool("b")),
+            ..subset("b", None)
+        },
+    ];
+    let ws = spread(deployment.key.target, subsets);
+    let mut desk = Desk::new(&words, ws, &[deployment, rs.clone()]);
+    node_of(&mut desk, &words, "n1", "a", Box::default());
+    let mut stranger = pod(&rs, "p0", None);
+    stranger.node = None;
+    desk.add(stranger.clone());
+    desk.run();
+    assert_eq!(desk.overall(), ["a 0/2", "b 0/-1"]);
+    stranger.node = Some(words.of("n1"));
+    desk.add(stranger);
+    desk.run();
+    assert_eq!(desk.overall(), ["a 1/1", "b 0/-1"]);
+    let adopted = desk.pods.values().next().expect("the pod is there");
+    assert_eq!(adopted.marker.marker().map(|m| &*m.subset), Some("a"));
+
+    // One that fits no subset, and goes: its cost was written, and nobody counts it.
+    let mut orphan = pod(&rs, "p1", None);
+    orphan.node = Some(words.of("n9"));
+    desk.add(orphan);
+    desk.run();
+    assert_eq!(desk.cost("p1"), "-300");
+    let synced = desk.machine.counters().synced;
+    desk.lose("p1");
+    desk.run();
+    assert!(desk.machine.counters().synced > synced);
+}
+
 #[test]
 fn pods_that_were_there_before_are_adopted_by_their_node() {
     let words = words();
@@ -194,10 +240,13 @@ fn who_owns_the_pods_depends_on_the_kind() {
     desk.add(pod(&deployment, "p2", Some("a")));
     desk.run();
     assert_eq!(desk.overall(), ["a 1/8"], "only those of live ReplicaSets");
-    // No replicas asked for: no pods are looked at, although one is still there.
+    // No replicas asked for: the pod that is still there counts all the same.
     let mut none = deployment.clone();
     none.replicas = Some(0);
     desk.tell(Input::WorkloadSet(Box::new(none)));
+    desk.run();
+    assert_eq!(desk.overall(), ["a 1/8"]);
+    desk.lose("p0");
     desk.run();
     assert_eq!(desk.overall(), ["a 0/9"]);
     let finished = Arc::clone(&desk.ws.status);

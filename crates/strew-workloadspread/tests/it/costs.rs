@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use strew_model::Labels;
 use strew_workloadspread::admission::Verdict;
+use strew_workloadspread::controller::Input;
 use strew_workloadspread::{MaxReplicas, Phase, Pod, Subset, TemplateId};
 
 use crate::desk::*;
@@ -249,6 +250,106 @@ fn a_minimum_outlives_what_is_only_within_limits() {
     assert_eq!(desk.costs(), counts(&[("200", 4), ("100", 2), ("300", 1)]));
 }
 
+/// Pods of three subsets by their costs, the first to go first, as letters.
+fn victims(desk: &Desk) -> String {
+    let mut order: Vec<(i32, char)> = Vec::new();
+    for pod in desk.pods.values() {
+        let cost = pod.cost.as_deref().and_then(|cost| cost.parse().ok());
+        let subset = pod.name.chars().next();
+        order.extend(cost.zip(subset));
+    }
+    order.sort();
+    order.into_iter().map(|(_, subset)| subset).collect()
+}
+
+fn thirds() -> Vec<Subset> {
+    vec![
+        subset("a", percent(20)),
+        subset("b", percent(20)),
+        subset("c", percent(60)),
+    ]
+}
+
+/// Use case 3 of the document that introduced WorkloadSpread: the ratio holds when scaling down, too.
+#[test]
+fn shares_are_kept_whatever_number_goes() {
+    let desk = desk(thirds(), &[("a", 2), ("b", 2), ("c", 6)]);
+    assert_eq!(desk.costs().len(), 10, "no two pods have the same cost");
+    let order = victims(&desk);
+    let left = |gone: usize| ["a", "b", "c"].map(|s| order[gone..].matches(s).count());
+    assert_eq!(left(0), [2, 2, 6]);
+    assert_eq!(left(3), [2, 2, 3]);
+    assert_eq!(left(4), [2, 1, 3]);
+    assert_eq!(left(5), [1, 1, 3]);
+    assert_eq!(left(8), [1, 1, 0]);
+    // Surplus goes before all: the limits of 5 are 1, 1 and 3.
+    let web = workload(words().web(), 5);
+    let mut late = Desk::new(&words(), spread(words().web(), thirds()), &[web.clone()]);
+    for (subset, n) in [("a", 2), ("b", 2), ("c", 6)] {
+        for i in 0..n {
+            late.add(pod(&web, &format!("{subset}-{i}"), Some(subset)));
+        }
+    }
+    late.run();
+    let expected = [
+        ("-100", 1),
+        ("-200", 1),
+        ("-300", 3),
+        ("999999", 1),
+        ("999998", 1),
+        ("999997", 1),
+        ("999996", 1),
+        ("999995", 1),
+    ];
+    assert_eq!(late.costs(), counts(&expected));
+}
+
+/// A ReplicaSet may delete while costs of a lower total are being written: who is kept has the cost that it had.
+#[test]
+fn a_lower_limit_leaves_the_costs_of_those_who_stay() {
+    let mut desk = desk(thirds(), &[("a", 2), ("b", 2), ("c", 6)]);
+    // The pods of the first turns have become the least valuable ones by all else.
+    let mut pods: Vec<Pod> = desk.pods.values().cloned().collect();
+    let turn = |pod: &Pod| -pod.cost.as_deref().map_or(0, |cost| cost.parse().unwrap_or(0));
+    pods.sort_by_key(turn);
+    for (i, pod) in pods.iter_mut().enumerate() {
+        pod.restarts = 10 - i as i32;
+        desk.add(pod.clone());
+    }
+    desk.run();
+    desk.tell(Input::WorkloadSet(Box::new(workload(words().web(), 5))));
+    desk.run();
+    for before in &pods {
+        let now = &desk.pods[&before.uid].cost;
+        let is_kept = now.as_deref().is_some_and(|cost| !cost.starts_with('-'));
+        assert!(!is_kept || *now == before.cost, "{}: {now:?}", before.name);
+    }
+    assert_eq!(victims(&desk)[5..].matches('c').count(), 3);
+}
+
+#[test]
+fn a_pod_that_goes_changes_the_cost_of_one_other() {
+    let mut desk = desk(thirds(), &[("a", 2), ("b", 2), ("c", 6)]);
+    let before = desk.costs();
+    let written = desk.machine.counters().costs;
+    desk.lose("c-002");
+    desk.add(pod(&workload(words().web(), 10), "c-900", Some("c")));
+    desk.run();
+    assert_eq!(desk.costs(), before);
+    assert_eq!(
+        desk.machine.counters().costs - written,
+        1,
+        "that of the new pod"
+    );
+    desk.lose("c-001");
+    desk.run();
+    assert_eq!(
+        desk.machine.counters().costs - written,
+        2,
+        "the last one moves up"
+    );
+}
+
 /// What admission writes is what the controller would: it has nothing left to write.
 #[test]
 fn a_new_pod_is_born_with_its_cost() {
@@ -267,11 +368,14 @@ fn a_new_pod_is_born_with_its_cost() {
     let mut with_minimum = vec![subset("a", count(2)), subset("b", None)];
     with_minimum[1].min_replicas = 1;
     let two = vec![subset("a", count(2)), subset("b", None)];
+    let halves = vec![subset("a", percent(50)), subset("b", percent(50))];
     let target = deployment.key.target;
     let cases = [
         (&new, target, &two, ["200", "200", "100"]),
         (&old, target, &two, ["100", "100", "200"]),
         (&new, target, &with_minimum, ["300", "200", "200"]),
+        (&new, target, &halves, ["999999", "999997", "999995"]),
+        (&old, target, &halves, ["100", "100", "100"]),
         (&job, job.key.target, &two, ["-", "-", "-"]),
     ];
     for (owner, target, subsets, expected) in cases {

@@ -106,6 +106,13 @@ impl Desk {
         self.tell(Input::PodSet(Box::new(pod)));
     }
 
+    pub(crate) fn lose(&mut self, name: &str) {
+        let uid = self.pods.values().find(|p| &*p.name == name);
+        let uid = uid.expect("the pod is there").uid.clone();
+        self.pods.remove(&uid);
+        self.tell(Input::PodGone(uid));
+    }
+
     pub(crate) fn change(&mut self, change: impl FnOnce(&mut WorkloadSpread)) {
         change(&mut self.ws);
         self.ws.version += 1;

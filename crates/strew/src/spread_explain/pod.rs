@@ -151,6 +151,9 @@ fn verdict(row: &RowCheck) -> String {
 fn cost_ground(ground: CostGround) -> String {
     match ground {
         CostGround::Within { .. } => "within the limit of its subset".to_owned(),
+        CostGround::Turn { turn } => format!(
+            "pod {turn} of a workload that grows one by one: pods of higher numbers go first, so that subsets keep their shares"
+        ),
         CostGround::Minimum { .. } => "part of its subset's minimum: it goes last".to_owned(),
         CostGround::Surplus { max, .. } => {
             format!("beyond the {max} that its subset keeps: it goes first")
