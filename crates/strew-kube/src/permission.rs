@@ -21,11 +21,11 @@ pub struct Permission {
 
 /// Something that a process must be allowed with the objects of these names, and with no others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NamedPermission {
+pub struct NamedPermission<'a> {
     /// What. `list` and `watch` are of one object then, by a field selector of its name.
     pub permission: Permission,
     /// The names.
-    pub names: &'static [&'static str],
+    pub names: &'a [&'a str],
 }
 
 /// What is allowed cannot be asked.
@@ -55,7 +55,7 @@ pub async fn missing(
 /// The API server cannot be asked.
 pub async fn missing_of(
     client: &Client,
-    needed: &[NamedPermission],
+    needed: &[NamedPermission<'_>],
     namespace: Option<&str>,
 ) -> Result<Vec<String>, AskError> {
     let each = needed.iter().flat_map(|needed| {
@@ -66,15 +66,15 @@ pub async fn missing_of(
 }
 
 /// What is asked for, of any object or of one.
-type Asked = (Permission, Option<&'static str>);
+type Asked<'a> = (Permission, Option<&'a str>);
 
-async fn denied(
+async fn denied<'a>(
     client: &Client,
-    needed: impl Iterator<Item = Asked>,
+    needed: impl Iterator<Item = Asked<'a>>,
     namespace: Option<&str>,
 ) -> Result<Vec<String>, AskError> {
     let each = needed.flat_map(|asked| asked.0.verbs.iter().map(move |verb| (asked, *verb)));
-    let each: Vec<(Asked, &'static str)> = each.collect();
+    let each: Vec<(Asked<'a>, &'static str)> = each.collect();
     let questions = each.into_iter().map(|(asked, verb)| {
         let (client, namespace) = (client.clone(), namespace.map(str::to_owned));
         async move {
@@ -92,7 +92,7 @@ async fn denied(
 
 async fn is_allowed(
     client: &Client,
-    (needed, name): Asked,
+    (needed, name): Asked<'_>,
     verb: &str,
     namespace: Option<&str>,
 ) -> Result<bool, AskError> {
@@ -120,7 +120,7 @@ async fn is_allowed(
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-fn named((needed, name): Asked, verb: &str, namespace: Option<&str>) -> String {
+fn named((needed, name): Asked<'_>, verb: &str, namespace: Option<&str>) -> String {
     let dot = if needed.group.is_empty() { "" } else { "." };
     let of = name.map_or(String::new(), |name| format!(" {name}"));
     let place = namespace.map_or(String::new(), |namespace| format!(" in {namespace}"));

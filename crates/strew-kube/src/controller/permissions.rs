@@ -5,7 +5,7 @@ use strew_api::workloadspread::registration::NAME;
 use super::Name;
 use crate::permission::{NamedPermission, Permission};
 use crate::registration::replicas::LEASE;
-pub use crate::scheduler::permissions::{OF_LEASE, OF_PAGES};
+pub use crate::scheduler::permissions::{OF_FIRST_LEASE, OF_PAGES, of_lease};
 
 const READ: &[&str] = &["get", "list", "watch"];
 
@@ -56,27 +56,27 @@ const WORKLOAD_SPREAD: &[Permission] = &[
 const CONFIGURATION: &[Permission] = &[permission("", "configmaps", READ)];
 
 /// In strew's namespace, of one controller: by this Lease it knows which replicas of the webhook are ready.
-pub fn of_replicas(name: Name) -> &'static [NamedPermission] {
+pub fn of_replicas(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REPLICAS,
         Name::Placement => &[],
     }
 }
 
-const REPLICAS: &[NamedPermission] = &[NamedPermission {
+const REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
     permission: permission("coordination.k8s.io", "leases", &["get"]),
     names: &[LEASE],
 }];
 
 /// In the whole cluster, of one controller: it takes the webhook out where no replica is ready.
-pub fn of_registration(name: Name) -> &'static [NamedPermission] {
+pub fn of_registration(name: Name) -> &'static [NamedPermission<'static>] {
     match name {
         Name::WorkloadSpread => REGISTRATION,
         Name::Placement => &[],
     }
 }
 
-const REGISTRATION: &[NamedPermission] = &[NamedPermission {
+const REGISTRATION: &[NamedPermission<'_>] = &[NamedPermission {
     permission: permission(
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations",

@@ -1,6 +1,6 @@
 //! All that the scheduler asks of the API server.
 
-use crate::permission::Permission;
+use crate::permission::{NamedPermission, Permission};
 
 const READ: &[&str] = &["get", "list", "watch"];
 
@@ -97,9 +97,19 @@ pub const OF_PAGES: &[Permission] = &[
     },
 ];
 
-/// In the namespace of the lease.
-pub const OF_LEASE: &[Permission] = &[Permission {
+/// In the namespace of the lease: its first creation. What is created has no name yet that a role could name.
+pub const OF_FIRST_LEASE: &[Permission] = &[Permission {
     group: "coordination.k8s.io",
     resource: "leases",
-    verbs: &["create", "get", "update"],
+    verbs: &["create"],
 }];
+
+/// In the namespace of the lease, with the leases of these names alone: others are not this process's to take.
+pub fn of_lease<'a>(names: &'a [&'a str]) -> [NamedPermission<'a>; 1] {
+    let permission = Permission {
+        group: "coordination.k8s.io",
+        resource: "leases",
+        verbs: &["get", "update"],
+    };
+    [NamedPermission { permission, names }]
+}

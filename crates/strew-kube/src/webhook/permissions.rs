@@ -7,7 +7,7 @@
 use crate::authority::bundle::{CONFIGURATION, DEFINITION};
 use crate::authority::keeper::SECRET;
 use crate::permission::{NamedPermission, Permission};
-use crate::registration::replicas::LEASE;
+use crate::registration::replicas;
 
 const READ: &[&str] = &["get", "list", "watch"];
 
@@ -87,13 +87,13 @@ pub const IN_NAMESPACE: &[Permission] = &[Permission {
     verbs: READ,
 }];
 
-/// In the webhook's own namespace, unless a certificate is given: its election, and its first Secret. What is created
-/// has no name yet that a role could name.
+/// In the webhook's own namespace, unless a certificate is given: its first leases, and its first Secret. What is
+/// created has no name yet that a role could name.
 pub const OF_AUTHORITY: &[Permission] = &[
     Permission {
         group: "coordination.k8s.io",
         resource: "leases",
-        verbs: &["create", "get", "update"],
+        verbs: &["create"],
     },
     Permission {
         group: "",
@@ -102,29 +102,39 @@ pub const OF_AUTHORITY: &[Permission] = &[
     },
 ];
 
-/// In the webhook's own namespace, unless a certificate is given.
-pub const OF_SECRET: &[NamedPermission] = &[NamedPermission {
-    permission: Permission {
-        group: "",
-        resource: "secrets",
-        verbs: &["get", "list", "watch", "update"],
+/// In the webhook's own namespace, unless a certificate is given: the Secret, and the election of who keeps it.
+pub const OF_SECRET: &[NamedPermission<'_>] = &[
+    NamedPermission {
+        permission: Permission {
+            group: "",
+            resource: "secrets",
+            verbs: &["get", "list", "watch", "update"],
+        },
+        names: &[SECRET],
     },
-    names: &[SECRET],
-}];
+    NamedPermission {
+        permission: Permission {
+            group: "coordination.k8s.io",
+            resource: "leases",
+            verbs: &["get", "update"],
+        },
+        names: &[super::LEASE],
+    },
+];
 
 /// In the webhook's own namespace, unless another program registers the webhook: by this Lease replicas know of each
 /// other. It is made under [`OF_AUTHORITY`].
-pub const OF_REPLICAS: &[NamedPermission] = &[NamedPermission {
+pub const OF_REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
     permission: Permission {
         group: "coordination.k8s.io",
         resource: "leases",
         verbs: &["patch"],
     },
-    names: &[LEASE],
+    names: &[replicas::LEASE],
 }];
 
 /// In the whole cluster, unless somebody else keeps `caBundle`.
-pub const OF_CONFIGURATIONS: &[NamedPermission] = &[
+pub const OF_CONFIGURATIONS: &[NamedPermission<'_>] = &[
     NamedPermission {
         permission: Permission {
             group: "admissionregistration.k8s.io",

@@ -8,10 +8,10 @@ mod arguments;
 use anyhow::anyhow;
 use serde_json::json;
 use strew_api::config::{ClientConnection, LeaderElection};
-use strew_kube::controller::permissions::OF_LEASE;
+use strew_kube::controller::permissions::{OF_FIRST_LEASE, of_lease};
 use strew_kube::controller::{About, Blueprint, DEBUG_PATHS, Process, Scout};
 use strew_kube::identity;
-use strew_kube::permission::missing;
+use strew_kube::permission::{missing, missing_of};
 use strew_kube::registration::guard;
 use strew_kube::serve::Paths;
 use strew_model::time::Span;
@@ -62,8 +62,11 @@ async fn work(args: &ControllerArgs, election: LeaderElection) -> Result<u8, Fai
     let mut denied = Vec::new();
     if election.leader_elect {
         let namespace = Some(election.resource_namespace.as_str());
-        let missing = missing(client, OF_LEASE, namespace).await;
-        denied.extend(missing.map_err(Failure::outside)?);
+        let first = missing(client, OF_FIRST_LEASE, namespace).await;
+        denied.extend(first.map_err(Failure::outside)?);
+        let names = [election.resource_name.as_str()];
+        let own = missing_of(client, &of_lease(&names), namespace).await;
+        denied.extend(own.map_err(Failure::outside)?);
     }
     let ready = scout.ready();
     denied.extend(scout.denied(&ready).await.map_err(Failure::outside)?);

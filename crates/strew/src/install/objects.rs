@@ -10,7 +10,7 @@ const USER: u32 = 65532;
 #[derive(Clone, Copy)]
 pub(super) struct Rights<'a> {
     pub(super) all: &'a [Permission],
-    pub(super) named: &'a [NamedPermission],
+    pub(super) named: &'a [NamedPermission<'a>],
 }
 
 impl<'a> From<&'a [Permission]> for Rights<'a> {
@@ -256,7 +256,7 @@ fn rules(rights: Rights<'_>) -> Vec<Value> {
             "verbs": permission.verbs,
         })
     };
-    let named = |named: &NamedPermission| {
+    let named = |named: &NamedPermission<'_>| {
         let mut rule = rule(&named.permission);
         rule["resourceNames"] = named.names.into();
         rule

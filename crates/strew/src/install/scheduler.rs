@@ -3,15 +3,15 @@
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
-use strew_api::config::{FeatureGates, Given, configure};
+use strew_api::config::{FeatureGates, Given, LeaderElection, configure};
 use strew_api::read::Sources;
 use strew_kube::permission::Permission;
-use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_LEASE, OF_PAGES};
+use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, OF_PAGES, of_lease};
 use strew_model::Interner;
 
 use super::Common;
 use super::manifest::Manifest;
-use super::objects::{Container, Part};
+use super::objects::{Container, Part, Rights};
 use crate::arguments::Context;
 use crate::failure::Failure;
 use crate::simulate::say_problems;
@@ -39,7 +39,7 @@ impl SchedulerPart {
     /// All objects, in the order in which they are needed; `None`: the configuration is wrong, which was told.
     pub(super) fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
         let namespace = self.common.namespace.as_str();
-        let Some(configuration) = self.configuration(context)? else {
+        let Some((configuration, lease)) = self.configuration(context)? else {
             return Ok(None);
         };
         let part = Part {
@@ -49,7 +49,11 @@ impl SchedulerPart {
         let in_cluster: Vec<Permission> = [IN_CLUSTER, OF_PAGES].concat();
         let mut objects = vec![part.namespace(), part.service_account()];
         objects.extend(part.cluster_role(in_cluster.as_slice().into()));
-        objects.extend(part.role(OF_LEASE.into()));
+        let names = [lease.as_str()];
+        objects.extend(part.role(Rights {
+            all: OF_FIRST_LEASE,
+            named: &of_lease(&names),
+        }));
         objects.push(part.reads_authority());
         objects.push(part.config_map(FILE, &configuration));
         objects.push(part.deployment(self.common.replicas, &self.pod()));
@@ -57,13 +61,13 @@ impl SchedulerPart {
         Ok(Some(objects.into_iter().map(Manifest::from).collect()))
     }
 
-    fn configuration(&self, context: &Context) -> Result<Option<String>, Failure> {
+    /// The configuration's text, and the name of its lease.
+    fn configuration(&self, context: &Context) -> Result<Option<(String, String)>, Failure> {
         let Some(file) = &self.config else {
-            return Ok(Some(
-                "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
-                 profiles:\n- schedulerName: strew\n"
-                    .to_owned(),
-            ));
+            let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+                        profiles:\n- schedulerName: strew\n";
+            let lease = LeaderElection::default().resource_name;
+            return Ok(Some((text.to_owned(), lease)));
         };
         let text = std::fs::read_to_string(file)
             .with_context(|| format!("cannot read {file}"))
@@ -72,7 +76,7 @@ impl SchedulerPart {
         sources.add(file.as_str(), text.as_str());
         let gates = FeatureGates::default();
         match configure(Given::Files(&sources), &gates, &mut Interner::new()) {
-            Ok(_) => Ok(Some(text)),
+            Ok(configuration) => Ok(Some((text, configuration.leader_election.resource_name))),
             Err(wrong) => {
                 say_problems(&[(wrong, &sources)], "printed", context);
                 Ok(None)

@@ -7,7 +7,7 @@ use strew_api::workloadspread::crd;
 use strew_api::workloadspread::registration::{NAME, Reach, Registration, SERVICE_PORT};
 use strew_kube::controller::Name;
 use strew_kube::controller::permissions::{
-    OF_LEASE, OF_PAGES, of, of_configuration, of_registration, of_replicas,
+    OF_FIRST_LEASE, OF_PAGES, of, of_configuration, of_lease, of_registration, of_replicas,
 };
 use strew_kube::webhook::permissions::{
     IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
@@ -182,15 +182,16 @@ pub(super) fn controller<'a>(common: &'a Common, name: Name, lease: &str) -> Con
     }
 }
 
-/// The service account of a controller, and its rights.
+/// The service account of a controller, and its rights; its lease has the name of the part.
 pub(super) fn controller_rights(part: &Part<'_>, name: Name) -> Vec<Value> {
     let in_cluster = Rights {
         all: &[of(name), OF_PAGES].concat(),
         named: of_registration(name),
     };
+    let leases = [part.name];
     let in_namespace = Rights {
-        all: &[OF_LEASE, of_configuration(name)].concat(),
-        named: of_replicas(name),
+        all: &[OF_FIRST_LEASE, of_configuration(name)].concat(),
+        named: &[&of_lease(&leases), of_replicas(name)].concat(),
     };
     rights(part, in_cluster, in_namespace)
 }

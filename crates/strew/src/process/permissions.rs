@@ -10,7 +10,7 @@ use crate::failure::Failure;
 pub(crate) type Needed<'a> = (&'a [Permission], Option<&'a str>);
 
 /// The same of objects by their names.
-pub(crate) type NeededOf<'a> = (&'a [NamedPermission], Option<&'a str>);
+pub(crate) type NeededOf<'a> = (&'a [NamedPermission<'a>], Option<&'a str>);
 
 /// All that is missing, at once: a watch that is forbidden would be tried for ever, and nothing would be decided.
 /// `part`: what `strew install` calls the process.
@@ -18,18 +18,6 @@ pub(crate) type NeededOf<'a> = (&'a [NamedPermission], Option<&'a str>);
 /// # Errors
 /// Something is missing, or the API server cannot be asked.
 pub(crate) async fn check(
-    client: &Client,
-    needed: &[Needed<'_>],
-    part: &str,
-) -> Result<(), Failure> {
-    check_with(client, needed, &[], part).await
-}
-
-/// The same, with what is needed of objects by their names.
-///
-/// # Errors
-/// As [`check`].
-pub(crate) async fn check_with(
     client: &Client,
     needed: &[Needed<'_>],
     needed_of: &[NeededOf<'_>],

@@ -10,7 +10,7 @@ use serde_json::json;
 use strew_api::config::Configuration;
 use strew_api::read::Sources;
 use strew_kube::identity;
-use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_LEASE};
+use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, of_lease};
 use strew_kube::scheduler::{About, Blueprint, Process};
 use strew_model::Interner;
 use tokio_util::sync::CancellationToken;
@@ -116,10 +116,15 @@ async fn work(
     .await?;
     let election = &configuration.leader_election;
     let mut needed: Vec<permissions::Needed<'_>> = vec![(IN_CLUSTER, None)];
+    let mut needed_of: Vec<permissions::NeededOf<'_>> = Vec::new();
+    let lease = [election.resource_name.as_str()];
+    let lease = of_lease(&lease);
     if election.leader_elect {
-        needed.push((OF_LEASE, Some(&election.resource_namespace)));
+        let namespace = Some(election.resource_namespace.as_str());
+        needed.push((OF_FIRST_LEASE, namespace));
+        needed_of.push((&lease, namespace));
     }
-    permissions::check(&connection.client, &needed, "scheduler").await?;
+    permissions::check(&connection.client, &needed, &needed_of, "scheduler").await?;
     let hostname = identity::hostname();
     let client = &connection.client;
     let serving = args.serving.bind(PORT, &hostname, client).await?;

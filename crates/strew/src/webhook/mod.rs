@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::Context;
 use crate::cluster;
 use crate::failure::{EXIT_INPUT, Failure};
-use crate::process::permissions::{Needed, NeededOf, check_with};
+use crate::process::permissions::{Needed, NeededOf, check};
 use crate::process::{connected, log, signals};
 use crate::simulate::say_problems;
 use crate::version::KUBERNETES;
@@ -229,5 +229,5 @@ async fn check_permissions(args: &WebhookArgs, connection: &Connection) -> Resul
             needed_of.push((OF_REPLICAS, own));
         }
     }
-    check_with(&connection.client, &needed, &needed_of, "workloadspread").await
+    check(&connection.client, &needed, &needed_of, "workloadspread").await
 }

@@ -1,5 +1,7 @@
 //! `strew install`: what it prints, and whose definitions it leaves alone.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use snapbox::file;
 
@@ -151,6 +153,69 @@ fn nobody_gets_a_right_on_all_objects_where_one_name_is_enough() {
         }
     }
     assert_eq!(n_seen, 5);
+}
+
+/// Who may write another one's lease can keep it from leading, or pretend to.
+#[test]
+fn each_account_renews_its_own_leases_alone() {
+    let mut owners = BTreeMap::new();
+    for part in [
+        "scheduler",
+        "workloadspread --crds=never",
+        "placement --crds=never",
+    ] {
+        let list = json(&install(&format!("{part} -o json")).assert().code(0));
+        for role in of_kind(&list, "Role")
+            .iter()
+            .chain(&of_kind(&list, "ClusterRole"))
+        {
+            for rule in role["rules"].as_array().into_iter().flatten() {
+                if rule["resources"] != serde_json::json!(["leases"]) {
+                    continue;
+                }
+                assert_eq!(role["kind"], "Role", "{role}");
+                if rule["verbs"] == serde_json::json!(["create"]) {
+                    continue;
+                }
+                let leases = rule["resourceNames"].as_array();
+                let leases = leases.unwrap_or_else(|| panic!("of all leases: {rule}"));
+                if rule["verbs"] == serde_json::json!(["get"]) {
+                    continue;
+                }
+                let name = role["metadata"]["name"].as_str().unwrap();
+                for lease in leases {
+                    let lease = lease.as_str().unwrap().to_owned();
+                    let before = owners.insert(lease, name.to_owned());
+                    assert!(
+                        before.is_none_or(|before| before == name),
+                        "{rule} of {name}"
+                    );
+                }
+            }
+        }
+    }
+    let leases: Vec<&String> = owners.keys().collect();
+    let expected = [
+        "strew-controller",
+        "strew-placement",
+        "strew-scheduler",
+        "strew-webhook",
+        "strew-webhook-replicas",
+    ];
+    assert_eq!(leases, expected);
+    let config = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+                  leaderElection: {resourceName: mine}\nprofiles: [{schedulerName: strew}]\n";
+    let file = std::env::temp_dir().join(format!("strew-lease-{}.yaml", std::process::id()));
+    std::fs::write(&file, config).unwrap();
+    let args = format!("scheduler --config {} -o json", file.display());
+    let list = json(&install(&args).assert().code(0));
+    let rules = &of_kind(&list, "Role")[0]["rules"];
+    assert_eq!(
+        rules[1]["resourceNames"],
+        serde_json::json!(["mine"]),
+        "{rules}"
+    );
+    std::fs::remove_file(&file).unwrap();
 }
 
 #[test]

@@ -121,12 +121,8 @@ impl Stage {
     /// a right of each role is waited for.
     pub(crate) fn own_kubeconfig(&self, account: &str) -> anyhow::Result<String> {
         let user = format!("--as=system:serviceaccount:{SYSTEM}:{account}");
-        let lease = [
-            "update",
-            "leases.coordination.k8s.io",
-            "--namespace",
-            SYSTEM,
-        ];
+        let lease = format!("leases.coordination.k8s.io/{account}");
+        let lease = ["update", &lease, "--namespace", SYSTEM];
         let pages = ["create", "subjectaccessreviews.authorization.k8s.io"];
         for right in [&lease[..], &pages[..]] {
             let mut ask = vec!["auth", "can-i", &user];
