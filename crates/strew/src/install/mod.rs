@@ -1,10 +1,11 @@
 //! `strew install`: manifests that put strew's parts into a cluster. It prints; `kubectl apply -f -` does.
 //!
-//! Reading order: [`manifest`] (what is printed), [`objects`] (what every part has), [`scheduler`], [`definitions`]
-//! (whose CustomResourceDefinitions there are), [`workloadspread`], [`placement`].
+//! Reading order: [`manifest`] (what is printed), [`objects`] (what every part has), [`network`] (who reaches it),
+//! [`scheduler`], [`definitions`] (whose CustomResourceDefinitions there are), [`workloadspread`], [`placement`].
 
 mod definitions;
 mod manifest;
+mod network;
 mod objects;
 mod placement;
 mod scheduler;
@@ -58,6 +59,9 @@ pub(crate) struct Common {
     /// How many replicas; one acts at a time, of the webhook all
     #[arg(long, value_name = "N", default_value_t = 2)]
     replicas: u16,
+    /// Let pods of this namespace alone reach health and metrics; may be repeated [default: pods of all namespaces]
+    #[arg(long, value_name = "NAME")]
+    metrics_namespace: Vec<String>,
     /// How to write it
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml", value_parser = ["yaml", "json"])]
     output: String,

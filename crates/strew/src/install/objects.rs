@@ -31,7 +31,7 @@ impl Part<'_> {
         json!({"app.kubernetes.io/name": self.name, "app.kubernetes.io/part-of": "strew"})
     }
 
-    fn metadata(&self, suffix: &str) -> Value {
+    pub(super) fn metadata(&self, suffix: &str) -> Value {
         json!({
             "name": format!("{}{suffix}", self.name),
             "namespace": self.namespace,

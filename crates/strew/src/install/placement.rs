@@ -8,8 +8,9 @@ use strew_kube::controller::Name;
 use super::Common;
 use super::definitions::DefinitionArgs;
 use super::manifest::Manifest;
+use super::network::Door;
 use super::objects::Part;
-use super::workloadspread::{controller, controller_rights};
+use super::workloadspread::{CONTROLLER_PAGES, controller, controller_rights};
 use crate::arguments::Context;
 use crate::failure::Failure;
 
@@ -45,6 +46,11 @@ impl PlacementPart {
         let deployment = part.deployment(self.common.replicas, &pod);
         manifests.push(Manifest::with_comment(ABOUT, deployment));
         manifests.push(part.budget().into());
+        let doors = [Door::of_pages(
+            CONTROLLER_PAGES,
+            &self.common.metrics_namespace,
+        )];
+        manifests.push(part.network_policy(&doors).into());
         Ok(manifests)
     }
 }

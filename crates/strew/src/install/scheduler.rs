@@ -11,6 +11,7 @@ use strew_model::Interner;
 
 use super::Common;
 use super::manifest::Manifest;
+use super::network::Door;
 use super::objects::{Container, Part, Rights};
 use crate::arguments::Context;
 use crate::failure::Failure;
@@ -58,6 +59,8 @@ impl SchedulerPart {
         objects.push(part.config_map(FILE, &configuration));
         objects.push(part.deployment(self.common.replicas, &self.pod()));
         objects.push(part.budget());
+        let doors = [Door::of_pages(PORT, &self.common.metrics_namespace)];
+        objects.push(part.network_policy(&doors));
         Ok(Some(objects.into_iter().map(Manifest::from).collect()))
     }
 

@@ -16,6 +16,7 @@ use strew_kube::webhook::permissions::{
 use super::Common;
 use super::definitions::DefinitionArgs;
 use super::manifest::Manifest;
+use super::network::{Door, cidr};
 use super::objects::{Container, Part, Rights, cluster_role_binding};
 use crate::arguments::Context;
 use crate::failure::Failure;
@@ -28,7 +29,7 @@ const WEBHOOK_PORT: u16 = 9443;
 const WEBHOOK_PAGES: u16 = 10262;
 
 /// Where the controller does.
-const CONTROLLER_PAGES: u16 = 10261;
+pub(super) const CONTROLLER_PAGES: u16 = 10261;
 
 /// The flag of webhook and controller.
 const STRICT: &str = "--strict";
@@ -78,6 +79,11 @@ pub(super) struct WorkloadSpreadPart {
     /// --manage-configurations=false. Creations of pods are refused whenever no replica answers
     #[arg(long)]
     static_registration: bool,
+    /// Let this network alone reach the webhook's port: the one from which API servers come, as the webhook's pods see
+    /// them. May be repeated. Where it is wrong, no call arrives, and creations of pods are refused
+    /// [default: everybody]
+    #[arg(long, value_name = "CIDR", value_parser = cidr, conflicts_with = "webhook_url")]
+    api_server_cidr: Vec<String>,
     #[command(flatten)]
     definitions: DefinitionArgs,
 }
@@ -110,16 +116,23 @@ impl WorkloadSpreadPart {
         };
         add(webhook_rights(&webhook));
         add(controller_rights(&controller, Name::WorkloadSpread));
+        let of_pages = |port| Door::of_pages(port, &self.common.metrics_namespace);
         if self.webhook_url.is_none() {
+            let doors = [
+                Door::of_api_servers(WEBHOOK_PORT, &self.api_server_cidr),
+                of_pages(WEBHOOK_PAGES),
+            ];
             add(vec![
                 webhook.service(SERVICE_PORT, WEBHOOK_PORT),
                 webhook.deployment(self.common.replicas, &self.webhook_pod()),
                 webhook.budget(),
+                webhook.network_policy(&doors),
             ]);
         }
         add(vec![
             controller.deployment(self.common.replicas, &self.controller_pod()),
             controller.budget(),
+            controller.network_policy(&[of_pages(CONTROLLER_PAGES)]),
         ]);
         manifests.extend(custom_kinds(&[&webhook, &controller]));
         manifests.push(match self.static_registration {

@@ -218,6 +218,55 @@ fn each_account_renews_its_own_leases_alone() {
     std::fs::remove_file(&file).unwrap();
 }
 
+/// Probes need no rule: kubelets always reach the pods of their node.
+#[test]
+fn who_may_reach_which_port() {
+    let policies = |args: &str| -> Vec<Value> {
+        let list = json(&install(&format!("{args} -o json")).assert().code(0));
+        let mut told = Vec::new();
+        for policy in of_kind(&list, "NetworkPolicy") {
+            let spec = &policy["spec"];
+            let name = &policy["metadata"]["name"];
+            assert_eq!(
+                spec["podSelector"]["matchLabels"]["app.kubernetes.io/name"],
+                *name
+            );
+            assert_eq!(spec["policyTypes"], serde_json::json!(["Ingress"]));
+            for rule in spec["ingress"].as_array().unwrap() {
+                told.push(serde_json::json!([
+                    name,
+                    rule["ports"][0]["port"],
+                    rule["from"]
+                ]));
+            }
+        }
+        told
+    };
+    let pods = serde_json::json!([{"namespaceSelector": {}}]);
+    let part = "workloadspread --crds=never";
+    let controller = serde_json::json!(["strew-controller", 10261, pods]);
+    let expected = [
+        serde_json::json!(["strew-webhook", 9443, null]),
+        serde_json::json!(["strew-webhook", 10262, pods]),
+        controller.clone(),
+    ];
+    assert_eq!(policies(part), expected);
+    let url = format!("{part} --webhook-url https://10.0.0.7:9443");
+    assert_eq!(policies(&url), [controller]);
+    let named = "--api-server-cidr 10.0.0.0/28 --api-server-cidr fd00::7/128 --metrics-namespace monitoring";
+    let named = policies(&format!("{part} {named}"));
+    let networks = serde_json::json!([{"ipBlock": {"cidr": "10.0.0.0/28"}}, {"ipBlock": {"cidr": "fd00::7/128"}}]);
+    assert_eq!(named[0][2], networks);
+    let monitoring = &named[1][2][0]["namespaceSelector"]["matchExpressions"][0];
+    assert_eq!(monitoring["values"], serde_json::json!(["monitoring"]));
+    assert_eq!(named[2][2], named[1][2]);
+    for (part, port) in [("scheduler", 10259), ("placement --crds=never", 10261)] {
+        assert_eq!(policies(part)[0][1], port, "{part}");
+    }
+    let wrong = install(&format!("{part} --api-server-cidr 10.0.0.7/28")).assert();
+    assert!(stderr(&wrong.code(2)).contains("bits beyond the first 28"));
+}
+
 #[test]
 fn definitions_are_printed_where_somebody_says_so() {
     for (part, n) in [("workloadspread", 1), ("placement", 6)] {

@@ -1,0 +1,116 @@
+//! Who may reach which port of a part: a NetworkPolicy for each.
+//!
+//! Kubelets always reach the pods of their node, so that probes need no rule. API servers have no peer that holds in
+//! every cluster: they are processes of a host, of another network, or come through a tunnel, and plugins disagree on
+//! whether `ipBlock` means nodes. So the port that they call is open to all, unless the networks are named.
+
+use std::net::IpAddr;
+
+use serde_json::{Value, json};
+
+use super::objects::Part;
+
+/// A port of a part, and who may connect to it.
+pub(super) struct Door {
+    pub(super) port: u16,
+    /// Peers of a NetworkPolicy; empty: everybody.
+    pub(super) from: Vec<Value>,
+}
+
+impl Door {
+    /// Health and metrics: for pods of these namespaces, of all of them where none is named.
+    pub(super) fn of_pages(port: u16, namespaces: &[String]) -> Self {
+        let selector = match namespaces {
+            [] => json!({}),
+            names => json!({"matchExpressions": [
+                {"key": "kubernetes.io/metadata.name", "operator": "In", "values": names},
+            ]}),
+        };
+        Self {
+            port,
+            from: vec![json!({"namespaceSelector": selector})],
+        }
+    }
+
+    /// What API servers call, from these networks.
+    pub(super) fn of_api_servers(port: u16, networks: &[String]) -> Self {
+        let from = networks.iter();
+        let from = from.map(|cidr| json!({"ipBlock": {"cidr": cidr}}));
+        Self {
+            port,
+            from: from.collect(),
+        }
+    }
+}
+
+impl Part<'_> {
+    /// Nobody connects to other ports of its pods. Where they connect to is not said: an API server has no name there.
+    pub(super) fn network_policy(&self, doors: &[Door]) -> Value {
+        let rule = |door: &Door| {
+            let mut rule = json!({"ports": [{"protocol": "TCP", "port": door.port}]});
+            if !door.from.is_empty() {
+                rule["from"] = door.from.clone().into();
+            }
+            rule
+        };
+        let ingress: Vec<Value> = doors.iter().map(rule).collect();
+        json!({
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "NetworkPolicy",
+            "metadata": self.metadata(""),
+            "spec": {
+                "podSelector": {"matchLabels": {"app.kubernetes.io/name": self.name}},
+                "policyTypes": ["Ingress"],
+                "ingress": ingress,
+            },
+        })
+    }
+}
+
+/// A network as the API server takes it: canonical, and no bits beyond the prefix.
+pub(super) fn cidr(text: &str) -> Result<String, String> {
+    const EXPECTED: &str = "not a network such as 10.0.0.0/24 or 192.0.2.7/32";
+    let (address, length) = text.split_once('/').ok_or(EXPECTED)?;
+    let parsed: IpAddr = address.parse().map_err(|_| EXPECTED)?;
+    let bits: u32 = length.parse().map_err(|_| EXPECTED)?;
+    let (value, width) = match parsed {
+        IpAddr::V4(ip) => (u128::from(u32::from(ip)), 32),
+        IpAddr::V6(ip) => (u128::from(ip), 128),
+    };
+    if bits > width || length != bits.to_string() || address != parsed.to_string() {
+        return Err(EXPECTED.to_owned());
+    }
+    let host = width - bits;
+    let is_network = host == 0 || value.trailing_zeros() >= host.min(128);
+    match is_network {
+        true => Ok(text.to_owned()),
+        false => Err(format!("{address} has bits beyond the first {bits}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_one_that_the_api_server_takes() {
+        for (text, is_good) in [
+            ("10.0.0.0/24", true),
+            ("192.0.2.7/32", true),
+            ("0.0.0.0/0", true),
+            ("fd00::/8", true),
+            ("::/0", true),
+            ("fd00::1/128", true),
+            ("10.0.0.7/24", false),
+            ("fd00::1/64", false),
+            ("10.0.0.0", false),
+            ("10.0.0.0/33", false),
+            ("10.0.0.0/+8", false),
+            ("10.0.0.0/08", false),
+            ("FD00::/8", false),
+            ("kubernetes.default/32", false),
+        ] {
+            assert_eq!(cidr(text).is_ok(), is_good, "{text}: {:?}", cidr(text));
+        }
+    }
+}
