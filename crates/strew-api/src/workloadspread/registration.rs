@@ -20,6 +20,9 @@ pub const CONVERT: &str = "/convert/workloadspreads";
 /// The port of the Service.
 pub const SERVICE_PORT: u16 = 443;
 
+/// Where the control plane's own pods are.
+const KUBE_SYSTEM: &str = "kube-system";
+
 /// How long the API server waits for an answer about a WorkloadSpread, in seconds; its own default.
 const TIMEOUT_S: u8 = 10;
 
@@ -61,7 +64,14 @@ pub struct Registration {
     pub namespace: String,
     /// `Fail` or `Ignore`: what becomes of pods that are created, and of WorkloadSpreads, if no webhook answers.
     pub failure_policy: &'static str,
+    /// Further namespaces whose pods are never asked about: of a network plugin, say, that the webhook itself needs.
+    pub excluded: Vec<String>,
+    /// Whether pods of DaemonSets are asked about, too: where such a kind is listed as a target.
+    pub daemon_sets: bool,
 }
+
+/// The label by which pods of a namespace are not asked about, and its value: for who may change the namespace itself.
+pub const OPT_OUT: (&str, &str) = ("strew.dev/workloadspread", "disabled");
 
 impl Registration {
     /// The MutatingWebhookConfiguration as it is installed: without a webhook, so that no creation waits before a
@@ -86,7 +96,8 @@ impl Registration {
     pub fn webhooks(&self) -> Vec<Value> {
         let mut pods = self.webhook("pods", ADMIT, "NoneOnDryRun");
         pods["rules"] = json!([rule("", &["v1"], "pods", &["CREATE"])]);
-        pods["matchConditions"] = json!([controlled("object")]);
+        pods["namespaceSelector"] = self.namespaces_of_pods();
+        pods["matchConditions"] = json!([self.controlled("object")]);
         // What a later webhook changes does not bear on the subset.
         pods["reinvocationPolicy"] = "Never".into();
         pods["timeoutSeconds"] = TIMEOUT_OF_PODS_S.into();
@@ -107,7 +118,7 @@ impl Registration {
         // Of a pod that is deleted there is only the old object. The second deletion, with which a kubelet ends a pod,
         // counts for nothing.
         deletions["matchConditions"] = json!([
-            controlled("oldObject"),
+            self.controlled("oldObject"),
             {
                 "name": "in-a-subset",
                 "expression": format!(
@@ -120,6 +131,7 @@ impl Registration {
         let mut evictions = self.webhook("pod-evictions", ADMIT, "NoneOnDryRun");
         evictions["rules"] = json!([rule("", &["v1"], "pods/eviction", &["CREATE"])]);
         for webhook in [&mut deletions, &mut evictions] {
+            webhook["namespaceSelector"] = self.namespaces_of_pods();
             webhook["failurePolicy"] = "Ignore".into();
             webhook["timeoutSeconds"] = TIMEOUT_OF_PODS_S.into();
         }
@@ -136,6 +148,37 @@ impl Registration {
         configuration("ValidatingWebhookConfiguration", all)
     }
 
+    /// The namespaces whose pods are never asked about, by name.
+    pub fn never_asked(&self) -> Vec<&str> {
+        let mut names = vec![self.namespace.as_str(), KUBE_SYSTEM];
+        names.extend(self.excluded.iter().map(String::as_str));
+        names
+    }
+
+    /// WorkloadSpreads are judged in more namespaces: what is stored unjudged would be carried out when pods of its
+    /// namespace are asked about again.
+    fn namespaces_of_pods(&self) -> Value {
+        let (label, value) = OPT_OUT;
+        json!({"matchExpressions": [
+            all_but(&self.never_asked()),
+            {"key": label, "operator": "NotIn", "values": [value]},
+        ]})
+    }
+
+    /// Pods without a controller belong to no workload; a static pod's mirror belongs to its node, which must not wait
+    /// for us. A DaemonSet's pod has its node already, and may be what the webhook's own network needs.
+    fn controlled(&self, object: &str) -> Value {
+        let owners = format!("{object}.metadata.ownerReferences");
+        let mut controller = "has(o.controller) && o.controller && o.kind != 'Node'".to_owned();
+        if !self.daemon_sets {
+            controller += " && o.kind != 'DaemonSet'";
+        }
+        json!({
+            "name": "of-a-controller",
+            "expression": format!("has({owners}) && {owners}.exists(o, {controller})"),
+        })
+    }
+
     fn webhook(&self, name: &str, path: &str, side_effects: &str) -> Value {
         json!({
             "name": format!("{name}.webhook.strew.dev"),
@@ -143,26 +186,15 @@ impl Registration {
             "clientConfig": self.reach.client_config(path),
             "failurePolicy": self.failure_policy,
             "matchPolicy": "Equivalent",
-            "namespaceSelector": {"matchExpressions": [{
-                "key": "kubernetes.io/metadata.name",
-                "operator": "NotIn",
-                "values": [self.namespace, "kube-system"],
-            }]},
+            "namespaceSelector": {"matchExpressions": [all_but(&[&self.namespace, KUBE_SYSTEM])]},
             "sideEffects": side_effects,
             "timeoutSeconds": TIMEOUT_S,
         })
     }
 }
 
-/// Pods without a controller belong to no workload; a static pod's mirror belongs to its node, which must not wait for us.
-fn controlled(object: &str) -> Value {
-    let owners = format!("{object}.metadata.ownerReferences");
-    json!({
-        "name": "of-a-controller",
-        "expression": format!(
-            "has({owners}) && {owners}.exists(o, has(o.controller) && o.controller && o.kind != 'Node')"
-        ),
-    })
+fn all_but(namespaces: &[&str]) -> Value {
+    json!({"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": namespaces})
 }
 
 fn rule(group: &str, versions: &[&str], resource: &str, operations: &[&str]) -> Value {

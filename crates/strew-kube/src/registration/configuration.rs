@@ -106,6 +106,8 @@ mod tests {
             reach: Reach::Service("strew-system".to_owned()),
             namespace: "strew-system".to_owned(),
             failure_policy: policy,
+            excluded: Vec::new(),
+            daemon_sets: false,
         }
     }
 

@@ -34,6 +34,8 @@ fn registration() -> Registration {
         reach: Reach::Service(NAMESPACE.to_owned()),
         namespace: NAMESPACE.to_owned(),
         failure_policy: "Fail",
+        excluded: Vec::new(),
+        daemon_sets: false,
     }
 }
 

@@ -80,9 +80,7 @@ pub(super) fn cidr(text: &str) -> Result<String, String> {
     if bits > width || length != bits.to_string() || address != parsed.to_string() {
         return Err(EXPECTED.to_owned());
     }
-    let host = width - bits;
-    let is_network = host == 0 || value.trailing_zeros() >= host.min(128);
-    match is_network {
+    match value.trailing_zeros() >= width - bits {
         true => Ok(text.to_owned()),
         false => Err(format!("{address} has bits beyond the first {bits}")),
     }

@@ -55,10 +55,12 @@ Which kinds may be targets is told elsewhere: docs/workloadspread.md.";
 
 const ABOUT_REGISTRATION: &str = "\
 Without a webhook: a replica that is ready writes it in, and takes it out when it is the last one to end. Pods of a
-controller wait for the webhook from then on, but in kube-system and in strew's own namespace.";
+controller wait for the webhook from then on, but for those of DaemonSets, and in kube-system, in strew's own namespace,
+and in namespaces with the label strew.dev/workloadspread=disabled.";
 
 const ABOUT_STATIC: &str = "\
-From here on pods with a controller wait for the webhook, but in kube-system and in strew's own namespace.";
+From here on pods with a controller wait for the webhook, but for those of DaemonSets, and in kube-system, in strew's own
+namespace, and in namespaces with the label strew.dev/workloadspread=disabled.";
 
 /// Arguments of `strew install workloadspread`.
 #[derive(Args, Debug)]
@@ -75,6 +77,13 @@ pub(super) struct WorkloadSpreadPart {
     /// created in no subset
     #[arg(long)]
     strict: bool,
+    /// A further namespace whose pods are never asked about: of a network plugin that the webhook's own pods need. May be
+    /// repeated; the label strew.dev/workloadspread=disabled on a namespace does the same
+    #[arg(long, value_name = "NAME")]
+    exclude_namespace: Vec<String>,
+    /// Ask about pods of DaemonSets, too: where they are listed as targets
+    #[arg(long)]
+    daemon_sets: bool,
     /// Print the webhook's registration whole, for one that does not register itself: with --webhook-cert-file or
     /// --manage-configurations=false. Creations of pods are refused whenever no replica answers
     #[arg(long)]
@@ -99,6 +108,8 @@ impl WorkloadSpreadPart {
             },
             namespace: namespace.to_owned(),
             failure_policy: self.failure_policy.text(),
+            excluded: self.exclude_namespace.clone(),
+            daemon_sets: self.daemon_sets,
         };
         let webhook = Part {
             name: NAME,
@@ -152,6 +163,9 @@ impl WorkloadSpreadPart {
             flags.push(format!("--failure-policy={}", self.failure_policy.text()));
         }
         flags.extend(self.strict.then(|| STRICT.to_owned()));
+        let excluded = self.exclude_namespace.iter();
+        flags.extend(excluded.map(|name| format!("--exclude-namespace={name}")));
+        flags.extend(self.daemon_sets.then(|| "--daemon-sets".to_owned()));
         let container = Container {
             name: "webhook",
             image: &self.common.image,

@@ -77,6 +77,12 @@ pub(super) struct HooksArgs {
     /// Stay registered when the last replica ends: creations of pods are refused until one is ready again
     #[arg(long)]
     pub(super) strict: bool,
+    /// A further namespace whose pods are not asked about; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(super) exclude_namespace: Vec<String>,
+    /// Have pods of DaemonSets asked about, too: where they are listed as targets
+    #[arg(long)]
+    pub(super) daemon_sets: bool,
     /// Register this webhook for the creation of pods while a replica is ready, and keep caBundle of the webhook
     /// configurations and of the WorkloadSpread definition where it converts by strew; else another program registers it
     /// and copies caBundle from bundle.crt of the Secret

@@ -195,6 +195,8 @@ fn registration(args: &WebhookArgs) -> Registration {
         },
         namespace,
         failure_policy: hooks.failure_policy.text(),
+        excluded: hooks.exclude_namespace.clone(),
+        daemon_sets: hooks.daemon_sets,
     }
 }
 
@@ -207,6 +209,8 @@ fn about(args: &WebhookArgs) -> About {
         "manageConfigurations": hooks.manage_configurations,
         "failurePolicy": hooks.failure_policy.text(),
         "strict": hooks.strict,
+        "excludeNamespaces": hooks.exclude_namespace,
+        "daemonSets": hooks.daemon_sets,
         "allowPatch": hooks.allow_patch,
     }});
     About {

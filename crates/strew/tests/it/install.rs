@@ -267,6 +267,62 @@ fn who_may_reach_which_port() {
     assert!(stderr(&wrong.code(2)).contains("bits beyond the first 28"));
 }
 
+/// A network plugin must not wait for a webhook that waits for it.
+#[test]
+fn pods_that_can_be_no_target_are_not_asked_about() {
+    let told = |args: &str| -> (Vec<String>, Vec<Value>) {
+        let args = format!("workloadspread --crds=never -o json {args}");
+        let list = json(&install(&args).assert().code(0));
+        let container =
+            &of_kind(&list, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0];
+        let flags = container["args"].as_array().unwrap().iter();
+        let flags = flags.map(|flag| flag.as_str().unwrap().to_owned());
+        let flags = flags.filter(|f| f.contains("exclude") || f.contains("daemon"));
+        let kinds = [
+            "MutatingWebhookConfiguration",
+            "ValidatingWebhookConfiguration",
+        ];
+        let all = kinds.iter().flat_map(|kind| of_kind(&list, kind));
+        let all = all.flat_map(|c| c["webhooks"].as_array().cloned().unwrap_or_default());
+        (flags.collect(), all.collect())
+    };
+    let (flags, webhooks) =
+        told("--static-registration --exclude-namespace cni --exclude-namespace dns");
+    assert_eq!(
+        flags,
+        ["--exclude-namespace=cni", "--exclude-namespace=dns"]
+    );
+    let mut n_of_pods = 0;
+    for webhook in &webhooks {
+        let of_pods = webhook["name"] != "workloadspreads.webhook.strew.dev";
+        n_of_pods += usize::from(of_pods);
+        let selector = &webhook["namespaceSelector"]["matchExpressions"];
+        let mut names = serde_json::json!(["strew-system", "kube-system"]);
+        if of_pods {
+            names = serde_json::json!(["strew-system", "kube-system", "cni", "dns"]);
+            let label = serde_json::json!({
+                "key": "strew.dev/workloadspread", "operator": "NotIn", "values": ["disabled"],
+            });
+            assert_eq!(selector[1], label, "{webhook}");
+        } else {
+            // What is stored is judged, whoever labels the namespace.
+            assert!(selector[1].is_null(), "{webhook}");
+        }
+        assert_eq!(selector[0]["values"], names, "{webhook}");
+    }
+    assert_eq!(n_of_pods, 3);
+    let asks_about_all = |webhook: &Value| {
+        let condition = webhook["matchConditions"][0]["expression"]
+            .as_str()
+            .unwrap();
+        !condition.contains("o.kind != 'DaemonSet'")
+    };
+    assert!(!asks_about_all(&webhooks[0]) && !asks_about_all(&webhooks[1]));
+    let (flags, webhooks) = told("--static-registration --daemon-sets");
+    assert_eq!(flags, ["--daemon-sets"]);
+    assert!(asks_about_all(&webhooks[0]) && asks_about_all(&webhooks[1]));
+}
+
 #[test]
 fn definitions_are_printed_where_somebody_says_so() {
     for (part, n) in [("workloadspread", 1), ("placement", 6)] {

@@ -100,8 +100,18 @@ fn expect_none(stage: &Stage, n_pods: usize) -> anyhow::Result<()> {
 /// All webhooks are gone, the policy is Fail, and strict: what must start, starts.
 pub(crate) fn down(stage: &mut Stage) -> anyhow::Result<()> {
     let _scheduler = scheduler(stage)?;
-    let mut spreading = stage.installed_spreading(&["--strict"], &["--strict"])?;
-    stage.add_webhook(&mut spreading, &["--strict"])?;
+    let [excluded, labelled, plugin] =
+        ["excluded", "labelled", "cni-system"].map(|name| format!("{}-{name}", stage.namespace));
+    for namespace in [&excluded, &labelled, &plugin] {
+        stage.kubectl().run(&["create", "namespace", namespace])?;
+    }
+    let opt_out = "strew.dev/workloadspread=disabled";
+    let label = ["label", "namespace", &labelled, opt_out];
+    stage.kubectl().run(&label)?;
+    let exclude = format!("--exclude-namespace={excluded}");
+    let flags = ["--strict", exclude.as_str()];
+    let mut spreading = stage.installed_spreading(&flags, &["--strict"])?;
+    stage.add_webhook(&mut spreading, &flags)?;
     stage.until_ready(&spreading, 1)?;
     stage.until_called()?;
     stage.apply("ws-elastic.yaml")?;
@@ -133,8 +143,13 @@ pub(crate) fn down(stage: &mut Stage) -> anyhow::Result<()> {
     stage.run(&["delete", "pod/bare", "--wait=false"])?;
     stage.run(&["run", "other", "--image=other"])?;
     // The system and strew itself start: by real controllers.
-    for namespace in ["kube-system", SYSTEM] {
+    for namespace in ["kube-system", SYSTEM, excluded.as_str(), labelled.as_str()] {
         starts(stage, namespace)?;
+    }
+    plugged_in(stage, &plugin)?;
+    for namespace in [&excluded, &labelled, &plugin] {
+        let delete = ["delete", "namespace", namespace, "--wait=false"];
+        stage.kubectl().run(&delete)?;
     }
 
     spreading.webhooks[0].process.restart()?;
@@ -149,6 +164,35 @@ pub(crate) fn down(stage: &mut Stage) -> anyhow::Result<()> {
         Ok(is_so.then_some(()))
     })?;
     until_ledger(stage, "front", &[("own", 2, 4), ("elastic", 0, -1)])
+}
+
+/// A DaemonSet there gets its pods, one a node: a network plugin, which the webhook may need to be reached at all.
+fn plugged_in(stage: &Stage, namespace: &str) -> anyhow::Result<()> {
+    let labels = json!({"app": "cni"});
+    let daemon_set = json!({
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "cni", "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {"tolerations": [{"operator": "Exists"}], "containers": [{"name": "cni", "image": "cni"}]},
+            },
+        },
+    });
+    let n_nodes = stage.kubectl().objects("nodes")?.len();
+    let create = ["create", "--filename=-"];
+    stage.kubectl().run_with(&create, &daemon_set)?;
+    let mut last = String::new();
+    let made = until("a pod of the DaemonSet on each node", SOON, PAUSE, || {
+        let pods = ["--namespace", namespace, "get", "pods", "--output=name"];
+        last = stage.kubectl().run(&pods)?;
+        Ok((last.lines().count() == n_nodes).then_some(()))
+    });
+    made.with_context(|| format!("{last:?} on {n_nodes} nodes"))?;
+    let delete = ["--namespace", namespace, "delete", "daemonset", "cni"];
+    stage.kubectl().run(&delete).map(drop)
 }
 
 /// A Deployment there gets its pod, which can be deleted, and gets another one.
