@@ -6,7 +6,7 @@
 //! [`review`] (what a webhook is asked), [`desk`] (reviews on their way through admission), [`request`] (effects);
 //! [`validation`] (what is refused), [`validating`] and [`converting`] (reviews of WorkloadSpreads), [`lint`] (what is
 //! probably not meant), [`crd`] (the CustomResourceDefinition), [`registration`] (how the API server is told of the
-//! webhooks).
+//! webhooks), [`policy`] (what strew itself may write there).
 //!
 //! Source of all rules: spec/workloadspread.
 
@@ -22,6 +22,7 @@ pub mod inject;
 pub mod lint;
 pub mod marker;
 mod object;
+pub mod policy;
 pub mod registration;
 pub mod request;
 pub mod review;

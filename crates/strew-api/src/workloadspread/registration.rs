@@ -8,6 +8,10 @@ use strew_workloadspread::MARKER_ANNOTATION;
 /// The name of both configurations, and of the Service.
 pub const NAME: &str = "strew-webhook";
 
+/// The annotation of the MutatingWebhookConfiguration with the replica that wrote its webhooks: without it, another
+/// program did.
+pub const REGISTERED_BY: &str = "webhook.strew.dev/registered-by";
+
 /// The path that pods are admitted at, and that is told of their deletion and eviction.
 pub const ADMIT: &str = "/admit/pods";
 

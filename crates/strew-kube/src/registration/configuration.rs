@@ -3,15 +3,12 @@
 //! Every change is a JSON patch that holds for one resourceVersion alone.
 
 use serde_json::{Value, json};
-use strew_api::workloadspread::registration::NAME;
+use strew_api::workloadspread::registration::{NAME, REGISTERED_BY};
 
 /// The path of the object.
 pub(super) fn path() -> String {
     format!("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}")
 }
-
-/// The annotation with the replica that wrote the webhooks: without it, they were not written by a replica.
-const MARK: &str = "webhook.strew.dev/registered-by";
 
 /// How the configuration stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +39,7 @@ impl Registration {
         }
         let pairs = wanted.iter().zip(webhooks);
         Self::In {
-            is_ours: object["metadata"]["annotations"][MARK].is_string(),
+            is_ours: object["metadata"]["annotations"][REGISTERED_BY].is_string(),
             is_right: webhooks.len() == wanted.len() && { pairs }.all(|(w, is)| says(is, w)),
         }
     }
@@ -73,7 +70,7 @@ pub(super) fn register(object: &Value, wanted: &[Value], bundle: &Value, replica
     let mark = match object["metadata"]["annotations"].is_object() {
         true => json!({"op": "add", "path": annotation_path(), "value": replica}),
         false => {
-            json!({"op": "add", "path": "/metadata/annotations", "value": {MARK: replica}})
+            json!({"op": "add", "path": "/metadata/annotations", "value": {REGISTERED_BY: replica}})
         }
     };
     let webhooks = json!({"op": "add", "path": "/webhooks", "value": webhooks});
@@ -91,7 +88,7 @@ fn unchanged(object: &Value) -> Value {
 }
 
 fn annotation_path() -> String {
-    format!("/metadata/annotations/{}", MARK.replace('/', "~1"))
+    format!("/metadata/annotations/{}", REGISTERED_BY.replace('/', "~1"))
 }
 
 #[cfg(test)]
@@ -135,7 +132,7 @@ mod tests {
         // Of another replica, with another policy, or registered by another program.
         let again = register(&registered, &webhooks, &"UEVN".into(), "b");
         let again = json_patch(&registered, &again).unwrap();
-        assert_eq!(again["metadata"]["annotations"][MARK], "b");
+        assert_eq!(again["metadata"]["annotations"][REGISTERED_BY], "b");
         registered["webhooks"][0]["failurePolicy"] = "Ignore".into();
         let wrong = Registration::In {
             is_ours: true,

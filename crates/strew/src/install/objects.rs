@@ -127,6 +127,11 @@ impl Part<'_> {
         })
     }
 
+    /// The user that its service account is to the API server.
+    pub(super) fn user(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.namespace, self.name)
+    }
+
     fn subject(&self) -> Value {
         json!({"kind": "ServiceAccount", "name": self.name, "namespace": self.namespace})
     }

@@ -4,6 +4,7 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 use strew_api::workloadspread::crd;
+use strew_api::workloadspread::policy::Accounts;
 use strew_api::workloadspread::registration::{NAME, Reach, Registration, SERVICE_PORT};
 use strew_kube::controller::Name;
 use strew_kube::controller::permissions::{
@@ -127,6 +128,10 @@ impl WorkloadSpreadPart {
         };
         add(webhook_rights(&webhook));
         add(controller_rights(&controller, Name::WorkloadSpread));
+        add(registration.policies(&Accounts {
+            webhook: webhook.user(),
+            controller: controller.user(),
+        }));
         let of_pages = |port| Door::of_pages(port, &self.common.metrics_namespace);
         if self.webhook_url.is_none() {
             let doors = [

@@ -323,6 +323,57 @@ fn pods_that_can_be_no_target_are_not_asked_about() {
     assert!(asks_about_all(&webhooks[0]) && asks_about_all(&webhooks[1]));
 }
 
+/// What they refuse is shown on a real API server (e2e `ws-bounded`).
+#[test]
+fn policies_bound_what_the_accounts_write() {
+    let list = json(
+        &install("workloadspread --crds=never --namespace other -o json")
+            .assert()
+            .code(0),
+    );
+    let (policies, bindings) = (
+        of_kind(&list, "ValidatingAdmissionPolicy"),
+        of_kind(&list, "ValidatingAdmissionPolicyBinding"),
+    );
+    assert_eq!(policies.len(), 2);
+    for (policy, binding) in policies.iter().zip(&bindings) {
+        assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+        assert_eq!(
+            binding["spec"]["validationActions"],
+            serde_json::json!(["Deny"])
+        );
+        let who = policy["spec"]["matchConditions"][0]["expression"]
+            .as_str()
+            .unwrap();
+        for account in ["strew-webhook", "strew-controller"] {
+            let user = format!("\"system:serviceaccount:other:{account}\"");
+            assert!(who.contains(&user), "{who}");
+        }
+    }
+    // Every resource that a role lets them write is bounded.
+    let mut written = Vec::new();
+    for role in of_kind(&list, "ClusterRole") {
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            if rule["resourceNames"].is_array() {
+                written.push(rule["resources"][0].clone());
+            }
+        }
+    }
+    let bounded: Vec<Value> = policies
+        .iter()
+        .flat_map(|p| {
+            p["spec"]["matchConstraints"]["resourceRules"][0]["resources"]
+                .as_array()
+                .unwrap()
+        })
+        .cloned()
+        .collect();
+    assert!(
+        written.len() >= 3 && written.iter().all(|r| bounded.contains(r)),
+        "{written:?}"
+    );
+}
+
 #[test]
 fn definitions_are_printed_where_somebody_says_so() {
     for (part, n) in [("workloadspread", 1), ("placement", 6)] {

@@ -74,7 +74,8 @@ impl Stage {
     /// Takes away what the case made; what is neither pod nor node goes with its namespace by itself.
     pub(crate) fn end(&mut self) -> anyhow::Result<()> {
         if std::mem::take(&mut self.is_registered) {
-            let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations";
+            let kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations,\
+                         validatingadmissionpolicies,validatingadmissionpolicybindings";
             let ours = "--selector=app.kubernetes.io/part-of=strew";
             self.kubectl().run(&["delete", kinds, ours])?;
         }

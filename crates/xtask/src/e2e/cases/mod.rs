@@ -235,6 +235,11 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::registered,
     ),
     case(
+        "ws-bounded",
+        "the accounts of webhook and controller change what they keep, and nothing else of it",
+        workloadspread::bounded,
+    ),
+    case(
         "ws-down",
         "no webhook, and strict: strew and the system start all the same, other pods wait",
         workloadspread::down,

@@ -1,0 +1,229 @@
+//! What the accounts of webhook and controller may write: what they have to, and nothing else. A process that an attacker
+//! has taken over can do no more.
+
+use anyhow::{Context, bail, ensure};
+use k8s_openapi::ByteString;
+use serde_json::{Value, json};
+use xtask::lab::until;
+
+use crate::e2e::parts::SYSTEM;
+use crate::e2e::stage::{PAUSE, SOON, Stage};
+
+const MUTATING: &str = "mutatingwebhookconfiguration/strew-webhook";
+const VALIDATING: &str = "validatingwebhookconfiguration/strew-webhook";
+const DEFINITION: &str = "customresourcedefinition/workloadspreads.apps.kruise.io";
+
+const WEBHOOK: &str = "strew-webhook";
+const CONTROLLER: &str = "strew-controller";
+
+/// Who changes what how.
+type Try = (&'static str, &'static str, Value);
+
+/// Registers under the policies, and then tries what an attacker would, each in a dry run of the API server.
+pub(crate) fn bounded(stage: &mut Stage) -> anyhow::Result<()> {
+    let mut spreading = stage.installed_spreading(&[], &[])?;
+    stage.add_webhook(&mut spreading, &[])?;
+    stage.until_ready(&spreading, 1)?;
+    stage.until_called()?;
+    let refused = refused();
+    let mut last = String::new();
+    let is_bounded = until("the policies hold", SOON, PAUSE, || {
+        last = tried(stage, &refused[0]).err().unwrap_or_default();
+        Ok(last.contains("ValidatingAdmissionPolicy").then_some(()))
+    });
+    is_bounded.with_context(|| last.clone())?;
+    for attack in &refused {
+        let (who, object, patch) = attack;
+        match tried(stage, attack) {
+            Ok(()) => bail!("{who} may change {object}: {patch}"),
+            Err(said) => ensure!(
+                said.contains("ValidatingAdmissionPolicy") && said.contains("denied request"),
+                "{who}, {object}, {patch}: {said}"
+            ),
+        }
+    }
+    for own in allowed(stage)? {
+        let (who, object, patch) = &own;
+        if let Err(said) = tried(stage, &own) {
+            bail!("{who} must change {object}: {patch}: {said}");
+        }
+    }
+    println!("  {} changes were refused", refused.len());
+    // Everybody else is as free as before.
+    let [_, object, patch] = [refused[0].0, refused[0].1, &refused[0].2.to_string()];
+    let args = [
+        "patch",
+        object,
+        "--type=json",
+        "--patch",
+        patch,
+        "--dry-run=server",
+    ];
+    stage.run(&args).map(drop)
+}
+
+/// What kubectl says against it.
+fn tried(stage: &Stage, (who, object, patch): &Try) -> Result<(), String> {
+    let user = format!("--as=system:serviceaccount:{SYSTEM}:{who}");
+    let patch = patch.to_string();
+    let args = [
+        "patch",
+        object,
+        "--type=json",
+        "--patch",
+        &patch,
+        "--dry-run=server",
+        &user,
+    ];
+    stage
+        .run(&args)
+        .map(drop)
+        .map_err(|error| format!("{error:#}"))
+}
+
+fn put(path: &str, value: Value) -> Value {
+    json!([{"op": "add", "path": path, "value": value}])
+}
+
+fn remove(path: &str) -> Value {
+    json!([{"op": "remove", "path": path}])
+}
+
+/// What nobody but an attacker changes.
+fn refused() -> Vec<Try> {
+    let secrets = json!([{
+        "apiGroups": [""], "apiVersions": ["v1"], "resources": ["secrets"],
+        "operations": ["CREATE", "UPDATE"], "scope": "*",
+    }]);
+    let everything = json!({
+        "name": "all.webhook.strew.dev",
+        "rules": [{"apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"], "operations": ["*"], "scope": "*"}],
+        "clientConfig": {"url": "https://192.0.2.7/admit/pods"},
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+    });
+    let rules = "/webhooks/0/rules";
+    let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": "shop", "uid": "1"}]);
+    let mut all = vec![
+        (WEBHOOK, MUTATING, put(rules, secrets.clone())),
+        (
+            WEBHOOK,
+            MUTATING,
+            put("/webhooks/0/rules/0/resources/-", "secrets".into()),
+        ),
+        (
+            WEBHOOK,
+            MUTATING,
+            put("/webhooks/0/rules/0/operations/-", "UPDATE".into()),
+        ),
+        (WEBHOOK, MUTATING, put("/webhooks/-", everything.clone())),
+        (WEBHOOK, MUTATING, put("/webhooks/0", everything)),
+        (WEBHOOK, MUTATING, remove("/webhooks/0/namespaceSelector")),
+        (
+            WEBHOOK,
+            MUTATING,
+            remove("/webhooks/0/namespaceSelector/matchExpressions/0/values/1"),
+        ),
+        (
+            WEBHOOK,
+            MUTATING,
+            put(
+                "/webhooks/0/namespaceSelector/matchExpressions/0/operator",
+                "In".into(),
+            ),
+        ),
+        (WEBHOOK, MUTATING, remove("/webhooks/0/matchConditions")),
+        (
+            WEBHOOK,
+            MUTATING,
+            put(
+                "/webhooks/0/clientConfig/url",
+                "https://192.0.2.7/admit/pods".into(),
+            ),
+        ),
+        (
+            WEBHOOK,
+            MUTATING,
+            put("/webhooks/0/reinvocationPolicy", "IfNeeded".into()),
+        ),
+        (
+            WEBHOOK,
+            MUTATING,
+            put("/metadata/ownerReferences", owner.clone()),
+        ),
+        (
+            WEBHOOK,
+            MUTATING,
+            put("/metadata/annotations/a", "b".into()),
+        ),
+        (WEBHOOK, VALIDATING, put(rules, secrets)),
+        (WEBHOOK, VALIDATING, remove("/webhooks/2")),
+        (
+            WEBHOOK,
+            VALIDATING,
+            put("/webhooks/2/failurePolicy", "Ignore".into()),
+        ),
+        (
+            WEBHOOK,
+            VALIDATING,
+            put(
+                "/webhooks/2/clientConfig/url",
+                "https://192.0.2.7/validate".into(),
+            ),
+        ),
+        (WEBHOOK, VALIDATING, remove("/metadata/labels")),
+        (
+            WEBHOOK,
+            DEFINITION,
+            put("/spec/versions/0/served", false.into()),
+        ),
+        (
+            WEBHOOK,
+            DEFINITION,
+            put(
+                "/spec/conversion/webhook/clientConfig/url",
+                "https://192.0.2.7/convert".into(),
+            ),
+        ),
+        (
+            WEBHOOK,
+            DEFINITION,
+            put("/spec/names/shortNames", json!(["po"])),
+        ),
+        (WEBHOOK, DEFINITION, put("/metadata/ownerReferences", owner)),
+    ];
+    let of_webhook = all.iter().filter(|(_, object, _)| *object == MUTATING);
+    let by_controller: Vec<Try> = of_webhook
+        .map(|(_, object, patch)| (CONTROLLER, *object, patch.clone()))
+        .collect();
+    all.extend(by_controller);
+    all
+}
+
+/// What both have to change: trust, and what is registered.
+fn allowed(stage: &Stage) -> anyhow::Result<Vec<Try>> {
+    let path = "/webhooks/0/clientConfig/caBundle";
+    let bundle = stage.get(MUTATING)?["webhooks"][0]["clientConfig"]["caBundle"].take();
+    // The same authority twice is another bundle.
+    let ByteString(mut bundle) = serde_json::from_value(bundle).context("a bundle")?;
+    bundle.extend(bundle.clone());
+    let bundle = serde_json::to_value(ByteString(bundle))?;
+    let mark = "/metadata/annotations/webhook.strew.dev~1registered-by";
+    Ok(vec![
+        (WEBHOOK, MUTATING, put(path, bundle.clone())),
+        (WEBHOOK, MUTATING, put(mark, "another".into())),
+        (
+            WEBHOOK,
+            MUTATING,
+            put("/webhooks/0/failurePolicy", "Ignore".into()),
+        ),
+        (WEBHOOK, MUTATING, remove("/webhooks")),
+        (WEBHOOK, VALIDATING, put(path, bundle.clone())),
+        (
+            WEBHOOK,
+            DEFINITION,
+            put("/spec/conversion/webhook/clientConfig/caBundle", bundle),
+        ),
+        (CONTROLLER, MUTATING, remove("/webhooks")),
+    ])
+}
