@@ -16,7 +16,8 @@ use tokio_rustls::TlsConnector;
 
 use crate::serve::provider;
 
-/// The path of such reviews: like that of pods, but they are not counted in metrics, and only a dry run is answered.
+/// The path of such reviews: like that of pods, but they are not counted in metrics, and only a dry run of this very
+/// process is answered.
 pub(crate) const PATH: &str = "/admit/own";
 
 /// Longer than any answer to it.
@@ -28,11 +29,13 @@ pub(super) struct OwnReview {
     /// The name that the certificate must have.
     host: String,
     namespace: String,
+    /// What only this process knows.
+    secret: Arc<str>,
 }
 
 impl OwnReview {
-    /// `address`: what the server listens on; `namespace`: strew's own.
-    pub(super) fn new(address: SocketAddr, namespace: &str) -> Self {
+    /// `address`: what the server listens on; `namespace`: strew's own; `secret`: what the server knows its own process by.
+    pub(super) fn new(address: SocketAddr, namespace: &str, secret: Arc<str>) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
             IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
@@ -42,6 +45,7 @@ impl OwnReview {
             address: SocketAddr::new(ip, address.port()),
             host: format!("{NAME}.{namespace}.svc"),
             namespace: namespace.to_owned(),
+            secret,
         }
     }
 
@@ -71,9 +75,10 @@ impl OwnReview {
         let body = review(&self.namespace).to_string();
         let request = format!(
             "POST {PATH}?timeout={TIMEOUT_OF_PODS_S}s HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
-             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+             Content-Length: {}\r\nAuthorization: Bearer {}\r\nConnection: close\r\n\r\n{body}",
             self.host,
             body.len(),
+            self.secret,
         );
         let sent = stream.write_all(request.as_bytes()).await;
         sent.map_err(|error| text(&error))?;

@@ -63,19 +63,20 @@ pub struct Registrar {
 }
 
 impl Registrar {
-    /// A replica that has not answered anything yet.
+    /// A replica that has not answered anything yet; `secret`: what its server knows its own reviews by.
     pub fn new(
         setup: Setup,
         client: Client,
         clock: Clock,
         ready: watch::Receiver<bool>,
         bundle: watch::Receiver<Arc<str>>,
+        secret: Arc<str>,
     ) -> Self {
         let namespace = &setup.registration.namespace;
         Self {
             calls: Calls::new(client, namespace),
             clock,
-            own: OwnReview::new(setup.address, namespace),
+            own: OwnReview::new(setup.address, namespace, secret),
             wanted: setup.registration.webhooks(),
             replica: setup.replica,
             ready,

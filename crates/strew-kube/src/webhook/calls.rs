@@ -9,15 +9,29 @@ use strew_runtime::admission::Call;
 use tokio::sync::{mpsc, oneshot};
 
 /// The answer to a call.
-pub(super) type Answer = Result<Decision, Crowded>;
+pub(super) type Answer = Result<Decision, NotTaken>;
 
-/// Too many reviews of a namespace wait: this one is not taken.
-pub(super) struct Crowded;
+/// Why a review is not taken.
+pub(super) enum NotTaken {
+    /// Too many of its namespace wait.
+    Crowded,
+    /// It may change the ledger of a WorkloadSpread, and it is not known yet that its user has the right to what is done.
+    RightUnknown(Box<Call>),
+}
+
+/// A review that is to be answered.
+pub(super) struct Ask {
+    pub(super) id: CallId,
+    pub(super) call: Box<Call>,
+    /// Whether its user is known to have the right to what is done.
+    pub(super) is_permitted: bool,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
 
 /// What connections say to the loop.
 pub(super) enum Say {
     /// A review is to be answered.
-    Ask(CallId, Box<Call>, oneshot::Sender<Answer>),
+    Ask(Ask),
     /// Nobody waits for the answer to this call any more.
     GiveUp(CallId),
 }

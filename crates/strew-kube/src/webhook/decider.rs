@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{Connections, Crowded, Say};
+use super::calls::{Ask, Connections, NotTaken, Say};
 use super::costs::{Costs, Payer};
 use super::meter::Meter;
 use super::metrics;
@@ -109,15 +109,29 @@ impl Decider {
 
     fn hear(&mut self, say: Say) {
         match say {
-            Say::Ask(id, call, answer) => {
-                let namespace: Arc<str> = call.review.namespace.as_str().into();
-                let now = self.worker.now();
-                self.connections.put(id, Arc::clone(&namespace), answer);
-                if self.queue.put(now, &namespace, id, call).is_err() {
-                    self.connections.reply(id, Err(Crowded));
-                }
-            }
+            Say::Ask(ask) => self.hear_of(ask),
             Say::GiveUp(id) => self.give_up(id),
+        }
+    }
+
+    fn hear_of(&mut self, ask: Ask) {
+        let Ask {
+            id,
+            call,
+            is_permitted,
+            answer,
+        } = ask;
+        let watches = self.worker.driver().watches();
+        // Where there is no WorkloadSpread, nobody waits for the answer to a question about rights.
+        if !is_permitted && watches.has_in(&admission::spreads(), &call.review.namespace) {
+            drop(answer.send(Err(NotTaken::RightUnknown(call))));
+            return;
+        }
+        let namespace: Arc<str> = call.review.namespace.as_str().into();
+        let now = self.worker.now();
+        self.connections.put(id, Arc::clone(&namespace), answer);
+        if self.queue.put(now, &namespace, id, call).is_err() {
+            self.connections.reply(id, Err(NotTaken::Crowded));
         }
     }
 

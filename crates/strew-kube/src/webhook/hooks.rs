@@ -10,10 +10,14 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::State;
+use axum::middleware::from_fn_with_state;
 use axum::response::Response;
 use axum::routing::post;
+use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, StatusCode, Uri};
+use k8s_openapi::api::authentication::v1::UserInfo;
 use kube::Client;
+use serde::Deserialize;
 use serde_json::Value;
 use strew_api::workloadspread::review::{BadReview, Decision, Operation, Review};
 use strew_api::workloadspread::{converting, validating};
@@ -24,12 +28,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::bodies::Bodies;
-use super::calls::{Crowded, Say, Waiting};
-use super::judge::Judge;
+use super::calls::{Ask, NotTaken, Say, Waiting};
+use super::door::{Callers, door};
+use super::judge::{Judge, Rules};
 use super::lookup;
 use super::meter::{Came, Meter, Watched};
+use super::rights::{Right, Rights};
 use crate::identity;
 use crate::registration::OWN_REVIEW;
+use crate::serve::access::User;
 use crate::serve::pages::{answer, error};
 use crate::watch::Kind;
 
@@ -57,6 +64,9 @@ struct Inner {
     ready: watch::Receiver<bool>,
     client: Client,
     judge: Judge,
+    rights: Rights,
+    /// What this process shows when it asks itself.
+    secret: Arc<str>,
     bodies: Bodies,
     meter: Arc<Meter>,
     /// Reviews that this replica asks itself are not among those that are told of.
@@ -70,38 +80,56 @@ enum Unanswered {
     NotReady,
     /// Too many reviews of its namespace wait.
     Crowded,
+    /// Nobody knows whether its user may do this.
+    RightUnknown(String),
     /// The process ends.
     Ends,
 }
 
+/// What the hooks are made of.
+pub(super) struct Setup<'a> {
+    pub(super) say: mpsc::Sender<Say>,
+    pub(super) ready: watch::Receiver<bool>,
+    pub(super) client: Client,
+    /// strew's own.
+    pub(super) namespace: &'a str,
+    pub(super) rules: Rules,
+    /// What this process shows when it asks itself.
+    pub(super) secret: Arc<str>,
+    pub(super) meter: Arc<Meter>,
+}
+
 impl Hooks {
-    pub(super) fn new(
-        say: mpsc::Sender<Say>,
-        ready: watch::Receiver<bool>,
-        client: Client,
-        namespace: &str,
-        allowed_patches: Vec<String>,
-        meter: Arc<Meter>,
-    ) -> Self {
+    pub(super) fn new(setup: Setup<'_>) -> Self {
+        let client = setup.client;
         Self(Arc::new(Inner {
-            say,
-            ready,
-            judge: Judge::new(client.clone(), namespace, allowed_patches),
+            say: setup.say,
+            ready: setup.ready,
+            judge: Judge::new(client.clone(), setup.namespace, setup.rules),
+            rights: Rights::new(client.clone()),
             client,
+            secret: setup.secret,
             bodies: Bodies::default(),
-            meter,
+            meter: setup.meter,
             own_meter: Arc::default(),
             calls: AtomicU64::new(0),
         }))
     }
 
     /// Creations, deletions and evictions may be registered under paths of their own: they are told apart by the review.
-    pub(super) fn routes(self) -> Router {
-        Router::new()
+    ///
+    /// `callers`: who may ask for admission. API servers show no certificate to who converts, which tells no more than it
+    /// is told.
+    pub(super) fn routes(self, callers: Option<Callers>) -> Router {
+        let mut admission = Router::new()
             .route("/admit/pods", post(admit))
             .route("/admit/pods-end", post(admit))
+            .route("/validate/workloadspreads", post(validate));
+        if let Some(callers) = callers {
+            admission = admission.route_layer(from_fn_with_state(Arc::new(callers), door));
+        }
+        admission
             .route(OWN_REVIEW, post(admit_own))
-            .route("/validate/workloadspreads", post(validate))
             .route("/convert/workloadspreads", post(convert))
             .with_state(self)
     }
@@ -109,20 +137,25 @@ impl Hooks {
 
 async fn admit(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
     let watched = inner.meter.begin();
-    review(&inner, watched, request, |_| true).await
+    review(&inner, watched, request, false).await
 }
 
 /// A review that this replica asks itself: it changes nothing, and is not counted.
 async fn admit_own(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> Response {
+    let shown = request.headers().get(AUTHORIZATION);
+    let shown = shown.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if shown != Some(inner.secret.as_bytes()) {
+        return error(StatusCode::UNAUTHORIZED, "Unauthorized");
+    }
     let watched = inner.own_meter.begin();
-    review(&inner, watched, request, |review| review.dry_run).await
+    review(&inner, watched, request, true).await
 }
 
 async fn review(
     inner: &Inner,
     mut watched: Watched,
     request: Request<Body>,
-    is_for_us: fn(&Review) -> bool,
+    is_own: bool,
 ) -> Response {
     let until = Instant::now() + deadline(request.uri());
     let mut body = match timeout_at(until, inner.bodies.read(request)).await {
@@ -144,12 +177,17 @@ async fn review(
             return not_read(&body.value, version, &bad);
         }
     };
-    if !is_for_us(&review) {
+    if is_own && !review.dry_run {
         watched.end(Came::Bad);
         return error(StatusCode::BAD_REQUEST, "only a dry run is answered here");
     }
     watched.about(review.operation);
-    match timeout_at(until, inner.decide(review, !body.is_large)).await {
+    // A dry run changes nothing, and its answer tells nothing.
+    let user = (!review.dry_run).then(|| {
+        let user = UserInfo::deserialize(&body.value["request"]["userInfo"]);
+        User::of(user.unwrap_or_default())
+    });
+    match timeout_at(until, inner.decide(review, user, !body.is_large)).await {
         Ok(Ok(decision)) => {
             watched.end(match (&decision.refusal, &decision.patch) {
                 (Some(_), _) => Came::Denied,
@@ -167,6 +205,10 @@ async fn review(
             watched.end(Came::Crowded);
             let why = "too many reviews of the namespace wait";
             error(StatusCode::SERVICE_UNAVAILABLE, why)
+        }
+        Ok(Err(Unanswered::RightUnknown(why))) => {
+            watched.end(Came::RightUnknown);
+            error(StatusCode::SERVICE_UNAVAILABLE, &why)
         }
         Ok(Err(Unanswered::Ends)) => {
             watched.end(Came::NotReady);
@@ -230,8 +272,14 @@ async fn convert(State(Hooks(inner)): State<Hooks>, request: Request<Body>) -> R
 }
 
 impl Inner {
-    /// Has the loop decide. Dropped before it is done, the loop is told.
-    async fn decide(&self, review: Review, is_simulated: bool) -> Result<Decision, Unanswered> {
+    /// Has the loop decide; `user`: whose right to it is asked where it changes a ledger. Dropped before it is done, the
+    /// loop is told.
+    async fn decide(
+        &self,
+        review: Review,
+        user: Option<User>,
+        is_simulated: bool,
+    ) -> Result<Decision, Unanswered> {
         let mut ready = self.ready.clone();
         match timeout(READY_WITHIN, ready.wait_for(|ready| *ready)).await {
             Ok(Ok(_)) => {}
@@ -240,6 +288,8 @@ impl Inner {
         }
         let pod = match review.operation {
             Operation::Evict => match self.evicted(&review).await {
+                // The API server says itself that there is no such pod, to who may know it.
+                Ok(None) => return Ok(Decision::allow(&review.uid)),
                 Ok(pod) => pod,
                 Err(why) => {
                     let why = format!("read the pod: {why}");
@@ -248,21 +298,59 @@ impl Inner {
             },
             Operation::Create | Operation::Delete => None,
         };
-        let id = CallId(self.calls.fetch_add(1, Ordering::Relaxed));
-        let (to, decision) = oneshot::channel();
-        let call = Call {
+        let call = Box::new(Call {
             review,
             pod,
             fresh_uid: identity::uuid(identity::random()).into(),
             is_simulated,
+        });
+        let is_permitted = match &user {
+            None => true,
+            Some(user) => self.rights.is_known(user, &call.review),
         };
+        let call = match self.ask(call, is_permitted).await? {
+            Ok(decision) => return Ok(decision),
+            Err(call) => call,
+        };
+        let right = match &user {
+            None => Right::Given,
+            Some(user) => self.rights.of(user, &call.review).await,
+        };
+        match right {
+            Right::Given => match self.ask(call, true).await? {
+                Ok(decision) => Ok(decision),
+                Err(_) => Err(Unanswered::Ends),
+            },
+            Right::Lacking(decision) => Ok(decision),
+            Right::Unknown(why) => Err(Unanswered::RightUnknown(why)),
+        }
+    }
+
+    /// The loop's decision, or the call back where it first has to be known whether its user has a right to it.
+    async fn ask(
+        &self,
+        call: Box<Call>,
+        is_permitted: bool,
+    ) -> Result<Result<Decision, Box<Call>>, Unanswered> {
+        let id = CallId(self.calls.fetch_add(1, Ordering::Relaxed));
+        let (answer, decision) = oneshot::channel();
         let waiting = Waiting::new(id, self.say.clone());
-        let said = self.say.send(Say::Ask(id, Box::new(call), to)).await;
+        let ask = Ask {
+            id,
+            call,
+            is_permitted,
+            answer,
+        };
+        let said = self.say.send(Say::Ask(ask)).await;
         said.map_err(|_| Unanswered::Ends)?;
         // A call that the loop lets go without an answer: it ends.
         let decision = decision.await.map_err(|_| Unanswered::Ends)?;
         waiting.answered();
-        decision.map_err(|Crowded| Unanswered::Crowded)
+        match decision {
+            Ok(decision) => Ok(Ok(decision)),
+            Err(NotTaken::RightUnknown(call)) => Ok(Err(call)),
+            Err(NotTaken::Crowded) => Err(Unanswered::Crowded),
+        }
     }
 
     /// The pod of an eviction, which the review does not bring.

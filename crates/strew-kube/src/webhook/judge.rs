@@ -24,18 +24,28 @@ pub(super) struct Judge {
     client: Client,
     /// Of the list of custom kinds.
     namespace: String,
-    /// Guarded fields that patches may touch.
-    allowed_patches: Vec<String>,
     reviews: Reviews,
+    /// How it judges.
+    rules: Rules,
+}
+
+/// What is judged how.
+pub(super) struct Rules {
+    /// Guarded fields that patches may touch.
+    pub(super) allowed_patches: Vec<String>,
+    /// Whether the API server asks about pods of DaemonSets.
+    pub(super) daemon_sets: bool,
+    /// Whether whoever asks has shown to be an API server: others are not told names of other objects.
+    pub(super) is_authenticated: bool,
 }
 
 impl Judge {
-    pub(super) fn new(client: Client, namespace: &str, allowed_patches: Vec<String>) -> Self {
+    pub(super) fn new(client: Client, namespace: &str, rules: Rules) -> Self {
         Self {
             reviews: Reviews::new(client.clone()),
             client,
             namespace: namespace.to_owned(),
-            allowed_patches,
+            rules,
         }
     }
 
@@ -43,6 +53,12 @@ impl Judge {
     pub(super) async fn judge(&self, review: &Review) -> Decision {
         if let Some(refusal) = self.refusal(review).await {
             return refusal;
+        }
+        let is_daemon_set = |target: &TargetReference| target.kind == "DaemonSet";
+        if !self.rules.daemon_sets && review.target().is_some_and(is_daemon_set) {
+            let message = "spec.targetRef: Invalid value: the API server does not ask about pods of DaemonSets \
+                           (--daemon-sets of strew install workloadspread and strew webhook)";
+            return Decision::refuse(&review.uid, 400, message);
         }
         let (list, target, others) = tokio::join!(
             self.list(review.target()),
@@ -58,7 +74,8 @@ impl Judge {
                 Err(why) => Err(why.as_str()),
             }),
             before: None,
-            allowed: &self.allowed_patches,
+            allowed: &self.rules.allowed_patches,
+            is_quiet: !self.rules.is_authenticated,
         })
     }
 
@@ -72,6 +89,7 @@ impl Judge {
             verb: "create",
             group: "",
             resource: "pods",
+            subresource: "",
             namespace: &review.namespace,
         };
         let (code, message) = match self.reviews.may_do(&user, pods).await {

@@ -22,6 +22,8 @@ pub(super) enum Came {
     NotReady,
     /// Too many reviews of its namespace wait.
     Crowded,
+    /// Nobody knew whether its user may do this.
+    RightUnknown,
     /// No answer came in time.
     TimedOut,
     /// Whoever asked has gone.
@@ -38,6 +40,7 @@ impl Came {
             Self::Denied => "denied",
             Self::NotReady => "not_ready",
             Self::Crowded => "crowded",
+            Self::RightUnknown => "right_unknown",
             Self::TimedOut => "timed_out",
             Self::GivenUp => "given_up",
             Self::Bad => "bad",

@@ -25,7 +25,7 @@ strew_scheduler::catalogue! {
     UNSEEN = "strew_webhook_unseen_pods", Gauge, [],
         "Pods that were admitted and are not seen yet: they hold room on nodes for half a minute";
     ADMISSIONS = "strew_webhook_admissions_total", Counter, ["operation", "result"],
-        "Reviews of pods, by result: injected, passed, denied; not_ready, crowded (too many of the namespace wait), timed_out, given_up (the connection was closed) and bad (no review) are those that the failurePolicy decides on";
+        "Reviews of pods, by result: injected, passed, denied; not_ready, crowded (too many of the namespace wait), right_unknown (the API server did not say whether the user may do this), timed_out, given_up (the connection was closed) and bad (no review) are those that the failurePolicy decides on";
     LATENCY = "strew_webhook_admission_duration_seconds", Histogram(LATENCY_BUCKETS), ["operation"],
         "From the headers of a review of a pod until its answer";
     SHARING = "strew_webhook_requests_per_status_write", Histogram(SHARING_BUCKETS), [],

@@ -9,14 +9,15 @@
 //! waits. An eviction does not bring its pod, which is read from the API server then: a copy of all pods would be the
 //! greater part of this process, for a few evictions a day.
 //!
-//! Reading order: `hooks` (HTTP), `bodies` (their limits), `calls` (connections that wait), `judge` (validation), `lookup`
-//! (what is asked while somebody waits), `decider` (the loop around [`strew_runtime::admission`]), this file, `pages`,
+//! Reading order: `hooks` (HTTP), `door` and `rights` (who asks), `bodies` (their limits), `calls` (connections that wait),
+//! `judge` (validation), `lookup` (what is asked while somebody waits), `decider` (the loop around [`strew_runtime::admission`]), this file, `pages`,
 //! `meter` and [`metrics`], [`permissions`].
 
 mod bodies;
 mod calls;
 mod costs;
 mod decider;
+mod door;
 mod hooks;
 mod judge;
 mod lookup;
@@ -25,6 +26,7 @@ pub mod metrics;
 mod pages;
 pub mod permissions;
 mod queue;
+mod rights;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +45,7 @@ use crate::authority::Keeper;
 use crate::clock::{Clock, thread_cpu};
 use crate::connect::Connection;
 use crate::discovery;
+use crate::identity;
 use crate::leading::Leads;
 use crate::panics::vital;
 use crate::registration::{self, Registrar};
@@ -53,7 +56,9 @@ use crate::work::{Links, Worker};
 use calls::Connections;
 use costs::Costs;
 use decider::Decider;
+pub use door::Callers;
 use hooks::Hooks;
+use judge::Rules;
 use meter::Meter;
 use pages::Pages;
 use queue::{FairQueue, Shares};
@@ -100,6 +105,10 @@ pub struct Blueprint {
     /// Guarded fields that patches of WorkloadSpreads may touch
     /// ([`GUARDED`](strew_api::workloadspread::validation::GUARDED)).
     pub allowed_patches: Vec<String>,
+    /// Whether the webhook is registered for pods of DaemonSets, which then may be targets.
+    pub daemon_sets: bool,
+    /// Whose reviews are answered; `None`: everybody's.
+    pub callers: Option<Callers>,
     /// What pauses and names of pods are drawn from.
     pub seed: u64,
     /// What it tells of itself.
@@ -140,6 +149,8 @@ impl Process {
             names,
             namespace,
             allowed_patches,
+            daemon_sets,
+            callers,
             seed,
             about,
             exchange,
@@ -148,19 +159,26 @@ impl Process {
         } = blueprint;
         let (say, said) = mpsc::channel(SAYINGS_MAX);
         let (ready, is_ready) = watch::channel(false);
+        let secret: Arc<str> = identity::uuid(identity::random()).into();
         let registrar = keeper.as_ref().zip(registration).map(|(keeper, setup)| {
             let (client, ready) = (client.clone(), is_ready.clone());
-            Registrar::new(setup, client, clock, ready, keeper.bundle())
+            let own = Arc::clone(&secret);
+            Registrar::new(setup, client, clock, ready, keeper.bundle(), own)
         });
         let meter = Arc::new(Meter::default());
-        let hooks = Hooks::new(
+        let hooks = Hooks::new(hooks::Setup {
             say,
-            is_ready,
-            client.clone(),
-            &namespace,
-            allowed_patches,
-            Arc::clone(&meter),
-        );
+            ready: is_ready,
+            client: client.clone(),
+            namespace: &namespace,
+            rules: Rules {
+                allowed_patches,
+                daemon_sets,
+                is_authenticated: callers.is_some(),
+            },
+            secret,
+            meter: Arc::clone(&meter),
+        });
         let standing = keeper.as_ref().map(|keeper| keeper.standing().clone());
         let requests = &connection.requests;
         let stopping = end.clone();
@@ -205,7 +223,7 @@ impl Process {
             });
         });
         let served = Served {
-            hooks: hooks.routes(),
+            hooks: hooks.routes(callers),
             pages: router,
         };
         (Self { decides, keeper }, served)

@@ -106,6 +106,8 @@ async fn work(world: &World, name: &str, is_strict: bool, end: CancellationToken
         names: Interner::new(),
         namespace: NAMESPACE.to_owned(),
         allowed_patches: Vec::new(),
+        daemon_sets: false,
+        callers: None,
         seed: 1,
         about: About {
             version: "0".to_owned(),

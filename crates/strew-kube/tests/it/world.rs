@@ -27,6 +27,8 @@ struct State {
     broken: BTreeMap<String, (u16, String)>,
     /// How often they were asked.
     n_refused: u32,
+    /// How often somebody's right was asked for.
+    n_rights: u32,
     /// Writes: method and path, and the body.
     written: Vec<(String, Value)>,
     /// While somebody holds writes, they wait here.
@@ -153,6 +155,11 @@ impl World {
         self.state().n_refused
     }
 
+    /// How often somebody's right was asked for.
+    pub(crate) fn n_rights(&self) -> u32 {
+        self.state().n_rights
+    }
+
     /// What was written until now.
     pub(crate) fn written(&self) -> Vec<(String, Value)> {
         self.state().written.clone()
@@ -254,6 +261,7 @@ impl World {
 
     fn create(&self, path: &str, body: Value) -> Response<Answer> {
         if path == "/apis/authorization.k8s.io/v1/subjectaccessreviews" {
+            self.state().n_rights += 1;
             // Mallory may do nothing.
             let mut review = body;
             review["status"] = json!({"allowed": review["spec"]["user"] != "mallory"});

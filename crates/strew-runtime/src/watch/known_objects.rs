@@ -4,6 +4,7 @@
 //! not say what is gone. [`KnownObjects`] does: it remembers which objects there were.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use strew_api::facts::Named;
 
@@ -31,6 +32,14 @@ impl KnownObjects {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
+    }
+
+    /// Whether there is one in this namespace.
+    pub fn has_in(&self, namespace: &str) -> bool {
+        let first = key(namespace, "");
+        let from = (Bound::Included(&*first), Bound::Unbounded);
+        let mut from = self.known.range::<str, _>(from);
+        from.next().is_some_and(|(key, _)| key.starts_with(&*first))
     }
 
     /// Whether this very object is there.

@@ -301,6 +301,12 @@ impl Watches {
         found.map_or(0, |(_, running)| running.known.len())
     }
 
+    /// Whether an object of a kind is known in this namespace.
+    pub fn has_in(&self, kind: &Kind, namespace: &str) -> bool {
+        let found = self.find(kind);
+        found.is_some_and(|(_, running)| running.known.has_in(namespace))
+    }
+
     /// Whether no object is known.
     pub fn is_empty(&self) -> bool {
         self.running

@@ -142,6 +142,7 @@ impl Webhooks {
                 others: Some(Ok(&others)),
                 before: before.as_ref(),
                 allowed: &[],
+                is_quiet: false,
             },
         );
         let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();

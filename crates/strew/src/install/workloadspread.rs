@@ -1,6 +1,8 @@
 //! The manifests of WorkloadSpread: webhook, controller, and how the API server is told of the webhook.
 
-use anyhow::anyhow;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
 use strew_api::workloadspread::crd;
@@ -10,6 +12,7 @@ use strew_kube::controller::Name;
 use strew_kube::controller::permissions::{
     OF_FIRST_LEASE, OF_PAGES, of, of_configuration, of_lease, of_registration, of_replicas,
 };
+use strew_kube::serve::access::Clients;
 use strew_kube::webhook::permissions::{
     IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
 };
@@ -31,6 +34,10 @@ const WEBHOOK_PAGES: u16 = 10262;
 
 /// Where the controller does.
 pub(super) const CONTROLLER_PAGES: u16 = 10261;
+
+/// Where the authority of who may ask is mounted, and its file.
+const MOUNTED: &str = "/etc/strew";
+const CLIENT_AUTHORITY: &str = "client-ca.crt";
 
 /// The flag of webhook and controller.
 const STRICT: &str = "--strict";
@@ -94,6 +101,13 @@ pub(super) struct WorkloadSpreadPart {
     /// [default: everybody]
     #[arg(long, value_name = "CIDR", value_parser = cidr, conflicts_with = "webhook_url")]
     api_server_cidr: Vec<String>,
+    /// Have the webhook answer reviews only of who shows a client certificate that an authority of this file (PEM) has
+    /// signed, and print the file as a ConfigMap: for API servers whose --admission-control-config-file names one
+    #[arg(long, value_name = "FILE", conflicts_with = "webhook_url")]
+    client_ca_file: Option<PathBuf>,
+    /// The common name of such a certificate; may be repeated [default: any that is signed]
+    #[arg(long, value_name = "NAME", requires = "client_ca_file")]
+    client_name: Vec<String>,
     #[command(flatten)]
     definitions: DefinitionArgs,
 }
@@ -134,6 +148,9 @@ impl WorkloadSpreadPart {
         }));
         let of_pages = |port| Door::of_pages(port, &self.common.metrics_namespace);
         if self.webhook_url.is_none() {
+            if let Some(authority) = self.client_authority()? {
+                add(vec![webhook.config_map(CLIENT_AUTHORITY, &authority)]);
+            }
             let doors = [
                 Door::of_api_servers(WEBHOOK_PORT, &self.api_server_cidr),
                 of_pages(WEBHOOK_PAGES),
@@ -159,6 +176,22 @@ impl WorkloadSpreadPart {
         Ok(manifests)
     }
 
+    /// The authority of who may ask, looked at.
+    fn client_authority(&self) -> Result<Option<String>, Failure> {
+        let Some(file) = &self.client_ca_file else {
+            return Ok(None);
+        };
+        let shown = file.display();
+        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"));
+        let text = text.map_err(Failure::outside)?;
+        match Clients::of_authority(&text) {
+            Ok(_) => Ok(Some(text)),
+            Err(_) => Err(Failure::input(anyhow!(
+                "{shown} holds no certificates in PEM"
+            ))),
+        }
+    }
+
     fn webhook_pod(&self) -> Value {
         let mut flags = vec![
             format!("--namespace={}", self.common.namespace),
@@ -171,6 +204,11 @@ impl WorkloadSpreadPart {
         let excluded = self.exclude_namespace.iter();
         flags.extend(excluded.map(|name| format!("--exclude-namespace={name}")));
         flags.extend(self.daemon_sets.then(|| "--daemon-sets".to_owned()));
+        if self.client_ca_file.is_some() {
+            flags.push(format!("--client-ca-file={MOUNTED}/{CLIENT_AUTHORITY}"));
+        }
+        let names = self.client_name.iter();
+        flags.extend(names.map(|name| format!("--client-name={name}")));
         let container = Container {
             name: "webhook",
             image: &self.common.image,
@@ -185,7 +223,15 @@ impl WorkloadSpreadPart {
         container["ports"] = ports;
         // Calls still come for a moment when it has left the Service, and each that fails is a pod refused.
         container["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 5}}});
-        json!({"containers": [container]})
+        if self.client_ca_file.is_none() {
+            return json!({"containers": [container]});
+        }
+        container["volumeMounts"] =
+            json!([{"name": "clients", "mountPath": MOUNTED, "readOnly": true}]);
+        json!({
+            "containers": [container],
+            "volumes": [{"name": "clients", "configMap": {"name": NAME}}],
+        })
     }
 
     fn controller_pod(&self) -> Value {

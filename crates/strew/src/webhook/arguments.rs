@@ -68,6 +68,13 @@ pub(super) struct HooksArgs {
     /// Its private key
     #[arg(long, value_name = "FILE", requires = "webhook_cert_file")]
     pub(super) webhook_key_file: Option<PathBuf>,
+    /// Answer reviews only of who shows a client certificate that an authority of this file (PEM) has signed: API servers
+    /// whose --admission-control-config-file names one. Conversions and health are for everybody
+    #[arg(long, value_name = "FILE")]
+    pub(super) client_ca_file: Option<PathBuf>,
+    /// The common name of such a certificate; may be repeated [default: any that is signed]
+    #[arg(long, value_name = "NAME", requires = "client_ca_file")]
+    pub(super) client_name: Vec<String>,
     /// Fields that patches of WorkloadSpreads may touch, beside all that are not guarded
     #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = PossibleValuesParser::new(GUARDED))]
     pub(super) allow_patch: Vec<String>,

@@ -6,6 +6,8 @@
 mod arguments;
 mod policy;
 
+use std::fs;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -21,11 +23,12 @@ use strew_kube::connect::Connection;
 use strew_kube::identity;
 use strew_kube::registration::Setup as Registering;
 use strew_kube::scheduler::permissions::OF_PAGES;
+use strew_kube::serve::access::Clients;
 use strew_kube::serve::{Certificate, Exchange, Listen, ServeError, Server};
 use strew_kube::webhook::permissions::{
     IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
 };
-use strew_kube::webhook::{About, Blueprint, LEASE, Process, SERVICE, Served, limits};
+use strew_kube::webhook::{About, Blueprint, Callers, LEASE, Process, SERVICE, Served, limits};
 use strew_model::Interner;
 use strew_model::time::Span;
 use strew_scheduler::Profile;
@@ -86,7 +89,8 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
     let hostname = identity::hostname();
     let client = &connection.client;
     let serving = args.serving.bind(PORT, &hostname, client).await?;
-    let server = bind(args).await?;
+    let callers = callers(args)?;
+    let server = bind(args, callers.as_ref()).await?;
     let random = identity::random();
     let seed = u64::from_be_bytes(random[..8].try_into().unwrap_or_default());
     let clock = Clock::new();
@@ -109,6 +113,8 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         names,
         namespace: args.hooks.namespace.clone(),
         allowed_patches: args.hooks.allow_patch.clone(),
+        daemon_sets: args.hooks.daemon_sets,
+        callers,
         seed,
         about: about(args),
         exchange,
@@ -130,7 +136,25 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
     Ok(0)
 }
 
-async fn bind(args: &WebhookArgs) -> Result<Server, Failure> {
+/// Whose reviews are answered; `None`: everybody's.
+fn callers(args: &WebhookArgs) -> Result<Option<Callers>, Failure> {
+    let hooks = &args.hooks;
+    let Some(file) = &hooks.client_ca_file else {
+        return Ok(None);
+    };
+    let pem = fs::read_to_string(file).map_err(|error| {
+        Failure::input(anyhow!(error).context(format!("cannot read {}", file.display())))
+    })?;
+    let clients = Clients::of_authority(&pem);
+    let clients = clients
+        .map_err(|_| Failure::input(anyhow!("{} holds no certificates in PEM", file.display())))?;
+    Ok(Some(Callers {
+        clients: Arc::new(clients),
+        names: hooks.client_name.clone(),
+    }))
+}
+
+async fn bind(args: &WebhookArgs, callers: Option<&Callers>) -> Result<Server, Failure> {
     let hooks = &args.hooks;
     let certificate = match (&hooks.webhook_cert_file, &hooks.webhook_key_file) {
         (Some(certificate), Some(key)) => Certificate::Files {
@@ -144,7 +168,8 @@ async fn bind(args: &WebhookArgs) -> Result<Server, Failure> {
         port: hooks.webhook_port,
         certificate,
     };
-    let bound = Server::bind_any(listen, None, limits()).await;
+    let clients = callers.map(|callers| callers.clients.verifier());
+    let bound = Server::bind_any(listen, clients, limits()).await;
     bound.map_err(|error| match error {
         ServeError::Bind { .. } => {
             Failure::outside(error).with_hint("--webhook-port takes another port")
@@ -212,6 +237,8 @@ fn about(args: &WebhookArgs) -> About {
         "excludeNamespaces": hooks.exclude_namespace,
         "daemonSets": hooks.daemon_sets,
         "allowPatch": hooks.allow_patch,
+        "clientCAFile": hooks.client_ca_file,
+        "clientNames": hooks.client_name,
     }});
     About {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -257,19 +257,21 @@ impl Lab {
         command
     }
 
-    /// Starts another API server on the same store, with feature gates of its own: two of them of different ages, as
-    /// while a control plane is upgraded. Its URL comes with it.
+    /// Starts another API server on the same store, with feature gates and flags of its own: two of them of different
+    /// ages, as while a control plane is upgraded. Its URL comes with it.
     ///
     /// # Errors
     /// If it cannot be started, or is not ready in time.
     pub fn start_other_server(
         &mut self,
         feature_gates: &[(String, bool)],
+        flags: &[String],
     ) -> anyhow::Result<(Component, String)> {
         let [port] = free_ports()?;
         self.n_beside += 1;
         let name = format!("apiserver-{}", self.n_beside);
-        let command = self.server(port, &format!("certs-{}", self.n_beside), feature_gates);
+        let mut command = self.server(port, &format!("certs-{}", self.n_beside), feature_gates);
+        command.args(flags);
         let mut server = Component::start(&name, command, &self.folder, Lifeline::StandardInput)?;
         let url = format!("https://127.0.0.1:{port}");
         let at = format!("--server={url}");

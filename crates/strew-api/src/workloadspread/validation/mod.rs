@@ -36,6 +36,8 @@ pub struct Context<'a> {
     pub before: Option<&'a WorkloadSpread>,
     /// Names of [`GUARDED`] that patches may touch.
     pub allowed: &'a [String],
+    /// Whether names of other objects are left out of what is told.
+    pub is_quiet: bool,
 }
 
 /// All that is wrong.
@@ -189,7 +191,10 @@ fn conflict(
             .and_then(|s| s.target_reference.as_ref());
         if theirs.is_some_and(|theirs| is_same_target(theirs, target)) {
             let name = other.metadata.name.as_deref().unwrap_or_default();
-            let detail = format!("WorkloadSpread {name:?} has the same target");
+            let detail = match cx.is_quiet {
+                false => format!("WorkloadSpread {name:?} has the same target"),
+                true => "another WorkloadSpread of the namespace has the same target".to_owned(),
+            };
             let path = path.child("targetRef");
             let error = FieldError::invalid_raw(path, json(target), detail);
             errors.push(error.with_help("one workload has one WorkloadSpread: merge their subsets, filters are not considered"));

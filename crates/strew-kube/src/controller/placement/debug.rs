@@ -199,6 +199,7 @@ async fn may(asker: Option<Extension<Asker>>, verb: &str, namespace: &str) -> Re
         verb,
         group: GROUP,
         resource: Placement::URL_PATH_SEGMENT,
+        subresource: "",
         namespace,
     };
     match asker.may(deed).await {

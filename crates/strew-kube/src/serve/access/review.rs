@@ -72,6 +72,8 @@ pub struct Deed<'a> {
     pub group: &'a str,
     /// The plural name.
     pub resource: &'a str,
+    /// What of it, such as `eviction`; empty: the object itself.
+    pub subresource: &'a str,
     /// The namespace.
     pub namespace: &'a str,
 }
@@ -112,10 +114,15 @@ pub struct Reviews {
 impl Reviews {
     /// Asks through this client.
     pub fn new(client: kube::Client) -> Self {
+        Self::keeping(client, KEEP, KEPT_MAX)
+    }
+
+    /// The same, with answers kept for so long, and so many of each kind.
+    pub fn keeping(client: kube::Client, keep: Duration, kept_max: usize) -> Self {
         Self {
             client,
-            users: Cache::new(KEEP, KEPT_MAX),
-            verdicts: Cache::new(KEEP, KEPT_MAX),
+            users: Cache::new(keep, kept_max),
+            verdicts: Cache::new(keep, kept_max),
             asking: Semaphore::new(ASKED_MAX),
         }
     }
@@ -178,6 +185,7 @@ impl Reviews {
                 verb: Some(deed.verb.to_owned()),
                 group: Some(deed.group.to_owned()),
                 resource: Some(deed.resource.to_owned()),
+                subresource: Some(deed.subresource.to_owned()).filter(|text| !text.is_empty()),
                 namespace: Some(deed.namespace.to_owned()),
                 ..Default::default()
             }),
@@ -185,6 +193,12 @@ impl Reviews {
         };
         let digest = self.verdicts.digest(&(user, deed));
         self.judged(user, spec, digest).await
+    }
+
+    /// Whether it is known that a user may do this, without asking.
+    pub fn is_known_to_be_allowed(&self, user: &User, deed: Deed<'_>) -> bool {
+        let digest = self.verdicts.digest(&(user, deed));
+        matches!(self.verdicts.get(digest), Some(Ok(())))
     }
 
     async fn judged(

@@ -145,10 +145,9 @@ async fn ends_of_pods_are_counted_and_an_eviction_finds_its_pod() {
     let mut stranger = eviction.clone();
     stranger["request"]["name"] = "web-7-9".into();
     let answer = webhook.ask(PODS, &stranger).await;
-    assert_eq!(
-        (&answer["allowed"], &answer["status"]["code"]),
-        (&false.into(), &400.into())
-    );
+    // The API server answers 404 itself, to who may know it.
+    assert_eq!(answer["allowed"], true, "{answer}");
+    assert_eq!(webhook.world.written().len(), 1);
     webhook
         .world
         .break_path("/api/v1/namespaces/shop/pods/web-7-0", 503, "later");

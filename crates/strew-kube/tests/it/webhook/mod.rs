@@ -1,6 +1,7 @@
 //! The webhook's process on an API server in memory, asked over HTTP as the API server asks.
 
 mod admission;
+mod asking;
 mod crowd;
 mod others;
 
@@ -71,6 +72,8 @@ fn blueprint() -> Blueprint {
         names: Interner::new(),
         namespace: "strew-system".to_owned(),
         allowed_patches: Vec::new(),
+        daemon_sets: false,
+        callers: None,
         seed: 1,
         about: About {
             version: "0".to_owned(),

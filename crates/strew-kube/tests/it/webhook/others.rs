@@ -28,7 +28,8 @@ async fn a_spread_is_judged_by_what_there_is() {
     assert_eq!(refused["status"]["code"], 400);
     for part in [
         "spec.targetRef: Invalid value: ",
-        "WorkloadSpread \"ws\" has the same target",
+        // Who asks shows no certificate, and is not told its name.
+        "another WorkloadSpread of the namespace has the same target",
         "spec.subsets[0].patch",
     ] {
         assert!(message.contains(part), "{part} is not in {message}");

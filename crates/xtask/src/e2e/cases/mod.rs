@@ -240,6 +240,11 @@ pub(super) const CASES: &[Case] = &[
         workloadspread::bounded,
     ),
     case(
+        "ws-callers",
+        "with --client-ca-file reviews are answered only of API servers that show a certificate",
+        workloadspread::callers,
+    ),
+    case(
         "ws-down",
         "no webhook, and strict: strew and the system start all the same, other pods wait",
         workloadspread::down,

@@ -95,7 +95,7 @@ pub(super) fn match_label_keys(stage: &mut Stage) -> anyhow::Result<()> {
 pub(super) fn before_the_merge(stage: &mut Stage) -> anyhow::Result<()> {
     stage.apply("before-the-merge.yaml")?;
     let gate = "MatchLabelKeysInPodTopologySpreadSelectorMerge".to_owned();
-    let (older, url) = stage.lab.start_other_server(&[(gate, false)])?;
+    let (older, url) = stage.lab.start_other_server(&[(gate, false)], &[])?;
     let file = stage.file("before-the-merge.pods.yaml");
     let file = format!("--filename={}", file.display());
     stage.run(&["create", &file, &format!("--server={url}")])?;

@@ -1,11 +1,12 @@
 //! WorkloadSpreads: webhook and controller as processes, workloads by Kubernetes' own controllers, and kubectl.
 //!
 //! Reading order: this file (what is looked at), [`use_cases`], [`by_hand`] (pods without a controller), [`webhook`],
-//! [`given`], [`registered`] (when the API server asks), [`bounded`] (what strew's accounts may write), [`faults`],
-//! [`wrong`], [`prompt`] (how soon status and costs are right), [`speed`].
+//! [`given`], [`registered`] (when the API server asks), [`bounded`] (what strew's accounts may write),
+//! [`callers`] (who may ask), [`faults`], [`wrong`], [`prompt`] (how soon status and costs are right), [`speed`].
 
 mod bounded;
 mod by_hand;
+mod callers;
 mod faults;
 mod given;
 mod prompt;
@@ -24,6 +25,7 @@ use xtask::lab::{Component, until};
 use crate::e2e::stage::{PAUSE, SOON, Stage, name_of};
 
 pub(super) use bounded::bounded;
+pub(super) use callers::callers;
 pub(super) use faults::{denied, down, killed, rotated, server_killed};
 pub(super) use given::given;
 pub(super) use prompt::prompt;

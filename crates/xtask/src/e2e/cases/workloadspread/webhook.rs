@@ -168,7 +168,7 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
     let least = spreading.webhooks.iter().zip(&before);
     let least = least.min_by_key(|(_, n)| **n).context("no webhook")?;
     spreading.service.give_only(least.0.port);
-    let (_other, url) = stage.lab.start_other_server(&[])?;
+    let (_other, url) = stage.lab.start_other_server(&[], &[])?;
     let servers = [None, Some(url)];
     let none = |stage: &Stage| {
         stage.run(&["delete", "pods", "--all", "--wait=false"])?;

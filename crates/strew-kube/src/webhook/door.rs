@@ -1,0 +1,99 @@
+//! Who may ask for admission: API servers that show a certificate of an authority that was named for them.
+//!
+//! An API server shows one only where its own configuration names it (`--admission-control-config-file`), so nothing is
+//! asked for unless somebody says so. Health and metrics are on another port, and kubelets need no certificate there.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::StatusCode;
+
+use crate::serve::access::Clients;
+use crate::serve::pages::error;
+use crate::serve::server::PeerCertificates;
+
+/// Whose reviews are answered.
+#[derive(Debug, Clone)]
+pub struct Callers {
+    /// Who signed their certificates.
+    pub clients: Arc<Clients>,
+    /// The common names of their certificates; empty: any that was signed.
+    pub names: Vec<String>,
+}
+
+impl Callers {
+    /// The code and the sentence of a refusal, if who shows these certificates is refused.
+    fn refusal(&self, shown: &PeerCertificates) -> Option<(StatusCode, &'static str)> {
+        let Some(user) = self.clients.user_of(&shown.0) else {
+            let why =
+                "a client certificate is needed: docs/security.md tells how an API server gets one";
+            return Some((StatusCode::UNAUTHORIZED, why));
+        };
+        match self.names.is_empty() || self.names.contains(&user.name) {
+            true => None,
+            false => Some((
+                StatusCode::FORBIDDEN,
+                "the client certificate has another name",
+            )),
+        }
+    }
+}
+
+/// Lets a request pass, or refuses it before its body is read.
+pub(super) async fn door(
+    State(callers): State<Arc<Callers>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let shown = request.extensions().get::<PeerCertificates>().cloned();
+    match callers.refusal(&shown.unwrap_or_default()) {
+        None => next.run(request).await,
+        Some((code, why)) => error(code, why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn_with_state;
+    use axum::routing::post;
+    use rcgen::ExtendedKeyUsagePurpose::ClientAuth;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::serve::access::clients::tests::Authority;
+
+    #[tokio::test]
+    async fn only_who_shows_the_named_certificate_is_answered() {
+        let (ours, others) = (Authority::new("webhooks"), Authority::new("webhooks"));
+        let answered = async |names: &[&str], shown: Option<(&Authority, &str)>| -> u16 {
+            let callers = Callers {
+                clients: Arc::new(Clients::of_authority(&ours.pem).unwrap()),
+                names: names.iter().map(|name| (*name).to_owned()).collect(),
+            };
+            let pages = Router::new().route("/admit/pods", post(async || "yes"));
+            let pages = pages.route_layer(from_fn_with_state(Arc::new(callers), door));
+            let mut request = Request::post("/admit/pods").body(Body::empty()).unwrap();
+            if let Some((authority, name)) = shown {
+                let (certificate, _) = authority.sign(name, "group", ClientAuth);
+                let shown = PeerCertificates([certificate].into());
+                request.extensions_mut().insert(shown);
+            }
+            pages.oneshot(request).await.unwrap().status().as_u16()
+        };
+        assert_eq!(answered(&[], None).await, 401);
+        assert_eq!(answered(&[], Some((&others, "apiserver"))).await, 401);
+        assert_eq!(answered(&[], Some((&ours, "apiserver"))).await, 200);
+        assert_eq!(
+            answered(&["apiserver"], Some((&ours, "apiserver"))).await,
+            200
+        );
+        assert_eq!(
+            answered(&["apiserver"], Some((&ours, "kubelet"))).await,
+            403
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! Whether the user of a review has the right to what it is about.
+//!
+//! An API server asks for admission only after it has allowed the request, so that the answer is yes but for a review that
+//! somebody else has made up, or a right that was taken away a moment ago. A review about a namespace without
+//! WorkloadSpreads changes no ledger, and nothing is asked about it.
+//!
+//! Who makes up a review can name a user that has the right: only a certificate of the API server
+//! ([`door`](super::door)) tells the two apart.
+
+use std::time::Duration;
+
+use kube::Client;
+use strew_api::workloadspread::review::{Decision, Operation, Review};
+
+use crate::serve::access::{Deed, Reviews, User};
+
+/// How long an answer is kept: controllers create pods of one namespace by the thousand, and a question costs a request.
+const KEEP: Duration = Duration::from_secs(300);
+
+/// How many answers are kept: a user in a namespace with WorkloadSpreads takes some 100 bytes.
+const KEPT_MAX: usize = 4096;
+
+/// Asks about rights, and keeps the answers.
+pub(super) struct Rights(Reviews);
+
+/// Whether a user has a right.
+pub(super) enum Right {
+    /// It has.
+    Given,
+    /// It has not: the answer to the review. A pod's end is not hindered, and not counted.
+    Lacking(Decision),
+    /// Nobody knows, and this is why.
+    Unknown(String),
+}
+
+impl Rights {
+    pub(super) fn new(client: Client) -> Self {
+        Self(Reviews::keeping(client, KEEP, KEPT_MAX))
+    }
+
+    /// Whether it is known, without asking, that the user has the right.
+    pub(super) fn is_known(&self, user: &User, review: &Review) -> bool {
+        self.0.is_known_to_be_allowed(user, deed(review))
+    }
+
+    /// Asks, unless the answer is known.
+    pub(super) async fn of(&self, user: &User, review: &Review) -> Right {
+        match self.0.may_do(user, deed(review)).await {
+            Ok(Ok(())) => Right::Given,
+            Ok(Err(_)) if review.operation == Operation::Create => {
+                let (name, namespace) = (&user.name, &review.namespace);
+                let why = format!("user {name:?} may not create pods in namespace {namespace:?}");
+                Right::Lacking(Decision::refuse(&review.uid, 403, why))
+            }
+            Ok(Err(_)) => Right::Lacking(Decision::allow(&review.uid)),
+            Err(error) => Right::Unknown(error.to_string()),
+        }
+    }
+}
+
+fn deed(review: &Review) -> Deed<'_> {
+    let (verb, subresource) = match review.operation {
+        Operation::Create => ("create", ""),
+        Operation::Delete => ("delete", ""),
+        Operation::Evict => ("create", "eviction"),
+    };
+    Deed {
+        verb,
+        group: "",
+        resource: "pods",
+        subresource,
+        namespace: &review.namespace,
+    }
+}
