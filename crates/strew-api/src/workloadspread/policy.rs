@@ -88,10 +88,19 @@ impl Registration {
              variables.webhooks == variables.before",
             text(&accounts.controller)
         );
-        let mutating = format!(
-            "!variables.isMutating || variables.webhooks.all(w, {})",
-            self.form().join(" && ")
-        );
+        let mut validations = vec![own(NAME), metadata(REGISTERED_BY)];
+        validations.extend(self.form().into_iter().map(|(field, says)| {
+            let expression = format!("variables.ofPods.all(w, {says})");
+            let message = format!("of the webhook of pods, {field} is what strew install prints");
+            validation(&expression, &message)
+        }));
+        validations.extend([
+            validation(&validating, "of a validating webhook only caBundle changes"),
+            validation(
+                &controller,
+                "the controller takes webhooks out, and changes none",
+            ),
+        ]);
         json!({
             "matchConstraints": constraints("admissionregistration.k8s.io", &[
                 "mutatingwebhookconfigurations",
@@ -101,42 +110,45 @@ impl Registration {
                 variable("isMutating", "request.resource.resource == 'mutatingwebhookconfigurations'"),
                 variable("webhooks", "object.?webhooks.orValue([])"),
                 variable("before", "oldObject.?webhooks.orValue([])"),
+                variable("ofPods", "variables.isMutating ? variables.webhooks : []"),
             ],
-            "validations": [
-                own(NAME),
-                metadata(REGISTERED_BY),
-                validation(&mutating, "pods that are created are asked about as strew install registers it, and nothing else"),
-                validation(&validating, "of a validating webhook only caBundle changes"),
-                validation(&controller, "the controller takes webhooks out, and changes none"),
-            ],
+            "validations": validations,
         })
     }
 
-    /// What each webhook `w` must say: who is asked about what, and who answers. `failurePolicy` and `timeoutSeconds` are
-    /// free, and so is every field that only narrows.
-    fn form(&self) -> Vec<String> {
-        let mut webhook = self.webhooks().remove(0);
-        if let Some(fields) = webhook.as_object_mut() {
-            for free in ["failurePolicy", "timeoutSeconds", "namespaceSelector"] {
-                fields.remove(free);
-            }
-        }
-        let mut form = Vec::new();
-        says("w", &webhook, &mut form);
+    /// What a webhook `w` of pods must say: fields, and an expression for each. Who is asked about what, and who answers;
+    /// `failurePolicy` and `timeoutSeconds` are free, and so is every field that only narrows.
+    fn form(&self) -> Vec<(String, String)> {
+        let webhook = self.webhooks().remove(0);
+        let fields = webhook.as_object().into_iter().flatten();
+        let fixed = fields.filter_map(|(field, wanted)| {
+            let says = match field.as_str() {
+                "failurePolicy" | "timeoutSeconds" => return None,
+                "namespaceSelector" => self.selects(),
+                field => says(&format!("w.{field}"), wanted),
+            };
+            Some((field.clone(), says.join(" && ")))
+        });
+        fixed.collect()
+    }
+
+    /// More namespaces may be left out than are registered.
+    fn selects(&self) -> Vec<String> {
         let names: Vec<String> = self.never_asked().into_iter().map(text).collect();
         let (label, value) = OPT_OUT;
-        for (key, values) in [
+        let left_out = [
             ("kubernetes.io/metadata.name", names),
             (label, vec![text(value)]),
-        ] {
-            form.push(format!(
+        ];
+        let each = left_out.map(|(key, values)| {
+            format!(
                 "w.namespaceSelector.matchExpressions.exists(e, e.key == {} && e.operator == 'NotIn' && \
                  [{}].all(n, n in e.values))",
                 text(key),
                 values.join(", "),
-            ));
-        }
-        form
+            )
+        });
+        each.into()
     }
 }
 
@@ -232,25 +244,38 @@ fn same(a: &str, b: &str, field: &str) -> String {
 }
 
 /// Expressions that hold together where the value at `at` says all that `wanted` does.
-fn says(at: &str, wanted: &Value, into: &mut Vec<String>) {
+fn says(at: &str, wanted: &Value) -> Vec<String> {
     match wanted {
         Value::Object(fields) => {
-            for (field, wanted) in fields {
-                says(&format!("{at}.{field}"), wanted, into);
-            }
+            let fields = fields.iter();
+            fields
+                .flat_map(|(field, wanted)| says(&format!("{at}.{field}"), wanted))
+                .collect()
         }
         Value::Array(items) if items.iter().any(Value::is_object) => {
-            into.push(format!("{at}.size() == {}", items.len()));
+            let mut all = vec![format!("{at}.size() == {}", items.len())];
             for (i, wanted) in items.iter().enumerate() {
-                says(&format!("{at}[{i}]"), wanted, into);
+                all.extend(says(&format!("{at}[{i}]"), wanted));
             }
+            all
         }
-        // JSON of texts, numbers and lists of texts is an expression as it is.
-        scalar => into.push(format!("{at} == {scalar}")),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(scalar).collect();
+            vec![format!("{at} == [{}]", items.join(", "))]
+        }
+        wanted => vec![format!("{at} == {}", scalar(wanted))],
     }
 }
 
-/// A text as an expression.
+/// A text or a number as an expression.
+fn scalar(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), text)
+}
+
+/// A text as an expression: YAML shows one in single quotes as it is.
 fn text(value: &str) -> String {
-    Value::from(value).to_string()
+    match value.contains(['\'', '\\']) {
+        false => format!("'{value}'"),
+        true => Value::from(value).to_string(),
+    }
 }

@@ -346,7 +346,7 @@ fn policies_bound_what_the_accounts_write() {
             .as_str()
             .unwrap();
         for account in ["strew-webhook", "strew-controller"] {
-            let user = format!("\"system:serviceaccount:other:{account}\"");
+            let user = format!("'system:serviceaccount:other:{account}'");
             assert!(who.contains(&user), "{who}");
         }
     }
