@@ -4,15 +4,21 @@
 //! asked for unless somebody says so. Health and metrics are on another port, and kubelets need no certificate there.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use http::StatusCode;
+use http_body_util::BodyExt;
+use tokio::time::timeout;
 
 use crate::serve::access::Clients;
 use crate::serve::pages::error;
 use crate::serve::server::PeerCertificates;
+
+/// How long the body of a request is thrown away that is refused.
+const DRAINED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Whose reviews are answered.
 #[derive(Debug, Clone)]
@@ -41,7 +47,7 @@ impl Callers {
     }
 }
 
-/// Lets a request pass, or refuses it before its body is read.
+/// Lets a request pass, or refuses it without a look at its body.
 pub(super) async fn door(
     State(callers): State<Arc<Callers>>,
     request: Request,
@@ -50,7 +56,13 @@ pub(super) async fn door(
     let shown = request.extensions().get::<PeerCertificates>().cloned();
     match callers.refusal(&shown.unwrap_or_default()) {
         None => next.run(request).await,
-        Some((code, why)) => error(code, why),
+        Some((code, why)) => {
+            // By HTTP/2 a client that still sends would see a broken stream in place of the answer.
+            let mut body = request.into_body();
+            let drained = async { while let Some(Ok(_)) = body.frame().await {} };
+            drop(timeout(DRAINED_WITHIN, drained).await);
+            error(code, why)
+        }
     }
 }
 
