@@ -140,7 +140,7 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
     limit(stage, "front", 0, json!(first))?;
     limit(stage, "front", 1, json!(second))?;
     until_observed(stage, "front")?;
-    let before = writes(stage)?;
+    let (before, asked) = (writes(stage)?, questions(stage)?);
     let begin = now();
     scale(stage, "deployment/front", n_pods)?;
     // Nobody places them: that they are there is enough.
@@ -155,6 +155,14 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
         "  {n_pods} pods in {:.1} s, with {n_writes} writes of the status",
         took.as_secs_f64()
     );
+    let (n_questions, seconds) = questions(stage)?;
+    let (n_questions, seconds) = (n_questions - asked.0, seconds - asked.1);
+    println!(
+        "  {n_questions} questions about rights took {:.1} ms in all",
+        seconds * 1000.0
+    );
+    // One user in one namespace; two replicas, and creations that come before the first answer.
+    ensure!(n_questions <= 64.0, "{n_questions} questions for one user");
     let expected = [
         ("first", first),
         ("second", second),
@@ -190,6 +198,20 @@ pub(crate) fn burst(stage: &mut Stage) -> anyhow::Result<()> {
         "one webhook was hardly asked"
     );
     Ok(())
+}
+
+/// How many questions about rights the API server has answered, and how many seconds that took.
+fn questions(stage: &Stage) -> anyhow::Result<(f64, f64)> {
+    let metrics = stage.run(&["get", "--raw", "/metrics"])?;
+    let of_kind = |end: &str| -> anyhow::Result<f64> {
+        let name = format!("apiserver_request_duration_seconds_{end}{{");
+        let lines = metrics.lines().filter(|line| {
+            line.starts_with(&name) && line.contains(r#"resource="subjectaccessreviews""#)
+        });
+        let numbers = lines.map(|line| line.rsplit(' ').next().unwrap_or_default().parse::<f64>());
+        Ok(numbers.sum::<Result<f64, _>>()?)
+    };
+    Ok((of_kind("count")?, of_kind("sum")?))
 }
 
 /// How many creations each webhook was asked about.
