@@ -79,7 +79,7 @@ pub(crate) fn callers(stage: &mut Stage) -> anyhow::Result<()> {
                 .err()
                 .map_or_else(String::new, |e| format!("{e:#}"));
             Ok(said
-                .contains("a client certificate is needed")
+                .contains("asked for the client to provide credentials")
                 .then_some(()))
         },
     );
