@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use strew_cluster::{NodeFact, PodFact, PodHistory, PodSpec};
-use strew_model::{Instant, Interner, Labels, Resources, Symbol, well_known};
+use strew_model::{Instant, Interner, Labels, Resources, Span, Symbol, well_known};
 use strew_scheduler::Profile;
 use strew_scheduler::machine::{Effect, EffectId, Input, Limits, Outcome, Scheduler};
 use strew_scheduler::queue::Gate;
@@ -153,15 +153,19 @@ fn facts_may_come_before_outcomes() {
     assert_eq!(bench.poll().0, "bind big");
 }
 
-/// If one of the others cannot be asked, the last one is spared, and the pod is tried again.
+/// If one of the others cannot be asked, the last one is spared, and the pod is tried again after its backoff: a victim may
+/// be refused for ever.
 #[test]
 fn the_last_one_is_spared() {
     let mut bench = Bench::new();
     bench.set(pod("big", 9, 2_000, None));
     let (_, victims) = bench.poll();
     bench.answer(victims[0].1, Outcome::Failed("no".into()));
+    assert_eq!(bench.poll().0, "");
+    let later = bench.scheduler.next_wake().expect("it waits");
+    assert!(later <= NOW + Span::from_secs(2), "{later:?}");
+    bench.scheduler.handle(later, Input::Tick);
     let (said, again) = bench.poll();
-    // Tried at once, for lack of anything else: it wants the same.
     assert_eq!(said, format!("delete {}", again[0].0));
     assert_eq!(again[0].0, victims[0].0);
 }
