@@ -25,6 +25,16 @@ pub struct Largest {
     pub step: i32,
 }
 
+/// A workload's own pods over the domains of a key, as they are now.
+pub struct Now<'a> {
+    /// The topology key.
+    pub key: &'a str,
+    /// Every domain that counts, with its pods.
+    pub domains: Vec<(&'a str, i32)>,
+    /// The most pods of a domain less the fewest.
+    pub skew: i32,
+}
+
 /// Counts of every workload's pods, kept current.
 pub struct Skews {
     ground: Ground,
@@ -72,8 +82,8 @@ impl Skews {
         }
     }
 
-    /// An instant is over.
-    pub fn observe(&mut self, server: &Server, frame: &mut Frame) {
+    /// An instant is over. Returns the workloads whose counts it has changed.
+    pub fn observe(&mut self, server: &Server, frame: &mut Frame) -> BTreeSet<usize> {
         let Self { ground, counts } = self;
         let tables = server.tables();
         let nodes_changed = ground.follow(server, |ground, change| match &change.new {
@@ -84,7 +94,24 @@ impl Skews {
         if nodes_changed {
             counts.recount(ground);
         }
-        counts.read();
+        counts.read()
+    }
+
+    /// A workload's own pods by domain, for each of its keys.
+    pub fn now(&self, workload: usize) -> impl Iterator<Item = Now<'_>> {
+        let counted = self.counts.counted.get(workload).into_iter().flatten();
+        let counted = counted.filter(|counted| counted.tally.domains() > 0);
+        counted.map(|counted| {
+            let text = |domain| self.ground.text(counted.column, domain);
+            let domains = counted.tally.existing();
+            Now {
+                key: &counted.key,
+                domains: domains
+                    .map(|domain| (text(domain), counted.tally.count(domain)))
+                    .collect(),
+                skew: counted.tally.skew(),
+            }
+        })
     }
 
     /// The keys of a workload, with the largest skews.
@@ -96,14 +123,16 @@ impl Skews {
 }
 
 impl Counts {
-    fn read(&mut self) {
-        for workload in std::mem::take(&mut self.touched) {
+    fn read(&mut self) -> BTreeSet<usize> {
+        let touched = std::mem::take(&mut self.touched);
+        for &workload in &touched {
             for Counted { tally, largest, .. } in &mut self.counted[workload] {
                 let skew = tally.skew();
                 largest.run = largest.run.max(skew);
                 largest.step = largest.step.max(skew);
             }
         }
+        touched
     }
 
     fn set(&mut self, ground: &mut Ground, tables: &Tables, of: &mut Workloads, pod: &Arc<Pod>) {

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use strew_cluster::topology::EMPTY_DOMAIN;
 use strew_cluster::{ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy};
 use strew_model::{Interner, Operator, Selector, Symbol, well_known};
 use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
@@ -21,8 +22,10 @@ pub struct Spread {
     pub constraint: Option<Constraint>,
     /// Every domain that counts, by name.
     pub domains: Vec<Domain>,
-    /// The most pods of a domain less the fewest.
+    /// The most pods of a domain less the fewest, of those that the constraint counts.
     pub skew: i32,
+    /// The same of the workload's own pods, whatever the constraint counts.
+    pub own_skew: i32,
     /// The skew before the step, if pods were there.
     pub skew_before: Option<i32>,
     /// Counted pods that are not the workload's own.
@@ -34,8 +37,10 @@ pub struct Spread {
 pub struct Domain {
     /// The value of the topology key.
     pub value: Symbol,
-    /// Pods that count in it.
+    /// Pods that count in it: the workload's own where there is no constraint.
     pub count: i32,
+    /// The workload's own pods in it.
+    pub own: i32,
     /// Before the step, if pods were there.
     pub before: Option<i32>,
 }
@@ -57,6 +62,19 @@ pub struct Constraint {
     pub selector: String,
     /// `matchLabelKeys`.
     pub match_label_keys: Vec<Symbol>,
+}
+
+impl Spread {
+    /// The workload's own pods in its domains.
+    pub fn n_own(&self) -> i32 {
+        self.domains.iter().map(|domain| domain.own).sum()
+    }
+
+    /// How many of the workload's own pods the constraint does not count, at least.
+    pub fn n_uncounted(&self) -> i32 {
+        let uncounted = |domain: &Domain| (domain.own - domain.count).max(0);
+        self.domains.iter().map(uncounted).sum()
+    }
 }
 
 /// The spreads of every workload, as things are now; `classes` has a pod class for each that has pods.
@@ -169,10 +187,11 @@ fn of_constraint(
     let (column, tally) = plan.counted(cluster, class, index);
     let tally = cluster.tally(tally).clone();
     let members = &world.members[workload];
-    let own = members
+    let n_own = members
         .iter()
         .filter(|&&entry| !world.pods[entry].is_leaving && world.node_of(entry).is_some())
         .count() as i64;
+    let own = own(world, workload, column, &tally);
     let counted: i64 = tally.existing().map(|d| i64::from(tally.count(d))).sum();
     let is_default = plan.effective.origin != Origin::Pod;
     Spread {
@@ -186,10 +205,11 @@ fn of_constraint(
             selector: selector_text(&constraint.selector, &world.cluster.names),
             match_label_keys: constraint.match_label_keys.to_vec(),
         }),
-        domains: domains(&world.cluster, column, &tally, orders),
+        domains: domains(&world.cluster, column, [&tally, &own], orders),
         skew: tally.skew(),
+        own_skew: own.skew(),
         skew_before: None,
-        n_others: (counted - own).max(0),
+        n_others: (counted - n_own).max(0),
     }
 }
 
@@ -259,28 +279,45 @@ fn unconstrained(
     orders: &mut Orders,
 ) -> Option<Spread> {
     let rule = unconstrained_nodes(&world.cluster, class, key);
-    let (column, mut tally) = places(&mut world.cluster, key, &rule);
-    let cluster = &world.cluster;
-    let members = world.members[workload].iter();
-    for &entry in members.filter(|&&entry| !world.pods[entry].is_leaving) {
-        let domain = world
-            .node_of(entry)
-            .and_then(|node| cluster.column(column).domain(node));
-        if let Some(domain) = domain {
-            tally.add(domain, 1);
-        }
-    }
+    let (column, places) = places(&mut world.cluster, key, &rule);
+    let tally = own(world, workload, column, &places);
     (tally.domains() > 0).then(|| Spread {
         key,
         constraint: None,
-        domains: domains(cluster, column, &tally, orders),
+        domains: domains(&world.cluster, column, [&tally, &tally], orders),
         skew: tally.skew(),
+        own_skew: tally.skew(),
         skew_before: None,
         n_others: 0,
     })
 }
 
-fn domains(cluster: &Cluster, key: KeyId, tally: &Tally, orders: &mut Orders) -> Vec<Domain> {
+/// The workload's own pods over these places; pods on their way out are not counted.
+fn own(world: &World, workload: usize, column: KeyId, places: &Tally) -> Tally {
+    let mut tally = Tally::default();
+    for domain in places.existing() {
+        tally.add_place(domain);
+    }
+    let column = world.cluster.column(column);
+    let members = world.members[workload].iter();
+    for &entry in members.filter(|&&entry| !world.pods[entry].is_leaving) {
+        // Where nodes without the label count, they make up the empty domain.
+        let domain = world.node_of(entry);
+        let domain = domain.map(|node| column.domain(node).unwrap_or(EMPTY_DOMAIN));
+        if let Some(domain) = domain.filter(|&domain| tally.exists(domain)) {
+            tally.add(domain, 1);
+        }
+    }
+    tally
+}
+
+/// The domains that count, each with what counts in it and the workload's own pods.
+fn domains(
+    cluster: &Cluster,
+    key: KeyId,
+    [tally, own]: [&Tally; 2],
+    orders: &mut Orders,
+) -> Vec<Domain> {
     let column = cluster.column(key);
     let existing = orders
         .of(cluster, key)
@@ -290,6 +327,7 @@ fn domains(cluster: &Cluster, key: KeyId, tally: &Tally, orders: &mut Orders) ->
         .map(|&domain| Domain {
             value: column.value(domain),
             count: tally.count(domain),
+            own: own.count(domain),
             before: None,
         })
         .collect()
