@@ -2,12 +2,13 @@
 //!
 //! [`format`](mod@format) reads the files that people write, [`run`] plays them in the simulated cluster, [`expect`]
 //! judges what came of it.
-//! [`import`](mod@import) makes scenarios of recordings.
+//! [`import`](mod@import) makes scenarios of recordings, [`story`](mod@story) the one that manifests without any are played in.
 
 pub mod expect;
 pub mod format;
 pub mod import;
 pub mod run;
+pub mod story;
 
 use strew_sim::Simulation;
 use strew_view::moment::Moment;

@@ -8,6 +8,7 @@ use strew_api::field::FieldPath;
 use strew_api::read::{Diagnostic, Locator, Origin, Sources};
 use strew_model::Interner;
 use strew_scheduler::{Compat, TieRule};
+use strew_sim::Blueprint;
 
 use crate::failure::Failure;
 use crate::inputs;
@@ -222,4 +223,22 @@ impl SchedulingArgs {
         }
         args
     }
+}
+
+/// Without a configuration the default profile answers to strew's own name, too.
+const OWN_NAME: &str = "strew";
+
+/// How the scheduler of a configuration is built, which is a given one or the default.
+pub(crate) fn blueprint(
+    configuration: &Configuration,
+    is_given: bool,
+    names: Interner,
+) -> Blueprint {
+    let mut blueprint = Blueprint::of(configuration, names);
+    if let Some(first) = blueprint.profiles.first().filter(|_| !is_given) {
+        let mut own = first.clone();
+        own.scheduler_name = OWN_NAME.to_owned();
+        blueprint.profiles.push(own);
+    }
+    blueprint
 }

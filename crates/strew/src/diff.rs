@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs;
-use crate::report::API_VERSION;
+use crate::report::{API_VERSION, KIND};
 use crate::simulate::{Format, serialized};
 use crate::terminal;
 use crate::text::count;
@@ -51,7 +51,7 @@ enum DiffFormat {
 /// Where something is counted: the moment, and what.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    /// `rollout/base seed 3 at 30m`, or `deploy`; its parts in the order of the report.
+    /// `rollout/base seed 3 at 30m`, `story/base seed 0 deploy`; its parts in the order of the report.
     moment: Vec<Part>,
     /// `deployment/web by zone`
     what: String,
@@ -104,7 +104,9 @@ fn read(path: &str) -> Result<Value, Failure> {
     let bytes: Vec<u8> = bytes.copied().collect();
     let value: Value = serde_json::from_slice(&bytes)
         .map_err(|e| Failure::input(anyhow!(e).context(format!("{path} is no JSON"))))?;
-    let is_report = value["kind"] == "SimulationReport" && value["apiVersion"] == API_VERSION;
+    let is_report = value["kind"] == KIND
+        && value["apiVersion"] == API_VERSION
+        && value["scenarios"].is_array();
     match is_report {
         true => Ok(value),
         false => {
@@ -117,7 +119,6 @@ fn read(path: &str) -> Result<Value, Failure> {
 /// Everything that is counted in a report.
 fn facts(report: &Value) -> BTreeMap<Place, Values> {
     let mut facts = BTreeMap::new();
-    steps(&report["steps"], &[], &mut facts);
     for (number, scenario) in list(&report["scenarios"]).enumerate() {
         for (place, variant) in list(&scenario["variants"]).enumerate() {
             let name = format!("{}/{}", text(&scenario["name"]), text(&variant["name"]));
@@ -129,7 +130,7 @@ fn facts(report: &Value) -> BTreeMap<Place, Values> {
                     (place, name.clone()),
                     (seed_order, format!("seed {seed}")),
                 ];
-                let always = json!([{"at": "always", "expectations": run["always"]}]);
+                let always = json!([{"name": "always", "expectations": run["always"]}]);
                 steps(&always, &moment, &mut facts);
                 steps(&run["steps"], &moment, &mut facts);
             }
@@ -140,10 +141,9 @@ fn facts(report: &Value) -> BTreeMap<Place, Values> {
 
 fn steps(all: &Value, before: &[Part], facts: &mut BTreeMap<Place, Values>) {
     for (number, step) in list(all).enumerate() {
-        let at = match before {
-            [] => text(&step["step"]).to_owned(),
-            _ if step["at"] == "always" => "always".to_owned(),
-            _ => format!("at {}", text(&step["at"])),
+        let at = match text(&step["name"]) {
+            "" => format!("at {}", text(&step["began"])),
+            name => name.to_owned(),
         };
         let mut moment = before.to_vec();
         moment.push((number, at));

@@ -3,7 +3,6 @@
 mod target;
 
 use std::collections::BTreeSet;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -13,6 +12,7 @@ use strew_api::read::read;
 use strew_cluster::NodeIdx;
 use strew_model::time::Span;
 use strew_plan::{WhatIf, suggest};
+use strew_scenario::story;
 use strew_scheduler::explain::Explanation;
 use strew_scheduler::explain::Standing as Stands;
 use strew_sim::Simulation;
@@ -22,14 +22,14 @@ use crate::cluster::{self, access::AccessArgs};
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
-use crate::life::{Life, When};
 use crate::progress::Progress;
-use crate::scenario::{self, Question, ScenarioArgs};
+use crate::scenario::{self, Life, Question, ScenarioArgs, When};
+use crate::shown::Choice;
 use crate::simulate::{Format, say_diagnostics, serialized};
 use crate::spread_explain::{Spreads, ledger, of_pod};
+use crate::terminal;
 use crate::text::time_text;
 use crate::what_if::{self, Becomes, Turned, TurnedPod};
-use crate::{setup, terminal};
 use strew_view::blocked::{Blocked, Eviction, Outcome};
 use strew_view::moment::{self, Frame};
 use strew_view::world::{Standing, World};
@@ -138,9 +138,9 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let namespace = args.namespace.as_deref();
     let progress = Progress::new(context.global.quiet);
     let explained = match args.at {
-        _ if !args.what_if.is_empty() => explain_changed(args, &*life, &target, &progress)?,
-        Some(at) => explain_at(&*life, &target, namespace, at, &progress)?,
-        None => explain(&*life, &target, namespace, &progress)?,
+        _ if !args.what_if.is_empty() => explain_changed(args, &life, &target, &progress)?,
+        Some(at) => explain_at(&life, &target, namespace, at, &progress)?,
+        None => explain(&life, &target, namespace, &progress)?,
     };
     progress.finish();
     let pod = explained.world.pods[explained.entry].pod;
@@ -225,25 +225,18 @@ fn life(
     inputs: Vec<Input>,
     output: Option<Format>,
     context: &Context,
-) -> Result<Option<Box<dyn Life>>, Failure> {
+) -> Result<Option<Life>, Failure> {
     let mut world = args.world.clone();
     if names.is_empty() && !world.nodes.is_shaped() {
         // A cluster has the nodes that it has, be it none.
         world.nodes.nodes.get_or_insert(0);
     }
     let world = &world;
-    if !scenario::is_meant(&inputs) {
-        if args.variant.is_some() {
-            let error = anyhow!("--variant is for a Scenario, and no file holds one");
-            return Err(Failure::input(error));
-        }
-        let setup = setup::load(&inputs::sources(inputs), world, output, context)?;
-        return Ok(setup.map(|setup| Box::new(setup) as Box<dyn Life>));
-    }
     let variant = args.variant.clone();
     let scenario = ScenarioArgs {
         variant: vec![variant.unwrap_or_else(|| scenario::BASE.to_owned())],
-        seeds: Some(NonZeroU32::MIN),
+        // Manifests are explained as they are deployed.
+        until: (!scenario::is_in(&inputs)).then(|| story::STEPS[0].to_owned()),
         ..ScenarioArgs::default()
     };
     let question = Question {
@@ -252,9 +245,14 @@ fn life(
         files: names,
         output,
         html: None,
+        choice: Choice {
+            namespace: None,
+            query: None,
+            top: usize::MAX,
+        },
+        headers: true,
     };
-    let life = scenario::life(&question, inputs, context)?;
-    Ok(life.map(|life| Box::new(life) as Box<dyn Life>))
+    scenario::life(&question, inputs, context)
 }
 
 /// A time of `--at`: `90s`, `1h30m`.
@@ -266,7 +264,7 @@ fn time_of(text: &str) -> Result<Span, String> {
 
 /// As things are at a moment.
 fn explain_at(
-    life: &dyn Life,
+    life: &Life,
     target: &Target,
     namespace: Option<&str>,
     at: Span,
@@ -285,7 +283,7 @@ fn now_in(simulation: &Simulation, frame: &mut Frame) -> (World, Vec<Outcome>) {
 
 /// What somebody sees who looks then.
 fn look<T>(
-    life: &dyn Life,
+    life: &Life,
     when: When,
     progress: &Progress,
     mut look: impl FnMut(&Simulation, &mut Frame) -> T,
@@ -300,7 +298,7 @@ fn look<T>(
 /// As things are at a moment, and then changed.
 fn explain_changed(
     args: &ExplainArgs,
-    life: &dyn Life,
+    life: &Life,
     target: &Target,
     progress: &Progress,
 ) -> Result<Explained, Failure> {
@@ -337,7 +335,7 @@ fn explain_changed(
 /// At the pod's decision; as things are at the end, if it stays Pending; as they are in the files, if they have put it
 /// on its node.
 fn explain(
-    life: &dyn Life,
+    life: &Life,
     target: &Target,
     namespace: Option<&str>,
     progress: &Progress,

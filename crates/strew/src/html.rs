@@ -1,7 +1,7 @@
 //! `--html`: what happened as one page that needs no network: the log of a run for each variant, and the report.
 //!
-//! Nothing is recorded for it: the lines are those of `--events`, the verdicts and counts those of `-o json`. Only the
-//! page's script knows how to show them.
+//! The lines are those of `--events`, the verdicts those of `-o json`, and every count stands in the series: the page's
+//! script only shows them.
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -19,6 +19,8 @@ const MARK: &str = "{{DATA}}";
 pub(crate) struct Tape {
     /// JSON lines, as `--events` writes them; the first says whose they are.
     pub(crate) log: String,
+    /// Pods by workload, state and domain: each line changes what earlier ones said.
+    pub(crate) series: Vec<Value>,
 }
 
 /// Writes the page.
@@ -37,7 +39,10 @@ fn page(report: &Value, tapes: &[Tape]) -> String {
         format!("[{}]", lines.join(","))
     });
     let runs: Vec<String> = runs.collect();
-    let data = format!("{{\"report\":{report},\"runs\":[{}]}}", runs.join(","));
+    let series: Vec<&Vec<Value>> = tapes.iter().map(|tape| &tape.series).collect();
+    let series = serde_json::json!(series);
+    let runs = runs.join(",");
+    let data = format!("{{\"report\":{report},\"runs\":[{runs}],\"series\":{series}}}");
     let (head, tail) = PAGE.split_once(MARK).unwrap_or((PAGE, ""));
     [head, &escaped(&data), tail].concat()
 }
@@ -67,6 +72,7 @@ mod tests {
         let report = json!({"name": nasty});
         let tapes = [Tape {
             log: format!("{}\n{}\n", json!({"key": nasty}), json!({"at": "1s"})),
+            series: vec![json!({"of": nasty})],
         }];
         let page = page(&report, &tapes);
         let plain = PAGE.matches("</script>").count();

@@ -1,8 +1,20 @@
 //! Which workloads a command shows.
 
 use strew_view::view::View;
+use strew_view::workload::Workload;
 
 use crate::label_query::LabelQuery;
+
+/// Which workloads are meant, and how many of them are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Choice<'a> {
+    /// Only those of this namespace.
+    pub(crate) namespace: Option<&'a str>,
+    /// Only those with these labels.
+    pub(crate) query: Option<&'a LabelQuery>,
+    /// Of more workloads than this, the worst.
+    pub(crate) top: usize,
+}
 
 /// Which workloads to show.
 #[derive(Debug, Clone)]
@@ -11,33 +23,45 @@ pub(crate) struct Shown {
     pub(crate) workloads: Vec<usize>,
     /// How many more there are of those meant.
     pub(crate) n_left_out: usize,
+    /// Workloads that there were at the choice.
+    n_known: usize,
 }
 
-/// Those of a namespace and with these labels: in the order of the files; the worst first if only the top is shown.
-pub(crate) fn select(
-    view: &View,
-    namespace: Option<&str>,
-    query: Option<&LabelQuery>,
-    top: usize,
-) -> Shown {
-    let all = view.world.workloads.iter().enumerate();
-    let meant = all.filter(|(_, workload)| {
-        namespace.is_none_or(|n| n == workload.name.namespace)
-            && query.is_none_or(|q| q.matches(&workload.labels))
-    });
-    let mut workloads: Vec<usize> = meant.map(|(index, _)| index).collect();
-    let n_left_out = workloads.len().saturating_sub(top);
-    if n_left_out > 0 {
-        let badness = |&index: &usize| {
-            let skews = view.spreads[index].iter().map(|spread| spread.skew);
-            let key = (view.summaries[index].n_pending(), skews.max().unwrap_or(0));
-            std::cmp::Reverse(key)
-        };
-        workloads.sort_by_key(badness);
-        workloads.truncate(top);
+impl Choice<'_> {
+    /// Those meant: in the order of the files; the worst first if only the top is shown.
+    pub(crate) fn of(&self, view: &View) -> Shown {
+        let mut workloads = self.meant(&view.world.workloads, 0);
+        let n_left_out = workloads.len().saturating_sub(self.top);
+        if n_left_out > 0 {
+            let badness = |&index: &usize| {
+                let skews = view.spreads[index].iter().map(|spread| spread.skew);
+                let key = (view.summaries[index].n_pending(), skews.max().unwrap_or(0));
+                std::cmp::Reverse(key)
+            };
+            workloads.sort_by_key(badness);
+            workloads.truncate(self.top);
+        }
+        Shown {
+            workloads,
+            n_left_out,
+            n_known: view.world.workloads.len(),
+        }
     }
-    Shown {
-        workloads,
-        n_left_out,
+
+    /// The same, and those meant of the workloads that came up since.
+    pub(crate) fn with_new(&self, mut shown: Shown, view: &View) -> Shown {
+        let new = self.meant(&view.world.workloads, shown.n_known);
+        shown.workloads.extend(new);
+        shown.n_known = view.world.workloads.len();
+        shown
+    }
+
+    fn meant(&self, all: &[Workload], from: usize) -> Vec<usize> {
+        let all = all.iter().enumerate().skip(from);
+        let meant = all.filter(|(_, workload)| {
+            self.namespace.is_none_or(|n| n == workload.name.namespace)
+                && self.query.is_none_or(|q| q.matches(&workload.labels))
+        });
+        meant.map(|(index, _)| index).collect()
     }
 }

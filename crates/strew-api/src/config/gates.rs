@@ -44,6 +44,19 @@ impl FeatureGates {
     /// # Errors
     /// Everything wrong with it.
     pub fn parse(text: &str) -> Result<Self, Vec<GateError>> {
+        let (given, mut errors) = Self::pairs(text);
+        match Self::of(given.into_iter()) {
+            Ok(gates) if errors.is_empty() => Ok(gates),
+            Ok(_) => Err(errors),
+            Err(more) => {
+                errors.extend(more);
+                Err(errors)
+            }
+        }
+    }
+
+    /// The gates that such a text gives, known or not, and what is no pair.
+    pub fn pairs(text: &str) -> (BTreeMap<&str, bool>, Vec<GateError>) {
         let mut given = BTreeMap::new();
         let mut errors = Vec::new();
         for pair in text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
@@ -54,14 +67,7 @@ impl FeatureGates {
                 Err(error) => errors.push(error),
             }
         }
-        match Self::of(given.into_iter()) {
-            Ok(gates) if errors.is_empty() => Ok(gates),
-            Ok(_) => Err(errors),
-            Err(more) => {
-                errors.extend(more);
-                Err(errors)
-            }
-        }
+        (given, errors)
     }
 
     /// Sets the gates that are given and leaves the others at their defaults.

@@ -86,6 +86,18 @@ pub fn apply(object: &KubeObject, cluster: &mut Cluster) -> Result<(), Vec<Field
     Ok(())
 }
 
+/// Everything in an object that no decision could be made from. Budgets are judged where they are taken in.
+pub fn errors(object: &KubeObject) -> Vec<FieldError> {
+    let mut names = Interner::new();
+    let errors = match object {
+        KubeObject::Node(n) => node(n, &mut names).err(),
+        KubeObject::Pod(p) => pod(p, &mut names).err(),
+        KubeObject::PodDisruptionBudget(_) => None,
+        object => apply(object, &mut Cluster::new()).err(),
+    };
+    errors.unwrap_or_default()
+}
+
 /// A Service: its namespace, name and selector.
 pub(crate) fn service(
     wire: &core::Service,

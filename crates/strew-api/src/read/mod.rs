@@ -54,7 +54,7 @@ pub use nearest::nearest;
 pub use raw::{
     RawDocument, RawFault, RawSchema, check_partial, document_at, document_with_letters, embedded,
 };
-pub use reader::{documents, read, read_edited};
+pub use reader::{documents, read, read_edited, read_file};
 pub use reading::{Located, Reading};
 pub use render::render;
 pub use source::{FileId, Place, SourceFile, Sources, Span};

@@ -28,6 +28,14 @@ pub fn read(sources: &Sources) -> Reading {
     read_all(sources, None)
 }
 
+/// Reads one of the files alone.
+pub fn read_file(sources: &Sources, file: FileId) -> Reading {
+    let mut reader = Reader::new(sources, None);
+    reader.file(file, sources.file(file));
+    reader.typeless(sources.file(file));
+    reader.finish()
+}
+
 /// The same, with each object changed by `edit` before it is checked: numbers put in, patches applied. Items of lists
 /// come one by one. What `edit` adds has no place in the files: problems are shown at the nearest field that does.
 pub fn read_edited(sources: &Sources, edit: &dyn Fn(&mut Value)) -> Reading {
@@ -44,11 +52,7 @@ fn read_all(sources: &Sources, edit: Edit<'_>) -> Reading {
         reader.file(id, file);
         reader.typeless(file);
     }
-    Reading {
-        objects: reader.objects,
-        broken: reader.broken,
-        diagnostics: reader.report.finish(),
-    }
+    reader.finish()
 }
 
 /// Reads all files and leaves the documents as they are; and what is wrong with the text itself.
@@ -100,6 +104,14 @@ impl<'a> Reader<'a> {
 }
 
 impl Reader<'_> {
+    fn finish(self) -> Reading {
+        Reading {
+            objects: self.objects,
+            broken: self.broken,
+            diagnostics: self.report.finish(),
+        }
+    }
+
     fn file(&mut self, id: FileId, file: &SourceFile) {
         let text = file.text();
         if let Some((at, message)) = not_text(file) {

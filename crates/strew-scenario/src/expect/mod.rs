@@ -118,7 +118,7 @@ impl Judge {
                 ground.follow(server, |_, _| {});
                 spread::judge(server.tables(), ground, claim)
             }
-            Claim::Pods(claim) => pods::judge(simulation, claim),
+            Claim::Pods(claim) => pods::judge(simulation, &self.blueprint.profiles, claim),
             Claim::Object(partial) => object::judge(simulation, partial),
             Claim::Events(claim) => events::judge(simulation, claim),
             Claim::Removed(claim) => removed::judge(simulation, claim, before.as_deref()),

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use strew_apiserver::Tables;
 use strew_apiserver::object::pod::POD_SCHEDULED;
 use strew_apiserver::object::{self, Pod, Truth};
+use strew_scheduler::Profile;
 use strew_sim::Simulation;
 
 use super::{Verdict, subject};
 use crate::format::{Phase, PodSubject, PodsClaim};
 
 /// Judges a claim.
-pub fn judge(simulation: &Simulation, claim: &PodsClaim) -> Verdict {
+pub fn judge(simulation: &Simulation, profiles: &[Profile], claim: &PodsClaim) -> Verdict {
     let tables = simulation.server().tables();
     let all = looked_at(tables, &claim.of);
     let counted: Vec<&&Arc<Pod>> = all
         .iter()
-        .filter(|pod| counts(simulation, claim, pod))
+        .filter(|pod| counts(simulation, profiles, claim, pod))
         .collect();
     let n = u32::try_from(counted.len()).unwrap_or(u32::MAX);
     let holds = claim.count.contains(n);
@@ -42,7 +43,7 @@ fn looked_at<'a>(tables: &'a Tables, of: &PodSubject) -> Vec<&'a Arc<Pod>> {
     }
 }
 
-fn counts(simulation: &Simulation, claim: &PodsClaim, pod: &Pod) -> bool {
+fn counts(simulation: &Simulation, profiles: &[Profile], claim: &PodsClaim, pod: &Pod) -> bool {
     let phase = claim.phase.is_none_or(|phase| is_in(pod, phase));
     let blocked = claim
         .blocked_by
@@ -51,7 +52,17 @@ fn counts(simulation: &Simulation, claim: &PodsClaim, pod: &Pod) -> bool {
         .message
         .as_ref()
         .is_none_or(|text| message(pod).contains(text.as_str()));
-    phase && blocked && says
+    phase && blocked && says && (!claim.waiting || waits(pod, profiles))
+}
+
+/// Whether the pod waits for one of these profiles, gated or not.
+fn waits(pod: &Pod, profiles: &[Profile]) -> bool {
+    let scheduler = pod.spec.scheduler_name.as_deref();
+    let scheduler = scheduler.unwrap_or("default-scheduler");
+    let mut profiles = profiles.iter();
+    pod.node.is_none()
+        && pod.is_active()
+        && profiles.any(|profile| profile.scheduler_name == scheduler)
 }
 
 fn is_in(pod: &Pod, phase: Phase) -> bool {

@@ -101,6 +101,11 @@ pub(super) static PODS: Shape = shape(
         may("phase", &Choice(PHASES), "Only pods in this phase count."),
         may("count", &RANGE, "How many; at least one otherwise."),
         may(
+            "waiting",
+            &Boolean,
+            "Only pods count that wait for the scheduler, gated ones too: on no node, and of one of its profiles.",
+        ),
+        may(
             "blockedBy",
             &Text,
             "Only pods that this plugin keeps Pending count.",

@@ -273,6 +273,15 @@ pub(super) fn out_of_order(at: Span, last: Span) -> Diagnostic {
     error("out-of-order", message).with_help("write steps in order of time")
 }
 
+pub(super) fn after_rest(at: Span) -> Diagnostic {
+    let message = format!(
+        "a step at {} after one that is over when the cluster is at rest",
+        span(at)
+    );
+    error("after-rest", message)
+        .with_help("leave `at` out: the step begins when the one before is over")
+}
+
 pub(super) fn ends_early(until: Span, last: Span) -> Diagnostic {
     let message = format!(
         "the run ends at {}, before its last step at {}",
@@ -478,6 +487,14 @@ pub(super) fn no_such_step(at: Span, times: Vec<Span>) -> Diagnostic {
         false => error("no-such-step", message)
             .with_help(format!("there are steps at {}", times.join(", "))),
     }
+}
+
+pub(super) fn no_replicas(found: &Value) -> Diagnostic {
+    let message = format!(
+        "expected a number of replicas, or a percentage such as 50%, found {}",
+        describe(found)
+    );
+    error("wrong-type", message)
 }
 
 pub(super) fn several_such_steps(at: Span) -> Diagnostic {

@@ -149,6 +149,8 @@ pub struct PodsClaim {
     pub phase: Option<Phase>,
     /// How many.
     pub count: CountRange,
+    /// Only those that wait for the scheduler count: on no node, and of one of its profiles.
+    pub waiting: bool,
     /// Only those that this plugin keeps Pending count.
     pub blocked_by: Option<&'static str>,
     /// Only those whose message holds this text count.

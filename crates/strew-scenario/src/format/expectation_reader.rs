@@ -212,6 +212,7 @@ impl Reader<'_> {
             known.copied()
         });
         let message = fields.get("message").and_then(|at| at.name(problems));
+        let waiting = fields.get("waiting").and_then(|at| at.boolean(problems));
         let count = count_range(&fields, problems);
         let of = match (fields.get("of"), fields.get("select")) {
             (Some(of), Some(select)) => {
@@ -235,6 +236,7 @@ impl Reader<'_> {
             of,
             phase: phase.map(|index| PHASE_OF[index]),
             count: count?,
+            waiting: waiting.unwrap_or(false),
             blocked_by,
             message: message.map(str::to_owned),
         })

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use strew_api::field::FieldPath;
 use strew_api::read::{
-    Diagnostic, KubeObject, Locator, Origin, Reading, Severity, Sources, document_at,
-    document_with_letters, read, read_edited,
+    Broken, Diagnostic, KubeObject, Located, Locator, Origin, Reading, Severity, Sources,
+    document_at, document_with_letters, read, read_edited,
 };
 
 use super::diagnostics;
@@ -19,8 +19,10 @@ use super::{API_VERSION, GROUP, KIND};
 /// What the files hold.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// The stream without the scenario, parameters put in; its diagnostics are below.
-    pub reading: Reading,
+    /// The stream without the scenario, as far as it could be read: of the base, parameters put in.
+    pub objects: Arc<[Located]>,
+    /// What could not be read of it.
+    pub broken: Vec<Broken>,
     /// The base first; none without a scenario, or with a wrong one.
     pub variants: Vec<Variant>,
     /// All that is wrong with the stream, the scenario and its variants, in the order of places.
@@ -37,13 +39,17 @@ impl Loaded {
 
 /// Reads all files, and the scenario if there is one, with all its variants.
 pub fn load(sources: &Sources) -> Loaded {
-    let mut reading = read(sources);
+    load_read(sources, read(sources))
+}
+
+/// The same of files that were read.
+pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
     let origins = take_scenarios(&mut reading);
     let Some((first, version_error)) = origins.first().cloned() else {
-        let diagnostics = std::mem::take(&mut reading.diagnostics);
         return Loaded {
-            reading,
-            diagnostics,
+            objects: reading.objects.into(),
+            broken: reading.broken,
+            diagnostics: reading.diagnostics,
             ..Loaded::default()
         };
     };
@@ -76,15 +82,30 @@ pub fn load(sources: &Sources) -> Loaded {
             take_scenarios(&mut reading);
         }
     }
-    let mut diagnostics = std::mem::take(&mut reading.diagnostics);
-    let variants = finish(drafts, sources, &reading, &mut diagnostics, &mut placing);
+    let Reading {
+        objects,
+        broken,
+        mut diagnostics,
+    } = reading;
+    let stream = Stream {
+        objects: objects.into(),
+        broken,
+    };
+    let variants = finish(drafts, sources, &stream, &mut diagnostics, &mut placing);
     diagnostics.append(&mut placing.found);
     diagnostics.sort_by_key(|diagnostic| (diagnostic.place.is_none(), diagnostic.place));
     Loaded {
-        reading,
+        objects: stream.objects,
+        broken: stream.broken,
         variants,
         diagnostics,
     }
+}
+
+/// What the files hold beside the scenario.
+struct Stream {
+    objects: Arc<[Located]>,
+    broken: Vec<Broken>,
 }
 
 /// Why a document of this group is none that can be read: the field, and the error.
@@ -142,17 +163,16 @@ fn patches_of<'d>(draft: &'d Draft, value: &Value) -> Vec<&'d ObjectPatch> {
 fn finish(
     drafts: Vec<Draft>,
     sources: &Sources,
-    reading: &Reading,
+    stream: &Stream,
     diagnostics: &mut Vec<Diagnostic>,
     placing: &mut Placing<'_>,
 ) -> Vec<Variant> {
-    let base: Arc<[_]> = reading.objects.clone().into();
     let base_params = drafts.first().map(|base| base.scenario.params.clone());
     let mut variants = Vec::new();
     let mut is_good = true;
     for mut draft in drafts {
-        check_patches(&mut draft, sources, reading);
-        let mut objects = Arc::clone(&base);
+        check_patches(&mut draft, sources, stream);
+        let mut objects = Arc::clone(&stream.objects);
         let is_own =
             !draft.patches.is_empty() || Some(&draft.scenario.params) != base_params.as_ref();
         if draft.path.is_some() && is_own && draft.problems.found.is_empty() {
@@ -166,7 +186,7 @@ fn finish(
             }
             objects = own.objects.into();
         }
-        let broken = reading.broken.iter().map(|broken| &broken.located);
+        let broken = stream.broken.iter().map(|broken| &broken.located);
         let keys = objects.iter().chain(broken);
         let keys: Vec<ObjectKey> = keys.map(|located| ObjectKey::of(&located.object)).collect();
         for (path, error) in check_targets(&draft.scenario, &keys) {
@@ -190,13 +210,13 @@ fn finish(
 }
 
 /// Notes patches of objects that are not there, and steps that can't be done.
-fn check_patches(draft: &mut Draft, sources: &Sources, reading: &Reading) {
-    let broken = reading.broken.iter().map(|broken| &broken.located);
+fn check_patches(draft: &mut Draft, sources: &Sources, stream: &Stream) {
+    let broken = stream.broken.iter().map(|broken| &broken.located);
     for patch in &draft.patches {
-        let mut objects = reading.objects.iter().chain(broken.clone());
+        let mut objects = stream.objects.iter().chain(broken.clone());
         let object = objects.find(|located| ObjectKey::of(&located.object).is(&patch.target));
         let Some(located) = object else {
-            let keys = reading.objects.iter().map(|o| ObjectKey::of(&o.object));
+            let keys = stream.objects.iter().map(|o| ObjectKey::of(&o.object));
             let keys: Vec<ObjectKey> = keys.collect();
             let kind = patch.target.type_name.kind;
             let same_kind = keys.iter().filter(|key| key.kind == kind);

@@ -7,6 +7,8 @@
 //! Rules that the words do not tell:
 //! - A *target* is `TYPE/NAME` by kubectl's names, with the namespace of the scenario's metadata, or
 //!   `NAMESPACE/TYPE/NAME`; where nodes are meant also a bare name, or `KEY=VALUE` for all nodes with that label.
+//! - Verbs of nodes take nodes that are chosen when the step begins, too: `KEY=<most pods>` (those of the domain with most
+//!   pods), `<most pods>` (the node with most pods), `<lost>` (what `lose` took and nothing has restored).
 //! - `${name}` stands for a number of `params` (in text values of the scenario and of the other documents).
 //! - A variant's `set` is merged into the spec, so `null` takes a field away and lists are set whole; `replace` gives
 //!   the step of a time other expectations.
@@ -69,19 +71,19 @@ pub use expectation::{
     PodSubject, PodsClaim, RemovedClaim, Revision, SpreadClaim, Subject,
 };
 pub use fault::{Component, Crash, Fault};
-pub use load::{Loaded, load};
+pub use load::{Loaded, load, load_read};
 pub use manifest::Manifest;
 pub use node_group::NodeGroup;
 pub use patch::{Operation, Patch, PatchError, Pointer, merge};
 pub use ratio::Ratio;
-pub use scenario::{Scenario, Step};
+pub use scenario::{Rest, Scenario, Step};
 pub use scenario_reader::SEEDS_MAX;
 pub use schema::schema;
 pub use starter::starter;
 pub use target::{NodeTarget, ObjectTarget, PodTarget, Target};
 pub use timing::{Autoscaler, Expander, SpanRange, Timing};
 pub use variant::{BASE, ObjectPatch, Variant, Verdict};
-pub use verb::{LocatedVerb, RolloutAction, Verb};
+pub use verb::{LocatedVerb, Replicas, RolloutAction, Verb};
 
 /// The group of strew's simulation.
 pub const GROUP: &str = "sim.strew.dev";

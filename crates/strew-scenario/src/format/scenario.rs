@@ -36,6 +36,8 @@ pub struct Scenario {
     pub params: BTreeMap<String, serde_json::Number>,
     /// When the run ends, if it is said; never before the last step.
     pub until: Option<Span>,
+    /// The first seed; each of the others is one more.
+    pub seed: u64,
     /// What must be true after every instant.
     pub always: Vec<Expectation>,
     /// In the order of time.
@@ -46,11 +48,15 @@ pub struct Scenario {
     pub(super) always_mentions: Vec<Mention>,
 }
 
-/// A moment, what is done then, and what must be true after it.
+/// What is done at a moment, and what must be true after it.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// When, from the start.
-    pub at: Span,
+    /// What reports call it; `None`: its time.
+    pub name: Option<String>,
+    /// When, from the start; `None`: when the step before is over, which waits for rest.
+    pub at: Option<Span>,
+    /// `Some`: the step is over when the cluster is at rest; `None`: as soon as its verbs are done.
+    pub rest: Option<Rest>,
     /// In the order written.
     pub verbs: Vec<LocatedVerb>,
     /// What must be true.
@@ -59,23 +65,61 @@ pub struct Step {
     pub path: FieldPath,
 }
 
+/// How long a step waits for the cluster to come to rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rest {
+    /// The cluster is at rest when nothing was written for so long.
+    pub quiet: Span,
+    /// The step is over after so long, at rest or not.
+    pub within: Span,
+}
+
+impl Default for Rest {
+    /// Six minutes are longer than anything that a cluster waits for in silence: 5 minutes of a pod on a lost node, and
+    /// of a pod that no event has freed.
+    fn default() -> Self {
+        Self {
+            quiet: Span::from_secs(6 * 60),
+            within: Span::from_secs(60 * 60),
+        }
+    }
+}
+
+impl Expectation {
+    /// How long after its moment it is decided at the latest.
+    pub fn waits(&self) -> Span {
+        let within = self.within.unwrap_or_default();
+        Span(within.0.saturating_add(self.lasts.unwrap_or_default().0))
+    }
+}
+
 impl Scenario {
     /// The annotation `story`.
     pub fn story(&self) -> Option<&str> {
         self.annotations.get("story").map(String::as_str)
     }
 
-    /// When the run ends: `until`, or when the last step's expectations are decided.
+    /// When the run ends at the latest: `until`, or when the last step's expectations are decided.
     pub fn end(&self) -> Span {
-        let decided = |step: &Step| {
-            let waits = step.expect.iter().map(|expectation| {
-                let within = expectation.within.unwrap_or_default();
-                let lasts = expectation.lasts.unwrap_or_default();
-                within.0.saturating_add(lasts.0)
-            });
-            step.at.0.saturating_add(waits.max().unwrap_or(0))
+        let mut moment = 0_u64;
+        let mut last = 0;
+        for step in &self.timeline {
+            moment = step.at.map_or(moment, |at| at.0);
+            moment = moment.saturating_add(step.rest.map_or(0, |rest| rest.within.0));
+            let waits = step.expect.iter().map(|e| e.waits().0).max();
+            last = last.max(moment.saturating_add(waits.unwrap_or(0)));
+        }
+        self.until.unwrap_or(Span(last))
+    }
+
+    /// Leaves out what comes after a step, by its name. Returns whether there is such a step.
+    pub fn end_after(&mut self, name: &str) -> bool {
+        let mut steps = self.timeline.iter();
+        let Some(last) = steps.position(|step| step.name.as_deref() == Some(name)) else {
+            return false;
         };
-        let last = self.timeline.iter().map(decided).max();
-        self.until.unwrap_or(Span(last.unwrap_or(0)))
+        self.timeline.truncate(last + 1);
+        self.until = None;
+        true
     }
 }

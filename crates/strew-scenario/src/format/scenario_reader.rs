@@ -13,13 +13,13 @@ use super::expectation::Expectation;
 use super::expectation_reader;
 use super::node_group::{self, NodeGroup};
 use super::problems::Problems;
-use super::scenario::{Scenario, Step};
+use super::scenario::{Rest, Scenario, Step};
 use super::target::{DEFAULT_NAMESPACE, Targets};
 use super::timing;
 use super::value::{At, Fields};
 use super::verb::{LocatedVerb, Verb};
 use super::verb_reader;
-use super::vocabulary::{DOCUMENT, METADATA, SPEC, STEP};
+use super::vocabulary::{DOCUMENT, METADATA, REST, SPEC, STEP};
 
 /// The only version of Kubernetes that strew can be.
 const KUBERNETES: &str = "1.36";
@@ -40,6 +40,7 @@ pub(super) fn read(document: &Value, problems: &mut Problems) -> Scenario {
         timing: timing::Timing::default(),
         params: BTreeMap::new(),
         until: None,
+        seed: 1,
         always: Vec::new(),
         timeline: Vec::new(),
         timeline_mentions: Vec::new(),
@@ -85,6 +86,9 @@ fn spec(fields: &Fields<'_>, scenario: &mut Scenario, problems: &mut Problems) {
     if let Some(seeds) = fields.get("seeds").and_then(|at| seeds(&at, problems)) {
         scenario.seeds = seeds;
     }
+    if let Some(seed) = fields.get("seed").and_then(|at| at.count(problems)) {
+        scenario.seed = seed.into();
+    }
     if let Some(at) = fields.get("featureGates") {
         let given = verb_reader::gates(&at, problems);
         let given = given.iter().map(|(name, value)| (name.as_str(), *value));
@@ -123,11 +127,12 @@ fn spec(fields: &Fields<'_>, scenario: &mut Scenario, problems: &mut Problems) {
     }
     if let Some(at) = fields.get("until") {
         scenario.until = at.span(problems);
-        let last = scenario.timeline.last();
-        if let (Some(until), Some(last)) = (scenario.until, last)
-            && until < last.at
+        let mut steps = scenario.timeline.iter().rev();
+        let last = steps.find_map(|step| Some((step, step.at?)));
+        if let (Some(until), Some((last, last_at))) = (scenario.until, last)
+            && until < last_at
         {
-            let error = diagnostics::ends_early(until, last.at);
+            let error = diagnostics::ends_early(until, last_at);
             problems.add_pair(&at.path, error, &last.path.child("at"), "the last step");
         }
     }
@@ -190,22 +195,79 @@ fn timeline(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Vec<S
         let Some(step) = step(&at, targets, problems) else {
             continue;
         };
-        if let Some(last) = steps.last().filter(|last| last.at > step.at) {
-            let error = diagnostics::out_of_order(step.at, last.at);
-            let (here, there) = (step.path.child("at"), last.path.child("at"));
-            problems.add_pair(&here, error, &there, "later than the step after it");
+        check_order(&step, steps.last(), problems);
+        if let Some(name) = &step.name {
+            let mut named = steps.iter().filter(|other| other.name == step.name);
+            if let Some(first) = named.next() {
+                let error = diagnostics::same_name("step", name);
+                let (here, there) = (step.path.child("name"), first.path.child("name"));
+                problems.add_pair(&here, error, &there, "first here");
+            }
         }
         steps.push(step);
     }
     steps
 }
 
+/// A step has a time, unless it begins when the step before is over.
+fn check_order(step: &Step, before: Option<&Step>, problems: &mut Problems) {
+    let here = step.path.child("at");
+    match (step.at, before) {
+        (Some(at), Some(before)) if before.rest.is_some() => {
+            let error = diagnostics::after_rest(at);
+            let there = before.path.child("rest");
+            problems.add_pair(&here, error, &there, "it waits for rest");
+        }
+        (
+            Some(at),
+            Some(Step {
+                at: Some(last),
+                path,
+                ..
+            }),
+        ) if *last > at => {
+            let error = diagnostics::out_of_order(at, *last);
+            let there = path.child("at");
+            problems.add_pair(&here, error, &there, "later than the step after it");
+        }
+        (None, Some(Step { rest: None, .. })) => {
+            problems.add(&step.path, diagnostics::missing("at"));
+        }
+        // A first step that waits for rest may begin with the run.
+        (None, None) if step.rest.is_none() => {
+            problems.add(&step.path, diagnostics::missing("at"));
+        }
+        _ => {}
+    }
+}
+
+fn rest(at: &At<'_>, problems: &mut Problems) -> Rest {
+    let usual = Rest::default();
+    let Some(fields) = at.fields(&REST, problems) else {
+        return usual;
+    };
+    let mut span = |name, usual| {
+        let given = fields.get(name).and_then(|at| at.span(problems));
+        given.unwrap_or(usual)
+    };
+    let read = Rest {
+        quiet: span("quiet", usual.quiet),
+        within: span("within", usual.within),
+    };
+    if read.quiet == Span(0) {
+        problems.add(&fields.path().child("quiet"), diagnostics::no_time());
+    }
+    read
+}
+
 fn step(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Step> {
     let fields = at.fields(&STEP, problems)?;
-    let moment = fields.required("at", problems);
-    let moment = moment.and_then(|at| at.span(problems));
+    let given = fields.get("at");
+    let moment = given.as_ref().and_then(|at| at.span(problems));
+    let name = fields.get("name").and_then(|at| at.name(problems));
+    let rest = fields.get("rest").map(|at| rest(&at, problems));
     let mut verbs = Vec::new();
-    let is_verb = |(name, _): &(&str, At<'_>)| !matches!(*name, "at" | "expect");
+    let is_verb = |(name, _): &(&str, At<'_>)| !matches!(*name, "name" | "at" | "rest" | "expect");
     for (name, at) in fields.present().filter(is_verb) {
         verbs.extend(verb_reader::read(name, &at, targets, problems));
     }
@@ -214,12 +276,15 @@ fn step(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<St
     let expect = expect.map(|at| expectation_reader::read_all(&at, targets, problems));
     check_made_once(&verbs, problems);
     Some(Step {
-        at: moment.unwrap_or(Span(0)),
+        name: name.map(str::to_owned),
+        at: moment,
+        rest,
         verbs,
         expect: expect.unwrap_or_default(),
         path: at.path.clone(),
     })
-    .filter(|_| moment.is_some())
+    // A wrong time was noted.
+    .filter(|_| moment.is_some() || given.is_none())
 }
 
 /// `apply` and `create` of one step must not mean the same object.

@@ -29,6 +29,10 @@ pub enum NodeTarget {
     Name(String),
     /// `zone=a`
     Label(String, String),
+    /// `zone=<most pods>`: the nodes of the domain that holds most pods; `<most pods>`: the node that does.
+    MostPods(Option<String>),
+    /// `<lost>`: the nodes that `lose` took, and that were not restored since.
+    Lost,
 }
 
 /// Pods: one by name, or all that carry labels.
@@ -61,6 +65,10 @@ impl fmt::Display for ObjectTarget {
 
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 pub(super) const NODE: &str = "Node";
+
+/// Nodes that are chosen when the step begins; no label has such a value.
+const MOST_PODS: &str = "<most pods>";
+const LOST: &str = "<lost>";
 
 /// What a text may name.
 #[derive(Debug, Clone, Copy)]
@@ -179,6 +187,16 @@ impl Targets<'_> {
         at: &At<'_>,
         problems: &mut Problems,
     ) -> Option<NodeTarget> {
+        match text {
+            LOST => return Some(NodeTarget::Lost),
+            MOST_PODS => return Some(NodeTarget::MostPods(None)),
+            _ => {}
+        }
+        if let Some((key, MOST_PODS)) = text.split_once('=')
+            && !key.is_empty()
+        {
+            return Some(NodeTarget::MostPods(Some(key.to_owned())));
+        }
         let wanted = Wanted { kinds: &[NODE], by };
         Some(match self.any(text, wanted, at, problems)? {
             Target::Object(object) => NodeTarget::Name(object.name),

@@ -282,6 +282,11 @@ fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
     };
     for (text, at) in at.entries(problems) {
         let expectations: Vec<Expectation> = expectation_reader::read_all(&at, targets, problems);
+        let mut named = scenario.timeline.iter_mut();
+        if let Some(step) = named.find(|step| step.name.as_deref() == Some(text)) {
+            step.expect = expectations;
+            continue;
+        }
         let moment = match span_of(text) {
             Ok(moment) => moment,
             Err(error) => {
@@ -290,7 +295,7 @@ fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
             }
         };
         let steps = scenario.timeline.iter_mut();
-        let mut steps: Vec<_> = steps.filter(|step| step.at == moment).collect();
+        let mut steps: Vec<_> = steps.filter(|step| step.at == Some(moment)).collect();
         if steps.len() > 1 {
             // Those without expectations have nothing to replace.
             steps.retain(|step| !step.expect.is_empty());
@@ -298,7 +303,11 @@ fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
         match steps.as_mut_slice() {
             [step] => step.expect = expectations,
             [] => {
-                let times = scenario.timeline.iter().map(|step| step.at).collect();
+                let times = scenario
+                    .timeline
+                    .iter()
+                    .filter_map(|step| step.at)
+                    .collect();
                 problems.add_key(&at.path, diagnostics::no_such_step(moment, times));
             }
             _ => problems.add_key(&at.path, diagnostics::several_such_steps(moment)),

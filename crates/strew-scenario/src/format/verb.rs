@@ -21,7 +21,7 @@ pub enum Verb {
     /// Changes objects.
     Patch(Vec<(Target, Patch)>),
     /// Sets replicas.
-    Scale(Vec<(ObjectTarget, u32)>),
+    Scale(Vec<(ObjectTarget, Replicas)>),
     /// Sets images.
     SetImage(Vec<(ObjectTarget, Vec<ImageEdit>)>),
     /// A change of a workload's rollout.
@@ -57,6 +57,15 @@ pub enum Verb {
     Crash(Vec<Crash>),
     /// What goes wrong for a while.
     Fault(Vec<Fault>),
+}
+
+/// How many replicas a workload shall have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replicas {
+    /// So many.
+    Count(u32),
+    /// A percentage of those that it has, rounded down; of one or more, at least one stays.
+    Percent(u32),
 }
 
 /// `kubectl rollout …`

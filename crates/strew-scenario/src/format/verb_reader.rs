@@ -18,7 +18,7 @@ use super::target::{
     NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS, WORKLOADS, Wanted,
 };
 use super::value::At;
-use super::verb::{LocatedVerb, RolloutAction, Verb};
+use super::verb::{LocatedVerb, Replicas, RolloutAction, Verb};
 use super::vocabulary::DRAIN;
 
 const ROLLED_OUT: &[&str] = &["Deployment", "StatefulSet", "DaemonSet"];
@@ -58,7 +58,7 @@ impl Reader<'_> {
             "create" => Verb::Create(self.manifests(at, problems)),
             "delete" => Verb::Delete(self.any(at, problems)),
             "patch" => Verb::Patch(self.patches(at, problems)),
-            "scale" => Verb::Scale(self.numbers(at, &SCALABLE, problems)),
+            "scale" => Verb::Scale(self.replicas(at, problems)),
             "set-image" => Verb::SetImage(self.images(at, problems)),
             "rollout-restart" => rollout(RolloutAction::Restart, ROLLED_OUT, problems),
             "rollout-undo" => rollout(RolloutAction::Undo, ROLLED_OUT, problems),
@@ -177,6 +177,23 @@ impl Reader<'_> {
             self.targets.object(text, self.wanted(kinds), at, problems)
         };
         self.by_target(at, problems, target, |at, problems| at.count(problems))
+    }
+
+    fn replicas(&self, at: &At<'_>, problems: &mut Problems) -> Vec<(ObjectTarget, Replicas)> {
+        let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
+            self.targets
+                .object(text, self.wanted(&SCALABLE), at, problems)
+        };
+        self.by_target(at, problems, target, |at, problems| {
+            let Some(text) = at.value.as_str() else {
+                return at.count(problems).map(Replicas::Count);
+            };
+            let percent = text.strip_suffix('%').and_then(|n| n.parse().ok());
+            if percent.is_none() {
+                problems.add(&at.path, diagnostics::no_replicas(at.value));
+            }
+            percent.map(Replicas::Percent)
+        })
     }
 
     fn images(&self, at: &At<'_>, problems: &mut Problems) -> Vec<(ObjectTarget, Vec<ImageEdit>)> {

@@ -152,6 +152,7 @@ pub(super) static SPEC: Shape = shape(
             &Count,
             "Each variant runs with so many seeds; an expectation holds if it holds in all. 1 otherwise.",
         ),
+        may("seed", &Count, "The first of the seeds; 1 otherwise."),
         may("featureGates", &Map(&Boolean), "Gates by name."),
         may(
             "nodeGroups",
@@ -301,7 +302,21 @@ pub(super) static STEP: Shape = Shape {
     noun: "verb",
     doc: "What is done at a time, in the order written, and what must then be true.",
     fields: &[
-        must("at", &Form::Span, "When, from the start."),
+        may(
+            "name",
+            &Text,
+            "What reports call it, and `--until`; its time otherwise.",
+        ),
+        may(
+            "at",
+            &Form::Span,
+            "When, from the start; without it when the step before is over, which must have `rest`.",
+        ),
+        may(
+            "rest",
+            &Form::Shape(&REST),
+            "The step is over when the cluster is at rest: then what it expects is judged, and the next step begins.",
+        ),
         may(
             "apply",
             &OneOrMany(&Object),
@@ -318,7 +333,11 @@ pub(super) static STEP: Shape = Shape {
             &Map(&Either(&[List(&Form::Shape(&OPERATION)), Object])),
             "Per target a JSON patch (a list) or a merge patch (an object).",
         ),
-        may("scale", &COUNTS_BY_TARGET, "Per workload its replicas."),
+        may(
+            "scale",
+            &Map(&Either(&[Count, Text])),
+            "Per workload its replicas, or a percentage of those it has: \"50%\", rounded down, one at least.",
+        ),
         may(
             "set-image",
             &TEXTS_BY_TARGET,
@@ -359,11 +378,15 @@ pub(super) static STEP: Shape = Shape {
             &TEXTS_BY_TARGET,
             "Per target KEY=VALUE; KEY- removes.",
         ),
-        may("lose", &TARGETS, "Nodes stop their heartbeats."),
+        may(
+            "lose",
+            &TARGETS,
+            "Nodes stop their heartbeats; KEY=<most pods> are those of the fullest domain, <most pods> the fullest node.",
+        ),
         may(
             "restore",
             &TARGETS,
-            "Lost nodes are back: each reports with its next heartbeat, within ten seconds.",
+            "Lost nodes, or all of them by <lost>, are back: each reports with its next heartbeat, within ten seconds.",
         ),
         may("gates", &Map(&Boolean), "Feature gates from now on."),
         may(
@@ -384,6 +407,23 @@ pub(super) static STEP: Shape = Shape {
         may("expect", &EXPECTATIONS, "What must be true."),
     ],
 };
+
+pub(super) static REST: Shape = shape(
+    "Rest",
+    "How long a step waits for the cluster to come to rest.",
+    &[
+        may(
+            "quiet",
+            &Form::Span,
+            "It is at rest when nothing was written for so long; 6m.",
+        ),
+        may(
+            "within",
+            &Form::Span,
+            "The step is over after so long, at rest or not; 1h.",
+        ),
+    ],
+);
 
 pub(super) static OPERATION: Shape = shape(
     "PatchOperation",

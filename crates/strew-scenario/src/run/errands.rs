@@ -1,5 +1,6 @@
 //! What goes on after its step: drains under way, and the gates so far.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use strew_api::config::FeatureGates;
@@ -16,6 +17,12 @@ use super::play::Refused;
 pub struct Errands {
     pub(super) gates: FeatureGates,
     pub(super) configure: Configure,
+    /// Nodes that were lost, and not restored since.
+    pub(super) lost: BTreeSet<Arc<str>>,
+    /// What the last loss took, as it is told: the chosen domain, or nodes.
+    pub(super) lost_as: Vec<String>,
+    /// Domains and nodes that were chosen for a verb's target, since somebody took them.
+    pub(super) chosen: Vec<String>,
     drains: Vec<UnderWay>,
     dice: Prng,
 }
@@ -34,6 +41,9 @@ impl Errands {
         Self {
             gates: plan.scenario.feature_gates.clone(),
             configure: Arc::clone(&plan.configure),
+            lost: BTreeSet::new(),
+            lost_as: Vec::new(),
+            chosen: Vec::new(),
             drains: Vec::new(),
             dice: Prng::new(seed),
         }

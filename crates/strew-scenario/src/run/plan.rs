@@ -5,18 +5,15 @@ use std::sync::Arc;
 use strew_api::config::AdmissionOptions;
 use strew_api::config::FeatureGates;
 use strew_api::field::FieldError;
-use strew_api::read::{KubeObject, Located};
-use strew_api::workloadspread::lint::refused;
-use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object, read_back};
+use strew_api::read::Located;
 use strew_apiserver::object::Object;
-use strew_apiserver::workloads::NameSource;
 use strew_cel::{Environment, Program};
 use strew_model::time::Span;
 use strew_sim::{
     AutoscalerSettings, Between, Blueprint, Expander, NodeGroup, Settings, Simulation, Timing,
 };
 
-use super::configuration::is_scheduler_configuration;
+use super::admission::{Admitted, admit};
 use crate::format::{self, Claim, Expectation, Scenario, SpanRange, Verb};
 
 /// Builds the scheduler for the gates of the moment.
@@ -26,7 +23,7 @@ pub type Configure = Arc<dyn Fn(&FeatureGates) -> Option<Blueprint> + Send + Syn
 #[derive(Clone)]
 pub struct Plan {
     pub(crate) scenario: Scenario,
-    objects: Vec<Object>,
+    admitted: Admitted,
     pub(crate) configure: Configure,
     blueprint: Blueprint,
     elects: bool,
@@ -46,6 +43,11 @@ pub enum Unplayable {
 }
 
 impl Plan {
+    /// What a run begins with.
+    pub fn objects(&self) -> &[Object] {
+        &self.admitted.objects
+    }
+
     /// How the scheduler is built.
     pub fn blueprint(&self) -> &Blueprint {
         &self.blueprint
@@ -62,7 +64,11 @@ impl Plan {
     ) -> Result<Self, Vec<Unplayable>> {
         let mut problems = Vec::new();
         let gates = &scenario.feature_gates;
-        let objects = admit_all(stream, gates, &mut problems);
+        let admitted = admit(stream, &options(gates)).unwrap_or_else(|refusals| {
+            let refusals = refusals.into_iter();
+            problems.extend(refusals.map(|(number, errors)| Unplayable::Refused(number, errors)));
+            Admitted::default()
+        });
         let programs = programs(scenario, &mut problems);
         let blueprint = configure(gates);
         if blueprint.is_none() {
@@ -70,7 +76,7 @@ impl Plan {
         }
         match (problems.is_empty(), blueprint) {
             (true, Some(blueprint)) => Ok(Self {
-                objects: with_groups(objects, scenario),
+                admitted: with_groups(admitted, scenario),
                 configure,
                 blueprint,
                 elects: has_second_scheduler(scenario),
@@ -81,14 +87,21 @@ impl Plan {
         }
     }
 
+    /// The same, which goes on until then after its last step.
+    pub fn lasting(&self, until: Span) -> Self {
+        let mut plan = self.clone();
+        plan.scenario.until = Some(until);
+        plan
+    }
+
     /// The scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// What is there at second 0.
-    pub fn objects(&self) -> &[Object] {
-        &self.objects
+    /// What is there at second 0, and what is worth saying of it.
+    pub fn admitted(&self) -> &Admitted {
+        &self.admitted
     }
 
     /// The cluster at second 0.
@@ -99,7 +112,7 @@ impl Plan {
         let autoscaler = scenario.autoscaler.as_ref().map(autoscaler);
         Simulation::new(Settings {
             seed,
-            objects: self.objects.clone(),
+            objects: self.admitted.objects.clone(),
             options: options(&scenario.feature_gates),
             scheduler: self.blueprint.clone(),
             elects: self.elects,
@@ -116,64 +129,14 @@ pub(crate) fn options(gates: &FeatureGates) -> AdmissionOptions {
     gates.admission(AdmissionOptions::KUBERNETES_1_36)
 }
 
-fn admit_all(
-    stream: &[Located],
-    gates: &FeatureGates,
-    problems: &mut Vec<Unplayable>,
-) -> Vec<Object> {
-    let classes = stream.iter().filter_map(|located| match &located.object {
-        KubeObject::PriorityClass(class) => Some(&**class),
-        _ => None,
-    });
-    let classes = PriorityClasses::new(classes);
-    let context = AdmissionContext {
-        priority_classes: &classes,
-        options: &options(gates),
-    };
-    let mut names = NameSource::new(0);
-    let mut objects = Vec::new();
-    for (number, located) in stream.iter().enumerate() {
-        let object = located.object.clone();
-        if is_scheduler_configuration(&object) {
-            continue;
-        }
-        if located.from_dump {
-            // It has been through admission.
-            objects.push(Object::of_wire(read_back(object)));
-            continue;
-        }
-        match admit_object(object, &context, &mut names) {
-            Ok((object, _)) => objects.push(Object::of_wire(object)),
-            Err(errors) => problems.push(Unplayable::Refused(number, errors)),
-        }
-    }
-    problems.extend(refused_spreads(stream));
-    objects
-}
-
-/// What the webhook would refuse; what comes from a dump was there before it.
-fn refused_spreads(stream: &[Located]) -> Vec<Unplayable> {
-    let all: Vec<&KubeObject> = stream.iter().map(|located| &located.object).collect();
-    if !all
-        .iter()
-        .any(|o| matches!(o, KubeObject::WorkloadSpread(_)))
-    {
-        return Vec::new();
-    }
-    let refused = refused(&all).into_iter();
-    refused
-        .filter(|(number, _)| !stream[*number].from_dump)
-        .map(|(number, errors)| Unplayable::Refused(number, errors))
-        .collect()
-}
-
-fn with_groups(mut objects: Vec<Object>, scenario: &Scenario) -> Vec<Object> {
+fn with_groups(mut admitted: Admitted, scenario: &Scenario) -> Admitted {
     for wanted in &scenario.node_groups {
         let group = group(wanted);
         let nodes = (0..wanted.size).map(|number| group.node(number));
-        objects.extend(nodes.map(|node| Object::of_wire(node.into())));
+        let nodes = nodes.map(|node| Object::of_wire(node.into()));
+        admitted.objects.extend(nodes);
     }
-    objects
+    admitted
 }
 
 fn group(wanted: &format::NodeGroup) -> NodeGroup {
@@ -252,9 +215,4 @@ fn programs(scenario: &Scenario, problems: &mut Vec<Unplayable>) -> Vec<Option<A
         _ => None,
     };
     expectations(scenario).map(program).collect()
-}
-
-/// The end of a scenario, or an earlier one.
-pub(crate) fn end(scenario: &Scenario, until: Option<Span>) -> Span {
-    until.map_or(scenario.end(), |until| until.min(scenario.end()))
 }

@@ -7,11 +7,11 @@ use strew_model::time::Span;
 use strew_sim::{Simulation, Stuck};
 
 use super::errands::Errands;
-use super::plan::{Plan, end};
+use super::plan::Plan;
 use super::verbs;
 use crate::expect::spread::ByDomain;
 use crate::expect::{Before, Judge, Verdict};
-use crate::format::{Expectation, Step};
+use crate::format::{Expectation, Rest, Step};
 
 /// Told of each step when it is over, and of each verb that was done.
 pub trait Watcher {
@@ -20,9 +20,20 @@ pub trait Watcher {
         let _ = simulation;
     }
 
-    /// A step was done, and what it expects at once was judged.
-    fn step(&mut self, number: usize, step: &Step, simulation: &Simulation) -> ControlFlow<()> {
+    /// A step begins; nothing of it was done.
+    fn begin_step(&mut self, number: usize, step: &Step, simulation: &Simulation) {
         let _ = (number, step, simulation);
+    }
+
+    /// A step is over, and what it expects at once was judged.
+    fn step(
+        &mut self,
+        number: usize,
+        step: &Step,
+        result: &StepResult,
+        simulation: &Simulation,
+    ) -> ControlFlow<()> {
+        let _ = (number, step, result, simulation);
         ControlFlow::Continue(())
     }
 
@@ -52,6 +63,8 @@ pub struct Outcome {
     pub text: String,
     /// Whether it held.
     pub held: bool,
+    /// The run was ended, as somebody wished, before it was decided.
+    pub is_open: bool,
     /// Why not, or what was found; empty if there is nothing to add.
     pub why: String,
     /// When that was decided.
@@ -65,12 +78,31 @@ pub struct Outcome {
 /// What came of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepResult {
-    /// When it was.
-    pub at: Span,
+    /// When its verbs were done.
+    pub began: Span,
+    /// When it was over: the last write of a cluster that came to rest.
+    pub ended: Span,
+    /// How it ended.
+    pub state: StepState,
+    /// The domains and nodes that were chosen for targets such as `zone=<most pods>`.
+    pub chosen: Vec<String>,
     /// What it expects, in the order of the file.
     pub expectations: Vec<Outcome>,
     /// Verbs that the API server refused, and why; or that gave up, as a drain does.
     pub refused: Vec<Refused>,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepState {
+    /// Its verbs were done; it waits for nothing.
+    Done,
+    /// The cluster came to rest.
+    AtRest,
+    /// The cluster did not come to rest in time.
+    NotAtRest,
+    /// The run was ended in its midst.
+    Cut,
 }
 
 /// A verb that was not done.
@@ -93,8 +125,10 @@ pub struct Played {
     pub always: Vec<Outcome>,
     /// When it ended.
     pub ended: Span,
-    /// Whether somebody ended it before its time.
+    /// Whether the watcher ended it before its time.
     pub is_partial: bool,
+    /// Whether it was ended earlier than the scenario says, as was asked.
+    pub is_cut: bool,
 }
 
 impl Played {
@@ -113,7 +147,9 @@ impl Played {
         let always = self.always.iter().map(|outcome| (None, outcome));
         let steps = self.steps.iter().enumerate();
         let steps = steps.flat_map(|(i, step)| step.expectations.iter().map(move |o| (Some(i), o)));
-        let broken = always.chain(steps).filter(|(_, outcome)| !outcome.held);
+        let broken = always
+            .chain(steps)
+            .filter(|(_, outcome)| !outcome.held && !outcome.is_open);
         broken.min_by_key(|(step, outcome)| (outcome.at, *step))
     }
 }
@@ -155,6 +191,8 @@ pub fn play(
     watcher.begin(&mut simulation);
     let mut life = Life {
         plan,
+        until,
+        decided: Span::default(),
         judge: Judge::new(plan),
         errands: Errands::new(plan, seed),
         open: Vec::new(),
@@ -165,12 +203,11 @@ pub fn play(
             always: Vec::new(),
             ended: Span::default(),
             is_partial: false,
+            is_cut: false,
         },
         n_events: 0,
     };
-    let is_partial = life
-        .whole(&mut simulation, end(&plan.scenario, until), watcher)?
-        .is_break();
+    let is_partial = life.whole(&mut simulation, watcher)?.is_break();
     watcher.end(&simulation);
     Ok(life.finish(&simulation, is_partial))
 }
@@ -185,6 +222,10 @@ struct Life<'a> {
     seen: Option<Cursor>,
     played: Played,
     n_events: usize,
+    /// `Some`: it is ended then, whatever the scenario says.
+    until: Option<Span>,
+    /// When the expectations so far are decided.
+    decided: Span,
 }
 
 impl<'a> Life<'a> {
@@ -192,25 +233,43 @@ impl<'a> Life<'a> {
     fn whole(
         &mut self,
         simulation: &mut Simulation,
-        end: Span,
         watcher: &mut dyn Watcher,
     ) -> Result<ControlFlow<()>, RunError> {
         let plan = self.plan;
         let mut first_program = plan.scenario.always.len();
         for (number, step) in plan.scenario.timeline.iter().enumerate() {
-            if step.at > end {
+            let at = step.at.unwrap_or(simulation.elapsed());
+            let is_reached = self.until.is_none_or(|until| at <= until) && !self.is_cut();
+            if !is_reached {
                 break;
             }
-            if self.live(simulation, step.at, watcher)?.is_break()
-                || self
-                    .step(simulation, number, step, first_program, watcher)?
-                    .is_break()
-            {
+            if step.at.is_some() && self.live(simulation, at, watcher)?.is_break() {
                 return Ok(ControlFlow::Break(()));
+            }
+            let flow = self.step(simulation, number, step, first_program, watcher)?;
+            if flow.is_break() {
+                return Ok(flow);
             }
             first_program += step.expect.len();
         }
-        self.live(simulation, end, watcher)
+        let n_played = self.played.steps.len();
+        let is_whole = n_played == plan.scenario.timeline.len() && !self.is_cut();
+        let end = plan.scenario.until.unwrap_or(self.decided);
+        self.played.is_cut = !is_whole || self.until.is_some_and(|until| until < end);
+        let end = match (is_whole, self.until) {
+            (true, until) => until.map_or(end, |until| until.min(end)),
+            (false, until) => until.unwrap_or(end),
+        };
+        match is_whole && end <= simulation.elapsed() {
+            true => Ok(ControlFlow::Continue(())),
+            false => self.live(simulation, end, watcher),
+        }
+    }
+
+    /// Whether the last step was ended in its midst.
+    fn is_cut(&self) -> bool {
+        let last = self.played.steps.last();
+        last.is_some_and(|step| step.state == StepState::Cut)
     }
 
     /// Lives on until a moment, doing errands that come up on the way.
@@ -221,9 +280,7 @@ impl<'a> Life<'a> {
         watcher: &mut dyn Watcher,
     ) -> Result<ControlFlow<()>, RunError> {
         loop {
-            let wake = self.errands.next_wake();
-            let wake = wake.map(|wake| wake.since(simulation.start()));
-            let stop = wake.map_or(until, |wake| wake.min(until));
+            let stop = self.next_errand(simulation, until);
             let flow = simulation.run_until(stop, &mut |simulation| {
                 self.instant(simulation);
                 watcher.instant(simulation)
@@ -231,17 +288,28 @@ impl<'a> Life<'a> {
             if flow.is_break() {
                 return Ok(flow);
             }
-            let done = self.errands.act(simulation);
-            for refused in done {
-                watcher.verb(simulation.elapsed(), &refused.text, Some(&refused.why));
-                if let Some(step) = self.played.steps.last_mut() {
-                    step.refused.push(refused);
-                }
-            }
+            self.run_errands(simulation, watcher);
             if stop >= until {
                 simulation.drain()?;
                 self.instant(simulation);
                 return Ok(watcher.instant(simulation));
+            }
+        }
+    }
+
+    /// The moment of the next errand, if that is earlier.
+    fn next_errand(&self, simulation: &Simulation, until: Span) -> Span {
+        let wake = self.errands.next_wake();
+        let wake = wake.map(|wake| wake.since(simulation.start()));
+        wake.map_or(until, |wake| wake.min(until))
+    }
+
+    fn run_errands(&mut self, simulation: &mut Simulation, watcher: &mut dyn Watcher) {
+        let done = self.errands.act(simulation);
+        for refused in done {
+            watcher.verb(simulation.elapsed(), &refused.text, Some(&refused.why));
+            if let Some(step) = self.played.steps.last_mut() {
+                step.refused.push(refused);
             }
         }
     }
@@ -254,27 +322,91 @@ impl<'a> Life<'a> {
         first_program: usize,
         watcher: &mut dyn Watcher,
     ) -> Result<ControlFlow<()>, RunError> {
+        let began = simulation.elapsed();
+        watcher.begin_step(number, step, simulation);
+        self.decided = self.decided.max(began);
         let mut result = StepResult {
-            at: step.at,
+            began,
+            ended: began,
+            state: StepState::Done,
+            chosen: Vec::new(),
             expectations: Vec::new(),
             refused: Vec::new(),
         };
         for located in &step.verbs {
             let done = verbs::act(&located.verb, &located.text, simulation, &mut self.errands);
             let why = done.as_ref().err().map(|refused| refused.why.clone());
-            watcher.verb(step.at, &located.text, why.as_deref());
+            watcher.verb(began, &located.text, why.as_deref());
             result.refused.extend(done.err());
         }
-        simulation.drain()?;
-        self.instant(simulation);
+        result.chosen = std::mem::take(&mut self.errands.chosen);
+        self.played.steps.push(result);
+        let flow = match step.rest {
+            Some(rest) => self.rest(simulation, rest, watcher)?,
+            None => {
+                simulation.drain()?;
+                self.instant(simulation);
+                ControlFlow::Continue(())
+            }
+        };
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        let mut expectations = Vec::new();
         for (place, expectation) in step.expect.iter().enumerate() {
             let program = first_program + place;
-            let outcome = self.begin(simulation, number, place, expectation, program);
-            result.expectations.push(outcome);
+            expectations.push(match self.is_cut() {
+                true => undecided(expectation, simulation.elapsed()),
+                false => self.begin(simulation, number, place, expectation, program),
+            });
         }
         self.judge.end_step(simulation);
-        self.played.steps.push(result);
-        Ok(watcher.step(number, step, simulation))
+        let Some(result) = self.played.steps.last_mut() else {
+            return Ok(flow);
+        };
+        result.expectations = expectations;
+        Ok(watcher.step(number, step, result, simulation))
+    }
+
+    /// Lives on until nothing is written any more, and notes in the last step how that ended.
+    fn rest(
+        &mut self,
+        simulation: &mut Simulation,
+        rest: Rest,
+        watcher: &mut dyn Watcher,
+    ) -> Result<ControlFlow<()>, RunError> {
+        let end = later(simulation.elapsed(), rest.within);
+        let mut seen = None;
+        let mut last = simulation.elapsed();
+        let (state, ended) = loop {
+            let stop = later(last, rest.quiet).min(end);
+            let stop = self.until.map_or(stop, |until| until.min(stop));
+            let stop = self.next_errand(simulation, stop);
+            let flow = simulation.run_until(stop, &mut |simulation| {
+                if simulation.server().has_changed(&mut seen) {
+                    last = simulation.elapsed();
+                }
+                self.instant(simulation);
+                watcher.instant(simulation)
+            })?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+            self.run_errands(simulation, watcher);
+            match stop {
+                stop if later(last, rest.quiet) <= stop => break (StepState::AtRest, last),
+                stop if stop >= end => break (StepState::NotAtRest, end),
+                stop if self.until.is_some_and(|until| stop >= until) => {
+                    break (StepState::Cut, stop);
+                }
+                _ => {}
+            }
+        };
+        if let Some(step) = self.played.steps.last_mut() {
+            (step.state, step.ended) = (state, ended);
+        }
+        self.decided = self.decided.max(simulation.elapsed());
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Judges an expectation at its own moment; if it may still come true, or must stay so, it stays open.
@@ -291,6 +423,7 @@ impl<'a> Life<'a> {
         let verdict = self.judge.judge(simulation, expectation, program, &before);
         let within = expectation.within.unwrap_or_default();
         let lasts = expectation.lasts.unwrap_or_default();
+        self.decided = self.decided.max(later(now, expectation.waits()));
         let holds = verdict.holds;
         if within > Span::default() && !holds || lasts > Span::default() && holds {
             self.open.push(Open {
@@ -376,12 +509,22 @@ impl<'a> Life<'a> {
 
     fn finish(mut self, simulation: &Simulation, is_partial: bool) -> Played {
         let now = simulation.elapsed();
+        // Of a run that was ended early some may still come true.
+        let is_cut = self.played.is_cut;
+        let waits = |open: &&Open<'_>| is_cut && open.holds_until.is_none() && open.deadline > now;
+        for open in self.open.iter().filter(waits) {
+            let step = self.played.steps.get_mut(open.step);
+            if let Some(outcome) = step.and_then(|step| step.expectations.get_mut(open.place)) {
+                outcome.is_open = true;
+            }
+        }
         let always = self.plan.scenario.always.iter().zip(self.always);
         self.played.always = always
             .map(|(expectation, broken)| {
                 broken.unwrap_or_else(|| Outcome {
                     text: expectation.text.clone(),
                     held: true,
+                    is_open: false,
                     why: String::new(),
                     at: now,
                     cause: None,
@@ -399,9 +542,27 @@ fn outcome(expectation: &Expectation, verdict: Verdict, at: Span) -> Outcome {
     Outcome {
         text: expectation.text.clone(),
         held: verdict.holds,
+        is_open: false,
         why: verdict.why,
         at,
         cause: None,
         counts: verdict.counts,
     }
+}
+
+/// Of a step that was ended in its midst.
+fn undecided(expectation: &Expectation, at: Span) -> Outcome {
+    Outcome {
+        text: expectation.text.clone(),
+        held: false,
+        is_open: true,
+        why: String::new(),
+        at,
+        cause: None,
+        counts: None,
+    }
+}
+
+fn later(time: Span, by: Span) -> Span {
+    Span(time.0.saturating_add(by.0))
 }

@@ -1,10 +1,11 @@
 //! What a step does to the cluster.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use strew_apiserver::object::{Key, Kind, Name, Node};
-use strew_apiserver::{ApiError, DeleteOptions};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
 use strew_sim::kubelet::Which;
 use strew_sim::{BindFault, Component, Crash, Fault, Simulation, WatchFault, WriteFault};
 
@@ -12,7 +13,8 @@ use super::errands::Errands;
 use super::play::Refused;
 use super::{plan, rollout};
 use crate::format::{
-    self, ImageEdit, MetadataEdit, NodeTarget, ObjectTarget, PodTarget, TaintEdit, Target, Verb,
+    self, ImageEdit, MetadataEdit, NodeTarget, ObjectTarget, PodTarget, Replicas, TaintEdit,
+    Target, Verb,
 };
 
 /// Does a verb.
@@ -57,7 +59,8 @@ fn done(
         Verb::Scale(targets) => {
             for (target, replicas) in targets {
                 edit(sim, &key_of(target), |value| {
-                    value["spec"]["replicas"] = json!(replicas);
+                    let now = value["spec"]["replicas"].as_u64().unwrap_or(1);
+                    value["spec"]["replicas"] = json!(self::replicas(*replicas, now));
                     Ok(())
                 })?;
             }
@@ -75,10 +78,10 @@ fn done(
             }
             Ok(())
         }
-        Verb::Cordon(targets) => cordon(sim, targets, true),
-        Verb::Uncordon(targets) => cordon(sim, targets, false),
+        Verb::Cordon(targets) => cordon(sim, errands, targets, true),
+        Verb::Uncordon(targets) => cordon(sim, errands, targets, false),
         Verb::Drain { nodes, timeout } => {
-            let nodes = self::nodes(nodes, sim).into_iter();
+            let nodes = self::nodes(nodes, sim, errands).into_iter();
             let nodes = nodes.map(|node| Name::new("", node)).collect();
             errands.drain(sim, nodes, *timeout, text);
             Ok(())
@@ -91,7 +94,7 @@ fn done(
         }
         Verb::Taint(targets) => {
             for (target, edits) in targets {
-                for node in nodes(std::slice::from_ref(target), sim) {
+                for node in nodes(std::slice::from_ref(target), sim, errands) {
                     edit(sim, &node_key(&node), |value| taint(value, edits))?;
                 }
             }
@@ -99,8 +102,22 @@ fn done(
         }
         Verb::Label(targets) => set_pairs(sim, targets, "labels"),
         Verb::Annotate(targets) => set_pairs(sim, targets, "annotations"),
-        Verb::Lose(targets) => each(&nodes(targets, sim), |node| sim.lose(node)),
-        Verb::Restore(targets) => each(&nodes(targets, sim), |node| sim.restore(node)),
+        Verb::Lose(targets) => {
+            let nodes = nodes(targets, sim, errands);
+            errands.lost_as = match errands.chosen.is_empty() {
+                false => errands.chosen.clone(),
+                true => nodes.iter().map(|node| node.to_string()).collect(),
+            };
+            each(&nodes, |node| {
+                sim.lose(node)?;
+                errands.lost.insert(Arc::clone(node));
+                Ok(())
+            })
+        }
+        Verb::Restore(targets) => each(&nodes(targets, sim, errands), |node| {
+            errands.lost.remove(node);
+            sim.restore(node)
+        }),
         Verb::Gates(gates) => set_gates(sim, errands, gates),
         Verb::Metric(targets) => {
             for (target, percent) in targets {
@@ -168,12 +185,51 @@ fn objects(targets: &[Target], simulation: &Simulation) -> Vec<Key> {
     keys.collect()
 }
 
-fn nodes(targets: &[NodeTarget], simulation: &Simulation) -> Vec<Arc<str>> {
+fn nodes(targets: &[NodeTarget], simulation: &Simulation, errands: &mut Errands) -> Vec<Arc<str>> {
     let names = targets.iter().flat_map(|target| match target {
         NodeTarget::Name(name) => vec![Arc::from(name.as_str())],
         NodeTarget::Label(key, value) => labelled_nodes(simulation, key, value),
+        NodeTarget::MostPods(key) => {
+            let (domain, nodes) = fullest(simulation.server().tables(), key.as_deref());
+            errands.chosen.extend(domain);
+            nodes
+        }
+        NodeTarget::Lost => {
+            errands.chosen.extend(errands.lost_as.iter().cloned());
+            errands.lost.iter().cloned().collect()
+        }
     });
     names.collect()
+}
+
+/// The domain with most active pods, and its nodes; of equals the first by name. Without a key a node is a domain.
+fn fullest(tables: &Tables, key: Option<&str>) -> (Option<String>, Vec<Arc<str>>) {
+    let mut domains: BTreeMap<&str, (usize, Vec<Arc<str>>)> = BTreeMap::new();
+    for node in tables.of::<Node>().iter() {
+        let name = &node.meta.name.name;
+        let Some(domain) = key.map_or(Some(&**name), |key| node.meta.label(key)) else {
+            continue;
+        };
+        let pods = tables.pods_on(name).filter(|pod| pod.is_active());
+        let (n_pods, names) = domains.entry(domain).or_default();
+        *n_pods += pods.count();
+        names.push(Arc::clone(name));
+    }
+    let domains = domains.into_iter().rev();
+    match domains.max_by_key(|(_, (n_pods, _))| *n_pods) {
+        Some((domain, (_, names))) => (Some(domain.to_owned()), names),
+        None => (None, Vec::new()),
+    }
+}
+
+fn replicas(wanted: Replicas, now: u64) -> u64 {
+    match wanted {
+        Replicas::Count(count) => count.into(),
+        Replicas::Percent(percent) => {
+            let share = u128::from(now) * u128::from(percent) / 100;
+            u64::try_from(share).unwrap_or(u64::MAX).max(now.min(1))
+        }
+    }
 }
 
 fn which(target: &PodTarget) -> Which {
@@ -220,10 +276,11 @@ fn set_images(value: &mut Value, images: &[ImageEdit]) -> Result<(), String> {
 
 fn cordon(
     simulation: &mut Simulation,
+    errands: &mut Errands,
     targets: &[NodeTarget],
     unschedulable: bool,
 ) -> Result<(), String> {
-    each(&nodes(targets, simulation), |node| {
+    each(&nodes(targets, simulation, errands), |node| {
         simulation.cordon(node, unschedulable)
     })
 }

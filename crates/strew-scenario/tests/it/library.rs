@@ -13,13 +13,22 @@ pub(crate) fn folder() -> PathBuf {
 /// What went wrong in a life, if anything.
 fn breach(played: &Played) -> Option<String> {
     let steps = played.steps.iter();
-    let refused = steps.flat_map(|step| step.refused.iter().map(move |refused| (step.at, refused)));
+    let refused = steps.flat_map(|step| {
+        step.refused
+            .iter()
+            .map(move |refused| (step.began, refused))
+    });
     let refused = refused
         .filter(|(_, refused)| refused.is_breach)
         .map(|(at, refused)| format!("{at:?}: {}: {}", refused.text, refused.why));
     let broken = played.steps.iter().flat_map(|step| {
         let broken = step.expectations.iter().filter(|outcome| !outcome.held);
-        broken.map(move |o| format!("step {:?}, at {:?}: {}: {}", step.at, o.at, o.text, o.why))
+        broken.map(move |o| {
+            format!(
+                "step {:?}, at {:?}: {}: {}",
+                step.began, o.at, o.text, o.why
+            )
+        })
     });
     let always = played.always.iter().filter(|outcome| !outcome.held);
     let always = always.map(|o| {

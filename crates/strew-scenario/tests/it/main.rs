@@ -10,6 +10,7 @@ mod library;
 mod mutated;
 mod placements;
 mod played;
+mod rest;
 mod schema;
 mod variants;
 mod view;

@@ -108,7 +108,6 @@ fn what_the_schema_refuses_the_reader_refuses() {
     for spec in [
         "{sedes: 3}",
         "{seeds: x}",
-        "{timeline: [{scale: {deployment/web: 1}}]}",
         "{timeline: [{at: 1s, scael: {deployment/web: 1}}]}",
         "{timeline: [{at: 1s, scale: {deployment/web: -1}}]}",
         "{timeline: [{at: 1s, crash: shceduler}]}",

@@ -1,7 +1,7 @@
 //! Parameters, and what variants change.
 
 use strew_api::read::KubeObject;
-use strew_scenario::format::{Variant, Verb};
+use strew_scenario::format::{Replicas, Variant, Verb};
 
 use crate::{STREAM, good};
 
@@ -38,10 +38,18 @@ fn a_parameter_reaches_the_scenario_and_the_objects_of_each_variant() {
             let Verb::Scale(scaled) = &step.verbs[0].verb else {
                 panic!("it scales");
             };
-            (replicas(variant), step.at.0 / 1_000_000_000, scaled[0].1)
+            (
+                replicas(variant),
+                step.at.unwrap().0 / 1_000_000_000,
+                scaled[0].1,
+            )
         })
         .collect();
-    assert_eq!(found, [(Some(6), 6, 6), (Some(9), 9, 9), (Some(2), 6, 6)]);
+    let expected = [(Some(6), 6, 6), (Some(9), 9, 9), (Some(2), 6, 6)];
+    assert_eq!(
+        found,
+        expected.map(|(now, at, then)| (now, at, Replicas::Count(then)))
+    );
     let KubeObject::Deployment(deployment) = &loaded.variants[1].objects[0].object else {
         panic!("a deployment comes first");
     };

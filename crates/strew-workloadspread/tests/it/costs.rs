@@ -310,7 +310,11 @@ fn a_lower_limit_leaves_the_costs_of_those_who_stay() {
     let mut desk = desk(thirds(), &[("a", 2), ("b", 2), ("c", 6)]);
     // The pods of the first turns have become the least valuable ones by all else.
     let mut pods: Vec<Pod> = desk.pods.values().cloned().collect();
-    let turn = |pod: &Pod| -pod.cost.as_deref().map_or(0, |cost| cost.parse().unwrap_or(0));
+    let turn = |pod: &Pod| {
+        -pod.cost
+            .as_deref()
+            .map_or(0, |cost| cost.parse().unwrap_or(0))
+    };
     pods.sort_by_key(turn);
     for (i, pod) in pods.iter_mut().enumerate() {
         pod.restarts = 10 - i as i32;

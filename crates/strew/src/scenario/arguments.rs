@@ -1,4 +1,4 @@
-//! The arguments that are for scenarios only.
+//! What to play, of a Scenario or of the built-in story.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -9,11 +9,10 @@ use strew_model::Span;
 use strew_scenario::format::SEEDS_MAX;
 
 use crate::failure::Failure;
-use crate::story::StepName;
 
 /// What to play of a scenario.
 #[derive(Args, Debug, Clone, Default)]
-#[command(next_help_heading = "Files with a Scenario")]
+#[command(next_help_heading = "What to play (of files without a Scenario the built-in story)")]
 pub(crate) struct ScenarioArgs {
     /// Play this variant only, or these; the scenario as written is called base
     #[arg(long, value_name = "NAME")]
@@ -21,8 +20,8 @@ pub(crate) struct ScenarioArgs {
     /// Play each variant with so many seeds, whatever the scenario says; --seed plays one
     #[arg(long, value_name = "N", value_parser = seeds)]
     pub(crate) seeds: Option<NonZeroU32>,
-    /// End each run then, for example 90s or 1h30m; without a Scenario, after this step of the story: deploy, rollout,
-    /// scale, lose or restore
+    /// End each run then, for example 90s or 1h30m, or after the step of this name: of the built-in story deploy,
+    /// rollout, scale, lose or restore
     #[arg(long, value_name = "DURATION|STEP")]
     pub(crate) until: Option<String>,
     /// Write every change, event, verb and fault of all runs as JSON lines
@@ -31,59 +30,58 @@ pub(crate) struct ScenarioArgs {
     /// Runs at the same time [default: as many as there are cores]
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Print the JSON schema of kind Scenario
-    #[arg(long, exclusive = true)]
-    pub(crate) schema: bool,
+    /// Print the built-in story of these files as a Scenario, and play nothing: with the same files it plays alike
+    #[arg(long)]
+    pub(crate) print_scenario: bool,
+    /// Print a JSON schema: of kind Scenario, or of the report
+    #[arg(long, exclusive = true, value_name = "KIND", num_args = 0..=1, default_missing_value = "scenario")]
+    pub(crate) schema: Option<SchemaKind>,
     /// Print a commented scenario to begin with
     #[arg(long = "new", exclusive = true)]
     pub(crate) starter: bool,
 }
 
+/// When runs end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// So long after the start.
+    At(Span),
+    /// After the step of this name.
+    Step(String),
+}
+
+/// The kinds whose schema can be printed.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SchemaKind {
+    /// Kind Scenario
+    Scenario,
+    /// Kind SimulationReport, which -o json writes
+    Report,
+}
+
 impl ScenarioArgs {
-    /// When to end.
+    /// When to end: a duration, or else the name of a step.
     ///
     /// # Errors
-    /// It is no duration.
-    pub(crate) fn until(&self) -> Result<Option<Span>, Failure> {
+    /// It is a duration before the start.
+    pub(crate) fn until(&self) -> Result<Option<Until>, Failure> {
         let Some(text) = &self.until else {
             return Ok(None);
         };
-        match GoDuration::parse(text).filter(|duration| *duration >= GoDuration::ZERO) {
-            Some(duration) => Ok(Some(Span(duration.nanos()))),
-            _ => Err(Failure::input(anyhow!("--until {text}: no duration"))
-                .with_hint("90s, 15m and 1h30m are")),
+        match GoDuration::parse(text) {
+            Some(duration) if duration < GoDuration::ZERO => {
+                let error = anyhow!("--until {text}: before the start");
+                Err(Failure::input(error).with_hint("90s, 15m and 1h30m are times of a run"))
+            }
+            Some(duration) => Ok(Some(Until::At(Span(duration.nanos())))),
+            None => Ok(Some(Until::Step(text.clone()))),
         }
-    }
-
-    /// The last step of the built-in story.
-    ///
-    /// # Errors
-    /// There is no such step.
-    pub(crate) fn last_step(&self) -> Result<StepName, Failure> {
-        let Some(text) = &self.until else {
-            return Ok(StepName::Restore);
-        };
-        StepName::from_str(text, true).map_err(|_| {
-            Failure::input(anyhow!("--until {text}: the story has no such step"))
-                .with_hint("its steps are deploy, rollout, scale, lose and restore; a duration is for a Scenario")
-        })
     }
 
     /// How many runs at the same time.
     pub(crate) fn jobs(&self) -> usize {
         let cores = || std::thread::available_parallelism().ok();
         self.jobs.or_else(cores).map_or(1, NonZeroUsize::get)
-    }
-
-    /// The first argument that means a Scenario, as it is written.
-    pub(crate) fn given(&self) -> Option<&'static str> {
-        let all = [
-            (!self.variant.is_empty(), "--variant"),
-            (self.seeds.is_some(), "--seeds"),
-            (self.events.is_some(), "--events"),
-        ];
-        let mut given = all.iter().filter(|(is_given, _)| *is_given);
-        given.next().map(|(_, name)| *name)
     }
 }
 

@@ -67,7 +67,7 @@ fn cases(cast: &Cast, standing: &Standing<'_>) -> Vec<Case> {
 }
 
 fn case(row: &Row<'_>, verdict: Verdict) -> Case {
-    let when = row.at.map_or("always".to_owned(), clock);
+    let when = row.moment.text();
     let n_reached = row.n_held + row.n_broken + row.n_open;
     let story = row.breach.as_ref().filter(|_| row.n_broken > 0).map(story);
     let message = format!("broke in {} of {n_reached} seeds", row.n_broken);

@@ -1,26 +1,43 @@
-//! One run of a Scenario, played for the sake of one look at it.
+//! One run, played for the sake of one look at it.
 
 use std::ops::ControlFlow;
 
 use anyhow::anyhow;
+use strew_model::Span;
 use strew_scenario::format::Step;
 use strew_scenario::run::{Watcher, play};
 use strew_sim::Simulation;
 
 use super::clock::clock;
 use super::suite::{self, Cast, Suite};
-use super::{Question, frame, say, stuck};
+use super::{Question, frame, largest, say, stuck};
 use crate::arguments::Context;
 use crate::failure::Failure;
 use crate::inputs::Input;
-use crate::life::{Life, Look, When};
+use crate::memory::Need;
 use crate::progress::Progress;
+use strew_view::moment::Frame;
 
-/// A variant of a Scenario with a seed.
-pub(crate) struct ScenarioLife {
+/// When to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Before anybody has acted.
+    Start,
+    /// So long after the start.
+    At(Span),
+    /// When it is over.
+    End,
+}
+
+/// What looks.
+pub(crate) type Look<'a> = &'a mut dyn FnMut(&Simulation, &mut Frame);
+
+/// A variant of a Scenario with a seed, which can be played any number of times, alike.
+pub(crate) struct Life {
     name: String,
     cast: Cast,
     seed: u64,
+    is_story: bool,
 }
 
 /// The one run that a question names; `None` if the files are wrong, which has been told.
@@ -31,7 +48,7 @@ pub(crate) fn life(
     question: &Question<'_>,
     inputs: Vec<Input>,
     context: &Context,
-) -> Result<Option<ScenarioLife>, Failure> {
+) -> Result<Option<Life>, Failure> {
     let staged = suite::stage(question, inputs)?;
     let Some(suites) = say(staged, question, context)? else {
         return Ok(None);
@@ -42,22 +59,37 @@ pub(crate) fn life(
         let hint = format!("name one of them: {}", files.join(", "));
         return Err(Failure::input(error).with_hint(hint));
     };
+    question.world.memory.check(Need {
+        size: largest(std::slice::from_ref(&suite)),
+        n_at_once: 1,
+        n_runs: 1,
+    })?;
     let cast = suite.variants.into_iter().next();
     Ok(cast.and_then(|cast| {
         let seed = *cast.seeds.first()?;
-        Some(ScenarioLife {
+        Some(Life {
             name: format!(
                 "{} (variant {}, seed {seed})",
                 suite.file, cast.variant.name
             ),
             cast,
             seed,
+            is_story: suite.is_story,
         })
     }))
 }
 
-impl Life for ScenarioLife {
-    fn look(&self, when: When, progress: &Progress, look: Look<'_>) -> Result<(), Failure> {
+impl Life {
+    /// Plays it until then, and looks once.
+    ///
+    /// # Errors
+    /// Some instant never ends; or it ends before that moment.
+    pub(crate) fn look(
+        &self,
+        when: When,
+        progress: &Progress,
+        look: Look<'_>,
+    ) -> Result<(), Failure> {
         let mut frame = frame(&self.cast);
         if when == When::Start {
             look(&self.cast.plan.simulation(self.seed), &mut frame);
@@ -65,7 +97,7 @@ impl Life for ScenarioLife {
         }
         let end = self.cast.variant.scenario.end();
         let until = match when {
-            When::At(at) if at > end => {
+            When::At(at) if at > end && !self.is_story => {
                 let error = anyhow!("{} ends after {}", self.name, clock(end));
                 let hint =
                     "--at is a time within the run; spec.until of the Scenario makes it longer";
@@ -78,7 +110,11 @@ impl Life for ScenarioLife {
             progress,
             look: &mut |simulation| look(simulation, &mut frame),
         };
-        play(&self.cast.plan, self.seed, until, &mut looker)
+        // Manifests have no end.
+        let longer = until.filter(|_| self.is_story);
+        let longer = longer.map(|until| self.cast.plan.lasting(until));
+        let plan = longer.as_ref().unwrap_or(&self.cast.plan);
+        play(plan, self.seed, until, &mut looker)
             .map(drop)
             .map_err(|error| stuck(&self.name, error))
     }
@@ -90,8 +126,13 @@ struct Looker<'a> {
 }
 
 impl Watcher for Looker<'_> {
-    fn step(&mut self, _number: usize, step: &Step, _simulation: &Simulation) -> ControlFlow<()> {
-        self.progress.show("playing", step.at);
+    fn begin_step(&mut self, _number: usize, step: &Step, simulation: &Simulation) {
+        let name = step.name.as_deref().unwrap_or("playing");
+        self.progress.show(name, simulation.elapsed());
+    }
+
+    fn instant(&mut self, simulation: &Simulation) -> ControlFlow<()> {
+        self.progress.show("playing", simulation.elapsed());
         ControlFlow::Continue(())
     }
 

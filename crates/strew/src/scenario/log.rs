@@ -1,7 +1,7 @@
 //! `--events`: everything that happened in a run, a JSON object a line.
 //!
 //! A line of type `run` says what plays the run again; then come changes of stored objects (`created`, `updated`,
-//! `deleted`), recorded events (`event`), verbs and faults (`verb`), and the `end`.
+//! `deleted`), recorded events (`event`), steps that have a name (`step`), verbs and faults (`verb`), and the `end`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -79,6 +79,11 @@ impl Log {
             self.line(&line);
         }
         self.n_events = events.len();
+    }
+
+    /// A step that has a name begins.
+    pub(crate) fn step(&mut self, at: Span, name: &str) {
+        self.line(&json!({"at": clock(at), "type": "step", "step": name}));
     }
 
     /// A verb or a fault.

@@ -1,9 +1,9 @@
-//! `strew simulate` where the files hold a Scenario.
+//! `strew simulate`: scenarios, or the built-in story, which is one.
 //!
-//! Reading order: [`arguments`], [`suite`] (files into plans), [`work`] (runs on all cores, in order), [`recorder`] (what
-//! is kept of one run), [`log`] (every change as a line), [`standing`] (what is right and what is not), [`text`] (for
-//! people), [`report`] and [`junit`] (for programs), [`decision`]
-//! (`-v`), `life` (one run, looked at), [`clock`].
+//! Reading order: [`arguments`], [`story`] (the built-in one, as a file), [`suite`] (files into plans), [`work`] (runs on
+//! all cores, in order), [`recorder`] (what is kept of one run), [`log`] (every change as a line), [`screen`] (a run step
+//! by step), [`series`] (its counts at each instant), [`standing`] (what is right and what is not), [`text`] (for people), [`report`] and [`junit`] (for
+//! programs), [`decision`] (`-v`), `life` (one run, looked at), [`clock`].
 
 mod arguments;
 mod clock;
@@ -15,7 +15,10 @@ mod log;
 mod recorder;
 mod replay;
 mod report;
+mod screen;
+mod series;
 mod standing;
+mod story;
 mod suite;
 mod text;
 mod work;
@@ -32,15 +35,15 @@ use crate::html::{self, Tape};
 use crate::inputs::Input;
 use crate::memory::Need;
 use crate::progress::Progress;
+use crate::shown::Choice;
 use crate::simulate::{self, Format};
 use crate::terminal;
 pub(crate) use arguments::ScenarioArgs;
-pub(crate) use life::life;
-pub(crate) use log::Log;
+use arguments::SchemaKind;
+pub(crate) use life::{Life, When, life};
 pub(crate) use strew_scenario::format::BASE;
 use strew_sim::Size;
 use strew_view::moment::Frame;
-use strew_view::workload::Workloads;
 use suite::{Cast, Staged, Suite};
 use work::Work;
 
@@ -56,17 +59,24 @@ pub(crate) struct Question<'a> {
     pub(crate) output: Option<Format>,
     /// Where the page goes.
     pub(crate) html: Option<&'a str>,
+    /// Which workloads are shown.
+    pub(crate) choice: Choice<'a>,
+    /// Tables have headers.
+    pub(crate) headers: bool,
 }
 
-/// Whether some file holds a Scenario.
-pub(crate) fn is_meant(inputs: &[Input]) -> bool {
+/// Whether some file seems to hold a Scenario.
+pub(crate) fn is_in(inputs: &[Input]) -> bool {
     inputs.iter().any(suite::holds_scenario)
 }
 
 /// Prints what needs no files: the schema, or a starter.
 pub(crate) fn document(args: &ScenarioArgs) -> Option<String> {
-    if args.schema {
-        let schema = strew_scenario::format::schema();
+    if let Some(kind) = args.schema {
+        let schema = match kind {
+            SchemaKind::Scenario => strew_scenario::format::schema(),
+            SchemaKind::Report => crate::report::schema(),
+        };
         return Some(format!("{schema:#}\n"));
     }
     args.starter
@@ -79,17 +89,21 @@ pub(crate) fn run(
     inputs: Vec<Input>,
     context: &Context,
 ) -> Result<u8, Failure> {
-    let until = question.args.until()?;
     let staged = suite::stage(question, inputs)?;
+    let story = staged.story.clone();
     let Some(suites) = say(staged, question, context)? else {
         return Ok(2);
     };
+    if let Some(story) = story.filter(|_| question.args.print_scenario) {
+        terminal::print(&story)?;
+        return Ok(0);
+    }
     #[allow(
         clippy::disallowed_methods,
         reason = "people are told how long it took; no report is"
     )]
     let began = Instant::now();
-    let work = Work::new(&suites, question, context, until);
+    let work = Work::new(&suites, question, context)?;
     question.world.memory.check(Need {
         size: largest(&suites),
         n_at_once: question.args.jobs() as u64,
@@ -98,14 +112,17 @@ pub(crate) fn run(
     let mut log = question.args.events.as_deref().map(open_log).transpose()?;
     let interrupt = interrupt::flag()?;
     let progress = Progress::new(context.global.quiet);
-    progress.start("playing", work.len());
+    if work.len() > 1 {
+        progress.start("playing", work.len());
+    }
     let runs = work.run(question.args.jobs(), &interrupt, &progress, log.as_mut())?;
     progress.finish();
     if let Some(log) = &mut log {
         log.flush().map_err(Failure::outside)?;
     }
-    let is_cut = until.is_some();
+    let is_cut = question.args.until.is_some();
     let answer = standing::judge(&suites, runs, is_cut);
+    text::say_notes(&answer, context);
     if let Some(path) = question.html {
         write_page(path, question, &suites, &answer)?;
     }
@@ -115,7 +132,7 @@ pub(crate) fn run(
             question.output.unwrap_or(Format::Json),
         )?,
         Some(Format::Junit) => junit::write(&suites, &answer),
-        Some(Format::Name) => text::names(&suites),
+        Some(Format::Name) => text::names(&suites, &answer),
         _ => text::write(question, &suites, &answer, began.elapsed(), context),
     };
     terminal::print(&text)?;
@@ -144,8 +161,8 @@ fn write_page(
         }
     }
     let standings = answer.casts.iter().flatten();
-    let logs = standings.filter_map(|s| s.runs.first()?.run.log.clone());
-    let tapes: Vec<Tape> = logs.map(|log| Tape { log }).collect();
+    let tapes = standings.filter_map(|s| s.runs.first()?.run.tape.clone());
+    let tapes: Vec<Tape> = tapes.collect();
     html::write(path, &report, &tapes)
 }
 
@@ -155,17 +172,16 @@ fn say(
     question: &Question<'_>,
     context: &Context,
 ) -> Result<Option<Vec<Suite>>, Failure> {
-    for note in &staged.notes {
-        simulate::say_note(note, context);
-    }
-    let said: Vec<_> = staged
-        .suites
-        .iter()
-        .map(|staged| (staged.diagnostics.clone(), &*staged.sources))
-        .collect();
+    let (elsewhere, config) = staged.elsewhere;
+    let mut said = vec![(elsewhere, &*config)];
+    let each = staged.suites.iter();
+    said.extend(each.map(|staged| (staged.diagnostics.clone(), &*staged.sources)));
     if simulate::say_diagnostics(&said, context) {
         simulate::print_diagnostics(&said, question.output)?;
         return Ok(None);
+    }
+    for note in &staged.notes {
+        simulate::say_note(note, context);
     }
     let suites = staged.suites.into_iter();
     Ok(Some(suites.filter_map(|staged| staged.suite).collect()))
@@ -182,10 +198,11 @@ fn largest(suites: &[Suite]) -> Size {
 
 /// What views of a variant share.
 fn frame(cast: &Cast) -> Frame {
+    let blueprint = cast.plan.blueprint();
     Frame {
-        names: cast.blueprint.names.clone(),
-        profiles: cast.blueprint.profiles.clone(),
-        workloads: Workloads::of_objects(cast.plan.objects()),
+        names: blueprint.names.clone(),
+        profiles: blueprint.profiles.clone(),
+        workloads: cast.plan.admitted().workloads.clone(),
     }
 }
 

@@ -5,43 +5,128 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use strew_model::Span;
 use strew_scenario::format::Step;
-use strew_scenario::run::Watcher;
+use strew_scenario::run::{StepResult, Watcher};
 use strew_sim::Simulation;
 
 use super::decision::{self, Decision};
 use super::log::Log;
-use crate::report::{self, MaxSkew, WorkloadReport};
+use super::screen::Screen;
+use super::series::Series;
+use crate::progress::Progress;
+use crate::report::{self, MaxSkew, Moment};
+use crate::shown::{Choice, Shown};
 use strew_view::moment::Frame;
 use strew_view::skews::Skews;
 use strew_view::view::View;
 
-/// Workloads by step, and their largest skews.
-pub(super) struct Ledger {
-    pub(super) frame: Frame,
-    pub(super) steps: Vec<Vec<WorkloadReport>>,
+/// What the cluster was when each step was over.
+pub(super) struct Ledger<'a> {
+    frame: Frame,
+    choice: Choice<'a>,
+    /// For programs: a moment a step.
+    pub(super) moments: Option<Vec<Moment>>,
+    /// For people.
+    pub(super) screen: Option<Screen<'a>>,
+    /// For the page.
+    pub(super) series: Option<Series>,
     /// `None` before the run begins.
-    pub(super) skews: Option<Skews>,
+    skews: Option<Skews>,
+    /// At the end of the last step, or at the start.
+    last: Option<View>,
+    /// Which workloads are shown, chosen when the first step was over.
+    shown: Option<Shown>,
+    /// Whether the first step is told in full.
+    is_example: bool,
+}
+
+impl<'a> Ledger<'a> {
+    pub(super) fn new(frame: Frame, choice: Choice<'a>, is_example: bool) -> Self {
+        Self {
+            frame,
+            choice,
+            moments: None,
+            screen: None,
+            series: None,
+            skews: None,
+            last: None,
+            shown: None,
+            is_example,
+        }
+    }
+
+    fn begin(&mut self, simulation: &Simulation) {
+        let start = View::of(strew_scenario::moment(simulation), &mut self.frame, None);
+        if let Some(screen) = &mut self.screen {
+            screen.begin(&start);
+        }
+        let skews = Skews::new(simulation.server(), &mut self.frame);
+        if let Some(series) = &mut self.series {
+            series.follow(simulation, &mut self.frame, &skews);
+        }
+        self.skews = Some(skews);
+        self.last = Some(start);
+    }
+
+    fn instant(&mut self, simulation: &Simulation) {
+        let Self { frame, skews, .. } = self;
+        if let Some(skews) = skews {
+            let counted = skews.observe(simulation.server(), frame);
+            if let Some(series) = &mut self.series {
+                series.observe(simulation, frame, skews, counted);
+            }
+        }
+    }
+
+    fn step(&mut self, step: &Step, result: &StepResult, simulation: &Simulation) {
+        let before = self.last.take();
+        let view = View::of(
+            strew_scenario::moment(simulation),
+            &mut self.frame,
+            before.as_ref(),
+        );
+        let is_first = self.shown.is_none();
+        let shown = match self.shown.take() {
+            None => self.choice.of(&view),
+            Some(shown) => self.choice.with_new(shown, &view),
+        };
+        if let Some(moments) = &mut self.moments {
+            moments.push(match is_first && self.is_example {
+                true => Moment::in_full(&view, &shown.workloads),
+                false => Moment::of(&view, &shown.workloads),
+            });
+        }
+        if let (Some(screen), Some(before), Some(skews)) = (&mut self.screen, before, &self.skews) {
+            screen.step(step, result, [&before, &view], skews, &shown);
+            screen.look_at(simulation);
+        }
+        self.shown = Some(shown);
+        self.last = Some(view);
+    }
+
+    /// The largest skews of the workloads that are shown.
+    pub(super) fn max_skews(&self) -> Vec<MaxSkew> {
+        match (&self.shown, &self.skews) {
+            (Some(shown), Some(skews)) => {
+                report::max_skews(&self.frame.workloads.list, &shown.workloads, skews)
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Listens to a run, and ends it when somebody wants that.
 pub(super) struct Recorder<'a> {
     pub(super) interrupt: &'a AtomicBool,
+    /// Of the only run.
+    pub(super) progress: Option<&'a Progress>,
     /// All that happens, if somebody wants to read it.
     pub(super) log: Option<Log>,
-    /// What workloads come to, if the report tells it.
-    pub(super) ledger: Option<Ledger>,
+    /// What workloads come to, if somebody wants to read it.
+    pub(super) ledger: Option<Ledger<'a>>,
     /// What the schedulers decide, if somebody wants to read it.
     pub(super) decisions: Option<Vec<Decision>>,
-}
-
-impl Ledger {
-    /// The largest skews of all workloads.
-    pub(super) fn max_skews(&self) -> Vec<MaxSkew> {
-        let all = &self.frame.workloads.list;
-        let places: Vec<usize> = (0..all.len()).collect();
-        let skews = self.skews.as_ref();
-        skews.map_or_else(Vec::new, |skews| report::max_skews(all, &places, skews))
-    }
+    /// The step under way, for the progress.
+    pub(super) step: String,
 }
 
 impl Recorder<'_> {
@@ -50,12 +135,10 @@ impl Recorder<'_> {
             log.listen(simulation);
         }
         if let Some(ledger) = &mut self.ledger {
-            let server = simulation.server();
-            let Ledger { frame, skews, .. } = ledger;
-            match skews {
-                Some(skews) => skews.observe(server, frame),
-                None => *skews = Some(Skews::new(server, frame)),
-            }
+            ledger.instant(simulation);
+        }
+        if let Some(progress) = self.progress {
+            progress.show(&self.step, simulation.elapsed());
         }
         match self.interrupt.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
@@ -69,15 +152,37 @@ impl Watcher for Recorder<'_> {
         if let Some(log) = &mut self.log {
             log.follow(simulation);
         }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.begin(simulation);
+        }
     }
 
-    fn step(&mut self, _number: usize, _step: &Step, simulation: &Simulation) -> ControlFlow<()> {
-        if let Some(ledger) = &mut self.ledger {
-            let view = View::of(strew_scenario::moment(simulation), &mut ledger.frame, None);
-            let all: Vec<usize> = (0..view.world.workloads.len()).collect();
-            ledger.steps.push(report::workloads(&view, &all));
+    fn begin_step(&mut self, _number: usize, step: &Step, simulation: &Simulation) {
+        self.step = step.name.clone().unwrap_or_else(|| "playing".to_owned());
+        if let (Some(log), Some(name)) = (&mut self.log, &step.name) {
+            log.step(simulation.elapsed(), name);
         }
-        self.listen(simulation)
+        if let Some(skews) = self
+            .ledger
+            .as_mut()
+            .and_then(|ledger| ledger.skews.as_mut())
+        {
+            skews.begin_step();
+        }
+    }
+
+    fn step(
+        &mut self,
+        _number: usize,
+        step: &Step,
+        result: &StepResult,
+        simulation: &Simulation,
+    ) -> ControlFlow<()> {
+        let flow = self.listen(simulation);
+        if let Some(ledger) = &mut self.ledger {
+            ledger.step(step, result, simulation);
+        }
+        flow
     }
 
     fn instant(&mut self, simulation: &Simulation) -> ControlFlow<()> {

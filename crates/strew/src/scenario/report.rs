@@ -1,118 +1,18 @@
-//! The result for programs: kind `SimulationReport`, versioned, without any wall-clock time.
+//! The report of what was played.
 
-use std::collections::BTreeMap;
-
-use serde::Serialize;
 use strew_scenario::expect::spread::{ByDomain, skew};
-use strew_scenario::format::{Expectation, Verdict};
-use strew_scenario::run::{Outcome, Refused};
+use strew_scenario::format::{Step, Verdict};
+use strew_scenario::run::{Outcome, Refused, StepResult, StepState};
 
 use super::Question;
 use super::clock::clock;
-use super::standing::{Answer, Judged, Result, Standing, State, state};
+use super::standing::{Answer, Judged, Result, Standing, State};
 use super::suite::{Cast, Suite};
-use crate::report::{API_VERSION, MaxSkew, WorkloadReport};
+use crate::report::{
+    API_VERSION, CountedReport, ExpectationReport, KIND, Moment, RefusedReport, Report, RunReport,
+    ScenarioReport, StepReport, Summary, VariantReport,
+};
 use crate::version;
-
-/// `SimulationReport` of scenarios.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Report<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    kubernetes: &'static str,
-    compat: &'static str,
-    summary: Summary,
-    scenarios: Vec<ScenarioReport<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Summary {
-    /// Played to their end.
-    runs: usize,
-    held: usize,
-    broken: usize,
-    /// Whether something is wrong: the exit code is 1.
-    red: bool,
-    interrupted: bool,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ScenarioReport<'a> {
-    file: String,
-    name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    story: Option<String>,
-    variants: Vec<VariantReport<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct VariantReport<'a> {
-    name: String,
-    /// `hold`, `fail` or `mayFail`.
-    must: &'static str,
-    result: &'static str,
-    seeds: Vec<u64>,
-    broken: usize,
-    runs: Vec<RunReport<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RunReport<'a> {
-    seed: u64,
-    held: bool,
-    ended: String,
-    always: Vec<ExpectationReport>,
-    steps: Vec<StepReport<'a>>,
-    max_skew: &'a [MaxSkew],
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct StepReport<'a> {
-    at: String,
-    verbs: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    refused: Vec<RefusedReport>,
-    workloads: &'a [WorkloadReport],
-    expectations: Vec<ExpectationReport>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct RefusedReport {
-    verb: String,
-    why: String,
-    breach: bool,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ExpectationReport {
-    text: String,
-    held: bool,
-    /// The run was ended before it was decided.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    open: bool,
-    at: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    why: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cause: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spread: Option<SpreadReport>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SpreadReport {
-    counts: BTreeMap<String, u32>,
-    skew: u32,
-}
 
 /// The report on all scenarios.
 pub(super) fn report<'a>(
@@ -126,7 +26,7 @@ pub(super) fn report<'a>(
     let each = suites.iter().zip(&answer.casts);
     Report {
         api_version: API_VERSION,
-        kind: "SimulationReport",
+        kind: KIND,
         kubernetes: version::KUBERNETES,
         compat: question.world.scheduling.compat.name(),
         summary: Summary {
@@ -173,34 +73,51 @@ fn run<'a>(cast: &Cast, judged: &'a Judged) -> RunReport<'a> {
     let scenario = &cast.variant.scenario;
     let played = &judged.run.played;
     let steps = scenario.timeline.iter().zip(&played.steps);
-    let steps = steps.enumerate().map(|(number, (step, result))| {
-        let each = step.expect.iter().zip(&result.expectations);
-        let of = |(claim, outcome): (&Expectation, &Outcome)| {
-            let state = state(claim, outcome, step.at, played.ended, scenario.end());
-            expectation(outcome, state)
-        };
-        StepReport {
-            at: clock(step.at),
-            verbs: step.verbs.iter().map(|verb| verb.text.clone()).collect(),
-            refused: result.refused.iter().map(refused).collect(),
-            workloads: judged.run.workloads.get(number).map_or(&[], Vec::as_slice),
-            expectations: each.map(of).collect(),
-        }
-    });
-    let always = played.always.iter().map(|outcome| {
-        let state = match outcome.held {
-            true => State::Held,
-            false => State::Broken,
-        };
-        expectation(outcome, state)
+    let steps = steps.enumerate().map(|(number, (scheduled, result))| {
+        step(scheduled, result, judged.run.moments.get(number))
     });
     RunReport {
         seed: judged.run.seed,
         held: !judged.is_broken,
         ended: clock(played.ended),
-        always: always.collect(),
+        always: played.always.iter().map(expectation).collect(),
         steps: steps.collect(),
         max_skew: &judged.run.max_skew,
+    }
+}
+
+fn step<'a>(step: &Step, result: &StepResult, moment: Option<&'a Moment>) -> StepReport<'a> {
+    let outcomes = result.expectations.iter();
+    let of = |state: State| outcomes.clone().filter(move |o| State::of(o) == state);
+    let refused = result.refused.iter().filter(|refused| refused.is_breach);
+    let refused = refused.map(|refused| format!("{}: {}", refused.text, refused.why));
+    let broken = of(State::Broken).map(|outcome| format!("{}: {}", outcome.text, outcome.why));
+    let undecided = of(State::Open).map(|outcome| format!("{}: not decided", outcome.text));
+    let mut why: Vec<String> = refused.chain(broken).collect();
+    let is_open = of(State::Open).next().is_some() || result.state == StepState::Cut;
+    let verdict = match (why.is_empty(), is_open) {
+        (false, _) => "broken",
+        (true, true) => "open",
+        (true, false) => "held",
+    };
+    why.extend(undecided);
+    StepReport {
+        name: step.name.clone(),
+        began: clock(result.began),
+        ended: clock(result.ended),
+        state: match result.state {
+            StepState::Done => "done",
+            StepState::AtRest => "atRest",
+            StepState::NotAtRest => "notAtRest",
+            StepState::Cut => "cut",
+        },
+        verdict,
+        why,
+        verbs: step.verbs.iter().map(|verb| verb.text.clone()).collect(),
+        chosen: result.chosen.clone(),
+        refused: result.refused.iter().map(self::refused).collect(),
+        expectations: result.expectations.iter().map(expectation).collect(),
+        moment,
     }
 }
 
@@ -212,7 +129,8 @@ fn refused(refused: &Refused) -> RefusedReport {
     }
 }
 
-fn expectation(outcome: &Outcome, state: State) -> ExpectationReport {
+fn expectation(outcome: &Outcome) -> ExpectationReport {
+    let state = State::of(outcome);
     ExpectationReport {
         text: outcome.text.clone(),
         held: state == State::Held,
@@ -224,8 +142,8 @@ fn expectation(outcome: &Outcome, state: State) -> ExpectationReport {
     }
 }
 
-fn spread(counts: &ByDomain) -> SpreadReport {
-    SpreadReport {
+fn spread(counts: &ByDomain) -> CountedReport {
+    CountedReport {
         counts: counts.clone(),
         skew: skew(counts),
     }

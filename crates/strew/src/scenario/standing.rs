@@ -7,6 +7,7 @@ use strew_scenario::expect::spread::ByDomain;
 use strew_scenario::format::{Expectation, Verdict};
 use strew_scenario::run::Outcome;
 
+use super::clock::clock;
 use super::suite::{Cast, Suite};
 use super::work::{Run, Runs};
 
@@ -69,8 +70,9 @@ impl Result {
 
 /// An expectation, or a verb that was refused, over all seeds.
 pub(super) struct Row<'a> {
-    /// None: it must always hold.
-    pub(super) at: Option<Span>,
+    pub(super) moment: Moment,
+    /// When its step began in the first run that came so far.
+    pub(super) began: Option<Span>,
     pub(super) text: String,
     /// None: a verb.
     pub(super) expectation: Option<&'a Expectation>,
@@ -81,6 +83,28 @@ pub(super) struct Row<'a> {
     /// Counts, largest first, by how many seeds had them, with their skew.
     pub(super) shapes: BTreeMap<(Vec<u32>, u32), usize>,
     pub(super) breach: Option<Breach>,
+}
+
+/// When a row is judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// After every instant.
+    Always,
+    /// At a step of this time.
+    At(Span),
+    /// At a step that is called so.
+    Step(String),
+}
+
+impl Moment {
+    /// As a row begins.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Self::Always => "always".to_owned(),
+            Self::At(at) => clock(*at),
+            Self::Step(name) => name.clone(),
+        }
+    }
 }
 
 /// The first breach, by seed.
@@ -151,8 +175,9 @@ fn standing(cast: &Cast, runs: impl Iterator<Item = Run>, is_whole: bool) -> Sta
 
 fn rows(cast: &Cast) -> Vec<Row<'_>> {
     let scenario = &cast.variant.scenario;
-    let row = |at, text: &str, expectation| Row {
-        at,
+    let row = |moment: &Moment, text: &str, expectation| Row {
+        moment: moment.clone(),
+        began: None,
         text: text.to_owned(),
         expectation,
         n_held: 0,
@@ -162,11 +187,17 @@ fn rows(cast: &Cast) -> Vec<Row<'_>> {
         breach: None,
     };
     let always = scenario.always.iter();
-    let mut rows: Vec<Row<'_>> = always.map(|e| row(None, &e.text, Some(e))).collect();
-    for step in &scenario.timeline {
-        rows.extend(step.verbs.iter().map(|v| row(Some(step.at), &v.text, None)));
+    let always = always.map(|e| row(&Moment::Always, &e.text, Some(e)));
+    let mut rows: Vec<Row<'_>> = always.collect();
+    for (number, step) in scenario.timeline.iter().enumerate() {
+        let moment = match (&step.name, step.at) {
+            (Some(name), _) => Moment::Step(name.clone()),
+            (None, Some(at)) => Moment::At(at),
+            (None, None) => Moment::Step(format!("step {}", number + 1)),
+        };
+        rows.extend(step.verbs.iter().map(|v| row(&moment, &v.text, None)));
         let expect = step.expect.iter();
-        rows.extend(expect.map(|e| row(Some(step.at), &e.text, Some(e))));
+        rows.extend(expect.map(|e| row(&moment, &e.text, Some(e))));
     }
     rows
 }
@@ -176,20 +207,15 @@ fn add(cast: &Cast, rows: &mut [Row<'_>], run: &Run) -> bool {
     let scenario = &cast.variant.scenario;
     let mut is_broken = false;
     let mut place = 0;
-    let ended = run.played.ended;
     for outcome in &run.played.always {
-        is_broken |= add_outcome(
-            &mut rows[place],
-            outcome,
-            run.seed,
-            state_of_always(outcome),
-        );
+        is_broken |= add_outcome(&mut rows[place], outcome, run.seed);
         place += 1;
     }
     for (step, result) in scenario.timeline.iter().zip(&run.played.steps) {
         for verb in &step.verbs {
             let refused = result.refused.iter().find(|r| r.text == verb.text);
             let row = &mut rows[place];
+            row.began.get_or_insert(result.began);
             place += 1;
             match refused {
                 None => row.n_held += 1,
@@ -198,7 +224,7 @@ fn add(cast: &Cast, rows: &mut [Row<'_>], run: &Run) -> bool {
                     is_broken |= refused.is_breach;
                     row.breach.get_or_insert_with(|| Breach {
                         seed: run.seed,
-                        at: step.at,
+                        at: result.began,
                         why: refused.why.clone(),
                         cause: None,
                         counts: None,
@@ -206,40 +232,28 @@ fn add(cast: &Cast, rows: &mut [Row<'_>], run: &Run) -> bool {
                 }
             }
         }
-        for (expectation, outcome) in step.expect.iter().zip(&result.expectations) {
-            let state = state(expectation, outcome, step.at, ended, scenario.end());
-            is_broken |= add_outcome(&mut rows[place], outcome, run.seed, state);
+        for outcome in &result.expectations {
+            rows[place].began.get_or_insert(result.began);
+            is_broken |= add_outcome(&mut rows[place], outcome, run.seed);
             place += 1;
         }
     }
     is_broken
 }
 
-fn state_of_always(outcome: &Outcome) -> State {
-    match outcome.held {
-        true => State::Held,
-        false => State::Broken,
+impl State {
+    /// Of an expectation that was played.
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        match (outcome.held, outcome.is_open) {
+            (true, _) => Self::Held,
+            (false, true) => Self::Open,
+            (false, false) => Self::Broken,
+        }
     }
 }
 
-/// Whether an expectation of a step held; of a run that was ended early, it may still be open.
-pub(super) fn state(
-    expectation: &Expectation,
-    outcome: &Outcome,
-    at: Span,
-    ended: Span,
-    end: Span,
-) -> State {
-    let deadline =
-        at.0.saturating_add(expectation.within.unwrap_or_default().0);
-    match outcome.held {
-        true => State::Held,
-        false if ended < end && deadline > ended.0 => State::Open,
-        false => State::Broken,
-    }
-}
-
-fn add_outcome(row: &mut Row<'_>, outcome: &Outcome, seed: u64, state: State) -> bool {
+fn add_outcome(row: &mut Row<'_>, outcome: &Outcome, seed: u64) -> bool {
+    let state = State::of(outcome);
     if let Some(counts) = &outcome.counts {
         let mut shape: Vec<u32> = counts.values().copied().collect();
         shape.sort_unstable_by(|a, b| b.cmp(a));

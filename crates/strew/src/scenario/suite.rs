@@ -1,26 +1,28 @@
 //! Files into scenarios, and scenarios into plans.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use strew_api::config::{FeatureGates, is_configuration};
-use strew_api::field::FieldPath;
+use strew_api::config::{AdmissionOptions, FeatureGates, is_configuration};
+use strew_api::field::{FieldError, FieldPath};
 use strew_api::printable::printable_line;
-use strew_api::read::{self, Diagnostic, KubeObject, Located, Locator, Origin, Severity, Sources};
+use strew_api::read::{
+    self, Broken, Diagnostic, KubeObject, Located, Locator, Origin, Severity, Sources,
+};
 use strew_model::Interner;
-use strew_scenario::format::{GROUP, Variant, load};
-use strew_scenario::run::{Configure, Plan, Unplayable};
-use strew_sim::Blueprint;
+use strew_scenario::format::{GROUP, Loaded, Variant, load};
+use strew_scenario::run::{Configure, Plan, Unplayable, admission};
 
-use super::Question;
-use crate::configuration::SchedulingArgs;
+use super::arguments::Until;
+use super::{Question, story};
+use crate::configuration::{SchedulingArgs, blueprint};
 use crate::failure::Failure;
-use crate::inputs::Input;
-use crate::setup;
+use crate::inputs::{self, Input};
 
 /// A scenario, ready.
 pub(super) struct Suite {
+    /// It is the built-in story.
+    pub(super) is_story: bool,
     /// The file that holds it.
     pub(super) file: String,
     /// What to name to read it again: all files of the question, if they make one scenario.
@@ -30,12 +32,24 @@ pub(super) struct Suite {
     pub(super) variants: Vec<Cast>,
 }
 
+impl Suite {
+    /// Whether its runs are shown step by step: the built-in story, and a Scenario that expects nothing.
+    pub(super) fn is_stepwise(&self) -> bool {
+        let expects_nothing = |cast: &Cast| {
+            let scenario = &cast.variant.scenario;
+            let mut steps = scenario.timeline.iter();
+            scenario.always.is_empty() && steps.all(|step| step.expect.is_empty())
+        };
+        self.is_story || self.variants.iter().all(expects_nothing)
+    }
+}
+
 /// A variant, and how it is played.
 pub(super) struct Cast {
     pub(super) variant: Variant,
     pub(super) plan: Plan,
-    /// How its scheduler begins.
-    pub(super) blueprint: Blueprint,
+    /// Whether what comes after the step of `--until` was left out.
+    pub(super) is_cut: bool,
     pub(super) seeds: Vec<u64>,
 }
 
@@ -50,6 +64,10 @@ pub(super) struct StagedSuite {
 /// What was made of all files.
 pub(super) struct Staged {
     pub(super) suites: Vec<StagedSuite>,
+    /// What is wrong with `--config` or `--feature-gates`; places are in the file of the former.
+    pub(super) elsewhere: (Vec<Diagnostic>, Arc<Sources>),
+    /// The built-in story as a file, if that is played.
+    pub(super) story: Option<String>,
     /// What a reader should know.
     pub(super) notes: Vec<String>,
 }
@@ -71,10 +89,61 @@ fn is_api_version(before: &[u8]) -> bool {
     word.len() >= key.len() && word[word.len() - key.len()..].eq_ignore_ascii_case(key)
 }
 
-/// Makes plans of all scenarios.
+/// Makes plans of all scenarios; of files without one, of the built-in story.
+///
+/// # Errors
+/// Words that do not go together, and files that cannot be read.
 pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Staged, Failure> {
     let scheduling = &question.world.scheduling;
-    if !scheduling.feature_gates.is_empty() {
+    let config = scheduling.read()?.map(Arc::new);
+    let mut staging = Staging {
+        question,
+        config,
+        until: question.args.until()?,
+        notes: Vec::new(),
+        elsewhere: Vec::new(),
+    };
+    let mut text = None;
+    let mut suites = Vec::new();
+    if inputs.iter().any(holds_scenario) {
+        check_words(question)?;
+        for (inputs, replay) in split(question, inputs, &mut staging.notes) {
+            let file = inputs.iter().find(|input| holds_scenario(input));
+            let file = file.map(|input| input.name.clone()).unwrap_or_default();
+            let sources = Arc::new(inputs::sources(inputs));
+            let loaded = load(&sources);
+            suites.push(staging.suite(file, replay, sources, loaded));
+        }
+    } else {
+        let story = story::story(question, inputs)?;
+        text = Some(story.text);
+        let gates = scheduling.gates().1;
+        staging.elsewhere.extend(gates);
+        let (sources, replay) = (Arc::new(story.sources), question.files.to_vec());
+        let file = story::FILE.to_owned();
+        suites.push(staging.suite(file, replay, sources, story.loaded));
+        staging.notes.extend(story.note);
+    }
+    check_names(question, &suites)?;
+    staging.check_until(&suites)?;
+    let nowhere = suites.first().map(|staged| Arc::clone(&staged.sources));
+    let Staging {
+        config,
+        notes,
+        elsewhere,
+        ..
+    } = staging;
+    Ok(Staged {
+        suites,
+        elsewhere: (elsewhere, config.or(nowhere).unwrap_or_default()),
+        story: text,
+        notes,
+    })
+}
+
+/// Refuses words that a Scenario has fields for.
+fn check_words(question: &Question<'_>) -> Result<(), Failure> {
+    if !question.world.scheduling.feature_gates.is_empty() {
         let error = anyhow!("--feature-gates is not for a Scenario");
         return Err(Failure::input(error).with_hint("write featureGates into its spec"));
     }
@@ -83,25 +152,11 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
         let hint = "leave --nodes and its kin out, or write nodeGroups into its spec";
         return Err(Failure::input(error).with_hint(hint));
     }
-    let config = scheduling.read()?.map(Arc::new);
-    let mut notes = Vec::new();
-    let mut suites = Vec::new();
-    for (inputs, replay) in split(question, inputs, &mut notes) {
-        let file = inputs.iter().find(|input| holds_scenario(input));
-        let file = file.map(|input| input.name.clone()).unwrap_or_default();
-        let mut sources = Sources::new();
-        inputs
-            .into_iter()
-            .for_each(|input| input.add_to(&mut sources));
-        let stage = Stage {
-            question,
-            config: config.clone(),
-            sources: Arc::new(sources),
-        };
-        suites.push(stage.suite(file, replay, &mut notes));
+    if question.args.print_scenario {
+        let error = anyhow!("--print-scenario: the files hold a Scenario already");
+        return Err(Failure::input(error));
     }
-    check_names(question, &suites)?;
-    Ok(Staged { suites, notes })
+    Ok(())
 }
 
 /// Files that make one scenario each. Several files with a Scenario are several scenarios: each has the named files
@@ -159,25 +214,45 @@ fn check_names(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), Fa
     }
 }
 
-struct Stage<'a> {
+struct Staging<'a> {
     question: &'a Question<'a>,
     config: Option<Arc<Sources>>,
-    sources: Arc<Sources>,
+    until: Option<Until>,
+    notes: Vec<String>,
+    elsewhere: Vec<Diagnostic>,
 }
 
-impl Stage<'_> {
-    fn suite(self, file: String, replay: Vec<String>, notes: &mut Vec<String>) -> StagedSuite {
-        let loaded = load(&self.sources);
+/// Errors that are told of one scenario's files; each costs its place, and nobody reads so many.
+const ERRORS_MAX: usize = 1000;
+
+impl Staging<'_> {
+    fn suite(
+        &mut self,
+        file: String,
+        replay: Vec<String>,
+        sources: Arc<Sources>,
+        loaded: Loaded,
+    ) -> StagedSuite {
         let is_good = !loaded.has_errors();
-        let mut diagnostics = loaded.diagnostics;
+        let mut stage = Stage {
+            staging: self,
+            locator: Locator::new(&sources),
+            sources: &sources,
+            diagnostics: loaded.diagnostics,
+            leaves_out: false,
+        };
         let mut casts = Vec::new();
-        if is_good {
-            say_skipped(&file, &loaded.reading.objects, notes);
-            for variant in loaded.variants {
-                casts.extend(self.cast(variant, &mut diagnostics));
+        match is_good {
+            true => {
+                for variant in loaded.variants {
+                    casts.extend(stage.cast(variant));
+                }
             }
+            false => stage.judge(&loaded.objects, &loaded.broken),
         }
-        let is_good = diagnostics.iter().all(|d| d.severity != Severity::Error);
+        let mut diagnostics = stage.finish();
+        let mut all = diagnostics.iter().chain(&self.elsewhere);
+        let is_good = all.all(|d| d.severity != Severity::Error);
         // With one more word of what a scenario is, if there is none after all.
         if is_good && casts.is_empty() && self.question.args.variant.is_empty() {
             diagnostics.push(Diagnostic::error(
@@ -188,16 +263,14 @@ impl Stage<'_> {
         diagnostics.sort_by_key(|d| (d.place.is_none(), d.place));
         let first = casts.first().map(|cast: &Cast| &cast.variant.scenario);
         let (name, story) = first.map_or((String::new(), None), |scenario| {
-            (
-                scenario.name.clone(),
-                scenario
-                    .story()
-                    .map(|story| printable_line(story).into_owned()),
-            )
+            let story = scenario.story();
+            let story = story.map(|story| printable_line(story).into_owned());
+            (scenario.name.clone(), story)
         });
         StagedSuite {
-            sources: self.sources,
+            sources,
             suite: is_good.then_some(Suite {
+                is_story: file == story::FILE,
                 file,
                 replay,
                 name,
@@ -208,57 +281,31 @@ impl Stage<'_> {
         }
     }
 
-    /// Makes a plan of a variant, if it is to be played.
-    fn cast(&self, variant: Variant, diagnostics: &mut Vec<Diagnostic>) -> Option<Cast> {
-        let (configurations, objects): (Vec<Located>, Vec<Located>) =
-            variant.objects.iter().cloned().partition(is_config);
-        let documents: Vec<Origin> = configurations.into_iter().map(|c| c.origin).collect();
-        let configure = self.configure(documents.clone());
-        let blueprint = configure(&variant.scenario.feature_gates);
-        let plan = Plan::new(&variant.scenario, &objects, configure);
-        let args = self.question.args;
-        match plan {
-            Ok(plan) => {
-                let is_asked = args.variant.is_empty() || args.variant.contains(&variant.name);
-                let n = args.seeds.unwrap_or(variant.scenario.seeds).get();
-                let seeds = match self.question.world.scheduling.seed {
-                    Some(seed) => vec![seed],
-                    None => (1..=u64::from(n)).collect(),
-                };
-                let blueprint = blueprint.filter(|_| is_asked)?;
-                Some(Cast {
-                    variant,
-                    plan,
-                    blueprint,
-                    seeds,
-                })
-            }
-            Err(problems) => {
-                let mut locator = Locator::new(&self.sources);
-                for problem in problems {
-                    let found = match problem {
-                        Unplayable::Refused(number, errors) => {
-                            let located = &objects[number];
-                            let each = errors.iter();
-                            each.map(|e| located.diagnose(e, &mut locator)).collect()
-                        }
-                        Unplayable::Expression(expectation, error) => {
-                            vec![self.wrong_expression(&expectation.path, &error, &mut locator)]
-                        }
-                        Unplayable::Configuration => {
-                            self.wrong_configuration(&variant.scenario.feature_gates, &documents)
-                        }
-                    };
-                    for diagnostic in found {
-                        // What is said of the base needs no second word for each variant.
-                        if !diagnostics.contains(&diagnostic) {
-                            diagnostics.push(diagnostic);
-                        }
-                    }
-                }
-                None
-            }
+    /// Refuses a step of `--until` that no scenario has.
+    fn check_until(&self, suites: &[StagedSuite]) -> Result<(), Failure> {
+        let Some(Until::Step(name)) = &self.until else {
+            return Ok(());
+        };
+        let suites = suites.iter().map(|staged| staged.suite.as_ref());
+        let Some(suites) = suites.collect::<Option<Vec<_>>>() else {
+            // What is wrong with the files comes first.
+            return Ok(());
+        };
+        let casts = || suites.iter().flat_map(|suite| &suite.variants);
+        if casts().any(|cast| cast.is_cut) {
+            return Ok(());
         }
+        let steps = casts().flat_map(|cast| &cast.variant.scenario.timeline);
+        let mut names: Vec<&str> = steps.filter_map(|step| step.name.as_deref()).collect();
+        names.dedup();
+        let error = anyhow!("--until {name}: no duration, and no step is called so");
+        Err(Failure::input(error).with_hint(match names.as_slice() {
+            [] => "90s, 15m and 1h30m are durations".to_owned(),
+            names => format!(
+                "steps are {}; 90s and 1h30m are durations",
+                names.join(", ")
+            ),
+        }))
     }
 
     fn scheduling(&self) -> SchedulingArgs {
@@ -269,8 +316,8 @@ impl Stage<'_> {
         }
     }
 
-    fn configure(&self, documents: Vec<Origin>) -> Configure {
-        let (config, sources) = (self.config.clone(), Arc::clone(&self.sources));
+    fn configure(&self, sources: &Arc<Sources>, documents: Vec<Origin>) -> Configure {
+        let (config, sources) = (self.config.clone(), Arc::clone(sources));
         let scheduling = self.scheduling();
         Arc::new(move |gates: &FeatureGates| {
             let mut names = Interner::new();
@@ -280,44 +327,193 @@ impl Stage<'_> {
             if !configured.elsewhere.is_empty() {
                 return None;
             }
-            Some(setup::blueprint(&configuration, configured.is_given, names))
+            Some(blueprint(&configuration, configured.is_given, names))
         })
     }
+}
 
-    fn wrong_configuration(&self, gates: &FeatureGates, documents: &[Origin]) -> Vec<Diagnostic> {
+/// A scenario in the making.
+struct Stage<'a, 'q> {
+    staging: &'a mut Staging<'q>,
+    sources: &'a Arc<Sources>,
+    locator: Locator<'a>,
+    diagnostics: Vec<Diagnostic>,
+    /// Not every problem is in the list.
+    leaves_out: bool,
+}
+
+impl Stage<'_, '_> {
+    /// What else is wrong with files that cannot be played anyway: a person should have to run strew once, not once an
+    /// error.
+    fn judge(&mut self, objects: &[Located], broken: &[Broken]) {
+        let gates = self.staging.question.world.scheduling.gates().0;
+        let options = gates.admission(AdmissionOptions::KUBERNETES_1_36);
+        let (refused, also_broken) = admission::judge(objects, broken, &options);
+        for (number, errors) in refused {
+            self.refuse(&objects[number], &errors);
+        }
+        for (number, errors) in also_broken {
+            self.refuse(&broken[number].located, &errors);
+        }
+        let documents = objects.iter().filter(|located| is_config(located));
+        let documents: Vec<Origin> = documents.map(|located| located.origin.clone()).collect();
+        self.configured(&gates, &documents);
+    }
+
+    /// Makes a plan of a variant, if it is to be played.
+    fn cast(&mut self, mut variant: Variant) -> Option<Cast> {
+        let is_cut = match &self.staging.until {
+            Some(Until::Step(name)) => variant.scenario.end_after(name),
+            _ => false,
+        };
+        let (documents, objects): (Vec<Located>, Vec<Located>) =
+            variant.objects.iter().cloned().partition(is_config);
+        variant.objects = Arc::default();
+        let documents: Vec<Origin> = documents.into_iter().map(|c| c.origin).collect();
+        let configure = self.staging.configure(self.sources, documents.clone());
+        let gates = &variant.scenario.feature_gates;
+        self.configured(gates, &documents);
+        let plan = Plan::new(&variant.scenario, &objects, configure);
+        let question = self.staging.question;
+        let args = question.args;
+        match plan {
+            Ok(plan) => {
+                self.say_admitted(&plan, &objects);
+                let is_asked = args.variant.is_empty() || args.variant.contains(&variant.name);
+                let seed = question.world.scheduling.seed;
+                let first = seed.unwrap_or(variant.scenario.seed);
+                let n = match (args.seeds, seed) {
+                    (Some(n), _) => n.get(),
+                    // One run, and the same as among many.
+                    (None, Some(_)) => 1,
+                    (None, None) => variant.scenario.seeds.get(),
+                };
+                let last = first.saturating_add(u64::from(n - 1));
+                let seeds = (first..=last).collect();
+                is_asked.then_some(Cast {
+                    is_cut,
+                    variant,
+                    plan,
+                    seeds,
+                })
+            }
+            Err(problems) => {
+                for problem in problems {
+                    match problem {
+                        Unplayable::Refused(number, errors) => {
+                            self.refuse(&objects[number], &errors);
+                        }
+                        Unplayable::Expression(expectation, error) => {
+                            let found = self.wrong_expression(&expectation.path, &error);
+                            self.say(found);
+                        }
+                        // Told by `configured`.
+                        Unplayable::Configuration => {}
+                    }
+                }
+                None
+            }
+        }
+    }
+
+    /// What is worth saying of objects that are good.
+    fn say_admitted(&mut self, plan: &Plan, objects: &[Located]) {
+        let admitted = plan.admitted();
+        for (number, warning) in &admitted.warnings {
+            let located = &objects[*number];
+            let place = self.locator.place(&located.origin, &FieldPath::root());
+            let warning = Diagnostic::warning("api-server-warning", warning);
+            self.say(warning.about(located.object.label()).at(place));
+        }
+        for note in &admitted.notes {
+            self.note(note);
+        }
+    }
+
+    /// What is to be said of the scheduler's configuration with these gates.
+    fn configured(&mut self, gates: &FeatureGates, documents: &[Origin]) {
         let mut names = Interner::new();
-        let config = self.config.as_deref();
-        let scheduling = self.scheduling();
-        let configured = scheduling.configure(config, &self.sources, documents, gates, &mut names);
-        let mut found = configured.in_manifests;
-        // Their places are in another file.
-        found.extend(configured.elsewhere.into_iter().map(|mut diagnostic| {
-            diagnostic.place = None;
-            diagnostic.related.clear();
-            let file = scheduling.config.as_deref().unwrap_or_default();
-            diagnostic.message = format!("--config {file}: {}", diagnostic.message);
-            diagnostic
-        }));
-        found
+        let config = self.staging.config.clone();
+        let scheduling = self.staging.scheduling();
+        let configured = scheduling.configure(
+            config.as_deref(),
+            self.sources,
+            documents,
+            gates,
+            &mut names,
+        );
+        for diagnostic in configured.in_manifests {
+            self.say(diagnostic);
+        }
+        for diagnostic in configured.elsewhere {
+            if !self.staging.elsewhere.contains(&diagnostic) {
+                self.staging.elsewhere.push(diagnostic);
+            }
+        }
+        for note in configured.configuration.iter().flat_map(|c| &c.notes) {
+            self.note(note);
+        }
+    }
+
+    fn note(&mut self, note: &str) {
+        let notes = &mut self.staging.notes;
+        if notes.iter().all(|known| known != note) {
+            notes.push(note.to_owned());
+        }
+    }
+
+    /// What a later check says of a field is mostly what an earlier one said in other words.
+    fn refuse(&mut self, located: &Located, errors: &[FieldError]) {
+        let n_known = self.diagnostics.len();
+        for error in errors {
+            if self.diagnostics.len() >= ERRORS_MAX {
+                self.leaves_out = true;
+                return;
+            }
+            let found = located.diagnose(error, &mut self.locator);
+            let is_same = |known: &Diagnostic| {
+                known.severity == Severity::Error
+                    && (known.place, &known.path) == (found.place, &found.path)
+            };
+            if !self.diagnostics[..n_known].iter().any(is_same) {
+                self.say(found);
+            }
+        }
+    }
+
+    /// What is said of the base needs no second word for each variant.
+    fn say(&mut self, diagnostic: Diagnostic) {
+        if !self.diagnostics.contains(&diagnostic) {
+            self.diagnostics.push(diagnostic);
+        }
+    }
+
+    fn finish(mut self) -> Vec<Diagnostic> {
+        const TOO_MANY: &str = "too-many";
+        let is_said = self.diagnostics.iter().any(|d| d.code == TOO_MANY);
+        if self.leaves_out && !is_said {
+            let message = "there are more problems, which are not listed";
+            self.diagnostics.push(Diagnostic::error(TOO_MANY, message));
+        }
+        self.diagnostics
     }
 
     /// An expression that is none, at the character where it goes wrong if its text stands there as it is.
     fn wrong_expression(
-        &self,
+        &mut self,
         path: &FieldPath,
         error: &strew_cel::CompileError,
-        locator: &mut Locator<'_>,
     ) -> Diagnostic {
         let diagnostic =
             Diagnostic::error("expression", error.message.clone()).in_field(path.child("cel"));
-        let reading = read::read(&self.sources);
+        let reading = read::read(self.sources);
         let scenario = reading.objects.iter().find(|located| {
             matches!(&located.object, KubeObject::Other(other) if other.api_version.starts_with(GROUP))
         });
         let Some(scenario) = scenario else {
             return diagnostic;
         };
-        let mut place = locator.place(&scenario.origin, &path.child("cel"));
+        let mut place = self.locator.place(&scenario.origin, &path.child("cel"));
         let text = self.sources.file(place.file).text();
         let quote = usize::from(text[place.span.start..].starts_with(['"', '\'']));
         let at = place.span.start + quote + error.offset;
@@ -332,25 +528,4 @@ impl Stage<'_> {
 
 fn is_config(located: &Located) -> bool {
     matches!(&located.object, KubeObject::Other(other) if is_configuration(&other.api_version, &other.kind))
-}
-
-/// Kinds that strew does not model, counted and told once.
-fn say_skipped(file: &str, objects: &[Located], notes: &mut Vec<String>) {
-    let mut skipped = BTreeMap::<&str, usize>::new();
-    for located in objects {
-        if let KubeObject::Other(other) = &located.object
-            && !is_config(located)
-        {
-            *skipped.entry(&other.kind).or_default() += 1;
-        }
-    }
-    if skipped.is_empty() {
-        return;
-    }
-    let each = skipped.iter().map(|(kind, n)| format!("{n} {kind}"));
-    let each: Vec<String> = each.collect();
-    notes.push(format!(
-        "{file}: kinds that strew does not model have no effect: {}",
-        each.join(", ")
-    ));
 }

@@ -8,14 +8,17 @@ use strew_scenario::expect::spread::ByDomain;
 use strew_scenario::format::{Claim, SpreadClaim, Subject};
 
 use super::Question;
+use super::arguments::Until;
 use super::clock::clock;
 use super::decision;
 use super::replay::replay;
-use super::standing::{Answer, Breach, Result, Row, Standing};
+use super::screen::Written;
+use super::standing::{Answer, Breach, Moment, Result, Row, Standing};
 use super::suite::{Cast, Suite};
 use crate::arguments::Context;
+use crate::simulate::say_note;
 use crate::terminal;
-use crate::text::{Bar, count, draw, short_key};
+use crate::text::{Bar, count, draw, drawn, short_key};
 use strew_view::natural_order::natural_order;
 
 /// Domains that are drawn.
@@ -24,14 +27,37 @@ const BARS_MAX: usize = 12;
 /// Different counts that are told of an expectation.
 const SHAPES_MAX: usize = 3;
 
-/// `-o name`: what `--variant` takes.
-pub(super) fn names(suites: &[Suite]) -> String {
-    let casts = suites.iter().flat_map(|suite| {
+/// `-o name`: what `--variant` takes; of the built-in story its workloads.
+pub(super) fn names(suites: &[Suite], answer: &Answer<'_>) -> String {
+    let mut names = String::new();
+    for (suite, standings) in suites.iter().zip(&answer.casts) {
+        if suite.is_story {
+            let shown = standings.iter().filter_map(written);
+            names.extend(
+                shown
+                    .flat_map(|shown| &shown.names)
+                    .map(|name| format!("{name}\n")),
+            );
+            continue;
+        }
         let scenario = &suite.name;
         let variants = suite.variants.iter();
-        variants.map(move |cast| format!("scenario/{scenario} {}\n", cast.variant.name))
-    });
-    casts.collect()
+        names.extend(variants.map(|cast| format!("scenario/{scenario} {}\n", cast.variant.name)));
+    }
+    names
+}
+
+/// What was written of a variant's first run.
+fn written<'a>(standing: &'a Standing<'_>) -> Option<&'a Written> {
+    standing.runs.first()?.run.written.as_ref()
+}
+
+/// Tells what a reader should know of the start of each run that is shown step by step.
+pub(super) fn say_notes(answer: &Answer<'_>, context: &Context) {
+    let shown = answer.casts.iter().flatten().filter_map(written);
+    for note in shown.flat_map(|written| &written.notes) {
+        say_note(note, context);
+    }
 }
 
 /// Everything; the last line only if nobody wants more.
@@ -43,17 +69,30 @@ pub(super) fn write(
     context: &Context,
 ) -> String {
     let mut out = String::new();
-    if !context.global.quiet {
-        let paper = Paper { question, context };
-        for (suite, standings) in suites.iter().zip(&answer.casts) {
-            paper.suite(&mut out, suite, standings);
+    let only = match (suites, answer.casts.as_slice()) {
+        ([suite], [standings]) if suite.is_story => standings.first(),
+        _ => None,
+    };
+    let only = only.filter(|standing| standing.runs.len() == 1 && !answer.is_interrupted);
+    match only.and_then(written) {
+        // One life needs no sum of lives.
+        Some(written) => {
+            if !context.global.quiet {
+                out.push_str(&written.steps);
+            }
+            out.push_str(&written.summary);
+        }
+        None => {
+            if !context.global.quiet {
+                let paper = Paper { question, context };
+                for (suite, standings) in suites.iter().zip(&answer.casts) {
+                    paper.suite(&mut out, suite, standings);
+                }
+            }
+            last_line(&mut out, suites, answer, took, context);
         }
     }
-    last_line(&mut out, suites, answer, took, context);
-    match context.terminal.unicode {
-        true => out,
-        false => terminal::ascii(&out),
-    }
+    drawn(out, &context.terminal)
 }
 
 struct Paper<'a> {
@@ -92,7 +131,16 @@ impl Paper<'_> {
             cast.variant.name,
             result_text(standing)
         );
-        let times = standing.rows.iter().map(|row| when(row).chars().count());
+        if let Some(written) = written(standing) {
+            let seed = standing.runs.first().map_or(0, |judged| judged.run.seed);
+            let dim = styles.dim;
+            let _ = writeln!(out, "\n{dim}seed {seed}{dim:#}");
+            out.push_str(&written.steps);
+            let _ = writeln!(out, "{}", written.summary.trim_end());
+        }
+        let shows = |row: &&Row<'_>| written(standing).is_none() || row.n_broken + row.n_open > 0;
+        let rows = || standing.rows.iter().filter(shows);
+        let times = rows().map(|row| row.moment.text().chars().count());
         let width = times.max().unwrap_or(0);
         let is_verbose = self.context.global.verbose > 0;
         let mut is_told = false;
@@ -106,9 +154,9 @@ impl Paper<'_> {
                 judged.run.seed
             );
         }
-        for row in &standing.rows {
-            if row.at.is_some() {
-                decisions = decision::write(out, decisions, row.at, &self.context.terminal);
+        for row in rows() {
+            if row.moment != Moment::Always {
+                decisions = decision::write(out, decisions, row.began, &self.context.terminal);
             }
             self.row(out, row, width, standing.runs.len());
             if let Some(breach) = row.breach.as_ref().filter(|_| !is_told) {
@@ -134,7 +182,7 @@ impl Paper<'_> {
         let _ = write!(
             out,
             "  {style}{mark}{style:#} {:width$}  {}",
-            when(row),
+            row.moment.text(),
             row_text(row, n_reached)
         );
         if row.expectation.is_some() || row.n_broken > 0 {
@@ -177,7 +225,7 @@ impl Paper<'_> {
             suite,
             cast,
             breach.seed,
-            Some(breach.at),
+            Some(&Until::At(breach.at)),
         );
         let hint = self.context.terminal.styles.hint;
         let _ = writeln!(out, "{:INDENT$}{hint}again{hint:#}: {again}", "");
@@ -205,10 +253,6 @@ fn bars(out: &mut String, counts: &ByDomain, indent: usize, terminal: &terminal:
         let more = count(domains.len() - BARS_MAX, "more domain");
         let _ = writeln!(out, "{:indent$}… {more}", "");
     }
-}
-
-fn when(row: &Row<'_>) -> String {
-    row.at.map_or("always".to_owned(), clock)
 }
 
 /// What is claimed; of counts, those that were found.

@@ -1,35 +1,43 @@
 //! Every variant with every seed, on as many threads as wanted; the results in order.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 
 use serde_json::json;
-use strew_model::Span;
 use strew_scenario::run::{Played, play};
 
+use super::arguments::Until;
 use super::decision::Decision;
 use super::log::Log;
 use super::recorder::{Ledger, Recorder};
-use super::replay::replay;
+use super::replay::{explain, replay};
+use super::screen::{Screen, Written};
+use super::series::Series;
 use super::suite::{Cast, Suite};
 use super::{Question, frame, stuck};
 use crate::arguments::Context;
 use crate::failure::Failure;
+use crate::html::Tape;
 use crate::progress::Progress;
-use crate::report::{API_VERSION, MaxSkew, WorkloadReport};
+use crate::report::{API_VERSION, MaxSkew, Moment};
+use crate::shown::Choice;
 use crate::simulate::Format;
+use crate::text::Look;
 
 /// One life, played.
 pub(super) struct Run {
     pub(super) seed: u64,
     pub(super) played: Played,
     /// By step; empty if no report tells it.
-    pub(super) workloads: Vec<Vec<WorkloadReport>>,
+    pub(super) moments: Vec<Moment>,
     pub(super) max_skew: Vec<MaxSkew>,
+    /// Step by step for people, if they see it so.
+    pub(super) written: Option<Written>,
     /// All that happened in it, for the page of the variant.
-    pub(super) log: Option<String>,
+    pub(super) tape: Option<Tape>,
     /// Empty if nobody wants to read them.
     pub(super) decisions: Vec<Decision>,
 }
@@ -46,9 +54,8 @@ struct Task {
 pub(super) struct Work<'a> {
     suites: &'a [Suite],
     question: &'a Question<'a>,
-    program: &'a str,
-    until: Option<Span>,
-    verbose: bool,
+    context: &'a Context,
+    until: Option<Until>,
     tasks: Vec<Task>,
 }
 
@@ -60,26 +67,27 @@ type Done = Result<(Run, String), Failure>;
 
 impl<'a> Work<'a> {
     /// All runs of all scenarios.
+    ///
+    /// # Errors
+    /// `--until` is wrong.
     pub(super) fn new(
         suites: &'a [Suite],
         question: &'a Question<'a>,
         context: &'a Context,
-        until: Option<Span>,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
         let mut tasks = Vec::new();
         for (suite, s) in suites.iter().enumerate() {
             for (cast, c) in s.variants.iter().enumerate() {
                 tasks.extend(c.seeds.iter().map(|&seed| Task { suite, cast, seed }));
             }
         }
-        Self {
+        Ok(Self {
             suites,
             question,
-            program: context.program,
-            until,
-            verbose: context.global.verbose > 0,
+            context,
+            until: question.args.until()?,
             tasks,
-        }
+        })
     }
 
     /// How many runs.
@@ -107,7 +115,7 @@ impl<'a> Work<'a> {
         std::thread::scope(|scope| {
             for _ in 0..n_threads.clamp(1, self.tasks.len().max(1)) {
                 let sender = sender.clone();
-                scope.spawn(|| self.thread(&next, [interrupt, &failed], logs, sender));
+                scope.spawn(|| self.thread(&next, [interrupt, &failed], logs, progress, sender));
             }
             drop(sender);
             // Texts of runs whose turn has not come.
@@ -161,6 +169,7 @@ impl<'a> Work<'a> {
         next: &AtomicUsize,
         stops: [&AtomicBool; 2],
         logs: bool,
+        progress: &Progress,
         sender: Sender<(usize, Done)>,
     ) {
         loop {
@@ -171,49 +180,34 @@ impl<'a> Work<'a> {
             let Some(task) = self.tasks.get(number) else {
                 return;
             };
-            if sender
-                .send((number, self.play(*task, stops[0], logs)))
-                .is_err()
-            {
+            let done = self.play(*task, stops[0], logs, progress);
+            if sender.send((number, done)).is_err() {
                 return;
             }
         }
     }
 
-    fn play(&self, task: Task, interrupt: &AtomicBool, logs: bool) -> Done {
+    fn play(&self, task: Task, interrupt: &AtomicBool, logs: bool, progress: &Progress) -> Done {
         let suite = &self.suites[task.suite];
         let cast = &suite.variants[task.cast];
         let seed = task.seed;
-        let header = || {
-            let again = replay(self.program, self.question, suite, cast, seed, self.until);
-            Log::new(&json!({
-                "type": "run",
-                "apiVersion": API_VERSION,
-                "scenario": suite.name,
-                "file": suite.file,
-                "variant": cast.variant.name,
-                "seed": seed,
-                "replay": again,
-            }))
-        };
-        let ledger = || Ledger {
-            frame: frame(cast),
-            steps: Vec::new(),
-            skews: None,
-        };
-        let output = self.question.output;
         // Of many seeds the first is the example.
         let is_example = cast.seeds.first() == Some(&seed);
-        let tells = self.verbose && is_example;
         let is_shown = self.question.html.is_some() && is_example;
-        let keeps = is_shown || output.is_some_and(Format::is_for_programs);
+        let tells = self.context.global.verbose > 0 && is_example && !suite.is_stepwise();
         let mut recorder = Recorder {
             interrupt,
-            log: (logs || is_shown).then(header),
-            ledger: keeps.then(ledger),
+            progress: (self.tasks.len() == 1).then_some(progress),
+            log: (logs || is_shown).then(|| self.log(suite, cast, seed)),
+            ledger: self.ledger(suite, cast, seed, is_shown),
             decisions: tells.then(Vec::new),
+            step: String::new(),
         };
-        let played = play(&cast.plan, seed, self.until, &mut recorder).map_err(|error| {
+        let until = match &self.until {
+            Some(Until::At(at)) => Some(*at),
+            _ => None,
+        };
+        let played = play(&cast.plan, seed, until, &mut recorder).map_err(|error| {
             let name = &cast.variant.name;
             stuck(
                 &format!("{} (variant {name}, seed {seed})", suite.file),
@@ -226,23 +220,87 @@ impl<'a> Work<'a> {
             decisions,
             ..
         } = recorder;
-        let (workloads, max_skew) = match ledger {
-            Some(ledger) => {
-                let max_skew = ledger.max_skews();
-                (ledger.steps, max_skew)
-            }
+        let max_skew = ledger.as_ref().map_or_else(Vec::new, Ledger::max_skews);
+        let (moments, screen, series) = match ledger {
+            Some(ledger) => (ledger.moments, ledger.screen, ledger.series),
             None => Default::default(),
         };
+        let series = series.map(Series::finish).unwrap_or_default();
         let text = log.map(|log| log.finish(played.ended, played.is_partial));
         let text = text.unwrap_or_default();
         let run = Run {
             seed,
-            log: is_shown.then(|| text.clone()),
+            tape: is_shown.then(|| Tape {
+                log: text.clone(),
+                series,
+            }),
             played,
-            workloads,
+            moments: moments.unwrap_or_default(),
             max_skew,
+            written: screen.map(Screen::finish),
             decisions: decisions.unwrap_or_default(),
         };
         Ok((run, if logs { text } else { String::new() }))
+    }
+
+    /// Begins with what plays the run again.
+    fn log(&self, suite: &Suite, cast: &Cast, seed: u64) -> Log {
+        let program = self.context.program;
+        let until = self.until.as_ref();
+        Log::new(&json!({
+            "type": "run",
+            "apiVersion": API_VERSION,
+            "scenario": suite.name,
+            "file": suite.file,
+            "variant": cast.variant.name,
+            "seed": seed,
+            "replay": replay(program, self.question, suite, cast, seed, until),
+        }))
+    }
+
+    /// What is kept of a run's steps, if anybody reads it.
+    fn ledger(
+        &self,
+        suite: &'a Suite,
+        cast: &'a Cast,
+        seed: u64,
+        is_shown: bool,
+    ) -> Option<Ledger<'a>> {
+        let question = self.question;
+        let is_example = cast.seeds.first() == Some(&seed);
+        let is_report = question.output.is_some_and(Format::is_for_programs);
+        let is_screen = is_example && suite.is_stepwise() && question.output != Some(Format::Junit);
+        let keeps = is_shown || is_report;
+        (keeps || is_screen).then(|| {
+            let top = match keeps {
+                // Programs get everything.
+                true => usize::MAX,
+                false => question.choice.top,
+            };
+            let choice = Choice {
+                top,
+                ..question.choice
+            };
+            let mut ledger = Ledger::new(frame(cast), choice, is_example);
+            ledger.moments = keeps.then(Vec::new);
+            ledger.series = is_shown.then(Series::default);
+            ledger.screen = is_screen.then(|| Screen::new(self.look(suite, cast, seed)));
+            ledger
+        })
+    }
+
+    fn look(&self, suite: &'a Suite, cast: &'a Cast, seed: u64) -> Look<'a> {
+        let (question, context) = (self.question, self.context);
+        Look {
+            terminal: &context.terminal,
+            wide: question.output == Some(Format::Wide),
+            pods: context.global.verbose > 0,
+            headers: question.headers,
+            explain: Box::new(move |pod: &str, namespace: &str| {
+                explain(context.program, question, suite, cast, seed, pod, namespace)
+            }),
+            is_explained: Cell::new(false),
+            in_namespace: question.choice.namespace.is_some(),
+        }
     }
 }

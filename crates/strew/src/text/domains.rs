@@ -3,16 +3,23 @@
 use std::fmt::Write;
 
 use super::{Look, count};
-use crate::report::when_unsatisfiable;
+use crate::report::{warning, when_unsatisfiable};
 use crate::terminal::Terminal;
 use strew_view::spread::{Constraint, Domain, Spread};
+use strew_view::view::Summary;
 use strew_view::world::World;
 
 /// Domains that get a bar each; of more, a line says how many hold how much.
 const BARS_MAX: usize = 8;
 
 /// One key of a workload.
-pub(super) fn spread_block(out: &mut String, world: &World, spread: &Spread, look: &Look<'_>) {
+pub(super) fn spread_block(
+    out: &mut String,
+    world: &World,
+    summary: &Summary,
+    spread: &Spread,
+    look: &Look<'_>,
+) {
     let key = world.cluster.names.text(spread.key);
     let key = if look.wide { key } else { short_key(key) };
     let _ = write!(out, "  by {key}: skew {}", spread.skew);
@@ -35,6 +42,30 @@ pub(super) fn spread_block(out: &mut String, world: &World, spread: &Spread, loo
         n if n <= BARS_MAX || look.wide => bars(out, world, spread, look),
         _ => histogram(out, world, spread),
     }
+    if spread
+        .domains
+        .iter()
+        .any(|domain| domain.own != domain.count)
+    {
+        own(out, world, spread);
+    }
+    if let Some(warning) = warning(summary, spread) {
+        let style = look.terminal.styles.warning;
+        let _ = writeln!(out, "    {style}warning{style:#}: {warning}");
+    }
+}
+
+/// The workload's own pods, where the constraint counts others, too, or not all of them.
+fn own(out: &mut String, world: &World, spread: &Spread) {
+    let skew = spread.own_skew;
+    let _ = write!(out, "    the workload's own pods: skew {skew}");
+    if spread.domains.len() <= BARS_MAX {
+        let each = spread.domains.iter();
+        let each = each.map(|domain| format!("{} {}", domain_name(world, domain), domain.own));
+        let each: Vec<String> = each.collect();
+        let _ = write!(out, ", {}", each.join(", "));
+    }
+    out.push('\n');
 }
 
 fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
@@ -105,13 +136,29 @@ pub(crate) struct Bar<'a> {
     pub(crate) more: i32,
 }
 
+/// A domain as it is told.
+pub(super) fn domain_name<'a>(world: &'a World, domain: &Domain) -> &'a str {
+    match world.cluster.names.text(domain.value) {
+        "" => NO_LABEL,
+        text => text,
+    }
+}
+
+/// The domain of nodes that lack the label, where they count.
+const NO_LABEL: &str = "<no label>";
+
+impl<'a> Bar<'a> {
+    fn label(&self) -> &'a str {
+        match self.name {
+            "" => NO_LABEL,
+            text => text,
+        }
+    }
+}
+
 /// Draws a line a domain, so many spaces from the edge.
 pub(crate) fn draw(out: &mut String, bars: &[Bar<'_>], indent: usize, terminal: &Terminal) {
-    let name = |bar: &Bar<'_>| match bar.name {
-        "" => "<no label>".to_owned(),
-        text => text.to_owned(),
-    };
-    let names = bars.iter().map(|bar| name(bar).chars().count());
+    let names = bars.iter().map(|bar| bar.label().chars().count());
     let name_width = names.max().unwrap_or(0);
     let highest = bars.iter().map(|bar| bar.count).max();
     let highest = highest.unwrap_or(0).max(0) as usize;
@@ -135,7 +182,7 @@ pub(crate) fn draw(out: &mut String, bars: &[Bar<'_>], indent: usize, terminal: 
             out,
             "{:indent$}{:name_width$}  {style}{bar}{style:#}{gap}{}",
             "",
-            name(one),
+            one.label(),
             one.count
         );
         if one.more != 0 {

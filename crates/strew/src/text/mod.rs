@@ -16,9 +16,12 @@ use crate::shown::Shown;
 use crate::terminal::{self, Terminal};
 pub(crate) use domains::{Bar, draw, short_key};
 use nodes::nodes;
-pub(crate) use steps::step_block;
+pub(crate) use steps::{step_changes, step_head};
 use strew_view::blocked::Outcome;
 use strew_view::view::{Summary, View};
+
+/// A command's beginning, and the files and options that are the same for all pods.
+type Explaining<'a> = dyn Fn(&str, &str) -> (String, String) + 'a;
 
 /// How to write it.
 pub(crate) struct Look<'a> {
@@ -28,8 +31,8 @@ pub(crate) struct Look<'a> {
     /// Every pod with its node.
     pub(crate) pods: bool,
     pub(crate) headers: bool,
-    /// The command that explains a pod: its beginning, and the files and options that are the same for all.
-    pub(crate) explain: &'a dyn Fn(&str, &str) -> (String, String),
+    /// The command that explains a pod of a name and a namespace.
+    pub(crate) explain: Box<Explaining<'a>>,
     /// Whether those were shown once.
     pub(crate) is_explained: Cell<bool>,
     /// Whether a namespace was asked for: then it is not repeated.
@@ -161,7 +164,7 @@ fn workload(view: &View, index: usize, look: &Look<'_>) -> String {
         // Of a single pod only what was asked for is worth a line.
         let is_asked = spread.constraint.as_ref().is_some_and(|c| !c.is_default);
         if !is_one && summary.replicas > 0 || is_asked || look.wide {
-            spread_block(&mut out, world, spread, look);
+            spread_block(&mut out, world, summary, spread, look);
         }
     }
     pending(&mut out, view, index, look);

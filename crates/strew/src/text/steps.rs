@@ -2,31 +2,92 @@
 
 use std::fmt::Write;
 
-use super::domains::short_key;
+use super::domains::{domain_name, short_key};
 use super::{Look, count, time_text};
-use crate::story::{Done, StepName};
+use strew_scenario::format::{NodeTarget, Replicas, RolloutAction, Step, Verb};
+use strew_scenario::run::{StepResult, StepState};
 use strew_view::skews::Skews;
 use strew_view::spread::Spread;
-use strew_view::view::View;
+use strew_view::view::{Summary, View};
 use strew_view::world::World;
 
-/// A block: the step, and a line for each workload that is otherwise than before.
-pub(crate) fn step_block(
-    done: &Done,
+/// The step, and how it ended, in a line or more.
+pub(crate) fn step_head(name: &str, step: &Step, result: &StepResult, look: &Look<'_>) -> String {
+    let title = look.terminal.styles.title;
+    let mut out = format!("{title}{name}{title:#}");
+    let verbs = step.verbs.iter();
+    let verbs: Vec<String> = verbs
+        .map(|located| verb_text(&located.verb, &located.text, &result.chosen))
+        .collect();
+    match verbs.is_empty() {
+        true => out.push_str("  nothing done"),
+        false => {
+            let _ = write!(out, "  {}", verbs.join(", "));
+        }
+    }
+    let after = time_text(result.ended);
+    match result.state {
+        StepState::Done => {}
+        StepState::AtRest => {
+            let _ = write!(out, ": at rest after {after}");
+        }
+        StepState::NotAtRest => {
+            let _ = write!(out, ": not at rest after {after}");
+        }
+        StepState::Cut => {
+            let _ = write!(out, ": ended after {after}");
+        }
+    }
+    out.push('\n');
+    for refused in &result.refused {
+        let _ = writeln!(out, "  not done: {}: {}", refused.text, refused.why);
+    }
+    out
+}
+
+/// What a verb does, in words where it names many objects.
+fn verb_text(verb: &Verb, text: &str, chosen: &[String]) -> String {
+    let nodes = |targets: &[NodeTarget], done: &str| {
+        let targets = targets.iter().map(|target| match target {
+            NodeTarget::Name(name) => name.clone(),
+            NodeTarget::Label(key, value) => format!("{}={value}", short_key(key)),
+            NodeTarget::MostPods(_) | NodeTarget::Lost => chosen.join(", "),
+        });
+        let targets: Vec<String> = targets.collect();
+        match targets.join(", ").as_str() {
+            "" => format!("nothing {done}"),
+            targets => format!("{targets} {done}"),
+        }
+    };
+    match verb {
+        Verb::Rollout(RolloutAction::Restart, targets) => {
+            format!("{} restarted", count(targets.len(), "workload"))
+        }
+        Verb::Scale(targets) if targets.len() > 1 => {
+            let first = targets[0].1;
+            let n = count(targets.len(), "workload");
+            match first {
+                Replicas::Percent(percent) if targets.iter().all(|(_, to)| *to == first) => {
+                    format!("{n} to {percent}% of the replicas")
+                }
+                _ => format!("{n} scaled"),
+            }
+        }
+        Verb::Lose(targets) => nodes(targets, "lost"),
+        Verb::Restore(targets) => nodes(targets, "restored"),
+        _ => text.to_owned(),
+    }
+}
+
+/// A line for each workload that is otherwise than before.
+pub(crate) fn step_changes(
     view: &View,
     before: &View,
     skews: &Skews,
     workloads: &[usize],
     look: &Look<'_>,
 ) -> String {
-    let title = look.terminal.styles.title;
-    let name = done.step.name();
-    let mut out = format!("{title}{name}{title:#}  {}", what(done));
-    let words = if done.rests { "at rest" } else { "as it was" };
-    let _ = writeln!(out, ": {words} after {}", time_text(done.at));
-    for refused in &done.refused {
-        let _ = writeln!(out, "  not done: {refused}");
-    }
+    let mut out = String::new();
     let mut n_same = 0;
     for &workload in workloads {
         match changes(view, before, skews, workload) {
@@ -50,20 +111,11 @@ pub(crate) fn step_block(
     out
 }
 
-fn what(done: &Done) -> String {
-    let target = done.target.as_deref().unwrap_or("nothing");
-    match done.step {
-        StepName::Deploy => "all pods".to_owned(),
-        StepName::Rollout => "every Deployment, StatefulSet and DaemonSet restarted".to_owned(),
-        StepName::Scale => "to half the replicas".to_owned(),
-        StepName::Lose => format!("{target} lost"),
-        StepName::Restore => format!("{target} restored"),
-    }
-}
-
 /// The spreads that have changed, a line each; `None`: nothing about the workload has.
 fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option<String> {
-    let (now, was) = (&view.summaries[workload], before.summaries.get(workload)?);
+    let nothing = Summary::default();
+    let now = &view.summaries[workload];
+    let was = before.summaries.get(workload).unwrap_or(&nothing);
     let same_pods = now.placed == 0
         && now.replicas == was.replicas
         && now.ready == was.ready
@@ -100,17 +152,18 @@ fn counts(world: &World, spread: &Spread) -> Option<(String, String)> {
     if spread.domains.len() > DOMAINS_MAX {
         return None;
     }
-    let name = |d: &strew_view::spread::Domain| world.cluster.names.text(d.value).to_owned();
     let domains = spread.domains.iter();
     let before = domains.clone().map(|d| d.before.unwrap_or(0).to_string());
-    let now = domains.map(|d| format!("{} {}", name(d), d.count));
+    let now = domains.map(|d| format!("{} {}", domain_name(world, d), d.count));
     let before: Vec<String> = before.collect();
     let now: Vec<String> = now.collect();
     Some((before.join("/"), now.join(", ")))
 }
 
 fn replicas(view: &View, before: &View, workload: usize, look: &Look<'_>) -> String {
-    let (now, was) = (&view.summaries[workload], &before.summaries[workload]);
+    let nothing = Summary::default();
+    let now = &view.summaries[workload];
+    let was = before.summaries.get(workload).unwrap_or(&nothing);
     let mut text = match now.replicas == was.replicas {
         true => count(now.replicas, "replica"),
         false => format!("{} -> {}", was.replicas, count(now.replicas, "replica")),

@@ -207,7 +207,7 @@ fn a_patch_that_would_make_pods_without_end_is_not_applied() {
     let spread = "
 apiVersion: apps.kruise.io/v1beta1
 kind: WorkloadSpread
-metadata: {name: web}
+metadata: {name: web, uid: 1-2}
 spec:
   targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
   subsets: [{name: a, patch: {metadata: {labels: {app: other}}}}]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use snapbox::file;
 
-use crate::{json, stderr, stdout, strew};
+use crate::{first_step, json, only_run, stderr, stdout, strew};
 
 /// KEP-1258's own configuration (seed 000), whose keys are no label names.
 fn of_the_kep(rack: &str, host: &str) -> String {
@@ -135,7 +135,7 @@ fn everything_wrong_with_the_flags_is_told_at_once() {
     run.stdout_eq("")
         .stderr_eq(file!["snapshots/config-wrong.stderr.txt"]);
     for (args, said) in [
-        ("--until never", "the story has no such step"),
+        ("--until never", "no step is called so"),
         ("- --config -", "standard input is read once"),
         ("--tie best", "invalid value 'best'"),
         ("--config nosuch.yaml", "cannot read nosuch.yaml"),
@@ -154,7 +154,9 @@ fn a_gate_that_is_off_takes_its_field_away() {
         ))
         .assert();
         let report = json(&run);
-        let all = report["steps"][0]["workloads"].as_array().unwrap();
+        let all = only_run(&report)["steps"][0]["workloads"]
+            .as_array()
+            .unwrap();
         let cache = all.iter().find(|w| w["of"] == "deployment/cache").unwrap();
         cache["placed"].as_i64().unwrap()
     };
@@ -194,7 +196,7 @@ fn a_seed_gives_the_same_result_again() {
 fn what_was_drawn_is_what_is_explained() {
     let args = "examples/shop.yaml -o json --tie random --seed 1";
     let report = json(&strew(&format!("simulate --until deploy {args}")).assert());
-    for placement in report["placements"].as_array().unwrap() {
+    for placement in first_step(&report)["placements"].as_array().unwrap() {
         let pod = placement["pod"].as_str().unwrap();
         let run = strew(&format!("explain pod/{pod} {args}")).assert().code(0);
         let explanation = json(&run);
@@ -230,7 +232,7 @@ fn each_pod_is_decided_by_the_profile_that_it_names() {
     .code(0);
     let report = json(&run);
     let node = |pod: &str| {
-        let all = report["placements"].as_array().unwrap();
+        let all = first_step(&report)["placements"].as_array().unwrap();
         let found = all.iter().find(|p| p["pod"] == pod);
         found.map(|p| p["node"].as_str().unwrap().to_owned())
     };
@@ -255,9 +257,9 @@ fn preemption_makes_room() {
         .assert()
         .code(0);
     let report = json(&run);
-    assert_eq!(report["placements"][0]["pod"], "high");
-    assert_eq!(report["placements"][0]["node"], "n1");
-    assert_eq!(report["summary"]["pods"], 1, "low has gone");
+    assert_eq!(first_step(&report)["placements"][0]["pod"], "high");
+    assert_eq!(first_step(&report)["placements"][0]["node"], "n1");
+    assert_eq!(first_step(&report)["pods"]["pods"], 1, "low has gone");
     let explain = |args: &str| {
         let run = strew(&format!("explain pod/high - {args}"));
         stdout(&run.stdin(manifests.clone()).assert().code(0))
@@ -282,7 +284,7 @@ fn budgets_of_the_files_are_looked_at() {
     let taken = |manifests: String| {
         let run = strew("simulate - --until deploy -o json");
         let report = json(&run.stdin(manifests).assert().code(0));
-        report["placements"][0]["node"].clone()
+        first_step(&report)["placements"][0]["node"].clone()
     };
     assert_eq!(taken(manifests.clone()), "n0");
     assert_eq!(taken(manifests + budget), "n1");
@@ -298,7 +300,7 @@ fn nominations_of_a_dump_are_kept() {
         .stdin(format!("{node}{waiting}{second}"))
         .assert()
         .code(1);
-    assert_eq!(json(&run)["summary"]["pending"], 2);
+    assert_eq!(first_step(&json(&run))["pods"]["pending"], 2);
     let run = strew("explain pod/second -")
         .stdin(format!("{node}{waiting}{second}"))
         .assert()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{json, root, stderr, stdout, strew};
+use crate::{first_step, json, only_run, root, stderr, stdout, strew};
 
 /// The folder, or a plain word that nothing was checked.
 pub(crate) fn data() -> Option<PathBuf> {
@@ -39,8 +39,8 @@ fn online_boutique() {
     let Some((report, _)) = manifest("online-boutique.yaml", 0) else {
         return;
     };
-    assert_eq!(report["summary"]["workloads"], 12);
-    assert_eq!(report["summary"]["placed"], 12);
+    assert_eq!(first_step(&report)["pods"]["workloads"], 12);
+    assert_eq!(first_step(&report)["pods"]["placed"], 12);
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn bank_of_anthos() {
     let Some((report, words)) = manifest("bank-of-anthos.yaml", 0) else {
         return;
     };
-    assert_eq!(report["summary"]["workloads"], 9);
+    assert_eq!(first_step(&report)["pods"]["workloads"], 9);
     assert!(words.contains("5 ConfigMap"), "{words}");
 }
 
@@ -121,7 +121,7 @@ fn cockroachdb_waits_for_its_claims() {
 
 #[track_caller]
 fn workload<'a>(report: &'a Value, namespace: &str, of: &str) -> &'a Value {
-    let all = report["steps"][0]["workloads"].as_array().unwrap();
+    let all = first_step(report)["workloads"].as_array().unwrap();
     let found = all
         .iter()
         .find(|w| w["of"] == of && w["namespace"] == namespace);
@@ -140,7 +140,7 @@ fn openb() {
     let report = json(&run);
     let facts: Value =
         serde_json::from_slice(&std::fs::read(dump.join("facts.json")).unwrap()).unwrap();
-    let summary = &report["summary"];
+    let summary = &first_step(&report)["pods"];
     let number = |value: &Value| value.as_i64().unwrap();
     assert_eq!(summary["nodes"], facts["nodes"]);
     assert_eq!(summary["workloads"], facts["deployments"]);
@@ -152,7 +152,7 @@ fn openb() {
     let pending = number(&summary["placed"]) + number(&summary["pending"]);
     assert_eq!(pending, number(&facts["phases"]["Pending"]));
     let mut zones = BTreeMap::<&str, i64>::new();
-    for node in report["nodes"].as_array().unwrap() {
+    for node in first_step(&report)["nodes"].as_array().unwrap() {
         *zones.entry(node["zone"].as_str().unwrap()).or_default() += 1;
     }
     assert_eq!(serde_json::to_value(zones).unwrap(), facts["nodesPerZone"]);
@@ -234,7 +234,7 @@ status: {allocatable: {cpu: '64', memory: 256Gi, pods: '110', ephemeral-storage:
             .assert()
             .code(1);
         let report = json(&run);
-        let ours = &report["steps"][0]["workloads"][0]["pending"][0]["message"];
+        let ours = &only_run(&report)["steps"][0]["workloads"][0]["pending"][0]["message"];
         // Since then DynamicResources has its say before preemption.
         let ours = ours
             .as_str()
@@ -261,5 +261,5 @@ fn support_bundle_as_a_whole() {
         .assert();
     let report = json(&run);
     assert_eq!(report["kind"], "SimulationReport", "{}", stderr(&run));
-    assert_eq!(report["summary"]["nodes"], 6);
+    assert_eq!(first_step(&report)["pods"]["nodes"], 6);
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::{json, stdout, strew};
+use crate::{json, only_run, stdout, strew};
 
 /// Runs a command with `--html`; its report, and the page.
 #[track_caller]
@@ -24,42 +24,20 @@ fn data(page: &str) -> Value {
     serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
-/// Active pods by domain at the end of a log, counted by workload and key as the page's script does.
-fn counts(log: &Value, key: &str) -> BTreeMap<String, BTreeMap<String, i64>> {
-    let mut objects: BTreeMap<String, Value> = BTreeMap::new();
-    let mut owners: BTreeMap<String, String> = BTreeMap::new();
-    for line in log.as_array().unwrap() {
-        let name = line["key"].as_str().unwrap_or_default().to_owned();
-        match line["type"].as_str().unwrap() {
-            "created" => {
-                if let Some(owner) = line["changed"]["owner"].as_str() {
-                    owners.insert(name.clone(), owner.to_owned());
-                }
-                objects.insert(name, line["changed"].clone());
-            }
-            "updated" => {
-                for (field, change) in line["changed"].as_object().into_iter().flatten() {
-                    objects.get_mut(&name).unwrap()[field] = change[1].clone();
-                }
-            }
-            "deleted" => drop(objects.remove(&name)),
-            _ => {}
-        }
-    }
+/// Pods by domain at the end of a series, by workload, as the page shows them: empty domains left out.
+fn counts(series: &Value, key: &str) -> BTreeMap<String, BTreeMap<String, i64>> {
     let mut found = BTreeMap::<_, BTreeMap<String, i64>>::new();
-    for (name, fields) in &objects {
-        let is_placed =
-            name.starts_with("Pod ") && fields["node"].is_string() && fields["terminating"] != true;
-        if is_placed {
-            let owner = owners.get(name).unwrap_or(name);
-            let owner = owners.get(owner).unwrap_or(owner);
-            let node = format!("Node {}", fields["node"].as_str().unwrap());
-            let domain = objects[&node]["labels"][key].as_str().unwrap().to_owned();
-            *found
-                .entry(owner.clone())
-                .or_default()
-                .entry(domain)
-                .or_default() += 1;
+    for line in series.as_array().unwrap() {
+        if line["by"] != key {
+            continue;
+        }
+        let counts = found.entry(line["of"].as_str().unwrap().to_owned());
+        let counts = counts.or_default();
+        for (domain, n) in line["changed"].as_object().unwrap() {
+            match n.as_i64() {
+                Some(n) if n > 0 => counts.insert(domain.clone(), n),
+                _ => counts.remove(domain),
+            };
         }
     }
     found
@@ -108,7 +86,8 @@ fn the_page_of_a_scenario_counts_as_the_report_does() {
         (2, 2),
         "of each variant the first seed"
     );
-    for (variant, log) in variants.iter().zip(runs) {
+    let series = data["series"].as_array().unwrap();
+    for ((variant, log), series) in variants.iter().zip(runs).zip(series) {
         assert_eq!(
             (&log[0]["variant"], &log[0]["seed"]),
             (&variant["name"], &Value::from(1))
@@ -117,7 +96,7 @@ fn the_page_of_a_scenario_counts_as_the_report_does() {
         let key = "kubernetes.io/hostname";
         let expected = reported(steps.last().unwrap(), key);
         assert_eq!(expected.values().flat_map(|c| c.values()).sum::<i64>(), 12);
-        assert_eq!(counts(log, key), expected);
+        assert_eq!(counts(series, key), expected);
     }
     let shown = &data["report"]["scenarios"][0]["variants"];
     for (shown, variant) in shown.as_array().unwrap().iter().zip(variants) {
@@ -139,20 +118,15 @@ fn the_page_of_the_story_has_its_steps_and_the_same_counts() {
     let data = data(&page);
     assert_eq!(data["report"], report);
     let log = &data["runs"][0];
-    let verbs: Vec<&str> = log
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|l| l["verb"].as_str())
-        .collect();
-    let first: Vec<&str> = verbs
-        .iter()
-        .map(|verb| verb.split(' ').next().unwrap())
-        .collect();
-    assert_eq!(first, ["deploy", "rollout", "scale", "lose", "restore"]);
+    let lines = log.as_array().unwrap().iter();
+    let steps: Vec<&str> = lines.filter_map(|l| l["step"].as_str()).collect();
+    assert_eq!(steps, ["deploy", "rollout", "scale", "lose", "restore"]);
     let key = "topology.kubernetes.io/zone";
-    let steps = report["steps"].as_array().unwrap();
-    assert_eq!(counts(log, key), reported(steps.last().unwrap(), key));
+    let steps = only_run(&report)["steps"].as_array().unwrap();
+    assert_eq!(
+        counts(&data["series"][0], key),
+        reported(steps.last().unwrap(), key)
+    );
 }
 
 #[test]

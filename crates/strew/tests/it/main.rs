@@ -61,3 +61,13 @@ fn stderr(assert: &OutputAssert) -> String {
 fn json(assert: &OutputAssert) -> serde_json::Value {
     serde_json::from_slice(&assert.get_output().stdout).unwrap()
 }
+
+/// The only run of a report: of the built-in story, or of a Scenario's one variant with one seed.
+fn only_run(report: &serde_json::Value) -> &serde_json::Value {
+    &report["scenarios"][0]["variants"][0]["runs"][0]
+}
+
+/// What its first step came to.
+fn first_step(report: &serde_json::Value) -> &serde_json::Value {
+    &only_run(report)["steps"][0]
+}

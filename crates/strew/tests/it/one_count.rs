@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{json, strew};
+use crate::{first_step, json, only_run, stdout, strew};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -89,8 +89,8 @@ fn the_story_has_one_count() {
     for case in &CASES {
         let run = strew("simulate - --until deploy -o json").stdin(case.manifests());
         let report = json(&run.assert().code(0));
-        let spreads = &report["steps"][0]["workloads"][0]["spread"];
-        let (end, largest) = skews(spreads, &report["maxSkew"]);
+        let spreads = &only_run(&report)["steps"][0]["workloads"][0]["spread"];
+        let (end, largest) = skews(spreads, &only_run(&report)["maxSkew"]);
         assert_eq!(*end, case.skew, "{}", case.name);
         check_largest(largest, case);
     }
@@ -118,4 +118,47 @@ spec:
         assert_eq!(*end, expected, "{}", case.name);
         check_largest(largest, case);
     }
+}
+
+/// A selector with a typo counts nothing: both numbers stand in report and text, with a warning.
+#[test]
+fn a_constraint_that_counts_others_is_told_with_the_own_pods() {
+    let manifests = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: nginx, resources: {requests: {cpu: 100m}}}]
+      topologySpreadConstraints:
+      - maxSkew: 1
+        topologyKey: topology.kubernetes.io/zone
+        whenUnsatisfiable: DoNotSchedule
+        labelSelector: {matchLabels: {app: wbe}}
+";
+    let simulate = |more: &str| {
+        let run = strew(&format!("simulate - --until deploy {more}")).stdin(manifests);
+        run.assert().code(0)
+    };
+    let report = json(&simulate("-o json"));
+    let spread = &first_step(&report)["workloads"][0]["spread"][0];
+    assert_eq!(spread["skew"], 0);
+    let own = spread["own"]["counts"].as_object().unwrap();
+    let total: i64 = own.values().filter_map(serde_json::Value::as_i64).sum();
+    assert_eq!((own.len(), total), (3, 6));
+    let warning = "the constraint counts none of the 6 pods of the workload, so it does not spread them: its selector is app=wbe";
+    assert_eq!(spread["warning"], warning);
+    let text = stdout(&simulate(""));
+    assert!(
+        text.contains("    the workload's own pods: skew "),
+        "{text}"
+    );
+    assert!(
+        text.contains(&format!("    warning: {warning}\n")),
+        "{text}"
+    );
 }

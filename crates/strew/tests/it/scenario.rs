@@ -326,10 +326,13 @@ spec:
 }
 
 #[test]
-fn words_for_scenarios_are_refused_elsewhere_and_the_other_way_round() {
+fn words_that_do_not_go_with_the_files_are_refused() {
     for (args, word) in [
-        ("simulate examples/shop.yaml --variant base", "--variant"),
-        ("simulate examples/shop.yaml -o junit", "-o junit"),
+        ("simulate examples/shop.yaml --variant wild", "wild"),
+        (
+            "simulate examples/scenarios --print-scenario",
+            "--print-scenario",
+        ),
         ("simulate examples/scenarios --nodes 3", "nodeGroups"),
         ("simulate examples/scenarios --until soon", "--until soon"),
         ("simulate examples/scenarios --until=-1s", "--until -1s"),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{json, stderr, stdout, strew};
+use crate::{first_step, json, only_run, stderr, stdout, strew};
 
 fn story(args: &str, exit: i32) -> Value {
     json(
@@ -13,7 +13,9 @@ fn story(args: &str, exit: i32) -> Value {
 }
 
 fn workload<'a>(report: &'a Value, step: usize, of: &str) -> &'a Value {
-    let all = report["steps"][step]["workloads"].as_array().unwrap();
+    let all = only_run(report)["steps"][step]["workloads"]
+        .as_array()
+        .unwrap();
     all.iter().find(|workload| workload["of"] == of).unwrap()
 }
 
@@ -26,8 +28,8 @@ fn n_pending(workload: &Value) -> i64 {
 #[test]
 fn the_whole_story_of_a_shop() {
     let report = story("examples/shop.yaml", 0);
-    let steps = report["steps"].as_array().unwrap();
-    let names: Vec<&str> = steps.iter().map(|s| s["step"].as_str().unwrap()).collect();
+    let steps = only_run(&report)["steps"].as_array().unwrap();
+    let names: Vec<&str> = steps.iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["deploy", "rollout", "scale", "lose", "restore"]);
     let web = |step| workload(&report, step, "deployment/web");
     let numbers = |step| {
@@ -42,14 +44,14 @@ fn the_whole_story_of_a_shop() {
     assert_eq!(numbers(1), (Some(8), Some(8), 0));
     assert_eq!(web(1)["placed"], 8, "all pods are new");
     assert_eq!(numbers(2), (Some(4), Some(4), 0));
-    assert_eq!(steps[3]["target"], steps[4]["target"]);
-    let zone = steps[3]["target"].as_str().unwrap();
+    assert_eq!(steps[3]["chosen"], steps[4]["chosen"]);
+    let zone = steps[3]["chosen"][0].as_str().unwrap();
     assert!(zone.starts_with("zone-"), "{zone}");
     let counts = &web(3)["spread"][0]["counts"];
     assert_eq!(counts[zone], 0, "{counts}");
     assert!(n_pending(web(3)) > 0, "{}", web(3));
     assert_eq!(numbers(4), (Some(4), Some(4), 0));
-    let skews = report["maxSkew"].as_array().unwrap();
+    let skews = only_run(&report)["maxSkew"].as_array().unwrap();
     let by_zone = skews
         .iter()
         .find(|skew| skew["of"] == "deployment/web" && skew["by"] == "topology.kubernetes.io/zone");
@@ -62,9 +64,9 @@ fn the_story_as_text() {
     let run = strew("simulate examples/shop.yaml").assert().code(0);
     let text = stdout(&run);
     for part in [
-        "\nrollout  every Deployment, StatefulSet and DaemonSet restarted: at rest after ",
+        "\nrollout  3 workloads restarted: at rest after ",
         "\n  deployment/web  8 replicas, 8 ready, 8 new\n",
-        "\nscale  to half the replicas: at rest after ",
+        "\nscale  3 workloads to 50% of the replicas: at rest after ",
         "\n  deployment/web  8 -> 4 replicas, 4 ready\n",
         "\nlose  zone-",
         " on the way\n",
@@ -79,9 +81,9 @@ fn the_story_as_text() {
 fn a_story_may_end_earlier() {
     for (n_steps, until) in ["deploy", "rollout", "scale"].into_iter().enumerate() {
         let report = story(&format!("examples/shop.yaml --until {until}"), 0);
-        let steps = report["steps"].as_array().unwrap();
+        let steps = only_run(&report)["steps"].as_array().unwrap();
         assert_eq!(steps.len(), n_steps + 1);
-        assert_eq!(steps[n_steps]["step"], until);
+        assert_eq!(steps[n_steps]["name"], until);
     }
 }
 
@@ -107,7 +109,7 @@ fn controllers_act_on_plain_manifests() {
     assert_eq!(workload(&report, 0, "daemonset/agent")["ready"], 3);
     assert_eq!(workload(&report, 1, "daemonset/agent")["placed"], 3);
     assert_eq!(workload(&report, 0, "job/once")["replicas"], 0);
-    assert_eq!(report["summary"]["finished"], 1);
+    assert_eq!(first_step(&report)["pods"]["finished"], 1);
 }
 
 /// The garbage collector would take a pod whose owner is gone; in a dump the owner was only not asked for.
@@ -162,4 +164,74 @@ spec:
     let report = json(&run.assert().code(0));
     let web = workload(&report, 1, "deployment/web");
     assert_eq!((&web["ready"], &web["placed"]), (&2.into(), &2.into()));
+}
+
+/// What is printed is what is played: with the same manifests it gives the same report.
+#[test]
+fn the_printed_story_plays_alike() {
+    let words = "--nodes 6 --seed 3 --feature-gates MinDomainsInPodTopologySpread=false";
+    let print = format!("simulate examples/shop.yaml --print-scenario {words}");
+    let printed = stdout(&strew(&print).assert().code(0));
+    for part in [
+        "kind: Scenario\n",
+        "seed: 3\n",
+        "name: deploy\n",
+        "\"node-5\"",
+    ] {
+        assert!(printed.contains(part), "{part} in {printed}");
+    }
+    let file = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("printed-story.yaml");
+    std::fs::write(&file, printed).unwrap();
+    let made = story(&format!("examples/shop.yaml {words}"), 0);
+    let mut played = story(&format!("examples/shop.yaml {}", file.display()), 0);
+    let scenario = &mut played["scenarios"][0];
+    assert_eq!(scenario["file"], file.display().to_string());
+    scenario["file"] = "<story>".into();
+    assert_eq!(played, made);
+}
+
+/// A step says how it ended, and whether that is right.
+#[test]
+fn every_step_has_a_verdict() {
+    let report = story("examples/tight.yaml --until scale", 1);
+    let steps = only_run(&report)["steps"].as_array().unwrap();
+    let of = |field: &str| {
+        let each = steps.iter().map(|step| step[field].as_str().unwrap());
+        each.collect::<Vec<_>>()
+    };
+    assert_eq!(of("state"), ["atRest"; 3]);
+    assert_eq!(of("verdict"), ["broken", "held", "held"]);
+    let why = steps[0]["why"][0].as_str().unwrap();
+    assert!(
+        why.starts_with("pods: {waiting: true, count: 0}: "),
+        "{why}"
+    );
+    assert_eq!(report["summary"]["red"], true);
+}
+
+/// The story is a Scenario: it has seeds, events, and test cases.
+#[test]
+fn the_story_is_played_with_many_seeds() {
+    let report = story("examples/shop.yaml --until deploy --seeds 3", 0);
+    assert_eq!(report["summary"]["held"], 3);
+    assert_eq!(
+        report["scenarios"][0]["variants"][0]["seeds"],
+        serde_json::json!([0, 1, 2])
+    );
+    let run = strew("simulate examples/tight.yaml --until deploy -o junit")
+        .assert()
+        .code(1);
+    assert!(stdout(&run).contains("failures=\"1\""), "{}", stdout(&run));
+}
+
+#[test]
+fn a_step_that_no_story_has_is_refused() {
+    let run = strew("simulate examples/shop.yaml --until deplyo")
+        .assert()
+        .code(2);
+    let text = stderr(&run);
+    assert!(
+        text.contains("steps are deploy, rollout, scale, lose, restore"),
+        "{text}"
+    );
 }

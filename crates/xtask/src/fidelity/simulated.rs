@@ -95,8 +95,9 @@ pub(crate) fn play(plan: &Plan, seed: u64) -> anyhow::Result<Vec<Outcome>> {
     let mut errands = Errands::new(plan, seed);
     let mut outcomes = vec![outcome(&mut simulation, Vec::new())?];
     for step in &plan.scenario().timeline {
-        if simulation.elapsed() < step.at {
-            live_until(&mut simulation, step.at)?;
+        let at = step.at.unwrap_or(simulation.elapsed());
+        if simulation.elapsed() < at {
+            live_until(&mut simulation, at)?;
         }
         let mut refused = Vec::new();
         for located in &step.verbs {
@@ -142,9 +143,15 @@ fn calls(verb: &Verb, simulation: &Simulation) -> Vec<Verb> {
         Verb::Uncordon(targets) => (targets, Verb::Uncordon),
         other => return vec![other.clone()],
     };
+    let is_chosen =
+        |target: &NodeTarget| matches!(target, NodeTarget::MostPods(_) | NodeTarget::Lost);
+    if targets.iter().any(is_chosen) {
+        return vec![verb.clone()];
+    }
     let names = targets.iter().flat_map(|target| match target {
         NodeTarget::Name(name) => vec![name.clone()],
         NodeTarget::Label(key, value) => labelled(simulation, key, value),
+        NodeTarget::MostPods(_) | NodeTarget::Lost => Vec::new(),
     });
     names.map(|name| of(vec![NodeTarget::Name(name)])).collect()
 }

@@ -1,14 +1,11 @@
-//! The result for programs: kind `SimulationReport`, versioned, without any wall-clock time.
+//! A moment of a cluster for programs: workloads with their pods by domain, what is Pending, nodes.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use crate::configuration::SchedulingArgs;
-use crate::story::Done;
-use crate::text::time_text;
-use crate::version;
 use strew_view::blocked::{Eviction, Outcome};
 use strew_view::skews::Skews;
 use strew_view::spread::{Domain, Spread};
@@ -17,30 +14,22 @@ use strew_view::view::{Summary, View};
 use strew_view::workload::Workload;
 use strew_view::world::World;
 
-/// The version of everything that strew writes for programs.
-pub(crate) const API_VERSION: &str = "report.strew.dev/v1alpha1";
-
-/// `SimulationReport`.
-#[derive(Serialize)]
+/// What there is at a moment.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Report {
-    api_version: &'static str,
-    kind: &'static str,
-    /// The kube-scheduler whose decisions these are.
-    kubernetes: &'static str,
-    compat: &'static str,
-    seed: u64,
-    /// Of the first step, as `nodes` and `placements` are.
-    summary: Totals,
-    steps: Vec<Step>,
-    /// The largest skew of each workload and key, at the end of any instant.
-    max_skew: Vec<MaxSkew>,
+pub(crate) struct Moment {
+    /// All pods in sum, whichever workloads are shown.
+    pods: Totals,
+    workloads: Vec<WorkloadReport>,
+    /// Of the first step of a variant's first run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     nodes: Vec<NodeReport>,
-    /// Pods that were put on a node, in order of arrival.
+    /// Pods that were put on a node, in order of arrival; of the first step of a variant's first run.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     placements: Vec<Placement>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Totals {
     workloads: usize,
@@ -53,43 +42,28 @@ struct Totals {
     finished: usize,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Step {
-    /// When the cluster came to rest, or the step was ended.
-    at: String,
-    step: &'static str,
-    /// What was lost or restored.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<String>,
-    /// What was not done, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    refused: Vec<String>,
-    workloads: Vec<WorkloadReport>,
-}
-
 /// A workload at the end of a step.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WorkloadReport {
+struct WorkloadReport {
     of: String,
     namespace: String,
     replicas: usize,
     ready: usize,
     bound_before: usize,
     placed: usize,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", default)]
     left_alone: usize,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_zero", default)]
     terminating: usize,
     pending: Vec<PendingReport>,
     spread: Vec<SpreadReport>,
     /// Pods on nodes by revision, where there is more than one.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     revisions: BTreeMap<String, usize>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct PendingReport {
     count: usize,
@@ -99,12 +73,12 @@ struct PendingReport {
     /// The first of them.
     pod: String,
     /// Who is told to go to make room for that one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     preemption: Option<PreemptionReport>,
 }
 
 /// Pods that would have to go.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PreemptionReport {
     node: String,
@@ -112,7 +86,7 @@ pub(crate) struct PreemptionReport {
     victims: Vec<VictimReport>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct VictimReport {
     pod: String,
@@ -133,32 +107,39 @@ impl From<&Eviction> for PreemptionReport {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SpreadReport {
     by: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     constraint: Option<ConstraintReport>,
     /// How many domains count.
     domains: usize,
     /// Pods by domain; with many domains, those that hold none are left out.
     counts: Counts,
     skew: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<BeforeReport>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    before: Option<CountedBy>,
+    /// The workload's own pods over the same domains, whatever the constraint counts; without a constraint `counts` are
+    /// they.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    own: Option<CountedBy>,
+    /// What is probably not meant.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    warning: Option<String>,
     /// Counted pods that are not the workload's own.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(skip_serializing_if = "is_none", default)]
     others: i64,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct BeforeReport {
+struct CountedBy {
     counts: Counts,
     skew: i32,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ConstraintReport {
     /// `pod`, or `clusterDefault`.
@@ -166,14 +147,14 @@ struct ConstraintReport {
     index: usize,
     when_unsatisfiable: &'static str,
     max_skew: i32,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     min_domains: Option<i32>,
     selector: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     match_label_keys: Vec<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MaxSkew {
     of: String,
@@ -182,13 +163,13 @@ pub(crate) struct MaxSkew {
     skew: i32,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct NodeReport {
     name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", default)]
     zone: Option<String>,
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_false", default)]
     unschedulable: bool,
     allocatable: Amounts,
     requested: Amounts,
@@ -197,7 +178,7 @@ struct NodeReport {
 /// Quantities by resource, `pods` among them.
 type Amounts = BTreeMap<String, String>;
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Placement {
     pod: String,
@@ -207,7 +188,8 @@ struct Placement {
 }
 
 /// Counts by domain, in the order of the domains.
-struct Counts(Vec<(String, i32)>);
+#[derive(JsonSchema)]
+struct Counts(#[schemars(with = "BTreeMap<String, i32>")] Vec<(String, i32)>);
 
 impl Serialize for Counts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -231,48 +213,24 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-impl Step {
-    /// A step that is over, and these workloads.
-    pub(crate) fn of(done: &Done, view: &View, shown: &[usize]) -> Self {
+impl Moment {
+    /// These workloads of a view, and all of its pods in sum.
+    pub(crate) fn of(view: &View, workloads: &[usize]) -> Self {
         Self {
-            at: time_text(done.at),
-            step: done.step.name(),
-            target: done.target.clone(),
-            refused: done.refused.clone(),
-            workloads: workloads(view, shown),
+            pods: totals(view),
+            workloads: workloads.iter().map(|&w| workload(view, w)).collect(),
+            nodes: Vec::new(),
+            placements: Vec::new(),
         }
     }
-}
 
-/// What a moment's report says of these workloads.
-pub(crate) fn workloads(view: &View, shown: &[usize]) -> Vec<WorkloadReport> {
-    shown.iter().map(|&index| workload(view, index)).collect()
-}
-
-impl Report {
-    /// The report on these workloads; `view` is of the end of the first step.
-    pub(crate) fn of(
-        view: &View,
-        workloads: &[usize],
-        scheduling: &SchedulingArgs,
-        steps: Vec<Step>,
-        skews: &Skews,
-    ) -> Self {
+    /// The same with its nodes, and where each pod of these workloads was put.
+    pub(crate) fn in_full(view: &View, workloads: &[usize]) -> Self {
+        let nodes = view.nodes.iter().map(|usage| node(&view.world, usage));
         Self {
-            api_version: API_VERSION,
-            kind: "SimulationReport",
-            kubernetes: version::KUBERNETES,
-            compat: scheduling.compat.name(),
-            seed: scheduling.seed.unwrap_or(0),
-            summary: totals(view),
-            steps,
-            max_skew: max_skews(&view.world.workloads, workloads, skews),
-            nodes: view
-                .nodes
-                .iter()
-                .map(|usage| node(&view.world, usage))
-                .collect(),
+            nodes: nodes.collect(),
             placements: placements(view, workloads),
+            ..Self::of(view, workloads)
         }
     }
 }
@@ -319,7 +277,7 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
         pending: pending.collect(),
         spread: view.spreads[index]
             .iter()
-            .map(|s| spread(world, s))
+            .map(|s| spread(world, summary, s))
             .collect(),
         revisions: summary.revisions.clone(),
     }
@@ -328,7 +286,7 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
 /// Domains that are all written out; of more, only those that hold pods.
 const DOMAINS_WRITTEN: usize = 64;
 
-fn spread(world: &World, spread: &Spread) -> SpreadReport {
+fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadReport {
     let text = |symbol| world.cluster.names.text(symbol).to_owned();
     let counts = |of: fn(&Domain) -> i32| {
         let all = spread.domains.len() <= DOMAINS_WRITTEN;
@@ -354,12 +312,36 @@ fn spread(world: &World, spread: &Spread) -> SpreadReport {
         domains: spread.domains.len(),
         counts: counts(|d| d.count),
         skew: spread.skew,
-        before: spread.skew_before.map(|skew| BeforeReport {
+        own: spread.constraint.as_ref().map(|_| CountedBy {
+            counts: counts(|d| d.own),
+            skew: spread.own_skew,
+        }),
+        warning: warning(summary, spread),
+        before: spread.skew_before.map(|skew| CountedBy {
             counts: counts(|d| d.before.unwrap_or(0)),
             skew,
         }),
         others: spread.n_others,
     }
+}
+
+/// A constraint that does not count the pods that it is for does not spread them. In a rollout with matchLabelKeys the
+/// pods of other revisions are not meant.
+pub(crate) fn warning(summary: &Summary, spread: &Spread) -> Option<String> {
+    let constraint = spread.constraint.as_ref()?;
+    let n = spread.n_uncounted();
+    if n == 0 || !summary.revisions.is_empty() {
+        return None;
+    }
+    let own = spread.n_own();
+    let pods = match n == own {
+        true => format!("none of the {own} pods"),
+        false => format!("only {} of the {own} pods", own - n),
+    };
+    let selector = &constraint.selector;
+    Some(format!(
+        "the constraint counts {pods} of the workload, so it does not spread them: its selector is {selector}"
+    ))
 }
 
 /// The field's two values.

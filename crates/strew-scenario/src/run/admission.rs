@@ -1,0 +1,267 @@
+//! Objects of files as the API server holds them, and all that keeps them from it.
+//!
+//! One set of checks for every file: admission and validation, what decisions are made from, and the pods that a workload's
+//! template would make. What a dump holds has been through admission.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Pod, PodTemplateSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use strew_api::config::AdmissionOptions;
+use strew_api::facts;
+use strew_api::field::FieldError;
+use strew_api::read::{Broken, KubeObject, Located};
+use strew_api::workloadspread::lint;
+use strew_apiserver::admission::{
+    AdmissionContext, PriorityClasses, admit_object, admit_pod, read_back,
+};
+use strew_apiserver::object::Object;
+use strew_apiserver::workloads::{NameSource, Workload};
+use strew_model::Interner;
+use strew_view::workload::Workloads;
+
+use super::configuration::is_scheduler_configuration;
+use super::owners;
+
+/// Everything of a stream, admitted.
+#[derive(Debug, Clone, Default)]
+pub struct Admitted {
+    /// In the order of the stream.
+    pub objects: Vec<Object>,
+    /// What makes pods, in that order; bare pods are workloads of one.
+    pub workloads: Workloads,
+    /// What a reader should know: sentences without a full stop.
+    pub notes: Vec<String>,
+    /// The API server's warnings, each with the number of its object in the stream.
+    pub warnings: Vec<(usize, String)>,
+}
+
+/// Errors of an object, by its number in the stream.
+pub type Refusals = Vec<(usize, Vec<FieldError>)>;
+
+/// Admits a stream; a scheduler's configuration in it is passed over.
+///
+/// # Errors
+/// Everything that is wrong with each object; an error may be said twice of one field, in other words.
+pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted, Refusals> {
+    let classes = priority_classes(stream.iter());
+    let context = AdmissionContext {
+        priority_classes: &classes,
+        options,
+    };
+    let (mut admitted, refusals) = admit_all(stream, &context);
+    if !refusals.is_empty() {
+        return Err(refusals);
+    }
+    admitted.notes = without_effect(stream);
+    let released = owners::release(&mut admitted.objects);
+    admitted.notes.extend(released.note());
+    admitted.workloads = Workloads::of_objects(&admitted.objects);
+    admitted
+        .workloads
+        .add_pods(&admitted.objects, &released.pods);
+    Ok(admitted)
+}
+
+/// What else is wrong with a stream of which some objects could not be read, beside what follows from that: errors of
+/// the stream, and of the broken objects.
+pub fn judge(
+    stream: &[Located],
+    broken: &[Broken],
+    options: &AdmissionOptions,
+) -> (Refusals, Refusals) {
+    let all = broken.iter().map(|broken| &broken.located);
+    // A pod that names a broken class names one that is there.
+    let classes = priority_classes(stream.iter().chain(all));
+    let context = AdmissionContext {
+        priority_classes: &classes,
+        options,
+    };
+    let (_, refusals) = admit_all(stream, &context);
+    let mut names = NameSource::new(0);
+    let each = broken.iter().enumerate().filter_map(|(number, broken)| {
+        let mut errors = one(&broken.located, &context, &mut names).err()?;
+        errors.retain(|error| !broken.follows(error));
+        Some((number, errors))
+    });
+    (refusals, each.collect())
+}
+
+fn admit_all(stream: &[Located], context: &AdmissionContext<'_>) -> (Admitted, Refusals) {
+    let mut names = NameSource::new(0);
+    let mut admitted = Admitted::default();
+    let mut refusals = Refusals::new();
+    for (number, located) in stream.iter().enumerate() {
+        if is_scheduler_configuration(&located.object) {
+            continue;
+        }
+        match one(located, context, &mut names) {
+            Ok((object, warnings)) => {
+                admitted.objects.push(Object::of_wire(object));
+                let warnings = warnings.into_iter();
+                let warnings = warnings.map(|warning| (number, warning));
+                admitted.warnings.extend(warnings);
+            }
+            Err(errors) => refusals.push((number, errors)),
+        }
+    }
+    refusals.extend(refused_spreads(stream));
+    (admitted, refusals)
+}
+
+fn priority_classes<'a>(stream: impl Iterator<Item = &'a Located>) -> PriorityClasses {
+    PriorityClasses::new(stream.filter_map(|located| match &located.object {
+        KubeObject::PriorityClass(class) => Some(class.as_ref()),
+        _ => None,
+    }))
+}
+
+/// An object as it is stored, with the API server's warnings.
+fn one(
+    located: &Located,
+    context: &AdmissionContext<'_>,
+    names: &mut NameSource,
+) -> Result<(KubeObject, Vec<String>), Vec<FieldError>> {
+    let object = located.object.clone();
+    let from_dump = located.from_dump;
+    let admitted = match from_dump {
+        true => Ok((read_back(object), Vec::new())),
+        false => admit_object(object, context, names),
+    };
+    let judge = |object: &KubeObject, errors: &mut Vec<FieldError>| {
+        add_others(errors, facts::errors(object));
+        add_others(errors, template_errors(object, from_dump, context));
+    };
+    let mut errors = Vec::new();
+    match admitted {
+        Ok((object, warnings)) => {
+            judge(&object, &mut errors);
+            match errors.is_empty() {
+                true => Ok((object, warnings)),
+                false => Err(errors),
+            }
+        }
+        // A person should have to run strew once, not once an error.
+        Err(refused) => {
+            errors = refused;
+            judge(&located.object, &mut errors);
+            Err(errors)
+        }
+    }
+}
+
+/// What a later check says of a field is mostly what an earlier one said in other words.
+fn add_others(errors: &mut Vec<FieldError>, more: Vec<FieldError>) {
+    let n = errors.len();
+    for error in more {
+        if errors[..n].iter().all(|known| known.path != error.path) {
+            errors.push(error);
+        }
+    }
+}
+
+/// What a pod of the object's template would be refused for.
+fn template_errors(
+    object: &KubeObject,
+    from_dump: bool,
+    context: &AdmissionContext<'_>,
+) -> Vec<FieldError> {
+    let workload = expandable(object).filter(|workload| !workload.makes_none());
+    let Some((template, path)) = workload.and_then(|workload| workload.template()) else {
+        return Vec::new();
+    };
+    let pod = pod_of(template);
+    let mut errors = facts::pod(&pod, &mut Interner::new())
+        .err()
+        .unwrap_or_default();
+    if !from_dump {
+        errors.extend(admit_pod(pod, context).err().into_iter().flatten());
+    }
+    for error in &mut errors {
+        error.path = path.join(&error.path);
+    }
+    errors
+}
+
+/// The object as something that makes pods.
+fn expandable(object: &KubeObject) -> Option<Workload<'_>> {
+    Some(match object {
+        KubeObject::Deployment(object) => Workload::Deployment(object),
+        KubeObject::ReplicaSet(object) => Workload::ReplicaSet(object),
+        KubeObject::ReplicationController(object) => Workload::ReplicationController(object),
+        KubeObject::StatefulSet(object) => Workload::StatefulSet(object),
+        KubeObject::DaemonSet(object) => Workload::DaemonSet(object),
+        KubeObject::Job(object) => Workload::Job(object),
+        KubeObject::CronJob(object) => Workload::CronJob(object),
+        _ => return None,
+    })
+}
+
+/// A pod of a name that nothing can be said against.
+fn pod_of(template: &PodTemplateSpec) -> Pod {
+    let metadata = template.metadata.clone().unwrap_or_default();
+    Pod {
+        metadata: ObjectMeta {
+            name: Some("pod".to_owned()),
+            namespace: Some("default".to_owned()),
+            ..metadata
+        },
+        spec: template.spec.clone(),
+        ..Pod::default()
+    }
+}
+
+/// What the webhook would refuse; what comes from a dump was there before it.
+fn refused_spreads(stream: &[Located]) -> Refusals {
+    let all: Vec<&KubeObject> = stream.iter().map(|located| &located.object).collect();
+    let is_spread = |object: &&KubeObject| matches!(object, KubeObject::WorkloadSpread(_));
+    if !all.iter().any(is_spread) {
+        return Refusals::new();
+    }
+    let refused = lint::refused(&all).into_iter();
+    refused
+        .filter(|(number, _)| !stream[*number].from_dump)
+        .collect()
+}
+
+/// Kinds that are read and do less than in a cluster, and what they do not.
+const WITHOUT_EFFECT: [(&str, &str); 2] = [
+    ("RuntimeClass", "changes no pod"),
+    (
+        "StatefulSet of Kruise",
+        "makes no pods here: they come by steps, or from the files",
+    ),
+];
+
+/// Kinds that are passed over, counted and told.
+fn without_effect(stream: &[Located]) -> Vec<String> {
+    let mut unknown = BTreeMap::<&str, usize>::new();
+    let mut known = BTreeMap::<&str, usize>::new();
+    for located in stream {
+        match &located.object {
+            object if is_scheduler_configuration(object) => {}
+            KubeObject::Other(other) => *unknown.entry(&other.kind).or_default() += 1,
+            KubeObject::AdvancedStatefulSet(_) => {
+                *known.entry("StatefulSet of Kruise").or_default() += 1;
+            }
+            KubeObject::RuntimeClass(_) => *known.entry("RuntimeClass").or_default() += 1,
+            _ => {}
+        }
+    }
+    let known = WITHOUT_EFFECT.iter().filter_map(|(kind, what)| {
+        let n = known.get(kind)?;
+        Some(format!("{kind} ({n} in the files) {what}"))
+    });
+    let mut notes: Vec<String> = known.collect();
+    let n: usize = unknown.values().sum();
+    if n > 0 {
+        let objects = if n == 1 { "object" } else { "objects" };
+        let each = unknown.iter().map(|(kind, n)| format!("{n} {kind}"));
+        let each: Vec<String> = each.collect();
+        let each = each.join(", ");
+        notes.push(format!(
+            "skipped {n} {objects} of kinds that strew does not model: {each}"
+        ));
+    }
+    notes
+}

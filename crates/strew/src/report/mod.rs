@@ -1,0 +1,158 @@
+//! The result of `strew simulate` for programs: kind `SimulationReport`, versioned, without any wall-clock time.
+//!
+//! One shape for every run, be it of the built-in story or of a Scenario; [`moment`] is what a step tells of the cluster.
+
+mod moment;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
+
+pub(crate) use moment::{
+    MaxSkew, Moment, PreemptionReport, max_skews, warning, when_unsatisfiable,
+};
+
+/// The version of everything that strew writes for programs.
+pub(crate) const API_VERSION: &str = "report.strew.dev/v1alpha1";
+
+/// The kind of the report.
+pub(crate) const KIND: &str = "SimulationReport";
+
+/// `SimulationReport`: scenarios, their variants, and the runs of each, one a seed.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SimulationReport")]
+pub(crate) struct Report<'a> {
+    pub(crate) api_version: &'static str,
+    pub(crate) kind: &'static str,
+    /// The kube-scheduler whose decisions these are.
+    pub(crate) kubernetes: &'static str,
+    /// Whose choices: `1.36`, or `strew`.
+    pub(crate) compat: &'static str,
+    pub(crate) summary: Summary,
+    pub(crate) scenarios: Vec<ScenarioReport<'a>>,
+}
+
+/// All runs in sum.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Summary {
+    /// Played to their end.
+    pub(crate) runs: usize,
+    pub(crate) held: usize,
+    pub(crate) broken: usize,
+    /// Whether something is wrong: the exit code is 1.
+    pub(crate) red: bool,
+    pub(crate) interrupted: bool,
+}
+
+/// A Scenario; the built-in story is one, whose file is `<story>`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ScenarioReport<'a> {
+    pub(crate) file: String,
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) story: Option<String>,
+    pub(crate) variants: Vec<VariantReport<'a>>,
+}
+
+/// A variant; `base` is the scenario as written.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct VariantReport<'a> {
+    pub(crate) name: String,
+    /// `hold`, `fail` or `mayFail`.
+    pub(crate) must: &'static str,
+    /// `held`, `broken`, `brokeAsItMust`, `brokeNowhere`, `brokeAsItMay` or `unknown`.
+    pub(crate) result: &'static str,
+    pub(crate) seeds: Vec<u64>,
+    pub(crate) broken: usize,
+    pub(crate) runs: Vec<RunReport<'a>>,
+}
+
+/// A variant with a seed.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunReport<'a> {
+    pub(crate) seed: u64,
+    pub(crate) held: bool,
+    pub(crate) ended: String,
+    pub(crate) always: Vec<ExpectationReport>,
+    pub(crate) steps: Vec<StepReport<'a>>,
+    /// The largest skew of each workload's own pods by key, at the end of any instant.
+    #[schemars(with = "Vec<MaxSkew>")]
+    pub(crate) max_skew: &'a [MaxSkew],
+}
+
+/// A step that was reached.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StepReport<'a> {
+    /// What the scenario calls it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) name: Option<String>,
+    /// When its verbs were done.
+    pub(crate) began: String,
+    /// When it was over: of a step that waits for rest, the last write.
+    pub(crate) ended: String,
+    /// `done`: it waits for nothing; `atRest`, `notAtRest`: it waited for rest; `cut`: the run was ended in its midst.
+    pub(crate) state: &'static str,
+    /// `held`, `broken`, or `open`: the run was ended before something was decided.
+    pub(crate) verdict: &'static str,
+    /// What is wrong, a sentence each; empty where the verdict is `held`.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) why: Vec<String>,
+    pub(crate) verbs: Vec<String>,
+    /// Domains and nodes that were chosen when the step began, such as the zone that was lost.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) chosen: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) refused: Vec<RefusedReport>,
+    pub(crate) expectations: Vec<ExpectationReport>,
+    /// The cluster when the step was over.
+    #[serde(flatten)]
+    pub(crate) moment: Option<&'a Moment>,
+}
+
+/// A verb that was not done.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RefusedReport {
+    pub(crate) verb: String,
+    pub(crate) why: String,
+    pub(crate) breach: bool,
+}
+
+/// What came of an expectation.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExpectationReport {
+    pub(crate) text: String,
+    pub(crate) held: bool,
+    /// The run was ended before it was decided.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub(crate) open: bool,
+    pub(crate) at: String,
+    #[serde(skip_serializing_if = "String::is_empty", default)]
+    pub(crate) why: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) cause: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) spread: Option<CountedReport>,
+}
+
+/// Pods by domain, as an expectation counted them.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CountedReport {
+    pub(crate) counts: BTreeMap<String, u32>,
+    pub(crate) skew: u32,
+}
+
+/// The JSON schema of the report.
+pub(crate) fn schema() -> Value {
+    schemars::schema_for!(Report<'_>).to_value()
+}

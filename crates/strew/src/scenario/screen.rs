@@ -1,0 +1,149 @@
+//! A run for people, step by step: what the first step came to in full, then what each has changed.
+
+use strew_api::workloadspread::status::PATCH_APPLIED;
+use strew_apiserver::object::WorkloadSpread;
+use strew_scenario::format::Step;
+use strew_scenario::run::StepResult;
+use strew_sim::Simulation;
+
+use super::clock::clock;
+use crate::shown::Shown;
+use crate::text::{self, Look};
+use strew_view::skews::Skews;
+use strew_view::view::View;
+use strew_view::world::{Standing, World};
+
+/// What is written of a run.
+pub(super) struct Screen<'a> {
+    look: Look<'a>,
+    /// What a reader should know of the start.
+    notes: Vec<String>,
+    /// Patches that were not applied, as the last step left them.
+    unpatched: Vec<String>,
+    steps: String,
+    /// How the first step ended, and the last.
+    summary: String,
+    last: String,
+    /// What was shown, by the names that kubectl has.
+    names: Vec<String>,
+}
+
+/// What was written.
+pub(super) struct Written {
+    pub(super) notes: Vec<String>,
+    pub(super) steps: String,
+    pub(super) summary: String,
+    pub(super) names: Vec<String>,
+}
+
+impl<'a> Screen<'a> {
+    pub(super) fn new(look: Look<'a>) -> Self {
+        Self {
+            look,
+            notes: Vec::new(),
+            unpatched: Vec::new(),
+            steps: String::new(),
+            summary: String::new(),
+            last: String::new(),
+            names: Vec::new(),
+        }
+    }
+
+    /// Nobody has acted.
+    pub(super) fn begin(&mut self, start: &View) {
+        self.notes = left_alone(&start.world);
+    }
+
+    /// What is to be told of the cluster as it is after the last step.
+    pub(super) fn look_at(&mut self, simulation: &Simulation) {
+        self.unpatched = unpatched(simulation);
+    }
+
+    /// A step is over; the views are of its begin and its end.
+    pub(super) fn step(
+        &mut self,
+        step: &Step,
+        result: &StepResult,
+        [before, view]: [&View; 2],
+        skews: &Skews,
+        shown: &Shown,
+    ) {
+        let name = match (&step.name, step.at) {
+            (Some(name), _) => name.clone(),
+            (None, Some(at)) => clock(at),
+            (None, None) => "then".to_owned(),
+        };
+        if self.summary.is_empty() {
+            let has_head = !step.verbs.is_empty();
+            if has_head {
+                let head = text::step_head(&name, step, result, &self.look);
+                self.steps.push_str(&(head + "\n"));
+            }
+            self.steps.push_str(&text::write(view, shown, &self.look));
+            self.summary = text::summary_line(view, self.look.terminal);
+            let names = shown.workloads.iter();
+            let names = names.map(|&w| view.world.workloads[w].name.resource());
+            self.names = names.collect();
+            return;
+        }
+        self.steps
+            .push_str(&text::step_head(&name, step, result, &self.look));
+        let changes = text::step_changes(view, before, skews, &shown.workloads, &self.look);
+        self.steps.push_str(&(changes + "\n"));
+        let pods = view.summaries.iter().map(|s| s.replicas).sum();
+        self.last = format!(
+            "; after {name} at {}: {}, {} Pending",
+            text::time_text(result.ended),
+            text::count(pods, "pod"),
+            view.n_pending()
+        );
+    }
+
+    pub(super) fn finish(self) -> Written {
+        Written {
+            notes: [self.notes, self.unpatched].concat(),
+            steps: self.steps,
+            summary: self.summary + &self.last + "\n",
+            names: self.names,
+        }
+    }
+}
+
+/// Patches of WorkloadSpreads that were not applied, as conditions have it.
+fn unpatched(simulation: &Simulation) -> Vec<String> {
+    let spreads = simulation.server().tables().of::<WorkloadSpread>();
+    let notes = spreads.iter().flat_map(|spread| {
+        let rows = spread.status.subset_statuses.iter().flatten();
+        let conditions = rows.flat_map(|row| row.conditions.iter().flatten());
+        let unpatched = conditions.filter(|c| c.type_ == PATCH_APPLIED && c.status == "False");
+        unpatched.map(|c| format!("WorkloadSpread {}: {}", spread.meta.name, c.message))
+    });
+    notes.collect()
+}
+
+/// Pods that no scheduler here decides for, and pods on nodes that are not there.
+fn left_alone(world: &World) -> Vec<String> {
+    let mut others = std::collections::BTreeMap::<&str, usize>::new();
+    for pod in &world.pods {
+        if let Standing::OfAnother(scheduler) = &pod.standing {
+            *others.entry(scheduler).or_default() += 1;
+        }
+    }
+    let others = others.into_iter().map(|(scheduler, n)| {
+        let pods = text::count(n, "pod");
+        format!("left {pods} alone: schedulerName {scheduler}")
+    });
+    let mut notes: Vec<String> = others.collect();
+    let nowhere = world.members.iter().flatten().filter(|&&entry| {
+        let node = world.node_of(entry);
+        node.is_some_and(|node| world.cluster.node(node).fact().is_none())
+    });
+    let nowhere = nowhere.count();
+    if nowhere > 0 {
+        let pods = text::count(nowhere, "pod");
+        notes.push(format!(
+            "{pods} on nodes that are not in the files: garbage collection removes them, and their owners make others"
+        ));
+    }
+    notes
+}
