@@ -3,7 +3,7 @@
 //! What a machine wants is a chain of requests, each made of the answer to the one before. Chains about one object are
 //! carried out one after another: a refusal must not overtake the bind that was decided after it. Events, whose outcome
 //! is not waited for, take none of the other requests' places. What is refused again and again is sent less and less
-//! ([`refusals`](crate::refusals)).
+//! (module `refusals`).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

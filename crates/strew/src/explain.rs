@@ -70,6 +70,10 @@ pub(crate) struct ExplainArgs {
     /// taint=NODES:KEY[=VALUE]:EFFECT, untaint=NODES:KEY[:EFFECT], label=NODES:KEY=VALUE, unlabel=NODES:KEY,
     /// delete=PODS, move=POD:NODE, and of the workload's constraint on a topology key maxSkew=KEY:N,
     /// minDomains=KEY:N, soften=KEY, drop=KEY; NODES are names or KEY/VALUE
+    #[allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "brackets are what may be left out"
+    )]
     #[arg(long, value_name = "CHANGE", value_parser = what_if::asked)]
     what_if: Vec<what_if::Asked>,
     #[command(flatten)]

@@ -1,13 +1,12 @@
 //! strew spreads workloads over failure domains, says why, and proves it before you ship.
 //!
 //! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
-//! (what there is), [`configuration`] (who decides), [`load`] (objects, admitted), [`setup`] (a
-//! simulated cluster of them), [`story`] (what it lives through), [`strew_view`]
+//! (what there is), [`configuration`] (who decides), [`scenario`] (what is played, of a file or the story), [`strew_view`]
 //! (a moment of it as plain values), [`spread_explain`] (what WorkloadSpreads say of a pod), [`report`] (for programs),
-//! [`text`] (for people), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`],
-//! [`install`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what those share that go on until a signal), [`cluster`]
-//! (one that is there), [`scenario`] (files with a Scenario), [`html`] (what happened, as a page), [`explain_output`], [`what_if`] (changes that are asked about), [`parts`] (nodes and domains that a person names),
-//! [`terminal`], [`failure`].
+//! [`text`] (for people), [`html`] (what happened, as a page), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`],
+//! [`place`], [`snapshot`], [`install`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what
+//! those share that go on until a signal), [`cluster`] (one that is there), [`explain_output`], [`what_if`] (changes that
+//! are asked about), [`parts`] (nodes and domains that a person names), [`terminal`], [`failure`].
 
 mod arguments;
 mod cluster;

@@ -109,7 +109,7 @@ fn after_writes_that_succeed_the_next_failure_is_the_first() {
     let fact = live.cluster("c1", &[]);
     live.tell(Input::ClusterSet(fact));
     live.place("p", PlacementSpec::default());
-    let mut fail = |live: &mut Live| {
+    let fail = |live: &mut Live| {
         let effect = live.placer.poll_effect(&NoCel).expect("a write");
         let (Effect::WriteDecision { id: effect, .. } | Effect::WriteStatus { id: effect, .. }) =
             effect

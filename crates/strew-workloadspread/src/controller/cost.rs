@@ -1,6 +1,6 @@
 //! Deletion costs: whom a workload's controller is to delete first.
 //!
-//! Source: spec/workloadspread §5.5; where limits are shares of the total, [`crate::turns`].
+//! Source: spec/workloadspread §5.5; where limits are shares of the total, module `turns`.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;

@@ -284,7 +284,11 @@ fn shares_are_kept_whatever_number_goes() {
     assert_eq!(left(8), [1, 1, 0]);
     // Surplus goes before all: the limits of 5 are 1, 1 and 3.
     let web = workload(words().web(), 5);
-    let mut late = Desk::new(&words(), spread(words().web(), thirds()), &[web.clone()]);
+    let mut late = Desk::new(
+        &words(),
+        spread(words().web(), thirds()),
+        std::slice::from_ref(&web),
+    );
     for (subset, n) in [("a", 2), ("b", 2), ("c", 6)] {
         for i in 0..n {
             late.add(pod(&web, &format!("{subset}-{i}"), Some(subset)));

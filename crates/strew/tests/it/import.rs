@@ -122,7 +122,7 @@ fn a_real_trace_is_imported_and_played() {
         .as_array()
         .unwrap();
     // 13m47s: nginx-thrift is scaled to ten; 21m5s is 1265 s after the first event.
-    let at = |time: &str| steps.iter().position(|step| step["at"] == time).unwrap();
+    let at = |time: &str| steps.iter().position(|step| step["ended"] == time).unwrap();
     let nginx = |step: usize| {
         let all = steps[step]["workloads"].as_array().unwrap();
         all.iter()
@@ -134,5 +134,5 @@ fn a_real_trace_is_imported_and_played() {
         (nginx(at("16m28s")), nginx(at("26m5s"))),
         (10.into(), 1.into())
     );
-    assert_eq!(steps[steps.len() - 2]["at"], "21m5s");
+    assert_eq!(steps[steps.len() - 2]["ended"], "21m5s");
 }
