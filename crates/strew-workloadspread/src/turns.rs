@@ -18,6 +18,8 @@ pub(crate) struct Turns {
     of: Vec<Vec<u32>>,
     /// Turns taken so far.
     taken: u32,
+    /// Limits looked at so far.
+    looks: u32,
 }
 
 impl Turns {
@@ -33,21 +35,24 @@ impl Turns {
             limits,
             of,
             taken: 0,
+            looks: 0,
         }
     }
 
     /// The turn at which a subset gets its nth pod (from 1). `None`: others take its pods' turns for good, or its limit
     /// is below that.
     ///
-    /// Cost: about 100 turns a pod at most, each remembered.
+    /// Cost: about 100 turns a pod at most, each remembered, and [`LOOKS_MAX`] limits looked at in all.
     pub(crate) fn turn(&mut self, place: usize, nth: usize) -> Option<u32> {
         // One percent of the total is reached after 100 turns, and one percent of the turns makes so many pods.
         let pods = nth.saturating_add(self.limits.len()).saturating_mul(100);
         let end = u32::try_from(pods).unwrap_or(u32::MAX).min(TURNS_MAX);
-        while self.taken < end && self.of.get(place)?.len() < nth {
+        while self.taken < end && self.looks < LOOKS_MAX && self.of.get(place)?.len() < nth {
             self.taken += 1;
             let total = i64::from(self.taken);
+            let looks = &mut self.looks;
             let has_room = |(limit, pods): &(&Option<MaxReplicas>, &mut Vec<u32>)| {
+                *looks += 1;
                 let max = quota::scaled_or_zero(**limit, total);
                 max == UNLIMITED || pods.len() < usize::try_from(max).unwrap_or(0)
             };
@@ -62,6 +67,10 @@ impl Turns {
 
 /// Turns are counted up to here: pods beyond are alike.
 const TURNS_MAX: u32 = 900_000;
+
+/// How many limits are looked at: some ten milliseconds. Thousands of subsets, most of them closed, must cost no more; pods
+/// whose turns are not found then are alike.
+const LOOKS_MAX: u32 = 4_000_000;
 
 /// Whether several subsets share the total by percentages.
 pub(crate) fn shares(spec: &Spec) -> bool {
@@ -161,6 +170,17 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Whoever may write a WorkloadSpread decides how many subsets there are.
+    #[test]
+    fn thousands_of_closed_subsets_have_a_bound_of_work() {
+        let mut limits = vec![percent(0); 4_000];
+        limits.extend([percent(100), percent(50)]);
+        let mut turns = Turns::new(limits.into());
+        assert_eq!(turns.turn(4_001, 1), None);
+        assert!(turns.looks <= LOOKS_MAX + 4_002, "{}", turns.looks);
+        assert_eq!(turns.turn(4_000, 1), Some(1), "what was found stays");
     }
 
     #[test]

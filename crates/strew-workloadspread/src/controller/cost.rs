@@ -97,7 +97,10 @@ pub fn costs<'a>(spec: &Spec, group: &Group<'a>, is_latest: bool, total: Total) 
         let surplus = usize::try_from(active.len() as i64 - max).unwrap_or(0);
         let min = (subset.min_replicas as usize).min(active.len() - surplus);
         match &turns {
-            Some(_) => active.sort_by(|a, b| by_turn(a, b)),
+            Some(_) => {
+                active.sort_by(|a, b| by_value(a, b));
+                active.sort_by_cached_key(|pod| turn_of(pod));
+            }
             None if surplus > 0 || min > 0 => active.sort_by(|a, b| by_value(a, b)),
             None => {}
         }
@@ -158,14 +161,12 @@ fn seat<'a>(
     }
 }
 
-/// The less valuable pod first, where pods have turns: those that a ReplicaSet deletes before it looks at costs, then those
-/// of later turns, or of none. While costs are being written, who stays then goes in the same order as before.
-fn by_turn(a: &Pod, b: &Pod) -> Ordering {
-    let turn = |p: &Pod| p.cost.as_deref().and_then(|cost| cost.parse::<i32>().ok());
-    (a.node.is_some().cmp(&b.node.is_some()))
-        .then_with(|| a.ready_since.is_some().cmp(&b.ready_since.is_some()))
-        .then_with(|| turn(a).cmp(&turn(b)))
-        .then_with(|| by_value(a, b))
+/// What comes before a pod's value where pods have turns: those that a ReplicaSet deletes before it looks at costs are worth
+/// least, then those of later turns, or of none. While costs are being written, who stays then goes in the same order as
+/// before.
+fn turn_of(pod: &Pod) -> (bool, bool, Option<i32>) {
+    let cost = pod.cost.as_deref().and_then(|cost| cost.parse().ok());
+    (pod.node.is_some(), pod.ready_since.is_some(), cost)
 }
 
 /// The less valuable pod first: on no node, not started, not ready, ready for a shorter time, restarted more often,
