@@ -1,9 +1,10 @@
-//! What strew's own accounts may write to the objects by which the API server calls the webhook: two
-//! ValidatingAdmissionPolicies.
+//! What strew's own accounts may write to the objects by which the API server calls the webhook, and what they may create:
+//! three ValidatingAdmissionPolicies.
 //!
-//! A role bounds which object may be changed, not what is put into it. Without more, a webhook process that an attacker
-//! has taken over could register itself for Secrets of all namespaces. The API server evaluates a policy itself, for
-//! whoever has the name of such an account.
+//! A role bounds which object may be changed, not what is put into it, nor which object is created. Without more, a webhook
+//! process that an attacker has taken over could register itself for Secrets of all namespaces, or create a Secret that
+//! the API server fills with another account's token. The API server evaluates a policy itself, for whoever has the name
+//! of such an account.
 //!
 //! Every field of a webhook that a policy does not name can only narrow what is asked, or says what becomes of a pod
 //! when there is no answer.
@@ -15,7 +16,11 @@ use serde_json::{Value, json};
 use super::registration::{NAME, OPT_OUT, REGISTERED_BY, Registration};
 
 /// The names of the policies, and of their bindings.
-pub const POLICIES: [&str; 2] = ["strew-webhook-configurations", "strew-webhook-conversion"];
+pub const POLICIES: [&str; 3] = [
+    "strew-webhook-configurations",
+    "strew-webhook-conversion",
+    "strew-webhook-creations",
+];
 
 /// The CustomResourceDefinition that the webhook converts for.
 const DEFINITION: &str = "workloadspreads.apps.kruise.io";
@@ -50,30 +55,56 @@ const OF_CONVERSION: [&str; 4] = [
     "webhook.?clientConfig.?url",
 ];
 
-/// Who writes, as the API server names users.
+/// Who writes.
 #[derive(Debug, Clone)]
-pub struct Accounts {
+pub struct Accounts<'a> {
     /// The webhook.
-    pub webhook: String,
+    pub webhook: Account<'a>,
     /// The controller.
-    pub controller: String,
+    pub controller: Account<'a>,
+}
+
+/// An account, and what it may create where its role lets it create anything.
+#[derive(Debug, Clone)]
+pub struct Account<'a> {
+    /// As the API server names users.
+    pub user: String,
+    /// Names of leases.
+    pub leases: &'a [&'a str],
+    /// Names of Secrets.
+    pub secrets: &'a [&'a str],
+}
+
+impl Account<'_> {
+    /// As an entry of a map, by user, of what may be created: `resource/name`.
+    fn creations(&self) -> String {
+        let of = |resource: &str, names: &[&str]| -> Vec<String> {
+            let names = names.iter();
+            names.map(|name| text(&format!("{resource}/{name}"))).collect()
+        };
+        let all = [of("leases", self.leases), of("secrets", self.secrets)].concat();
+        format!("{}: [{}]", text(&self.user), all.join(", "))
+    }
 }
 
 impl Registration {
     /// The policies with their bindings, in the order in which they are installed. They hold whether or not the accounts
     /// are there.
-    pub fn policies(&self, accounts: &Accounts) -> Vec<Value> {
-        let [configurations, conversion] = POLICIES;
-        let both = [accounts.webhook.as_str(), &accounts.controller];
-        vec![
-            policy(configurations, self.configurations(accounts), &both),
-            binding(configurations),
-            policy(conversion, definitions(), &both),
-            binding(conversion),
-        ]
+    pub fn policies(&self, accounts: &Accounts<'_>) -> Vec<Value> {
+        let [configurations, conversion, creations] = POLICIES;
+        let both = [&accounts.webhook, &accounts.controller].map(|account| account.user.as_str());
+        let specs = [
+            (configurations, self.configurations(accounts)),
+            (conversion, definitions()),
+            (creations, created(accounts)),
+        ];
+        let specs = specs.into_iter();
+        specs
+            .flat_map(|(name, spec)| [policy(name, spec, &both), binding(name)])
+            .collect()
     }
 
-    fn configurations(&self, accounts: &Accounts) -> Value {
+    fn configurations(&self, accounts: &Accounts<'_>) -> Value {
         let of_client =
             ["service", "url"].map(|field| same("w.clientConfig", "o.clientConfig", field));
         let of_webhook = OF_VALIDATING.map(|field| same("w", "o", field));
@@ -86,7 +117,7 @@ impl Registration {
         let controller = format!(
             "request.userInfo.username != {} || variables.webhooks.size() == 0 || \
              variables.webhooks == variables.before",
-            text(&accounts.controller)
+            text(&accounts.controller.user)
         );
         let mut validations = vec![own(NAME), metadata(REGISTERED_BY)];
         validations.extend(self.form().into_iter().map(|(field, says)| {
@@ -164,6 +195,34 @@ fn definitions() -> Value {
             own(DEFINITION),
             metadata(REGISTERED_BY),
             validation(&unchanged, "of the definition only the conversion's caBundle changes"),
+        ],
+    })
+}
+
+/// Objects that are not there yet, which no role can name. Of a Secret also the type: with that of a token for a service
+/// account the API server would put such a token into it.
+fn created(accounts: &Accounts<'_>) -> Value {
+    let may = [&accounts.webhook, &accounts.controller].map(Account::creations);
+    let named = format!(
+        "(request.resource.resource + '/' + object.metadata.name) in {{{}}}[request.userInfo.username]",
+        may.join(", ")
+    );
+    let rule = |group: &str, resource: &str| {
+        json!({
+            "apiGroups": [group],
+            "apiVersions": ["*"],
+            "operations": ["CREATE"],
+            "resources": [resource],
+        })
+    };
+    json!({
+        "matchConstraints": {"resourceRules": [rule("coordination.k8s.io", "leases"), rule("", "secrets")]},
+        "validations": [
+            validation(&named, "strew creates leases and Secrets of its own names only"),
+            validation(
+                "request.resource.resource != 'secrets' || object.?type.orValue('Opaque') == 'Opaque'",
+                "strew creates Secrets of type Opaque only",
+            ),
         ],
     })
 }

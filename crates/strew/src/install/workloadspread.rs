@@ -6,12 +6,13 @@ use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
 use strew_api::workloadspread::crd;
-use strew_api::workloadspread::policy::Accounts;
+use strew_api::workloadspread::policy::{Account, Accounts};
 use strew_api::workloadspread::registration::{NAME, Reach, Registration, SERVICE_PORT};
 use strew_kube::controller::Name;
 use strew_kube::controller::permissions::{
     OF_FIRST_LEASE, OF_PAGES, of, of_configuration, of_lease, of_registration, of_replicas,
 };
+use strew_kube::permission::NamedPermission;
 use strew_kube::serve::access::Clients;
 use strew_kube::webhook::permissions::{
     IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
@@ -142,9 +143,18 @@ impl WorkloadSpreadPart {
         };
         add(webhook_rights(&webhook));
         add(controller_rights(&controller, Name::WorkloadSpread));
+        let of_webhook = [OF_SECRET, OF_REPLICAS].concat();
         add(registration.policies(&Accounts {
-            webhook: webhook.user(),
-            controller: controller.user(),
+            webhook: Account {
+                user: webhook.user(),
+                leases: &names(&of_webhook, "leases"),
+                secrets: &names(&of_webhook, "secrets"),
+            },
+            controller: Account {
+                user: controller.user(),
+                leases: &[controller.name],
+                secrets: &[],
+            },
         }));
         let of_pages = |port| Door::of_pages(port, &self.common.metrics_namespace);
         if self.webhook_url.is_none() {
@@ -293,6 +303,16 @@ fn rights(part: &Part<'_>, in_cluster: Rights<'_>, in_namespace: Rights<'_>) -> 
     objects.extend(part.role(in_namespace));
     objects.push(part.reads_authority());
     objects
+}
+
+/// The objects of a resource that rights name.
+fn names<'a>(rights: &[NamedPermission<'a>], resource: &str) -> Vec<&'a str> {
+    let of_resource = rights.iter();
+    let of_resource = of_resource.filter(|right| right.permission.resource == resource);
+    of_resource
+        .flat_map(|right| right.names)
+        .copied()
+        .collect()
 }
 
 /// A role whose rules the control plane gathers; it is printed without any, so that applying it again takes none away.

@@ -335,7 +335,7 @@ fn policies_bound_what_the_accounts_write() {
         of_kind(&list, "ValidatingAdmissionPolicy"),
         of_kind(&list, "ValidatingAdmissionPolicyBinding"),
     );
-    assert_eq!(policies.len(), 2);
+    assert_eq!(policies.len(), 3);
     for (policy, binding) in policies.iter().zip(&bindings) {
         assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
         assert_eq!(
@@ -362,15 +362,29 @@ fn policies_bound_what_the_accounts_write() {
     let bounded: Vec<Value> = policies
         .iter()
         .flat_map(|p| {
-            p["spec"]["matchConstraints"]["resourceRules"][0]["resources"]
-                .as_array()
-                .unwrap()
+            let rules = &p["spec"]["matchConstraints"]["resourceRules"];
+            rules.as_array().unwrap()
         })
+        .flat_map(|rule| rule["resources"].as_array().unwrap())
         .cloned()
         .collect();
     assert!(
         written.len() >= 3 && written.iter().all(|r| bounded.contains(r)),
         "{written:?}"
+    );
+    // What a role lets them create under any name.
+    let mut created = Vec::new();
+    for role in of_kind(&list, "Role") {
+        for rule in role["rules"].as_array().into_iter().flatten() {
+            let verbs = rule["verbs"].as_array().unwrap();
+            if rule["resourceNames"].is_null() && verbs.iter().any(|verb| verb == "create") {
+                created.push(rule["resources"][0].clone());
+            }
+        }
+    }
+    assert!(
+        created.len() >= 3 && created.iter().all(|r| bounded.contains(r)),
+        "{created:?}"
     );
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn bounded(stage: &mut Stage) -> anyhow::Result<()> {
         }
     }
     println!("  {} changes were refused", refused.len());
+    creations(stage)?;
     // Everybody else is as free as before.
     let [_, object, patch] = [refused[0].0, refused[0].1, &refused[0].2.to_string()];
     let args = [
@@ -79,6 +80,58 @@ fn tried(stage: &Stage, (who, object, patch): &Try) -> Result<(), String> {
         .run(&args)
         .map(drop)
         .map_err(|error| format!("{error:#}"))
+}
+
+/// What has no name before it is there: only their own may be created, and no token of another account.
+fn creations(stage: &Stage) -> anyhow::Result<()> {
+    let lease = |name: &str| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name, "namespace": SYSTEM},
+        })
+    };
+    let secret = |name: &str, of_type: &str| {
+        json!({
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {
+                "name": name,
+                "namespace": SYSTEM,
+                "annotations": {"kubernetes.io/service-account.name": CONTROLLER},
+            },
+            "type": of_type,
+        })
+    };
+    const TOKEN: &str = "kubernetes.io/service-account-token";
+    let bundle = "strew-webhook-ca";
+    // Where the own object is there already, a dry run gets that far and no further.
+    let cases = [
+        (WEBHOOK, secret(bundle, "Opaque"), true),
+        (WEBHOOK, secret(bundle, TOKEN), false),
+        (WEBHOOK, secret("strew-webhook-ca2", "Opaque"), false),
+        (WEBHOOK, secret("a", TOKEN), false),
+        (WEBHOOK, lease("strew-webhook"), true),
+        (WEBHOOK, lease("strew-webhook-replicas"), true),
+        (WEBHOOK, lease("strew-controller"), false),
+        (CONTROLLER, lease("strew-controller"), true),
+        (CONTROLLER, lease("strew-scheduler"), false),
+    ];
+    for (who, object, is_allowed) in cases {
+        let user = format!("--as=system:serviceaccount:{SYSTEM}:{who}");
+        let args = ["create", "--dry-run=server", "--filename=-", &user];
+        let said = match stage.kubectl().run_with(&args, &object) {
+            Ok(said) => said,
+            Err(error) => format!("{error:#}"),
+        };
+        let is_refused = said.contains("ValidatingAdmissionPolicy");
+        let reached = said.contains("created") || said.contains("already exists");
+        ensure!(
+            is_refused != is_allowed && reached == is_allowed,
+            "{who}, {object}: {said}"
+        );
+    }
+    Ok(())
 }
 
 fn put(path: &str, value: Value) -> Value {
