@@ -39,14 +39,14 @@ pub enum CensusKey {
         /// The constraint's selector with match label keys merged; never empty.
         selector: Selector,
     },
-    /// Pods that match all required affinity terms of a pod in `namespace` (§3.10, A).
+    /// Pods that match all required affinity terms of a pod in `namespace` (spec/scheduler §3.10, A).
     Wanted {
         /// The incoming pod's namespace.
         namespace: Symbol,
         /// Its affinity.
         affinity: AffinityId,
     },
-    /// Pods that match one required anti-affinity term of a pod in `namespace` (§3.10, N).
+    /// Pods that match one required anti-affinity term of a pod in `namespace` (spec/scheduler §3.10, N).
     Unwanted {
         /// The incoming pod's namespace.
         namespace: Symbol,
@@ -55,7 +55,8 @@ pub enum CensusKey {
         /// Which of its required anti-affinity terms.
         term: u32,
     },
-    /// Required anti-affinity terms with this topology key, of existing pods, that match an incoming pod (§3.10, E).
+    /// Required anti-affinity terms with this topology key, of existing pods, that match an incoming pod
+    /// (spec/scheduler §3.10, E).
     Unwelcome {
         /// The terms' topology key.
         key: Symbol,
@@ -64,7 +65,8 @@ pub enum CensusKey {
         /// The incoming pod's labels.
         labels: LabelsId,
     },
-    /// Weights of preferences with this topology key, both ways, between an incoming pod and existing ones (§3.10, T).
+    /// Weights of preferences with this topology key, both ways, between an incoming pod and existing ones
+    /// (spec/scheduler §3.10, T).
     Preference {
         /// The terms' topology key.
         key: Symbol,
@@ -393,8 +395,8 @@ impl Censuses {
 
     /// Drops the censuses that were not asked for longest until the rest fits the budget, except pinned ones.
     ///
-    /// What they take is summed up for every sixteenth part that is new, so the budget may be exceeded by as much: one pod
-    /// may ask for thousands of censuses, and each of them must not walk all others.
+    /// What they take is summed up for every sixteenth part that is new, so the budget may be exceeded by as much: one
+    /// pod may ask for thousands of censuses, and each of them must not walk all others.
     pub(crate) fn evict(&mut self, dropped: &mut Vec<CensusId>) {
         if self.unbudgeted * 16 < self.by_key.len() {
             return;

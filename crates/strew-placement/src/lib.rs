@@ -11,7 +11,7 @@
 //! Reading order: [`facts`], [`hub`], [`plan`], [`filter`], [`prioritize`], `select`, [`mod@schedule`], [`decisions`],
 //! [`conditions`], [`machine`], [`mod@explain`].
 //!
-//! Source of all rules: spec/placement, seed 003.
+//! Source of all rules: spec/placement, the OCM spread proposal.
 //!
 //! ```
 //! use strew_model::{Instant, Interner, Selector};

@@ -1,7 +1,8 @@
 //! Scores of domains that are joined into a hierarchy: regions first, then the zones of a region, and so on.
 //!
 //! A level's domains are compared with their siblings only. What a level prefers weighs more than everything below it:
-//! each has six bits of the combined score. Source: spec/placement §3.4, §3.8; seed 003, "Implementation Example".
+//! each has six bits of the combined score. Source: spec/placement §3.4, §3.8; the OCM spread proposal, "Implementation
+//! Example".
 
 use std::cmp::Ordering;
 

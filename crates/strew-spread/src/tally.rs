@@ -16,7 +16,8 @@ impl DomainIdx {
 ///
 /// A domain exists while at least one *place* (a node, a cluster) makes it up, also when it holds nothing: an empty
 /// node makes a domain (KEP-3022, spec/scheduler §1.6). Counts may go below zero while a preemption is tried out
-/// (spec §1.7). Changing one count costs a binary search among the *distinct* counts; reading the minimum is O(1).
+/// (spec/scheduler §1.7). Changing one count costs a binary search among the *distinct* counts; reading the minimum is
+/// O(1).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tally {
     /// Per domain.

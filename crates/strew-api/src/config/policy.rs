@@ -1,6 +1,6 @@
 //! The legacy `kind: Policy` file, which Kubernetes had until 1.22.
 //!
-//! Its priorities replaced the default ones. strew knows the two that spread: with seed 000 (KEP-1258)
+//! Its priorities replaced the default ones. strew knows the two that spread: with KEP-1258
 //! `SelectorSpreadingPriority` means PodTopologySpread, with its default constraints, and so does
 //! `EvenPodsSpreadPriority`. If both are given the weights add up: the plugin's score counts once for each.
 //! With the gate DefaultPodTopologySpread off, `SelectorSpreadingPriority` is the plugin SelectorSpread again.

@@ -1,6 +1,6 @@
 //! The arguments of PodTopologySpread: the constraints of pods that have none of their own.
 //!
-//! Source: spec/scheduler §1.5, §1.12; seed 000 (KEP-1258) for the fields of v1beta1.
+//! Source: spec/scheduler §1.5, §1.12; KEP-1258 for the fields of v1beta1.
 
 use k8s_openapi::api::core::v1::TopologySpreadConstraint;
 use schemars::JsonSchema;
@@ -71,7 +71,7 @@ pub(super) fn spread(
     };
 }
 
-/// The seed's rules: a list means that list, an empty list or `disableDefaultConstraints` means none.
+/// KEP-1258's rules: a list means that list, an empty list or `disableDefaultConstraints` means none.
 fn converted(
     beta: BetaSpreadWire,
     version: Version,

@@ -5,7 +5,7 @@
 //! and refuses), [`facts`] (plain values), with [`cel`] for expressions over the whole cluster. An effect's way:
 //! [`request`]. What was decided and why: [`debug`]. The CustomResourceDefinitions: [`crd`].
 //!
-//! Source: spec/placement §1, §2.9, §2.11, §4; seed 003, "API Spec".
+//! Source: spec/placement §1, §2.9, §2.11, §4; the OCM spread proposal, "API Spec".
 
 pub mod cel;
 pub mod crd;

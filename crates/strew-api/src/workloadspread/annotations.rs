@@ -7,7 +7,7 @@
 //! | [`WINDOW_SECONDS`] | `600` | how long a subset stays closed; 300 otherwise |
 //! | [`ANY_KIND`] | `true` | the target may be of any kind, by its scale, without the white list |
 //!
-//! Source: context/workloadspread-users §1, numbers 1, 3 and 9.
+//! Each answers a request that users made to Kruise.
 
 use std::collections::BTreeMap;
 

@@ -1,20 +1,20 @@
 //! What is wrong, or probably not meant, in the WorkloadSpreads among some objects.
 //!
-//! Errors are what the webhook refuses ([`super::validation`]); warnings are what it takes and somebody will regret.
+//! Errors are what the webhook refuses ([`super::validation`]); a warning is about an object that it accepts.
 //!
-//! | warning | why | source |
+//! | warning | why | rule |
 //! |---|---|---|
 //! | `target-missing` | nothing is spread | spec/workloadspread §5.3 |
-//! | `target-deleting` | no pods are counted | §5.3 |
-//! | `unknown-target-kind` | needs the white list | §2.6, §6.3 |
-//! | `unreachable-subset` | an earlier one takes any number | §4.3 |
-//! | `no-room` | the limits are less than the replicas: the rest goes anywhere | §4.3; context/workloadspread-users §1, 7 |
-//! | `no-node` | no node of the files is one of the subset | §4.6 |
-//! | `patch-replaces` | lists of the patch replace what the subset injects | §4.6, 5 |
-//! | `acts-as-fixed` | `Adaptive` without `adaptive` | §2.6 |
-//! | `no-selector` | Kruise's own webhook would take no pod | §4.2, F1 |
-//! | `no-effect` | an annotation that nothing looks at | §4.4 |
-//! | `same-nodes` | two subsets that nothing tells apart | §1 |
+//! | `target-deleting` | no pods are counted | spec/workloadspread §5.3 |
+//! | `unknown-target-kind` | needs the white list | spec/workloadspread §2.6, §6.3 |
+//! | `unreachable-subset` | an earlier one takes any number | spec/workloadspread §4.3 |
+//! | `no-room` | the limits are less than the replicas: the rest goes anywhere | spec/workloadspread §4.3; a request of Kruise's users |
+//! | `no-node` | no node of the files is one of the subset | spec/workloadspread §4.6 |
+//! | `patch-replaces` | lists of the patch replace what the subset injects | spec/workloadspread §4.6, 5 |
+//! | `acts-as-fixed` | `Adaptive` without `adaptive` | spec/workloadspread §2.6 |
+//! | `no-selector` | Kruise's own webhook would take no pod | spec/workloadspread §4.2, F1 |
+//! | `no-effect` | an annotation that nothing looks at | spec/workloadspread §4.4 |
+//! | `same-nodes` | two subsets that nothing tells apart | spec/workloadspread §1 |
 
 use std::collections::BTreeMap;
 

@@ -180,7 +180,7 @@ mod tests {
         }
     }
 
-    /// The worked examples of §8.1.
+    /// The worked examples of spec/controllers §8.1.
     #[test]
     fn rounding_up_is_kind_to_the_evictor_and_to_the_budget() {
         let check = |spec: Value, scale: i32| {

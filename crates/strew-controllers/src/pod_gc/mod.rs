@@ -139,7 +139,7 @@ impl PodGc {
         for node in self.missing.clone() {
             let since = *self.quarantine.entry(Arc::clone(&node)).or_insert(cx.now);
             let end = since + self.settings.quarantine;
-            // The pass at the very end may just miss it (§7.7).
+            // The pass at the very end may just miss it (spec/controllers §7.7).
             if cx.now < end || (cx.now == end && cx.dice.chance(1, 4)) {
                 continue;
             }

@@ -92,7 +92,7 @@ impl TaintEviction {
                 false
             }
             Stay::For(time) => {
-                // Another finite time changes nothing: the first timer stands (§7.5, quirk).
+                // Another finite time changes nothing: the first timer stands (spec/controllers §7.5, quirk).
                 if !self.timers.contains_key(name) {
                     let at = cx.now + time;
                     let uid = Arc::clone(&pod.meta.uid);

@@ -1,9 +1,9 @@
 //! Why a placement holds the clusters it holds, and not others.
 //!
 //! Explaining runs the code that decides once more, with a `trace` looking on. The answer is typed: what each filter
-//! let pass, what each prioritizer gave, the table of selected counts before each pick with every cluster's scores
-//! (seed 003, "Implementation Example"), and for every candidate what became of it. Its form on the wire is another
-//! crate's. Source: spec/placement §2.11, §3.7, "Reporting".
+//! let pass, what each prioritizer gave, the table of selected counts before each pick with every cluster's scores (the
+//! OCM spread proposal, "Implementation Example"), and for every candidate what became of it. Its form on the wire is
+//! another crate's. Source: spec/placement §2.11, §3.7, "Reporting".
 
 pub(crate) mod trace;
 
@@ -116,7 +116,8 @@ pub enum Verdict {
     LacksTopologyKey(Symbol),
     /// Its topology under this key has weight 0.
     TopologyWithoutWeight(Symbol),
-    /// The limit of this key excluded it: from the last pick, or, where fewer were found than asked for, from any other.
+    /// The limit of this key excluded it: from the last pick, or, where fewer were found than asked for, from any
+    /// other.
     MaxSkew(Symbol, SkewCheck),
     /// It might have been taken, but enough others were better.
     NotNeeded,

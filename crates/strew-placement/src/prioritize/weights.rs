@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::prioritizer::Prioritizer;
 use crate::facts::placement::{PrioritizerPolicy, ScoreCoordinate};
 
-/// The weight of `Spread` where the mode is additive and nobody says otherwise (seed 003, "API Example").
+/// The weight of `Spread` where the mode is additive and nobody says otherwise (the OCM spread proposal, "API
+/// Example").
 const SPREAD_DEFAULT: i32 = 2;
 
 /// What counts for a placement.

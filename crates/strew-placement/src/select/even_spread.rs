@@ -3,7 +3,7 @@
 //! Clusters of equal tuple differ only by their prioritizers' sum, so that a step compares the best free cluster of
 //! each tuple: picks x (nodes + tuples). A tuple's clusters are put in order, as a heap, when the first of them is
 //! picked: most tuples give one or none.
-//! Source: spec/placement §3.4, §3.9; seed 003, `selectOne`.
+//! Source: spec/placement §3.4, §3.9; the OCM spread proposal, `selectOne`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -2,7 +2,7 @@
 //!
 //! Without spread constraints the best by score ([`plain`]); with them one by one ([`even_spread`]), so that the
 //! clusters stay spread over the topologies of a [`tree`] whose [`levels`] the constraints name. [`measure`] tells how
-//! even it came out. Source: spec/placement §2.6, §3; seed 003, "Implementation".
+//! even it came out. Source: spec/placement §2.6, §3; the OCM spread proposal, "Implementation".
 
 pub(crate) mod even_spread;
 pub(crate) mod levels;

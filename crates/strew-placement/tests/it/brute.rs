@@ -110,7 +110,7 @@ impl Instance {
             .collect()
     }
 
-    /// Whether all hard limits hold for a selection, by the letter of §3.4 and §3.8.
+    /// Whether all hard limits hold for a selection, as spec/placement §3.4 and §3.8 define them.
     fn holds(&self, selected: &[usize]) -> bool {
         let mut counts: BTreeMap<Vec<&str>, i64> = BTreeMap::new();
         for cluster in (0..self.clusters.len()).filter(|&c| self.eligible(c)) {

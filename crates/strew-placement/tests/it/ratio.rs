@@ -1,4 +1,4 @@
-//! Spread by ratio: spec/placement §3.8, use case 5 of seed 003.
+//! Spread by ratio: spec/placement §3.8, use case 5 of the OCM spread proposal.
 
 use strew_placement::facts::placement::TopologyWeights;
 

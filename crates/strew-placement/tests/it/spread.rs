@@ -5,7 +5,7 @@ use strew_placement::facts::placement::{Rebalance, TopologyKeyType};
 
 use crate::world::World;
 
-/// Seed 003, "Implementation Example".
+/// The OCM spread proposal, "Implementation Example".
 const EXAMPLE: &str = "
     c1 50 region=us-east zone=1a
     c2 50 region=us-east zone=1a

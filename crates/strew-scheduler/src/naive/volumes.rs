@@ -107,7 +107,7 @@ impl<'a> NaiveVolumes<'a> {
     /// Why a node is refused; `None` if it passes. Only where [`pre_filter`](Self::pre_filter) does not refuse.
     ///
     /// `asks_use`: whether claims may be in use. Beside nominated pods nobody asks that was not refused without them:
-    /// PreFilter has skipped it (spec §2.3).
+    /// PreFilter has skipped it (spec/scheduler §2.3).
     pub fn filter(&self, node: NodeIdx, asks_use: bool) -> Option<Refusal> {
         let fact = self.cluster.node(node).fact()?;
         if asks_use && self.is_in_use() {

@@ -87,7 +87,8 @@ impl TriedNode<'_, '_> {
         self.changes.push((class, delta));
     }
 
-    /// Why the node refuses the pod, with these nominated pods and without; both must pass. Source: spec §2.6.
+    /// Why the node refuses the pod, with these nominated pods and without; both must pass. Source: spec/scheduler
+    /// §2.6.
     pub(crate) fn refusal(&mut self, nominated: &[PodIdx]) -> Option<Refusal> {
         match nominated {
             [] => self.plain_refusal(),

@@ -3,12 +3,9 @@
 //! While it lives: every bind is judged anew before it is sent (`verdict`), every preemption when it is decided
 //! (`preemption`), every write is compared with all that were before ([`witness`]), a cluster that a placement keeps is
 //! looked for after every write ([`kept`]), and what is kept incrementally is recounted at sampled instants
-//! (`structure`).
-//! Once faults are over and everybody has come to rest: no pod waits that fits (`rest`), and every workload has what it asks for
-//! and says so (`workloads`), and so does every WorkloadSpread (`spreads`). What is judged shares no code with the judge but the types of facts and the naive
-//! reading of the scheduler's rules.
-//!
-//! Source: design §5.4.
+//! (`structure`). Once faults are over and everybody has come to rest: no pod waits that fits (`rest`), and every
+//! workload has what it asks for and says so (`workloads`), and so does every WorkloadSpread (`spreads`). What is
+//! judged shares no code with the judge but the types of facts and the naive reading of the scheduler's rules.
 
 pub(crate) mod autoscalers;
 pub(crate) mod budgets;

@@ -40,7 +40,7 @@ pub(crate) fn judge(mut cluster: Cluster, profiles: &[Profile], hold: &Hold) -> 
             return Err(format!("{name} takes the pod as it is"));
         }
     }
-    // Such a pod may be among the victims without being asked, and counts in neither of two ways (spec §1.7).
+    // Such a pod may be among the victims without being asked, and counts in neither of two ways (spec/scheduler §1.7).
     let leaves = |&other: &PodIdx| {
         cluster.class_of(other).key.terminating && cluster.spec_of(other).priority < priority
     };

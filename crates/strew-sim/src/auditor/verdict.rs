@@ -132,8 +132,8 @@ pub(super) fn profile_of<'a>(
     profile.ok_or_else(|| "no profile has the pod's schedulerName".to_owned())
 }
 
-/// What the pods nominated to a node forbid. A filter that is skipped without them is not asked with them (spec §2.3),
-/// which a recount cannot always tell.
+/// What the pods nominated to a node forbid. A filter that is skipped without them is not asked with them
+/// (spec/scheduler §2.3), which a recount cannot always tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     /// What they surely forbid.

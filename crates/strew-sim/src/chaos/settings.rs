@@ -36,7 +36,8 @@ const fn ms(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
-/// All that are drawn, and from what. Waits after errors stay shorter than the time for which nothing is written at rest.
+/// All that are drawn, and from what. Waits after errors stay shorter than the time for which nothing is written at
+/// rest.
 const SETTINGS: &[Setting] = settings! {
     scheduler.queue.backoff.initial: [ms(2_000), ms(5_000)];
     scheduler.queue.backoff.max: [ms(5_000), ms(60_000)];
@@ -64,8 +65,8 @@ const SETTINGS: &[Setting] = settings! {
     placement.sweep_min: [1, 8, 64];
 };
 
-/// Settings for the machines of these names. The seed's dice are its own, so that the rest of a story does not depend on
-/// how many settings there are.
+/// Settings for the machines of these names. They have a generator of their own, so that the rest of a story does not
+/// depend on how many settings there are.
 pub(super) fn draw(seed: u64, machines: &[&str]) -> MachineLimits {
     let mut dice = Prng::new(seed ^ 0x5e77_1465_0000_0001);
     let mut limits = MachineLimits::production();

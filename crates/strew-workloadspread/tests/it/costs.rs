@@ -1,4 +1,4 @@
-//! Deletion costs, number by number: the seed's example and spec/workloadspread §5.5, §9.2.
+//! Deletion costs, number by number: the example of Kruise's article and spec/workloadspread §5.5, §9.2.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! Why a Placement got these clusters: the filters, the scores, the counts before each pick, and what became of the
-//! others. Source: seed 003, "Implementation Example"; spec/placement §2.11, §3.7.
+//! others. Source: the OCM spread proposal, "Implementation Example"; spec/placement §2.11, §3.7.
 
 use std::collections::BTreeMap;
 

@@ -6,7 +6,7 @@ use snapbox::file;
 
 use crate::{first_step, json, only_run, stderr, stdout, strew};
 
-/// KEP-1258's own configuration (seed 000), whose keys are no label names.
+/// KEP-1258's own configuration, whose keys are no label names.
 fn of_the_kep(rack: &str, host: &str) -> String {
     format!(
         "apiVersion: kubescheduler.config.k8s.io/v1beta1

@@ -1,4 +1,4 @@
-//! A rollout in whose middle something fails, and what is judged of it. Source: design §5.4.
+//! A rollout in whose middle something fails, and what is judged of it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Old versions and Policy: seed 000 (KEP-1258).
+//! Old versions and Policy: KEP-1258.
 
 use strew_model::Interner;
 use strew_scheduler::{DefaultConstraints, PluginId};

@@ -79,7 +79,7 @@ placementScore:
     assert_eq!(printed(&default_expansion(&gates)), off);
 }
 
-/// Seed 000: the plugin list with the gate on and off.
+/// KEP-1258: the plugin list with the gate on and off.
 #[test]
 fn the_gate_of_default_constraints() {
     let off = configured_with(&v1(""), "DefaultPodTopologySpread=false").expect("good");

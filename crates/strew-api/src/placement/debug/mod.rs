@@ -6,7 +6,7 @@
 //!
 //! Reading order: [`DebugResult`], [`pick`], [`not_selected`].
 //!
-//! Source: spec/placement §2.11, §3.7 ("Reporting"); seed 003, "Implementation Example".
+//! Source: spec/placement §2.11, §3.7 ("Reporting"); the OCM spread proposal, "Implementation Example".
 
 pub mod not_selected;
 pub mod pick;
