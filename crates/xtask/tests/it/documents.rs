@@ -1,6 +1,8 @@
 //! What the documents at the top must hold.
 
-use crate::repository;
+use std::path::{Component, Path, PathBuf};
+
+use crate::{expect_none, repository};
 
 /// The two commands that do all the set-up.
 const COMMANDS: [&str; 2] = [
@@ -48,4 +50,72 @@ fn ci_and_desk_run_the_same_checks() {
         script.contains("\nexec cargo xtask ci\n"),
         ".ci/run calls the command of the README and nothing else: put new checks into crates/xtask/src/ci.rs"
     );
+}
+
+#[test]
+fn links_between_documents_resolve() {
+    let mut broken = Vec::new();
+    let is_document = |path: &PathBuf| path.extension().is_some_and(|e| e == "md");
+    for path in repository::files().into_iter().filter(is_document) {
+        for (i, line) in repository::read(&path).lines().enumerate() {
+            // Not inside of code.
+            let prose = line.split('`').step_by(2);
+            for link in prose.flat_map(|part| part.split("](").skip(1)) {
+                let link = link.split(')').next().unwrap_or_default();
+                if let Some(what) = broken_link(&path, link) {
+                    broken.push(format!("{}:{}: {what}", path.display(), i + 1));
+                }
+            }
+        }
+    }
+    expect_none(
+        broken,
+        "A link names a file from the folder of its document, and after `#` a heading in small letters.",
+    );
+}
+
+/// What is wrong with a link of a document; links out of the project are not followed.
+fn broken_link(document: &Path, link: &str) -> Option<String> {
+    if link.contains("://") {
+        return None;
+    }
+    let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let target = match file {
+        "" => document.to_owned(),
+        _ => normal(&document.parent().unwrap_or(Path::new("")).join(file)),
+    };
+    if !repository::top().join(&target).exists() {
+        return Some(format!("{link}: there is no {}", target.display()));
+    }
+    let text = || repository::read(&target);
+    let has_heading = || text().lines().any(|line| is_heading(line, anchor));
+    (!anchor.is_empty() && !has_heading())
+        .then(|| format!("{link}: {} has no such heading", target.display()))
+}
+
+/// Whether a line is the heading of an anchor: in small letters, without punctuation, `-` for each blank.
+fn is_heading(line: &str, anchor: &str) -> bool {
+    let Some(heading) = line.strip_prefix('#') else {
+        return false;
+    };
+    let heading = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = heading.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        '-' | '_' => Some(c),
+        _ => c.is_alphanumeric().then_some(c),
+    });
+    kept.eq(anchor.chars())
+}
+
+/// The path without `.` and `..`.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(normal.pop()),
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    normal
 }
