@@ -1,8 +1,9 @@
 //! Every check of the project, stage by stage, each with its time: `cargo xtask ci`.
 //!
-//! Needs a toolchain and the registry; the last two stages need Go too, and build a control plane once (4 to 12
-//! minutes); `--no-e2e` leaves them out. Two build profiles (dev, release) and one set of features: what
-//! one stage compiled, the next finds.
+//! Needs Rust, a C compiler, git and the registry of crates. The stages of [`END_TO_END`] need Go too, and build a
+//! control plane once (4 to 12 minutes). The command says at its start which stages it will not run; without Go it ends
+//! with exit code 1 unless `--no-e2e` asks for that. One build profile and one set of features: what one stage compiled,
+//! the next finds.
 
 use std::fmt;
 use std::path::Path;
@@ -128,8 +129,7 @@ const STAGES: &[Stage] = &[
         "--from-commit",
         "--seeds=20"
     ),
-    // The same as fidelity against a real control plane of now, end to end. A machine without Go fails here: that
-    // strew agrees with Kubernetes is not known then.
+    // The same as fidelity against a real control plane of now, end to end.
     Stage {
         name: "control plane",
         cargo: &[
@@ -170,8 +170,12 @@ const STAGES: &[Stage] = &[
 enum Outcome {
     Passed,
     Failed,
+    /// An earlier stage failed.
     Skipped,
+    /// `--no-e2e` asked for it.
     LeftOut,
+    /// It needs Go, which is not here.
+    NotRun,
 }
 
 impl fmt::Display for Outcome {
@@ -181,34 +185,67 @@ impl fmt::Display for Outcome {
             Self::Failed => "FAILED",
             Self::Skipped => "skipped",
             Self::LeftOut => "left out",
+            Self::NotRun => "NOT RUN",
         })
     }
 }
 
-/// Runs the stages, up to the first failure unless told to go on; exit code 1 if any failed.
+/// A stage, what became of it and how long it took.
+type Row = (&'static str, Outcome, Duration);
+
+/// Runs the stages, up to the first failure unless told to go on.
 ///
-/// `no_e2e` leaves out what needs a control plane, and says so.
+/// Exit code 1 if a stage failed, or could not run for want of Go. `no_e2e` leaves out the stages that need a control
+/// plane, which is no failure.
 pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
     let begin = now();
-    let mut results = Vec::new();
+    let go = match no_e2e {
+        true => Ok(()),
+        false => xtask::lab::check_go(top()),
+    };
+    let absent = match (no_e2e, &go) {
+        (true, _) => Some((Outcome::LeftOut, "--no-e2e".to_owned())),
+        (false, Err(error)) => Some((Outcome::NotRun, format!("{error:#}"))),
+        (false, Ok(())) => None,
+    };
+    print!("{}", announcement(absent.as_ref()));
+    let mut rows: Vec<Row> = Vec::new();
     for stage in STAGES {
-        let stop = !keep_going && results.iter().any(|&(_, o, _)| o == Outcome::Failed);
-        let leave_out = no_e2e && END_TO_END.contains(&stage.name);
-        results.push(match (leave_out, stop) {
-            (true, _) => (stage.name, Outcome::LeftOut, Duration::ZERO),
-            (_, true) => (stage.name, Outcome::Skipped, Duration::ZERO),
-            _ => run_stage(stage)?,
+        let stop = !keep_going && rows.iter().any(|&(_, o, _)| o == Outcome::Failed);
+        let absent = absent.as_ref().filter(|_| END_TO_END.contains(&stage.name));
+        rows.push(match (absent, stop) {
+            (Some(&(outcome, _)), _) => (stage.name, outcome, Duration::ZERO),
+            (None, true) => (stage.name, Outcome::Skipped, Duration::ZERO),
+            (None, false) => run_stage(stage)?,
         });
     }
-    print_results(&results, begin.elapsed());
-    let failed = results.iter().any(|&(_, o, _)| o == Outcome::Failed);
-    Ok(match failed {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
+    print!("{}", summary(&rows, begin.elapsed()));
+    Ok(match is_success(&rows) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }
 
-fn run_stage(stage: &Stage) -> anyhow::Result<(&'static str, Outcome, Duration)> {
+/// What is said before the first stage: how many there are, which of them will not run, and why.
+fn announcement(absent: Option<&(Outcome, String)>) -> String {
+    let n_stages = STAGES.len();
+    let Some((outcome, why)) = absent else {
+        return format!("{n_stages} stages\n\n");
+    };
+    let n_absent = END_TO_END.len();
+    let names = END_TO_END.join(", ");
+    let consequence = match outcome {
+        Outcome::NotRun => {
+            "the others run, and the exit code is 1: these checks are part of the whole; --no-e2e leaves them out"
+        }
+        _ => "whether strew works with a real control plane is not checked",
+    };
+    format!(
+        "{n_stages} stages, of which {n_absent} will not run: {names}\n  reason: {why}\n  {consequence}\n\n"
+    )
+}
+
+fn run_stage(stage: &Stage) -> anyhow::Result<Row> {
     println!("=== {}: cargo {}", stage.name, stage.cargo.join(" "));
     let begin = now();
     let status = Command::new("cargo")
@@ -226,30 +263,42 @@ fn run_stage(stage: &Stage) -> anyhow::Result<(&'static str, Outcome, Duration)>
     Ok((stage.name, outcome, took))
 }
 
-/// A table of the stages; the last line is the verdict.
-fn print_results(results: &[(&'static str, Outcome, Duration)], total: Duration) {
-    for &(name, outcome, took) in results {
-        println!("{name:17} {outcome:8} {:>9}", seconds(took));
+fn is_success(rows: &[Row]) -> bool {
+    rows.iter()
+        .all(|&(_, o, _)| matches!(o, Outcome::Passed | Outcome::LeftOut))
+}
+
+/// A table of the stages; the last line is the verdict. A stage that did not run never counts as passed.
+fn summary(rows: &[Row], total: Duration) -> String {
+    let mut text = String::new();
+    for &(name, outcome, took) in rows {
+        let took = match outcome {
+            Outcome::Passed | Outcome::Failed => seconds(took),
+            _ => String::new(),
+        };
+        let row = format!("{name:17} {outcome:8} {took:>9}");
+        text += row.trim_end();
+        text += "\n";
     }
-    println!("{:26} {:>9}", "total", seconds(total));
-    let count = |wanted| results.iter().filter(|&&(_, o, _)| o == wanted).count();
-    print!(
-        "stages: {} passed, {} failed",
-        count(Outcome::Passed),
-        count(Outcome::Failed)
-    );
-    for outcome in [Outcome::Skipped, Outcome::LeftOut] {
-        match count(outcome) {
-            0 => {}
-            n => print!(", {n} {outcome}"),
+    text += &format!("{:26} {:>9}\n", "total", seconds(total));
+    let count = |wanted| rows.iter().filter(|&&(_, o, _)| o == wanted).count();
+    let mut counts = vec![
+        format!("{} passed", count(Outcome::Passed)),
+        format!("{} failed", count(Outcome::Failed)),
+    ];
+    for outcome in [Outcome::Skipped, Outcome::LeftOut, Outcome::NotRun] {
+        if count(outcome) > 0 {
+            counts.push(format!("{} {outcome}", count(outcome)));
         }
     }
-    println!();
-    if count(Outcome::LeftOut) > 0 {
-        println!(
-            "what is left out by --no-e2e is not known to work: it needs a real control plane"
-        );
-    }
+    let verdict = match (count(Outcome::Failed), count(Outcome::NotRun)) {
+        (0, 0) if count(Outcome::LeftOut) > 0 => "passed, without a real control plane",
+        (0, 0) => "passed",
+        (0, _) => "INCOMPLETE: what needs Go was not checked",
+        _ => "FAILED",
+    };
+    text += &format!("stages: {}\n{verdict}\n", counts.join(", "));
+    text
 }
 
 fn seconds(time: Duration) -> String {
@@ -270,4 +319,66 @@ pub(crate) fn top() -> &'static Path {
 )]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(of_control_plane: Outcome) -> Vec<Row> {
+        let took = Duration::from_millis(1500);
+        let outcome = |stage: &Stage| match END_TO_END.contains(&stage.name) {
+            true => of_control_plane,
+            false => Outcome::Passed,
+        };
+        STAGES.iter().map(|s| (s.name, outcome(s), took)).collect()
+    }
+
+    fn last_line(rows: &[Row]) -> String {
+        let text = summary(rows, Duration::from_secs(60));
+        text.lines().last().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn without_go_the_start_says_so_and_the_end_is_no_success() {
+        let absent = (Outcome::NotRun, "no Go".to_owned());
+        let start = announcement(Some(&absent));
+        assert!(
+            start.contains("will not run: control plane, e2e, definitions\n  reason: no Go"),
+            "{start}"
+        );
+        let rows = rows(Outcome::NotRun);
+        assert!(!is_success(&rows));
+        assert_eq!(
+            last_line(&rows),
+            "INCOMPLETE: what needs Go was not checked"
+        );
+        let text = summary(&rows, Duration::ZERO);
+        assert!(text.contains("e2e               NOT RUN\n"), "{text}");
+        assert!(text.contains("0 failed, 3 NOT RUN"), "{text}");
+    }
+
+    #[test]
+    fn what_is_left_out_on_purpose_is_no_failure_and_is_named() {
+        let rows = rows(Outcome::LeftOut);
+        assert!(is_success(&rows));
+        assert_eq!(last_line(&rows), "passed, without a real control plane");
+    }
+
+    #[test]
+    fn a_failure_is_one_whatever_else_did_not_run() {
+        let mut rows = rows(Outcome::NotRun);
+        rows[0].1 = Outcome::Failed;
+        assert!(!is_success(&rows));
+        assert_eq!(last_line(&rows), "FAILED");
+    }
+
+    #[test]
+    fn stages_of_the_control_plane_exist() {
+        for name in END_TO_END {
+            assert!(STAGES.iter().any(|stage| stage.name == name), "{name}");
+        }
+        assert!(is_success(&rows(Outcome::Passed)));
+        assert_eq!(last_line(&rows(Outcome::Passed)), "passed");
+    }
 }

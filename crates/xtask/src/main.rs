@@ -27,12 +27,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run every check: format, clippy, docs, tests, conformance
+    /// Run every check: format, clippy, docs, tests, conformance, fidelity, soak, a real control plane (needs Go)
     Ci {
         /// Run all stages, even after one has failed
         #[arg(long)]
         keep_going: bool,
-        /// Leave out what needs a real control plane, and so Go
+        /// Leave out the stages that need a real control plane, and so Go
         #[arg(long)]
         no_e2e: bool,
     },

@@ -24,7 +24,7 @@ use anyhow::Context;
 use component::Lifeline;
 use serde_json::{Value, json};
 
-pub use binary::{Fnv, binary};
+pub use binary::{Fnv, binary, check_go};
 pub use component::Component;
 pub use kubectl::Kubectl;
 pub use node::{merge, node};
