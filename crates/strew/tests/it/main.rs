@@ -16,6 +16,7 @@ mod lint;
 mod look;
 mod one_count;
 mod place;
+mod readme;
 mod scenario;
 mod simulate;
 mod spread;
