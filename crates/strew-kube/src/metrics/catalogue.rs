@@ -1,21 +1,21 @@
-//! What is told beside the machine's metrics, with the names that other processes of a cluster use.
+//! Metrics of the process, with the names that other Kubernetes processes use.
 
 strew_scheduler::catalogue! {
     LEADER = "leader_election_master_status", Gauge, ["name"],
-        "1 if this process leads by the lease of this name, 0 if it follows";
+        "1 if this process holds the lease of this name, else 0";
     REST_REQUESTS = "rest_client_requests_total", Counter, ["code", "method", "host"],
-        "Requests to the API server, by status code or `<error>` where there was no answer";
+        "Requests to the API server, by status code, or `<error>` if there was no answer";
     OBJECTS_UNREADABLE = "strew_objects_unreadable", Gauge, ["kind"],
-        "Objects as somebody wrote them that cannot be read: they count as they were before, or not at all";
+        "Objects that cannot be decoded; their last readable version is used, or none";
     PANICS = "strew_task_panics_total", Counter, [],
-        "Panics of tasks: each is logged, what waited for the task goes on without it or tries again";
+        "Panics of tasks; each is logged, and its work is retried or given up";
     PROCESS_CPU = "process_cpu_seconds_total", Counter, [],
-        "Processor time, user and system";
-    PROCESS_RESIDENT = "process_resident_memory_bytes", Gauge, [], "Memory that is resident";
-    PROCESS_VIRTUAL = "process_virtual_memory_bytes", Gauge, [], "Address space that is in use";
-    PROCESS_OPEN_FDS = "process_open_fds", Gauge, [], "Files and sockets that are open";
-    PROCESS_MAX_FDS = "process_max_fds", Gauge, [], "Files and sockets that may be open";
-    PROCESS_START = "process_start_time_seconds", Gauge, [], "When the process started, since 1970";
+        "CPU time, user and system";
+    PROCESS_RESIDENT = "process_resident_memory_bytes", Gauge, [], "Resident memory";
+    PROCESS_VIRTUAL = "process_virtual_memory_bytes", Gauge, [], "Virtual memory";
+    PROCESS_OPEN_FDS = "process_open_fds", Gauge, [], "Open file descriptors";
+    PROCESS_MAX_FDS = "process_max_fds", Gauge, [], "Limit of open file descriptors";
+    PROCESS_START = "process_start_time_seconds", Gauge, [], "Start of the process as a Unix time";
     BUILD = "strew_build_info", Gauge, ["version", "kubernetes"],
-        "1, with the version of strew and that of Kubernetes whose decisions it takes";
+        "1, labelled with strew's version and the Kubernetes version whose decisions it reproduces";
 }

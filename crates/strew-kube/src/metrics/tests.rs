@@ -143,7 +143,7 @@ fn kind(info: &Info) -> (&'static str, String) {
 
 fn table(infos: &[&Info]) -> String {
     let mut text =
-        String::from("| name | type | labels | buckets | what it tells |\n|---|---|---|---|---|\n");
+        String::from("| name | type | labels | buckets | meaning |\n|---|---|---|---|---|\n");
     for info in infos {
         let (kind, buckets) = kind(info);
         let labels: Vec<String> = info.labels.iter().map(|l| format!("`{l}`")).collect();

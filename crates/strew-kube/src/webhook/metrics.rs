@@ -1,4 +1,4 @@
-//! Every metric of the webhook: names, labels, buckets, and what they tell.
+//! The metrics of the webhook: names, labels, buckets and help texts.
 
 use strew_model::Instant;
 use strew_runtime::admission::{AdmissionMachine, SHARING_BUCKETS};
@@ -12,30 +12,30 @@ const SUBSETS_MAX: usize = 1_000;
 
 strew_scheduler::catalogue! {
     INJECTIONS = "strew_workloadspread_injections_total", Counter, ["namespace", "workloadspread", "subset"],
-        "Pods that got a subset, while their WorkloadSpread is there";
+        "Pods that got this subset; the series ends with its WorkloadSpread";
     INJECTIONS_LEFT_OUT = "strew_workloadspread_injections_left_out", Gauge, [],
-        "Subsets that are not told in strew_workloadspread_injections_total, past 1000";
+        "Subsets without a series in strew_workloadspread_injections_total: those past 1000";
     CONFLICTS = "strew_webhook_conflicts_total", Counter, [],
-        "Races for a status that were lost, by request; each is tried up to four times";
-    STATUS_WRITES = "strew_webhook_status_writes_total", Counter, [], "Statuses that were written";
+        "Status writes refused for a conflict; each is tried up to four times";
+    STATUS_WRITES = "strew_webhook_status_writes_total", Counter, [], "Status writes that succeeded";
     WAITING = "strew_webhook_waiting", Gauge, [], "Requests about pods that wait for a status write";
-    QUEUED = "strew_webhook_queued", Gauge, [], "Reviews of pods that nobody has looked at yet";
+    QUEUED = "strew_webhook_queued", Gauge, [], "Reviews of pods in the queue";
     BEYOND_BUDGET = "strew_webhook_beyond_budget_total", Counter, [],
-        "Creations that were decided without simulated scheduling, since their namespace has used up its CPU time";
+        "Creations decided without simulated scheduling because their namespace exceeded its CPU budget";
     UNSEEN = "strew_webhook_unseen_pods", Gauge, [],
-        "Pods that were admitted and are not seen yet: they hold room on nodes for half a minute";
+        "Admitted pods that the watch has not shown yet; they hold capacity on nodes for 30 s";
     ADMISSIONS = "strew_webhook_admissions_total", Counter, ["operation", "result"],
-        "Reviews of pods, by result: injected, passed, denied; not_ready, crowded (too many of the namespace wait), right_unknown (the API server did not say whether the user may do this), timed_out, given_up (the connection was closed) and bad (no review) are those that the failurePolicy decides on";
+        "Reviews of pods, by result: injected, passed, denied. Left to the failurePolicy: not_ready, crowded (too many reviews of the namespace wait), right_unknown (the user's right could not be checked), timed_out, given_up (the API server closed the connection), bad (the body is no review)";
     LATENCY = "strew_webhook_admission_duration_seconds", Histogram(LATENCY_BUCKETS), ["operation"],
-        "From the headers of a review of a pod until its answer";
+        "Time from the headers of a review of a pod to its answer";
     SHARING = "strew_webhook_requests_per_status_write", Histogram(SHARING_BUCKETS), [],
         "Requests that share a status write";
     VALIDATIONS = "strew_webhook_validations_total", Counter, ["result"],
         "Reviews of WorkloadSpreads, by result: allowed, denied";
     CONVERSIONS = "strew_webhook_conversions_total", Counter, ["result"],
-        "Reviews of versions, by result: converted, failed";
+        "Conversion reviews, by result: converted, failed";
     CERTIFICATE_EXPIRY = "strew_webhook_certificate_expiry_timestamp_seconds", Gauge, ["certificate"],
-        "When a certificate ends, since 1970: serving (what the hooks show), authority (who signs it)";
+        "Expiry of a certificate as a Unix time: serving (the webhook's own), authority (the CA that signs it)";
 }
 
 /// What the machine has counted.

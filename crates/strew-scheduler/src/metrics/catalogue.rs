@@ -29,40 +29,40 @@ crate::catalogue! {
         "Duration of a plugin at an extension point, for all nodes of a decision together; in one of ten decisions";
     PLUGIN_EVALUATION = "scheduler_plugin_evaluation_total", Counter,
         ["plugin", "extension_point", "profile"],
-        "How often a plugin was asked about a node; where nodes are alike one is asked in the name of all";
+        "Evaluations of a node by a plugin; of nodes that are alike, one is evaluated for all";
     POD_SCHEDULING_SLI_DURATION = "scheduler_pod_scheduling_sli_duration_seconds", Histogram(LONG),
-        ["attempts"], "From a pod's first entry into the active queue until it was bound";
+        ["attempts"], "Time from a pod's first entry into the active queue to its binding";
     POD_SCHEDULING_ATTEMPTS = "scheduler_pod_scheduling_attempts", Histogram(Buckets::ones(1.0, 2.0, 5)),
-        [], "Attempts that a bound pod took";
+        [], "Attempts until a pod was bound";
     POD_SCHEDULED_AFTER_FLUSH = "scheduler_pod_scheduled_after_flush_total", Counter, [],
-        "Pods that were bound when they were tried again for their age, without any event";
+        "Pods bound in an attempt that a timer triggered, not an event";
     PENDING_PODS = "scheduler_pending_pods", Gauge, ["queue"],
-        "Pods that wait: active (to be tried), backoff, unschedulable (for an event), gated";
+        "Pods without a node, by queue: active, backoff, unschedulable (waits for an event), gated";
     QUEUE_INCOMING_PODS = "scheduler_queue_incoming_pods_total", Counter, ["queue", "event"],
-        "Pods that came into a queue, by what brought them there";
+        "Pods added to a queue, by the event that caused it";
     UNSCHEDULABLE_PODS = "scheduler_unschedulable_pods", Gauge, ["plugin", "profile"],
-        "Pods that wait because this plugin rejected them, among others perhaps";
+        "Pods in the unschedulable queue that this plugin rejected, possibly with others";
     PREEMPTION_ATTEMPTS = "scheduler_preemption_attempts_total", Counter, [],
-        "Decisions on whether others go for a pod that fits nowhere";
+        "Attempts to preempt pods for a pod that fits nowhere";
     PREEMPTION_VICTIMS = "scheduler_preemption_victims", Histogram(Buckets::ones(1.0, 2.0, 7)), [],
-        "Pods that go for one pod";
+        "Victims of one preemption";
     PREEMPTION_DURATION = "scheduler_preemption_goroutines_duration_seconds", Histogram(LONG), ["result"],
-        "From asking victims to go until all were asked; upstream always tells success and next to nothing";
+        "Time until all victims of a preemption were asked to terminate; kube-scheduler always reports success and nearly 0";
     PREEMPTION_EXECUTION = "scheduler_preemption_goroutines_execution_total", Counter, ["result"],
-        "Preemptions whose victims were all asked to go, by result; upstream always tells success";
+        "Preemptions whose victims were all asked to terminate, by result; kube-scheduler always reports success";
     CACHE_SIZE = "scheduler_cache_size", Gauge, ["type"],
-        "What is known: nodes, pods (on nodes), assumed_pods (on nodes by a decision that no fact shows yet)";
+        "Objects in the cache: nodes, pods (on nodes), assumed_pods (bound by a decision that the watch has not shown yet)";
     EVENT_HANDLING_DURATION = "scheduler_event_handling_duration_seconds", Histogram(POINTS), ["event"],
-        "Duration of taking in a fact about a node or a pod";
+        "Time to process a watch event of a node or a pod";
     INFLIGHT_EVENTS = "scheduler_inflight_events", Gauge, ["event"],
-        "Events that are kept while pods are being tried, and those pods (PodPopped)";
+        "Events kept while pods are being scheduled, and these pods (PodPopped)";
     FILTER_REJECTIONS = "strew_filter_rejections_total", Counter,
         ["plugin", "topology_key", "result", "profile"],
         "Nodes that a plugin rejected first: all of them in attempts without a node (unschedulable), up to 128 nodes of one in ten other attempts (scheduled); topology_key is that of the spread constraint";
     SCORE_CHOSEN = "strew_plugin_score_chosen", Histogram(SCORES), ["plugin", "profile"],
         "Weighted score of a plugin for the node that was chosen; in one of ten decisions";
     SCORE_RANGE = "strew_plugin_score_range", Histogram(SCORES), ["plugin", "profile"],
-        "Between a plugin's highest and lowest weighted score in a decision: 0 where it had no say; in one of ten decisions";
+        "A plugin's highest minus its lowest weighted score in a decision, 0 if it made no difference; in one of ten decisions";
     SPREAD_SKEW = "strew_spread_skew", Gauge,
         ["namespace", "workload", "topology_key", "when_unsatisfiable"],
         "Pods in the fullest domain of a workload's spread constraint minus pods in the emptiest";
@@ -73,11 +73,11 @@ crate::catalogue! {
         ["namespace", "workload", "topology_key", "when_unsatisfiable", "domain"],
         "Pods that the constraint counts in a domain";
     SPREAD_LEFT_OUT = "strew_spread_left_out", Gauge, ["what"],
-        "What is not told in strew_spread_* so that there are not too many series: workloads past 500 constraints, domains past 2000 or of constraints with more than 32";
+        "What strew_spread_* leaves out to bound the number of series: workloads past 500 constraints, domains past 2000 or of constraints with more than 32";
     OBJECTS_SET_ASIDE = "strew_objects_set_aside", Gauge, ["resource"],
-        "Nodes and pods of which something is absurd, and which therefore take no part";
+        "Nodes and pods that are ignored because of invalid values";
     EFFECTS_PENDING = "strew_effects_pending", Gauge, [],
-        "Requests to the API server whose outcome is waited for";
+        "Requests to the API server without a result yet";
 }
 
 #[cfg(test)]

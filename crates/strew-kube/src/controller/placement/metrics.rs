@@ -1,4 +1,4 @@
-//! What the controller of Placements has done, as metrics: OCM's names where the thing is the same.
+//! Metrics of the placement controller, with OCM's names where the meaning is the same.
 //!
 //! Source: spec/placement §2.12.
 
@@ -13,23 +13,23 @@ const SCHEDULING: Cow<'static, str> = Cow::Borrowed("placement_scheduling");
 
 strew_scheduler::catalogue! {
     SCHEDULING_DURATION = "scheduling_scheduling_duration_seconds", Histogram(BUCKETS), ["name"],
-        "From the change that made a decision necessary to the begin of its writes";
+        "Time from the change that triggered a decision to its first write";
     BIND_DURATION = "scheduling_bind_duration_seconds", Histogram(BUCKETS), ["name"],
-        "From there to the end of the writes, or to the one that failed";
+        "Time from the first write of a decision to the last one, or to the one that failed";
     CEL_DURATION = "scheduling_cel_runtime_duration_seconds", Histogram(BUCKETS), ["name"],
-        "Answering the CEL selectors of a predicate for a cluster; an answer that is known is as quick as it is";
+        "Time to evaluate the CEL selectors of a predicate for a cluster, cached answers included";
     DECIDED = "strew_placement_decisions_total", Counter, ["result"],
-        "Placements that were decided, by result: success, warning, misconfigured, or error where a set cannot be read";
+        "Decisions about Placements, by result: success, warning, misconfigured, error (a set cannot be read)";
     RUNS = "strew_placement_runs_total", Counter, [],
-        "How often clusters were selected: more often than decided where a result was tried until it stood";
+        "Selections of clusters; a decision repeats the selection until its result is stable";
     WRITES = "strew_placement_writes_total", Counter, ["resource", "operation"],
-        "PlacementDecisions that were created, updated and deleted, and statuses of Placements that were written";
+        "Writes of PlacementDecisions (create, update, delete) and of statuses of Placements";
     CONFLICTS = "strew_placement_conflicts_total", Counter, [],
-        "Writes that met another world than they were made for, and were decided anew";
+        "Writes refused because an object had changed; the Placement is decided again";
     FAILED = "strew_placement_failed_writes_total", Counter, [],
-        "Writes that failed, or that nobody knows of, and were tried again";
+        "Writes that failed or got no answer, and were retried";
     PENDING = "strew_placement_effects_pending", Gauge, [],
-        "Requests to the API server whose outcome is waited for";
+        "Requests to the API server without a result yet";
 }
 
 /// All of it, as it stands; `waiting`: requests whose outcome is waited for.

@@ -1,4 +1,4 @@
-//! What the controller of WorkloadSpreads has done, and what the ledgers say, as metrics.
+//! Metrics of the controller of WorkloadSpreads and of their ledgers.
 //!
 //! Source: spec/workloadspread §5.10.
 
@@ -12,37 +12,37 @@ const SUBSETS_MAX: usize = 2000;
 
 strew_scheduler::catalogue! {
     SYNCS = "strew_workloadspread_syncs_total", Counter, ["result"],
-        "Syncs of a WorkloadSpread that came to their end (success), or will be tried again (error)";
+        "Syncs of a WorkloadSpread, by result: success, or error (retried)";
     STATUS_WRITES = "strew_workloadspread_status_writes_total", Counter, [],
-        "Statuses that the controller wrote; those of admission are told by the webhook";
+        "Status writes of the controller; those of the webhook are in strew_webhook_status_writes_total";
     CONFLICTS = "strew_workloadspread_conflicts_total", Counter, [],
-        "Requests of the controller that met another object than they were made for";
+        "Requests of the controller refused because the object had changed";
     DRIFT = "strew_workloadspread_ledger_drift_total", Counter, [],
-        "Places by which the controller corrected what the ledger said was free: grows when pods come or go that admission was not asked about, and when totals or limits change";
+        "Places by which the controller corrected missingReplicas: grows when pods come or go without a review, and when totals or limits change";
     ADOPTED = "strew_workloadspread_adopted_pods_total", Counter, [],
-        "Pods that were there before, and were put into a subset by their node";
+        "Existing pods put into a subset by the node they run on";
     COSTS = "strew_workloadspread_deletion_costs_total", Counter, [],
-        "Deletion costs that were written";
+        "Deletion costs written to pods";
     TIMEOUTS = "strew_workloadspread_timeouts_total", Counter, ["what"],
-        "Entries of the ledger that timed out: creating (the pod was admitted and did not appear), deleting (it stayed)";
+        "Ledger entries that expired: creating (the admitted pod did not appear), deleting (the pod stayed)";
     RESCHEDULED = "strew_workloadspread_rescheduled_pods_total", Counter, [],
-        "Pods that were deleted because their subset could not hold them";
+        "Pods deleted because they were unschedulable in their subset";
     REOPENED = "strew_workloadspread_reopened_subsets_total", Counter, [],
-        "Subsets that took pods again after they had been closed";
+        "Closed subsets that were opened again";
     REPLICAS = "strew_workloadspread_replicas", Gauge, ["namespace", "workloadspread", "subset"],
-        "Active pods of a subset, all revisions together";
+        "Active pods of a subset, over all revisions";
     MISSING = "strew_workloadspread_missing_replicas", Gauge, ["namespace", "workloadspread", "subset"],
-        "For how many more pods a subset has room; -1 without limit";
+        "How many more pods a subset takes; -1 without a limit";
     CLOSED = "strew_workloadspread_closed", Gauge, ["namespace", "workloadspread", "subset"],
-        "1 while a subset takes no pods because some could not be scheduled";
+        "1 while a subset is closed because pods were unschedulable there";
     ENTRIES = "strew_workloadspread_entries", Gauge, ["what"],
-        "Entries of all ledgers: creating (admitted, not yet seen), deleting (asked to go, still there)";
+        "Entries of all ledgers: creating (admitted, not seen yet), deleting (deletion reviewed, pod still there)";
     LEFT_OUT = "strew_workloadspread_subsets_left_out", Gauge, [],
-        "Subsets past 2000 whose numbers are not told";
+        "Subsets without series: those past 2000";
     HELD = "strew_workloadspread_waiting", Gauge, [],
-        "WorkloadSpreads that wait until the kind of their target is known, or pods have been read";
+        "WorkloadSpreads that wait for the discovery of their target's kind, or for a list of pods";
     PENDING = "strew_workloadspread_effects_pending", Gauge, [],
-        "Requests to the API server whose outcome is waited for";
+        "Requests to the API server without a result yet";
 }
 
 /// All of it, as it stands; `waiting`: requests whose outcome is waited for.
