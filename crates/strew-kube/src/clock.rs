@@ -1,4 +1,4 @@
-//! What time it is: the only place that reads a clock.
+//! The current time: the only module of this crate that reads a clock.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

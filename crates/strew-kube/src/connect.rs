@@ -1,4 +1,4 @@
-//! Which API server, as whom; and whether it is one that strew can work with.
+//! Connects to the API server and checks that its version is one that strew supports.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

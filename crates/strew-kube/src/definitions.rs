@@ -1,4 +1,5 @@
-//! Whose CustomResourceDefinitions a cluster has: strew uses those of others, and never replaces them.
+//! Whether a cluster's CustomResourceDefinitions are strew's own. Definitions of other projects are used and never
+//! replaced.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::{Api, Client};

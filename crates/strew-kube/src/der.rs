@@ -1,5 +1,4 @@
-//! As much of DER as it takes to see what a certificate says: who it is of, and when it is good. Signatures are checked
-//! elsewhere, by code that reads all of it.
+//! Reads subject and validity from a certificate in DER. It checks no signature; TLS does.
 //!
 //! Source: X.690; RFC 5280 §4.1.
 

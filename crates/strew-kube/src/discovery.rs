@@ -1,7 +1,7 @@
-//! Which kinds the API server has: asked again and again, since CustomResourceDefinitions come and go.
+//! Which kinds the API server serves, polled because CustomResourceDefinitions come and go.
 //!
-//! Two questions tell all of it (aggregated discovery, Kubernetes 1.30), and as long as nothing changes the answer is
-//! that nothing has changed. Everybody who is known may ask. Source: KEP-3352.
+//! Two requests fetch everything (aggregated discovery, Kubernetes 1.30); while nothing changes the answer is 304.
+//! Every authenticated user may ask. Source: KEP-3352.
 
 use std::time::Duration;
 

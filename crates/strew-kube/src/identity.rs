@@ -1,4 +1,4 @@
-//! Who this process is: the name of its host, and a name of its own.
+//! The identity of this process: its host name, and a unique name per start.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Which replica acts: [`strew_api::lease`]'s election, with requests and a clock.
+//! Leader election: the election of [`strew_api::lease`] with requests and a clock.
 
 use std::fmt::Display;
 use std::sync::Arc;

@@ -1,13 +1,13 @@
 //! A real Kubernetes API server as strew's world: watches in, requests out.
 //!
-//! Nothing here decides, and nothing here is a second copy of the cluster. Reading order: [`connect`] (which API server,
-//! as whom, and may we), `agent` (who says so), [`clock`], [`watch`] (what there is), [`send`] (what is asked for, again where that is worth
-//! it), [`leading`] (which replica acts), `work` (a machine between the two), [`scheduler`] (the loop of the scheduler's
-//! machine), [`discovery`] (which kinds there are), [`definitions`] (and whose), [`controller`] (of WorkloadSpreads and
-//! Placements), [`webhook`] (admission, and what else the API server asks), [`serve`] (what the process tells over HTTPS,
-//! and to whom), [`authority`] (certificates of its own), [`registration`] (when the webhook is asked), `signals` (health
-//! and leadership as pages), [`metrics`] (what it counts), [`panics`] (tasks that end where they should not),
-//! [`snapshot`] (all of a cluster at one time, for `strew snapshot` and `strew explain`).
+//! This crate decides nothing and keeps no second copy of the cluster.
+//!
+//! Reading order: [`connect`] and [`permission`], `agent` (user agent and field manager), [`clock`], [`watch`]
+//! (watches), [`send`] (requests), [`leading`] (election), `work` (the loop around a machine); the processes
+//! [`scheduler`], [`controller`] and [`webhook`]; [`discovery`] (served kinds), [`definitions`]
+//! (CustomResourceDefinitions), [`serve`] (HTTPS), [`authority`] (certificates), [`registration`] (when the webhook is
+//! registered), `signals` (health pages), [`metrics`], [`panics`], [`snapshot`] (all objects at one time, for `strew
+//! snapshot` and `strew explain`).
 
 mod agent;
 pub mod authority;

@@ -1,7 +1,7 @@
-//! Tasks that panic: each is logged and counted, and nothing waits for it in vain.
+//! Panics of tasks: each is logged and counted, and whatever waits for the task goes on.
 //!
-//! The runtime keeps a panic of a task from everything else, and so from every log and page. [`install`] tells of all of
-//! them, whichever thread or task it is; `caught`, `kept` and `vital` say what becomes of what the task was there for.
+//! The async runtime catches a task's panic, so without this module no log and no page would show it. [`install`]
+//! reports panics of all threads and tasks; `caught`, `kept` and `vital` define what happens to the task's work.
 
 use std::any::Any;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! What a process may do at the API server: asked once at the start, so that all that is missing is named at once.
+//! The rights of a process at the API server, checked once at the start so that all missing ones are named together.
 
 use futures::FutureExt;
 use futures::stream::{self, StreamExt};

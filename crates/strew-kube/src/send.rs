@@ -1,4 +1,4 @@
-//! Requests out: each as `strew-api` made it, sent once. When it is sent, and whether again, is the driver's.
+//! Sends a request of `strew-api` once. The driver decides when it is sent and whether it is sent again.
 
 use std::sync::Arc;
 use std::time::Duration;

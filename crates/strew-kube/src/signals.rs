@@ -1,4 +1,4 @@
-//! What a process that leads or follows tells over HTTPS: health, metrics, configuration, version.
+//! Health, metrics, configuration and version pages of a process that leads or follows.
 
 use std::sync::Arc;
 

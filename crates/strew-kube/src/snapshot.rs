@@ -1,4 +1,4 @@
-//! All objects of a cluster that decisions look at, page by page.
+//! Lists all objects that decisions read, page by page.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! One machine at work in a real cluster: its driver between the streams of its watches, its requests and the clock.
+//! The loop around one machine in a real cluster: its driver, its watches, its requests and the clock.
 //!
-//! The same for every machine. All state is in the API server, or derived from it: a process that ends at any moment
-//! loses nothing.
+//! It is the same for every machine. All state is in the API server or derived from it, so a process can end at any
+//! moment.
 
 use std::time::Duration;
 

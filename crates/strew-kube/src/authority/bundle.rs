@@ -1,7 +1,7 @@
-//! Who asks the webhook must trust its authority: `caBundle`, in three objects.
+//! Keeps `caBundle` current in the three objects by which API servers trust the webhook's CA.
 //!
-//! The two webhook configurations are strew's by their name. A CustomResourceDefinition may be somebody else's, whose
-//! own webhook converts: it is left alone unless its conversion points here.
+//! The two webhook configurations are recognized by strew's name. A CustomResourceDefinition can belong to Kruise,
+//! whose own webhook converts; it is changed only if its conversion points to strew.
 
 use k8s_openapi::ByteString;
 use serde_json::{Value, json};

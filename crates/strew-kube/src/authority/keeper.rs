@@ -1,7 +1,6 @@
-//! The loop that keeps certificates and trust as [`plan`](super::plan) says.
+//! The loop that carries out what [`plan`](super::plan) decides about certificates.
 //!
-//! Everything is looked at again whenever something changes, and each minute: a moment by the wall's clock may come
-//! suddenly, and no timer would tell.
+//! It runs after every change and at least once a minute, because the wall clock can jump and a timer would not notice.
 
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};

@@ -1,12 +1,12 @@
-//! Certificates of our own for a webhook: an authority in a Secret, what a server shows, and `caBundle` of those who
-//! ask; all of it exchanged before its end, while requests are served.
+//! The webhook's own certificates: a CA in a Secret, serving certificates in memory, and `caBundle` in the
+//! configurations. All are renewed before they expire, without a restart.
 //!
-//! Whoever first finds no Secret makes it; after that the leader of lease `strew-webhook` takes each step, and the
-//! resourceVersion keeps two that both believe to lead apart. Every process shows a certificate that it made itself.
-//! Private keys of servers are in memory only, and no key is in a log.
+//! The first replica that finds no Secret creates it. Afterwards the holder of lease `strew-webhook` takes each step;
+//! the resourceVersion keeps two replicas apart that both believe to lead. Every process makes its own serving
+//! certificate. Serving keys stay in memory, and no key is logged.
 //!
-//! Reading order: [`plan`] (what is due when), [`pair`] (certificates), [`stored`] (the Secret), [`bundle`] (who
-//! trusts), [`keeper`] (the loop).
+//! Reading order: [`plan`] (which step is due), [`pair`] (certificates), [`stored`] (the Secret), [`bundle`]
+//! (`caBundle`), [`keeper`] (the loop).
 
 pub mod bundle;
 pub mod keeper;

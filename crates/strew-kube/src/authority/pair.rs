@@ -1,4 +1,4 @@
-//! Certificates of our own: an authority that signs, and what a server shows.
+//! A CA with its key, and the serving certificates that it signs.
 
 use std::fmt;
 use std::sync::Arc;

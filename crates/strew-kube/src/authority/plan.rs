@@ -1,12 +1,11 @@
-//! What is to be done about certificates now: decisions without keys, clock or API server.
+//! Which step about certificates is due: decisions without keys, clock or API server.
 //!
-//! An authority is exchanged in four steps, so that at no moment anybody shows a certificate that somebody else does not
-//! trust yet or any more:
+//! A CA is replaced in four steps, so that every certificate in use is trusted by every client at every moment:
 //!
-//! 1. it signs: two thirds of its life;
-//! 2. the next one is announced: both are trusted, the old one signs;
-//! 3. after the overlap, and when all who ask are known to trust it, the next one signs: both are trusted;
-//! 4. after another overlap the old one is trusted no more.
+//! 1. The CA signs for two thirds of its life.
+//! 2. The next CA is added to `caBundle`; the old one still signs.
+//! 3. After the overlap, and once all clients are known to trust it, the next CA signs; both are trusted.
+//! 4. After another overlap the old CA is removed from `caBundle`.
 
 use strew_model::time::{Instant, Span};
 

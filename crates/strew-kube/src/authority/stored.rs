@@ -1,13 +1,13 @@
-//! The authorities as a Secret holds them. What a server shows is in no Secret: each process makes its own, for the
-//! names that it is asked by, and its key never leaves it.
+//! The CAs as the Secret stores them. Serving certificates are not stored: each process makes its own, and its key
+//! never leaves the process.
 //!
-//! | key | what it holds |
+//! | key | content |
 //! |---|---|
-//! | `ca.crt`, `ca.key` | the authority that signs |
-//! | `since` | since when it signs |
-//! | `next-ca.crt`, `next-ca.key` | the next one, trusted already |
-//! | `previous-ca.crt` | the one before, trusted still |
-//! | `bundle.crt` | all that are trusted, for who copies them by other means |
+//! | `ca.crt`, `ca.key` | the CA that signs |
+//! | `since` | when it began to sign |
+//! | `next-ca.crt`, `next-ca.key` | the next CA, already trusted |
+//! | `previous-ca.crt` | the previous CA, still trusted |
+//! | `bundle.crt` | all trusted CAs, for programs that copy them into configurations |
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! `strew controller`: the controllers of WorkloadSpreads and of Placements, under one lease.
 //!
-//! Each is a machine at work (see `work`), with watches and requests of its own; here is the loop in which they take
-//! turns, with the election, the look-out for CustomResourceDefinitions, and what is asked over HTTPS.
+//! Each controller is a machine with its own watches and requests (see `work`). This module is the loop in which they
+//! take turns, with the election, the discovery of CustomResourceDefinitions, and the HTTPS pages.
 //!
-//! Reading order: [`name`] (which there are, and which are wanted), [`scout`] (which can run), this file, then
-//! [`workloadspread`] and [`placement`]; [`permissions`].
+//! Reading order: [`name`] (the controllers and how they are selected), [`scout`] (which of them can run), this file,
+//! then [`workloadspread`] and [`placement`]; [`permissions`].
 
 pub mod name;
 pub mod permissions;

@@ -1,4 +1,4 @@
-//! Which controllers there are, and which of them somebody wants.
+//! The names of the controllers, and the value of `--controllers` that selects some.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! All that the controllers ask of the API server.
+//! The rights that the controllers need at the API server.
 
 use strew_api::workloadspread::registration::NAME;
 

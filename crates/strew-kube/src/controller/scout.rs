@@ -1,8 +1,8 @@
-//! Which of the wanted controllers can run: those whose kinds the API server has.
+//! Which of the selected controllers can run: those whose kinds the API server serves.
 //!
-//! A CustomResourceDefinition may be installed at any time. One that is taken away again ends no controller: its objects
-//! are told to be gone, and its watch goes on when it comes back. (An API server that has just started may not yet know
-//! of all that it will serve.)
+//! A CustomResourceDefinition can be installed at any time. If one is removed, its controller keeps running: it treats
+//! the objects as deleted, and its watch continues when the definition returns. (An API server that has just started
+//! may not serve all definitions yet.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Who leads, as a metric.
+//! Whether this process leads, as a metric.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,10 @@
-//! `/metrics`: what the scheduler's machine counts, what this process takes, who leads; in Prometheus' texts.
+//! `/metrics`: the machine's counters, the process' resources and its leadership, in Prometheus' text formats.
 //!
-//! The machine belongs to one loop, and pages are answered elsewhere: [`channel`] gives both ends of a question for what
-//! was counted. A loop that does not answer in time is an error of that one page.
+//! The machine belongs to one loop, and pages are served by other tasks; [`channel`] connects them. If the loop does
+//! not answer in time, that one page fails.
 //!
-//! Reading order: [`source`] (the question), [`catalogue`] (what is told beside the machine's), [`process`], [`leader`],
-//! [`requests`], `unreadable`, [`text`] (families as text), [`page`]. All metrics are listed in
-//! `docs/metrics.md`, which a test compares with the catalogues.
+//! Reading order: [`source`] (asking the loop), [`catalogue`] (metrics of the process), [`process`], [`leader`],
+//! [`requests`], `unreadable`, [`text`] (the formats), [`page`]. A test compares `docs/metrics.md` with the catalogues.
 
 pub mod catalogue;
 pub mod leader;

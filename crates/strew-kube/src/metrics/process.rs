@@ -1,4 +1,4 @@
-//! What the process takes, as the kernel tells it. Where there is no `/proc`, nothing is told.
+//! CPU, memory and file descriptors of the process, from `/proc`; without `/proc` there are no such metrics.
 
 use strew_scheduler::metrics::{Family, Value};
 

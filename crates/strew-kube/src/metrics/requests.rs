@@ -1,4 +1,4 @@
-//! Requests to the API server, counted on their way.
+//! Counts requests to the API server by status code.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};

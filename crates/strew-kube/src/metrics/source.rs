@@ -1,4 +1,4 @@
-//! What was counted, asked of the loop that has the machine.
+//! Asks the loop that owns the machine for its counters.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Families as text.
+//! Metric families as text.
 //!
-//! There are two texts, alike but for counters: OpenMetrics calls a counter `x` and its number `x_total`, and ends with
-//! `# EOF`; Prometheus' older text (0.0.4), which every tool reads, calls both `x_total` and has no end. The first is
-//! written by prometheus-client, the second is made of it.
+//! The two formats differ in counters: OpenMetrics names a counter `x` and its value `x_total`, and ends with `# EOF`.
+//! Prometheus' older text (0.0.4), which every tool reads, uses `x_total` for both and has no end mark.
+//! prometheus-client writes the first; the second is derived from it.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What somebody wrote and nobody can read.
+//! Counts objects that cannot be decoded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Requests of registration: the Lease of the replicas, and the configuration.
+//! Requests of the registration: the Lease of the replicas and the webhook configuration.
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
-//! The MutatingWebhookConfiguration by which the API server asks about pods: how it stands, and how it is changed.
+//! The MutatingWebhookConfiguration that registers the webhook for pods: its state, and the patches that change it.
 //!
-//! Every change is a JSON patch that holds for one resourceVersion alone.
+//! Every change is a JSON patch that tests the resourceVersion.
 
 use serde_json::{Value, json};
 use strew_api::workloadspread::registration::{NAME, REGISTERED_BY};

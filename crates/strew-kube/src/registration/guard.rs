@@ -1,5 +1,5 @@
-//! The controller's eye on the webhook: where no replica has been ready for a while, it takes the registration out, so
-//! that pods are created all the same, and has every WorkloadSpread say so.
+//! The controller's part of the registration: if no replica has been ready for a while, it removes the webhook, so that
+//! pods can be created, and sets a condition on every WorkloadSpread.
 
 use kube::Client;
 use serde_json::Value;

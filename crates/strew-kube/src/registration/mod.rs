@@ -1,12 +1,12 @@
-//! When the API server asks the webhook about pods: only while a replica is ready to answer.
+//! Registers the webhook for pods at the API server, only while a replica is ready.
 //!
-//! With `failurePolicy: Fail` a webhook that is registered and does not answer stops the creation of pods in every
-//! namespace. So the MutatingWebhookConfiguration is installed empty. A replica that has answered a review of its own
-//! writes the webhook in, the last one that ends in good order takes it out, and where replicas are killed, the
-//! controller takes it out after a while.
+//! With `failurePolicy: Fail` a registered webhook that does not answer blocks the creation of pods in every namespace.
+//! Therefore the MutatingWebhookConfiguration is installed empty. A replica that has answered its own review adds the
+//! webhook, the last replica that shuts down removes it, and if replicas are killed, the controller removes it after a
+//! while.
 //!
-//! Reading order: [`plan`] (what is done when), [`replicas`] (which replicas are ready), [`configuration`] (what is
-//! written), [`registrar`] (a replica's loop), [`guard`] (the controller's), `own_review`, `calls`.
+//! Reading order: [`plan`] (which step is due), [`replicas`] (which replicas are ready), [`configuration`] (what is
+//! written), [`registrar`] (a replica's loop), [`guard`] (the controller's loop), `own_review`, `calls`.
 
 mod calls;
 pub mod configuration;

@@ -1,5 +1,5 @@
-//! A review that a replica asks itself, as the API server would ask it: by TLS through its own port, trusting the
-//! authorities that `caBundle` names, and answered by the loop that answers all others.
+//! The review that a replica sends itself, exactly as the API server would: with TLS, through its own port, trusting
+//! the CAs of `caBundle`, and answered by the same loop as all others.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;

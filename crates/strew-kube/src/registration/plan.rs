@@ -1,12 +1,12 @@
-//! When the webhook is registered, and when it is taken out: decisions without clock, sockets or API server.
+//! When the webhook is added and removed: decisions without clock, sockets or API server.
 //!
-//! The order of steps keeps four promises:
-//! - A replica registers only after it has answered a review of its own, and after the others know of it.
-//! - A replica that arrives writes the configuration even where it is right, so that a replica that ends meanwhile
-//!   sees its own patch refused and looks again at the others.
-//! - A replica that ends reads the configuration before it withdraws, withdraws before it decides, and takes out only
-//!   what has not changed since.
-//! - The controller takes out only what a replica has written, and only after a silence that it observed itself.
+//! The order of steps guarantees:
+//! - A replica registers only after it has answered its own review and the other replicas know of it.
+//! - A new replica writes the configuration even if it is right already. A replica that shuts down meanwhile then gets
+//!   a conflict and looks at the replicas again.
+//! - A replica that shuts down reads the configuration, withdraws, decides, and removes only a configuration that has
+//!   not changed since.
+//! - The controller removes only what a replica has written, and only after a silence that it has observed itself.
 
 use strew_model::time::{Instant, Span};
 use strew_workloadspread::facts::status::Webhook;

@@ -1,4 +1,4 @@
-//! A replica of the webhook that registers itself, and takes the registration out when it is the last to end.
+//! The loop of a replica that registers the webhook, and removes the registration if it is the last one to shut down.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,11 +1,11 @@
-//! Which replicas of the webhook are ready, by what each says of itself.
+//! Which replicas of the webhook are ready, from annotations that they renew.
 //!
-//! Every ready replica renews an annotation of its own on one Lease, [`LEASE`]. One object for all, so that a role can
-//! name it, and so that the answer to a replica's last write tells whether another one is there: two that end at the
-//! same time cannot both believe that the other goes on. Endpoints would say the same only inside the cluster, and only
-//! as late as kubelets look.
+//! Every ready replica renews its own annotation on one Lease, [`LEASE`]. One object is enough for an RBAC rule by
+//! name, and the answer to a replica's last write shows whether another replica exists: two that shut down at the same
+//! time cannot both rely on the other. Endpoints would work only inside the cluster, and depend on kubelet probes.
 //!
-//! No two clocks are compared: a replica is ready while its annotation changes, by the clock of the observer.
+//! Clocks of different machines are never compared: a replica is ready while its annotation keeps changing, by the
+//! observer's clock.
 
 use std::collections::BTreeMap;
 

@@ -1,11 +1,11 @@
-//! `strew scheduler`: the very machine that a simulation drives, on a real API server.
+//! `strew scheduler`: the machine that simulations run, on a real API server.
 //!
-//! One loop owns the machine: it takes in what the watches tell and what became of requests, and lets the machine
-//! decide while this replica leads and the cluster is known as a whole. All state is in the API server, or derived from
-//! it: a process that ends at any moment loses nothing.
+//! One loop owns the machine. It takes in watch events and results of requests, and lets the machine decide while this
+//! replica leads and all kinds have been listed. All state is in the API server or derived from it, so a process can
+//! end at any moment.
 //!
-//! Reading order: this file (the loop), [`permissions`]. The machine with its words on the wire is
-//! [`strew_runtime::scheduler`]; what this process shares with others is in [`work`](crate::work) and `signals`.
+//! Reading order: this file (the loop), [`permissions`]. [`strew_runtime::scheduler`] connects the machine to the wire;
+//! [`work`](crate::work) and `signals` are shared with other processes.
 
 pub mod permissions;
 

@@ -1,4 +1,4 @@
-//! All that the scheduler asks of the API server.
+//! The rights that the scheduler needs at the API server.
 
 use crate::permission::{NamedPermission, Permission};
 

@@ -1,5 +1,5 @@
-//! The server's certificate: given files that are read again when they change, one that is made in memory, or one that
-//! somebody else exchanges.
+//! The serving certificate: read from files and reloaded when they change, self-signed in memory, or renewed by
+//! [`authority`](crate::authority).
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

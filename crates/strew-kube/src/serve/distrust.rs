@@ -1,4 +1,4 @@
-//! Clients that do not accept the certificate that they are shown.
+//! Logs clients that reject the serving certificate.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};

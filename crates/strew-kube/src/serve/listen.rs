@@ -1,4 +1,4 @@
-//! Where to listen, and what can be wrong with it.
+//! The address to listen on, and the errors of listening.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

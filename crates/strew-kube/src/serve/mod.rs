@@ -1,11 +1,11 @@
-//! What the process tells over HTTPS: health, metrics, configuration; and who may ask.
+//! HTTPS: health, metrics and configuration, with authentication and authorization.
 //!
-//! [`Server::bind`] listens as a [`Listen`] says, and [`Server::run`] answers with an [`axum::Router`] until it is told to
-//! stop. [`Access`] stands before the pages: who asks is asked of the API server, and so is what they may see.
+//! [`Server::bind`] listens as a [`Listen`] says; [`Server::run`] serves an [`axum::Router`] until it is stopped.
+//! [`Access`] asks the API server who the client is and what it may see.
 //!
-//! Reading order: [`listen`] (where, and the errors), [`certificate`] (given files, or self-signed), [`server`]
-//! (connections and their limits), `places` (whose connection goes where there are too many), `distrust` (clients that do not accept the certificate), [`patience`] (no connection
-//! waits for ever), [`access`], [`health`], [`pages`].
+//! Reading order: [`listen`] (address and errors), [`certificate`], [`server`] (connections and their limits), `places`
+//! (which connection is closed when there are too many), `distrust` (clients that reject the certificate), [`patience`]
+//! (time limits of connections), [`access`], [`health`], [`pages`].
 //!
 //! Source: spec/scheduler §5.4, §5.5.
 

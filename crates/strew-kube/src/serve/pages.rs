@@ -1,4 +1,4 @@
-//! Answers in Kubernetes' forms, and pages that show a text.
+//! Responses in Kubernetes' forms, and pages of plain text.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! A stream whose peer must take what is written to it: without that, a client that never reads holds a connection for
-//! ever, which no limit on requests would end.
+//! A stream that fails if its peer does not read. Without it, a client that never reads would hold a connection
+//! forever, since limits on requests do not apply to it.
 
 use std::future::Future;
 use std::io;

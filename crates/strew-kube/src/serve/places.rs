@@ -1,7 +1,8 @@
-//! Places for connections: bounded in all and for each peer, and always free for one more.
+//! A bounded number of connections, in all and per peer, that never locks out a new one.
 //!
-//! Where no place is free, the connection that was unused for longest is closed: first of those that have said nothing,
-//! then of those that never had a request. So a client that only holds connections open takes places from itself, and never from a kubelet that probes.
+//! If all are in use, the connection that was idle for longest is closed: first one that has sent nothing, then one
+//! that never had a request. So a client that only holds connections open displaces its own, and never those of a
+//! kubelet that probes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

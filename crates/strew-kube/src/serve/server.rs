@@ -1,4 +1,4 @@
-//! Connections, and their limits.
+//! Accepts connections and enforces their limits.
 
 use std::convert::Infallible;
 use std::io;

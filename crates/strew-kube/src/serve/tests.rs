@@ -1,4 +1,4 @@
-//! All of it together, as a process has it: a scheduler, its pages, TLS, and an API server that says who may see what.
+//! The whole as a process uses it: a scheduler, its pages, TLS, and an API server that reviews users.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

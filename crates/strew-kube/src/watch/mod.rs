@@ -1,12 +1,13 @@
-//! The streams of watches: one task a watch, into one channel.
+//! Watches: one task per watch, all into one channel.
 //!
-//! A watch that ends goes on where it stopped; one that the API server has forgotten (410) begins anew with a list. Both
-//! is kube's `watcher`; what the events mean is found out by [`strew_runtime::watch::Watches`].
+//! A watch that ends resumes at its last resourceVersion; one that is too old (410) starts again with a list. kube's
+//! `watcher` does both; [`strew_runtime::watch::Watches`] interprets the events.
 //!
-//! Kinds of Kubernetes itself are read as their types. Kinds of custom resources are read as JSON first, and object by
-//! object: what somebody's schema let through must not stop the watch.
+//! Kubernetes' own kinds are decoded into their types. Custom resources are decoded as JSON first, object by object,
+//! because one object that a foreign schema let through must not stop the watch.
 //!
-//! Reading order: [`Streams`], `stream` (one watch), `patience` (after failures), `typed` (the kinds that are read as their types).
+//! Reading order: [`Streams`], `stream` (one watch), `patience` (pauses after failures), `typed` (kinds decoded into
+//! their types).
 
 mod patience;
 mod stream;

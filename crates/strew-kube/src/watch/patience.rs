@@ -1,4 +1,4 @@
-//! Waits after failures of a watch, so that no refused watch becomes a loop of lists.
+//! Pauses after failures of a watch, so that a refused watch does not list in a loop.
 
 use std::time::Duration;
 

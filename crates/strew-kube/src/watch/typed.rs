@@ -1,4 +1,4 @@
-//! Kinds of Kubernetes itself, each read as its type: bytes into the object, without JSON values in between.
+//! Kubernetes' own kinds, decoded from bytes into their types without JSON values in between.
 
 use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;

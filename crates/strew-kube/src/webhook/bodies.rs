@@ -1,10 +1,11 @@
-//! Bodies of requests: their sizes, and how long they may take.
+//! Limits on request bodies: size, time, and memory.
 //!
-//! Anybody in the cluster's network can send something here, and an API server shows no certificate by default. So the
-//! memory of all bodies together is bounded, what parsing takes included. It is taken as bytes arrive, and where there is
-//! none left, the body that has been incomplete for longest is given up: an honest body is complete within milliseconds.
+//! Anything in the cluster's network can send here, because an API server shows no certificate by default. So the
+//! memory of all bodies together is bounded, including what parsing takes. Memory is reserved as bytes arrive; if none
+//! is left, the body that has been incomplete for longest is dropped, since an honest body is complete within
+//! milliseconds.
 //!
-//! Large bodies have a room of their own, so that a tenant with large pods holds up no usual one.
+//! Large bodies have their own share, so that a tenant with large pods does not block the others.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

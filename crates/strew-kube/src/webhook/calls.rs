@@ -1,4 +1,4 @@
-//! Connections that wait for the loop's answer.
+//! Reviews that wait for the loop's answer.
 
 use std::sync::Arc;
 

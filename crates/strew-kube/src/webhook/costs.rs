@@ -1,4 +1,4 @@
-//! The CPU time of the deciding thread that each namespace's reviews cost.
+//! CPU time of the deciding thread per namespace.
 
 use std::sync::Arc;
 

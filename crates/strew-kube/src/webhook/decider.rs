@@ -1,5 +1,5 @@
-//! The loop that owns the driver of admission, on a thread of its own: it answers neither connections nor probes, so that no
-//! decision delays them. What it waits for (timers, watches, requests) is carried by the thread that does.
+//! The loop that owns the driver of admission, on its own thread, so that no decision delays connections or probes. The
+//! async threads carry its timers, watches and requests.
 
 use std::sync::Arc;
 use std::time::Duration;

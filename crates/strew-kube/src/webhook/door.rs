@@ -1,7 +1,7 @@
-//! Who may ask for admission: API servers that show a certificate of an authority that was named for them.
+//! Client certificates of API servers (`--client-ca-file`).
 //!
-//! An API server shows one only where its own configuration names it (`--admission-control-config-file`), so nothing is
-//! asked for unless somebody says so. Health and metrics are on another port, and kubelets need no certificate there.
+//! An API server shows a certificate only if its own configuration names one (`--admission-control-config-file`), so
+//! none is required by default. Health and metrics are on another port, so kubelets need no certificate.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
-//! What the API server asks, over HTTP: `/admit/pods`, `/validate/workloadspreads`, `/convert/workloadspreads`.
+//! The HTTP paths that the API server calls: `/admit/pods`, `/validate/workloadspreads`, `/convert/workloadspreads`.
 //!
-//! An answer with a code of HTTP other than 200 says that the webhook could not answer: what happens then is
-//! `failurePolicy`. A review that could be read is answered with a review, whatever is wrong with what it is about.
+//! A status other than 200 means that the webhook could not decide; then `failurePolicy` applies. A readable review
+//! always gets a review as its answer, whatever is wrong with its object.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

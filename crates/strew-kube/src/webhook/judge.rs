@@ -1,5 +1,5 @@
-//! Validation, with what has to be looked up for it. All of that is read anew: a WorkloadSpread is seldom written, and
-//! must not be judged by what was true a moment ago.
+//! Validation of WorkloadSpreads, with the objects it needs. They are read from the API server each time:
+//! WorkloadSpreads are rarely written, and a stale cache must not decide about them.
 
 use kube::Client;
 use serde_json::Value;

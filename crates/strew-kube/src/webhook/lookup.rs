@@ -1,4 +1,4 @@
-//! One object, asked of the API server while somebody waits.
+//! Reads one object from the API server while a review waits.
 
 use kube::Client;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! What the webhook counts beside the machine.
+//! Counters of the webhook beside those of the machine.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

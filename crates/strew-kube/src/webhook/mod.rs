@@ -1,17 +1,17 @@
-//! `strew webhook`: pods on their way in and out, WorkloadSpreads that are written, and their versions.
+//! `strew webhook`: reviews of pods and WorkloadSpreads, and conversion of versions.
 //!
-//! One loop owns the driver of admission, on a thread of its own; watches tell it what there is, and reviews reach it as
-//! calls that wait for their answer. Status writes go out as they do for every machine, and nobody has to lead for that: the
-//! resourceVersion keeps replicas apart, and whoever loses a race tries again. Validation and conversion ask neither
-//! the loop nor anybody else for leave: without them the watches might never be whole.
+//! One loop owns the driver of admission, on its own thread. Watches fill its caches, and each review waits in it for
+//! an answer. Status writes go out as those of every machine, without a leader: the resourceVersion keeps replicas
+//! apart, and a replica that gets a conflict retries. Validation and conversion do not wait for the loop, because the
+//! first list of WorkloadSpreads may need the conversion.
 //!
-//! Memory: of a pod on a node the room has its class and a row, and no text. The text of a pod is here while its review
-//! waits. An eviction does not bring its pod, which is read from the API server then: a copy of all pods would be the
-//! greater part of this process, for a few evictions a day.
+//! Memory: for a pod on a node only its class and a row are kept. The JSON of a pod is kept while its review waits. The
+//! pod of an eviction is read from the API server: a copy of all pods would be most of this process' memory, for a few
+//! evictions a day.
 //!
-//! Reading order: `hooks` (HTTP), `door` and `rights` (who asks), `bodies` (their limits), `calls` (connections that wait),
-//! `judge` (validation), `lookup` (what is asked while somebody waits), `decider` (the loop around [`strew_runtime::admission`]), this file, `pages`,
-//! `meter` and [`metrics`], [`permissions`].
+//! Reading order: `hooks` (HTTP), `door` and `rights` (who may ask), `bodies` (limits), `calls` (waiting reviews),
+//! `judge` (validation), `lookup` (reads for a review), `decider` (the loop around [`strew_runtime::admission`]), this
+//! file, `pages`, `meter` and [`metrics`], [`permissions`].
 
 mod bodies;
 mod calls;

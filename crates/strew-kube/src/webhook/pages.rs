@@ -1,4 +1,4 @@
-//! What the webhook tells over HTTPS: health, metrics, configuration, version.
+//! Health, metrics, configuration and version pages of the webhook.
 
 use std::sync::Arc;
 

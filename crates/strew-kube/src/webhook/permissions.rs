@@ -1,8 +1,8 @@
-//! All that the webhook asks of the API server.
+//! The rights that the webhook needs at the API server.
 //!
-//! Kinds of the list of custom kinds, and of targets that WorkloadSpreads make known themselves, are not here: whoever
-//! lists a kind binds a role with `get`, `list` and `watch` of it (and `get` of its `scale`) to the service account.
-//! Without it a warning says so, and pods of that kind pass as they are.
+//! Custom kinds (of the white list, or named by WorkloadSpreads with `strew.dev/any-kind`) are not included. Whoever
+//! adds one binds a role with `get`, `list` and `watch` on it, and `get` on its `scale`, to the service account.
+//! Without that role a warning names the missing right, and pods of that kind pass unchanged.
 
 use crate::authority::bundle::{CONFIGURATION, DEFINITION};
 use crate::authority::keeper::SECRET;

@@ -1,10 +1,9 @@
-//! Reviews that wait for the loop: each namespace has its turn, and one that has cost less goes first.
+//! The queue of reviews: fair between namespaces, by the CPU time that they use.
 //!
-//! A namespace pays for what its reviews have cost, in CPU time of the loop. The next review is of the namespace that has
-//! paid least; one that comes anew begins where the namespace stood that was served last, so that it neither saves up nor
-//! owes anything. So a review of a namespace that asks now and then waits for one decision at most, however much another
-//! one asks. A budget beside it says who asks more than its share: that one's reviews are decided without simulated
-//! scheduling.
+//! A namespace is charged the CPU time of its reviews. The next review comes from the namespace with the smallest sum.
+//! A namespace without waiting reviews re-enters at the sum of the one served last, so it neither saves credit nor
+//! keeps debts. So a review of a quiet namespace waits for one decision at most. Beyond its budget, a namespace's
+//! reviews are decided without simulated scheduling.
 //!
 //! Source of the order: Goyal, Vin, Cheng, "Start-time Fair Queueing", 1996.
 

@@ -1,11 +1,11 @@
-//! Whether the user of a review has the right to what it is about.
+//! Whether the user of a review has the right to the reviewed operation.
 //!
-//! An API server asks for admission only after it has allowed the request, so that the answer is yes but for a review that
-//! somebody else has made up, or a right that was taken away a moment ago. A review about a namespace without
-//! WorkloadSpreads changes no ledger, and nothing is asked about it.
+//! An API server calls admission only for allowed requests, so the answer is yes unless the review is forged or the
+//! right has just been removed. In a namespace without WorkloadSpreads a review changes no ledger, and nothing is
+//! checked.
 //!
-//! Who makes up a review can name a user that has the right: only a certificate of the API server
-//! ([`door`](super::door)) tells the two apart.
+//! A forged review can name a user that has the right; only the API server's certificate ([`door`](super::door))
+//! excludes that.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! `/debug/placements/`: why a Placement holds what it holds, and what one would hold that nobody has stored.
+//! `/debug/placements/`: explains the decision of a stored Placement (GET), or of one in the request (POST).
 //!
-//! Who asks is known by then; whether it may `get` the Placement, or `create` one, is asked here, as OCM does: the page
-//! tells of one namespace, not of the process. A stored Placement is read from the API server: the machine keeps no copy
-//! of it. The answer is made by the code that decides, and writes nothing.
+//! The user is authenticated before. This page checks the user's right to `get` or `create` Placements in that
+//! namespace, as OCM does, because the page shows one namespace and not the process. A stored Placement is read from
+//! the API server, since the machine keeps no copy. The deciding code makes the answer; nothing is written.
 //!
 //! Source: spec/placement §2.11.
 

@@ -1,4 +1,4 @@
-//! Answers kept for a moment, so that a probe every second does not ask the API server every second.
+//! Caches answers for a short time, so that a probe per second does not cause a review per second.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;

@@ -1,10 +1,10 @@
-//! Client certificates, signed by the cluster's authority for clients.
+//! Client certificates signed by the cluster's CA for clients.
 //!
-//! TLS lets any certificate pass whose key the client has; whether it is the cluster's is judged when a page is asked
-//! for, so that a client with some other certificate and a good token is not turned away. Source: k8s.io/apiserver,
+//! TLS accepts any certificate whose key the client has. Whether it is signed by the cluster's CA is checked per page,
+//! so that a client with another certificate and a valid token is not rejected. Source: k8s.io/apiserver,
 //! `DelegatingAuthenticationOptions` and `authentication/request/x509`.
 //!
-//! The authority is read once, at start. Users that a front proxy names in headers are not known.
+//! The CA is read once, at the start. Users that a front proxy names in headers are not supported.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! Who asks, and whether it may see the page: both are asked of the API server.
+//! Authentication and authorization of clients, delegated to the API server.
 //!
-//! A bearer token is reviewed (`TokenReview`), a client certificate is checked against the cluster's authority; who shows
-//! neither is `system:anonymous`. What that user may do with the path is reviewed too (`SubjectAccessReview`). Without
-//! an answer nobody is let in.
+//! A bearer token is reviewed (`TokenReview`), a client certificate is checked against the cluster's CA, and a client
+//! with neither is `system:anonymous`. Then the user's right to the path is reviewed (`SubjectAccessReview`). Without
+//! an answer access is denied.
 //!
-//! Answers, as k8s.io/apiserver's delegating filters give them: 401 for a token or certificate that is not good, 403 for
-//! what the user may not see, 500 where the API server could not be asked. Differs on purpose: a *token* that could not
-//! be reviewed is 500 as well, with a text; there it is 401, which sends people looking for the wrong cause.
+//! Status codes, as of k8s.io/apiserver's delegating filters: 401 for an invalid token or certificate, 403 for a
+//! missing right, 500 if the API server could not be asked. One difference on purpose: a *token* that could not be
+//! reviewed is 500 with a text; k8s.io/apiserver answers 401, which suggests the wrong cause.
 //!
 //! Source: `pkg/endpoints/filters`, `pkg/authentication`, `pkg/authorization` of k8s.io/apiserver v1.36.3;
 //! spec/scheduler §5.5.

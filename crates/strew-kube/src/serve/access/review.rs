@@ -1,4 +1,4 @@
-//! The two questions to the API server.
+//! The requests `TokenReview` and `SubjectAccessReview`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The subject of a certificate: who it is, and in which groups. The signature has been checked before.
+//! User and groups from a certificate's subject. The signature has been checked before.
 
 use crate::der::{Der, Fields, OBJECT_ID, SEQUENCE, SET};
 
