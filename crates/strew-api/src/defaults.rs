@@ -1,8 +1,8 @@
-//! The defaults of pods and of the templates of pods, as far as a decision or validation looks at them.
+//! Defaults of pods and pod templates, for the fields that decisions or validation read.
 //!
-//! Source: `pkg/apis/core/v1/defaults.go`, v1.36. Left out because nothing in strew reads them: probes, DNS policy,
+//! Source: `pkg/apis/core/v1/defaults.go`, v1.36. Left out because strew does not read them: probes, DNS policy,
 //! security contexts, image pull policy, termination messages, service links, volume modes. Resource lists are not
-//! rewritten to whole thousandths either: every reader rounds up ([`crate::quantity::Quantity::milli_value`]).
+//! rounded to thousandths; every reader rounds up ([`crate::quantity::Quantity::milli_value`]).
 //!
 //! An object without a namespace is in `default`, as with kubectl.
 

@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, made from the types: `deploy/crds/` has them, `strew install` prints them.
+//! Makes CustomResourceDefinitions from the types, for `deploy/crds/` and `strew install`.
 //!
 //! Source: structural schemas of `apiextensions.k8s.io/v1`.
 

@@ -1,7 +1,7 @@
-//! The table of kinds: what strew knows of each beside its fields.
+//! The table of kinds.
 //!
-//! [`KINDS`] is made where the kinds are declared ([`read`](crate::read)): what the types themselves say (group, version,
-//! plural, scope) is not said again. Lists of kinds are made from it by a question.
+//! [`KINDS`] is made where the kinds are declared ([`read`](crate::read)). Group, version, plural and scope come from
+//! the types themselves. Lists of kinds are queries over the table.
 
 use k8s_openapi::{ClusterResourceScope, NamespaceResourceScope, Resource};
 

@@ -1,12 +1,12 @@
-//! The wire: reading and validating Kubernetes objects, and turning them into facts.
+//! The wire: reading and validating Kubernetes objects, and converting them to facts.
 //!
-//! An object's way: [`read`] (text into typed objects, every problem with its place), [`defaults`] and [`validation`]
-//! (the rules that configurations and custom resources share with pods), [`facts`] (what decisions look at). A stored
-//! object is changed by a [`mod@patch`]. An [`explanation`] goes the other way, and so do effects: each is a [`request`]
-//! to the API server, sent again as [`retry`] says. A [`lease`] says which replica sends them.
-//! How a scheduler is to decide is in [`config`];
-//! [`definition`] makes CustomResourceDefinitions of types;
-//! text of them is shown as [`mod@printable`] makes it; [`snapshot`] makes a dump of a cluster fit to be shown; WorkloadSpread has all of it in [`workloadspread`].
+//! Objects come in through [`read`] (text to typed objects, every problem with its place), [`defaults`] and
+//! [`validation`] (rules that configurations and custom resources share with pods), and [`facts`] (what decisions
+//! read). [`kinds`] is the table of kinds; a [`mod@patch`] changes a stored object. Effects go out as a [`request`],
+//! repeated as [`retry`] says, while a [`lease`] names the replica that sends them; an [`explanation`] is the output
+//! for users. [`config`] reads the scheduler's configuration. [`placement`] and [`workloadspread`] have all of this for
+//! their kinds, [`definition`] makes their CustomResourceDefinitions. [`mod@printable`] makes text safe to print;
+//! [`snapshot`] removes secrets from a dump of a cluster.
 
 pub mod config;
 pub mod defaults;

@@ -1,7 +1,7 @@
-//! Text that comes from objects and files, made fit to be shown.
+//! Makes text from objects and files safe to print.
 //!
-//! An API server accepts any characters in some fields (`schedulerName`, messages of conditions). Shown as they are,
-//! they could move the cursor of a terminal, colour what follows, or write lines of their own into a log.
+//! An API server accepts any characters in some fields (`schedulerName`, messages of conditions). Printed unchanged,
+//! they could move a terminal's cursor, change its colours, or forge lines in a log.
 
 use std::borrow::Cow;
 use std::fmt::Write;

@@ -1,10 +1,10 @@
-//! When a request is sent again: a policy without clock, dice or sleep.
+//! When a request is repeated: a policy without clock, randomness or sleep.
 //!
-//! client-go's numbers: a pod's status is patched up to four times, 10, 50 and 250 ms apart (`retry.DefaultBackoff`),
-//! where the answer was a conflict, 500, 503, or no connection; any request waits as long as a busy server asks, up to
-//! ten times (`rest.maxRetries`). Different here, on purpose: other requests are sent again as well where nobody knows
-//! whether they were carried out, since each says what it means (see [`request`](crate::request)); and all of it ends
-//! at a deadline. Source: spec/scheduler §5.8.
+//! The numbers are client-go's: a status patch of a pod is sent up to four times, with pauses of 10, 50 and 250 ms
+//! (`retry.DefaultBackoff`), after a conflict, 500, 503 or a failed connection. A request waits as long as a busy
+//! server asks, up to ten times (`rest.maxRetries`). Two differences on purpose: other requests are also repeated if
+//! their result is unknown, since every request may be sent twice (see [`request`](crate::request)); and all retries
+//! end at a deadline. Source: spec/scheduler §5.8.
 
 use strew_model::time::{Instant, Span};
 

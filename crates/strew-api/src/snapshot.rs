@@ -1,8 +1,8 @@
-//! Objects of a cluster as somebody else may see them: what decisions look at, and nothing that is a secret.
+//! Removes everything from a cluster's objects that decisions do not need, above all secrets.
 //!
-//! Of pods, and of templates wherever they stand, only fields are kept that decide where pods go or how workloads act:
-//! a list of what stays, so that a field that Kubernetes adds tomorrow does not leak. What was taken away is told apart
-//! by a number (`STREW_SNAPSHOT`), since two templates that differ only there are two revisions.
+//! Pods and templates keep a fixed list of fields that decide where pods go or how workloads act, so that a field which
+//! Kubernetes adds later does not leak. Removed parts are replaced by a number (`STREW_SNAPSHOT`), because two
+//! templates that differ only there are two revisions.
 
 use std::collections::BTreeMap;
 

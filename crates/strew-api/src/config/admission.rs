@@ -1,4 +1,4 @@
-//! How the API server is configured, as far as admission looks at it.
+//! The API server's settings that admission and validation read.
 
 /// The API server's flags and feature gates that admission looks at.
 #[derive(Debug, Clone, PartialEq, Eq)]

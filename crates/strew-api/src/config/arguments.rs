@@ -1,8 +1,8 @@
 //! The arguments of plugins: `pluginConfig`, checked and put into the profile.
 //!
 //! Source: spec/scheduler §5.3, §1.12; `pkg/scheduler/apis/config/{v1,validation}`, v1.36. Two differences: the
-//! arguments of NodeResourcesFit are checked here, where kube-scheduler finds out when it starts the plugin; and the
-//! arguments of a plugin that does not exist, or takes none, are refused, where kube-scheduler passes over them.
+//! arguments of NodeResourcesFit are checked here, while kube-scheduler checks them when it starts the plugin; and
+//! arguments of a plugin that does not exist, or takes none, are refused, while kube-scheduler ignores them.
 
 use k8s_openapi::api::core::v1 as core;
 use schemars::JsonSchema;

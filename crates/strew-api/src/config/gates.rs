@@ -1,7 +1,7 @@
 //! Feature gates: what `--feature-gates` and a scenario's `featureGates` switch.
 //!
-//! Source: spec/scheduler §1.3; `k8s.io/component-base/featuregate`, v1.36. Gates that 1.36 no longer has still work
-//! here, with a note: the seed documents describe what they switch.
+//! Source: spec/scheduler §1.3; `k8s.io/component-base/featuregate`, v1.36. Gates that 1.36 no longer has still work,
+//! with a note, because KEP-1258 and KEP-3022 describe what they switch.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The user's plugins over the default ones, then `multiPoint` spread over the extension points.
+//! Merges the user's plugins with the default ones, then expands `multiPoint` to the extension points.
 //!
 //! Source: spec/scheduler §5.2; `mergePluginSet` of `pkg/scheduler/apis/config/v1`, `expandMultiPointPlugins` and
 //! `getScoreWeights` of `pkg/scheduler/framework/runtime`, v1.36.

@@ -1,9 +1,9 @@
-//! How a scheduler is told to decide: its configuration file and its feature gates.
+//! The scheduler's configuration file and feature gates.
 //!
-//! [`configure`] reads a `KubeSchedulerConfiguration` (v1, and v1beta1 to v1beta3 by the rules of the seed documents)
-//! or a legacy `Policy` into [`Configuration`]: profiles that [`strew_scheduler`] decides by, and what the shell
-//! needs. Reading is strict, and says everything wrong at once; what kube-scheduler checks is said in its words.
-//! What strew cannot do as configured is refused, never passed over; what became of old fields is in the notes.
+//! [`configure`] reads a `KubeSchedulerConfiguration` (v1, and v1beta1 to v1beta3 by the rules of the KEPs) or a legacy
+//! `Policy` into a [`Configuration`]: the profiles of [`strew_scheduler`] and what the process needs. Reading is strict
+//! and reports all errors at once, in kube-scheduler's words where kube-scheduler checks the same. A setting that strew
+//! cannot obey is refused, never ignored; notes say what became of old fields.
 //!
 //! ```
 //! use strew_api::config::{FeatureGates, Given, configure};
@@ -23,10 +23,9 @@
 //! assert_eq!(configuration.profiles[0].weight(PluginId::PodTopologySpread), 7);
 //! ```
 //!
-//! Where strew differs from kube-scheduler on purpose: weights must not be negative and add up to
-//! 21474836 at most; a plugin that filters or scores needs its PreFilter or PreScore; extenders are refused;
-//! arguments for plugins that do not exist are refused; and `percentageOfNodesToScore` that is not given means all
-//! nodes.
+//! Differences from kube-scheduler: weights must not be negative and their sum is at most 21474836; a plugin that filters
+//! or scores needs its PreFilter or PreScore; extenders and arguments of plugins that do not exist are refused; without
+//! `percentageOfNodesToScore` all nodes are scored.
 
 mod admission;
 mod arguments;

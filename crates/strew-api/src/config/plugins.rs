@@ -1,4 +1,4 @@
-//! The plugins that exist, where each takes part, and which are on by default.
+//! All plugins with their extension points, and which of them are enabled by default.
 //!
 //! Source: spec/scheduler §2.10, v1.36.3.
 

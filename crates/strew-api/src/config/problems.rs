@@ -1,4 +1,4 @@
-//! What is wrong with one document, gathered with its places.
+//! The problems of one configuration document, with their places.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;

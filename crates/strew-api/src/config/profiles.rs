@@ -1,4 +1,4 @@
-//! A profile as it is written into the profile that decides.
+//! Turns a profile as written into the [`Profile`](strew_scheduler::Profile) that decides.
 //!
 //! Source: spec/scheduler §5.1, §5.2.
 

@@ -1,4 +1,4 @@
-//! The arguments of PodTopologySpread: the constraints of pods that have none of their own.
+//! The arguments of PodTopologySpread: default constraints for pods without their own.
 //!
 //! Source: spec/scheduler §1.5, §1.12; KEP-1258 for the fields of v1beta1.
 

@@ -1,4 +1,4 @@
-//! `KubeSchedulerConfiguration` as it is written. Everything is optional: what is absent gets its default later.
+//! `KubeSchedulerConfiguration` as written. Every field is optional; defaults are set later.
 //!
 //! Source: `k8s.io/kube-scheduler/config/v1`, v1.36; spec/scheduler §5.1.
 

@@ -1,4 +1,4 @@
-//! What would turn a refusal, in words that a person can act on.
+//! Changes that would place a refused pod, in words that a user can act on.
 
 use serde::{Deserialize, Serialize};
 use strew_cluster::{Cluster, Policy};

@@ -1,6 +1,7 @@
-//! The wire form of an explanation: `strew explain -o json`, and what the text is rendered from.
+//! The wire form of an explanation: the output of `strew explain -o json`, from which the text is rendered.
 //!
-//! Names instead of ids, numbers beside every sentence. Fields may be added within `v1alpha1`; none changes its meaning.
+//! It has names instead of indexes, and numbers beside every sentence. Fields may be added within `v1alpha1`; none
+//! changes its meaning.
 //!
 //! Reading order: [`PodExplanation`], [`constraint`], [`node`], [`choice`], [`change`], `words`.
 

@@ -1,4 +1,4 @@
-//! Names and amounts as people write them.
+//! Names and amounts as a user would write them.
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_model::{

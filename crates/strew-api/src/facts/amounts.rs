@@ -1,4 +1,4 @@
-//! Resource lists into amounts, and what a pod asks for in all.
+//! Converts resource lists to amounts, and sums up a pod's requests.
 //!
 //! Source: `k8s.io/component-helpers/resource`, v1.36; spec/scheduler §3.8.
 

@@ -1,4 +1,4 @@
-//! A PodDisruptionBudget into a fact.
+//! Converts a PodDisruptionBudget to a fact.
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use strew_cluster::Cluster;

@@ -1,4 +1,4 @@
-//! Objects into a scheduler's inputs.
+//! Converts objects to inputs of a scheduler's machine.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_cluster::{OwnerKind, OwnerRef};

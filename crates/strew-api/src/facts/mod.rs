@@ -1,8 +1,8 @@
-//! Kubernetes objects into facts: the one conversion that simulation and real clusters share. Pods are seen through
-//! [`PodView`], so that a store may keep them in a form of its own.
+//! Converts Kubernetes objects to facts; simulation and real clusters share this code. Pods are read through
+//! [`PodView`], so that a store may keep them in another form.
 //!
-//! Conversion does not judge what the API server judges (see [`crate::read`] and the validation); it refuses what no
-//! decision could be made from, such as a quantity beyond 63 bits. A refused object is set aside by the caller.
+//! Conversion does not validate (see [`crate::read`] and the validation). It refuses an object only if no decision can
+//! be made from it, for example because a quantity exceeds 63 bits; the caller then ignores the object.
 
 mod amounts;
 mod budget;

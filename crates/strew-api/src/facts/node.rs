@@ -1,4 +1,4 @@
-//! A Node into a fact.
+//! Converts a Node to a fact.
 
 use k8s_openapi::api::core::v1 as core;
 use strew_cluster::NodeFact;

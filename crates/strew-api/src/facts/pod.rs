@@ -1,4 +1,4 @@
-//! A Pod into a fact.
+//! Converts a Pod to a fact.
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

@@ -1,4 +1,4 @@
-//! Selectors and constraints as they are written, parsed.
+//! Parses selectors and constraints.
 
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;

@@ -1,4 +1,5 @@
-//! Pods as somebody keeps them: Kubernetes' own type, or a store whose pods share the spec of their template.
+//! A trait over the forms in which pods are kept: Kubernetes' type, or a store whose pods share the spec of their
+//! template.
 
 use std::fmt;
 use std::sync::Arc;

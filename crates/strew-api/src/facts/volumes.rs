@@ -1,4 +1,4 @@
-//! PersistentVolumeClaims, PersistentVolumes, StorageClasses and CSINodes into facts.
+//! Converts PersistentVolumeClaims, PersistentVolumes, StorageClasses and CSINodes to facts.
 //!
 //! Source: spec/scheduler §3.12; upstream `component-helpers/storage/volume`, `csi-translation-lib`, v1.36.3.
 

@@ -1,18 +1,17 @@
-//! Which of several replicas acts: leader election on a Lease, as a state machine without clock and dice.
+//! Leader election on a Lease, as a state machine without clock and randomness.
 //!
-//! [`Election`] has the verbs of every machine: `handle`, `poll_effect`, `next_wake`; and [`Election::leads`]. It asks
-//! for one [`Request`] at a time and is told the [`Answer`]. Numbers and order of steps are client-go's
+//! [`Election`] has the verbs of every machine (`handle`, `poll_effect`, `next_wake`) and [`Election::leads`]. It has
+//! one [`Request`] in flight at a time and takes its [`Answer`]. Durations and the order of steps are client-go's
 //! (`tools/leaderelection`). Source: spec/scheduler §5.1, §5.4.
 //!
-//! # Why two never lead at once
-//! A leader leads until its renew deadline after the moment when it *sent* the last write that was taken. A candidate
-//! writes only over the version of the lease that it has seen unchanged for the lease's whole duration, which is
-//! longer. No two clocks are compared: times in the lease are for people. A candidate's clock that jumps forward must
-//! not make it early: a span in which it was not woken, though it had asked to be, does not count as waiting.
+//! # Why two never lead at once A leader leads until its renew deadline, counted from the moment it *sent* its last
+//! successful write. A candidate writes only over a version of the lease that it has seen unchanged for the whole lease
+//! duration, which is longer. Clocks of different machines are never compared; times in the lease are informative. A
+//! jump of the candidate's clock does not shorten its wait: a span in which it asked to be woken and was not does not
+//! count.
 //!
-//! # What clock to give it
-//! One that goes on while the machine is suspended (`CLOCK_BOOTTIME`): a leader whose clock stands still believes that
-//! it leads when it wakes up.
+//! # Which clock it needs One that continues while the machine is suspended (`CLOCK_BOOTTIME`). With a clock that
+//! stops, a leader would still believe that it leads when it wakes up.
 
 mod record;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The Lease itself: what is read of one, and what is written.
+//! The Lease object: what is read from it and written to it.
 
 use serde_json::{Value, json};
 use strew_model::time::{Instant, Span};

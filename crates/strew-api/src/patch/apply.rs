@@ -1,7 +1,8 @@
-//! `kubectl apply`, client-side: what the user took out of his file goes, what he wrote is set, what others set stays.
+//! `kubectl apply`, client-side: removes what the user removed from the file, sets what the file says, and keeps what
+//! others set.
 //!
-//! The outcome is that of the patch which kubectl would send, carried out: `CreateThreeWayMergePatch` of
-//! `k8s.io/apimachinery/pkg/util/strategicpatch`, v1.36, for Kubernetes' own kinds, and of `jsonmergepatch` for others
+//! The result equals that of the patch which kubectl would send: `CreateThreeWayMergePatch` of
+//! `k8s.io/apimachinery/pkg/util/strategicpatch`, v1.36, for Kubernetes' own kinds, and `jsonmergepatch` for others
 //! ([`Schema::Plain`]).
 
 use serde_json::{Map, Value, json};

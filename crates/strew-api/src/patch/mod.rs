@@ -1,5 +1,4 @@
-//! The ways in which a stored object is changed by part of one: what the API server does with `PATCH`, and kubectl with
-//! `apply`.
+//! Partial updates of a stored object: the API server's `PATCH` and kubectl's `apply`.
 //!
 //! | function | content type |
 //! |---|---|
@@ -8,7 +7,7 @@
 //! | [`strategic::patch`] | `application/strategic-merge-patch+json` |
 //! | [`apply::apply`] | client-side: last applied, live and new object |
 //!
-//! All take and give JSON: nothing here knows whether the outcome is a valid object.
+//! All take and return JSON. None checks whether the result is a valid object.
 
 pub mod apply;
 mod lists;

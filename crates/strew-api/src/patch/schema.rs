@@ -1,4 +1,4 @@
-//! Which lists of which objects are merged, and by what.
+//! Which lists are merged, and by which key.
 //!
 //! Source: the tags `patchStrategy` and `patchMergeKey` in `k8s.io/api/*/types.go` and
 //! `k8s.io/apimachinery/pkg/apis/meta/v1/types.go`, v1.36.

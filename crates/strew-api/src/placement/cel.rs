@@ -1,8 +1,8 @@
-//! CEL selectors of placements, and the clusters that they are asked about: what OCM's filter `Predicate` does with
-//! `celSelector`, by `strew_cel`. Source: spec/placement §2.3.
+//! CEL selectors of placements: OCM's `celSelector` in the filter `Predicate`, evaluated by `strew_cel`. Source:
+//! spec/placement §2.3.
 //!
-//! An object is kept as its JSON and made into a value when an expression first reads it; an answer is kept until the
-//! cluster, or a score of it, changes.
+//! A cluster is kept as JSON and converted when an expression first reads it. An answer is cached until the cluster, or
+//! one of its scores, changes.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

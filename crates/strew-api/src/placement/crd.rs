@@ -1,7 +1,8 @@
-//! The CustomResourceDefinitions of OCM's kinds, made from the types: for hubs that have none.
+//! CustomResourceDefinitions of OCM's kinds, made from the types, for hubs without OCM.
 //!
-//! Groups, versions, names, columns, defaults and limits are OCM's, so that its objects and clients work unchanged;
-//! `topologyWeights` in a spread constraint is ours. Source: spec/placement §1, §3.1, §3.8, §4.
+//! Groups, versions, names, columns, defaults and limits are OCM's, so that its objects and clients work unchanged.
+//! `topologyWeights` in a spread constraint exists only in strew's definition. Source: spec/placement §1, §3.1, §3.8,
+//! §4.
 
 use k8s_openapi::Resource;
 use schemars::JsonSchema;

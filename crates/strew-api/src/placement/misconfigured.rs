@@ -1,5 +1,5 @@
-//! What the API server takes and no decision can be made from, rule by rule, each with its field. The sentences are
-//! those of the condition. Source: spec/placement §2.3, §2.5, §2.8, §2.13, §3.1, §3.8.
+//! Rules that the API server does not check and without which no decision is possible, each with its field. The
+//! messages are those of the condition. Source: spec/placement §2.3, §2.5, §2.8, §2.13, §3.1, §3.8.
 
 use std::collections::BTreeSet;
 

@@ -1,9 +1,8 @@
-//! Placement on the wire: OCM's objects, what is wrong with them, what placement is told of them, and what it wants of
-//! the API server.
+//! OCM's placement objects on the wire: types, rules, facts and requests.
 //!
-//! An object's way: [`wire`] (the types, read by [`crate::read`]), `admission` and `validation` (what a CRD fills in
-//! and refuses), [`facts`] (plain values), with [`cel`] for expressions over the whole cluster. An effect's way:
-//! [`request`]. What was decided and why: [`debug`]. The CustomResourceDefinitions: [`crd`].
+//! Objects come in through [`wire`] (the types, read by [`crate::read`]), `admission` and `validation` (a CRD's
+//! defaults and rules) and [`facts`] (plain values), with [`cel`] for expressions over a whole cluster. Effects go out
+//! through [`request`]. [`debug`] explains decisions; [`crd`] makes the CustomResourceDefinitions.
 //!
 //! Source: spec/placement §1, §2.9, §2.11, §4; the OCM spread proposal, "API Spec".
 

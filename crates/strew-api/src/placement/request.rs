@@ -1,7 +1,7 @@
-//! What placement wants, as requests to an API server: plain values, one after another.
+//! Effects of placement as requests to an API server.
 //!
-//! An effect may need two requests, and the second names what the first made: [`Carrying::begin`] gives the first,
-//! [`Carrying::answered`] the next or the end. Source: spec/placement §2.9.
+//! An effect can need two requests, where the second names the object that the first created: [`Carrying::begin`]
+//! returns the first, [`Carrying::answered`] the next one or the end. Source: spec/placement §2.9.
 
 use serde_json::{Map, Value, json};
 use strew_model::Interner;

@@ -1,4 +1,4 @@
-//! Objects with errors, read as far as they can be: what else is wrong in them is to be said at once.
+//! Objects with errors, read as far as possible, so that further errors in them can be reported in the same run.
 
 use super::reading::Located;
 use crate::field::{FieldError, FieldErrorKind, FieldPath, Step};

@@ -1,7 +1,7 @@
-//! A value against the schema of its kind: everything wrong at once.
+//! Checks a value against the schema of its kind and finds all errors.
 //!
-//! Presence is not judged here: Kubernetes' decoder, and k8s-openapi's, take a missing field as its
-//! zero value, and the API server's validation then says what is required, in its own words.
+//! It does not check for missing fields: Kubernetes' decoder and k8s-openapi's use the zero value, and the API server's
+//! validation then reports required fields in its own words.
 
 use serde_json::{Map, Value};
 

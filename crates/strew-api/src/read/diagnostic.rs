@@ -1,4 +1,4 @@
-//! One problem of the input, as a value: what, where, and the way out.
+//! One problem of the input: message, place and help.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Files into documents.
+//! Splits files into documents.
 
 use super::source::{BYTE_ORDER_MARK, FileId, Span};
 

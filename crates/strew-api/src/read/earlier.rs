@@ -1,4 +1,4 @@
-//! Objects of earlier versions of the API that are still served, as objects of the present one.
+//! Converts objects of earlier API versions that are still served to the current one.
 
 use k8s_openapi::api::autoscaling::v1;
 use k8s_openapi::api::autoscaling::v2::{

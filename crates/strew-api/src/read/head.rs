@@ -1,4 +1,4 @@
-//! What an object says of itself before its kind is considered.
+//! `apiVersion`, `kind` and metadata of an object, read before its kind is known.
 
 use serde_json::{Map, Value};
 

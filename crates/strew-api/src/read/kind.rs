@@ -1,4 +1,4 @@
-//! The kinds strew knows, and an object of any kind.
+//! The kinds that strew knows, and an object of any kind.
 
 use std::sync::OnceLock;
 

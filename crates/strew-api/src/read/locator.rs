@@ -1,4 +1,4 @@
-//! Places of fields, found when a diagnostic asks for them: good input pays nothing.
+//! Finds the places of fields when a diagnostic needs them, so that correct input costs nothing.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! The known name that was probably meant.
+//! Finds the known name that is most similar to a wrong one.
 
 /// Names longer than this are not compared: nobody mistypes them, and the cost is quadratic.
 const NAME_LENGTH_MAX: usize = 64;

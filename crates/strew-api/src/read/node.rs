@@ -1,4 +1,4 @@
-//! A YAML document as a tree that knows its places.
+//! A YAML document as a tree with places.
 
 use std::rc::Rc;
 

@@ -1,5 +1,4 @@
-//! Documents that are no Kubernetes objects, such as a scheduler's configuration: the same texts, checks and places,
-//! another owner.
+//! Documents that are no Kubernetes objects, such as a scheduler's configuration, with the same checks and places.
 
 use schemars::JsonSchema;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Files into objects.
+//! Reads files into objects.
 
 use std::collections::HashMap;
 

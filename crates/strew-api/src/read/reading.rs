@@ -1,4 +1,4 @@
-//! What files hold, once they are read.
+//! The result of reading files.
 
 use super::broken::Broken;
 use super::diagnostic::{Diagnostic, Severity};

@@ -1,4 +1,4 @@
-//! Diagnostics for people, in rustc's look.
+//! Renders diagnostics as rustc does.
 
 use annotate_snippets::{
     AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet, normalize_untrusted_str,

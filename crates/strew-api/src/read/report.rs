@@ -1,4 +1,4 @@
-//! Where the problems gather while the files are read.
+//! Collects problems while files are read.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

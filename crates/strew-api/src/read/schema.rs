@@ -1,4 +1,4 @@
-//! What an object of a kind may hold: k8s-openapi's JSON schemas, boiled down to what decides.
+//! The fields of each kind, from k8s-openapi's JSON schemas, reduced to what the check needs.
 
 use std::collections::HashMap;
 

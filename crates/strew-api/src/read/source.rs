@@ -1,4 +1,4 @@
-//! Files as the shell handed them in, and places inside them.
+//! Files as the caller passed them in, and positions in them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What both formats answer when a path is followed into their text.
+//! What following a path into a document returns, for both formats.
 
 use super::source::Span;
 

@@ -1,4 +1,4 @@
-//! What came back, and what it means.
+//! Answers of the API server, and the outcome that each means.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a scheduler's effect asks of the API server.
+//! Requests for the effects of a scheduler.
 
 use serde_json::{Map, Value, json};
 use strew_model::time::Instant;

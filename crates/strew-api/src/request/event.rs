@@ -1,4 +1,4 @@
-//! Events of `events.k8s.io/v1`, of whatever machine.
+//! Events of `events.k8s.io/v1`, for every machine.
 
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
 //! Effects as requests to an API server, and its answers as outcomes: plain values.
 //!
-//! Whoever carries out a [`Request`] (a simulated store, or HTTP) adds nothing to it and decides nothing. Every request
-//! may be sent twice: it names what it means by uid, resourceVersion or a name of its own.
+//! The sender of a [`Request`] (a simulated store, or HTTP) adds nothing and decides nothing. Every request may be sent
+//! twice, because it names its object by uid, resourceVersion or a unique name.
 //!
-//! Reading order: [`effect`] (what a scheduler's effect asks for), [`event`] and [`series`] (events that come again),
-//! [`answer`] (what came back).
+//! Reading order: [`effect`] (requests of a scheduler), [`event`] and [`series`] (repeated events), [`answer`].
 
 pub mod answer;
 pub mod effect;

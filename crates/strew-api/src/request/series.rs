@@ -1,7 +1,7 @@
-//! Events that come again: one object whose count grows, not one object each.
+//! Repeated events: one object with a count, instead of one object per event.
 //!
 //! An API server keeps events for an hour, and a thousand Pending pods that are tried every ten seconds would fill it.
-//! Source: spec/scheduler §5.9; different here: the note is part of what makes two events equal.
+//! Source: spec/scheduler §5.9; different here: the note is part of the key of a series.
 
 use std::collections::BTreeMap;
 

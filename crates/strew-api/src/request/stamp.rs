@@ -1,4 +1,4 @@
-//! Moments as the API writes them.
+//! Times in the API's format.
 
 use jiff::Timestamp;
 use strew_model::time::Instant;

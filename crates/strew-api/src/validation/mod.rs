@@ -1,9 +1,8 @@
-//! The API server's own validation of pods, their templates, metadata, names and selectors: every error at once, in its
-//! order and with its text.
+//! The API server's validation of pods, templates, metadata, names and selectors: every error at once, in its order and
+//! with its text.
 //!
-//! It is here, and not in the embedded API server, because configurations, WorkloadSpreads and Placements hold these
-//! parts of objects. Validation looks at *defaulted* values ([`crate::defaults`]). What is not checked is told by the
-//! embedded API server (`strew_apiserver::validation`).
+//! It is here and not in the embedded API server because configurations, WorkloadSpreads and Placements contain these
+//! parts. It expects *defaulted* values ([`crate::defaults`]). `strew_apiserver::validation` lists what is not checked.
 //! Source: `k8s.io/kubernetes/pkg/apis/core/validation` and `k8s.io/apimachinery/pkg/util/validation`, v1.36.
 
 pub mod affinity;

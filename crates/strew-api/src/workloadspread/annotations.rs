@@ -1,13 +1,13 @@
-//! What strew offers beyond Kruise, as annotations of a WorkloadSpread: its fields stay those of Kruise, so that either
-//! may serve it.
+//! Settings that Kruise does not have, as annotations of a WorkloadSpread. The fields stay Kruise's, so that Kruise can
+//! take over at any time.
 //!
 //! | annotation | value | effect |
 //! |---|---|---|
-//! | [`MIN_REPLICAS`] | `{"own": 2, "elastic": 1}` | pods that a subset gets before any gets more than its minimum |
-//! | [`WINDOW_SECONDS`] | `600` | how long a subset stays closed; 300 otherwise |
-//! | [`ANY_KIND`] | `true` | the target may be of any kind, by its scale, without the white list |
+//! | [`MIN_REPLICAS`] | `{"own": 2, "elastic": 1}` | pods that a subset gets before any subset gets more than its minimum |
+//! | [`WINDOW_SECONDS`] | `600` | how long a subset stays closed; default 300 |
+//! | [`ANY_KIND`] | `true` | the target may be of any kind with a scale, without the white list |
 //!
-//! Each answers a request that users made to Kruise.
+//! Each answers a request of Kruise's users.
 
 use std::collections::BTreeMap;
 

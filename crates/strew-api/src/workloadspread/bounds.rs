@@ -1,8 +1,8 @@
-//! What a pod may ask of simulated scheduling.
+//! Bounds on what a pod may cost in simulated scheduling.
 //!
-//! A valid pod of 0.9 MB holds 9,000 terms, and each term is compared with all pods of the cluster: answering for it takes
-//! seconds, in which no other pod of the cluster is admitted. So simulated scheduling answers "unknown" for a pod beyond
-//! these bounds, and takes of a stored one only the room that it needs.
+//! A valid pod of 0.9 MB can have 9,000 affinity terms, and each is compared with all pods of the cluster. That takes
+//! seconds, in which no other pod is admitted. Beyond these bounds simulated scheduling answers "unknown" for a new
+//! pod, and of a stored pod it reads only the resource requests.
 
 use std::borrow::Cow;
 

@@ -1,12 +1,12 @@
-//! Between the versions. Nothing is lost but what the other version cannot say.
+//! Converts between the versions. Only what the other version cannot express is lost.
 //!
-//! [`convert`] changes the JSON of an object where the versions differ, and leaves all else as it is: a webhook must give
-//! back fields that only a later CustomResourceDefinition has. [`up`] and [`down`] do the same to decoded objects.
+//! [`convert`] changes the JSON of an object where the versions differ and keeps everything else, because a webhook
+//! must return fields that only a later CustomResourceDefinition has. [`up`] and [`down`] convert decoded objects.
 //!
-//! | from | what cannot be said | what is written |
+//! | from | not expressible | written instead |
 //! |---|---|---|
 //! | v1alpha1 | a condition without a reason | reason `Unknown` |
-//! | v1alpha1 | a condition without a time | the zero time of Go |
+//! | v1alpha1 | a condition without a time | Go's zero time |
 //! | v1beta1 | a condition's `observedGeneration` | nothing |
 //!
 //! Source: spec/workloadspread §2.4.

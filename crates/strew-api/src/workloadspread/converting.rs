@@ -1,5 +1,4 @@
-//! What a webhook is asked about objects of another version, and what it answers: `ConversionReview` of
-//! `apiextensions.k8s.io`.
+//! `ConversionReview` of `apiextensions.k8s.io`: request and response.
 //!
 //! Source: spec/workloadspread §2.4; `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`, v1.36.
 

@@ -1,5 +1,5 @@
-//! Requests about pods on their way through admission: reviews in, the machine's requests out; its answers in,
-//! decisions out. In between the desk keeps the pods as texts, for who asks what a patch makes of them.
+//! Pending reviews of pods: turns reviews into inputs of the machine and its answers into decisions. Meanwhile it keeps
+//! the pods' JSON, which patches are applied to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Texts that decisions name and never read: subsets as they are written, their patches, templates of pods.
+//! Ids for texts that decisions name and do not read: subsets as written, their patches, pod templates.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::{DefaultHasher, Hasher};

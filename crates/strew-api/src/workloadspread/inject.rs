@@ -1,4 +1,4 @@
-//! A subset put into a pod's JSON.
+//! Puts a subset into a pod's JSON.
 //!
 //! Source: spec/workloadspread §4.6.
 

@@ -1,7 +1,7 @@
-//! The marker annotation of a pod as a text.
+//! The marker annotation of a pod.
 //!
-//! Written byte for byte as Go's `encoding/json` writes it, and read as that reads it: keys in any letter case, the last
-//! of several counts, others are passed over.
+//! It is written byte for byte as Go's `encoding/json` does, and read with its rules: keys in any letter case, the last
+//! of several equal keys counts, unknown keys are ignored.
 //!
 //! Source: spec/workloadspread §4.6; `encoding/json` of Go 1.24.
 

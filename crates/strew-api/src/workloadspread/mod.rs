@@ -1,12 +1,11 @@
-//! WorkloadSpread on the wire: its types, its rules, and the way from objects to decisions and back.
+//! WorkloadSpread on the wire: types, rules, facts and requests.
 //!
-//! Reading order: [`v1beta1`] (as it is stored), [`v1alpha1`], [`spec`] (what both share), [`conversion`];
-//! [`workloads`] (Kruise's own kinds), [`annotations`] (beyond Kruise), [`marker`] (of a pod), [`status`], [`forms`]
-//! (texts that decisions name), [`facts`] (objects into inputs), [`mod@inject`] (a subset into a pod),
-//! [`review`] (what a webhook is asked), [`desk`] (reviews on their way through admission), [`request`] (effects);
-//! [`validation`] (what is refused), [`validating`] and [`converting`] (reviews of WorkloadSpreads), [`lint`] (what is
-//! probably not meant), [`crd`] (the CustomResourceDefinition), [`registration`] (how the API server is told of the
-//! webhooks), [`policy`] (what strew itself may write there).
+//! Reading order: [`v1beta1`] (the stored version), [`v1alpha1`], [`spec`] (what both share), [`conversion`];
+//! [`workloads`] (Kruise's own kinds), [`annotations`] (settings beyond Kruise), [`marker`], [`status`], [`forms`] (ids
+//! for texts), [`facts`] (objects to inputs), [`mod@inject`] (a subset into a pod), [`review`] (`AdmissionReview`),
+//! [`desk`] (pending reviews), [`request`] (effects); [`validation`], [`validating`] and [`converting`] (reviews of
+//! WorkloadSpreads), [`lint`], [`crd`] (the CustomResourceDefinition), [`registration`] (webhook configurations),
+//! [`policy`] (what strew itself may write there).
 //!
 //! Source of all rules: spec/workloadspread.
 

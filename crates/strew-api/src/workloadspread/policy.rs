@@ -1,13 +1,12 @@
-//! What strew's own accounts may write to the objects by which the API server calls the webhook, and what they may create:
-//! three ValidatingAdmissionPolicies.
+//! Three ValidatingAdmissionPolicies that bound what strew's own accounts may write to the webhook configurations, and
+//! which leases and Secrets they may create.
 //!
-//! A role bounds which object may be changed, not what is put into it, nor which object is created. Without more, a webhook
-//! process that an attacker has taken over could register itself for Secrets of all namespaces, or create a Secret that
-//! the API server fills with another account's token. The API server evaluates a policy itself, for whoever has the name
-//! of such an account.
+//! RBAC limits which object may be changed, not its content, nor the name of a new one. Without a policy, a compromised
+//! webhook process could register itself for Secrets of all namespaces, or create a Secret that the API server fills with
+//! another account's token. The API server evaluates the policies itself, for every request of these accounts.
 //!
-//! Every field of a webhook that a policy does not name can only narrow what is asked, or says what becomes of a pod
-//! when there is no answer.
+//! A field of a webhook that no policy names can only narrow the reviewed requests, or say what happens without an
+//! answer.
 //!
 //! Source: `admissionregistration.k8s.io/v1`, v1.36; the API server exempts no webhook configuration from policies.
 

@@ -1,4 +1,4 @@
-//! How the API server is told of strew's webhooks: where they are, and what they are asked.
+//! The webhook configurations: address, rules and match conditions of strew's webhooks.
 //!
 //! Source: spec/workloadspread §2.6, §4.1; `admissionregistration.k8s.io/v1`, v1.36.
 

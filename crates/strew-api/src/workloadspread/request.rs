@@ -1,4 +1,4 @@
-//! Effects of both machines as requests to an API server, and what came back as their outcomes.
+//! Effects of both machines as requests to an API server, and answers as outcomes.
 //!
 //! Source: spec/workloadspread §4.5, §5.4, §5.5, §5.7, §5.8, §5.11.
 

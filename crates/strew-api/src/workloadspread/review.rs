@@ -1,4 +1,4 @@
-//! What a webhook is asked, and what it answers: `AdmissionReview` of `admission.k8s.io`.
+//! `AdmissionReview` of `admission.k8s.io`: request and response.
 //!
 //! Source: spec/workloadspread §4.1, §4.7; `k8s.io/api/admission/v1`, v1.36.
 

@@ -1,7 +1,7 @@
-//! The status, between the wire and the machines.
+//! Converts the status between the wire and the machines.
 //!
-//! Whatever somebody wrote into a status by hand is read: times before 1970 are 1970, conditions of other types are
-//! passed over, and what is not of its type was taken out by the reader. The controller's next sync puts it right.
+//! A status that was edited by hand is accepted: times before 1970 become 1970, conditions of other types are ignored,
+//! and the reader has removed values of a wrong type. The controller's next sync corrects it.
 //!
 //! Source: spec/workloadspread §2.3.
 

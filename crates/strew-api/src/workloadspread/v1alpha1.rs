@@ -1,4 +1,4 @@
-//! WorkloadSpread as it was first: two fields called otherwise, and conditions of its own.
+//! The first version of WorkloadSpread: two fields have other names, and conditions have their own type.
 //!
 //! Source: spec/workloadspread §2.2, §2.3.
 

@@ -1,4 +1,4 @@
-//! WorkloadSpread as it is stored.
+//! The stored version of WorkloadSpread.
 //!
 //! Source: spec/workloadspread §2.2, §2.3.
 

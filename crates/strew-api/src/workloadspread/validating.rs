@@ -1,4 +1,4 @@
-//! What a webhook is asked about WorkloadSpreads themselves.
+//! Reviews of WorkloadSpreads themselves.
 //!
 //! Source: spec/workloadspread §2.6; `k8s.io/api/admission/v1`, v1.36.
 

@@ -1,4 +1,4 @@
-//! Kruise's own workloads, as far as a WorkloadSpread looks at them: unknown fields are kept out of the way.
+//! Kruise's own workloads, with the fields that a WorkloadSpread needs; other fields are ignored.
 //!
 //! Source: spec/workloadspread §3, §5.3; `apis/apps/{v1alpha1,v1beta1}` of openkruise/kruise at 07169cfa.
 

@@ -1,8 +1,9 @@
-//! Why a Placement got the clusters it got, on the wire: upstream's debug answer, and what it has no words for.
+//! Explains a Placement's decision on the wire: OCM's debug answer with additions.
 //!
-//! The answer of the debug endpoint, of `strew place --explain -o json`, and what the text of `--explain` is made of:
-//! names instead of symbols, numbers beside every sentence. Fields may be added; none changes its meaning.
-//! What a field of upstream's holds is upstream's; `clusterSets` and all below it are ours.
+//! It is the answer of the debug endpoint and the output of `strew place --explain -o json`; the text of `--explain` is
+//! rendered from it. It has names instead of symbols, and numbers beside every sentence. Fields may be added; none
+//! changes its meaning. Fields that OCM has mean what they mean there; `clusterSets` and all fields below it are
+//! additions.
 //!
 //! Reading order: [`DebugResult`], [`pick`], [`not_selected`].
 //!

@@ -1,4 +1,4 @@
-//! One pick of the selector: what is selected so far, who is excluded, and the scores of the others.
+//! One pick of the selector: the clusters selected so far, the excluded ones, and the scores of the others.
 
 use std::collections::BTreeMap;
 

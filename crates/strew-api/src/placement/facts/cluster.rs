@@ -1,4 +1,4 @@
-//! Clusters, sets, bindings, scores, decisions. Source: spec/placement §1.2 to §1.5.
+//! Converts clusters, sets, bindings, scores and decisions to facts. Source: spec/placement §1.2 to §1.5.
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as WireQuantity;
 use strew_model::{Interner, Labels, Selector, Symbol};

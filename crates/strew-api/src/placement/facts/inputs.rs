@@ -1,4 +1,4 @@
-//! Objects into what the machine is told.
+//! Converts objects to inputs of the placement machine.
 
 use strew_model::Interner;
 use strew_placement::machine::Input;

@@ -1,8 +1,7 @@
-//! Objects of OCM into what placement is told: the one conversion that `strew place`, the simulation and a real hub
-//! share.
+//! Converts OCM's objects to facts; `strew place`, the simulation and a real hub share this code.
 //!
-//! Reading order: [`placement`], [`spec`], `predicates`, `weights`, [`mod@cluster`], [`status`]. What a specification
-//! gets wrong is found on the way; [`spec::misconfigured`] tells all of it with its fields.
+//! Reading order: [`placement`], [`spec`], `predicates`, `weights`, [`mod@cluster`], [`status`]. Conversion also finds
+//! what is wrong with a spec; [`spec::misconfigured`] returns all of it with its fields.
 
 pub mod cluster;
 pub mod inputs;

@@ -1,4 +1,4 @@
-//! Selectors of clusters, parsed. Source: spec/placement §2.3, §2.8.
+//! Parses cluster selectors. Source: spec/placement §2.3, §2.8.
 
 use std::sync::Arc;
 

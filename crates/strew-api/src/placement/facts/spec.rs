@@ -1,4 +1,4 @@
-//! What a Placement asks for, parsed; and all that is wrong with it. Source: spec/placement §1.1, §2.5, §3.1, §3.7, §3.8.
+//! Parses a Placement's spec and finds everything wrong with it. Source: spec/placement §1.1, §2.5, §3.1, §3.7, §3.8.
 
 use std::sync::Arc;
 

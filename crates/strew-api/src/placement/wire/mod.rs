@@ -1,7 +1,7 @@
-//! OCM's objects as they are written: group `cluster.open-cluster-management.io`.
+//! OCM's objects as written: group `cluster.open-cluster-management.io`.
 //!
-//! Fields are as in OCM's CRDs, texts unparsed; `spreadConstraints[].topologyWeights` is ours. Source: spec/placement
-//! §1, §3.1, §3.8; the OCM spread proposal, "API Spec".
+//! Fields are as in OCM's CRDs, with texts unparsed; only strew has `spreadConstraints[].topologyWeights`. Source:
+//! spec/placement §1, §3.1, §3.8; the OCM spread proposal, "API Spec".
 
 mod cluster;
 mod cluster_set;

@@ -1,5 +1,4 @@
-//! What makes a type of ours a Kubernetes object, as k8s-openapi's are: a custom resource is read, checked and written by
-//! the same code as everything else.
+//! Makes strew's types Kubernetes objects as k8s-openapi's are, so that the same code reads, checks and writes them.
 
 use serde::{Deserialize, Deserializer};
 

@@ -1,7 +1,7 @@
-//! Objects into what the machines of WorkloadSpread see: the one conversion that simulation and real clusters share.
+//! Converts objects to inputs of the machines of WorkloadSpread; simulation and real clusters share this code.
 //!
-//! Admission and controller are told different things of the same objects, each in its own symbols; a [`Translator`]
-//! gives both the same ids of texts. It is asked again for a target whose numbers a new filter names
+//! Admission and controller read different parts of an object, each with its own symbols. A [`Translator`] gives both
+//! the same ids for texts. After a new filter names other numbers of a target, it converts the target again
 //! ([`Translator::look_again`]).
 
 pub mod pod;

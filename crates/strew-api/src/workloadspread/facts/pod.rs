@@ -1,4 +1,4 @@
-//! A Pod into what the controller sees of it.
+//! Converts a Pod to the controller's fact.
 
 use std::sync::Arc;
 

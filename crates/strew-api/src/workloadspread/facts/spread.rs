@@ -1,4 +1,4 @@
-//! A WorkloadSpread into a fact.
+//! Converts a WorkloadSpread to a fact.
 //!
 //! Source: spec/workloadspread §2.2.
 

@@ -1,4 +1,4 @@
-//! Workloads into facts.
+//! Converts workloads to facts.
 //!
 //! Source: spec/workloadspread §2.2 (`replicasPathList`), §3, §5.3.
 

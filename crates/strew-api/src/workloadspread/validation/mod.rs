@@ -1,7 +1,7 @@
-//! What the validating webhook refuses, all of it at once, at the paths of v1beta1.
+//! The rules of the validating webhook: all errors at once, with paths of v1beta1.
 //!
-//! Paths and kinds of errors are Kruise's; the sentences are ours. Beyond Kruise: a limit such as `"50"` without `%` is
-//! refused (it passes there, and stops the controller), and so are annotations of strew's own that cannot be read.
+//! Paths and kinds of errors are Kruise's; the messages are strew's. Beyond Kruise it refuses a limit such as `"50"`
+//! without `%` (Kruise accepts it, and its controller then fails), and strew's own annotations if they cannot be read.
 //!
 //! Source: spec/workloadspread §2.6.
 

@@ -1,9 +1,9 @@
-//! What a subset's patch must not touch.
+//! Fields that a subset's patch must not change.
 //!
-//! A user may have the right to create WorkloadSpreads without the right to create pods. A patch of the host's namespaces, a
-//! service account or a privileged context would give such a user any pod under any account. So validation refuses these
-//! fields, unless `--allow-patch` names them. Labels by which a workload finds its pods are always refused: a pod that its owner does not find is made
-//! anew, without end.
+//! A user can have the right to create WorkloadSpreads without the right to create pods. A patch of host namespaces,
+//! the service account or privileged contexts would give such a user any pod under any account. So validation refuses
+//! these fields unless `--allow-patch` names them. Labels that the target selects pods by are always refused: the
+//! target would not find such a pod and would create another one, endlessly.
 
 use std::collections::BTreeMap;
 

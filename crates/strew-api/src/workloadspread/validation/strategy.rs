@@ -1,4 +1,4 @@
-//! The strategy.
+//! Rules for `scheduleStrategy`.
 
 use super::super::annotations;
 use super::super::v1beta1::{WorkloadSpread, WorkloadSpreadSpec};

@@ -1,4 +1,4 @@
-//! Subsets: names, nodes, patches, limits.
+//! Rules for subsets: names, nodes, patches, limits.
 
 use std::collections::BTreeSet;
 
