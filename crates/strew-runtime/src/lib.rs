@@ -1,17 +1,16 @@
-//! One driver around every machine, below a real cluster and below the simulated one.
+//! One driver for every machine, in a real cluster and in the simulated one.
 //!
-//! A [`Machine`] decides from facts and wants effects. A [`Driver`] owns everything between an API server's bytes and
-//! that machine: which objects are known and which of them a new list does not name any more, the order of requests
-//! about one object, how many requests are on their way at once, when a request is sent again, and whether this
-//! replica still holds the lease when a request goes out.
+//! A [`Machine`] decides from facts and returns effects. A [`Driver`] does everything between an API server's bytes and
+//! that machine: it knows which objects exist and which of them a new list no longer has, keeps requests about one
+//! object in order, bounds the requests in flight, repeats them, and checks the lease right before each request.
 //!
-//! Sans-IO: the world hands in an [`Event`] with the time, asks for [`Action`]s until there is none, and comes back at
-//! [`Driver::next_wake`]. `strew-kube` carries actions out with sockets and a clock, `strew-sim` with a simulated
+//! Sans-IO: the caller passes in an [`Event`] with the time, takes [`Action`]s until there is none, and returns at
+//! [`Driver::next_wake`]. `strew-kube` carries out actions with sockets and a clock, `strew-sim` with a simulated
 //! network in virtual time. Randomness comes in as a seed.
 //!
-//! Reading order: [`machine`] (what a machine is to its driver), [`driver`], [`outbox`] (requests on their way), `refusals`,
-//! [`watch`] (objects that are known), [`warning`]; then the machines: [`scheduler`],
-//! [`placement`], [`workloadspread`] (its controller), [`admission`] (its webhook); both of these have [`target_kinds`].
+//! Reading order: [`machine`] (the trait), [`driver`], [`outbox`] (requests in flight), `refusals`, [`watch`] (known
+//! objects), [`warning`]; then the machines: [`scheduler`], [`placement`], [`workloadspread`] (the controller) and
+//! [`admission`] (the webhook); the last two share [`target_kinds`].
 
 pub mod admission;
 pub mod driver;

@@ -1,4 +1,4 @@
-//! What a machine is to its driver.
+//! The interface of a machine to its driver.
 
 use std::sync::Arc;
 

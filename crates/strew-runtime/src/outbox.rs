@@ -1,8 +1,8 @@
-//! Requests on their way: in order about one object, a bounded number at once, again where that is worth it.
+//! Requests in flight: in order per object, bounded in number, repeated where that can help.
 //!
-//! What a machine wants is a chain of requests, each made of the answer to the one before. Chains about one object are
-//! carried out one after another: a refusal must not overtake the bind that was decided after it. Events, whose outcome
-//! is not waited for, take none of the other requests' places. What is refused again and again is sent less and less
+//! An effect is a chain of requests, each made from the answer to the previous one. Chains about one object are carried
+//! out one after another: the refusal of a pod must not overtake a bind that was decided before it. Events, whose
+//! result is not awaited, have their own bound. A request that is refused again and again is sent less and less often
 //! (module `refusals`).
 
 use std::collections::{BTreeMap, VecDeque};

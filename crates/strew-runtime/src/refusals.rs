@@ -1,11 +1,11 @@
-//! What the API server refuses again and again is asked for less and less.
+//! Spaces out requests that the API server refuses again and again.
 //!
-//! Machines try again by rules of their own: after the backoff of a pod, with the next event, with the next decision. Each
-//! of them is right for what may soon succeed, and none has a bound for what never does: a right that is missing, a
-//! namespace that ends, a quota, an object that a webhook of others refuses. So the outbox remembers what was refused. For
-//! the machine the request has failed as it did the last time it was sent.
+//! Machines retry by their own rules: after a pod's backoff, with the next event, with the next decision. These suit
+//! what may soon succeed, but have no bound for what never does: a missing right, a terminating namespace, a quota, an
+//! object that another webhook refuses. So the outbox remembers refusals. While it holds a request back, the machine
+//! gets the same failure as the last time it was sent.
 //!
-//! A chain of requests counts as one: it is remembered by its first request, whichever of them was refused.
+//! A chain of requests counts as one: it is identified by its first request, whichever of them was refused.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Which kinds of workloads a WorkloadSpread may target, and which of them are watched.
 //!
-//! Besides the kinds that a machine watches anyway there are Kruise's, those of the ConfigMap's list, and those that a
-//! WorkloadSpread makes known itself (`strew.dev/any-kind`). Which of them there are is told again and again, so that a
-//! definition that is installed later is watched from then on, and one that is missing is no reason to end.
+//! Beside the kinds that a machine always watches, these are Kruise's, those of the ConfigMap's white list, and those
+//! that a WorkloadSpread names itself (`strew.dev/any-kind`). Discovery reports repeatedly which of them exist, so a
+//! definition that is installed later is watched from then on, and a missing one ends nothing.
 //!
 //! Source: spec/workloadspread §5.3, §6.3.
 

@@ -1,4 +1,4 @@
-//! Warnings of a process, all of one form: a field that is missing does not compile.
+//! Warnings of a process in one form; a missing field does not compile.
 
 use std::fmt::Display;
 

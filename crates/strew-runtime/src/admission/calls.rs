@@ -1,4 +1,4 @@
-//! Calls that wait for the machine's answer.
+//! Calls to which the machine has not answered yet.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

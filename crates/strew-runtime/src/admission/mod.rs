@@ -1,7 +1,7 @@
-//! The machine of admission with its words on the wire: reviews in, decisions out.
+//! Connects the machine of admission to the wire: reviews in, decisions out.
 //!
-//! Reading order: [`Call`] (what is asked), this file, `calls` (which calls the machine has), `log` (its decisions),
-//! [`target_kinds`](crate::target_kinds) (kinds that are known by name alone).
+//! Reading order: [`Call`] (a review), this file, `calls` (calls without an answer), `log` (the decision log),
+//! [`target_kinds`](crate::target_kinds) (kinds that are known only by name).
 //!
 //! Source: spec/workloadspread §4.
 

@@ -1,4 +1,4 @@
-//! CEL selectors, and how long they take.
+//! Evaluates CEL selectors and measures the time that they take.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -1,8 +1,8 @@
-//! The machine of Placements with its words on the wire.
+//! Connects the machine of Placements to the wire.
 //!
-//! A placement's writes go out one after another, each after the answer to the one before: their order is what keeps
-//! clusters from being missing. A replica that ceases to lead in between sends none of the rest; the next leader decides
-//! from what is stored.
+//! The writes of a placement go out one after another, each after the answer to the previous one, because their order
+//! keeps clusters from being missing. A replica that loses the lease in between sends none of the rest; the next leader
+//! decides from what is stored.
 //!
 //! Source: spec/placement §2.
 

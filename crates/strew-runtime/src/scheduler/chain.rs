@@ -1,4 +1,4 @@
-//! Effects of the scheduler's machine on their way.
+//! Requests in flight for effects of the scheduler.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What watches have told of a cluster: into the machine, and a few words beside it.
+//! Passes watch events to the machine, and keeps a few facts about known objects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

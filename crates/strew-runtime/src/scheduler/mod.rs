@@ -1,6 +1,6 @@
-//! The scheduler's machine with its words on the wire.
+//! Connects the scheduler's machine to the wire.
 //!
-//! Reading order: this file, `known` (what watches have told), `chain` (effects on their way).
+//! Reading order: this file, `known` (watch events), `chain` (requests in flight).
 
 mod chain;
 mod known;

@@ -1,4 +1,4 @@
-//! Kinds of objects, as paths and lists of rights name them.
+//! Kinds of objects, as URL paths and RBAC rules name them.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! What a watch has told of one kind of objects: names and uids, nothing else.
+//! The names and uids of one kind's objects that a watch has reported.
 //!
-//! A watch that was cut goes on where it stopped; one that fell too far behind begins anew with a list, and a list does
-//! not say what is gone. [`KnownObjects`] does: it remembers which objects there were.
+//! A broken watch resumes; one that is too old starts again with a list, and a list does not name deleted objects.
+//! [`KnownObjects`] does: it remembers which objects existed.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -1,11 +1,11 @@
-//! Which kinds are watched, which of their objects are known, and what a watch's events mean for a machine.
+//! Which kinds are watched, which objects are known, and what a watch event means for a machine.
 //!
-//! A watch that ends goes on where it stopped; one that the API server has forgotten (410) begins anew with a list, which
-//! does not name what is gone: [`KnownObjects`] finds that out. So a machine hears of every object that comes, changes or
-//! goes, and of nothing else.
+//! A broken watch resumes; one that is too old (410) starts again with a list, which does not name deleted objects;
+//! [`KnownObjects`] finds them. So a machine gets one update for every object that is created, changed or deleted, and
+//! no other.
 //!
-//! Reading order: [`WatchEvent`] (what the world tells), [`Update`] (what a machine hears), [`Watches`], [`kind`],
-//! [`known_objects`], [`served`] (which kinds there are).
+//! Reading order: [`WatchEvent`] (input), [`Update`] (what a machine gets), [`Watches`], [`kind`], [`known_objects`],
+//! [`served`] (which kinds the API server serves).
 
 pub mod kind;
 pub mod known_objects;

@@ -1,4 +1,4 @@
-//! Which kinds an API server has.
+//! Which kinds an API server serves.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

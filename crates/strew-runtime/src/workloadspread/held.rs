@@ -1,4 +1,4 @@
-//! WorkloadSpreads that wait until what they need is known.
+//! WorkloadSpreads that are held back until what they need is known.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,11 @@
-//! The machine of WorkloadSpreads' controller with its words on the wire.
+//! Connects the machine of the WorkloadSpread controller to the wire.
 //!
-//! What a WorkloadSpread needs is there before the machine hears of it: the objects of its target's kind, and the texts
-//! of pods that its patches may already be in effect in. Until then it is held back (`held`); the others go on.
+//! The machine gets a WorkloadSpread only when everything that it needs has been listed: the objects of its target's
+//! kind, and the JSON of pods that its patches may already apply to. Until then the WorkloadSpread is held back
+//! (`held`); others are not affected.
 //!
-//! Reading order: this file, `held`, [`target_kinds`](crate::target_kinds) (kinds that are watched because a WorkloadSpread
-//! names one), `texts` (pods as texts).
+//! Reading order: this file, `held`, [`target_kinds`](crate::target_kinds) (kinds that are watched because a
+//! WorkloadSpread names one), `texts` (the JSON of pods).
 //!
 //! Source: spec/workloadspread §5.
 

@@ -1,8 +1,7 @@
-//! Pods as texts, for who asks whether a patch is in effect in one already.
+//! The JSON of pods, to check whether a patch is already applied to one.
 //!
-//! That is asked of strangers alone: pods without a marker, which a WorkloadSpread may adopt. So texts are kept of those,
-//! in namespaces where some subset has a patch; nobody else's. What the watch told before there was a use for it is read
-//! again.
+//! This is checked only for pods without a marker, which a WorkloadSpread may adopt. So the JSON is kept only for
+//! these, in namespaces where a subset has a patch. What the watch reported before it was needed is read again.
 //!
 //! Source: spec/workloadspread §5.4.
 
