@@ -1,4 +1,4 @@
-//! The API server as one component reaches it.
+//! A component's client of the API server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A driver of strew's in the simulated cluster: its watches are fed from the store, its requests go over the network.
+//! A driver in the simulated cluster: the store feeds its watches, and its requests go over the simulated network.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Which controllers a cluster has.
+//! The controllers of a simulated cluster.
 
 use strew_controllers::daemon_set::DaemonSetController;
 use strew_controllers::disruption::Disruption;

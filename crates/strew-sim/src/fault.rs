@@ -1,4 +1,4 @@
-//! What befalls the cluster, and for how long.
+//! Faults, and for how long they last.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
-//! A watch: what one component is told of the store's writes, and when.
+//! A watch: which writes a component sees, and when.
 //!
-//! Without faults everything is told in the instant in which it was written. A fault delays what is told, tells it
-//! twice, or cuts the watch: then the component lists everything anew, and finds out what it missed. Of one kind of
-//! objects everything is told in order, as one watch of the real server does.
+//! Without faults a write is seen in the instant in which it happens. A fault delays events, repeats them, or cuts the
+//! watch; then the component lists again and finds what it missed. Events of one kind arrive in order, as in one watch
+//! of a real server.
 
 use std::collections::{BTreeMap, VecDeque};
 

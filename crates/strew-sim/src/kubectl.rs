@@ -1,4 +1,4 @@
-//! What a person does to the cluster: kubectl's verbs, through the same server as everybody.
+//! kubectl's verbs, through the same server as every other client.
 
 use std::sync::Arc;
 

@@ -1,13 +1,13 @@
-//! A cluster in virtual time: the embedded API server, kubelets, controllers and the very scheduler that decides in a
-//! real cluster, played from one seed.
+//! A cluster in virtual time: the embedded API server, kubelets, controllers, and the machines that decide in real
+//! clusters, all run from one seed.
 //!
-//! Equal settings and seeds give equal lives, to the byte: there is one source of dice, every component is stepped by
-//! one loop, and nothing reads a clock.
+//! Equal settings and seeds give equal runs, to the byte: there is one source of randomness, one loop steps every
+//! component, and nothing reads a clock.
 //!
-//! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how controllers write), `requests` (which
-//! write comes first), `component` (a driver and its watches), `network` (how its requests travel), [`kubelet`],
-//! [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`], [`fault`], [`timing`]; and the judge:
-//! [`auditor`], with the worlds that it is shown: [`chaos`].
+//! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how controllers write), `requests` (the
+//! order of writes), `component` (a driver and its watches), `network` (the way of its requests), [`kubelet`],
+//! [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`], [`fault`], [`timing`]; the judge
+//! [`auditor`], and the worlds that it judges: [`chaos`].
 //!
 //! Source: scenarios; spec/controllers §13.
 

@@ -1,4 +1,4 @@
-//! The settings of all machines, side by side.
+//! The settings of all machines.
 
 use strew_model::time::Span;
 use strew_workloadspread::{admission, controller};

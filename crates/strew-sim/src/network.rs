@@ -1,8 +1,8 @@
-//! The way between a component's driver and the API server: slow, lossy, disordered.
+//! The simulated network between a component's driver and the API server: slow, lossy, reordering.
 //!
-//! The same for every component. A request is carried out at some moment, and its answer arrives at a later one; either
-//! may be lost. Which of several that are due comes first is drawn, so requests overtake each other, as they do on a
-//! real network. Order that a driver wants is the driver's to keep.
+//! It is the same for every component. A request is carried out at some moment, and its answer arrives later; either
+//! can be lost. Which of several due requests comes first is drawn, so requests overtake each other, as in a real
+//! network. A driver that needs an order must keep it itself.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Requests that are on their way to the API server: of several that are sent at the same time, which comes first.
+//! The order of requests that are sent in the same instant.
 //!
-//! An instant has no length, but what happens in it happens in some order. Workers of controllers create their pods at
-//! the same time, a few each, while kubectl creates the next object of the files: a request takes a while, drawn from the
-//! seed, and the shortest comes first. That while is not the cluster's time, which stands still meanwhile.
+//! An instant has no length, but its events have an order. Workers of controllers create their pods at the same time, a
+//! few each, while kubectl creates the next object of the files. Each request gets a delay drawn from the seed, and the
+//! shortest comes first. This delay does not advance the cluster's time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The loop: instant by instant, every component does what it can, in an order drawn from the seed.
+//! The loop: at each instant every component acts until none can, in an order drawn from the seed.
 //!
-//! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when nobody can act any more).
+//! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when no component can act).
 
 mod bounds;
 mod faults;

@@ -1,4 +1,4 @@
-//! A component's place: it may be dead for a while.
+//! A component's slot, empty while the component is crashed.
 
 use strew_model::time::{Instant, Span};
 

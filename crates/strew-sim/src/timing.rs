@@ -1,4 +1,4 @@
-//! How long things take, drawn from the seed.
+//! Durations drawn from the seed.
 
 use strew_model::Prng;
 use strew_model::time::Span;

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers at rest: nothing that their metric asks for is left undone. Source: spec/controllers §6.
+//! HorizontalPodAutoscalers at rest: each has the size that its metric asks for. Source: spec/controllers §6.
 
 use std::sync::Arc;
 

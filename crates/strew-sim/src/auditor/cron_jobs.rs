@@ -1,4 +1,4 @@
-//! CronJobs at rest: no more Jobs are kept than asked for, and those that run are the active ones.
+//! CronJobs at rest: no more Jobs are kept than asked for, and the running ones are those in `status.active`.
 //!
 //! Source: spec/controllers §5.2.
 

@@ -1,4 +1,4 @@
-//! Groups of nodes at rest: no pod waits that a new node would take. Source: spec/controllers §11.
+//! Node groups at rest: no pod is Pending that a new node would take. Source: spec/controllers §11.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A cluster that a placement keeps is never missing from its decisions, not for one write.
+//! A cluster that a placement keeps is in its decisions after every single write.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

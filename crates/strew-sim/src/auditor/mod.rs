@@ -1,11 +1,11 @@
-//! The judge of a life: whatever befalls the cluster, these rules hold.
+//! The judge of a run: rules that hold whatever faults occur.
 //!
-//! While it lives: every bind is judged anew before it is sent (`verdict`), every preemption when it is decided
-//! (`preemption`), every write is compared with all that were before ([`witness`]), a cluster that a placement keeps is
-//! looked for after every write ([`kept`]), and what is kept incrementally is recounted at sampled instants
-//! (`structure`). Once faults are over and everybody has come to rest: no pod waits that fits (`rest`), and every
-//! workload has what it asks for and says so (`workloads`), and so does every WorkloadSpread (`spreads`). What is
-//! judged shares no code with the judge but the types of facts and the naive reading of the scheduler's rules.
+//! During the run: every bind is checked before it is sent (`verdict`), every preemption when it is decided
+//! (`preemption`), every write is compared with all earlier ones ([`witness`]), clusters that a placement keeps are
+//! looked for after every write ([`kept`]), and everything that is maintained incrementally is recounted at sampled
+//! instants (`structure`). At rest, after the faults: no pod is Pending that fits (`rest`), and every workload
+//! (`workloads`) and every WorkloadSpread (`spreads`) has what it asks for and reports it. The judge shares no code
+//! with what it judges, except the types of facts and the naive implementation of the scheduler's rules.
 
 pub(crate) mod autoscalers;
 pub(crate) mod budgets;

@@ -1,4 +1,4 @@
-//! A preemption, judged anew from the facts at the moment of its decision. Source: spec/scheduler §3.16.
+//! Checks a preemption against the facts at the moment of its decision. Source: spec/scheduler §3.16.
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_scheduler::Profile;

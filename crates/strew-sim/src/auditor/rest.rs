@@ -1,4 +1,4 @@
-//! Everybody has come to rest: what may not be so any more.
+//! What must be true at rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What components keep, against recounts and against what is stored.
+//! Compares what components maintain incrementally with recounts and with the store.
 
 use strew_apiserver::Tables;
 use strew_apiserver::server::Server;

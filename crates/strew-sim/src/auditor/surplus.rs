@@ -1,4 +1,4 @@
-//! Whoever makes pods never makes more than were ever asked for: what it has ordered and not seen yet counts.
+//! A controller never makes more pods than were requested; pods that it has created and not seen yet count.
 //!
 //! Source: spec/controllers §0 ("Expectations").
 

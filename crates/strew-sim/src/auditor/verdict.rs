@@ -1,7 +1,7 @@
-//! A bind, judged anew from the facts before it is sent.
+//! Checks a bind before it is sent.
 //!
-//! The cluster is built afresh from what the replica's watch told and from the pods that it assumed itself; the pod in
-//! question is on no node. Then every filter is read once more, by recounts.
+//! The cluster is built from what the replica's watch delivered and from the pods that the replica assumed; the pod in
+//! question is on no node. Then every filter is evaluated by recounts.
 
 use strew_api::facts::{self, PodFacts};
 use strew_apiserver::Tables;

@@ -1,4 +1,4 @@
-//! What was found to be wrong.
+//! A rule that was broken.
 
 use std::fmt;
 

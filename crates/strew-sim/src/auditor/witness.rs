@@ -1,4 +1,4 @@
-//! What was written and sent, compared with all that was before.
+//! Compares every write and every sent request with all earlier ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

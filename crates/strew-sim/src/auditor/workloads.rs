@@ -1,4 +1,4 @@
-//! Workloads at rest, recounted from the pods that name them as their controller.
+//! Workloads at rest, recounted from the pods that they own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

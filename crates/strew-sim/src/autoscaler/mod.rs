@@ -1,7 +1,7 @@
-//! The cluster autoscaler: node groups that grow for pods that fit nowhere, and shrink where nodes are not needed.
+//! The cluster autoscaler: node groups grow for pods that fit nowhere, and shrink by nodes that are not needed.
 //!
-//! It asks strew's own filters, as the real one asks kube-scheduler's. Reading order: this file (groups, the scan),
-//! `view` (what it decides on), `scale_up`, `scale_down`.
+//! It uses strew's own filters, as the real one uses kube-scheduler's. Reading order: this file (groups, the scan),
+//! `view` (its input), `scale_up`, `scale_down`.
 //!
 //! Source: spec/controllers §11.
 

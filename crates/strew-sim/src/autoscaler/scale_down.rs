@@ -1,4 +1,4 @@
-//! Shrinking: nodes that have not been needed for a while are emptied and removed. Source: spec/controllers §11.
+//! Scale-down: nodes that were unneeded for a while are drained and removed. Source: spec/controllers §11.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Growing: which group takes the pods that fit nowhere, and with how many nodes.
+//! Scale-up: which group takes the pods that fit nowhere, and with how many nodes.
 //!
-//! Source: spec/controllers §11: each group is tried alone on a copy, template nodes one by one, largest pods first;
-//! one group grows in a scan.
+//! Source: spec/controllers §11: each group is tried alone on a copy, with template nodes one by one and the largest
+//! pods first; one group grows per scan.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

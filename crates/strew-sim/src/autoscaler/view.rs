@@ -1,4 +1,4 @@
-//! What the autoscaler decides on: the cluster as it has seen it, as the scheduler's engine reads it.
+//! The autoscaler's input: the cluster as its watch shows it, as the scheduler's engine reads it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What people do in a story.
+//! The actions of users in a generated world.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! A story of Jobs that come and go from a seed, with workloads that stay beside them.
+//! Generates a world of short-lived Jobs beside long-lived workloads.
 //!
-//! Each Job's pods have labels of their own and keep away from each other by them, and the machines free what is gone far
-//! more often than in production: rows of classes, of censuses and of strings are used again and again, under faults.
+//! Each Job's pods have their own labels and repel each other by them, and the machines free memory far more often than
+//! in production. So rows of classes, censuses and strings are reused again and again, under faults.
 
 use strew_apiserver::Propagation;
 use strew_model::Prng;

@@ -1,4 +1,4 @@
-//! The objects of a story's world.
+//! The objects of a generated world.
 
 use serde_json::{Value, json};
 use strew_api::workloadspread::annotations::WINDOW_SECONDS;

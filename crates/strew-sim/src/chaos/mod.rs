@@ -1,11 +1,11 @@
-//! Small worlds that everything befalls: from a seed a [`Story`], from a story a life, and a verdict on it.
+//! Generated worlds with faults: a seed gives a [`Story`], a story gives a run, and the run a verdict.
 //!
-//! A story is a plain value, so that one that ends badly can be made smaller until nothing of it can be left out
-//! (`shrink`), and be read by people (`text`).
+//! A story is a plain value, so that a failing one can be reduced until nothing more can be left out (`shrink`), and
+//! printed (`text`).
 //!
-//! Reading order: [`story`] (what a story is), [`generate`](mod@generate) (one from a seed), [`spreads`] (one with
-//! WorkloadSpreads), [`churn`] (one of Jobs that come and go), `manifests` (its objects), [`play`](mod@play) (its life), `acts` (what people do in it),
-//! `settings` (of the machines), `shrink`, `text`; the same for a hub with placements: [`placement`].
+//! Reading order: [`story`] (the type), [`generate`](mod@generate) (from a seed), [`spreads`] (with WorkloadSpreads),
+//! [`churn`] (with short-lived Jobs), `manifests` (its objects), [`play`](mod@play) (the run), `acts` (actions of
+//! users), `settings` (of the machines), `shrink`, `text`; the same for a hub with placements: [`placement`].
 
 mod acts;
 pub mod churn;

@@ -1,4 +1,4 @@
-//! The life of a story, judged.
+//! Runs and judges a story.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;

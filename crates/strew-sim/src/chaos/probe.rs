@@ -1,4 +1,4 @@
-//! After a story with WorkloadSpreads, at rest: a dry run, growth by three, and half of them all.
+//! Three probes after a story with WorkloadSpreads, at rest: a dry run, a scale-up by three, a scale-in to half.
 //!
 //! Source: spec/workloadspread §8, I4, I7, I8.
 

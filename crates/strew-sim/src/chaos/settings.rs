@@ -1,4 +1,5 @@
-//! Settings of the machines around those of production: drawn from a seed, told with a story, and set back one by one.
+//! Settings of the machines that differ from production: drawn from a seed, printed with a story, and reset one by one
+//! when it is reduced.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,4 +1,4 @@
-//! A story that ends badly, made smaller while it ends as badly.
+//! Reduces a failing story while it still fails.
 
 use strew_model::time::Span;
 

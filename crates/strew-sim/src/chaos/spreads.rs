@@ -1,7 +1,7 @@
-//! A story with WorkloadSpreads from a seed.
+//! Generates a story with WorkloadSpreads from a seed.
 //!
-//! Workloads are never deleted nor scaled to nothing, and WorkloadSpreads stay: then a controller counts no pods, and a
-//! ledger that is made anew lets more in than there are places, as upstream's does (spec/workloadspread §5.3, I1).
+//! Workloads are never deleted or scaled to zero, and WorkloadSpreads stay. Otherwise a controller would count no pods,
+//! and a rebuilt ledger would admit more pods than the limit, as Kruise's does (spec/workloadspread §5.3, I1).
 
 use strew_model::Prng;
 use strew_model::time::Span;

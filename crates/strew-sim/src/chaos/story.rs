@@ -1,4 +1,4 @@
-//! A story: a small world, and what befalls it.
+//! The type of a story: a small world, and a list of actions and faults.
 
 use strew_apiserver::Propagation;
 use strew_model::time::Span;

@@ -1,4 +1,4 @@
-//! A story as people read it: like a scenario.
+//! Prints a story in the form of a scenario.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -1,4 +1,4 @@
-//! Kubelets: start, run and end pods after durations drawn from the seed, and tell that their nodes live.
+//! Kubelets: they start, run and end pods after durations drawn from the seed, and renew their nodes' leases.
 //!
 //! Source: spec/controllers §7.1, §7.8, §9.
 

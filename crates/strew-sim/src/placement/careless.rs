@@ -1,4 +1,4 @@
-//! A machine of Placements that carries out its decisions as it should, or carelessly: then a judge must find it out.
+//! A machine of Placements that can be told to make mistakes, to test that the judge finds them.
 
 use std::collections::{BTreeMap, VecDeque};
 

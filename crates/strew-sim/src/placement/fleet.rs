@@ -1,4 +1,4 @@
-//! A hub as it is stored: what a controller that begins now would see and do.
+//! A hub as stored, and what a newly started controller would do with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! strew's controller on a simulated hub: the very driver and machine that place in a real one.
+//! strew's placement controller on a simulated hub, with the driver and machine of a real one.
 //!
-//! It runs from the first Placement on; a cluster without any pays nothing. Reading order: this file, `careless` (a
-//! controller that a judge must find out), [`fleet`] (what is stored, as a fresh controller sees it).
+//! It starts with the first Placement and costs nothing without one. Reading order: this file, `careless` (a controller
+//! with mistakes, for tests of the judge), [`fleet`] (the hub as stored).
 
 mod careless;
 pub mod fleet;

@@ -1,4 +1,4 @@
-//! What a scheduler would do that begins now: for those who judge.
+//! What a newly started scheduler would do, for the judge.
 
 use strew_apiserver::server::Server;
 use strew_model::time::Instant;

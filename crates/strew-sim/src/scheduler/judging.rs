@@ -1,4 +1,4 @@
-//! What a witness sees of a scheduler: each decision on the facts on which it was made, and each bind that is sent.
+//! What the judge sees of a scheduler: each decision with the facts it was made on, and each bind that is sent.
 
 use std::sync::Arc;
 

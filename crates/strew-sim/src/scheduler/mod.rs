@@ -1,7 +1,6 @@
-//! A scheduler of the simulated cluster: the very driver and machine that decide in a real one, and its lease.
+//! A scheduler of the simulated cluster, with the driver, machine and lease of a real one.
 //!
-//! Reading order: this file (a replica's steps), `judging` (what a witness sees of it),
-//! `fresh` (a scheduler that begins now).
+//! Reading order: this file (a replica's steps), `judging` (what the judge sees), `fresh` (a newly started scheduler).
 
 mod fresh;
 mod judging;

@@ -1,4 +1,4 @@
-//! What a simulation may grow to: pods that never stop coming end it, with the reason.
+//! Bounds of a simulation: it ends with a reason if pods never stop coming.
 
 use strew_apiserver::object::{Kind, Object, Pod};
 use strew_apiserver::server::Server;

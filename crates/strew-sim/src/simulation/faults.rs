@@ -1,4 +1,4 @@
-//! What befalls components, how they come back, and what people do to them.
+//! Faults of components, their recovery, and what users do to them.
 
 use strew_api::config::AdmissionOptions;
 use strew_apiserver::object::Name;

@@ -1,4 +1,4 @@
-//! What a witness is shown of a life.
+//! What the judge sees of a run.
 
 use strew_apiserver::server::Server;
 

@@ -1,4 +1,4 @@
-//! strew's controller among the components.
+//! The placement controller as a component of the simulation.
 
 use super::Simulation;
 use crate::component::Surroundings;

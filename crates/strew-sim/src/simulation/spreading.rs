@@ -1,4 +1,4 @@
-//! Webhook and controller of WorkloadSpreads among the components; they begin with the first WorkloadSpread.
+//! Webhook and controller of WorkloadSpreads as components; they start with the first WorkloadSpread.
 
 use strew_apiserver::object::WorkloadSpread;
 use strew_model::Prng;

@@ -1,4 +1,4 @@
-//! What the API server sends to a webhook, and what it makes of an answer; the sentences are kube-apiserver's.
+//! What the API server sends to a webhook, and what it does with the answer; the messages are kube-apiserver's.
 //!
 //! Source: spec/workloadspread §4.1, §4.7.
 

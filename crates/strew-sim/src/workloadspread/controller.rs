@@ -1,4 +1,4 @@
-//! The controller of WorkloadSpreads in the simulated cluster: the shipped driver and machine.
+//! The controller of WorkloadSpreads in the simulated cluster, with the driver and machine of a real one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The admission webhooks of the simulated cluster, as its API server calls them.
+//! Implements the embedded API server's admission webhooks.
 
 use std::sync::Arc;
 

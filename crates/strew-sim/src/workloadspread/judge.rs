@@ -1,4 +1,4 @@
-//! What must hold of each answer of the webhook, and of what it lets in.
+//! Invariants of each answer of the webhook, and of the pods that it admits.
 //!
 //! Source: spec/workloadspread §8, I1, I2, I5, I6.
 

@@ -1,14 +1,15 @@
-//! WorkloadSpread in the simulated cluster: the webhook and the controller, the very machines that decide in a real one.
+//! WorkloadSpread in the simulated cluster: the webhook and the controller, with the drivers and machines of a real
+//! one.
 //!
-//! The webhook's replicas are called by the server when a pod is created, deleted or evicted, and each hears of the store
-//! through watches of its own. Creations by controllers wait for their answer. Every other call is answered within the
-//! instant: status writes, and pauses after conflicts, pass on the replica's own clock. What takes longer than the API
-//! server waits is a call that has timed out, which it refuses (`failurePolicy: Fail`); the client asks again.
+//! The server calls a replica of the webhook when a pod is created, deleted or evicted. Each replica has its own
+//! watches. Creations by controllers wait for their answer. Every other call is answered within the instant: status
+//! writes and pauses after conflicts pass on the replica's own clock. A call that takes longer than the API server's
+//! timeout is refused (`failurePolicy: Fail`), and its client retries.
 //!
-//! Without a WorkloadSpread none of this is there, and nothing is asked.
+//! Without a WorkloadSpread none of this exists.
 //!
-//! Reading order: `calling` (what is sent and answered), `replica` (one replica of the webhook), `webhook` (all of them),
-//! `hooks` (what the server calls), `judge` (invariants of each answer), `controller`.
+//! Reading order: `calling` (requests and answers), `replica` (one replica of the webhook), `webhook` (all replicas),
+//! `hooks` (what the server calls), `judge` (invariants), `controller`.
 //!
 //! Source: spec/workloadspread.
 

@@ -1,4 +1,4 @@
-//! One replica of the webhook: the very driver and machine that answer in a real cluster.
+//! One replica of the webhook, with the driver and machine of a real one.
 
 use strew_api::workloadspread::review::Decision;
 use strew_apiserver::Tables;

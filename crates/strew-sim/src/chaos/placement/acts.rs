@@ -1,4 +1,4 @@
-//! What people and clusters do in a hub's story.
+//! The actions of users and clusters in a generated hub.
 
 use serde_json::{Value, json};
 use strew_api::read::KubeObject;

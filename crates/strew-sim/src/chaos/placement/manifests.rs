@@ -1,4 +1,4 @@
-//! The objects of a hub's story.
+//! The objects of a generated hub.
 
 use serde_json::{Value, json};
 

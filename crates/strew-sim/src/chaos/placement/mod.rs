@@ -1,7 +1,7 @@
-//! Small hubs that everything befalls: from a seed a [`HubStory`], from a story a life, and a verdict on it.
+//! Generated hubs with faults: a seed gives a [`HubStory`], a story gives a run, and the run a verdict.
 //!
-//! Judged: after each write of a decision no cluster that stays is missing; at rest hard limits hold, and what is stored
-//! is what a controller that begins then would decide, so that nothing more is written.
+//! Rules: after each write of a decision no remaining cluster is missing; at rest hard limits hold, and a newly started
+//! controller would decide what is stored, so that it writes nothing.
 //!
 //! Reading order: [`story`], [`generate`](mod@generate), `manifests`, `acts`, [`play`](mod@play), `text`.
 

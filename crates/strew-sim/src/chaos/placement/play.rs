@@ -1,4 +1,4 @@
-//! The life of a hub's story, judged; and a smaller story that ends as badly.
+//! Runs and judges a hub's story, and reduces a failing one.
 
 use std::ops::ControlFlow;
 

@@ -1,4 +1,4 @@
-//! A story of a hub: a fleet, placements, and what befalls them.
+//! The type of a hub's story: a fleet, placements, and a list of actions and faults.
 
 use strew_model::time::Span;
 

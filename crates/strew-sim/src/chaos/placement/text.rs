@@ -1,4 +1,4 @@
-//! A hub's story as people read it: like a scenario.
+//! Prints a hub's story in the form of a scenario.
 
 use std::fmt::{self, Display, Formatter};
 
