@@ -1,4 +1,4 @@
-//! What a component may ask of the API server, and what it may be answered.
+//! The API server's interface for controllers: the trait [`Api`] and its errors.
 
 use std::sync::Arc;
 

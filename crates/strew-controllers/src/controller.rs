@@ -1,4 +1,4 @@
-//! What a controller is: it is told of changes, and looks at one object at a time.
+//! The trait of a controller: it observes changes and syncs one object at a time.
 
 use strew_apiserver::object::{Name, Object, Stored};
 use strew_apiserver::{ApiError, Tables};

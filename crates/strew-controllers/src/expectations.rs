@@ -1,4 +1,4 @@
-//! What a controller has ordered and not yet seen, so that it does not order it twice.
+//! Creations and deletions that a controller has requested and not seen yet, so that it does not request them twice.
 //!
 //! Source: spec/controllers §0, "Expectations" and "Own writes first".
 

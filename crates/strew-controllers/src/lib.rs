@@ -1,15 +1,15 @@
-//! Kubernetes' controllers, as far as their behaviour shows: pure reconcilers for the simulation.
+//! Kubernetes' controllers as pure reconcilers for the simulation.
 //!
-//! A controller is told of changes ([`Controller::observe`]), and looks at one object at a time
-//! ([`Controller::sync`]): it decides from what its watches have brought ([`Tables`](strew_apiserver::Tables)) and writes through [`Api`], with
-//! no clock or dice but those that it is handed. A sync is one atomic step, and what a write is answered decides what
-//! follows in it: so the verbs of these machines are observe and sync, where the scheduler's are handle and poll.
+//! A controller observes changes ([`Controller::observe`]) and syncs one object at a time ([`Controller::sync`]). It
+//! decides from what its watches have shown ([`Tables`](strew_apiserver::Tables)) and writes through [`Api`]; clock and
+//! randomness are arguments. A sync is one atomic step, and the answer to a write can decide what follows in the same
+//! sync. That is why the verbs are observe and sync, and not handle and poll as in the scheduler's machine.
 //!
-//! Reading order: [`api`], [`queue`], [`controller`], [`manager`] (all controllers together),
-//! [`workers`] (how many objects each looks at at once), [`expectations`] (what was ordered and not yet seen),
-//! [`pod_control`] (making and deleting pods), [`write`](mod@write) (changes that do not insist on a version); then a folder for each controller, and [`drain`].
+//! Reading order: [`api`], [`queue`], [`controller`], [`manager`] (all controllers together), [`workers`],
+//! [`expectations`] (requested and not seen yet), [`pod_control`] (creating and deleting pods), [`write`](mod@write)
+//! (writes without a version check); then a folder per controller, and [`drain`].
 //!
-//! Beside them OpenKruise's CloneSet, whose pods a WorkloadSpread may spread.
+//! OpenKruise's CloneSet is here too, because a WorkloadSpread can target it.
 //!
 //! Source: spec/controllers; Kubernetes v1.36.3.
 

@@ -1,4 +1,4 @@
-//! How controllers make and delete their pods: prototypes, slow start, events.
+//! Creates and deletes pods for controllers: prototypes, slow start, events.
 //!
 //! Source: spec/controllers §0 ("Slow start", "Names", "Events").
 

@@ -1,4 +1,4 @@
-//! Which objects a controller looks at, and when: each key once, later, or again after an error.
+//! The queue of a controller: each key at most once, now, later, or after an error's backoff.
 //!
 //! Source: spec/controllers §0 ("One key, one worker"), §12.
 

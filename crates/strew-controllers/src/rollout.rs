@@ -1,4 +1,4 @@
-//! `kubectl rollout undo` and `kubectl rollout restart`, as far as they decide: which template, and what is said.
+//! `kubectl rollout undo` and `kubectl rollout restart`: the resulting template and the messages.
 //!
 //! Source: spec/controllers §2.6; kubectl v1.36.3, `pkg/polymorphichelpers` (rollback.go, objectrestarter.go).
 

@@ -1,4 +1,4 @@
-//! A world for tests: a store without admission, kubelets that end pods, one [`Manager`].
+//! A test world: a store without admission, kubelets that end pods, one [`Manager`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How many objects each controller looks at at the same time.
+//! The number of workers of each controller.
 //!
 //! Source: kube-controller-manager v1.36.3, `pkg/controller/*/config/v1alpha1/defaults.go` (the defaults of
 //! `--concurrent-*-syncs`), where nothing else is said; spec/controllers §0.

@@ -1,4 +1,4 @@
-//! A change of an object that does not insist on the version it was made from: what a patch does on the wire.
+//! Writes to an object without a version check, as a patch does.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What of a proposal is carried out: windows, speeds, minimum and maximum.
+//! Limits a proposed size: stabilization windows, rates, minimum and maximum.
 
 use k8s_openapi::api::autoscaling::v2::{
     HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscalerBehavior,

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscaler: as many pods as their utilisation asks for.
+//! HorizontalPodAutoscaler: scales a target by the utilisation of its pods.
 //!
 //! The utilisation comes from [`Api::utilisation`](crate::Api::utilisation): every running pod of the target uses that
 //! much of its request. Metrics other than a resource's utilisation have no figures here.

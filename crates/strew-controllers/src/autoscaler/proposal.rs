@@ -1,4 +1,4 @@
-//! How many pods a utilisation asks for.
+//! How many replicas a utilisation asks for.
 //!
 //! Source: spec/controllers §6, "Pods"; kubernetes v1.36.3 pkg/controller/podautoscaler/replica_calculator.go.
 

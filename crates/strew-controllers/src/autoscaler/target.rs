@@ -1,4 +1,4 @@
-//! The scale of what an autoscaler scales.
+//! The scale subresource of an autoscaler's target.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! CloneSets: so many like pods, where deletion costs decide who goes; updates make pods anew.
+//! CloneSets: equal pods, where deletion costs decide which pods go; updates recreate pods.
 //!
 //! `rollout` says how many pods there are to be of which revision, and who goes.
 //!

@@ -1,4 +1,4 @@
-//! How many pods there are to be of which revision, and which of them go.
+//! How many pods of each revision a CloneSet should have, and which pods go.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Which scheduled time is to run now, and which is the next.
+//! Which scheduled time is due, and which is next.
 
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};

@@ -1,4 +1,4 @@
-//! What a DaemonSet has on each node, kept up to date: a change of one pod or node touches one entry.
+//! The state of a DaemonSet on each node, maintained incrementally: a change of one pod or node updates one entry.
 //!
 //! Eligibility is asked once for each node and template; what is left to do, and the counters of the status, are kept
 //! per node. A sync then looks at what changed, and at all nodes only while a rolling update is on its way.

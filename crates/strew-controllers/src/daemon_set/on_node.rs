@@ -1,4 +1,4 @@
-//! One node of a DaemonSet: what is to be done there, and how it counts.
+//! One node of a DaemonSet: what to do there, and how it counts in the status.
 //!
 //! Source: spec/controllers §4.2, §4.3; upstream `podsShouldBeOnNode`, `findUpdatedPodsOnNode`.
 

@@ -1,4 +1,4 @@
-//! One sync of a DaemonSet: pods where they are missing, none where they should not be, then the update.
+//! One sync of a DaemonSet: creates missing pods, deletes surplus ones, then updates.
 //!
 //! Source: spec/controllers §4.2, §4.3; upstream `manage`, `syncNodes`.
 

@@ -1,4 +1,4 @@
-//! Deployments: from one template to the next, a few pods at a time.
+//! Deployments: a rollout from one template to the next, a few pods at a time.
 //!
 //! Left out: the old rollback by annotation (`deprecated.deployment.rollback.to`), which no client has asked for since
 //! apps/v1.

@@ -1,4 +1,4 @@
-//! Revisions: their numbers, and what of a Deployment's annotations its new ReplicaSet carries.
+//! Revision numbers, and the annotations that a new ReplicaSet inherits from its Deployment.
 //!
 //! Source: spec/controllers §2.2.
 

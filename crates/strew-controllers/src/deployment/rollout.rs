@@ -1,4 +1,4 @@
-//! One look at a Deployment: its ReplicaSets as they are, and what is written to them.
+//! One sync of a Deployment: its ReplicaSets, and what is written to them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How large ReplicaSets are to be: arithmetic only.
+//! The sizes of a Deployment's ReplicaSets: arithmetic only.
 //!
 //! Source: spec/controllers §2.3, §2.5.
 

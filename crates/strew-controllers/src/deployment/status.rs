@@ -1,4 +1,4 @@
-//! What a Deployment says of its rollout.
+//! The status of a Deployment.
 //!
 //! Source: spec/controllers §2.7.
 

@@ -1,4 +1,4 @@
-//! When two templates are the same.
+//! When two templates are equal.
 //!
 //! Source: spec/controllers §2.2: "equality is semantic", `pod-template-hash` left out.
 

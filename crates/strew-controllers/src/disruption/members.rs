@@ -1,4 +1,4 @@
-//! The pods of a budget, counted as they change and not anew each time.
+//! The pods of a budget, counted incrementally.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets: how many pods may go, and the decision of the eviction API.
+//! PodDisruptionBudgets: how many disruptions are allowed, and the decision of the eviction API.
 //!
 //! Source: spec/controllers §8.1, §8.2; upstream `pkg/controller/disruption`, v1.36.
 

@@ -1,4 +1,4 @@
-//! How many pods there should be, and how many of them healthy.
+//! How many pods a budget expects, and how many healthy ones it requires.
 //!
 //! Source: spec/controllers §8.1.
 

@@ -1,4 +1,4 @@
-//! Which pods of a node a drain takes, and what it says about them.
+//! Which pods of a node a drain evicts, and its messages about them.
 //!
 //! Source: spec/controllers §8.3; upstream `k8s.io/kubectl/pkg/drain/filters.go`, v1.36.
 

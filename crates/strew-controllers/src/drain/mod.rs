@@ -1,4 +1,4 @@
-//! `kubectl drain`, as a machine: what it asks for next, what an answer means, when it wakes, what it prints.
+//! `kubectl drain` as a machine: its next request, what an answer means, when it wakes, what it prints.
 //!
 //! It cordons all nodes, then empties one after the other. Whoever drives it carries out each [`Step`] of
 //! [`Drain::poll`], answers requests with [`Drain::answer`], and polls again at [`Drain::next_wake`].

@@ -1,4 +1,4 @@
-//! What is owned goes when its owners are gone; owners that are deleted in the foreground wait for what blocks them.
+//! Deletes dependents whose owners are gone; an owner deleted in the foreground waits for the dependents that block it.
 //!
 //! The store does the first half when an object is deleted: it removes it, or sets deletionTimestamp and the finalizer
 //! `foregroundDeletion` or `orphan`. The collector does the rest: it deletes what an absent owner leaves, level by

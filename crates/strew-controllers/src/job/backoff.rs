@@ -1,4 +1,4 @@
-//! How long a Job waits after failures: 10 s, doubled each time, at most 10 min.
+//! The backoff of a Job after failures: 10 s, doubled each time, at most 10 min.
 
 use strew_apiserver::object::pod::READY;
 use strew_apiserver::object::{Phase, Pod, Truth};

@@ -1,4 +1,4 @@
-//! Job: pods until so many have succeeded.
+//! Job: runs pods until enough have succeeded.
 //!
 //! Source: spec/controllers §5.1. With the gate StaleControllerConsistencyJob (on in 1.36) a Job is not looked at
 //! while the cache lags behind the controller's own writes.

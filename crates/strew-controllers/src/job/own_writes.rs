@@ -1,4 +1,4 @@
-//! Own writes that the watch has not brought back yet: until it has, what a controller sees is older than what it did.
+//! A controller's own writes that its watch has not shown yet.
 //!
 //! Source: spec/controllers §0, "Expectations" and "Own writes first".
 

@@ -1,4 +1,4 @@
-//! Which pods a Job makes, and which of too many go.
+//! Which pods a Job creates, and which surplus ones it deletes.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What failures and successes mean to a Job: `podFailurePolicy`, `successPolicy`.
+//! How failures and successes of pods affect a Job: `podFailurePolicy`, `successPolicy`.
 
 use k8s_openapi::api::batch::v1::{
     PodFailurePolicy, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyRule, SuccessPolicy,

@@ -1,4 +1,4 @@
-//! One look at a Job that has not finished.
+//! One sync of a Job that has not finished.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

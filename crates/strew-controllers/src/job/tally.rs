@@ -1,4 +1,4 @@
-//! What became of a Job's pods.
+//! Counts of a Job's pods by result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Finished Jobs go after `ttlSecondsAfterFinished`.
+//! Deletes finished Jobs after `ttlSecondsAfterFinished`.
 
 use strew_apiserver::object::{Job, Name, Object, moment};
 use strew_apiserver::{ApiError, DeleteOptions, Propagation, Tables};

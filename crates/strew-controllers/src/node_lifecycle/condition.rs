@@ -1,4 +1,4 @@
-//! What a node's conditions say, and how a silent node's are written.
+//! Reads a node's conditions, and writes those of a silent node.
 
 use k8s_openapi::api::core::v1::{NodeCondition, NodeStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

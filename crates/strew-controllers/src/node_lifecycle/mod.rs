@@ -1,4 +1,4 @@
-//! Nodes: whose kubelet has fallen silent, and which taints say so.
+//! Node lifecycle: detects nodes whose kubelet is silent, and taints them.
 //!
 //! A pass every 5 s looks at the nodes that are, or may be, not well; those that are ready and renew their Leases cost
 //! nothing. The pass itself is in `pass`, zones and their rates in `zone`, the taints in `taint`.

@@ -1,4 +1,4 @@
-//! Zones: how many of their nodes are not ready, and at which rate lost nodes are handed out.
+//! Zones: how many of their nodes are not ready, and at which rate their lost nodes are tainted.
 //!
 //! Source: spec/controllers §7.3, §7.4.
 

@@ -1,4 +1,5 @@
-//! Pods that no kubelet will end: of nodes that are gone or out of service, never assigned, finished long ago.
+//! Deletes pods that no kubelet will end: on nodes that are gone or out of service, unassigned and terminating, or
+//! finished long ago.
 //!
 //! Source: spec/controllers §7.6, §7.7; upstream `pkg/controller/podgc`, v1.36.
 

@@ -1,4 +1,4 @@
-//! ResourceQuotas: what a namespace uses is counted anew when something has gone.
+//! ResourceQuotas: recounts a namespace's usage after deletions.
 //!
 //! Usage rises in the requests themselves; here it falls. Only pods are counted: of other limits the usage stays what
 //! it was, nothing at first. A recount walks the pods of the namespace; those due in one instant are one.

@@ -1,4 +1,4 @@
-//! What ReplicaSets and ReplicationControllers have in common.
+//! The common interface of ReplicaSets and ReplicationControllers.
 
 use k8s_openapi::api::apps::v1::{ReplicaSetCondition, ReplicaSetStatus};
 use k8s_openapi::api::core::v1::{

@@ -1,4 +1,4 @@
-//! ReplicaSets and ReplicationControllers: so many pods of a template.
+//! ReplicaSets and ReplicationControllers: a number of pods of a template.
 //!
 //! A sync after one pod's change does not look at the others: what it needs to know of them is kept up to date as
 //! changes come in. Pods are walked over only to choose which of them go.

@@ -1,4 +1,4 @@
-//! Which pods go when there are too many.
+//! Which pods a scale-down deletes.
 //!
 //! Source: spec/controllers §1.3.
 

@@ -1,4 +1,4 @@
-//! What a ReplicaSet says of its pods.
+//! The status of a ReplicaSet.
 //!
 //! Source: spec/controllers §1.2.
 

@@ -1,4 +1,4 @@
-//! What is known of a ReplicaSet's pods without walking over them: kept up to date with every change.
+//! Counts of a ReplicaSet's pods, maintained with every change so that a sync does not walk over them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

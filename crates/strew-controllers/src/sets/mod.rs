@@ -1,5 +1,5 @@
-//! What StatefulSets, DaemonSets and CloneSets have in common: which set a change concerns, claims, pods of templates,
-//! revisions, statuses, writes not seen yet.
+//! Code shared by StatefulSets, DaemonSets and CloneSets: affected sets of a change, claiming of pods, pods of
+//! templates, revisions, statuses, unseen writes.
 
 pub(crate) mod revisions;
 pub(crate) mod unseen;

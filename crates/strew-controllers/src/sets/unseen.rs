@@ -1,4 +1,4 @@
-//! Writes of a controller that its watches have not shown yet: until they have, it decides nothing for that object.
+//! Writes of a controller that its watches have not shown yet; until then it does not act on that object.
 //!
 //! Source: spec/controllers §0, "Expectations" and "Own writes first".
 

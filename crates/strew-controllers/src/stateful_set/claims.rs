@@ -1,4 +1,4 @@
-//! The volume claims of a StatefulSet's pods: made before the pods, and kept or let go as the retention policy says.
+//! The volume claims of a StatefulSet's pods: created before the pods, kept or deleted by the retention policy.
 //!
 //! Source: spec/controllers §3, §3.4; upstream `stateful_pod_control.go`.
 

@@ -1,4 +1,4 @@
-//! Which pod of a StatefulSet is which.
+//! The ordinal and the name of a StatefulSet's pod.
 //!
 //! Source: spec/controllers §3; upstream `stateful_set_utils.go`.
 

@@ -1,4 +1,4 @@
-//! StatefulSets: pods with names of their own, one after the other.
+//! StatefulSets: pods with stable names, one after the other.
 //!
 //! `state` is what is there, `identity` which pod is which, `claims` their volumes, `steps` what a sync does.
 //!

@@ -1,4 +1,4 @@
-//! A StatefulSet's pods in their places, what its status says of them, and which are to be updated next.
+//! A StatefulSet's pods by ordinal, its status, and which pods are updated next.
 //!
 //! Source: spec/controllers §3.2, §3.3.
 

@@ -1,4 +1,4 @@
-//! One sync of a StatefulSet: its replicas, then what is too much, then the update.
+//! One sync of a StatefulSet: replicas, then surplus pods, then the update.
 //!
 //! Source: spec/controllers §3.2 to §3.4; upstream `stateful_set_control.go`.
 

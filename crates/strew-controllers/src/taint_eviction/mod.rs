@@ -1,4 +1,4 @@
-//! Pods leave nodes whose NoExecute taints they do not tolerate, at once or when their time is over.
+//! Evicts pods from nodes whose NoExecute taints they do not tolerate, at once or after `tolerationSeconds`.
 //!
 //! Source: spec/controllers §7.5; upstream `pkg/controller/tainteviction`, v1.36.
 
