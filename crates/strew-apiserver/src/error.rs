@@ -1,4 +1,4 @@
-//! What a request may be answered beside its object, and how an object is to be deleted.
+//! Errors of requests, and options of deletions.
 
 use std::sync::Arc;
 

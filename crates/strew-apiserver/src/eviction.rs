@@ -1,4 +1,4 @@
-//! What the eviction API answers. The store asks, and does.
+//! The decision of the eviction API; the store carries it out.
 //!
 //! Source: spec/controllers §8.2; upstream `pkg/registry/core/pod/storage/eviction.go`, v1.36.
 

@@ -1,8 +1,7 @@
-//! The embedded API server: what a real one does with objects and requests, without clock, dice or sockets of its own.
+//! The embedded API server: it behaves as a real one, without its own clock, randomness or sockets.
 //!
-//! Time and dice are arguments, so that equal calls give equal answers. Controllers, kubelets and machines stand above
-//! it and reach it by requests; admission webhooks are a trait ([`server::AdmissionWebhooks`]) that the world above
-//! implements.
+//! Time and randomness are arguments, so that equal calls give equal answers. Controllers, kubelets and machines reach it
+//! by requests; admission webhooks are a trait ([`server::AdmissionWebhooks`]) that its user implements.
 //!
 //! Reading order: [`object`] (objects as the store keeps them), [`tables`] (the store's tables and their indexes),
 //! [`selection`], [`error`] (what is refused), [`server`], [`eviction`].

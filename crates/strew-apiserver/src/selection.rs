@@ -1,4 +1,4 @@
-//! Label selectors over labels as the wire has them.
+//! Label selectors over labels of the wire.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! What the API server does to an object that somebody creates or [updates](update): fill in defaults, let the
-//! admission plug-ins change it, then validate it.
+//! Admission of a created or [updated](update) object: defaults, admission plugins, then validation.
 //!
 //! Everything but [update] is for *created* objects. What stands in a dump has been through it already.
 //!

@@ -1,4 +1,4 @@
-//! TaintNodesByCondition: a new node takes no pods until it is ready.
+//! TaintNodesByCondition: a new node is tainted until it is ready.
 //!
 //! Source: `plugin/pkg/admission/nodetaint`, v1.36; spec/controllers §7.2.
 

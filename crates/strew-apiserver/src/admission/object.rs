@@ -1,4 +1,4 @@
-//! Objects of any kind, as the API server takes them in.
+//! Admission of objects of any kind.
 
 use k8s_openapi::api::core::v1::Pod;
 

@@ -1,4 +1,4 @@
-//! What all containers of a pod request together, or are limited to, as LimitRanger and ResourceQuota add it up.
+//! Sums of the requests and limits of a pod's containers, as LimitRanger and ResourceQuota compute them.
 //!
 //! Source: `PodRequests`, `PodLimits` of `k8s.io/component-helpers/resource`, v1.36. Amounts that do not parse, or that
 //! overflow, are left out or capped: validation refuses them.

@@ -1,4 +1,4 @@
-//! Priority: from the name of a class to the number that the scheduler sorts by.
+//! Priority: from the name of a PriorityClass to its value.
 //!
 //! Source: `plugin/pkg/admission/priority`, v1.36.
 

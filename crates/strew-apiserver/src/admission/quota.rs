@@ -1,4 +1,4 @@
-//! ResourceQuota: what an object uses, which quotas it falls under, and whether there is room.
+//! ResourceQuota: an object's usage, the quotas that apply to it, and whether they allow it.
 //!
 //! Usage rises in the request itself ([`charge_pod`], [`charge_object`]); it falls when the quota controller recounts
 //! ([`used_by_pods`]). The amounts that bind are those of the quota's `status`, which the controller keeps.

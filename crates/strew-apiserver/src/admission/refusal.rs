@@ -1,4 +1,4 @@
-//! How an admission plug-in says no.
+//! Refusals of admission plugins.
 
 use std::fmt;
 

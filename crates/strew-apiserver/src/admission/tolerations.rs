@@ -1,4 +1,4 @@
-//! DefaultTolerationSeconds: pods stay five minutes on a node that is gone.
+//! DefaultTolerationSeconds: pods tolerate a lost node for five minutes.
 //!
 //! Source: `plugin/pkg/admission/defaulttolerationseconds`, v1.36.
 

@@ -1,4 +1,4 @@
-//! What every object has.
+//! Metadata that every object has.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Objects as the store keeps them, and the controllers see them.
+//! Objects as the store keeps them and controllers read them.
 //!
 //! Every kind is metadata, a shared spec and a status, so that a change copies only what it changes. The wire's own
 //! types are made of them for patches, expectations and output.

@@ -1,4 +1,4 @@
-//! Moments between the simulation and the wire. The API keeps whole seconds.
+//! Converts times between the simulation and the wire. The API keeps whole seconds.
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,4 +1,4 @@
-//! Pods, small: a hundred thousand of them share their specs.
+//! Pods in a small form: a hundred thousand of them share their specs.
 
 use std::sync::Arc;
 

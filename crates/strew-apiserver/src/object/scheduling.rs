@@ -1,4 +1,4 @@
-//! Which objects of the store a scheduler looks at, beside pods.
+//! Which objects of the store, beside pods, a scheduler reads.
 
 use super::{Kind, Object};
 use strew_api::read::KubeObject;

@@ -1,4 +1,4 @@
-//! Stored pods as the conversion into facts sees them.
+//! Stored pods as the conversion to facts reads them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Objects of the wire into objects of the simulation, and back.
+//! Converts objects between the wire and the store.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the API server does to OCM's objects: the defaults of their CRDs, and what an update may not change.
+//! Admission of OCM's objects: defaults of their CRDs and immutable fields.
 //!
 //! `timeAdded` of a taint is stamped by OCM's webhook, which has a clock; here it stays as it is written.
 //! Source: spec/placement §1.

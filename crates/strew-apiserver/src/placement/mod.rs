@@ -1,5 +1,4 @@
-//! Open Cluster Management's objects as a hub's API server takes them: the defaults of their CRDs, what may not change,
-//! and what is refused.
+//! OCM's objects on a hub's API server: defaults of their CRDs, immutable fields, validation.
 
 mod admission;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the API server does to an object that is created or changed.
+//! Admission of objects that a request creates or changes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Answers of the wire: objects, and the `Status` that tells of an error.
+//! Responses of the wire: objects, and `Status` for errors.
 
 use serde_json::{Value, json};
 use strew_api::request::Answer;

@@ -1,4 +1,4 @@
-//! The body of a request: of which type it is, and what in it the type does not have.
+//! Decodes the body of a request into its type, and finds fields that the type does not have.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

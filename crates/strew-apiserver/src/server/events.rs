@@ -1,4 +1,4 @@
-//! What was recorded for people.
+//! Recorded events.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The log of changes, and how to listen to it.
+//! The log of changes, and cursors that read it.
 //!
 //! A listener has a [`Cursor`]. The log keeps a change until every cursor has passed it; a cursor that is dropped keeps
 //! nothing.

@@ -1,4 +1,4 @@
-//! Which pods a quota is about.
+//! Which pods a quota applies to.
 //!
 //! Source: `podMatchesScopeFunc` of `pkg/quota/v1/evaluator/core`, v1.36.
 

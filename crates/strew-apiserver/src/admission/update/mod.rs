@@ -1,5 +1,5 @@
-//! What the API server does to an object that somebody updates: what the system wrote is kept, defaults are filled in,
-//! the new object is validated, and what may not change is compared.
+//! Admission of an updated object: keeps what the system wrote, sets defaults, validates, and compares immutable
+//! fields.
 //!
 //! Only the object itself is meant, not its `status`, `scale` or other subresources: the status of the old object stays.
 //! Quantities are compared as they are written, where upstream takes `1` for `1000m`.

@@ -1,4 +1,4 @@
-//! Updates of pods: nearly nothing may change.
+//! Updates of pods: almost all fields are immutable.
 //!
 //! Source: `ValidatePodUpdate` of `pkg/apis/core/validation`, v1.36. The difference that upstream appends to its last
 //! sentence is left out: it is a dump of Go structures.

@@ -1,4 +1,4 @@
-//! Updates of what makes pods.
+//! Updates of workloads.
 //!
 //! Source: `pkg/registry/{apps,batch}/*/strategy.go`, `pkg/apis/{apps,batch}/validation`, v1.36.
 

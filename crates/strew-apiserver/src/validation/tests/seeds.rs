@@ -1,4 +1,4 @@
-//! The complete objects of the seed documents.
+//! The complete objects of the KEPs and of the OCM spread proposal.
 
 use super::*;
 
