@@ -1,4 +1,4 @@
-//! What was found out about pods of a class, for the next ones.
+//! A cache of results per pod class.
 
 use rustc_hash::FxHashMap;
 use strew_cluster::ClassId;

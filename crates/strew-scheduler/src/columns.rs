@@ -1,4 +1,4 @@
-//! What each node answers to a question that many pods ask, kept current by following the nodes that change.
+//! Cached answers per node to questions that many pods ask; only changed nodes are asked again.
 
 use fixedbitset::FixedBitSet;
 use rustc_hash::{FxHashMap, FxHashSet};

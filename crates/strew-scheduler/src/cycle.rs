@@ -1,4 +1,4 @@
-//! What every plugin looks at in one decision: PreFilter and Filter.
+//! PreFilter and Filter: what all plugins share in one decision.
 
 use strew_cluster::{ClassId, Cluster, NodeIdx, PodSpec};
 

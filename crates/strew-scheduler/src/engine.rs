@@ -1,4 +1,4 @@
-//! One decision: where a pod goes now, or why nowhere.
+//! One decision: the node that a pod gets, or why it gets none.
 //!
 //! Source: spec/scheduler §2.3 to §2.5, all nodes looked at.
 

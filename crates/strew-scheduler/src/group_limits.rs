@@ -1,4 +1,4 @@
-//! When asking one node of each group of alike ones is worth it.
+//! When it pays to evaluate one node per group of equal nodes.
 
 /// Thresholds for [`Engine::set_group_limits`](crate::Engine::set_group_limits). They set speed, not decisions: with any
 /// of them each decision is the same.

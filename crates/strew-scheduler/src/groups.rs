@@ -1,11 +1,11 @@
 //! Nodes that a pod class cannot tell apart.
 //!
-//! Most nodes of a cluster answer a pod alike: the same zone, as many of its pods, as full. One of each group is asked
-//! in the name of all, by the very code that would ask every node, so that the cost of a decision grows with the number
-//! of *different* nodes. A node changes its group only when its pods or it itself change.
+//! Most nodes of a cluster are equal for a pod: the same zone, as many of its pods, as much free. One node of each group
+//! is evaluated for all, by the code that would evaluate every node, so the cost of a decision grows with the number of
+//! *different* nodes. A node changes its group only when its pods or the node itself change.
 //!
-//! Where nodes are all different (a hard constraint on a key with many domains, host ports, a cluster of odd sizes)
-//! there is nothing to gain: then every node is asked.
+//! Where all nodes differ (a hard constraint on a key with many domains, host ports, odd sizes) groups do not pay, and
+//! every node is evaluated.
 
 mod reader;
 

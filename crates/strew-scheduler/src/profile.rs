@@ -1,4 +1,4 @@
-//! Which plugins decide, with which weights and arguments.
+//! A profile: enabled plugins, weights and arguments.
 //!
 //! Source: spec/scheduler §2.10 (the default profile of v1.36.3), §1.5 (default constraints), §3.8 (scoring).
 

@@ -1,4 +1,4 @@
-//! Scores of nodes, summed up, and the node to take.
+//! Sums up the scores of nodes and chooses one.
 
 use strew_cluster::NodeIdx;
 use strew_model::Prng;

@@ -1,4 +1,4 @@
-//! Why a node, or a pod as a whole, is refused.
+//! Reasons why a node, or a pod as a whole, is refused.
 
 use std::fmt;
 use std::sync::Arc;

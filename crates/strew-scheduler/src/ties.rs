@@ -1,4 +1,4 @@
-//! Which of several best nodes is taken.
+//! The tie rule between best nodes.
 
 /// Whether index `b` comes before index `a` in pre-order of the implicit binary heap (children of i: 2i+1, 2i+2).
 ///

@@ -1,4 +1,4 @@
-//! In which order parallel filter workers finish with nodes.
+//! The order in which parallel filter workers finish.
 //!
 //! Source: `pkg/scheduler/framework/parallelize/parallelism.go` (chunks) and client-go's `util/workqueue/parallelizer.go`
 //! (`ParallelizeUntil`), v1.36.3; spec/scheduler §2.4, step 6, and §2.5 (feasible nodes stand in order of completion).

@@ -1,4 +1,4 @@
-//! Among the nodes that take the pod: the scores, the runners-up, the tie.
+//! The feasible nodes: scores, runners-up, and the tie rule.
 
 use strew_cluster::{Cluster, NodeIdx};
 use strew_model::Symbol;

@@ -1,4 +1,4 @@
-//! Constraint by constraint, domain by domain.
+//! Each spread constraint, domain by domain.
 
 use strew_cluster::{
     ClassId, Cluster, KeyId, NodeIdx, OwnerKind, OwnerRef, SpreadConstraint, TallyId,

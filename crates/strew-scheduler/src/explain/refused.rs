@@ -1,4 +1,4 @@
-//! Node by node: every cause that keeps the pod off it, with its numbers.
+//! Each refused node with all causes and their numbers.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

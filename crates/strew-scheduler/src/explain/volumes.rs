@@ -1,4 +1,4 @@
-//! What volumes have against a node, with names and numbers.
+//! Why volumes refuse a node, with names and numbers.
 
 use strew_cluster::volumes::Attachment;
 use strew_cluster::{Cluster, NodeFact, NodeIdx, PodClaim, PodIdx, VolumeFact};

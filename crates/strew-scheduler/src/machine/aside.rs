@@ -1,8 +1,7 @@
-//! Facts that cannot be: what is set aside, and why.
+//! Facts with invalid values: which part of them is ignored, and why.
 //!
-//! strew-api refuses such objects where a person wrote them; a cluster may hold them all the same. A node is left out
-//! whole. A pod of ours that waits is not tried. A pod on a node is there, whatever it says: what is absurd of it is
-//! left out.
+//! strew-api refuses such objects in files, but a cluster can contain them. A node is ignored as a whole. A pending pod
+//! of ours is not scheduled. A pod on a node counts, without its invalid values.
 
 use std::fmt;
 use std::sync::Arc;

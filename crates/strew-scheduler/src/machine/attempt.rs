@@ -1,4 +1,4 @@
-//! One pod from the queue to an effect. Source: spec/scheduler §2.4, §2.7, §2.8.
+//! One attempt: a pod from the queue to an effect. Source: spec/scheduler §2.4, §2.7, §2.8.
 
 use std::rc::Rc;
 use std::sync::Arc;

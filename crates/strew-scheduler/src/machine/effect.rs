@@ -1,4 +1,4 @@
-//! All that a scheduler can do.
+//! The effects of a scheduler.
 
 use std::sync::Arc;
 

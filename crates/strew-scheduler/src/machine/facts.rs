@@ -1,4 +1,4 @@
-//! What each fact changes, and which events it makes for waiting pods. Source: spec/scheduler §4.3, §4.5.
+//! What each fact changes, and which events it causes for waiting pods. Source: spec/scheduler §4.3, §4.5.
 
 use std::rc::Rc;
 use std::sync::Arc;

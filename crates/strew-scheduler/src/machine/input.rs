@@ -1,4 +1,4 @@
-//! All that a scheduler can see.
+//! The inputs of a scheduler.
 
 use std::sync::Arc;
 

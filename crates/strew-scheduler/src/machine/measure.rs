@@ -1,4 +1,4 @@
-//! What the machine tells of itself. Source: spec/scheduler §5.7.
+//! The machine's metrics. Source: spec/scheduler §5.7.
 
 use std::borrow::Cow;
 

@@ -1,12 +1,13 @@
-//! The scheduler as one machine: facts and time in, effects out. No clock, no dice, no I/O.
+//! The scheduler as a machine: facts and time in, effects out. No clock, no randomness, no I/O.
 //!
-//! [`Scheduler::handle`] takes an [`Input`]; [`Scheduler::poll_effect`] gives the next [`Effect`], deciding on pods one
-//! by one until there is one; [`Scheduler::next_wake`] says when time alone will change something. What an effect came
-//! to returns as an [`Input::Outcome`]. Restarting is making a new one from the facts: nothing else is kept.
+//! [`Scheduler::handle`] takes an [`Input`]. [`Scheduler::poll_effect`] schedules pods one by one until there is an
+//! [`Effect`] to return. [`Scheduler::next_wake`] is the time at which something changes without an input. The outcome of
+//! an effect returns as an [`Input::Outcome`]. After a restart a new machine is made from the facts; no other state is
+//! needed.
 //!
-//! Reading order: [`input`], [`effect`], [`scheduler`] (the three verbs), `facts` and `storage` (what each fact
-//! changes), `attempt` (one pod from the queue to an effect), `preempting` (making room), `outcome` (what an effect came
-//! to), [`aside`] (facts that cannot be), `measure` (what it tells of itself), [`profiles`].
+//! Reading order: [`input`], [`effect`], [`scheduler`] (the three verbs), `facts` and `storage` (what each fact changes),
+//! `attempt` (one pod from the queue to an effect), `preempting` (asking victims to terminate), `outcome` (results of
+//! effects), [`aside`] (facts with invalid values), `measure` (metrics), [`profiles`].
 //!
 //! Source: spec/scheduler §2.7, §2.8, §4.3, §4.5, §5.8, §5.9.
 

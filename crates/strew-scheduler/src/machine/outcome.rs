@@ -1,4 +1,4 @@
-//! What an effect came to. Source: spec/scheduler §2.7, §2.8.
+//! Handles the outcome of an effect. Source: spec/scheduler §2.7, §2.8.
 
 use std::sync::Arc;
 

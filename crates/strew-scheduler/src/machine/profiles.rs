@@ -1,4 +1,4 @@
-//! The profiles, each with its engine, by `schedulerName`.
+//! The profiles with their engines, by `schedulerName`.
 
 use rustc_hash::FxHashMap;
 use strew_cluster::{ClassId, Cluster};

@@ -1,4 +1,4 @@
-//! What facts about storage change, and which events they make for waiting pods. Source: spec/scheduler §3.12, §4.3.
+//! What facts about storage change, and which events they cause for waiting pods. Source: spec/scheduler §3.12, §4.3.
 //!
 //! A fact that is as it was makes no event; nor does one that goes, which helps no pod.
 

@@ -1,4 +1,4 @@
-//! What is gone is freed: see [`Cluster::begin_sweep`](strew_cluster::Cluster::begin_sweep).
+//! Frees what is no longer used: see [`Cluster::begin_sweep`](strew_cluster::Cluster::begin_sweep).
 
 use strew_model::{Holds, Marks};
 

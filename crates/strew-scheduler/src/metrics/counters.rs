@@ -1,4 +1,4 @@
-//! What the machine counts beside its queue and its engines.
+//! Counters of the machine, beside those of its queue and its engines.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Metrics of one name, ready to be written down.
+//! A metric family: all series of one name.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Counts by size.
+//! Histograms: counts per bucket.
 
 /// What the numbers of a histogram are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

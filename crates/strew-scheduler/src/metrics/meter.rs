@@ -1,4 +1,4 @@
-//! What is measured of an engine's decisions.
+//! Measurements of an engine's decisions.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

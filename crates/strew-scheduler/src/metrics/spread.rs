@@ -1,4 +1,4 @@
-//! How even the workloads are: skew and counts of each spread constraint, as the plugin counts them.
+//! Skew and counts of each workload's spread constraints, as the plugin counts them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

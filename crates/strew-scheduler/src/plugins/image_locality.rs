@@ -1,4 +1,4 @@
-//! ImageLocality: images that are already there. Source: spec/scheduler §3.11.
+//! ImageLocality: prefers nodes that have the pod's images. Source: spec/scheduler §3.11.
 
 use strew_cluster::{Cluster, NodeIdx, PodSpec};
 

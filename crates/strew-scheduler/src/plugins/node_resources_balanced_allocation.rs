@@ -1,4 +1,4 @@
-//! NodeResourcesBalancedAllocation: even use of resources. Source: spec/scheduler §3.9.
+//! NodeResourcesBalancedAllocation: prefers nodes whose resources would be used evenly. Source: spec/scheduler §3.9.
 
 use smallvec::SmallVec;
 use strew_cluster::NodeRow;

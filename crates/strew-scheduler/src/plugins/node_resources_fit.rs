@@ -1,4 +1,5 @@
-//! NodeResourcesFit: room for what the pod asks for, and the `LeastAllocated` score. Source: spec/scheduler §3.8.
+//! NodeResourcesFit: free resources for the pod's requests, and the score by `scoringStrategy`. Source: spec/scheduler
+//! §3.8.
 
 use smallvec::SmallVec;
 use strew_cluster::{Cluster, NodeFact, NodeRow};

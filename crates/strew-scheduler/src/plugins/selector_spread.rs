@@ -1,4 +1,4 @@
-//! SelectorSpread: the spreading score before default constraints. Source: spec/scheduler §6.
+//! SelectorSpread: the spreading score that default constraints replaced. Source: spec/scheduler §6.
 
 use rustc_hash::FxHashMap;
 use strew_cluster::node_order::{ZoneKey, zone_key};

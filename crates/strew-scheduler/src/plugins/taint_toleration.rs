@@ -1,4 +1,4 @@
-//! TaintToleration: taints that forbid, and those that only discourage. Source: spec/scheduler §3.5.
+//! TaintToleration: refuses nodes for their taints, or scores them lower. Source: spec/scheduler §3.5.
 
 use strew_cluster::{Cluster, NodeFact, NodeIdx};
 use strew_model::{Effect, Taint, Toleration, tolerates_all};

@@ -1,4 +1,4 @@
-//! What strew does not implement yet: claims that wait for their first pod, disks without a claim, dynamic resources,
+//! Needs that strew does not implement: claims that wait for their first pod, disks without a claim, dynamic resources,
 //! pod groups.
 //!
 //! Such a pod stays Pending with a reason that says so; it is never placed as if the need were not there

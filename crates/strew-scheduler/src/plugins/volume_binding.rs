@@ -1,4 +1,4 @@
-//! VolumeBinding, for claims that are bound: their volumes' node affinity.
+//! VolumeBinding for bound claims: the node affinity of their volumes.
 //!
 //! Source: upstream `volumebinding/volume_binding.go` and `binder.go`, v1.36.3; spec/scheduler §3.12.
 

@@ -1,4 +1,4 @@
-//! VolumeRestrictions: a claim that one pod at a time may use. Disks without a claim are not implemented.
+//! VolumeRestrictions: claims that only one pod at a time may use. Disks without a claim are not implemented.
 //!
 //! Source: upstream `volumerestrictions/volume_restrictions.go`, v1.36.3; spec/scheduler §3.12.
 

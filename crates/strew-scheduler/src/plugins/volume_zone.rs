@@ -1,4 +1,4 @@
-//! VolumeZone: volumes with zone or region labels go only with nodes that have them too.
+//! VolumeZone: a volume with zone or region labels needs a node with the same labels.
 //!
 //! Source: upstream `volumezone/volume_zone.go`, v1.36.3; spec/scheduler §3.12.
 

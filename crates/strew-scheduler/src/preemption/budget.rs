@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets, as far as preemption looks at them.
+//! PodDisruptionBudgets as preemption uses them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Which nodes are tried, and which of those that would do is taken.
+//! Which nodes are tried for preemption, and which candidate is taken.
 
 use std::cmp::Reverse;
 

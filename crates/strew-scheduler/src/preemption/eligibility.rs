@@ -1,4 +1,4 @@
-//! Whether a pod may make others go at all.
+//! Whether a pod may preempt others.
 
 use strew_cluster::{Cluster, PodIdx};
 

@@ -1,4 +1,4 @@
-//! DefaultPreemption: which pods go to make room for one of higher priority that fits nowhere.
+//! DefaultPreemption: the victims that make room for a pod of higher priority that fits nowhere.
 //!
 //! [`preempt`] answers what would be done, and changes nothing. One node at a time is looked at: pods never go from
 //! one node to repair the skew for another. Source: spec/scheduler §3.16.

@@ -1,4 +1,4 @@
-//! Nominations: pods for which preemption made room on a node, and that have not got there yet.
+//! Nominations: pods with a nominated node on which they are not bound yet.
 //!
 //! Source: spec/scheduler §2.4, step 3, and §2.6.
 

@@ -1,4 +1,4 @@
-//! What kube-scheduler says of a preemption: status, message, nomination.
+//! The result of preemption as kube-scheduler reports it: status, message, nomination.
 //!
 //! Source: spec/scheduler §2.8, §2.9 and §3.16.
 

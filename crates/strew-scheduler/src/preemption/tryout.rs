@@ -1,4 +1,4 @@
-//! Filters with some pods more or less on a node, the cluster left as it is.
+//! Evaluates filters with some pods added to or removed from a node, without changing the cluster.
 //!
 //! The row of the node and the tallies that filters read are copied; pods come to and leave the copies. As upstream,
 //! a filter that PreFilter skipped as things were is not asked either when pods were added (spec/scheduler §2.3).

@@ -1,4 +1,4 @@
-//! Which pods of one node would have to go.
+//! The victims on one node.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! Pods that are ready to be tried. Source: spec/scheduler §3.2 (PrioritySort).
+//! The active queue. Source: spec/scheduler §3.2 (PrioritySort).
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Pods that wait a little before the next try. Source: spec/scheduler §4.1.
+//! Pods in backoff. Source: spec/scheduler §4.1.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What may make a waiting pod worth another try, and which plugins want to hear of it.
+//! Events that can make a waiting pod schedulable, and the plugins that registered for them.
 //!
 //! Source: spec/scheduler §4.3, and the events of each plugin in §1.13 and §3.
 

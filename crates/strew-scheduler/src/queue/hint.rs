@@ -1,4 +1,4 @@
-//! Queueing hints: a plugin that refused a pod says whether an event makes it worth another try.
+//! Queueing hints: the plugin that refused a pod says whether an event can help it.
 //!
 //! A hint is asked once for a class, not for each pod of it: pods of one class differ in nothing that a hint looks at.
 

@@ -1,4 +1,4 @@
-//! Events that arrive while pods are being tried. Source: spec/scheduler §4.2, §4.3.
+//! Events that arrive while a pod is being scheduled. Source: spec/scheduler §4.2, §4.3.
 
 use std::collections::{BTreeMap, VecDeque};
 

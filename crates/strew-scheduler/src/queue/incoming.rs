@@ -1,4 +1,5 @@
-//! What brought pods into a queue, counted. Source: spec/scheduler §5.7, `queue_incoming_pods_total`.
+//! Counts pods that enter a queue, by the event that caused it. Source: spec/scheduler §5.7,
+//! `queue_incoming_pods_total`.
 
 use super::event::{Actions, Event, Resource};
 

@@ -1,4 +1,4 @@
-//! The queue: where a pod waits, and what moves it. Source: spec/scheduler §4.
+//! The queue: where each pod waits, and what moves it. Source: spec/scheduler §4.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! Pods that wait for an event: by the plugins that rejected them, and by class.
+//! Pods that wait for an event, by rejecting plugin and by class.
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;

@@ -1,4 +1,4 @@
-//! Which constraints hold for a pod: its own, or the defaults with a deduced selector.
+//! The constraints that apply to a pod: its own, or the default ones with a deduced selector.
 //!
 //! Source: spec/scheduler §1.3 (match label keys), §1.5 (defaults); KEP-1258, KEP-3243.
 

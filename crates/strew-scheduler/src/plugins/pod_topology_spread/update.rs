@@ -1,4 +1,4 @@
-//! AddPod and RemovePod: trying out what a pod more or less on a node would do to the hard constraints.
+//! AddPod and RemovePod: how one pod more or less on a node changes the hard constraints.
 //!
 //! Source: spec/scheduler §1.7, with its two quirks: a terminating pod that was never counted is subtracted all the
 //! same, and an empty selector, which counts nothing, does match here.

@@ -1,4 +1,4 @@
-//! What must hold in the queue.
+//! Invariants of the queue.
 
 use super::{Counts, Place, Queue};
 

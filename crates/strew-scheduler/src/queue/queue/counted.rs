@@ -1,4 +1,4 @@
-//! What the queue tells of itself.
+//! The queue's metrics.
 
 use std::collections::BTreeMap;
 

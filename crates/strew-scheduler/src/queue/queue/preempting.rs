@@ -1,4 +1,4 @@
-//! Pods that are not tried while others are asked to go for them. Source: spec/scheduler §2.8.
+//! Pods that are held back while their victims are asked to terminate. Source: spec/scheduler §2.8.
 
 use strew_cluster::PodIdx;
 

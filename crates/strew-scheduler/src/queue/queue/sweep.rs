@@ -1,4 +1,4 @@
-//! What a queue holds of classes and symbols.
+//! The classes and symbols that a queue holds.
 
 use rustc_hash::FxHashSet;
 use strew_cluster::ClassId;
