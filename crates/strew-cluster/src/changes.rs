@@ -1,4 +1,4 @@
-//! Which nodes changed lately, for caches that follow along instead of starting afresh.
+//! A log of changed nodes, so that caches can follow instead of starting again.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What the world tells the cluster, as plain values.
+//! Facts: the cluster's input as plain values.
 
 use std::sync::Arc;
 

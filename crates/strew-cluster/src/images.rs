@@ -1,4 +1,4 @@
-//! Which images stand on how many nodes.
+//! How many nodes have each image.
 //!
 //! Source: `pkg/scheduler/backend/cache/cache.go` (image states), v1.36.3; spec/scheduler §3.11.
 

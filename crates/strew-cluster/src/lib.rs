@@ -1,12 +1,11 @@
-//! What there is: nodes, pods, pod classes, and the tallies kept up to date.
+//! The cluster as decisions see it: nodes, pods, pod classes, and counts that are kept current.
 //!
-//! Speed comes from *not recounting*. Pods that a decision cannot tell apart share one [`PodClass`]; what a decision
-//! counts is a [`Census`], kept current by every pod that comes and goes, with a [`strew_spread::Tally`] per topology
-//! key derived from it. A counted number is read, never searched for.
+//! Speed comes from *not recounting*. Pods that no decision can tell apart share one [`PodClass`]. What decisions count is
+//! a [`Census`], updated with every pod that comes or goes, with a [`strew_spread::Tally`] per topology key derived from
+//! it. A count is read, never searched for.
 //!
-//! Reading order: [`pod_spec`] (what a pod asks for), [`fact`] (what the world tells), [`cluster`] (the tables and
-//! their updates), [`class`], [`census`], [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`],
-//! [`images`], [`volumes`].
+//! Reading order: [`pod_spec`], [`fact`] (the input), [`cluster`] (the tables and their updates), [`class`], [`census`],
+//! [`eligibility`], [`topology`], [`node_order`], [`changes`], [`owners`], [`images`], [`volumes`].
 //!
 //! Absent on purpose: clocks, sockets, text parsing, and any rule of a scheduling plugin beyond what is counted.
 

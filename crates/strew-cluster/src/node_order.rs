@@ -1,4 +1,4 @@
-//! The order in which kube-scheduler looks at nodes: a node of each zone in turn.
+//! kube-scheduler's order of nodes: one node of each zone in turn.
 //!
 //! Source: `pkg/scheduler/backend/cache/node_tree.go`, v1.36.3; spec/scheduler §0 (zone key) and §4.6.
 

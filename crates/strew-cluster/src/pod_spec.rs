@@ -1,4 +1,4 @@
-//! What a pod asks for, as far as decisions look at it.
+//! A pod's spec, with the fields that decisions read.
 
 use strew_model::{
     Holds, Interner, Labels, Marks, NodeSelectorTerm, Resources, Selector, Symbol, Toleration,

@@ -1,4 +1,4 @@
-//! Claims, volumes, storage classes and how many volumes a node attaches, as far as decisions look at them.
+//! Claims, volumes, storage classes, and volume limits of nodes, with the fields that decisions read.
 //!
 //! Source: spec/scheduler §3.12; upstream `pkg/scheduler/framework/plugins/volume*`, v1.36.3.
 

@@ -1,4 +1,4 @@
-//! What one pod of a class counts in a census.
+//! How much one pod of a class counts in a census.
 
 use rustc_hash::FxHashMap;
 use strew_model::{Labels, Symbol};

@@ -1,4 +1,4 @@
-//! The costly recount of all that is kept incrementally.
+//! A full recount that verifies everything that is maintained incrementally.
 
 use std::collections::BTreeMap;
 

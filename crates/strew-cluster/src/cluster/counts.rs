@@ -1,4 +1,4 @@
-//! What is counted: columns, eligibility, censuses and tallies, made when a decision first asks for them.
+//! Columns, eligibility, censuses and tallies, created when a decision first needs them.
 
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashSet;

@@ -1,4 +1,4 @@
-//! The tables of nodes and pods, and what every fact changes in them.
+//! The tables of nodes and pods, and how facts change them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! What is gone is freed: classes without pods, and all that was made for them.
+//! Frees memory that is no longer used: classes without pods, and everything made for them.
 //!
-//! Pods come and go far more often than their classes become many, so nothing is freed on the way: when as much is new as
-//! there was after the last sweep, everything that nothing holds is freed in one walk. That costs each new class a
-//! constant number of steps, and keeps the memory within twice of what is in use. Rows are used again under other ids.
+//! Pods come and go far more often than the number of classes grows, so nothing is freed in between. When as much is new
+//! as was left after the last sweep, one walk frees everything that is not held. This costs each new class a constant
+//! number of steps and keeps memory within twice of what is used. Rows are reused under other indexes.
 //!
-//! The owner of the cluster has the caches, so it leads: [`begin_sweep`](Cluster::begin_sweep) frees classes, the caches
-//! forget what they kept of those and [touch](Cluster::touch_census) what they still read, and
-//! [`end_sweep`](Cluster::end_sweep) frees what was not touched, and the strings that nothing marks.
+//! The owner of the cluster has the caches, so it drives the sweep: [`begin_sweep`](Cluster::begin_sweep) frees classes,
+//! the caches forget what belonged to these and [touch](Cluster::touch_census) what they still read, and
+//! [`end_sweep`](Cluster::end_sweep) frees what was not touched, and strings that nothing marks.
 
 use rustc_hash::FxHashSet;
 use strew_model::{Holds, Marks};
