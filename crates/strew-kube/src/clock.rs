@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 use strew_model::time::{Instant, Span};
 
-/// Two clocks: one that only grows, and goes on while the machine is suspended; and the wall's.
+/// Two clocks: a monotonic one that continues while the machine is suspended, and the wall clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     /// What the growing one is ahead of the time since boot, or of its own beginning.

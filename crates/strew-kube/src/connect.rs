@@ -21,7 +21,7 @@ pub const KNOWN_MINOR: u32 = 36;
 /// How long a connection may take to be made.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Where the API server is, as somebody told.
+/// The API server's address as given.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// A kubeconfig file. Without one: `KUBECONFIG`, `~/.kube/config`, or the service account of the pod that this runs
@@ -42,7 +42,7 @@ pub struct Connection {
     pub requests: Requests,
     /// Its URL.
     pub server: String,
-    /// Its version, as it tells it.
+    /// The version that it reports.
     pub version: String,
     /// The namespace of the context.
     pub namespace: String,
@@ -83,7 +83,7 @@ pub enum ConnectError {
         /// Why.
         text: String,
     },
-    /// It does not know who asks.
+    /// The API server does not know the user (401).
     #[error("the API server {server} does not accept the credentials ({text})")]
     Unauthorized {
         /// Which API server.

@@ -5,18 +5,18 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{Api, Client};
 use strew_api::definition::is_own;
 
-/// Who made a definition.
+/// The owner of a definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
     /// There is none.
     Nobody,
     /// `strew install`.
     Strew,
-    /// Somebody else: Kruise or OCM.
+    /// Another project: Kruise or OCM.
     Others,
 }
 
-/// Who made the definition of this name.
+/// The owner of the definition of this name.
 ///
 /// # Errors
 /// The API server cannot be asked, or does not tell.

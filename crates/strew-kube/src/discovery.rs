@@ -20,7 +20,7 @@ use crate::connect::chain;
 use crate::panics::kept;
 use crate::watch::Waits;
 
-/// The form that is asked for.
+/// The requested media type.
 const FORM: HeaderValue = HeaderValue::from_static(
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList",
 );
@@ -28,17 +28,17 @@ const FORM: HeaderValue = HeaderValue::from_static(
 /// What is read of an answer: thousands of kinds are not near.
 const ANSWER_MAX: usize = 64 << 20;
 
-/// Where the groups are told: those of the core, and the others.
+/// Paths of the group lists: the core group, and all others.
 const PATHS: [&str; 2] = ["/api", "/apis"];
 
 /// Definitions are looked for again after so long.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
-/// When it is asked again after a failure.
+/// Pause before the next poll after a failure.
 pub(crate) const AGAIN: &str =
     "again and again, after waits that grow; told once until it is something else";
 
-/// What the answer to a question tells; `None`: it is no such answer.
+/// The kinds in a response; `None` if it is no discovery response.
 fn read(list: &Value) -> Option<Vec<ServedKind>> {
     let mut kinds = Vec::new();
     if list["kind"] != "APIGroupDiscoveryList" {
@@ -70,7 +70,7 @@ fn array<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Why it cannot be told.
+/// Why discovery failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the API server does not tell which kinds it has: GET {path}: {text}")]
 pub struct DiscoveryError {
@@ -84,7 +84,7 @@ pub struct Discovery {
     parts: [Part; 2],
 }
 
-/// What one question has told.
+/// The result of one request.
 #[derive(Default)]
 struct Part {
     tag: Option<HeaderValue>,

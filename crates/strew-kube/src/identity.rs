@@ -10,7 +10,7 @@ pub fn hostname() -> String {
     name.nodename().to_string_lossy().into_owned()
 }
 
-/// 16 bytes that nobody else has, and nobody can guess.
+/// 16 unpredictable random bytes.
 pub fn random() -> [u8; 16] {
     let mut bytes = [0; 16];
     let provider = aws_lc_rs::default_provider();

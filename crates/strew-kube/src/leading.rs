@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::panics::caught;
 use crate::send;
 
-/// Whether this replica may act, for all who send: asked right before each request.
+/// Whether this replica may act; senders check it right before each request.
 #[derive(Debug, Clone)]
 pub struct Leads {
     until: Arc<AtomicU64>,
@@ -51,7 +51,7 @@ pub struct Leading {
     leads: Leads,
     client: Client,
     clock: Clock,
-    /// How long a leader goes on without a renewal.
+    /// How long a leader acts without a renewal.
     deadline: Span,
     dice: Prng,
     answers: mpsc::Receiver<(Ticket, Answer)>,
@@ -68,7 +68,7 @@ pub struct Leading {
 pub enum Turn {
     /// This replica acts from now on.
     Begins,
-    /// It does not act any more; `Some`: who does.
+    /// It no longer acts; `Some`: the new leader.
     Ends(Option<String>),
 }
 
@@ -105,7 +105,7 @@ impl Leading {
         }
     }
 
-    /// For those who send.
+    /// For senders of requests.
     pub fn leads(&self) -> &Leads {
         &self.leads
     }
@@ -179,7 +179,7 @@ impl Leading {
         Some(until - self.deadline)
     }
 
-    /// Who holds the lease, as was last seen.
+    /// The last known holder of the lease.
     pub fn holder(&self) -> Option<String> {
         let holder = self.election.as_ref()?.holder()?;
         Some(holder.to_owned())
@@ -212,7 +212,7 @@ impl Leading {
             tokio::spawn(async move {
                 let sent = caught(send::once(&client, &request, ANSWER_WITHIN)).await;
                 let answer = sent.unwrap_or_else(|text| Answer::Lost(text.into()));
-                // Nobody waits any more: the process ends.
+                // The receiver is gone: the process ends.
                 let _ = to_answers.send((ticket, answer)).await;
             });
         }

@@ -82,7 +82,7 @@ where
     })
 }
 
-/// A task without which the process is of no use: its panic tells the process to end, and it is started anew.
+/// A task that the process needs: its panic ends the process, so that it is restarted.
 pub(crate) fn vital(
     end: CancellationToken,
     future: impl Future<Output = ()> + Send + 'static,

@@ -65,7 +65,7 @@ pub async fn missing_of(
     denied(client, each, namespace).await
 }
 
-/// What is asked for, of any object or of one.
+/// What right is needed, on any object or on one.
 type Asked<'a> = (Permission, Option<&'a str>);
 
 async fn denied<'a>(

@@ -33,7 +33,7 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// For what nobody but the machine waits for.
+    /// For requests that only the machine waits for.
     fn default() -> Self {
         Self {
             in_all: Span::from_secs(60),
@@ -156,7 +156,7 @@ async fn exchange(client: &Client, request: http::Request<Body>, max: usize) -> 
     }
 }
 
-/// Whether a request was never sent, or nobody knows.
+/// The answer of a failed request: it was certainly not sent, or its result is unknown.
 fn failed(error: &kube::Error) -> Answer {
     let text = crate::connect::chain(error).into();
     let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);

@@ -14,7 +14,7 @@ use crate::serve::health::{Awaited, LeaderWatchdog, Ping, Shutdown};
 use crate::serve::pages::json_page;
 use crate::serve::{Check, Health};
 
-/// The loop's end: what it says of itself, and who asks it.
+/// The loop's side: its metrics, and the pages that ask for them.
 pub(crate) struct Signals {
     synced: Arc<Awaited>,
     watchdog: Option<Arc<LeaderWatchdog>>,
@@ -22,7 +22,7 @@ pub(crate) struct Signals {
     pub(crate) asked: MetricsRequests,
 }
 
-/// What is told beside what the loop knows.
+/// Metrics beside those of the loop.
 #[derive(Debug, Clone)]
 pub struct About {
     /// The version of strew.
@@ -99,7 +99,7 @@ impl Signals {
         self.synced.set(is_synced);
     }
 
-    /// Lets time pass for the election, and tells what has changed.
+    /// Advances the election to now, and returns what has changed.
     pub(crate) fn turn(&self, leading: &mut Leading) {
         let turn = leading.turn();
         self.leads(leading);

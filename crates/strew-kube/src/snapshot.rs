@@ -152,7 +152,7 @@ async fn list(client: &Client, listed: Listed) -> Result<Found, SnapshotError> {
             Ok(Err(kube::Error::Api(status))) if status.code == 403 && !listed.is_needed => {
                 return Ok(Found::Forbidden(status.message.clone()));
             }
-            // The list is too old to go on with: it begins anew.
+            // The continue token is too old: list again.
             Ok(Err(kube::Error::Api(status))) if status.code == 410 && !token.is_empty() => {
                 objects.clear();
                 token.clear();

@@ -28,7 +28,7 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 /// What a worker has of its process.
 #[derive(Clone)]
 pub struct Links {
-    /// Who asks the API server.
+    /// The client of the API server.
     pub client: Client,
     /// What time it is.
     pub clock: Clock,
@@ -92,7 +92,7 @@ impl<M: Machine, O: Observer<M>> Worker<M, O> {
         &mut self.observer
     }
 
-    /// Tells the machine something that no watch tells.
+    /// Passes an input to the machine that comes from no watch.
     pub fn tell<R>(&mut self, f: impl FnOnce(&mut M, &mut Watches) -> R) -> R {
         self.driver.tell(f)
     }

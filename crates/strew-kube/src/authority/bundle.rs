@@ -12,7 +12,7 @@ pub const CONFIGURATION: &str = "strew-webhook";
 /// The CustomResourceDefinition that asks for conversion.
 pub const DEFINITION: &str = "workloadspreads.apps.kruise.io";
 
-/// An object that says how the webhook is asked.
+/// An object that configures calls of the webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Holder {
     /// The MutatingWebhookConfiguration.
@@ -68,7 +68,7 @@ pub struct Place {
     pub namespace: String,
     /// The name of its Service.
     pub service: String,
-    /// The beginning of its URL, for who cannot reach the Service.
+    /// The beginning of its URL, for API servers that cannot reach the Service.
     pub url: Option<String>,
 }
 
@@ -118,7 +118,7 @@ pub fn mend(holder: Holder, object: &Value, bundle: &str, place: &Place) -> Opti
     if operations.is_empty() {
         return None;
     }
-    // Somebody may be changing it right now: places in a list hold for one version.
+    // Another process may change the object: indexes into a list are valid for one version only.
     let version = &object["metadata"]["resourceVersion"];
     operations.insert(
         0,

@@ -53,19 +53,19 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 pub struct Setup {
     /// Where the webhook is; the Secret is in its namespace.
     pub place: Place,
-    /// The names and addresses that this process is asked by.
+    /// The host names and addresses under which this process is called.
     pub names: Vec<String>,
     /// How long certificates live.
     pub lives: Lives,
-    /// Whether `caBundle` is kept, too; else somebody else copies it.
+    /// Whether this process maintains `caBundle`; else it is copied by other means.
     pub manages: bool,
-    /// The election of who takes the steps.
+    /// The election of the replica that takes the steps.
     pub election: Settings,
     /// What jitter is drawn from.
     pub seed: u64,
 }
 
-/// Who wants to know how things stand.
+/// Receives the state of the certificates.
 #[derive(Debug, Clone, Default)]
 pub struct Standing {
     authority_until: Arc<AtomicU64>,
@@ -89,7 +89,7 @@ fn some(moment: &AtomicU64) -> Option<Instant> {
     (moment != 0).then_some(Instant(moment))
 }
 
-/// What a watch tells.
+/// An event of a watch.
 enum News {
     Secret(Option<Box<Secret>>),
     Holder(Holder, Option<Value>),
@@ -110,12 +110,12 @@ pub struct Keeper {
     exchange: Exchange,
     standing: Standing,
     news: mpsc::Receiver<News>,
-    /// `None` until the API server has told.
+    /// `None` until it has been read.
     seen: Option<Seen>,
     serving: Option<Serving>,
     /// What clients are to trust, in PEM; empty until a certificate is shown.
     bundle: watch::Sender<Arc<str>>,
-    /// Objects that trust, as they were told last; those that are not there are `None`.
+    /// The last known state of the objects with a `caBundle`; `None` for those that do not exist.
     holders: BTreeMap<Holder, Option<Value>>,
     /// The objects that could not be written, and how long each waits.
     waits: BTreeMap<ObjectName, Waits>,
@@ -162,7 +162,7 @@ impl Keeper {
         }
     }
 
-    /// For those who want to know how things stand.
+    /// For readers of the certificates' state.
     pub fn standing(&self) -> &Standing {
         &self.standing
     }
@@ -172,7 +172,7 @@ impl Keeper {
         self.bundle.subscribe()
     }
 
-    /// Works until it is told to end; then gives back the lease.
+    /// Runs until it is asked to stop; then releases the lease.
     pub async fn run(mut self, end: CancellationToken) {
         loop {
             let wait = self.turn().await;
@@ -200,7 +200,7 @@ impl Keeper {
         }
     }
 
-    /// The Secret is like this now. What a watch tells may be older than what was written here.
+    /// The Secret's current state. A watch event may be older than the last write of this process.
     fn see(&mut self, secret: Option<Secret>) {
         let version = |secret: &Secret| secret.resource_version()?.parse::<u64>().ok();
         let known = self.seen.as_ref().and_then(|seen| seen.secret.as_ref());
@@ -271,7 +271,7 @@ impl Keeper {
         )
     }
 
-    /// Whether all who ask are known to trust all that is to be trusted.
+    /// Whether every `caBundle` is known to have all trusted CAs.
     fn is_published(&self, stored: &Stored) -> bool {
         let bundle = stored.bundle();
         let trusts = |holder: &Holder| match self.holders.get(holder) {
@@ -383,7 +383,7 @@ impl Keeper {
         });
     }
 
-    /// Has everybody who asks trust what is to be trusted.
+    /// Writes the trusted CAs into every `caBundle`.
     async fn mend(&mut self) {
         let Some(seen) = &self.seen else {
             return;
@@ -432,7 +432,7 @@ impl Keeper {
         waits.is_some_and(|waits| waits.until().is_some())
     }
 
-    /// Somebody else wrote, of whom a watch will tell; or it failed.
+    /// Another process wrote, which the watch will report; or the write failed.
     fn not_written(&mut self, object: ObjectName, action: &str, why: &kube::Error) {
         // A JSON patch whose test does not hold is invalid.
         let is_race = matches!(why, kube::Error::Api(status) if matches!(status.code, 409 | 422));
@@ -447,7 +447,7 @@ impl Keeper {
         }
     }
 
-    /// Tells what failed; it is tried again, by what is known then.
+    /// Logs the failure; the step is retried with the state known then.
     fn failed(&mut self, object: ObjectName, action: &str, why: &str) {
         let wait = self.waits.entry(object).or_default().next(false);
         let next = format!("in {wait:?}");
@@ -539,7 +539,7 @@ async fn follow<K>(
             }
             Err(error) => {
                 let text = chain(&error);
-                // It is tried again and again: a warning tells what is new.
+                // It is retried; only a new error is logged.
                 if failure.as_ref() != Some(&text) {
                     let watch = Warning {
                         kind,

@@ -23,10 +23,10 @@ use crate::serve::certificate::provider;
 /// Certificates are good from so long before they are made: clocks of other hosts may be late.
 pub const BACKDATED: Span = Span::from_secs(3600);
 
-/// The subject of each authority. They are told apart by their keys.
+/// The subject of each CA. CAs differ in their keys.
 const AUTHORITY_NAME: &str = "strew-webhook-ca";
 
-/// The subject of what is signed; who reads certificates reads their alternative names.
+/// The subject of serving certificates; clients read the subject alternative names.
 const SERVING_NAME: &str = "strew-webhook";
 
 /// Why a certificate cannot be made or used.
@@ -87,7 +87,7 @@ pub struct Authority {
     key: KeyPair,
 }
 
-/// What a server shows, and who signed it.
+/// A serving certificate with its CA.
 pub struct Serving {
     /// With its private key.
     pub key: Arc<CertifiedKey>,
@@ -186,7 +186,7 @@ impl Authority {
         })
     }
 
-    /// Looks at a certificate as a client does who trusts this authority.
+    /// Verifies a certificate as a client that trusts this CA would.
     fn accepts(
         &self,
         certificate: &CertificateDer<'_>,
@@ -265,7 +265,7 @@ mod tests {
         let serving = read.issue(&names(), NOW, hour).unwrap();
         assert_eq!(serving.period.until, NOW + hour);
         assert_eq!(serving.signer, made.certificate().der);
-        // Not longer than who signs.
+        // Not longer than the CA is valid.
         let until = read
             .issue(&names(), NOW, Span(DAY.0 * 2))
             .unwrap()

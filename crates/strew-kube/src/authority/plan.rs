@@ -95,7 +95,7 @@ pub fn next(view: &View, now: Instant, lives: &Lives, is_published: bool) -> Nex
     let is_good = |period: &Period| now < period.until;
     let coming = view.coming.filter(is_good);
     let Some(signing) = view.signing.filter(is_good) else {
-        // What the next one signs may not be trusted everywhere yet; what nobody signs is trusted nowhere.
+        // A certificate of the next CA may not be trusted everywhere yet; without any CA none is.
         return Next::Do(match coming {
             Some(_) => Step::Promote,
             None => Step::Make,
@@ -199,7 +199,7 @@ mod tests {
         };
         check(both, 200, true, Err(210));
         check(both, 209, true, Err(210));
-        // Somebody does not trust it yet.
+        // A client does not trust it yet.
         check(both, 210, false, Err(300));
         check(both, 210, true, Ok(Step::Promote));
         let promoted = View {
@@ -213,7 +213,7 @@ mod tests {
             since: Some(at(295)),
             ..promoted
         };
-        // Nobody trusts what is over.
+        // An expired CA is trusted by no client.
         check(late, 299, true, Err(300));
         check(late, 300, true, Ok(Step::Retire));
         check(signing(200), 221, true, Err(400));
@@ -230,7 +230,7 @@ mod tests {
         check(all, 206, true, Err(210));
         check(all, 212, false, Err(215));
         check(all, 215, false, Ok(Step::Retire));
-        // A next one that is over before it ever signed is made anew.
+        // A next CA that expires before it ever signed is replaced.
         let stale = View {
             coming: made(0),
             ..signing(100)

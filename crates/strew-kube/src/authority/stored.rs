@@ -277,7 +277,7 @@ mod tests {
                 "{said}"
             );
         }
-        // What somebody wrote beside it does no harm.
+        // Other keys in the Secret are ignored.
         let odd = edit(&|d| {
             for key in ["since", "previous-ca.crt", "next-ca.crt"] {
                 d.insert(key.into(), garbage.clone());

@@ -63,7 +63,7 @@ pub struct Blueprint {
     pub seed: u64,
     /// When the webhook of WorkloadSpreads is taken out.
     pub guard: guard::Settings,
-    /// What it tells of itself.
+    /// Its metrics.
     pub about: About,
 }
 
@@ -170,7 +170,7 @@ impl Process {
         }
     }
 
-    /// Works until it is told to end; then gives back the lease.
+    /// Runs until it is asked to stop; then releases the lease.
     pub async fn run(mut self, end: CancellationToken) {
         let mut is_over = std::pin::pin!(end.cancelled());
         self.tell_synced();

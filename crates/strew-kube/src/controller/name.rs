@@ -102,7 +102,7 @@ impl Choice {
         all.filter(|name| self.names(*name) || (self.all && !self.taken_out.contains(name)))
     }
 
-    /// Whether one is asked for by name: then it is missed.
+    /// Whether a controller was selected by name; then a missing definition is reported.
     pub fn names(&self, name: Name) -> bool {
         self.named.contains(&name) && !self.taken_out.contains(&name)
     }

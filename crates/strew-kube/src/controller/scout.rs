@@ -18,7 +18,7 @@ use crate::discovery::{AGAIN, Discovery, DiscoveryError, Served};
 use crate::permission::{AskError, missing, missing_of};
 use crate::watch::Waits;
 
-/// How often it is asked.
+/// How often it is checked.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// What is found.
@@ -40,7 +40,7 @@ pub struct Scout {
     started: BTreeSet<Name>,
     /// What was said of each last: it is said once.
     said: BTreeMap<Name, String>,
-    /// When those are asked for again whose rights are missing.
+    /// When controllers with missing rights are checked again.
     denied: BTreeMap<Name, Waits>,
 }
 
@@ -175,7 +175,7 @@ impl Scout {
         }
     }
 
-    /// Whether a controller has the rights that it needs; it is asked less and less while it has not.
+    /// Whether a controller has the rights that it needs; checked less and less often while it has not.
     async fn may_start(&mut self, name: Name) -> bool {
         let waits = self.denied.entry(name).or_default();
         if waits.until().is_some() {

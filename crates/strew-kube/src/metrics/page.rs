@@ -16,7 +16,7 @@ use crate::serve::pages::{answer, error};
 /// Something else that has metrics.
 type More = Arc<dyn Fn() -> Vec<Family> + Send + Sync>;
 
-/// What `/metrics` tells: the machine's, and what else there is.
+/// The content of `/metrics`: the machine's metrics and the process'.
 #[derive(Clone)]
 pub struct Metrics {
     source: MetricsSource,

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 /// How long an answer is waited for. A scrape that takes longer is given up by Prometheus (10 s) anyway.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So many questions wait; who asks then waits for the others.
+/// How many questions can be queued; a further one waits.
 const WAITING_MAX: usize = 4;
 
 /// Both ends of the question.
@@ -60,14 +60,14 @@ impl MetricsSource {
 }
 
 impl MetricsRequests {
-    /// The next question; `None` when nobody can ask any more. May be dropped while it waits, and asked again.
+    /// The next question; `None` when all senders are gone. Cancel-safe.
     pub async fn next(&mut self) -> Option<MetricsRequest> {
         self.0.recv().await
     }
 }
 
 impl MetricsRequest {
-    /// Answers; whoever asked may have given up, which is no concern of the loop's.
+    /// Answers. The page may have given up; the loop ignores that.
     pub fn answer(self, families: Vec<Family>) {
         drop(self.0.send(families));
     }

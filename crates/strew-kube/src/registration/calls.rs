@@ -127,7 +127,7 @@ fn is_race(error: &kube::Error) -> bool {
 pub(super) struct Failures(u32);
 
 impl Failures {
-    /// One more failed: how long to wait, and whether it is to be told.
+    /// After one more failure: how long to wait, and whether to log it.
     pub(super) fn add(&mut self, error: &kube::Error) -> (Span, bool) {
         let wait = FIRST_WAIT.doubled(self.0);
         let wait = wait.map_or(LONGEST_WAIT, |wait| wait.min(LONGEST_WAIT));

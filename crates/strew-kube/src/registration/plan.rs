@@ -27,7 +27,7 @@ pub struct Replica {
     pub asked: Option<Instant>,
     /// When one was answered well last.
     pub served: Option<Instant>,
-    /// When it told others last that it is ready; `None`: it has not, or has withdrawn.
+    /// When it last announced that it is ready; `None` if it has not, or has withdrawn.
     pub present: Option<Instant>,
     /// Whether it has withdrawn at its end.
     pub has_left: bool,

@@ -25,10 +25,10 @@ use crate::connect::chain;
 /// How long the end may take, [`LINGERS`] included.
 const END_WITHIN: Duration = Duration::from_secs(5);
 
-/// How long the last replica goes on answering when the registration is out: API servers hear of it by watches.
+/// How long the last replica still answers after removing the registration, because API servers learn of it by watches.
 const LINGERS: Duration = Duration::from_secs(2);
 
-/// What is registered, and by whom.
+/// The registration, and this replica.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// What is registered.

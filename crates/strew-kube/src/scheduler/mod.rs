@@ -46,7 +46,7 @@ pub struct Blueprint {
     pub identity: String,
     /// What jitter is drawn from.
     pub seed: u64,
-    /// What it tells of itself.
+    /// Its metrics.
     pub about: About,
 }
 
@@ -109,7 +109,7 @@ impl Process {
         (process, pages)
     }
 
-    /// Works until it is told to end; then gives back the lease.
+    /// Runs until it is asked to stop; then releases the lease.
     pub async fn run(mut self, end: CancellationToken) {
         let mut is_over = std::pin::pin!(end.cancelled());
         loop {

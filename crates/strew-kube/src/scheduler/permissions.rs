@@ -83,7 +83,7 @@ pub const IN_CLUSTER: &[Permission] = &[
     },
 ];
 
-/// To ask who may see its pages.
+/// To authorize clients of its pages.
 pub const OF_PAGES: &[Permission] = &[
     Permission {
         group: "authentication.k8s.io",

@@ -35,7 +35,7 @@ pub enum Certificate {
         /// The host's name.
         host: String,
     },
-    /// Put there by somebody else, now or later: until then no connection is made.
+    /// Set by other code, now or later; until then connections fail.
     Exchanged(Exchange),
 }
 
@@ -56,7 +56,7 @@ impl Exchange {
     }
 }
 
-/// The key is nobody's to read.
+/// The key must not be readable.
 impl std::fmt::Debug for Exchange {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Exchange")
@@ -103,7 +103,7 @@ impl Shown {
         &self.current
     }
 
-    /// Takes changed files over, until told to stop. Files that cannot be used are told of once, and change nothing.
+    /// Reloads changed files until asked to stop. Unusable files are logged once and change nothing.
     pub async fn follow(self: Arc<Self>, stop: CancellationToken) {
         let Certificate::Files { certificate, key } = self.source.clone() else {
             return;

@@ -8,17 +8,17 @@ use rustls::AlertDescription;
 use strew_runtime::Warning;
 use tokio::time::Instant;
 
-/// Who does not trust a certificate comes again and again.
+/// A client that rejects the certificate keeps reconnecting.
 const TOLD_EVERY: Duration = Duration::from_secs(600);
 
-/// Tells of them, once in a while.
+/// Logs such clients, rate-limited.
 #[derive(Default)]
 pub(super) struct Distrust {
     told: Mutex<Option<Instant>>,
 }
 
 impl Distrust {
-    /// Tells why a connection could not be made.
+    /// Logs why a connection failed.
     pub(super) fn tell(&self, error: &io::Error) {
         match alert(error) {
             Some(alert) if self.is_due() => {

@@ -154,7 +154,7 @@ impl Check for Ping {
     }
 }
 
-/// Is well from the moment on at which somebody says so: `sched-handler-sync`.
+/// Healthy once it has been set: `sched-handler-sync`.
 #[derive(Debug)]
 pub struct Awaited {
     name: &'static str,
@@ -197,7 +197,7 @@ impl Check for Awaited {
     }
 }
 
-/// Is well while a loop goes on turning: a thread that hangs in its work beats no more.
+/// Healthy while a loop keeps turning; a hanging thread stops beating.
 #[derive(Debug)]
 pub struct Heartbeat {
     name: &'static str,
@@ -242,7 +242,7 @@ impl Check for Heartbeat {
     }
 }
 
-/// Is well until the process is told to stop.
+/// Healthy until the process is asked to stop.
 #[derive(Debug, Clone)]
 pub struct Shutdown(pub CancellationToken);
 

@@ -61,7 +61,7 @@ pub(crate) fn answer(code: StatusCode, of_type: HeaderValue, body: String) -> Re
     answer
 }
 
-/// All pages together, each for those who may see it; for what is not there, too.
+/// All pages together, each behind authorization; also for unknown paths.
 pub fn guarded(pages: impl IntoIterator<Item = Router>, access: Access) -> Router {
     let all = pages.into_iter().fold(Router::new(), Router::merge);
     access.guard(all.fallback(not_found))

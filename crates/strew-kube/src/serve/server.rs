@@ -56,7 +56,7 @@ pub struct Limits {
     pub body_bytes_max: usize,
     /// Requests at a time on one connection, by HTTP/2; 1: HTTP/1.1 alone.
     pub requests_at_once: u32,
-    /// What connections are given to end, once the server is told to stop.
+    /// How long connections may take to end after the server is asked to stop.
     pub goodbye: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Default for Limits {
     }
 }
 
-/// The certificates that a client showed, its own first; nothing says yet who signed them.
+/// The certificates that a client showed, its own first; their signatures are not checked yet.
 #[derive(Debug, Clone, Default)]
 pub struct PeerCertificates(pub Arc<[rustls::pki_types::CertificateDer<'static>]>);
 
@@ -90,7 +90,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens; `None` for port 0. `clients` says which certificates clients are asked for.
+    /// Listens; `None` for port 0. `clients` says which client certificates are requested.
     ///
     /// # Errors
     /// The address cannot be listened on; the certificate's files cannot be used.
@@ -144,7 +144,7 @@ impl Server {
         self.certificate.exchange()
     }
 
-    /// Answers until told to stop; then connections may end what they are at.
+    /// Serves until it is asked to stop; then open requests may finish.
     pub async fn run(self, pages: Router, stop: CancellationToken) {
         let (certificate, until) = (Arc::clone(&self.certificate), stop.clone());
         let follow = kept(move || Arc::clone(&certificate).follow(until.clone()));

@@ -23,7 +23,7 @@ const LONGEST_WAIT_AT_FIRST: Duration = Duration::from_secs(10);
 /// What fails for longer may fail for ever.
 const SOON: Duration = Duration::from_secs(60);
 
-/// Waits begin anew when nothing has failed for this long after a wait.
+/// Pauses start again at the shortest when nothing has failed for this long after one.
 const CALM: Duration = Duration::from_secs(60);
 
 /// Waits after failures, each twice as long as the one before.
@@ -57,7 +57,7 @@ impl Waits {
             self.n = 0;
         }
         let since = failing.map_or(now, |(since, _)| since);
-        // Where rights are missing, somebody has to grant them first.
+        // Missing rights must be granted first.
         let longest = match is_forbidden || now >= since + SOON {
             true => LONGEST_WAIT,
             false => LONGEST_WAIT_AT_FIRST,
@@ -89,7 +89,7 @@ impl Waits {
     }
 }
 
-/// Whether the API server refuses who asks, rather than what is asked.
+/// Whether the API server refuses the client (401, 403) and not the request.
 pub(super) fn is_forbidden(status: &Status) -> bool {
     matches!(status.code, 401 | 403)
 }

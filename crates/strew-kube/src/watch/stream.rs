@@ -24,10 +24,10 @@ use super::patience::{Waits, is_forbidden, patiently};
 /// So many objects a page of a list: a page is held as a whole.
 const PAGE: u32 = 250;
 
-/// So many scales are asked for at once.
+/// How many scales are read at once.
 const SCALES_AT_ONCE: usize = 8;
 
-/// So often a scale is asked for that does not come; once where the last one did not come either.
+/// How often a failing read of a scale is tried; once if the previous scale failed too.
 const SCALE_TRIES: usize = 3;
 
 /// The events of a watch, with waits after failures.
@@ -102,7 +102,7 @@ fn told<K: Resource>(
     }
 }
 
-/// All objects of a namespace, as soon as the API server tells them.
+/// Lists all objects of a namespace.
 pub(super) async fn list<K>(client: Client, namespace: &str) -> Vec<(Named, Object)>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -169,7 +169,7 @@ fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> WatchEvent 
         Ok(value) => value,
         Err(error) => return WatchEvent::Broken(named, error.to_string()),
     };
-    // In a list of a kind of Kubernetes itself, no object tells its kind.
+    // Objects in a list of a built-in kind have no `kind`.
     value["apiVersion"] = kind.api_version().into();
     value["kind"] = (&*kind.kind).into();
     match reading {
@@ -187,7 +187,7 @@ fn read(kind: &Kind, reading: Reading, mut object: DynamicObject) -> WatchEvent 
     }
 }
 
-/// A WorkloadSpread is read whatever somebody wrote into it; another object as it must be.
+/// A WorkloadSpread is decoded leniently, another object strictly.
 fn known(value: Value) -> Result<KubeObject, String> {
     use k8s_openapi::Resource;
     use strew_api::workloadspread::v1beta1::WorkloadSpread;
@@ -202,7 +202,7 @@ fn known(value: Value) -> Result<KubeObject, String> {
     Ok(object.into())
 }
 
-/// An object with its scale; `scales`: who is asked, if its kind has one.
+/// An object with its scale; `scales`: where to read it, if its kind has one.
 async fn scaled(scales: Option<Arc<Scales>>, event: WatchEvent) -> WatchEvent {
     match (scales, event) {
         (Some(scales), WatchEvent::Set(named, mut object)) => {
@@ -294,7 +294,7 @@ fn failed(error: &watcher::Error) -> WatchEvent {
     let status = status(error);
     let code = status.map(|status| status.code);
     match status {
-        // What it has forgotten is listed anew: that is no failure.
+        // 410 leads to a new list and is no failure.
         Some(_) if code == Some(410) => WatchEvent::Forgotten,
         Some(status) if !status.message.is_empty() => WatchEvent::Failed(Failure {
             text: status.message.clone(),

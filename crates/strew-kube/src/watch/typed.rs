@@ -49,7 +49,7 @@ pub(super) fn events(
     None
 }
 
-/// All objects of a kind in a namespace, as soon as the API server tells them. Only pods are ever read again.
+/// Lists all objects of a kind in a namespace. Only pods are ever read again.
 pub(super) async fn list(client: Client, kind: &Kind, namespace: &str) -> Vec<(Named, Object)> {
     match *kind == Kind::of::<Pod>() {
         true => stream::list::<Pod>(client, namespace).await,

@@ -32,11 +32,11 @@ pub(super) struct Ask {
 pub(super) enum Say {
     /// A review is to be answered.
     Ask(Ask),
-    /// Nobody waits for the answer to this call any more.
+    /// The API server no longer waits for the answer to this call.
     GiveUp(CallId),
 }
 
-/// Tells the loop that nobody waits any more, unless somebody was answered: a connection that closes drops it.
+/// Tells the loop, when dropped before the answer, that the connection was closed.
 pub(super) struct Waiting {
     call: CallId,
     say: mpsc::Sender<Say>,
@@ -64,7 +64,7 @@ impl Drop for Waiting {
         }
         let say = Say::GiveUp(self.call);
         if let Err(mpsc::error::TrySendError::Full(say)) = self.say.try_send(say) {
-            // It must be told: a deletion that nobody waits for must not be counted after its pod is gone.
+            // The loop must know: a deletion without a waiting client must not be counted after its pod is gone.
             let channel = self.say.clone();
             tokio::spawn(async move {
                 // The loop has ended.
@@ -102,7 +102,7 @@ impl Connections {
 
     pub(super) fn reply(&mut self, call: CallId, answer: Answer) {
         if let Some(connection) = self.0.remove(&call) {
-            // Whoever asked may be gone.
+            // The client may have closed the connection.
             drop(connection.answer.send(answer));
         }
     }

@@ -16,7 +16,7 @@ pub(super) enum Payer {
     Namespace(Arc<str>),
 }
 
-/// Costs that nobody has paid yet.
+/// CPU time by payer that is not charged yet.
 pub(super) struct Costs {
     /// Nanoseconds of CPU time.
     clock: fn() -> u64,
@@ -33,7 +33,7 @@ impl Costs {
         }
     }
 
-    /// What comes now is somebody's.
+    /// From now on CPU time is charged to a namespace.
     pub(super) fn begin(&mut self) {
         self.since = (self.clock)();
     }
@@ -46,7 +46,7 @@ impl Costs {
         self.unpaid.push((payer, cost));
     }
 
-    /// Takes what nobody has paid yet.
+    /// Takes the CPU time that is not charged yet.
     pub(super) fn take(&mut self) -> Vec<(Payer, Span)> {
         std::mem::take(&mut self.unpaid)
     }

@@ -122,7 +122,7 @@ impl Decider {
             answer,
         } = ask;
         let watches = self.worker.driver().watches();
-        // Where there is no WorkloadSpread, nobody waits for the answer to a question about rights.
+        // Without a WorkloadSpread in the namespace no right needs to be checked.
         if !is_permitted && watches.has_in(&admission::spreads(), &call.review.namespace) {
             drop(answer.send(Err(NotTaken::RightUnknown(call))));
             return;

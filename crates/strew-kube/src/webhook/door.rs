@@ -23,14 +23,14 @@ const DRAINED_WITHIN: Duration = Duration::from_secs(1);
 /// Whose reviews are answered.
 #[derive(Debug, Clone)]
 pub struct Callers {
-    /// Who signed their certificates.
+    /// The CAs of their certificates.
     pub clients: Arc<Clients>,
     /// The common names of their certificates; empty: any that was signed.
     pub names: Vec<String>,
 }
 
 impl Callers {
-    /// The code and the sentence of a refusal, if who shows these certificates is refused.
+    /// Status and message if a client with these certificates is refused; else `None`.
     fn refusal(&self, shown: &PeerCertificates) -> Option<(StatusCode, &'static str)> {
         let Some(user) = self.clients.user_of(&shown.0) else {
             let why =

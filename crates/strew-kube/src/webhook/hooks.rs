@@ -69,7 +69,7 @@ struct Inner {
     secret: Arc<str>,
     bodies: Bodies,
     meter: Arc<Meter>,
-    /// Reviews that this replica asks itself are not among those that are told of.
+    /// Reviews that this replica sends to itself are not counted.
     own_meter: Arc<Meter>,
     calls: AtomicU64,
 }
@@ -80,7 +80,7 @@ enum Unanswered {
     NotReady,
     /// Too many reviews of its namespace wait.
     Crowded,
-    /// Nobody knows whether its user may do this.
+    /// The user's right could not be checked.
     RightUnknown(String),
     /// The process ends.
     Ends,
@@ -116,7 +116,7 @@ impl Hooks {
         }))
     }
 
-    /// Creations, deletions and evictions may be registered under paths of their own: they are told apart by the review.
+    /// Creations, deletions and evictions may have different paths; the review says which of them it is.
     ///
     /// `callers`: who may ask for admission. API servers show no certificate to who converts, which tells no more than it
     /// is told.
@@ -182,7 +182,7 @@ async fn review(
         return error(StatusCode::BAD_REQUEST, "only a dry run is answered here");
     }
     watched.about(review.operation);
-    // A dry run changes nothing, and its answer tells nothing.
+    // A dry run changes nothing, and its answer reveals nothing.
     let user = (!review.dry_run).then(|| {
         let user = UserInfo::deserialize(&body.value["request"]["userInfo"]);
         User::of(user.unwrap_or_default())
@@ -288,7 +288,7 @@ impl Inner {
         }
         let pod = match review.operation {
             Operation::Evict => match self.evicted(&review).await {
-                // The API server says itself that there is no such pod, to who may know it.
+                // The API server itself answers that there is no such pod, if the user may know it.
                 Ok(None) => return Ok(Decision::allow(&review.uid)),
                 Ok(pod) => pod,
                 Err(why) => {
@@ -382,7 +382,7 @@ fn deadline(uri: &Uri) -> Duration {
     patience - EARLIER.min(patience / 4)
 }
 
-/// The version of AdmissionReview in which is asked and answered.
+/// The version of AdmissionReview in requests and responses.
 fn version_of(body: &Value) -> &'static str {
     const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
     let asked = VERSIONS
@@ -399,7 +399,7 @@ fn reviewed(decision: &Decision, version: &str) -> Response {
     )
 }
 
-/// A review that is not for us is answered as one, if it has a name; else whoever asked is told what was expected.
+/// An unusable review is answered by a review if it has a uid, otherwise by 400 with what was expected.
 fn not_read(body: &Value, version: &str, bad: &BadReview) -> Response {
     let uid = body["request"]["uid"].as_str().unwrap_or_default();
     match uid {

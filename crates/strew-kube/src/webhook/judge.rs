@@ -35,7 +35,7 @@ pub(super) struct Rules {
     pub(super) allowed_patches: Vec<String>,
     /// Whether the API server asks about pods of DaemonSets.
     pub(super) daemon_sets: bool,
-    /// Whether whoever asks has shown to be an API server: others are not told names of other objects.
+    /// Whether the client has proved to be an API server; other clients do not learn names of other objects.
     pub(super) is_authenticated: bool,
 }
 
@@ -79,7 +79,7 @@ impl Judge {
         })
     }
 
-    /// Why who writes it must not: its patch, tolerations and node selectors decide what other people's pods are.
+    /// Why the user may not write it: its patch, tolerations and node selectors change pods of other users.
     async fn refusal(&self, review: &Review) -> Option<Decision> {
         if !review.changes_pods() {
             return None;

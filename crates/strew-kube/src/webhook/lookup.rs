@@ -13,7 +13,7 @@ const ANSWER_WITHIN: Span = Span::from_secs(4);
 /// What is at a path; `None`: nothing.
 ///
 /// # Errors
-/// Why nobody knows, in words.
+/// Why the answer is unknown, for messages.
 pub(super) async fn get(client: &Client, path: &str) -> Result<Option<Value>, String> {
     let answer = send::read(client, path, ANSWER_WITHIN).await;
     match answer {
@@ -40,7 +40,7 @@ mod tests {
 
     use super::*;
 
-    /// What is asked again and again, of an API server that gives these answers in turn.
+    /// The result of repeated reads from an API server that gives these answers in turn.
     async fn got(answers: Vec<(u16, Value)>) -> (Result<Option<Value>, String>, usize) {
         let (service, mut handle) = tower_test::mock::pair::<http::Request<Body>, _>();
         let served = tokio::spawn(async move {

@@ -18,15 +18,15 @@ pub(super) enum Came {
     Passed,
     /// It was refused.
     Denied,
-    /// Nobody knew the cluster yet, or the process ended.
+    /// The caches were not filled yet, or the process was ending.
     NotReady,
     /// Too many reviews of its namespace wait.
     Crowded,
-    /// Nobody knew whether its user may do this.
+    /// The user's right could not be checked.
     RightUnknown,
     /// No answer came in time.
     TimedOut,
-    /// Whoever asked has gone.
+    /// The client closed the connection.
     GivenUp,
     /// It could not be read.
     Bad,
@@ -69,7 +69,7 @@ struct Counts {
     conversions: BTreeMap<&'static str, u64>,
 }
 
-/// A review that is being answered: dropped before its end, whoever asked has gone.
+/// A review in progress; if it is dropped before its end, the client closed the connection.
 pub(super) struct Watched {
     meter: Arc<Meter>,
     began: u64,

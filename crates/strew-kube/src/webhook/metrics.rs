@@ -7,7 +7,7 @@ use strew_scheduler::metrics::{Buckets, Family, Value};
 /// Of answers: from half a millisecond to the longest that an API server waits.
 pub(super) const LATENCY_BUCKETS: Buckets = Buckets::seconds(0.0005, 2.0, 17);
 
-/// So many subsets are told; of further ones only how many there are.
+/// How many subsets have series; further ones are only counted.
 const SUBSETS_MAX: usize = 1_000;
 
 strew_scheduler::catalogue! {

@@ -63,7 +63,7 @@ use meter::Meter;
 use pages::Pages;
 use queue::{FairQueue, Shares};
 
-/// The lease of who keeps the certificates.
+/// The lease of the replica that maintains the certificates.
 pub const LEASE: &str = "strew-webhook";
 
 /// The Service of the hooks.
@@ -85,7 +85,8 @@ pub fn limits() -> Limits {
         // under way and keep 25, and handshakes cost more than reviews.
         requests_at_once: 64,
         connections_max: 512,
-        // Longer than an API server keeps a connection without use (90 s, Go's): who ends it must not be asked just then.
+        // Longer than an API server keeps an idle connection (90 s in Go), so that the server never closes one that is
+        // about to be used.
         headers: Duration::from_secs(100),
         // Longer than the API server waits for an answer.
         request: Duration::from_secs(35),
@@ -107,15 +108,15 @@ pub struct Blueprint {
     pub allowed_patches: Vec<String>,
     /// Whether the webhook is registered for pods of DaemonSets, which then may be targets.
     pub daemon_sets: bool,
-    /// Whose reviews are answered; `None`: everybody's.
+    /// Clients whose reviews are answered; `None`: all.
     pub callers: Option<Callers>,
     /// What pauses and names of pods are drawn from.
     pub seed: u64,
-    /// What it tells of itself.
+    /// Its metrics.
     pub about: About,
     /// Where the certificate of the hooks lies.
     pub exchange: Exchange,
-    /// Who keeps the certificate; `None`: it was given.
+    /// Maintains the certificate; `None` if one was given.
     pub keeper: Option<Keeper>,
     /// How the webhook is registered; `None`, or without a keeper: by another program.
     pub registration: Option<registration::Setup>,

@@ -22,7 +22,7 @@ const LEADER_HANGS_AFTER: Span = Span::from_secs(60);
 /// A loop that has not turned for so long hangs. Each turn is a small part of this, and one comes every five seconds.
 const HANGS_AFTER: Span = Span::from_secs(30);
 
-/// The loop's end: what it says of itself, and who asks it.
+/// The loop's side: its metrics, and the pages that ask for them.
 pub(super) struct Pages {
     synced: Arc<Awaited>,
     /// Of the loop.

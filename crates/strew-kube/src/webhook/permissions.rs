@@ -102,7 +102,7 @@ pub const OF_AUTHORITY: &[Permission] = &[
     },
 ];
 
-/// In the webhook's own namespace, unless a certificate is given: the Secret, and the election of who keeps it.
+/// In the webhook's namespace, unless a certificate is given: the Secret, and the lease of its maintainer.
 pub const OF_SECRET: &[NamedPermission<'_>] = &[
     NamedPermission {
         permission: Permission {
@@ -133,7 +133,7 @@ pub const OF_REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
     names: &[replicas::LEASE],
 }];
 
-/// In the whole cluster, unless somebody else keeps `caBundle`.
+/// In the whole cluster, unless `caBundle` is maintained by other means.
 pub const OF_CONFIGURATIONS: &[NamedPermission<'_>] = &[
     NamedPermission {
         permission: Permission {

@@ -29,7 +29,7 @@ pub(super) enum Right {
     Given,
     /// It has not: the answer to the review. A pod's end is not hindered, and not counted.
     Lacking(Decision),
-    /// Nobody knows, and this is why.
+    /// The right could not be checked, for this reason.
     Unknown(String),
 }
 

@@ -25,13 +25,13 @@ use crate::serve::access::Deed;
 use crate::serve::pages::{error, json};
 use crate::work::Worker;
 
-/// The paths: their pages ask themselves what somebody may see.
+/// The paths; their pages authorize the client themselves.
 pub const PATHS: &str = "/debug/placements*";
 
-/// The longest Placement that is asked about.
+/// The largest Placement in a request, in bytes.
 const BODY_MAX: usize = 1 << 20;
 
-/// So many questions wait; who asks then waits for the others.
+/// How many questions can be queued; a further one waits.
 const WAITING_MAX: usize = 4;
 
 /// The loop's end.
@@ -44,7 +44,7 @@ pub(crate) struct Question {
 }
 
 impl Questions {
-    /// The next question; `None` when nobody can ask any more. May be dropped while it waits, and asked again.
+    /// The next question; `None` when all senders are gone. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Question> {
         self.0.recv().await
     }
@@ -57,7 +57,7 @@ impl Question {
             let now = worker.now();
             worker.tell(|placements, _| placements.explain(&self.placement, now))
         });
-        // Who asked may have given up.
+        // The client may have given up.
         let _ = self.answer.send(result);
     }
 }

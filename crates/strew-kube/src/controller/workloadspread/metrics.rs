@@ -7,7 +7,7 @@ use strew_scheduler::metrics::{Family, Value};
 use strew_workloadspread::controller::Counters;
 use strew_workloadspread::{Row, SpreadController, WorkloadSpread};
 
-/// The rows of so many subsets are told; those beyond are counted.
+/// How many subsets have series; further ones are only counted.
 const SUBSETS_MAX: usize = 2000;
 
 strew_scheduler::catalogue! {

@@ -22,12 +22,12 @@ use super::review::User;
 use super::subject::Subject;
 use crate::serve::certificate::provider;
 
-/// Where the API server tells its authority.
+/// Where the API server publishes its CA for clients.
 const NAMESPACE: &str = "kube-system";
 const NAME: &str = "extension-apiserver-authentication";
 const KEY: &str = "client-ca-file";
 
-/// A group that everybody is in who is known.
+/// The group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
 
 /// Why client certificates are not taken.
@@ -54,7 +54,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Reads the cluster's authority. Whoever asks may go on without: tokens do not need it.
+    /// Reads the cluster's CA. The caller may continue without it, since tokens do not need it.
     ///
     /// # Errors
     /// There is none, or it cannot be read.
@@ -88,7 +88,7 @@ impl Clients {
         Arc::new(AnyOwner(Arc::clone(&self.chains)))
     }
 
-    /// Whose certificates these are, its own first; `None`: nobody's that is known here.
+    /// The user of these certificates, the client's own first; `None` if no known CA signed it.
     pub fn user_of(&self, certificates: &[CertificateDer<'_>]) -> Option<User> {
         let (own, others) = certificates.split_first()?;
         let now = UnixTime::now();

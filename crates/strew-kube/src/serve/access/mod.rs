@@ -48,7 +48,7 @@ struct Inner {
     clients: Option<Arc<Clients>>,
 }
 
-/// What a request shows of who asks. Not printable: the token is a secret.
+/// The credentials of a request. Not printable, because the token is a secret.
 struct Shown {
     token: Option<String>,
     certificates: PeerCertificates,
@@ -67,17 +67,17 @@ impl Shown {
     }
 }
 
-/// Who asks.
+/// The client.
 enum Caller {
     /// This user.
     Known(Arc<User>),
-    /// Somebody who claims to be someone, wrongly.
+    /// A client with invalid credentials.
     Impostor,
 }
 
 impl Access {
-    /// Asks this client's API server; these paths anybody may see.
-    /// Certificates of clients count where `clients` knows the cluster's authority, and the server asks for them.
+    /// Reviews at this client's API server; paths in `always_allowed` need no authorization. Client certificates count
+    /// if `clients` has the cluster's CA and the server requests them.
     pub fn new(client: kube::Client, always_allowed: Paths, clients: Option<Arc<Clients>>) -> Self {
         Self(Arc::new(Inner {
             reviews: Reviews::new(client),
@@ -87,10 +87,10 @@ impl Access {
         }))
     }
 
-    /// The same, but the pages of these paths ask themselves what the [`Asker`] may do: who it is was found out.
+    /// The same, but these paths only authenticate: their pages authorize the [`Asker`] themselves.
     #[must_use]
     pub fn judged_there(self, paths: Paths) -> Self {
-        // Nobody else has it yet; if so, the others are as they were.
+        // No page shares it yet; if one does, it stays unchanged.
         match Arc::try_unwrap(self.0) {
             Ok(inner) => Self(Arc::new(Inner {
                 judged_there: paths,
@@ -100,7 +100,7 @@ impl Access {
         }
     }
 
-    /// The same pages, for those who may see them.
+    /// The same pages behind authentication and authorization.
     pub fn guard(self, pages: Router) -> Router {
         pages.layer(from_fn_with_state(self, guard))
     }
@@ -112,7 +112,7 @@ impl Access {
             return Ok(Caller::Known(Arc::new(user)));
         }
         let Some(token) = shown.token else {
-            // A certificate of somebody else's makes nobody anonymous.
+            // A certificate of an unknown CA does not make the client anonymous: it is invalid.
             return Ok(match clients.is_some() && !certificates.is_empty() {
                 true => Caller::Impostor,
                 false => Caller::Known(User::anonymous()),
@@ -123,7 +123,7 @@ impl Access {
     }
 }
 
-/// Who asks for a page: in the request's extensions, for pages that ask themselves what it may do.
+/// The client of a page, in the request's extensions, for pages that authorize it themselves.
 #[derive(Clone)]
 pub struct Asker {
     user: Arc<User>,

@@ -1,11 +1,11 @@
 //! `--authorization-always-allow-paths`.
 
-/// Paths that anybody may see.
+/// Paths that need no authorization.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths(Vec<String>);
 
 impl Default for Paths {
-    /// `/healthz,/readyz,/livez`: whoever probes has no token.
+    /// `/healthz,/readyz,/livez`: probes have no token.
     fn default() -> Self {
         Self::parse("/healthz,/readyz,/livez").unwrap_or(Self(Vec::new()))
     }

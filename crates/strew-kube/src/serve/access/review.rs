@@ -28,12 +28,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How many questions are under way at a time.
 const ASKED_MAX: usize = 8;
 
-/// Who asks.
+/// The client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct User {
     /// The name.
     pub name: String,
-    /// The uid, which tells two of one name apart.
+    /// The uid, which distinguishes two users of one name.
     pub uid: String,
     /// The groups.
     pub groups: Vec<String>,
@@ -42,7 +42,7 @@ pub struct User {
 }
 
 impl User {
-    /// Who shows nothing.
+    /// A client without credentials.
     pub fn anonymous() -> Arc<Self> {
         Arc::new(Self {
             name: "system:anonymous".to_owned(),
@@ -52,7 +52,7 @@ impl User {
         })
     }
 
-    /// A user as the API server tells of one.
+    /// A user as the API server reports it.
     pub fn of(info: UserInfo) -> Self {
         Self {
             name: info.username.unwrap_or_default(),
@@ -127,7 +127,7 @@ impl Reviews {
         }
     }
 
-    /// Whose token it is; `None`: nobody's.
+    /// The token's user; `None` if the token is invalid.
     ///
     /// # Errors
     /// There was no answer.
@@ -243,7 +243,7 @@ impl Reviews {
         let asked = timeout(PATIENCE, async {
             // A semaphore that is never closed always gives way; and it is only a limit.
             let _turn = self.asking.acquire().await;
-            // Somebody else may have asked the same meanwhile.
+            // Another task may have asked the same meanwhile.
             match kept.get(digest) {
                 Some(answer) => Ok(answer),
                 None => ask.await,
