@@ -1,4 +1,4 @@
-//! Fuzz targets, a while each: `cargo xtask fuzz`.
+//! Runs the fuzz targets: `cargo xtask fuzz`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

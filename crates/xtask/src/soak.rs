@@ -1,4 +1,4 @@
-//! Lives under faults, by seed: `cargo xtask soak`.
+//! Generated worlds under faults, by seed: `cargo xtask soak`.
 
 use std::process::{Command, ExitCode};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Objects that come at a steady rate, whether the earlier ones are there yet or not.
+//! Creates objects at a steady rate, whether earlier ones are done or not.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! CPU time and memory of a process, as Linux tells them.
+//! CPU time and memory of a process, from Linux.
 
 use anyhow::Context;
 

@@ -1,4 +1,4 @@
-//! Bodies of requests that cost more than they should.
+//! Request bodies that cost much to parse.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Connections that say nothing.
+//! Idle connections.
 
 use std::convert::Infallible;
 use std::sync::Arc;

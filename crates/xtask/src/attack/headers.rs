@@ -1,4 +1,4 @@
-//! Streams of HTTP/2 whose headers take memory.
+//! HTTP/2 streams whose headers take memory.
 
 use std::convert::Infallible;
 use std::sync::Arc;

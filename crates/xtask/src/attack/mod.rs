@@ -1,4 +1,4 @@
-//! Clients that behave badly towards a process on this machine: `cargo xtask attack`.
+//! Misbehaving clients against a process on this machine: `cargo xtask attack`.
 //!
 //! An attack goes on until standard input ends, or for `--seconds`, and prints what it came to as one line of JSON.
 //! [`connections`] hold places, [`bodies`] and [`headers`] take memory, [`pods`] are objects of a tenant.

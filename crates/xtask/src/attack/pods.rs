@@ -1,4 +1,4 @@
-//! Pods of a tenant: dear ones, and ones that come and go.
+//! Pods of a tenant: expensive ones, and short-lived ones.
 
 use std::ops::Range;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What an attack came to.
+//! The result of an attack.
 
 use std::collections::BTreeMap;
 use std::fmt;

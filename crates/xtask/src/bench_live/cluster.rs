@@ -1,4 +1,4 @@
-//! The API server as the measuring program uses it: nodes and pods in, and a watch that tells when pods are bound.
+//! The API server for the measuring program: creates nodes and pods, and watches bindings.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

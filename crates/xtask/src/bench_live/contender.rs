@@ -1,4 +1,4 @@
-//! Who is measured.
+//! The measured schedulers.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Medians, quantiles, and a table with what is asked.
+//! Medians, quantiles, and a table with bounds.
 
 use std::fmt;
 

@@ -1,10 +1,9 @@
-//! kube-scheduler and strew side by side on one API server: `cargo xtask bench-live`.
+//! Compares kube-scheduler and strew on one API server: `cargo xtask bench-live`.
 //!
-//! Each round gives both the same work, one after the other, and the next round in the other order: machines are
-//! noisy, and noise must not have a favourite. The API server and its store work for the contenders alone: kubelets and
-//! controllers are there until the nodes are ready. What counts are ratios within a run. Nothing is measured by the
-//! contenders themselves: when a pod is there and when it is bound is what one watch of this program sees, CPU time and
-//! memory are the kernel's words.
+//! Each round gives both the same work, one after the other, and the next round in the other order, so that a noisy
+//! machine does not favour one. Kubelets and controllers run only until the nodes are ready, so that API server and etcd
+//! work for the measured scheduler alone. Results are ratios within a run. The schedulers measure nothing themselves: a
+//! watch of this program sees when a pod is created and bound, and the kernel reports CPU time and memory.
 //!
 //! Reading order: [`contender`] (who), [`cluster`] (the API server as this program uses it), [`round`] (what is done and
 //! measured), [`size`] (a large cluster that is there already), [`updates`] (a cluster that others change meanwhile),

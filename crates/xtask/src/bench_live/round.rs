@@ -1,4 +1,4 @@
-//! One round: a backlog, and then pods one by one.
+//! One round: a backlog of pods, then a steady rate.
 
 use std::fmt;
 

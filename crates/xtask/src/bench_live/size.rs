@@ -1,4 +1,4 @@
-//! A large cluster that is there already: how soon strew is ready, and what it holds then.
+//! A large existing cluster: the time until strew is ready, and its memory then.
 
 use std::path::Path;
 use std::time::Duration;

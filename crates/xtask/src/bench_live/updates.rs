@@ -1,4 +1,4 @@
-//! A cluster in which others are at work, too: what a pod costs while ReplicaSets are updated.
+//! A busy cluster: the cost of a pod while ReplicaSets are updated.
 //!
 //! Controllers and kubelets stay. Pods come at a steady rate, in turn without updates of ReplicaSets and with them; the
 //! updates change an annotation, which no decision reads.

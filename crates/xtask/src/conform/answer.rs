@@ -1,4 +1,4 @@
-//! What strew answers to a case, in the words of the vectors.
+//! strew's answer to a case, in the form of the vectors.
 
 use serde_json::{Map, Value, json};
 use strew_model::Interner;

@@ -1,4 +1,4 @@
-//! A vector's cluster, as facts.
+//! Converts a vector's cluster to facts.
 
 use anyhow::bail;
 use k8s_openapi::api::core::v1::{Node, Pod, TopologySpreadConstraint};

@@ -1,4 +1,4 @@
-//! Scheduling vectors: every case must agree with what kube-scheduler v1.36.3 answered.
+//! Scheduling vectors: compares strew with the answers of kube-scheduler v1.36.3.
 
 mod answer;
 mod case;

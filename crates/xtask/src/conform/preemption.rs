@@ -1,4 +1,4 @@
-//! Kind `preemption`: a pod that fits nowhere, and who would have to go for it.
+//! Kind `preemption`: a pod that fits nowhere, and its victims.
 
 use anyhow::bail;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

@@ -1,4 +1,4 @@
-//! What a process of strew said that it decides: its log with `--v 4 --logging-format json`.
+//! The decisions of a process, from its log with `--v 4 --logging-format json`.
 
 use jiff::Timestamp;
 use serde_json::Value;

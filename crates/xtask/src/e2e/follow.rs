@@ -1,4 +1,4 @@
-//! Every event of a watch: `kubectl get KIND --watch`, begun anew when the API server ends it.
+//! Every event of a watch: `kubectl get KIND --watch`, restarted when the API server ends it.
 
 use std::io::BufReader;
 use std::process::{Child, Stdio};

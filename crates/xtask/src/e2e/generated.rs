@@ -1,4 +1,4 @@
-//! Clusters from a seed: nodes with zones, taints and sizes; pods with what decides about them.
+//! Clusters from a seed: nodes with zones, taints and sizes; pods with constraints.
 
 use serde_json::{Value, json};
 use strew_model::Prng;

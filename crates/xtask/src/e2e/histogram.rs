@@ -1,4 +1,4 @@
-//! A histogram as a process tells it.
+//! Parses a histogram of a process.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! strew's processes on a real control plane, case by case: `cargo xtask e2e`.
+//! Tests strew's processes on a real control plane, case by case: `cargo xtask e2e`.
 //!
 //! Reading order: [`stage`] (what a case works with), [`parts`] (strew installed and started), `cases` (one function
 //! each), [`rollout`] (what is judged of one that something failed in), [`watch_log`], [`follow`], [`histogram`],

@@ -1,5 +1,4 @@
-//! strew's parts in a lab: installed as a person installs them, and started as processes with no more than the tokens of
-//! their service accounts.
+//! strew's processes in a lab: installed by `strew install`, started with the tokens of their service accounts.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A rollout in whose middle something fails, and what is judged of it.
+//! A rollout with a fault in the middle, and how it is judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

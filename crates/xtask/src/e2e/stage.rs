@@ -1,4 +1,4 @@
-//! What a case works with: a lab, a namespace and nodes of its own, and strew's processes.
+//! The environment of a case: a lab, its own namespace and nodes, and strew's processes.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a watch has told of a namespace's pods, from the first to the last.
+//! All events of a watch of a namespace's pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

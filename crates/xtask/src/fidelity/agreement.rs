@@ -1,4 +1,4 @@
-//! Whether what one side did agrees with what a real control plane did.
+//! Compares an outcome with those of a real control plane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Whether a real API server takes the CustomResourceDefinitions of `deploy/crds/`, and serves what they say.
+//! Checks that a real API server accepts the CustomResourceDefinitions of `deploy/crds/` and obeys them.
 
 use std::path::Path;
 

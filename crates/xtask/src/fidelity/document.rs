@@ -1,4 +1,4 @@
-//! The table of docs/fidelity.md: made from what was recorded and simulated.
+//! Makes the table of docs/fidelity.md from recorded and simulated outcomes.
 
 use std::collections::BTreeSet;
 use std::path::Path;

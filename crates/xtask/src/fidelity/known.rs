@@ -1,4 +1,4 @@
-//! Differences that are known, with their causes: e2e/known.json.
+//! Known differences with their causes: e2e/known.json.
 //!
 //! What a real cluster draws (uids, the order in which two controllers' pods come) a few real runs do not show in full;
 //! such facts are named here with how many of the seeds may differ. An entry that no seed needs is one too many.

@@ -1,4 +1,4 @@
-//! Scenarios on a real control plane and in the simulated cluster: `cargo xtask fidelity`.
+//! Compares a real control plane with the simulated cluster: `cargo xtask fidelity`.
 //!
 //! [`scenario`] reads a file. [`real`] plays it with kubectl ([`verb`]), [`simulated`] with strew and many seeds; both
 //! wait until the cluster has come to rest ([`snapshot`]), and [`observe`] makes an [`outcome`] of what is there.

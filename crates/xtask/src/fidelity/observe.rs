@@ -1,4 +1,4 @@
-//! From the objects of a cluster to an [`Outcome`].
+//! Makes an [`Outcome`] from the objects of a cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 

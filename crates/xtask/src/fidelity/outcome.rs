@@ -1,4 +1,4 @@
-//! What a cluster looks like after a step: the same type for a real control plane and for the simulation.
+//! The state of a cluster after a step: one type for the real control plane and the simulation.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! A scenario on a real control plane.
+//! Runs a scenario on a real control plane.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Outcomes of real runs, kept as files: `e2e/recorded/NAME.json`.
+//! Recorded outcomes of real runs: `e2e/recorded/NAME.json`.
 
 use std::collections::BTreeSet;
 use std::fs;

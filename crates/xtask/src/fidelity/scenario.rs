@@ -1,4 +1,4 @@
-//! A scenario file, as far as a real control plane can play it.
+//! A scenario file with the verbs that a real control plane supports.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! A scenario in the simulated cluster: the same steps, the same test of rest and the same outcomes as on a real one.
+//! Runs a scenario in the simulated cluster, with the same steps, the same condition of rest and the same outcomes as
+//! on a real one.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

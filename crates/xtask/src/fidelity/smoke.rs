@@ -1,4 +1,4 @@
-//! Whether the control plane works on this machine: `cargo xtask fidelity --check-lab`.
+//! Checks that the control plane works on this machine: `cargo xtask fidelity --check-lab`.
 
 use std::path::Path;
 

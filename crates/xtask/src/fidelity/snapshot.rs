@@ -1,4 +1,4 @@
-//! All objects of a moment, and whether the cluster has settled.
+//! All objects at one moment, and whether the cluster is at rest.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The verbs of a scenario, carried out by kubectl.
+//! Carries out a scenario's verbs by kubectl.
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The control plane's one binary: built from `e2e/controlplane` by the go client, kept in a cache outside the tree.
+//! The control plane's binary: built from `e2e/controlplane` by Go, and cached outside the repository.
 
 use std::env;
 use std::fs;

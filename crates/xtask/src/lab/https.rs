@@ -1,6 +1,6 @@
-//! A client of HTTPS that trusts whom it is told, says what it is told, and waits no longer than it is told.
+//! An HTTPS client with explicit CAs, headers and timeouts.
 //!
-//! Tests speak with webhooks and pages by it, also as nobody should.
+//! Tests use it to call webhooks and pages, also with malformed requests.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! kubectl, against the lab's API server.
+//! Runs kubectl against the lab's API server.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What kwok's kubelets do, with a scenario's delays: `e2e/stages.yaml`.
+//! The behaviour of kwok's kubelets with a scenario's delays: `e2e/stages.yaml`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

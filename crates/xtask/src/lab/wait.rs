@@ -1,4 +1,4 @@
-//! Waiting for conditions, each with a deadline: the one place of the lab that reads the clock.
+//! Waits for conditions with deadlines: the only module of the lab that reads the clock.
 
 use std::time::{Duration, Instant};
 

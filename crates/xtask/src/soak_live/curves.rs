@@ -1,4 +1,4 @@
-//! What was seen over time, as CSV and as a picture.
+//! Measurements over time, as CSV and as SVG.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What breaks below and beside the processes.
+//! Faults of and around the processes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! strew's processes at work for a while, under churn, faults and attacks: `cargo xtask soak-live`.
+//! Runs strew's processes under churn, faults and attacks: `cargo xtask soak-live`.
 //!
 //! A victim's Deployment goes from nothing to 100 pods again and again, and every process is probed each second as a
 //! kubelet does. What counts are ratios within a run: each phase is compared with quiet times just before it. Attackers

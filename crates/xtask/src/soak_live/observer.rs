@@ -1,4 +1,4 @@
-//! What is seen of the processes from outside: probes as a kubelet makes them, memory, CPU time.
+//! Observes the processes from outside: probes as a kubelet's, memory, CPU time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! What is done in turn.
+//! The phases of a run.
 
 use std::io::Read;
 use std::process::{Child, Command, Stdio};

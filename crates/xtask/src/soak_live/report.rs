@@ -1,4 +1,4 @@
-//! The table, and what is asked of each row.
+//! The table of results with bounds.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The namespaces: the victim's, and those of tenants who attack.
+//! The namespaces of the victim and of attacking tenants.
 
 use std::path::PathBuf;
 

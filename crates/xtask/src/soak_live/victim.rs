@@ -1,4 +1,4 @@
-//! A Deployment that goes from nothing to 100 pods and back.
+//! A Deployment that scales from zero to 100 pods and back.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

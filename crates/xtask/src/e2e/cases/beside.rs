@@ -1,4 +1,4 @@
-//! Several who decide, in one process or in two.
+//! Several schedulers at once, in one process or in two.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Processes that end, or stand still, in the middle of a rollout.
+//! Processes that are killed or stopped during a rollout.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What `strew install` prints, as the API server sees it.
+//! The manifests of `strew install` on the API server.
 
 use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};

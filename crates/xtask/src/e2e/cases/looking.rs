@@ -1,4 +1,4 @@
-//! Who only looks: `strew explain` and `strew snapshot` of a cluster that is there.
+//! Commands that only read: `strew explain` and `strew snapshot` on a cluster.
 
 use std::fs;
 

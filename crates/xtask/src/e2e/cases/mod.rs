@@ -1,4 +1,4 @@
-//! The cases, one function each; what they apply lies in `e2e/cases`.
+//! The cases, one function each; their manifests are in `e2e/cases`.
 
 mod beside;
 mod faults;

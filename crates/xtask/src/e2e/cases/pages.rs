@@ -1,4 +1,4 @@
-//! What a process tells over HTTPS, and to whom.
+//! The HTTPS pages of a process, and who may read them.
 
 use anyhow::{Context, ensure};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Who waits, and who goes first.
+//! The order in which pods are scheduled, and which pods wait.
 
 use anyhow::ensure;
 use xtask::lab::until;

@@ -1,4 +1,4 @@
-//! Spreading, as the enhancement proposals tell it.
+//! Spreading, as the KEPs describe it.
 
 use std::collections::BTreeMap;
 

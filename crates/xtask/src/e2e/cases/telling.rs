@@ -1,4 +1,4 @@
-//! What users are told: conditions and events.
+//! What users see: conditions and events.
 
 use anyhow::ensure;
 use serde_json::{Value, json};

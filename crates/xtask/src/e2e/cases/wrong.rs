@@ -1,4 +1,4 @@
-//! Bad input: a clear message and an exit code at the start, or one object set aside.
+//! Bad input: a clear message and exit code at the start, or one ignored object.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Controllers that end, and others who write.
+//! Controllers that are killed, and other writers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

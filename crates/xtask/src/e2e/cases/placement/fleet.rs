@@ -1,4 +1,4 @@
-//! Many clusters, many placements; what happens to clusters, and what is thought of them.
+//! Many clusters and placements; changes of clusters and their scores.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A large hub: how soon a change reaches the last PlacementDecision, and what is written where nothing changed.
+//! A large hub: the time from a change to the last PlacementDecision, and writes without a change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

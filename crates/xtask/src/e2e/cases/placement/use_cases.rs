@@ -1,4 +1,4 @@
-//! The use cases of the spread policy's proposal, and whose CustomResourceDefinitions a hub has.
+//! The use cases of the OCM spread proposal, and the ownership of CustomResourceDefinitions.
 
 use std::collections::BTreeMap;
 use std::fs;

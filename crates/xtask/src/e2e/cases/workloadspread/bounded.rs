@@ -1,5 +1,5 @@
-//! What the accounts of webhook and controller may write: what they have to, and nothing else. A process that an attacker
-//! has taken over can do no more.
+//! What the accounts of webhook and controller may write: what they need and nothing else, so that a compromised
+//! process can do no more.
 
 use anyhow::{Context, bail, ensure};
 use k8s_openapi::ByteString;

@@ -1,5 +1,5 @@
-//! Pods as a ReplicaSet's controller makes them, at a rate and through API servers that a test chooses. That controller
-//! is stopped meanwhile: it would delete what it did not ask for.
+//! Pods created as a ReplicaSet's controller would, at a chosen rate and through chosen API servers. The real
+//! controller is stopped meanwhile, since it would delete pods that it did not create.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Who may ask the webhook: API servers that show a certificate, where the webhook is told who signs it.
+//! Which clients the webhook answers: API servers with a certificate, if `--client-ca-file` is set.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Webhook and controller that end, requests that others deny, an API server that goes away.
+//! Webhook and controller that are killed, requests that others refuse, an API server that goes away.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A certificate that somebody else keeps: one that has ended, one that nobody trusts, and one that serves.
+//! Certificates from files: an expired one, an untrusted one, and a good one.
 
 use std::fs;
 use std::path::Path;

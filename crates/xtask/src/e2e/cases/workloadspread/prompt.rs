@@ -1,5 +1,5 @@
-//! How soon status and deletion costs are right: a client polls its workload each second, and looks at them once, the
-//! moment the workload is ready.
+//! How soon status and deletion costs are correct: a client polls its workload each second, and checks them once, when
+//! the workload is ready.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

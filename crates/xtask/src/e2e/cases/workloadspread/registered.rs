@@ -1,4 +1,4 @@
-//! When the API server asks the webhook: from the first replica that is ready to the last one that ends.
+//! When the webhook is registered: from the first ready replica to the last one that shuts down.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

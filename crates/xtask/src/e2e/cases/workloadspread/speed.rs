@@ -1,4 +1,4 @@
-//! What a WorkloadSpread costs: time of a large scale-up, writes of its status, memory of the webhook.
+//! The cost of a WorkloadSpread: time of a large scale-up, status writes, memory of the webhook.
 
 use std::fmt;
 use std::fs;

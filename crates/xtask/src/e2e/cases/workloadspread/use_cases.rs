@@ -1,4 +1,4 @@
-//! What WorkloadSpreads are for: the use cases of the text that introduced them, and what else users see.
+//! The use cases of Kruise's article, and other effects that users see.
 
 use std::time::Duration;
 

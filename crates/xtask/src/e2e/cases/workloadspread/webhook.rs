@@ -1,4 +1,4 @@
-//! The webhook by itself: versions, what is refused, many pods at once.
+//! The webhook alone: versions, validation, many pods at once.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Bad input: what nobody should say to a webhook, rights that are missing, statuses and trust that somebody changed.
+//! Bad input: malformed reviews, missing rights, statuses and CAs that were edited.
 
 use std::time::Duration;
 
