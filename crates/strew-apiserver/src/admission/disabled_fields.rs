@@ -1,25 +1,65 @@
-//! Fields of gates that are off: dropped when an object is created.
+//! Fields of gates that are off: dropped when a pod is created, and when a workload is created or changed whose stored
+//! template has no such field.
 //!
-//! Source: `DropDisabledPodFields` of `pkg/api/pod`, v1.36; spec/scheduler §1.3. An object that is stored already
-//! keeps them. (KEP-3243's prose has the API server reject them; v1.36.3 drops.)
+//! Source: `DropDisabledPodFields` and `DropDisabledTemplateFields` of `pkg/api/pod`, v1.36, which the strategies of
+//! `pkg/registry` call; spec/scheduler §1.3. An object that is stored already keeps them. (KEP-3243's prose has the API
+//! server reject them; v1.36.3 drops.)
 
-use k8s_openapi::api::core::v1::PodSpec;
+use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, TopologySpreadConstraint};
+use strew_api::read::KubeObject;
 
 use strew_api::config::AdmissionOptions;
 
-/// Drops what the gates switch off.
-pub fn drop_disabled(spec: &mut PodSpec, options: &AdmissionOptions) {
+/// Drops what the gates switch off, unless a constraint of the `old` spec has it.
+pub fn drop_disabled(spec: &mut PodSpec, old: Option<&PodSpec>, options: &AdmissionOptions) {
+    let is_used = |uses: fn(&TopologySpreadConstraint) -> bool| {
+        let old = old.and_then(|old| old.topology_spread_constraints.as_ref());
+        old.into_iter().flatten().any(uses)
+    };
+    let min_domains = options.spread_min_domains || is_used(|c| c.min_domains.is_some());
+    let policies = options.spread_node_inclusion_policy
+        || is_used(|c| c.node_affinity_policy.is_some() || c.node_taints_policy.is_some());
+    let keys = options.spread_match_label_keys || is_used(|c| c.match_label_keys.is_some());
     for constraint in spec.topology_spread_constraints.iter_mut().flatten() {
-        if !options.spread_min_domains {
+        if !min_domains {
             constraint.min_domains = None;
         }
-        if !options.spread_node_inclusion_policy {
+        if !policies {
             constraint.node_affinity_policy = None;
             constraint.node_taints_policy = None;
         }
-        if !options.spread_match_label_keys {
+        if !keys {
             constraint.match_label_keys = None;
         }
+    }
+}
+
+/// The same of the template of an object that makes pods.
+pub fn drop_of_template(
+    object: &mut KubeObject,
+    old: Option<&mut KubeObject>,
+    options: &AdmissionOptions,
+) {
+    let old = old.and_then(template).and_then(|old| old.spec.as_ref());
+    if let Some(spec) = template(object).and_then(|template| template.spec.as_mut()) {
+        drop_disabled(spec, old, options);
+    }
+}
+
+/// The template of a kind that is not a CustomResourceDefinition's: of those the API server knows no pods.
+fn template(object: &mut KubeObject) -> Option<&mut PodTemplateSpec> {
+    match object {
+        KubeObject::Deployment(o) => Some(&mut o.spec.as_mut()?.template),
+        KubeObject::ReplicaSet(o) => o.spec.as_mut()?.template.as_mut(),
+        KubeObject::ReplicationController(o) => o.spec.as_mut()?.template.as_mut(),
+        KubeObject::StatefulSet(o) => Some(&mut o.spec.as_mut()?.template),
+        KubeObject::DaemonSet(o) => Some(&mut o.spec.as_mut()?.template),
+        KubeObject::Job(o) => Some(&mut o.spec.as_mut()?.template),
+        KubeObject::CronJob(o) => {
+            let job = o.spec.job_template.spec.as_mut()?;
+            Some(&mut job.template)
+        }
+        _ => None,
     }
 }
 

@@ -2,9 +2,11 @@
 //!
 //! Everything but [update] is for *created* objects. What stands in a dump has been through it already.
 //!
-//! Order for pods (`k8s.io/kubernetes/pkg/registry/core/pod`, v1.36): [defaults], the plug-ins
-//! [priority] and [tolerations], then `PrepareForCreate` ([disabled_fields], [match_label_keys]), then
-//! [validation].
+//! Order for pods (`k8s.io/apiserver/pkg/endpoints/handlers/create.go`, `pkg/registry/rest/create.go`,
+//! `k8s.io/kubernetes/pkg/registry/core/pod`, v1.36): [defaults] and the plug-ins [priority] and [tolerations]
+//! ([`mutate_pod`]), mutating webhooks (the plug-ins again if one changed the pod), the generated name, then
+//! `PrepareForCreate` ([disabled_fields], [match_label_keys]) and [validation] ([`prepare_pod`]).
+//! So the keys are merged once, with the labels that the webhooks have left.
 
 mod autoscaler;
 pub mod binding;
@@ -53,7 +55,7 @@ pub struct Admitted<T> {
     pub warnings: Vec<String>,
 }
 
-/// Creates a pod: defaults, plug-ins, validation.
+/// Creates a pod where no webhook changes it: [`mutate_pod`], then [`prepare_pod`].
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
@@ -80,18 +82,49 @@ pub fn admit_pod(
     mut pod: Pod,
     context: &AdmissionContext<'_>,
 ) -> Result<Admitted<Pod>, Vec<FieldError>> {
-    pod.set_defaults();
-    let mut errors = Vec::new();
-    if let Some(spec) = &mut pod.spec {
-        errors.extend(priority::admit(spec, context.priority_classes).err());
-        tolerations::add_defaults(spec, context.options);
-        if pod.metadata.uid.as_ref().is_none_or(String::is_empty) {
-            disabled_fields::drop_disabled(spec, context.options);
-        }
-    }
-    match_label_keys::merge(&mut pod, context.options.merges_spread_match_label_keys());
+    let mut errors: Vec<FieldError> = mutate_pod(&mut pod, context).err().into_iter().collect();
+    prepare(&mut pod, context.options);
     errors.extend(validation::pod::validate_created(&pod, context.options));
     finish(pod, errors)
+}
+
+/// Fills in a new pod's defaults and lets the plug-ins change it. It may be done again after a webhook has changed
+/// the pod.
+///
+/// # Errors
+/// The refusal of a plug-in.
+pub fn mutate_pod(pod: &mut Pod, context: &AdmissionContext<'_>) -> Result<(), FieldError> {
+    pod.set_defaults();
+    let Some(spec) = &mut pod.spec else {
+        return Ok(());
+    };
+    let admitted = priority::admit(spec, context.priority_classes);
+    tolerations::add_defaults(spec, context.options);
+    admitted
+}
+
+/// What the registry does to a new pod after all mutating admission, once: gated fields go, match label keys become
+/// part of selectors; then it is validated.
+///
+/// # Errors
+/// All that is wrong, in the API server's order.
+pub fn prepare_pod(
+    mut pod: Pod,
+    options: &AdmissionOptions,
+) -> Result<Admitted<Pod>, Vec<FieldError>> {
+    prepare(&mut pod, options);
+    let errors = validation::pod::validate_created(&pod, options);
+    finish(pod, errors)
+}
+
+/// `PrepareForCreate`.
+fn prepare(pod: &mut Pod, options: &AdmissionOptions) {
+    if pod.metadata.uid.as_ref().is_none_or(String::is_empty)
+        && let Some(spec) = &mut pod.spec
+    {
+        disabled_fields::drop_disabled(spec, None, options);
+    }
+    match_label_keys::merge(pod, options.merges_spread_match_label_keys());
 }
 
 /// Creates any other object: defaults, validation.

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 
 use super::update::{Update, admit_pod_update, admit_update};
-use super::{AdmissionContext, Admitted, SetDefaults, admit, admit_pod};
+use super::{AdmissionContext, Admitted, SetDefaults, admit, admit_pod, disabled_fields};
 use crate::validation::Validate;
 use crate::workloads::NameSource;
 use strew_api::config::AdmissionOptions;
@@ -19,7 +19,7 @@ pub type AdmittedObject = (KubeObject, Vec<String>);
 /// # Errors
 /// All that is wrong, in the API server's order.
 pub fn admit_object(
-    object: KubeObject,
+    mut object: KubeObject,
     context: &AdmissionContext<'_>,
     names: &mut NameSource,
 ) -> Result<AdmittedObject, Vec<FieldError>> {
@@ -30,6 +30,7 @@ pub fn admit_object(
         let Admitted { object, warnings } = admit(object)?;
         Ok((object.into(), warnings))
     }
+    disabled_fields::drop_of_template(&mut object, None, context.options);
     match object {
         KubeObject::Pod(mut pod) => {
             name_pod(&mut pod, names);
@@ -91,8 +92,8 @@ pub fn read_back(mut object: KubeObject) -> KubeObject {
 /// # Errors
 /// All that is wrong, in the API server's order. An object of another kind is wrong too.
 pub fn admit_object_update(
-    new: KubeObject,
-    old: KubeObject,
+    mut new: KubeObject,
+    mut old: KubeObject,
     options: &AdmissionOptions,
 ) -> Result<KubeObject, Vec<FieldError>> {
     fn plain<T: Update>(new: T, old: &T) -> Result<KubeObject, Vec<FieldError>>
@@ -101,6 +102,7 @@ pub fn admit_object_update(
     {
         Ok(admit_update(new, old)?.object.into())
     }
+    disabled_fields::drop_of_template(&mut new, Some(&mut old), options);
     match (new, old) {
         (KubeObject::Pod(new), KubeObject::Pod(old)) => {
             Ok(admit_pod_update(*new, &old, options)?.object.into())

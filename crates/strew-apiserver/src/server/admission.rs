@@ -10,8 +10,8 @@ use strew_api::field::FieldError;
 use strew_api::read::KubeObject;
 
 use crate::admission::{
-    AdmissionContext, PriorityClasses, admit_object, admit_object_update, admit_pod, limit_range,
-    node,
+    AdmissionContext, PriorityClasses, admit_object, admit_object_update, limit_range, mutate_pod,
+    node, prepare_pod,
 };
 use crate::object::{Key, Kind, Meta, Object, Pairs, Pod};
 use crate::workloads::NameSource;
@@ -21,7 +21,8 @@ use crate::{ApiError, Tables};
 pub(super) struct Admission {
     options: AdmissionOptions,
     classes: Option<PriorityClasses>,
-    known: FxHashMap<(usize, usize), Known>,
+    mutated: Known,
+    prepared: Known,
     /// By the address of what they were before.
     changed: FxHashMap<usize, Changed>,
 }
@@ -35,12 +36,50 @@ struct Changed {
     labels: Vec<Arc<Pairs>>,
 }
 
-/// A template's pods, admitted. The keys are held, so that their addresses stay theirs.
-struct Known {
+/// What became of pods of the same spec and labels, by the addresses of the two.
+#[derive(Default)]
+struct Known(FxHashMap<(usize, usize), Step>);
+
+/// What a step made of a pod. What it was made of is held, so that the addresses stay its own.
+struct Step {
     _spec: Arc<PodSpec>,
     _labels: Arc<Pairs>,
     spec: Arc<PodSpec>,
     labels: Arc<Pairs>,
+}
+
+impl Known {
+    fn address(pod: &Pod) -> (usize, usize) {
+        let spec = Arc::as_ptr(&pod.spec) as usize;
+        (spec, Arc::as_ptr(&pod.meta.labels) as usize)
+    }
+
+    /// The pod after the step, if another one of its template has made it.
+    fn find(&self, pod: &Pod) -> Option<Pod> {
+        let step = self.0.get(&Self::address(pod))?;
+        let mut pod = pod.clone();
+        pod.spec = Arc::clone(&step.spec);
+        pod.meta.labels = Arc::clone(&step.labels);
+        Some(pod)
+    }
+
+    /// Keeps what the step made, and returns it with the rest of the pod.
+    fn keep(&mut self, mut pod: Pod, made: Pod) -> Pod {
+        if self.0.len() >= KNOWN_MAX {
+            self.0.clear();
+        }
+        let step = Step {
+            _spec: Arc::clone(&pod.spec),
+            _labels: Arc::clone(&pod.meta.labels),
+            spec: Arc::clone(&made.spec),
+            labels: Arc::clone(&made.meta.labels),
+        };
+        self.0.insert(Self::address(&pod), step);
+        pod.spec = made.spec;
+        pod.meta.labels = made.meta.labels;
+        pod.meta.annotations = made.meta.annotations;
+        pod
+    }
 }
 
 /// Beyond so many templates all are forgotten.
@@ -51,14 +90,20 @@ impl Admission {
         Self {
             options,
             classes: None,
-            known: FxHashMap::default(),
+            mutated: Known::default(),
+            prepared: Known::default(),
             changed: FxHashMap::default(),
         }
     }
 
     pub(super) fn set_options(&mut self, options: AdmissionOptions) {
         self.options = options;
-        self.known.clear();
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.mutated = Known::default();
+        self.prepared = Known::default();
     }
 
     /// Something was written: what admission looks at may have changed.
@@ -66,14 +111,14 @@ impl Admission {
         if matches!(&key.kind, Kind::Other(kind) if matches!(&**kind, "PriorityClass" | "LimitRange"))
         {
             self.classes = None;
-            self.known.clear();
+            self.forget();
         }
     }
 
-    /// Defaults, plug-ins, validation.
+    /// Defaults and plug-ins; of anything but a pod, which [`prepare`](Self::prepare) goes on with, validation too.
     pub(super) fn admit(&mut self, object: Object, tables: &Tables) -> Result<Object, ApiError> {
         let kube = match &object {
-            Object::Pod(pod) => return self.pod(pod, tables).map(Into::into),
+            Object::Pod(pod) => return self.mutate(pod, tables).map(Into::into),
             other => other.to_kube(),
         };
         let Some(kube) = kube else {
@@ -104,69 +149,57 @@ impl Admission {
         Ok(Object::of_wire(admitted))
     }
 
-    fn pod(&mut self, pod: &Pod, tables: &Tables) -> Result<Pod, ApiError> {
-        let key = (
-            Arc::as_ptr(&pod.spec) as usize,
-            Arc::as_ptr(&pod.meta.labels) as usize,
-        );
-        if let Some(known) = self.known.get(&key) {
-            let mut pod = pod.clone();
-            pod.spec = Arc::clone(&known.spec);
-            pod.meta.labels = Arc::clone(&known.labels);
-            return Ok(pod);
+    fn mutate(&mut self, pod: &Pod, tables: &Tables) -> Result<Pod, ApiError> {
+        if let Some(mutated) = self.mutated.find(pod) {
+            return Ok(mutated);
         }
+        let mutated = self.mutate_wire(pod, pod.to_wire(), tables)?;
+        Ok(self.mutated.keep(pod.clone(), Pod::of_wire(mutated)))
+    }
+
+    /// The mutating plug-ins; `pod` is the one that is being created, as it is told of in an error.
+    fn mutate_wire(
+        &mut self,
+        pod: &Pod,
+        mut wire: core::Pod,
+        tables: &Tables,
+    ) -> Result<core::Pod, ApiError> {
         let classes = self.classes.get_or_insert_with(|| classes(tables));
         let context = AdmissionContext {
             priority_classes: classes,
             options: &self.options,
         };
         let ranges = limit_ranges(tables, &pod.meta.name.namespace);
-        let mut wire = pod.to_wire();
         limit_range::apply_defaults(&mut wire, &ranges);
-        let invalid = |errors: Vec<FieldError>| refusal(&Object::from(pod.clone()), &errors);
-        let admitted = admit_pod(wire, &context).map_err(invalid)?.object;
-        let forbidden =
-            |refusal: crate::admission::Refusal| ApiError::Forbidden(refusal.to_string().into());
-        limit_range::check(&admitted, &ranges).map_err(forbidden)?;
-        let admitted = Pod::of_wire(admitted);
-        if self.known.len() >= KNOWN_MAX {
-            self.known.clear();
+        mutate_pod(&mut wire, &context)
+            .map_err(|error| refusal(&Object::from(pod.clone()), &[error]))?;
+        Ok(wire)
+    }
+
+    /// A pod that all mutating admission is done with, and that has its name, as it is to be stored.
+    pub(super) fn prepare(&mut self, pod: &Pod, tables: &Tables) -> Result<Pod, ApiError> {
+        if let Some(prepared) = self.prepared.find(pod) {
+            return Ok(prepared);
         }
-        self.known.insert(
-            key,
-            Known {
-                _spec: Arc::clone(&pod.spec),
-                _labels: Arc::clone(&pod.meta.labels),
-                spec: Arc::clone(&admitted.spec),
-                labels: Arc::clone(&admitted.meta.labels),
-            },
-        );
-        let mut pod = pod.clone();
-        pod.spec = admitted.spec;
-        pod.meta.labels = admitted.meta.labels;
-        pod.meta.annotations = admitted.meta.annotations;
-        Ok(pod)
+        let invalid = |errors: Vec<FieldError>| refusal(&Object::from(pod.clone()), &errors);
+        let prepared = prepare_pod(pod.to_wire(), &self.options).map_err(invalid)?;
+        let ranges = limit_ranges(tables, &pod.meta.name.namespace);
+        limit_range::check(&prepared.object, &ranges)
+            .map_err(|refusal| ApiError::Forbidden(refusal.to_string().into()))?;
+        Ok(self
+            .prepared
+            .keep(pod.clone(), Pod::of_wire(prepared.object)))
     }
 
     /// Once more, of a pod that the webhook has changed: plug-ins are invoked again.
     pub(super) fn admit_patched(
         &mut self,
         before: &Pod,
-        mut patched: core::Pod,
+        patched: core::Pod,
         tables: &Tables,
     ) -> Result<Pod, ApiError> {
-        let classes = self.classes.get_or_insert_with(|| classes(tables));
-        let context = AdmissionContext {
-            priority_classes: classes,
-            options: &self.options,
-        };
-        let ranges = limit_ranges(tables, &before.meta.name.namespace);
-        limit_range::apply_defaults(&mut patched, &ranges);
-        let invalid = |errors: Vec<FieldError>| refusal(&Object::from(before.clone()), &errors);
-        let admitted = admit_pod(patched, &context).map_err(invalid)?.object;
-        limit_range::check(&admitted, &ranges)
-            .map_err(|refusal| ApiError::Forbidden(refusal.to_string().into()))?;
-        let mut pod = Pod::of_wire(admitted);
+        let mutated = self.mutate_wire(before, patched, tables)?;
+        let mut pod = Pod::of_wire(mutated);
         if self.changed.len() >= KNOWN_MAX {
             self.changed.clear();
         }
@@ -234,6 +267,12 @@ fn refusal(object: &Object, errors: &[FieldError]) -> ApiError {
         [one] => one.clone(),
         all => format!("[{}]", all.join(", ")),
     };
-    let (kind, name) = (object.kind(), &object.meta().name.name);
+    let (kind, meta) = (object.kind(), object.meta());
+    // Before the name is generated, its beginning is all that there is to tell (`extractResourceName` of
+    // `k8s.io/apiserver/pkg/admission/errors.go`).
+    let name = match &*meta.name.name {
+        "" => meta.generate_name.as_deref().unwrap_or_default(),
+        name => name,
+    };
     ApiError::Invalid(format!("{kind} {name:?} is invalid: {text}").into())
 }

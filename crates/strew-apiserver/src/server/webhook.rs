@@ -20,7 +20,7 @@ use crate::object::{Kind, Name, Object, Pod};
 /// What an admission review is about.
 #[derive(Debug, Clone, Copy)]
 pub enum AdmissionRequest<'a> {
-    /// An object that is to be stored, as admission has left it.
+    /// An object that is to be stored, as the mutating plug-ins have left it.
     Create(&'a Object),
     /// An object that is to be changed.
     Update {
@@ -206,7 +206,7 @@ impl Server {
         std::mem::take(&mut self.answers)
     }
 
-    /// A pod with the webhooks' patch, admitted again.
+    /// A pod with the webhooks' patch, after the mutating plug-ins once more.
     fn patched(&mut self, pod: &Arc<Pod>, patch: &Value) -> Result<Object, ApiError> {
         let wrong = |error: &dyn std::error::Error| {
             ApiError::Internal(format!("Internal error occurred: {error}").into())

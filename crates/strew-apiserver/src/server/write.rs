@@ -43,7 +43,10 @@ impl Server {
         self.store_new(now, object)
     }
 
-    /// Stores a new object that admission has let pass.
+    /// Stores a new object that mutating admission has let pass.
+    ///
+    /// Source: `BeforeCreate` of `k8s.io/apiserver/pkg/registry/rest/create.go`: the name is generated before the
+    /// object is prepared and validated.
     pub(super) fn store_new(
         &mut self,
         now: Instant,
@@ -52,6 +55,9 @@ impl Server {
         if object.meta().name.name.is_empty() {
             let name = self.generate_name(&object);
             object.meta_mut().name = name;
+        }
+        if let Object::Pod(pod) = &object {
+            object = self.admission.prepare(pod, &self.tables)?.into();
         }
         let key = object.key();
         if self.tables.find(&key).is_some() {

@@ -119,6 +119,7 @@ library! {
     the_operator_knows_hosts_and_racks: "default-constraints-racks.yaml",
     the_system_spreads_what_says_nothing: "default-constraints-system.yaml",
     a_drain_waits_for_a_budget: "drain-with-budget.yaml",
+    a_template_loses_what_its_gates_switch_off: "gated-templates.yaml",
     match_label_keys_go_with_their_gate: "match-label-keys-upgrade.yaml",
     an_autoscaler_brings_the_missing_domains: "min-domains-autoscaler.yaml",
     min_domains_goes_with_its_gate: "min-domains-upgrade.yaml",

@@ -17,6 +17,7 @@ library! {
     a_kind_that_is_listed_late_holds_back_its_spreads: "late-kind.yaml",
     a_hundred_on_normal_nodes: "hundred-on-normal.yaml",
     finished_pods_hold_no_room: "job.yaml",
+    match_label_keys_are_merged_after_the_patch: "match-label-keys.yaml",
     a_paused_rollout_freezes_nothing: "paused-rollout.yaml",
     slots_of_denied_pods_come_back: "quota-denied.yaml",
     a_new_revision_ends_as_the_old_one_was: "rolling-update.yaml",
