@@ -3,7 +3,7 @@
 //! Source: `metav1.LabelSelectorAsSelector` and `labels.Selector`, v1.36; spec/scheduler §0.
 
 use crate::symbol::{Holds, Marks};
-use crate::{Labels, Symbol};
+use crate::{Interner, Labels, Symbol};
 
 /// Which label sets are meant.
 ///
@@ -68,6 +68,24 @@ impl Operator {
             Self::DoesNotExist => value.is_none(),
         }
     }
+
+    /// As `kubectl -l` takes it: `key=value`, `key in (a,b)`.
+    pub fn text(&self, key: Symbol, names: &Interner) -> String {
+        let key = names.text(key);
+        let list = |values: &[Symbol]| {
+            let mut texts: Vec<&str> = values.iter().map(|&v| names.text(v)).collect();
+            texts.sort_unstable();
+            texts.join(",")
+        };
+        match self {
+            Self::In(values) if values.len() == 1 => format!("{key}={}", list(values)),
+            Self::In(values) => format!("{key} in ({})", list(values)),
+            Self::NotIn(values) if values.len() == 1 => format!("{key}!={}", list(values)),
+            Self::NotIn(values) => format!("{key} notin ({})", list(values)),
+            Self::Exists => key.to_owned(),
+            Self::DoesNotExist => format!("!{key}"),
+        }
+    }
 }
 
 fn sorted(mut values: Vec<Symbol>) -> Box<[Symbol]> {
@@ -101,6 +119,21 @@ impl Selector {
     /// Whether this is `{}`. A missing selector is not empty.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::AllOf(requirements) if requirements.is_empty())
+    }
+
+    /// As `kubectl -l` takes it, requirements by their text; `<none>` for a missing selector, `{}` for an empty one.
+    pub fn text(&self, names: &Interner) -> String {
+        let Self::AllOf(requirements) = self else {
+            return "<none>".to_owned();
+        };
+        if requirements.is_empty() {
+            return "{}".to_owned();
+        }
+        let texts = requirements.iter().map(|r| r.operator.text(r.key, names));
+        let mut texts: Vec<String> = texts.collect();
+        // Requirements stand in the order of their symbols, which is that of their arrival.
+        texts.sort_unstable();
+        texts.join(",")
     }
 
     /// This selector and further requirements. A missing selector stays missing.

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use strew_cluster::topology::EMPTY_DOMAIN;
 use strew_cluster::{ClassId, Cluster, Eligibility, KeyId, NodeIdx, Policy};
-use strew_model::{Interner, Operator, Selector, Symbol, well_known};
+use strew_model::{Symbol, well_known};
 use strew_scheduler::plugins::pod_topology_spread::{Origin, SpreadPlan};
 use strew_spread::{DomainIdx, Tally};
 
@@ -60,8 +60,10 @@ pub struct Constraint {
     pub min_domains: Option<i32>,
     /// Which pods count, as text.
     pub selector: String,
-    /// `matchLabelKeys`.
+    /// `matchLabelKeys`, where they have an effect.
     pub match_label_keys: Vec<Symbol>,
+    /// The pods' profile leaves this part of PodTopologySpread out: the constraint has no effect.
+    pub is_off: bool,
 }
 
 impl Spread {
@@ -161,7 +163,11 @@ fn of_workload(
     }
     let is_one_pod = kind == "Pod";
     let plan = plan(world, class);
+    // A default that no plugin looks at is none.
+    let is_default = plan.effective.origin != Origin::Pod;
+    let holds = |index: &usize| !(is_default && plan.is_off(*index));
     let mut spreads: Vec<Spread> = (0..plan.effective.constraints.len())
+        .filter(holds)
         .map(|index| of_constraint(world, workload, class, &plan, index, orders))
         .collect();
     for key in [well_known::ZONE, well_known::HOSTNAME] {
@@ -202,8 +208,9 @@ fn of_constraint(
             hard: constraint.hard,
             max_skew: constraint.max_skew,
             min_domains: constraint.min_domains,
-            selector: selector_text(&constraint.selector, &world.cluster.names),
+            selector: constraint.selector.text(&world.cluster.names),
             match_label_keys: constraint.match_label_keys.to_vec(),
+            is_off: plan.is_off(index),
         }),
         domains: domains(&world.cluster, column, [&tally, &own], orders),
         skew: tally.skew(),
@@ -331,30 +338,4 @@ fn domains(
             before: None,
         })
         .collect()
-}
-
-/// A selector as kubectl writes it.
-fn selector_text(selector: &Selector, names: &Interner) -> String {
-    let Selector::AllOf(requirements) = selector else {
-        return "<none>".to_owned();
-    };
-    let mut parts: Vec<String> = requirements
-        .iter()
-        .map(|requirement| {
-            let key = names.text(requirement.key);
-            let list = |values: &[Symbol]| {
-                let texts: Vec<&str> = values.iter().map(|&v| names.text(v)).collect();
-                texts.join(",")
-            };
-            match &requirement.operator {
-                Operator::In(values) if values.len() == 1 => format!("{key}={}", list(values)),
-                Operator::In(values) => format!("{key} in ({})", list(values)),
-                Operator::NotIn(values) => format!("{key} notin ({})", list(values)),
-                Operator::Exists => key.to_owned(),
-                Operator::DoesNotExist => format!("!{key}"),
-            }
-        })
-        .collect();
-    parts.sort();
-    parts.join(",")
 }

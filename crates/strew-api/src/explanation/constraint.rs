@@ -22,6 +22,36 @@ pub struct Constraints {
     pub hard: Vec<Constraint>,
     /// The constraints that score.
     pub soft: Vec<Constraint>,
+    /// What the scheduler's profile leaves out of PodTopologySpread; absent: nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<SpreadOff>,
+}
+
+/// A profile leaves PodTopologySpread out, or a part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SpreadOff {
+    /// The profile's `schedulerName`.
+    pub profile: String,
+    /// `filter` (hard constraints have no effect), `score` (soft ones have none), or both.
+    pub points: Vec<String>,
+    /// The constraints that would hold for the pod and have no effect for that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub without_effect: Vec<WithoutEffect>,
+}
+
+/// A constraint that nothing looks at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WithoutEffect {
+    /// Its place in `spec.topologySpreadConstraints`, or in the defaults, from 0.
+    pub index: usize,
+    /// The node label whose values are the domains.
+    pub topology_key: String,
+    /// What it would allow.
+    pub max_skew: i32,
+    /// `DoNotSchedule` or `ScheduleAnyway`.
+    pub when_unsatisfiable: String,
 }
 
 /// What the selector of default constraints is deduced from.
@@ -196,7 +226,40 @@ impl Constraints {
                 .iter()
                 .map(|c| Constraint::soft(c, cluster))
                 .collect(),
+            off: explanation
+                .spread_off
+                .as_ref()
+                .map(|off| SpreadOff::of(off, cluster)),
         }
+    }
+}
+
+impl SpreadOff {
+    fn of(off: &tree::SpreadOff, cluster: &Cluster) -> Self {
+        let points = [("filter", off.filter), ("score", off.score)].into_iter();
+        let without_effect = off.without_effect.iter();
+        Self {
+            profile: off.profile.clone(),
+            points: points
+                .filter(|&(_, is_off)| is_off)
+                .map(|(point, _)| point.to_owned())
+                .collect(),
+            without_effect: without_effect
+                .map(|(index, constraint)| WithoutEffect {
+                    index: *index,
+                    topology_key: cluster.names.text(constraint.key).to_owned(),
+                    max_skew: constraint.max_skew,
+                    when_unsatisfiable: when_unsatisfiable(constraint).to_owned(),
+                })
+                .collect(),
+        }
+    }
+}
+
+fn when_unsatisfiable(constraint: &SpreadConstraint) -> &'static str {
+    match constraint.hard {
+        true => "DoNotSchedule",
+        false => "ScheduleAnyway",
     }
 }
 
@@ -258,11 +321,8 @@ impl Constraint {
             index: common.index,
             topology_key: names.text(constraint.key).to_owned(),
             max_skew: constraint.max_skew,
-            when_unsatisfiable: match constraint.hard {
-                true => "DoNotSchedule".to_owned(),
-                false => "ScheduleAnyway".to_owned(),
-            },
-            selector: words::selector(&constraint.selector, names),
+            when_unsatisfiable: when_unsatisfiable(constraint).to_owned(),
+            selector: constraint.selector.text(names),
             self_match: common.self_match,
             match_label_keys: merged.collect(),
             min_domains: constraint.min_domains,

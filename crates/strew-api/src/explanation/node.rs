@@ -381,9 +381,7 @@ fn term_selector(term: usize, anti: bool, explanation: &Explanation, cluster: &C
     } else {
         &affinity.required
     };
-    let text = |t: &strew_cluster::AffinityTerm| {
-        format!(" ({})", words::selector(&t.selector, &cluster.names))
-    };
+    let text = |t: &strew_cluster::AffinityTerm| format!(" ({})", t.selector.text(&cluster.names));
     terms.get(term).map(text).unwrap_or_default()
 }
 

@@ -1,9 +1,7 @@
 //! Names and amounts as a user would write them.
 
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
-use strew_model::{
-    Interner, NodeExpression, NodeOperator, Operator, Selector, Symbol, Taint, well_known,
-};
+use strew_model::{Interner, NodeExpression, NodeOperator, Taint, well_known};
 use strew_scheduler::plugins::node_resources_fit::Lacking;
 
 use crate::quantity::Quantity;
@@ -27,45 +25,11 @@ pub(crate) fn taint(taint: &Taint, names: &Interner) -> String {
     }
 }
 
-/// A selector as `kubectl -l` takes it.
-pub(crate) fn selector(selector: &Selector, names: &Interner) -> String {
-    let Selector::AllOf(requirements) = selector else {
-        return "<none>".to_owned();
-    };
-    if requirements.is_empty() {
-        return "{}".to_owned();
-    }
-    let mut texts: Vec<String> = requirements
-        .iter()
-        .map(|r| requirement(r.key, &r.operator, names))
-        .collect();
-    // Requirements stand in the order of their symbols, which is that of their arrival.
-    texts.sort_unstable();
-    texts.join(",")
-}
-
-fn requirement(key: Symbol, operator: &Operator, names: &Interner) -> String {
-    let key = names.text(key);
-    let list = |values: &[Symbol]| {
-        let mut texts: Vec<&str> = values.iter().map(|&v| names.text(v)).collect();
-        texts.sort_unstable();
-        texts.join(",")
-    };
-    match operator {
-        Operator::In(values) if values.len() == 1 => format!("{key}={}", list(values)),
-        Operator::In(values) => format!("{key} in ({})", list(values)),
-        Operator::NotIn(values) if values.len() == 1 => format!("{key}!={}", list(values)),
-        Operator::NotIn(values) => format!("{key} notin ({})", list(values)),
-        Operator::Exists => key.to_owned(),
-        Operator::DoesNotExist => format!("!{key}"),
-    }
-}
-
 /// An expression of node affinity.
 pub(crate) fn node_expression(expression: &NodeExpression, names: &Interner) -> String {
     let key = names.text(expression.key);
     match &expression.operator {
-        NodeOperator::Label(operator) => requirement(expression.key, operator, names),
+        NodeOperator::Label(operator) => operator.text(expression.key, names),
         NodeOperator::Gt(bound) => format!("{key} > {bound}"),
         NodeOperator::Lt(bound) => format!("{key} < {bound}"),
     }

@@ -4,12 +4,12 @@ use strew_cluster::{
     ClassId, Cluster, KeyId, NodeIdx, OwnerKind, OwnerRef, SpreadConstraint, TallyId,
 };
 use strew_model::{Operator, Selector, Symbol};
-use strew_spread::{DomainIdx, Minimum, SkewCheck};
+use strew_spread::{DomainIdx, Limit, Minimum, SkewCheck};
 
 use super::refused::RefusedNode;
 use crate::engine::Engine;
 use crate::plugins::pod_topology_spread::score::{Weighed, Workspace, weigh_all};
-use crate::plugins::pod_topology_spread::{HardConstraint, Origin, SoftConstraint, SpreadPlan};
+use crate::plugins::pod_topology_spread::{HardConstraint, SoftConstraint, SpreadPlan};
 use crate::profile::Profile;
 use crate::status::Reason;
 
@@ -24,6 +24,20 @@ pub struct Deduced {
     pub owner_used: bool,
     /// The default constraints, their selectors not filled in; they hold only if something was deduced.
     pub defaults: Vec<SpreadConstraint>,
+}
+
+/// A profile leaves parts of `PodTopologySpread` out.
+#[derive(Debug, Clone)]
+pub struct SpreadOff {
+    /// The profile's `schedulerName`.
+    pub profile: String,
+    /// The filter is off: hard constraints have no effect.
+    pub filter: bool,
+    /// The score is off: soft constraints have no effect.
+    pub score: bool,
+    /// The constraints that would hold for the pod and have no effect for that, with their places in its spec or in
+    /// the defaults.
+    pub without_effect: Vec<(usize, SpreadConstraint)>,
 }
 
 /// A label key of `matchLabelKeys`, and the value that the pod has there now.
@@ -49,7 +63,8 @@ pub enum Warning {
     Contradiction(Symbol),
     /// No node has the topology label.
     UnknownKey,
-    /// This many domains exist only through nodes that the pod cannot use; the emptiest is one of them.
+    /// This many domains exist only through nodes that the pod cannot use, and hold fewer pods than every domain that
+    /// it can use: without them, the minimum would be higher.
     UnusableMinimum(usize),
 }
 
@@ -171,16 +186,12 @@ fn explain_hard(
         domain.check = Some(hard.limit.check(tally, there, hard.self_match));
     }
     let mut common = common(cluster, class, plan, hard.index, hard.key);
-    let unusable = domains.iter().filter(|d| d.exists_for_others_only());
-    let (unusable, pins) = (
-        unusable.clone().count(),
-        unusable.clone().any(|d| d.is_emptiest),
-    );
     let refuses = domains
         .iter()
         .any(|d| d.check.is_some_and(|c| !c.allowed()));
-    if pins && refuses {
-        common.warnings.push(Warning::UnusableMinimum(unusable));
+    let holding = holding_down(&domains, &hard.limit);
+    if holding > 0 && refuses {
+        common.warnings.push(Warning::UnusableMinimum(holding));
     }
     let lacks_another = |node: &&NodeIdx| {
         cluster.column(hard.key).domain(**node).is_some()
@@ -196,6 +207,21 @@ fn explain_hard(
         left_out: cluster.node_order().iter().filter(lacks_another).count(),
         domains,
     }
+}
+
+/// How many domains hold the minimum down although the pod cannot use them: those with fewer pods than every domain
+/// that it can use. With fewer domains than minDomains the minimum is 0, with them or without.
+fn holding_down(domains: &[Domain], limit: &Limit) -> usize {
+    let usable = domains.iter().filter(|d| d.exists() && d.usable > 0);
+    let n_usable = usable.clone().count() as i64;
+    let Some(lowest) = usable.map(|d| d.count).min() else {
+        return 0;
+    };
+    if n_usable < i64::from(limit.min_domains) {
+        return 0;
+    }
+    let lower = |d: &&Domain| d.exists_for_others_only() && d.count < lowest;
+    domains.iter().filter(lower).count()
 }
 
 /// The soft constraints of a class, explained for the nodes that take the pod.
@@ -278,11 +304,7 @@ fn common(
     };
     Common {
         index,
-        // Match label keys of defaults have no effect: nothing was merged (spec/scheduler §1.5).
-        merged: match plan.effective.origin {
-            Origin::Pod => keys.map(merge).collect(),
-            _ => Vec::new(),
-        },
+        merged: keys.map(merge).collect(),
         constraint,
         self_match,
         warnings,
@@ -313,6 +335,21 @@ fn selector_warnings(selector: &Selector, self_match: bool) -> Vec<Warning> {
         true => Vec::new(),
         false => vec![Warning::NotItself],
     }
+}
+
+/// What the profile leaves out of the plugin.
+pub(crate) fn spread_off(profile: &Profile, plan: &SpreadPlan) -> Option<SpreadOff> {
+    let [filter, score] = [true, false].map(|hard| !SpreadPlan::is_on(profile, hard));
+    let constraints = plan.effective.constraints.iter().enumerate();
+    (filter || score).then(|| SpreadOff {
+        profile: profile.scheduler_name.clone(),
+        filter,
+        score,
+        without_effect: constraints
+            .filter(|(_, constraint)| !SpreadPlan::is_on(profile, constraint.hard))
+            .map(|(index, constraint)| (index, constraint.clone()))
+            .collect(),
+    })
 }
 
 /// What default constraints are deduced from; `None` for a pod with constraints of its own, or without defaults.

@@ -20,7 +20,9 @@ use crate::plugins::pod_topology_spread::Origin;
 use crate::preemption::Nominations;
 use crate::status::{Refusal, Unfit};
 pub use choice::{Choice, ScoreRow, SoftShare};
-pub use constraint::{Deduced, Domain, HardExplained, MergedKey, SoftExplained, Warning};
+pub use constraint::{
+    Deduced, Domain, HardExplained, MergedKey, SoftExplained, SpreadOff, Warning,
+};
 pub use refused::{Blockers, Cause, RefusedNode};
 pub use volumes::VolumeCause;
 
@@ -84,6 +86,8 @@ pub struct Explanation {
     pub hard: Vec<HardExplained>,
     /// Constraints that score, in order.
     pub soft: Vec<SoftExplained>,
+    /// What the profile leaves out of `PodTopologySpread`; `None`: it filters and scores.
+    pub spread_off: Option<SpreadOff>,
     /// The refusal of the pod as a whole, before any node was looked at.
     pub refused_outright: Option<Refusal>,
     /// The nodes that refuse it, in the order in which they are looked at.
@@ -198,6 +202,7 @@ fn explain_unplaced(
         deduced: constraint::deduced(engine.profile(), cluster, class),
         hard,
         soft,
+        spread_off: constraint::spread_off(engine.profile(), &spread),
         refused_outright: match evaluation.refused {
             Some(Unfit::PreFilter(refusal)) => Some(refusal),
             _ => None,

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use strew_cluster::{ClassId, Cluster};
+use strew_cluster::{ClassId, Cluster, OwnerKind};
 use strew_model::Symbol;
 
 use super::catalogue;
@@ -27,6 +28,15 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 /// A constraint of a workload: namespace, workload, topology key, whether it is hard.
 type Key = (String, String, Symbol, bool);
 
+/// What the pods of a class belong to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Workload {
+    /// A controller: its kind, which labels do not tell, and its name, a Deployment's in the place of its ReplicaSets'.
+    Of(OwnerKind, String),
+    /// Pods without a controller: those that a constraint counts go by its selector.
+    Bare,
+}
+
 /// What a constraint counts, and what it allows.
 struct Counted {
     skew: i32,
@@ -39,7 +49,7 @@ struct Counted {
 ///
 /// Cost: classes that have pods x constraints; what is not counted yet is counted.
 pub(crate) fn families(cluster: &mut Cluster, profiles: &Profiles) -> [Family; 4] {
-    let mut constraints: BTreeMap<Key, Counted> = BTreeMap::new();
+    let mut constraints: BTreeMap<Key, (Workload, Counted)> = BTreeMap::new();
     let mut workloads_left_out = 0;
     for (class, profile) in classes(cluster, profiles) {
         if constraints.len() >= CONSTRAINTS_MAX {
@@ -47,9 +57,20 @@ pub(crate) fn families(cluster: &mut Cluster, profiles: &Profiles) -> [Family; 4
             continue;
         }
         let (namespace, workload) = workload(cluster, class);
-        for (key, hard, counted) in counted(cluster, profile, class) {
-            // Of several classes (a rollout), the one that was met last counts.
-            constraints.insert((namespace.clone(), workload.clone(), key, hard), counted);
+        for (key, hard, selector, counted) in counted(cluster, profile, class) {
+            let name = match &workload {
+                Workload::Of(_, name) => name.clone(),
+                Workload::Bare => selector,
+            };
+            match constraints.entry((namespace.clone(), name, key, hard)) {
+                // Two workloads that the labels do not tell apart: the first is told.
+                Entry::Occupied(known) if known.get().0 != workload => workloads_left_out += 1,
+                // Of several classes (a rollout), the one that was met last counts.
+                Entry::Occupied(mut known) => known.get_mut().1 = counted,
+                Entry::Vacant(new) => {
+                    new.insert((workload.clone(), counted));
+                }
+            }
         }
     }
     let mut skews = Family::new(&catalogue::SPREAD_SKEW);
@@ -57,7 +78,7 @@ pub(crate) fn families(cluster: &mut Cluster, profiles: &Profiles) -> [Family; 4
     let mut pods = Family::new(&catalogue::SPREAD_PODS);
     let mut domains_left_out = 0;
     let text = |symbol| Cow::Owned(cluster.names.text(symbol).to_owned());
-    for ((namespace, workload, topology_key, hard), counted) in constraints {
+    for ((namespace, workload, topology_key, hard), (_, counted)) in constraints {
         let labels: [Cow<'static, str>; 4] = [
             namespace.into(),
             workload.into(),
@@ -105,44 +126,51 @@ fn classes<'a>(cluster: &Cluster, profiles: &'a Profiles) -> Vec<(ClassId, &'a P
         .collect()
 }
 
-/// Namespace and name of what owns the pods: the Deployment in the place of its ReplicaSets; empty without an owner.
-fn workload(cluster: &Cluster, class: ClassId) -> (String, String) {
+/// The namespace of the pods, and what owns them.
+fn workload(cluster: &Cluster, class: ClassId) -> (String, Workload) {
     let (tables, names) = (cluster.tables(), &cluster.names);
     let key = &tables.class(class).key;
-    let owner = key.owner.map_or("", |owner| names.text(owner.name));
+    let namespace = names.text(key.namespace).to_owned();
+    let Some(owner_ref) = key.owner else {
+        return (namespace, Workload::Bare);
+    };
+    let owner = names.text(owner_ref.name);
     let labels = tables.labels(key.labels);
     let hash = names.get(TEMPLATE_HASH).and_then(|key| labels.get(key));
     let deployment = hash.and_then(|hash| owner.strip_suffix(names.text(hash))?.strip_suffix('-'));
-    let namespace = names.text(key.namespace).to_owned();
-    (namespace, deployment.unwrap_or(owner).to_owned())
+    let name = deployment.unwrap_or(owner).to_owned();
+    (namespace, Workload::Of(owner_ref.kind, name))
 }
 
-/// The constraints of a class that count by domain: topology key, whether it is hard, numbers.
+/// The constraints of a class that count by domain: topology key, whether it is hard, selector, numbers.
 fn counted(
     cluster: &mut Cluster,
     profile: &Profile,
     class: ClassId,
-) -> Vec<(Symbol, bool, Counted)> {
+) -> Vec<(Symbol, bool, String, Counted)> {
     cluster.pin_censuses();
     let plan = SpreadPlan::make(cluster, profile, class);
     let hard = plan.hard.iter();
-    let hard = hard.map(|c| (c.key, true, Some(c.tally), c.limit.max_skew));
+    let hard = hard.map(|c| (c.key, c.index, true, Some(c.tally), c.limit.max_skew));
     let soft = plan.soft.iter();
-    let soft = soft.map(|c| (c.key, false, c.tally, c.max_skew));
-    let each = hard.chain(soft).filter_map(|(key, hard, tally, max_skew)| {
-        let column = cluster.column(key);
-        let tally = cluster.tally(tally?);
-        let domains = tally.existing();
-        let domains = match tally.domains() as usize {
-            many @ DOMAINS_TOO_MANY.. => Err(many),
-            _ => Ok(domains.map(|d| (column.value(d), tally.count(d))).collect()),
-        };
-        let counted = Counted {
-            skew: tally.skew(),
-            max_skew,
-            domains,
-        };
-        Some((column.key(), hard, counted))
-    });
+    let soft = soft.map(|c| (c.key, c.index, false, c.tally, c.max_skew));
+    let each = hard
+        .chain(soft)
+        .filter_map(|(key, index, hard, tally, max_skew)| {
+            let column = cluster.column(key);
+            let tally = cluster.tally(tally?);
+            let domains = tally.existing();
+            let domains = match tally.domains() as usize {
+                many @ DOMAINS_TOO_MANY.. => Err(many),
+                _ => Ok(domains.map(|d| (column.value(d), tally.count(d))).collect()),
+            };
+            let counted = Counted {
+                skew: tally.skew(),
+                max_skew,
+                domains,
+            };
+            let selector = &plan.effective.constraints[index].selector;
+            Some((column.key(), hard, selector.text(&cluster.names), counted))
+        });
     each.collect()
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use strew_cluster::{OwnerKind, OwnerRef};
-use strew_model::{Instant, Labels, Resources, Span};
+use strew_model::{Instant, Labels, Resources, Selector, Span};
 use strew_scheduler::machine::{Effect, Input, Outcome};
 use strew_scheduler::metrics::{Family, Value, catalogue};
 
@@ -164,6 +164,43 @@ fn skew_is_told_by_deployment_and_domain() {
     check(&bench.scheduler.metrics(), &expected);
 }
 
+/// Pods without a controller go by the selector of their constraint: two kinds of them do not share a series.
+#[test]
+fn bare_pods_go_by_what_their_constraint_counts() {
+    let mut bench = Bench::new();
+    for (name, zone) in [("n1", "a"), ("n2", "b")] {
+        let node = bench.node(name, zone);
+        bench.handle(Input::NodeSet(node));
+    }
+    let constraint = bench.constraint();
+    let (app, other) = (bench.name("app"), bench.name("other"));
+    let pods = [
+        ("p1", "n1", None),
+        ("p2", "n1", None),
+        ("o1", "n2", Some(other)),
+    ];
+    for (uid, node, value) in pods {
+        let mut constraint = constraint.clone();
+        if let Some(value) = value {
+            constraint.selector = Selector::of_labels([(app, value)]);
+        }
+        let mut pod = bench.pod(uid, |spec| spec.spread = [constraint].into());
+        if let Some(value) = value {
+            pod.labels = Labels::new(vec![(app, value)]);
+        }
+        pod.node = Some(bench.name(node));
+        bench.set(&pod);
+    }
+    let skew = |workload: &str, skew: i32| {
+        format!(
+            "strew_spread_skew{{namespace=default workload={workload} topology_key=topology.kubernetes.io/zone \
+             when_unsatisfiable=DoNotSchedule}} {skew}"
+        )
+    };
+    let families = bench.scheduler.metrics();
+    check(&families, &[&skew("app=web", 2), &skew("app=other", 1)]);
+}
+
 /// However many workloads there are, so many series are told, and the rest is counted.
 #[test]
 fn series_are_bounded() {
@@ -203,7 +240,7 @@ fn many_domains_are_left_out() {
     let mut pod = bench.pod("p", |spec| spec.spread = [constraint].into());
     pod.node = Some(bench.name("node-7"));
     bench.set(&pod);
-    let of_zone = "namespace=default workload= topology_key=topology.kubernetes.io/zone when_unsatisfiable=DoNotSchedule";
+    let of_zone = "namespace=default workload=app=web topology_key=topology.kubernetes.io/zone when_unsatisfiable=DoNotSchedule";
     let skew = format!("strew_spread_skew{{{of_zone}}} 1");
     let families = bench.scheduler.metrics();
     check(

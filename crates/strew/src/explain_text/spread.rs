@@ -1,7 +1,7 @@
 //! A block per topology spread constraint: what it counts where, and the verdict.
 
 use strew_api::explanation::{
-    Constraint, Constraints, Deduced, Domain, OtherReason, PodExplanation,
+    Constraint, Constraints, Deduced, Domain, OtherReason, PodExplanation, SpreadOff, WithoutEffect,
 };
 
 use super::Page;
@@ -22,9 +22,15 @@ pub(super) fn constraints(explanation: &PodExplanation, out: &mut Page) {
     }
 }
 
-/// Says that no constraint holds, and why no default does.
+/// Says which constraints have no effect since the plugin is off; or that none holds, and why no default does.
 pub(super) fn no_constraint(explanation: &PodExplanation, out: &mut Page) {
     let constraints = &explanation.constraints;
+    if let Some(off) = &constraints.off
+        && (!off.without_effect.is_empty() || off.points.len() == 2)
+    {
+        plugin_off(off, constraints, out);
+        return;
+    }
     if !constraints.hard.is_empty() || !constraints.soft.is_empty() {
         return;
     }
@@ -34,6 +40,44 @@ pub(super) fn no_constraint(explanation: &PodExplanation, out: &mut Page) {
         None => "The pod has none of its own, and the scheduler has no defaults.".to_owned(),
     };
     out.wrapped(2, &why);
+}
+
+/// Which part of the plugin the profile leaves out, and which constraints have no effect for that.
+fn plugin_off(off: &SpreadOff, constraints: &Constraints, out: &mut Page) {
+    let (heading, left_out) = match off.points.as_slice() {
+        [point] if point == "filter" => {
+            ("PodTopologySpread does not filter", "the plugin's filter")
+        }
+        [point] if point == "score" => ("PodTopologySpread does not score", "the plugin's score"),
+        _ => ("PodTopologySpread is off", "the plugin"),
+    };
+    out.heading(heading);
+    let profile = &off.profile;
+    out.wrapped(
+        2,
+        &match off.without_effect.len() {
+            0 => format!(
+                "The profile {profile:?} leaves out {left_out}: no constraint has an effect."
+            ),
+            _ => format!("The profile {profile:?} leaves out {left_out}. Without effect:"),
+        },
+    );
+    let whose = match constraints.origin.as_str() {
+        "Pod" => "constraint",
+        _ => "default constraint",
+    };
+    for WithoutEffect {
+        index,
+        topology_key,
+        max_skew,
+        when_unsatisfiable,
+    } in &off.without_effect
+    {
+        let n = index + 1;
+        let text =
+            format!("- {whose} {n}: {topology_key}, maxSkew {max_skew}, {when_unsatisfiable}");
+        out.wrapped(2, &text);
+    }
 }
 
 /// Why no default constraint holds.
@@ -46,7 +90,11 @@ fn none_holds(deduced: &Deduced) -> String {
                 owner.name
             )
         }
-        Some(owner) => format!("its {} {:?} is not there", owner.kind, owner.name),
+        Some(owner) => format!(
+            "its {} {:?} is not there (a dump for this needs Services and controllers as well: \
+             nodes,pods,svc,deploy,rs,sts,rc)",
+            owner.kind, owner.name
+        ),
     };
     format!(
         "The pod has none of its own, and {} a selector, which nothing gives: no Service selects the pod, and \
@@ -132,6 +180,16 @@ fn counted(constraint: &Constraint, constraints: &Constraints) -> String {
         from.extend(used.map(|o| format!("{} {}", o.kind, o.name)));
         if !from.is_empty() {
             text += &format!("; deduced from {}", from.join(", "));
+        }
+        let missing = deduced
+            .owner
+            .iter()
+            .filter(|o| !o.used && o.kind != "other");
+        for owner in missing {
+            text += &format!(
+                "; its {} {:?} is not there, and its selector would narrow it",
+                owner.kind, owner.name
+            );
         }
     }
     text

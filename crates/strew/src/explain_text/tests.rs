@@ -862,7 +862,8 @@ Pod default/web-1 is on no node; decided now, it goes to a1.
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
-    the pod, and its ReplicaSet "gone" is not there.
+    the pod, and its ReplicaSet "gone" is not there (a dump for this needs Services and controllers as well:
+    nodes,pods,svc,deploy,rs,sts,rc).
 
 Scores of the 2 nodes that take it
   node  total

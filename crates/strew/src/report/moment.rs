@@ -152,6 +152,9 @@ struct ConstraintReport {
     selector: String,
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     match_label_keys: Vec<String>,
+    /// The scheduler's profile leaves out the part of PodTopologySpread that would look at it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    without_effect: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -305,6 +308,7 @@ fn spread(world: &World, summary: &Summary, spread: &Spread) -> SpreadReport {
         min_domains: c.min_domains,
         selector: c.selector.clone(),
         match_label_keys: c.match_label_keys.iter().map(|&key| text(key)).collect(),
+        without_effect: c.is_off,
     });
     SpreadReport {
         by: text(spread.key),

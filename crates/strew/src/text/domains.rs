@@ -101,7 +101,9 @@ fn constraint_text(world: &World, spread: &Spread, look: &Look<'_>) -> String {
     if look.wide {
         let _ = write!(text, ", counting {}", constraint.selector);
     }
-    if spread.skew > *max_skew {
+    if constraint.is_off {
+        text.push_str(" (without effect: the plugin is off)");
+    } else if spread.skew > *max_skew {
         let bad = look.terminal.styles.bad;
         let _ = write!(text, " {bad}(exceeded){bad:#}");
     }

@@ -25,7 +25,8 @@ pub enum Origin {
 pub struct Effective {
     /// Where they come from.
     pub origin: Origin,
-    /// In order, their selectors complete.
+    /// In order, their selectors complete. Fields without effect are empty: those of a gate that is off, and
+    /// `match_label_keys` where nothing was merged.
     pub constraints: Vec<SpreadConstraint>,
     /// Per constraint: whether the pod's own labels match.
     pub self_match: Vec<bool>,
@@ -38,20 +39,17 @@ impl Effective {
         let key = &tables.class(class).key;
         let labels = tables.labels(key.labels);
         let own = &tables.spec(key.spec).spread;
-        let merge = |c: &SpreadConstraint| match profile.gates.match_label_keys {
-            true => with_match_label_keys(c, labels),
-            false => c.clone(),
-        };
         let (origin, constraints) = match own.is_empty() {
-            false => {
-                let merged = own.iter().map(merge).collect();
-                (Origin::Pod, merged)
-            }
+            false => (Origin::Pod, own.to_vec()),
             true => defaults(cluster, profile, key.namespace, labels, key.owner),
         };
+        // Upstream parses match label keys of defaults and then drops them (kubernetes#129198).
+        let merges = profile.gates.match_label_keys
+            && (origin == Origin::Pod || profile.compat == Compat::Strew);
         let constraints: Vec<SpreadConstraint> = constraints
             .into_iter()
             .map(|c| gated(c, profile.gates))
+            .map(|c| merged(c, labels, merges))
             .collect();
         let self_match = constraints
             .iter()
@@ -77,17 +75,20 @@ fn gated(mut constraint: SpreadConstraint, gates: SchedulerGates) -> SpreadConst
     constraint
 }
 
-/// The constraint with the values that the pod has *now* under each of its match label keys.
+/// The constraint with the values that the pod has *now* under each of its match label keys. Without a selector, or if
+/// the keys have no effect, it is left as it is and the keys go.
 ///
 /// The API server merges at creation since v1.34; for pods of before, this is the only place. Merging again changes
 /// nothing, unless a label was changed meanwhile: then no pod matches (spec/scheduler §1.3).
-fn with_match_label_keys(constraint: &SpreadConstraint, labels: &Labels) -> SpreadConstraint {
+fn merged(mut constraint: SpreadConstraint, labels: &Labels, merges: bool) -> SpreadConstraint {
+    if !merges || constraint.selector == Selector::Nothing {
+        constraint.match_label_keys = Box::default();
+        return constraint;
+    }
     let keys = constraint.match_label_keys.iter();
     let more = keys.filter_map(|&key| Some(Requirement::is_in(key, vec![labels.get(key)?])));
-    SpreadConstraint {
-        selector: constraint.selector.and(more),
-        ..constraint.clone()
-    }
+    constraint.selector = constraint.selector.and(more);
+    constraint
 }
 
 fn defaults(
@@ -109,16 +110,9 @@ fn defaults(
     if selector.is_empty() {
         return (Origin::None, Vec::new());
     }
-    let fill = |constraint: SpreadConstraint| {
-        let own = SpreadConstraint {
-            selector: Selector::clone(&selector),
-            ..constraint
-        };
-        // Upstream parses match label keys of defaults and then drops them (kubernetes#129198).
-        match profile.compat {
-            Compat::Strew if profile.gates.match_label_keys => with_match_label_keys(&own, labels),
-            _ => own,
-        }
+    let fill = |constraint: SpreadConstraint| SpreadConstraint {
+        selector: Selector::clone(&selector),
+        ..constraint
     };
     (origin, constraints.into_iter().map(fill).collect())
 }

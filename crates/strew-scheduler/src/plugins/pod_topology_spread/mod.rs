@@ -76,11 +76,7 @@ impl SpreadPlan {
         };
         for index in 0..plan.effective.constraints.len() {
             let constraint = &plan.effective.constraints[index];
-            let enabled = match constraint.hard {
-                true => profile.filters_with(PluginId::PodTopologySpread),
-                false => profile.weight(PluginId::PodTopologySpread) > 0,
-            };
-            if !enabled {
+            if !Self::is_on(profile, constraint.hard) {
                 continue;
             }
             let (key, max_skew) = (constraint.key, constraint.max_skew);
@@ -113,6 +109,23 @@ impl SpreadPlan {
             }
         }
         plan
+    }
+
+    /// Whether the profile has the part of the plugin that looks at hard constraints, or at soft ones: its filter, or
+    /// its score.
+    pub fn is_on(profile: &Profile, hard: bool) -> bool {
+        match hard {
+            true => profile.filters_with(PluginId::PodTopologySpread),
+            false => profile.weight(PluginId::PodTopologySpread) > 0,
+        }
+    }
+
+    /// Whether constraint `index` has no effect, since the profile leaves out the part of the plugin that would look
+    /// at it.
+    pub fn is_off(&self, index: usize) -> bool {
+        let hard = self.hard.iter().map(|constraint| constraint.index);
+        let soft = self.soft.iter().map(|constraint| constraint.index);
+        hard.chain(soft).all(|on| on != index)
     }
 
     /// The distinct topology keys of the hard or the soft constraints, sorted.
