@@ -46,7 +46,7 @@ use std::time::Duration;
 use serde_json::Value;
 use strew_model::{Interner, Span};
 use strew_scheduler::machine::Limits;
-use strew_scheduler::{Compat, Profile, TieRule};
+use strew_scheduler::{Compat, DefaultConstraints, Profile, TieRule};
 
 use crate::field::FieldPath;
 use crate::read::{self, Diagnostic, Origin, RawDocument, Sources, nearest};
@@ -169,9 +169,16 @@ impl Configuration {
         limits
     }
 
-    /// Whose choices all profiles make, and which of several best nodes they take: no file says so.
+    /// Whose choices all profiles make, and which of several best nodes they take: no file says so. Notes what has no
+    /// effect by that choice.
     pub fn set_choices(&mut self, compat: Compat, ties: TieRule) {
-        for profile in &mut self.profiles {
+        for (i, profile) in self.profiles.iter_mut().enumerate() {
+            if compat == Compat::V1_36 && has_match_label_keys(&profile.default_constraints) {
+                self.notes.push(format!(
+                    "profiles[{i}]: matchLabelKeys of defaultConstraints have no effect, as in kube-scheduler 1.36 \
+                     (kubernetes#129198); with --compat strew they have"
+                ));
+            }
             profile.compat = compat;
             profile.ties = ties;
         }
@@ -181,6 +188,13 @@ impl Configuration {
     pub fn profile(&self, scheduler_name: &str) -> Option<&Profile> {
         let mut profiles = self.profiles.iter();
         profiles.find(|profile| profile.scheduler_name == scheduler_name)
+    }
+}
+
+fn has_match_label_keys(defaults: &DefaultConstraints) -> bool {
+    match defaults {
+        DefaultConstraints::System => false,
+        DefaultConstraints::List(list) => list.iter().any(|c| !c.match_label_keys.is_empty()),
     }
 }
 
@@ -273,7 +287,7 @@ fn configure_document(
         (Some(version), CONFIGURATION) => {
             kube_scheduler::read(value, version, gates, &mut problems, names)
         }
-        (None, POLICY) if api_version == "v1" => policy::read(value, gates, &mut problems),
+        (None, POLICY) if api_version == "v1" => policy::read(value, gates, &mut problems, names),
         _ => {
             let (path, error) = wrong_type(&value, &api_version, &kind);
             problems.at(path, error);

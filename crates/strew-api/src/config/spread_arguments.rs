@@ -61,9 +61,8 @@ pub(super) fn spread(
         SYSTEM => DefaultConstraints::System,
         _ => {
             let constraints = constraints.into_iter().map(|mut constraint| {
-                // Deduced for each pod; what is given for it is refused or without effect (spec/scheduler §1.5).
+                // Deduced for each pod; what is given for it is refused (spec/scheduler §1.5).
                 constraint.label_selector = None;
-                constraint.match_label_keys = None;
                 spread_constraint(&constraint, names)
             });
             DefaultConstraints::List(constraints.filter_map(Result::ok).collect())
@@ -170,5 +169,10 @@ fn validate_one(
     if constraint.label_selector.is_some() {
         let detail = "constraint must not define a selector, as they deduced for each pod";
         errors.push(FieldError::forbidden(path.child("labelSelector"), detail));
+    }
+    // kube-scheduler drops the keys, so it never looks at them (spec/scheduler §1.5); `--compat strew` merges them.
+    let keys = constraint.match_label_keys.as_deref().unwrap_or_default();
+    for (i, key) in keys.iter().enumerate() {
+        metadata::label_name(key, &path.child("matchLabelKeys").index(i), errors);
     }
 }

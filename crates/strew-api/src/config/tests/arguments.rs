@@ -114,8 +114,8 @@ fn default_constraints_reach_the_profile() {
         (only.node_affinity_policy, only.node_taints_policy),
         (Policy::Ignore, Policy::Honor)
     );
-    // Given, and without effect (spec/scheduler §1.5).
-    assert!(only.match_label_keys.is_empty());
+    // They have their effect with `Compat::Strew` only, which is for the scheduler to know (spec/scheduler §1.5).
+    assert_eq!(only.match_label_keys.len(), 1);
     let none = accepted(&with("PodTopologySpread", "{defaultingType: List}"));
     assert_eq!(
         none.profiles[0].default_constraints,

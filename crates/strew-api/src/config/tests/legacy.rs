@@ -1,7 +1,7 @@
 //! Old versions and Policy: KEP-1258.
 
-use strew_model::Interner;
-use strew_scheduler::{DefaultConstraints, PluginId};
+use strew_model::{Interner, ResourceName};
+use strew_scheduler::{DefaultConstraints, PluginId, ScoringStrategy};
 
 use super::*;
 
@@ -211,7 +211,7 @@ fn policy(body: &str) -> String {
 
 #[test]
 fn priorities_of_a_policy() {
-    let cases: [(&str, &str, &str, &[&str]); 4] = [
+    let cases: [(&str, &str, &str, &[&str]); 6] = [
         (
             "priorities: [{name: SelectorSpreadingPriority, weight: 3}]",
             "",
@@ -244,6 +244,27 @@ fn priorities_of_a_policy() {
             ],
         ),
         (
+            "priorities: [{name: EvenPodsSpreadPriority, weight: 1}]",
+            "",
+            "PodTopologySpread[1]",
+            &[
+                "priorities[0]: EvenPodsSpreadPriority became PodTopologySpread with weight 1",
+                "priorities: the score plugins that are not named do not count",
+                "priorities: EvenPodsSpreadPriority alone has no default constraints",
+            ],
+        ),
+        (
+            "priorities: [{name: MostRequestedPriority, weight: 2}, {name: NodePreferAvoidPodsPriority, weight: 10000}, {name: EqualPriority, weight: 1}]",
+            "",
+            "NodeResourcesFit[2]",
+            &[
+                "priorities[0]: MostRequestedPriority became NodeResourcesFit (MostAllocated) with weight 2",
+                "priorities[1]: NodePreferAvoidPodsPriority is left out: no Kubernetes since 1.25 reads the annotation that it looked at",
+                "priorities[2]: EqualPriority is left out: it gave all nodes the same",
+                "priorities: the score plugins that are not named do not count",
+            ],
+        ),
+        (
             "hardPodAffinitySymmetricWeight: 9",
             "",
             "TaintToleration[3] NodeAffinity[2] NodeResourcesFit[1] VolumeBinding[1] PodTopologySpread[2] InterPodAffinity[2] DynamicResources[2] NodeResourcesBalancedAllocation[1] ImageLocality[1]",
@@ -259,20 +280,67 @@ fn priorities_of_a_policy() {
     }
 }
 
+/// A file as people had it: Kubernetes' own example of 1.21, with the spreading priorities of KEP-1258.
+#[test]
+fn a_policy_of_its_time_is_mapped_name_by_name() {
+    let body = "predicates: [{name: PodFitsHostPorts}, {name: PodFitsResources}, {name: EvenPodsSpread}, {name: GeneralPredicates}, {name: MaxEBSVolumeCount}]
+priorities: [{name: LeastRequestedPriority, weight: 1}, {name: BalancedResourceAllocation, weight: 1}, {name: SelectorSpreadingPriority, weight: 2}, {name: EvenPodsSpreadPriority, weight: 1}, {name: ServiceSpreadingPriority, weight: 1}]
+hardPodAffinitySymmetricWeight: 10";
+    let configuration = configured_with(&policy(body), "").expect(body);
+    let profile = &configuration.profiles[0];
+    let (filters, scores) = plugin_lists(profile);
+    assert_eq!(
+        filters,
+        "NodeUnschedulable NodeName TaintToleration NodeAffinity NodePorts NodeResourcesFit NodeVolumeLimits PodTopologySpread DynamicResources NodeDeclaredFeatures"
+    );
+    assert_eq!(
+        scores,
+        "NodeResourcesFit[1] NodeResourcesBalancedAllocation[1] PodTopologySpread[4]"
+    );
+    assert_eq!(profile.default_constraints, DefaultConstraints::System);
+    assert_eq!(profile.hard_pod_affinity_weight, 10);
+    assert_eq!(
+        configuration.notes,
+        [
+            "predicates[0]: PodFitsHostPorts became NodePorts",
+            "predicates[1]: PodFitsResources became NodeResourcesFit",
+            "predicates[2]: EvenPodsSpread became PodTopologySpread",
+            "predicates[3]: GeneralPredicates became NodeResourcesFit, NodeName, NodePorts, NodeAffinity",
+            "predicates[4]: MaxEBSVolumeCount became NodeVolumeLimits",
+            "predicates: filters that are not named do not filter: VolumeRestrictions, VolumeBinding, VolumeZone, InterPodAffinity",
+            "priorities[0]: LeastRequestedPriority became NodeResourcesFit (LeastAllocated) with weight 1",
+            "priorities[1]: BalancedResourceAllocation became NodeResourcesBalancedAllocation with weight 1",
+            "priorities[2]: SelectorSpreadingPriority became PodTopologySpread with weight 2",
+            "priorities[3]: EvenPodsSpreadPriority became PodTopologySpread with weight 1",
+            "priorities[4]: ServiceSpreadingPriority became PodTopologySpread with weight 1",
+            "priorities: their weights add up: PodTopologySpread has 4",
+            "priorities: the score plugins that are not named do not count",
+        ]
+    );
+    let ratio = "priorities: [{name: RequestedToCapacityRatioPriority, weight: 2, argument: {requestedToCapacityRatioArguments: {shape: [{utilization: 0, score: 0}, {utilization: 100, score: 10}], resources: [{name: cpu, weight: 3}]}}}]";
+    let configuration = configured_with(&policy(ratio), "").expect(ratio);
+    let fit = &configuration.profiles[0].fit;
+    let shape = vec![(0, 0), (100, 10)];
+    assert_eq!(
+        fit.strategy,
+        ScoringStrategy::RequestedToCapacityRatio(shape)
+    );
+    assert_eq!(fit.resources, [(ResourceName::Cpu, 3)]);
+}
+
 #[test]
 fn every_rule_of_a_policy() {
-    let help = "(help: leave predicates out: all filters of Kubernetes 1.36 then hold)";
-    let cases: [(&str, &[&str]); 8] = [
+    let cases: [(&str, &[&str]); 10] = [
         (
-            "priorities: [{name: LeastRequestedPriority, weight: 1}]",
+            "priorities: [{name: FastestNodePriority, weight: 1}]",
             &[
-                "3:21: unknown priority \"LeastRequestedPriority\": strew knows SelectorSpreadingPriority and EvenPodsSpreadPriority (help: write a KubeSchedulerConfiguration to set the weights of other plugins)",
+                "3:21: unknown priority \"FastestNodePriority\" (help: write a KubeSchedulerConfiguration for plugins that came after Policy)",
             ],
         ),
         (
-            "priorities: [{name: SelectorSpreadPriority, weight: 1}]",
+            "priorities: [{name: SelectorSpreadPriorty, weight: 1}]",
             &[
-                "3:21: unknown priority \"SelectorSpreadPriority\": strew knows SelectorSpreadingPriority and EvenPodsSpreadPriority (help: did you mean \"SelectorSpreadingPriority\"?)",
+                "3:21: unknown priority \"SelectorSpreadPriorty\" (help: did you mean \"SelectorSpreadPriority\"?)",
             ],
         ),
         (
@@ -288,16 +356,28 @@ fn every_rule_of_a_policy() {
             ],
         ),
         (
-            "predicates: [{name: PodFitsResources}]",
-            &[&format!(
-                "3:21: unknown predicate \"PodFitsResources\": strew knows none {help}"
-            )],
+            "priorities: [{name: LeastRequestedPriority, weight: 1}, {name: MostRequestedPriority, weight: 1}]",
+            &[
+                "3:1: NodeResourcesFit scores by one strategy: only one of LeastRequestedPriority, MostRequestedPriority and RequestedToCapacityRatioPriority can be had",
+            ],
         ),
         (
-            "predicates: []",
-            &[&format!(
-                "3:1: strew does not switch the filters off by an empty list of predicates {help}"
-            )],
+            "predicates: [{name: PodFitsResource}]",
+            &[
+                "3:21: unknown predicate \"PodFitsResource\" (help: did you mean \"PodFitsResources\"?)",
+            ],
+        ),
+        (
+            "predicates: [{name: Region, argument: {serviceAffinity: {labels: [region]}}}]",
+            &[
+                "3:21: Region has no successor: it was the plugin ServiceAffinity, which no Kubernetes since 1.25 has: use pod affinity",
+            ],
+        ),
+        (
+            "predicates: [{name: CheckNodeLabelPresence}]",
+            &[
+                "3:21: CheckNodeLabelPresence has no successor: it was the plugin NodeLabel, which no Kubernetes since 1.25 has: use node affinity",
+            ],
         ),
         ("extenders: [{}]", &["3:1: strew does not call extenders"]),
         ("priority: []", &["3:1: unknown field \"priority\""]),
