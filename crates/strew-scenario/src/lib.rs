@@ -19,5 +19,7 @@ pub fn moment(simulation: &Simulation) -> Moment<'_> {
     Moment {
         server: simulation.server(),
         scheduler: replica.map(strew_sim::Replica::machine),
+        names: &simulation.blueprint().names,
+        profiles: &simulation.blueprint().profiles,
     }
 }

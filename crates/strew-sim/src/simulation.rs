@@ -301,6 +301,11 @@ impl Simulation {
         self.now.since(self.start)
     }
 
+    /// What its schedulers are made of, with the feature gates of this moment.
+    pub fn blueprint(&self) -> &Blueprint {
+        &self.blueprint
+    }
+
     /// The API server.
     pub fn server(&self) -> &Server {
         &self.server

@@ -34,6 +34,10 @@ pub struct Moment<'a> {
     pub server: &'a Server,
     /// `None`: no scheduler runs at this moment.
     pub scheduler: Option<&'a Scheduler>,
+    /// The names that the profiles use.
+    pub names: &'a Interner,
+    /// Of its scheduler as it is configured at this moment; never empty.
+    pub profiles: &'a [Profile],
 }
 
 /// What the views of one cluster share.
@@ -41,7 +45,7 @@ pub struct Moment<'a> {
 pub struct Frame {
     /// The names that the profiles use.
     pub names: Interner,
-    /// Of its scheduler; never empty.
+    /// Of its scheduler at the start, by which skews are counted on the way; never empty.
     pub profiles: Vec<Profile>,
     /// In the order in which they are shown; those that come up later follow.
     pub workloads: Workloads,
@@ -59,8 +63,8 @@ pub fn world_before(
     unbound: &BTreeSet<Arc<str>>,
 ) -> (World, Vec<Outcome>) {
     let mut cluster = Cluster::new();
-    cluster.names = frame.names.clone();
-    let schedulers = Schedulers::of(&frame.profiles, &mut cluster.names);
+    cluster.names = moment.names.clone();
+    let schedulers = Schedulers::of(moment.profiles, &mut cluster.names);
     let mut builder = Builder {
         tables: moment.server.tables(),
         unbound,

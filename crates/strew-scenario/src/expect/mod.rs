@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use strew_apiserver::Tables;
 use strew_cel::Program;
+use strew_scheduler::Profile;
 use strew_sim::{Blueprint, Simulation};
 use strew_view::ground::Ground;
 
@@ -63,9 +64,9 @@ pub struct Judge {
     /// What was there at the end of the last step, if some claim compares with it.
     before: Before,
     compares: bool,
-    blueprint: Blueprint,
-    /// From the first claim on that asks which domains count.
-    ground: Option<Ground>,
+    /// From the first claim on that asks which domains count, with the profiles that it asks by: feature gates change
+    /// them.
+    ground: Option<(Vec<Profile>, Ground)>,
 }
 
 impl Judge {
@@ -82,7 +83,6 @@ impl Judge {
             views: Views::default(),
             before: None,
             compares,
-            blueprint: plan.blueprint().clone(),
             ground: None,
         }
     }
@@ -112,13 +112,14 @@ impl Judge {
                 let server = simulation.server();
                 let Blueprint {
                     names, profiles, ..
-                } = &self.blueprint;
-                let begin = || Ground::new(server, names, profiles);
-                let ground = self.ground.get_or_insert_with(begin);
+                } = simulation.blueprint();
+                self.ground.take_if(|(of, _)| of != profiles);
+                let begin = || (profiles.clone(), Ground::new(server, names, profiles));
+                let (_, ground) = self.ground.get_or_insert_with(begin);
                 ground.follow(server, |_, _| {});
                 spread::judge(server.tables(), ground, claim)
             }
-            Claim::Pods(claim) => pods::judge(simulation, &self.blueprint.profiles, claim),
+            Claim::Pods(claim) => pods::judge(simulation, &simulation.blueprint().profiles, claim),
             Claim::Object(partial) => object::judge(simulation, partial),
             Claim::Events(claim) => events::judge(simulation, claim),
             Claim::Removed(claim) => removed::judge(simulation, claim, before.as_deref()),
