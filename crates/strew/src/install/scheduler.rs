@@ -1,9 +1,9 @@
 //! The scheduler's manifests.
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use serde_json::{Value, json};
-use strew_api::config::{FeatureGates, Given, LeaderElection, configure};
+use strew_api::config::{FeatureGates, GateError, Given, LeaderElection, configure};
 use strew_api::read::Sources;
 use strew_kube::permission::Permission;
 use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, OF_PAGES, of_lease};
@@ -34,13 +34,17 @@ pub(super) struct SchedulerPart {
     /// A KubeSchedulerConfiguration, looked at before it is printed [default: one profile, `strew`]
     #[arg(long, value_name = "FILE")]
     config: Option<String>,
+    /// Feature gates, looked at and given to the scheduler, for example MinDomainsInPodTopologySpread=false
+    #[arg(long, value_name = "GATES", default_value = "")]
+    feature_gates: String,
 }
 
 impl SchedulerPart {
     /// All objects, in the order in which they are needed; `None`: the configuration is wrong, which was told.
     pub(super) fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
         let namespace = self.common.namespace.as_str();
-        let Some((configuration, lease)) = self.configuration(context)? else {
+        let gates = FeatureGates::parse(&self.feature_gates).map_err(wrong_gates)?;
+        let Some((configuration, lease)) = self.configuration(&gates, context)? else {
             return Ok(None);
         };
         let part = Part {
@@ -65,7 +69,11 @@ impl SchedulerPart {
     }
 
     /// The configuration's text, and the name of its lease.
-    fn configuration(&self, context: &Context) -> Result<Option<(String, String)>, Failure> {
+    fn configuration(
+        &self,
+        gates: &FeatureGates,
+        context: &Context,
+    ) -> Result<Option<(String, String)>, Failure> {
         let Some(file) = &self.config else {
             let text = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
                         profiles:\n- schedulerName: strew\n";
@@ -77,8 +85,7 @@ impl SchedulerPart {
             .map_err(Failure::outside)?;
         let mut sources = Sources::new();
         sources.add(file.as_str(), text.as_str());
-        let gates = FeatureGates::default();
-        match configure(Given::Files(&sources), &gates, &mut Interner::new()) {
+        match configure(Given::Files(&sources), gates, &mut Interner::new()) {
             Ok(configuration) => Ok(Some((text, configuration.leader_election.resource_name))),
             Err(wrong) => {
                 say_problems(&[(wrong, &sources)], "printed", context);
@@ -88,16 +95,20 @@ impl SchedulerPart {
     }
 
     fn pod(&self) -> Value {
+        let mut flags = vec![
+            format!("--config={MOUNTED}/{FILE}"),
+            format!(
+                "--leader-elect-resource-namespace={}",
+                self.common.namespace
+            ),
+        ];
+        if !self.feature_gates.is_empty() {
+            flags.push(format!("--feature-gates={}", self.feature_gates));
+        }
         let container = Container {
             name: "scheduler",
             image: &self.common.image,
-            flags: vec![
-                format!("--config={MOUNTED}/{FILE}"),
-                format!(
-                    "--leader-elect-resource-namespace={}",
-                    self.common.namespace
-                ),
-            ],
+            flags,
             port: PORT,
         };
         let mut container = container.value();
@@ -108,4 +119,9 @@ impl SchedulerPart {
             "volumes": [{"name": "config", "configMap": {"name": "strew-scheduler"}}],
         })
     }
+}
+
+fn wrong_gates(errors: Vec<GateError>) -> Failure {
+    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    Failure::input(anyhow!("--feature-gates: {}", errors.join("; ")))
 }
