@@ -8,7 +8,8 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use strew_api::duration::GoDuration;
-use strew_api::read::read;
+use strew_api::read::{Sources, read};
+use strew_apiserver::object::{Name, Pod};
 use strew_cluster::NodeIdx;
 use strew_model::time::Span;
 use strew_plan::{WhatIf, suggest};
@@ -23,6 +24,7 @@ use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
 use crate::progress::Progress;
+use crate::recorded::Recorded;
 use crate::scenario::{self, Life, Question, ScenarioArgs, When};
 use crate::shown::Choice;
 use crate::simulate::{Format, say_diagnostics, serialized};
@@ -32,7 +34,7 @@ use crate::text::time_text;
 use crate::what_if::{self, Becomes, Turned, TurnedPod};
 use strew_view::blocked::{Blocked, Eviction, Outcome};
 use strew_view::moment::{self, Frame};
-use strew_view::world::{Standing, World};
+use strew_view::world::{PodEntry, Standing, World};
 use target::Target;
 
 pub(crate) const EXAMPLES: &str = "Examples:
@@ -60,7 +62,7 @@ pub(crate) struct ExplainArgs {
     /// How to write it
     #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
     output: Option<String>,
-    /// Explain as things are so long after the start, for example 90s or 1h30m
+    /// Play so long first, and explain as things are then, for example 90s or 1h30m
     #[arg(long, value_name = "DURATION", value_parser = time_of)]
     at: Option<Span>,
     /// Of files with a Scenario: in this variant [default: base, with --seed 1]
@@ -123,6 +125,8 @@ pub(crate) struct Explained {
     pub(crate) turned: Option<Turned>,
     /// The world at that moment.
     pub(crate) world: World,
+    /// What the cluster has recorded of a pod that is explained as the files have it.
+    pub(crate) recorded: Option<Recorded>,
 }
 
 pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> {
@@ -136,6 +140,8 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let mentions_spreads = inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
     let spreads = mentions_spreads.then(|| read(&inputs::sources(inputs.clone())));
     let spreads = spreads.and_then(|reading| Spreads::of(&reading));
+    let holds_events = inputs.iter().any(|input| input.holds(b"Event"));
+    let events = holds_events.then(|| inputs::sources(inputs.clone()));
     let Some(life) = life(args, &names, inputs, output, context)? else {
         return Ok(2);
     };
@@ -144,7 +150,10 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let explained = match args.at {
         _ if !args.what_if.is_empty() => explain_changed(args, &life, &target, &progress)?,
         Some(at) => explain_at(&life, &target, namespace, at, &progress)?,
-        None => explain(&life, &target, namespace, &progress)?,
+        None => match as_recorded(&life, &target, namespace, events.as_ref(), &progress)? {
+            Some(explained) => explained,
+            None => explain(&life, &target, namespace, &progress)?,
+        },
     };
     progress.finish();
     let pod = explained.world.pods[explained.entry].pod;
@@ -264,6 +273,36 @@ fn time_of(text: &str) -> Result<Span, String> {
     let duration = GoDuration::parse(text).filter(|duration| *duration >= GoDuration::ZERO);
     let span = duration.map(|duration| Span(duration.nanos()));
     span.ok_or_else(|| "no duration, as 90s or 1h30m are".to_owned())
+}
+
+/// As the cluster was that a dump is of: second 0, before anything is played. `None`: the dump has no such pod.
+fn as_recorded(
+    life: &Life,
+    target: &Target,
+    namespace: Option<&str>,
+    events: Option<&Sources>,
+    progress: &Progress,
+) -> Result<Option<Explained>, Failure> {
+    look(life, When::Start, progress, |simulation, frame| {
+        let (world, outcomes) = now_in(simulation, frame);
+        let entry = target
+            .choose(&world, &outcomes, namespace, Moment::Files)
+            .ok()?;
+        let PodEntry {
+            name,
+            namespace,
+            pod,
+            ..
+        } = &world.pods[entry];
+        if !life.is_recorded(&world.cluster.pod(*pod).uid) {
+            return None;
+        }
+        let name = Name::new(Arc::clone(namespace), Arc::clone(name));
+        let mut explained = now(world, entry, Moment::Files);
+        let pod = simulation.server().tables().get::<Pod>(&name)?;
+        explained.recorded = Recorded::of(pod, &explained.explanation, events);
+        Some(explained)
+    })
 }
 
 /// As things are at a moment.
@@ -438,6 +477,7 @@ fn decided(mut world: World, entry: usize, moment: Moment, drawn: Option<NodeIdx
         eviction,
         turned: None,
         world,
+        recorded: None,
     }
 }
 

@@ -1,7 +1,7 @@
 //! An explanation, written out.
 
 use serde_json::{Value, json};
-use strew_api::explanation::PodExplanation;
+use strew_api::explanation::{Owner, PodExplanation};
 
 use crate::arguments::Context;
 use crate::explain::Explained;
@@ -22,7 +22,12 @@ pub(crate) fn write(
     context: &Context,
 ) -> Result<String, Failure> {
     let (what_if, cluster) = (explained.what_if.as_ref(), &explained.world.cluster);
-    let wire = PodExplanation::of(&explained.explanation, what_if, cluster);
+    let mut wire = PodExplanation::of(&explained.explanation, what_if, cluster);
+    if let Some(deduced) = &mut wire.constraints.deduced
+        && deduced.owner.is_none()
+    {
+        deduced.owner = missing_owner(&explained);
+    }
     if let Some(format) = output {
         let mut value = serde_json::to_value(&wire).map_err(Failure::outside)?;
         if let Value::Object(fields) = &mut value {
@@ -40,6 +45,10 @@ pub(crate) fn write(
                 let after = after.map_or(fields.len(), |place| place + 1);
                 fields.shift_insert(after, "preemption".to_owned(), preemption);
             }
+            if let Some(recorded) = &explained.recorded {
+                let recorded = serde_json::to_value(recorded).map_err(Failure::outside)?;
+                fields.insert("recorded".to_owned(), recorded);
+            }
             if let Some(spread) = &spread {
                 let spread = serde_json::to_value(spread).map_err(Failure::outside)?;
                 fields.insert("workloadSpread".to_owned(), spread);
@@ -55,7 +64,8 @@ pub(crate) fn write(
     let dim = context.terminal.styles.dim;
     let aside = explained.eviction.as_ref();
     let aside = aside.map(|e| format!("It {}.", eviction::plan(e)));
-    let text = explain_text(&wire, aside.as_deref(), style);
+    let recorded = explained.recorded.as_ref();
+    let text = explain_text(&wire, aside.as_deref(), recorded, style);
     // The verdict stands first; of which moment it is comes last.
     let spread = spread.map_or(String::new(), |spread| format!("\n{}", spread.text()));
     let turned = explained.turned.as_ref().map(what_if::write);
@@ -67,5 +77,26 @@ pub(crate) fn write(
     Ok(match context.terminal.unicode {
         true => text,
         false => terminal::ascii(&text),
+    })
+}
+
+/// The controller of a pod that is not among the objects: its reference was taken away, or the garbage collector would
+/// take the pod.
+fn missing_owner(explained: &Explained) -> Option<Owner> {
+    let world = &explained.world;
+    let entry = &world.pods[explained.entry];
+    let workload = &world.workloads[entry.workload].name;
+    let (kind, name) = match (workload.kind.as_str(), &entry.revision) {
+        ("Pod", _) => return None,
+        ("Deployment", Some(hash)) => ("ReplicaSet", format!("{}-{hash}", workload.name)),
+        (kind @ ("ReplicaSet" | "StatefulSet" | "ReplicationController"), _) => {
+            (kind, workload.name.clone())
+        }
+        _ => ("other", workload.name.clone()),
+    };
+    Some(Owner {
+        kind: kind.to_owned(),
+        name,
+        used: false,
     })
 }

@@ -29,6 +29,7 @@ mod parts;
 mod place;
 mod process;
 mod progress;
+mod recorded;
 mod report;
 mod scenario;
 mod scheduler;

@@ -15,6 +15,7 @@ mod world;
 
 use strew_api::explanation::{PodExplanation, State, Suggestion, WhatIf};
 
+use crate::recorded::Recorded;
 use paint::Paint;
 
 /// How the text is to look.
@@ -26,10 +27,11 @@ pub(crate) struct TextStyle {
     pub(crate) colour: bool,
 }
 
-/// The explanation as text, each line ended; `aside` stands below the verdict.
+/// The explanation as text, each line ended; `aside` stands below the verdict, what is `recorded` at the end.
 pub(crate) fn explain_text(
     explanation: &PodExplanation,
     aside: Option<&str>,
+    recorded: Option<&Recorded>,
     style: TextStyle,
 ) -> String {
     let paint = Paint::new(style.colour);
@@ -50,6 +52,9 @@ pub(crate) fn explain_text(
     }
     if let Some(what_if) = &explanation.what_if {
         changes(explanation, what_if, &mut out);
+    }
+    if let Some(recorded) = recorded {
+        recorded.text(&mut out);
     }
     out.text
 }

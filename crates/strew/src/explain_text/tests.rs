@@ -59,7 +59,7 @@ fn explained(profile: Profile, mut world: World, style: TextStyle) -> String {
     let json = serde_json::to_string(&wire).unwrap();
     let read: PodExplanation = serde_json::from_str(&json).unwrap();
     assert_eq!(read, wire, "the wire form survives being written and read");
-    explain_text(&read, None, style)
+    explain_text(&read, None, None, style)
 }
 
 fn placement(cluster: &Cluster) -> Vec<(strew_cluster::PodIdx, strew_cluster::NodeIdx)> {

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use anyhow::anyhow;
+use strew_apiserver::object::Kind;
 use strew_model::Span;
 use strew_scenario::format::Step;
 use strew_scenario::run::{Watcher, play};
@@ -80,6 +81,13 @@ pub(crate) fn life(
 }
 
 impl Life {
+    /// Whether the files are a dump of a cluster that has this pod: pods that are to be created have no uid yet.
+    pub(crate) fn is_recorded(&self, uid: &str) -> bool {
+        let objects = self.cast.plan.objects().iter();
+        let mut pods = objects.filter(|object| object.kind() == Kind::Pod);
+        self.is_story && pods.any(|pod| *pod.meta().uid == *uid)
+    }
+
     /// Plays it until then, and looks once.
     ///
     /// # Errors

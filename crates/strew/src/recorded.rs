@@ -1,0 +1,242 @@
+//! What a cluster has recorded of a pod: its condition `PodScheduled` and its events, beside strew's own verdict.
+
+use serde::Serialize;
+use serde_json::Value;
+use strew_api::printable::printable_line;
+use strew_api::read::{RawDocument, Sources, documents};
+use strew_apiserver::object::pod::{POD_SCHEDULED, Truth};
+use strew_apiserver::object::{Name, Pod, moment};
+use strew_scheduler::explain::{Explanation, Standing};
+
+use crate::explain_text::Page;
+
+/// How many events are told, the latest.
+const EVENTS_MAX: usize = 5;
+
+/// What is recorded.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Recorded {
+    /// `PodScheduled`; absent: no scheduler has written it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    condition: Option<Condition>,
+    /// Oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
+    /// Whether it says what strew says.
+    agrees: bool,
+    /// Where it does not: why that may be.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    may_differ_since: Vec<String>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Condition {
+    status: &'static str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    reason: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    /// `lastTransitionTime`.
+    since: String,
+}
+
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    reason: String,
+    message: String,
+    count: u64,
+    /// When it was seen last, as it is written.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    last: String,
+}
+
+impl Recorded {
+    /// Of a pod as it is stored, and the events among the files; `None`: there is nothing to compare.
+    pub(crate) fn of(
+        pod: &Pod,
+        explanation: &Explanation,
+        sources: Option<&Sources>,
+    ) -> Option<Self> {
+        let condition = pod
+            .status
+            .condition(POD_SCHEDULED)
+            .map(|condition| Condition {
+                status: condition.status.name(),
+                reason: condition.reason.to_string(),
+                message: condition.message.to_string(),
+                since: moment::to_wire(condition.since).0.to_string(),
+            });
+        let events = sources.map_or(Vec::new(), |sources| events_of(sources, &pod.meta.name));
+        if pod.node.is_some() && events.is_empty() {
+            return None;
+        }
+        let refuses = condition
+            .as_ref()
+            .filter(|condition| condition.status == Truth::False.name());
+        let may_differ_since = match pod.node.is_some() {
+            true => Vec::new(),
+            false => differences(refuses, explanation, pod),
+        };
+        Some(Self {
+            condition,
+            events,
+            agrees: may_differ_since.is_empty(),
+            may_differ_since,
+        })
+    }
+
+    pub(crate) fn text(&self, out: &mut Page) {
+        out.heading("Recorded in the cluster");
+        match &self.condition {
+            None => out.wrapped(2, "no condition PodScheduled"),
+            Some(condition) => {
+                let reason = match condition.reason.as_str() {
+                    "" => String::new(),
+                    reason => format!(" ({reason})"),
+                };
+                let message = match condition.message.as_str() {
+                    "" => String::new(),
+                    message => format!(": {message}"),
+                };
+                let (status, since) = (condition.status, &condition.since);
+                let text = format!("PodScheduled {status}{reason} since {since}{message}");
+                // What others wrote is shown as text of one line, whatever it holds.
+                out.wrapped(2, &printable_line(&text));
+            }
+        }
+        for event in &self.events {
+            let times = match event.count {
+                0 | 1 => String::new(),
+                n => format!(" x{n}"),
+            };
+            let last = match event.last.as_str() {
+                "" => String::new(),
+                last => format!(", last {last}"),
+            };
+            let (reason, message) = (&event.reason, &event.message);
+            let text = format!("event {reason}{times}{last}: {message}");
+            out.wrapped(2, &printable_line(&text));
+        }
+        if self.agrees {
+            out.wrapped(2, "It says what strew says.");
+            return;
+        }
+        out.wrapped(2, "It differs from strew's verdict. That may be since");
+        for why in &self.may_differ_since {
+            out.wrapped(2, &format!("- {}", printable_line(why)));
+        }
+    }
+}
+
+/// Why what is recorded may differ from strew's verdict on a pod that is on no node; empty: it does not.
+fn differences(refuses: Option<&Condition>, explanation: &Explanation, pod: &Pod) -> Vec<String> {
+    let other_moment = |since: &str| {
+        format!(
+            "the condition is as of {since} or later, and nodes or pods have changed since it was written: the \
+             scheduler writes it when it tries the pod"
+        )
+    };
+    let configuration =
+        "the scheduler is configured in another way, or has another version: give its configuration with --config"
+            .to_owned();
+    let down = "the scheduler is not running, or has not come to this pod yet".to_owned();
+    match (refuses, &explanation.standing) {
+        (None, Standing::Gated { .. }) => Vec::new(),
+        (None, _) => vec![
+            down,
+            format!(
+                "no scheduler answers to schedulerName {:?}",
+                pod.spec.scheduler_name.as_deref().unwrap_or("default-scheduler")
+            ),
+            "the objects were read before the scheduler's answer was written".to_owned(),
+        ],
+        (Some(condition), Standing::Gated { .. }) if condition.reason == "SchedulingGated" => {
+            Vec::new()
+        }
+        (Some(condition), Standing::WouldGo { .. }) => vec![
+            other_moment(&condition.since),
+            "the pod is in back-off (up to 10 seconds), or no event has freed it yet: then it is tried again within 5 minutes"
+                .to_owned(),
+            down,
+            configuration,
+        ],
+        (Some(condition), _) => match reasons(&condition.message) == reasons(&explanation.sentence) {
+            true => Vec::new(),
+            false => vec![other_moment(&condition.since), configuration],
+        },
+    }
+}
+
+/// How many nodes there are and the reasons with their numbers, without what is said of preemption: versions differ in
+/// that.
+fn reasons(message: &str) -> Vec<&str> {
+    let first = message.split_once(". ").map_or(message, |(first, _)| first);
+    let (head, list) = first.split_once(": ").unwrap_or((first, ""));
+    let mut reasons: Vec<&str> = list.split(", ").collect();
+    reasons.sort_unstable();
+    reasons.insert(0, head);
+    reasons
+        .iter_mut()
+        .for_each(|r| *r = r.trim_end_matches('.'));
+    reasons
+}
+
+/// The latest events about a pod among the documents of the files.
+fn events_of(sources: &Sources, pod: &Name) -> Vec<Event> {
+    let (documents, _) = documents(sources);
+    let mut events: Vec<Event> = documents
+        .iter()
+        .flat_map(items)
+        .filter(|value| value["kind"] == "Event")
+        .filter_map(|value| event(value, pod))
+        .collect();
+    events.sort_by(|a, b| a.last.cmp(&b.last));
+    events.drain(..events.len().saturating_sub(EVENTS_MAX));
+    events
+}
+
+/// The document, or what it lists.
+fn items(document: &RawDocument) -> Box<dyn Iterator<Item = &Value> + '_> {
+    match document.value["items"].as_array() {
+        Some(items) => Box::new(items.iter()),
+        None => Box::new(std::iter::once(&document.value)),
+    }
+}
+
+/// An event about the pod, of `v1` or of `events.k8s.io/v1`.
+fn event(value: &Value, pod: &Name) -> Option<Event> {
+    let about = ["involvedObject", "regarding"]
+        .map(|field| &value[field])
+        .into_iter()
+        .find(|about| about.is_object())?;
+    let is_it = about["kind"] == "Pod"
+        && about["name"] == *pod.name
+        && about["namespace"].as_str().unwrap_or("default") == &*pod.namespace;
+    let text = |fields: &[&str]| {
+        let mut found = fields
+            .iter()
+            .filter_map(|field| value.pointer(field)?.as_str());
+        found.next().unwrap_or_default().to_owned()
+    };
+    let number = |fields: &[&str]| {
+        let mut found = fields
+            .iter()
+            .filter_map(|field| value.pointer(field)?.as_u64());
+        found.next().unwrap_or(1)
+    };
+    is_it.then(|| Event {
+        reason: text(&["/reason"]),
+        message: text(&["/message", "/note"]),
+        count: number(&["/series/count", "/count", "/deprecatedCount"]),
+        last: text(&[
+            "/series/lastObservedTime",
+            "/lastTimestamp",
+            "/deprecatedLastTimestamp",
+            "/eventTime",
+            "/metadata/creationTimestamp",
+        ]),
+    })
+}
