@@ -15,6 +15,7 @@
 
 pub mod api;
 pub mod autoscaler;
+pub mod claim_binder;
 pub mod clone_set;
 pub mod controller;
 pub mod cron_job;
@@ -46,6 +47,7 @@ pub mod write;
 
 pub use api::{Api, Event};
 pub use autoscaler::AutoscalerController;
+pub use claim_binder::ClaimBinder;
 pub use clone_set::CloneSetController;
 pub use controller::{Change, Context, Controller};
 pub use cron_job::CronJobController;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::read::Sources;
+use strew_api::read::{KubeObject, Sources};
 use strew_apiserver::object::{
     Deletion, Key, Kind, Meta, Name, Object, Owner, Phase, Pod, PodStatus, Stored, Truth, moment,
 };
@@ -119,6 +119,12 @@ fn with_status(spec: Object, status: Object) -> Object {
                     Arc::make_mut(&mut spec).status = status.status.clone();
                     Object::$variant(spec)
                 })*
+                (Object::Plain(mut spec), Object::Plain(status)) => {
+                    let mut json = spec.object.to_json();
+                    json["status"] = status.object.to_json()["status"].take();
+                    Arc::make_mut(&mut spec).object = KubeObject::of_json(json).unwrap();
+                    Object::Plain(spec)
+                }
                 (spec, _) => spec,
             }
         };

@@ -33,6 +33,9 @@ pub const AUTOSCALER: usize = 5;
 /// `ConcurrentGCSyncs`
 pub const GARBAGE_COLLECTOR: usize = 20;
 
+/// Volume controller and provisioners together: they do not look at one claim after the other.
+pub const CLAIMS: usize = 10;
+
 /// `ConcurrentResourceQuotaSyncs`
 pub const QUOTA: usize = 5;
 

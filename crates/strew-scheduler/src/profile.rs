@@ -230,6 +230,10 @@ pub struct Profile {
     pub ties: TieRule,
     /// In which order nodes pass the filters.
     pub filter_order: FilterOrder,
+    /// Whether claims that wait for their first pod (`WaitForFirstConsumer`) are bound to a volume in reach of the node
+    /// that the pod is put on, as in the simulation. Otherwise such a pod stays Pending: the scheduler itself does not
+    /// bind claims.
+    pub binds_claims: bool,
 }
 
 impl Default for Profile {
@@ -289,6 +293,7 @@ impl Default for Profile {
             compat: Compat::V1_36,
             ties: TieRule::Upstream136,
             filter_order: FilterOrder::Visiting,
+            binds_claims: false,
         }
     }
 }

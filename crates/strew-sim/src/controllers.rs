@@ -9,8 +9,8 @@ use strew_controllers::quota::Quotas;
 use strew_controllers::stateful_set::{StatefulSetController, StatefulSetSettings};
 use strew_controllers::taint_eviction::TaintEviction;
 use strew_controllers::{
-    AutoscalerController, CloneSetController, Controller, CronJobController, DeploymentController,
-    JobController, ReplicaSetController, TtlController,
+    AutoscalerController, ClaimBinder, CloneSetController, Controller, CronJobController,
+    DeploymentController, JobController, ReplicaSetController, TtlController,
 };
 
 /// All controllers of kube-controller-manager that the simulation knows, and that of CloneSets.
@@ -37,5 +37,6 @@ pub fn controllers() -> Vec<Box<dyn Controller>> {
         Box::new(GarbageCollector::new()),
         Box::new(Disruption::new()),
         Box::new(Quotas::new()),
+        Box::new(ClaimBinder::new()),
     ]
 }

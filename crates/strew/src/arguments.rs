@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use crate::inputs::ReadArgs;
 use crate::memory::MemoryArgs;
 use crate::nodes::NodeArgs;
+use crate::storage::StorageArgs;
 use crate::terminal::{self, Terminal};
 use crate::{
     controller, diff, explain, import, install, lint, place, scheduler, simulate, snapshot,
@@ -118,6 +119,8 @@ pub(crate) struct WorldArgs {
     pub(crate) scheduling: SchedulingArgs,
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
 }
 
 /// What a command needs beside its own arguments.

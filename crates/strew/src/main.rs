@@ -37,6 +37,7 @@ mod shown;
 mod simulate;
 mod snapshot;
 mod spread_explain;
+mod storage;
 mod terminal;
 mod text;
 mod version;

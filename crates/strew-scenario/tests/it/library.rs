@@ -135,6 +135,7 @@ library! {
     two_deployments_share_a_selector: "shared-selector.yaml",
     a_stateful_set_is_updated_from_the_top: "stateful-set-update.yaml",
     pods_wait_for_their_claims: "volumes-bound-later.yaml",
+    disks_are_made_where_the_pods_go: "volumes-provisioned.yaml",
     one_pod_at_a_time_has_the_claim: "volumes-read-write-once-pod.yaml",
     pods_follow_their_volumes: "volumes-zone-bound.yaml",
     a_zone_is_lost_and_restored: "zone-lost-and-restored.yaml",

@@ -45,6 +45,9 @@ pub(crate) struct PodVolumes {
     pub(crate) in_use: i32,
     /// The volumes of its bound claims, in the order of the spec.
     pub(crate) bound: SmallVec<[BoundVolume; 2]>,
+    /// Nodes that a claim is being bound on: another pod has been put there, and its volume will be in reach of that
+    /// node; one list for each such claim.
+    pub(crate) binding: SmallVec<[SmallVec<[NodeIdx; 2]>; 1]>,
     /// What drivers would have to attach, each once.
     pub(crate) attachments: SmallVec<[Attachment; 2]>,
     has_claims: bool,
@@ -85,7 +88,14 @@ impl PodVolumes {
         self.attachments = keys.filter_map(|key| volumes.attachment(key)).collect();
         self.attachments.sort_unstable();
         self.attachments.dedup();
+        self.binding = { claims.iter() }
+            .filter(|looked| looked.is_bound_later(profile))
+            .map(|looked| looked.key.map_or(&[][..], |key| volumes.users(key)))
+            .filter(|nodes| !nodes.is_empty())
+            .map(SmallVec::from_slice)
+            .collect();
         self.asks_nodes = self.in_use > 0
+            || !self.binding.is_empty()
             || self.bound.iter().any(BoundVolume::asks_nodes)
             || (volumes.any_limits() && !self.attachments.is_empty());
     }
@@ -128,7 +138,16 @@ impl PodVolumes {
         match plugin {
             VolumePlugin::Restrictions => volume_restrictions::filter(self.in_use),
             VolumePlugin::Limits => node_volume_limits::filter(cluster, row, &self.attachments),
-            VolumePlugin::Binding => volume_binding::filter(cluster, row.fact()?, &self.bound),
+            VolumePlugin::Binding => {
+                let elsewhere = |nodes: &SmallVec<[NodeIdx; 2]>| !nodes.contains(&node);
+                match self.binding.iter().any(elsewhere) {
+                    true => Some(Refusal::unresolvable(
+                        PluginId::VolumeBinding,
+                        Reason::VolumeNodeAffinity,
+                    )),
+                    false => volume_binding::filter(cluster, row.fact()?, &self.bound),
+                }
+            }
             VolumePlugin::Zone => volume_zone::filter(row.fact()?, &self.bound),
         }
     }
@@ -209,6 +228,11 @@ impl<'a> Looked<'a> {
         self.used.named.is_none()
     }
 
+    /// Whether it is bound where the pod goes.
+    fn is_bound_later(&self, profile: &Profile) -> bool {
+        profile.binds_claims && self.waits
+    }
+
     pub(crate) fn is_bound(&self) -> bool {
         self.fact
             .is_some_and(|fact| fact.bound && fact.volume.is_some())
@@ -247,10 +271,10 @@ fn refuse(
     refused(PluginId::VolumeRestrictions, restrictions())
         .or_else(|| refused(PluginId::VolumeBinding, binding()))
         .or_else(|| refused(PluginId::VolumeZone, zone()))
-        .or_else(|| unbound(claims))
+        .or_else(|| unbound(profile, claims))
 }
 
-fn unbound(claims: &[Looked<'_>]) -> Option<Refusal> {
+fn unbound(profile: &Profile, claims: &[Looked<'_>]) -> Option<Refusal> {
     let need = |l: &Looked<'_>| {
         let volume = l.used.volume;
         let claim = l.key.map_or(volume, |(_, claim)| claim);
@@ -260,7 +284,7 @@ fn unbound(claims: &[Looked<'_>]) -> Option<Refusal> {
         })
     };
     let reasons: SmallVec<[Reason; 2]> = { claims.iter() }
-        .filter(|l| !l.is_bound())
+        .filter(|l| !l.is_bound() && !l.is_bound_later(profile))
         .map(need)
         .collect();
     (!reasons.is_empty()).then_some(Refusal {

@@ -50,9 +50,12 @@ pub struct Blueprint {
 impl Blueprint {
     /// What a configuration says, its waits included; `names` are those that its profiles were made with.
     pub fn of(configuration: &Configuration, names: Interner) -> Self {
+        let mut profiles = configuration.profiles.clone();
+        // Here there is a controller that makes volumes where pods go.
+        profiles.iter_mut().for_each(|p| p.binds_claims = true);
         Self {
             names,
-            profiles: configuration.profiles.clone(),
+            profiles,
             limits: MachineLimits::of(configuration.limits()),
             election: configuration.leader_election.clone(),
             parallelism: configuration.parallelism,

@@ -12,6 +12,7 @@ use super::Question;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
 use crate::simulate::{Format, serialized};
+use crate::storage;
 
 /// The name of the file that is made.
 pub(super) const FILE: &str = "<story>";
@@ -20,10 +21,10 @@ pub(super) const FILE: &str = "<story>";
 pub(super) struct Story {
     pub(super) sources: Sources,
     pub(super) loaded: Loaded,
-    /// The Scenario, and the nodes that the files lack.
+    /// The Scenario, and the nodes and storage classes that the files lack.
     pub(super) text: String,
     /// What a reader should know of those.
-    pub(super) note: Option<String>,
+    pub(super) notes: Vec<String>,
 }
 
 /// Makes the story of the files.
@@ -58,9 +59,11 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
         &gates(&scheduling.feature_gates),
     );
     let mut text = serialized(&document, Format::Yaml)?;
-    for node in made.nodes {
-        let node = KubeObject::from(node).to_json();
-        let _ = writeln!(text, "---\n{node}");
+    let stream = reading.objects.iter().map(|located| &located.object);
+    let (classes, class_note) = storage::classes(stream, &question.world.storage);
+    let nodes = made.nodes.into_iter().map(KubeObject::from);
+    for object in nodes.chain(classes.into_iter().map(KubeObject::from)) {
+        let _ = writeln!(text, "---\n{}", object.to_json());
     }
     let file = sources.add(FILE, text.clone());
     let own = read_file(&sources, file);
@@ -71,7 +74,7 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
         loaded: load_read(&sources, reading),
         sources,
         text,
-        note: made.note,
+        notes: made.note.into_iter().chain(class_note).collect(),
     })
 }
 

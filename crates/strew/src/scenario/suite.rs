@@ -122,7 +122,7 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
         let (sources, replay) = (Arc::new(story.sources), question.files.to_vec());
         let file = story::FILE.to_owned();
         suites.push(staging.suite(file, replay, sources, story.loaded));
-        staging.notes.extend(story.note);
+        staging.notes.extend(story.notes);
     }
     check_names(question, &suites)?;
     staging.check_until(&suites)?;

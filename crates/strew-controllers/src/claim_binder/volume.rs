@@ -1,0 +1,167 @@
+//! The volume of a claim: made, bound, and deleted with its claim.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::storage::v1::StorageClass;
+use serde_json::json;
+use strew_api::read::KubeObject;
+use strew_apiserver::object::{Kind, Meta, Name, Node, Object, Plain};
+use strew_apiserver::{ApiError, DeleteOptions, Tables};
+
+use super::ZONE;
+use crate::controller::Context;
+
+/// Set when claim and volume are bound to each other.
+const BIND_COMPLETED: &str = "pv.kubernetes.io/bind-completed";
+
+/// Who made a volume.
+const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+
+const VOLUME: &str = "PersistentVolume";
+
+/// The volume that a provisioner makes for a claim, in a zone or in reach of every node.
+pub(super) fn made(
+    claim: &Plain,
+    wire: &PersistentVolumeClaim,
+    class: &StorageClass,
+    zone: Option<&str>,
+) -> Object {
+    let name = format!("pvc-{}", claim.meta.uid);
+    let spec = wire.spec.clone().unwrap_or_default();
+    let storage = spec.resources.and_then(|r| r.requests?.remove("storage"));
+    let mut volume = json!({
+        "apiVersion": "v1",
+        "kind": VOLUME,
+        "metadata": {"name": name, "annotations": {PROVISIONED_BY: class.provisioner}},
+        "spec": {
+            "accessModes": spec.access_modes,
+            "capacity": {"storage": storage},
+            "claimRef": {
+                "apiVersion": "v1",
+                "kind": super::CLAIM,
+                "namespace": &*claim.meta.name.namespace,
+                "name": &*claim.meta.name.name,
+                "uid": &*claim.meta.uid,
+            },
+            "csi": {"driver": class.provisioner, "volumeHandle": name},
+            "persistentVolumeReclaimPolicy": class.reclaim_policy.as_deref().unwrap_or("Delete"),
+            "storageClassName": class.metadata.name,
+            "volumeMode": spec.volume_mode,
+        },
+        "status": {"phase": "Bound"},
+    });
+    if let Some(zone) = zone {
+        volume["spec"]["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]},
+        ]}});
+    }
+    let wire: PersistentVolume = serde_json::from_value(volume).unwrap_or_default();
+    Object::Plain(Arc::new(Plain {
+        meta: Meta::of_wire(wire.metadata.clone(), false),
+        kind: Kind::of(VOLUME),
+        object: KubeObject::PersistentVolume(Box::new(wire)),
+    }))
+}
+
+/// Lets a claim name its volume, for good. Whether anything was to be changed.
+pub(super) fn bind(object: &mut Object, volume: &str) -> bool {
+    let Object::Plain(plain) = object else {
+        return false;
+    };
+    let plain = Arc::make_mut(plain);
+    let KubeObject::PersistentVolumeClaim(claim) = &mut plain.object else {
+        return false;
+    };
+    if super::volume_of(claim).is_some() {
+        return false;
+    }
+    claim.spec.get_or_insert_default().volume_name = Some(volume.to_owned());
+    plain.meta.annotate(BIND_COMPLETED, "yes");
+    true
+}
+
+/// Writes that the claim is bound, with what it has.
+pub(super) fn set_bound(object: &mut Object) -> bool {
+    let Object::Plain(plain) = object else {
+        return false;
+    };
+    let plain = Arc::make_mut(plain);
+    let KubeObject::PersistentVolumeClaim(claim) = &mut plain.object else {
+        return false;
+    };
+    let spec = claim.spec.clone().unwrap_or_default();
+    let status = claim.status.get_or_insert_default();
+    if status.phase.as_deref() == Some("Bound") {
+        return false;
+    }
+    status.phase = Some("Bound".to_owned());
+    status.access_modes = spec.access_modes;
+    status.capacity = spec.resources.and_then(|resources| resources.requests);
+    true
+}
+
+/// The zone of a volume that is made before any pod needs it: claims of one StatefulSet go to one zone after the other.
+///
+/// Source: `ChooseZoneForVolume` of `k8s.io/cloud-provider/volume/helpers`, of which the hash differs.
+pub(super) fn zone_at_once(claim: &str, class: &StorageClass, cache: &Tables) -> Option<String> {
+    let nodes = cache.of::<Node>().iter();
+    let zones: BTreeSet<&str> = nodes.filter_map(|node| node.meta.label(ZONE)).collect();
+    let allowed = |zone: &&&str| {
+        let topologies = class.allowed_topologies.iter().flatten();
+        let terms = topologies.flat_map(|term| term.match_label_expressions.iter().flatten());
+        let mut of_zone = terms.filter(|term| term.key == ZONE).peekable();
+        of_zone.peek().is_none() || of_zone.any(|term| term.values.iter().any(|v| v == **zone))
+    };
+    let zones: Vec<&str> = zones.iter().filter(allowed).copied().collect();
+    let (base, ordinal) = match claim.rsplit_once('-') {
+        Some((base, ordinal)) => (base, ordinal.parse::<u64>().ok()),
+        None => (claim, None),
+    };
+    let base = if ordinal.is_some() { base } else { claim };
+    let hash = base.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let place = hash.wrapping_add(ordinal.unwrap_or(0));
+    let n = u64::try_from(zones.len()).ok().filter(|n| *n > 0)?;
+    zones
+        .get(usize::try_from(place % n).ok()?)
+        .map(|zone| (*zone).to_owned())
+}
+
+/// A claim is gone: what was made for it goes too, unless its class keeps it.
+pub(super) fn reclaim(claim: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+    let is_its = |plain: &&Arc<Plain>| {
+        let KubeObject::PersistentVolume(volume) = &plain.object else {
+            return false;
+        };
+        let spec = volume.spec.as_ref();
+        let of = spec.and_then(|spec| spec.claim_ref.as_ref());
+        plain.meta.annotation(PROVISIONED_BY).is_some()
+            && spec.and_then(|s| s.persistent_volume_reclaim_policy.as_deref()) == Some("Delete")
+            && of.is_some_and(|of| {
+                of.namespace.as_deref() == Some(&*claim.namespace)
+                    && of.name.as_deref() == Some(&*claim.name)
+            })
+    };
+    let gone: Vec<_> = { cx.cache.all_plain() }
+        .filter(is_its)
+        .map(|plain| super::key(VOLUME, plain.meta.name.clone()))
+        .collect();
+    for key in gone {
+        match cx.api.delete(&key, &DeleteOptions::default()) {
+            Ok(()) | Err(ApiError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// For tests: the zone that a volume keeps to.
+#[cfg(test)]
+pub(super) fn zone_of(volume: &serde_json::Value) -> Option<&str> {
+    volume
+        .pointer("/spec/nodeAffinity/required/nodeSelectorTerms/0/matchExpressions/0/values/0")?
+        .as_str()
+}
