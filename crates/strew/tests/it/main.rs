@@ -12,6 +12,7 @@ mod html;
 mod import;
 mod input;
 mod install;
+mod keps;
 mod lint;
 mod look;
 mod one_count;
