@@ -152,6 +152,10 @@ fn check_words(question: &Question<'_>) -> Result<(), Failure> {
         let hint = "leave --nodes and its kin out, or write nodeGroups into its spec";
         return Err(Failure::input(error).with_hint(hint));
     }
+    if !question.world.storage.storage_class.is_empty() {
+        let error = anyhow!("--storage-class is not for a Scenario");
+        return Err(Failure::input(error).with_hint("put a StorageClass among the manifests"));
+    }
     if question.args.print_scenario {
         let error = anyhow!("--print-scenario: the files hold a Scenario already");
         return Err(Failure::input(error));
