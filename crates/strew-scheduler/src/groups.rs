@@ -23,7 +23,7 @@ use crate::plan::{ClassPlan, Plans};
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::profile::{PluginId, TieRule};
 use crate::scoring::{Chance, Sums, take};
-use crate::ties::{heap_precedes, heap_preorder};
+use crate::ties::{FirstInHeap, heap_preorder};
 use reader::Reader;
 
 /// All numbers by which decisions of a class can tell nodes apart; empty for a node that no such pod can go to.
@@ -295,19 +295,17 @@ impl Speakers {
         order: &[NodeIdx],
         start: usize,
     ) -> Option<NodeIdx> {
-        let mut best: Option<(usize, NodeIdx)> = None;
+        let mut first = FirstInHeap::default();
         let mut place = 0;
         for positions in [start..order.len(), 0..start] {
             let nodes = order[positions.clone()].iter();
             for (&node, &group) in nodes.zip(&groups.group_of[positions]) {
                 let standing = self.standing[usize::from(group)];
-                if standing == 2 && best.is_none_or(|(first, _)| heap_precedes(place, first)) {
-                    best = Some((place, node));
-                }
+                first.offer(standing == 2, place, node);
                 place += usize::from(standing > 0);
             }
         }
-        best.map(|(_, node)| node)
+        first.item()
     }
 
     /// The same where nodes were finished in another order than that of visiting, given by places in the latter.
@@ -318,17 +316,15 @@ impl Speakers {
         start: usize,
         finished: &[u32],
     ) -> Option<NodeIdx> {
-        let mut best: Option<(usize, NodeIdx)> = None;
+        let mut first = FirstInHeap::default();
         let mut place = 0;
         for &visited in finished {
             let position = (start + visited as usize) % order.len();
             let standing = self.standing[usize::from(groups.group_of[position])];
-            if standing == 2 && best.is_none_or(|(first, _)| heap_precedes(place, first)) {
-                best = Some((place, order[position]));
-            }
+            first.offer(standing == 2, place, order[position]);
             place += usize::from(standing > 0);
         }
-        best.map(|(_, node)| node)
+        first.item()
     }
 
     /// The place of the speaker for the node at this position of the order.

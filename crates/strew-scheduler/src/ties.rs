@@ -17,6 +17,44 @@ pub fn heap_precedes(b: usize, a: usize) -> bool {
     }
 }
 
+/// The first of several items in pre-order of the heap, found in one pass over them in the order of their indexes.
+#[derive(Debug)]
+pub(crate) struct FirstInHeap<T> {
+    first: Option<(usize, T)>,
+    /// The first index of the next level. Within a level pre-order is the order of indexes, so that only the first
+    /// item of a level is compared.
+    level: usize,
+}
+
+impl<T> Default for FirstInHeap<T> {
+    fn default() -> Self {
+        Self {
+            first: None,
+            level: 0,
+        }
+    }
+}
+
+impl<T> FirstInHeap<T> {
+    /// Takes the item with the next higher index, if it is one of those to choose from.
+    #[inline]
+    pub(crate) fn offer(&mut self, is_one: bool, index: usize, item: T) {
+        // One branch that is hardly ever taken: `is_one` alone cannot be foreseen, and costs a misprediction an item.
+        if !(is_one & (index >= self.level)) {
+            return;
+        }
+        self.level = usize::MAX >> (index + 1).leading_zeros();
+        let first = self.first.as_ref();
+        if first.is_none_or(|&(first, _)| heap_precedes(index, first)) {
+            self.first = Some((index, item));
+        }
+    }
+
+    pub(crate) fn item(self) -> Option<T> {
+        self.first.map(|(_, item)| item)
+    }
+}
+
 /// Lists the indexes below `n` in that order.
 pub(crate) fn heap_preorder(n: usize, out: &mut Vec<u32>) {
     out.clear();
@@ -54,6 +92,22 @@ mod tests {
                     assert_eq!(heap_precedes(b, a), j < i, "{b} before {a} of {n}");
                 }
             }
+        }
+    }
+
+    #[test]
+    fn the_first_of_some_is_found_in_one_pass() {
+        let mut order = Vec::new();
+        heap_preorder(70, &mut order);
+        let mut dice = strew_model::Prng::new(7);
+        for _ in 0..1000 {
+            let some: Vec<u32> = (0..70).filter(|_| dice.index(8) == 0).collect();
+            let mut first = FirstInHeap::default();
+            for &index in &some {
+                first.offer(true, index as usize, index);
+            }
+            let expected = order.iter().copied().find(|index| some.contains(index));
+            assert_eq!(first.item(), expected, "{some:?}");
         }
     }
 
