@@ -12,7 +12,7 @@ use crate::plugins::{
     pod_volumes::{PodVolumes, VolumePlugin},
     taint_toleration, unsupported,
 };
-use crate::preemption::nominations::{Claims, NO_CLAIMS};
+use crate::preemption::nominations::{NO_EFFECTS, NominationEffects};
 use crate::profile::{PluginId, Profile};
 use crate::status::{Reason, Refusal, Unfit};
 use crate::workers::Workers;
@@ -29,7 +29,7 @@ pub(crate) struct Cycle<'a> {
     /// Where the search begins, in the order of nodes.
     pub(crate) start: usize,
     /// What nominations forbid.
-    pub(crate) claims: &'a Claims,
+    pub(crate) effects: &'a NominationEffects,
 }
 
 /// What PreFilter found.
@@ -56,7 +56,7 @@ impl<'a> Cycle<'a> {
             spec,
             volumes,
             start,
-            claims: &NO_CLAIMS,
+            effects: &NO_EFFECTS,
         }
     }
 
@@ -109,7 +109,7 @@ impl<'a> Cycle<'a> {
 
     /// Why each node was refused that did not pass, in the order of nodes.
     pub(crate) fn refusals(self, narrowed: Option<&[NodeIdx]>) -> Unfit {
-        let own = self.claims.denied();
+        let own = self.effects.denied();
         let narrower = PluginId::NodeAffinity;
         let of_node = |&node: &NodeIdx| {
             let refusal = match (narrowed, own) {
@@ -122,7 +122,7 @@ impl<'a> Cycle<'a> {
                     _ => Refusal::unresolvable(narrower, Reason::NarrowedOut(narrower)),
                 }),
                 _ => {
-                    let barred = self.claims.bars(node).cloned();
+                    let barred = self.effects.bars(node).cloned();
                     barred.or_else(|| self.first_refusal(node))
                 }
             };
@@ -275,9 +275,9 @@ pub(crate) fn list_feasible(
             && (!asks_volumes || cx.volumes.allow(cluster, cx.profile, node))
             && (!asks_affinity
                 || inter_pod_affinity::filter(cluster, &plan.affinity, node).is_none())
-            && cx.claims.bars(node).is_none()
+            && cx.effects.bars(node).is_none()
     };
-    let own = cx.claims.denied().map(|(own, _)| own);
+    let own = cx.effects.denied().map(|(own, _)| own);
     let nodes = narrowed.unwrap_or_else(|| cluster.node_order());
     let start = cx.start % nodes.len().max(1);
     feasible.clear();

@@ -11,14 +11,14 @@ use crate::by_class::ByClass;
 use crate::columns::{Columns, Rules};
 use crate::cycle::{Cycle, Search, list_feasible};
 use crate::group_limits::GroupLimits;
-use crate::groups::{GroupsByClass, Speakers};
+use crate::groups::{GroupsByClass, Representatives};
 use crate::metrics::meter::{Meter, Rejections};
 use crate::metrics::{Point, SUCCESS, Stopwatch};
 use crate::plan::{ClassPlan, Plans};
 use crate::plugins::node_affinity;
 use crate::plugins::pod_topology_spread::score::Scored;
 use crate::plugins::pod_volumes::PodVolumes;
-use crate::preemption::nominations::{Barred, Claims, NO_CLAIMS, Nominations};
+use crate::preemption::nominations::{Barred, NO_EFFECTS, NominationEffects, Nominations};
 use crate::preemption::tryout::Tryout;
 use crate::profile::{PluginId, Profile};
 use crate::scoring::{Chance, PluginScores, Sums, take};
@@ -80,7 +80,7 @@ pub struct Engine {
     feasible: Vec<NodeIdx>,
     sums: Sums,
     groups: GroupsByClass,
-    speakers: Speakers,
+    representatives: Representatives,
     unfit: ByClass<LastUnfit>,
     chance: Chance,
     /// Where the next sampled search begins, in the order of nodes.
@@ -162,7 +162,7 @@ impl Engine {
             feasible: Vec::new(),
             sums: Sums::default(),
             groups: GroupsByClass::new(GroupLimits::PRODUCTION),
-            speakers: Speakers::default(),
+            representatives: Representatives::default(),
             unfit: ByClass::default(),
             chance,
             start: 0,
@@ -266,10 +266,10 @@ impl Engine {
             ..
         } = cx;
         let class = cluster.pod(pod).class;
-        let found = Claims::of(cx, pod, nominations);
-        let claims = found.as_ref().unwrap_or(&NO_CLAIMS);
+        let found = NominationEffects::of(cx, pod, nominations);
+        let effects = found.as_ref().unwrap_or(&NO_EFFECTS);
         // Pods of one class have volumes of their own where they are generic ephemeral ones.
-        let unclaimed = claims.is_empty() && !volumes.has_ephemeral();
+        let unclaimed = effects.is_empty() && !volumes.has_ephemeral();
         let state = ClusterState::of(cluster, volumes);
         let last = self
             .unfit
@@ -281,7 +281,7 @@ impl Engine {
             }
             return Decision::Unfit(Rc::clone(&last.unfit));
         }
-        let cx = Cycle { claims, ..cx };
+        let cx = Cycle { effects, ..cx };
         let narrowed = match cx.pre_filter() {
             Search::Nodes(narrowed) => narrowed,
             Search::Refused(refusal) => {
@@ -291,7 +291,7 @@ impl Engine {
                 return Decision::Unfit(Rc::new(Unfit::PreFilter(refusal)));
             }
         };
-        if let Some(node) = claims.granted() {
+        if let Some(node) = effects.granted() {
             return Decision::Place {
                 node,
                 feasible: 1,
@@ -302,7 +302,7 @@ impl Engine {
         let sampled = cx.profile.percentage_of_nodes_to_score.is_some();
         let grouped = narrowed.is_none()
             && !sampled
-            && claims.barred.is_empty()
+            && effects.barred.is_empty()
             && !volumes.asks_nodes()
             && self.groups.sync(class, cluster, plan, &self.columns);
         if let Some(meter) = &mut self.sums.meter {
@@ -313,7 +313,7 @@ impl Engine {
                 class,
                 cx,
                 &self.columns,
-                &mut self.speakers,
+                &mut self.representatives,
                 &mut self.sums,
                 &mut self.chance,
             ),
@@ -401,9 +401,9 @@ impl Engine {
             evaluation.refused = Some(Unfit::NoNodes);
             return evaluation;
         }
-        let found = Claims::of(cx, pod, nominations);
-        let claims = found.as_ref().unwrap_or(&NO_CLAIMS);
-        let cx = Cycle { claims, ..cx };
+        let found = NominationEffects::of(cx, pod, nominations);
+        let effects = found.as_ref().unwrap_or(&NO_EFFECTS);
+        let cx = Cycle { effects, ..cx };
         let narrowed = match cx.pre_filter() {
             Search::Nodes(narrowed) => narrowed,
             Search::Refused(refusal) => {
@@ -411,7 +411,7 @@ impl Engine {
                 return evaluation;
             }
         };
-        if let Some(node) = claims.granted() {
+        if let Some(node) = effects.granted() {
             evaluation.feasible = vec![node];
             evaluation.best = vec![0];
             evaluation.taken = Some(0);
@@ -469,12 +469,12 @@ impl Engine {
         let Search::Nodes(narrowed) = cx.pre_filter() else {
             return Vec::new();
         };
-        let found = Claims::of(cx, pod, nominations);
-        let claims = found.as_ref().unwrap_or(&NO_CLAIMS);
+        let found = NominationEffects::of(cx, pod, nominations);
+        let effects = found.as_ref().unwrap_or(&NO_EFFECTS);
         let of_node = |&node: &NodeIdx| {
             let refusals = NodeRefusals {
                 node,
-                beside: claims.barred_by(node).cloned(),
+                beside: effects.barred_by(node).cloned(),
                 alone: cx.all_refusals(narrowed.as_deref(), node),
             };
             let is_refused = refusals.beside.is_some() || !refusals.alone.is_empty();

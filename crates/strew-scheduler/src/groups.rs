@@ -35,7 +35,7 @@ struct Group {
     signature: Signature,
     nodes: u32,
     /// One of them, if it was not lost.
-    speaker: Option<NodeIdx>,
+    representative: Option<NodeIdx>,
 }
 
 /// The groups of one class.
@@ -62,9 +62,9 @@ struct Basis {
     affinity: u64,
 }
 
-/// The speakers of the groups that pods can go to, and how many nodes each speaks for.
+/// The representatives of the groups that pods can go to, and how many nodes each stands for.
 #[derive(Debug, Default)]
-pub(crate) struct Speakers {
+pub(crate) struct Representatives {
     nodes: Vec<NodeIdx>,
     sizes: Vec<u32>,
     groups: Vec<u16>,
@@ -169,8 +169,8 @@ impl Groups {
         let old = self.group_of[position];
         let row = &mut self.groups[usize::from(old)];
         row.nodes -= 1;
-        if row.speaker == Some(node) {
-            row.speaker = None;
+        if row.representative == Some(node) {
+            row.representative = None;
         }
         if row.nodes == 0 {
             self.by_signature.remove(&row.signature);
@@ -191,13 +191,13 @@ impl Groups {
         if let Some(&group) = self.by_signature.get(&signature) {
             let row = &mut self.groups[usize::from(group)];
             row.nodes += 1;
-            row.speaker.get_or_insert(node);
+            row.representative.get_or_insert(node);
             return Some(group);
         }
         let row = Group {
             signature: signature.clone(),
             nodes: 1,
-            speaker: Some(node),
+            representative: Some(node),
         };
         let group = match self.free.pop() {
             Some(group) => {
@@ -214,8 +214,8 @@ impl Groups {
         Some(group)
     }
 
-    /// Lists a speaker for each group that pods can go to, by position of its group's first mention.
-    fn speakers(&mut self, cluster: &Cluster, out: &mut Speakers) {
+    /// Lists a representative of each group that pods can go to, in the order in which groups were created.
+    fn representatives(&mut self, cluster: &Cluster, out: &mut Representatives) {
         out.nodes.clear();
         out.sizes.clear();
         out.groups.clear();
@@ -225,19 +225,19 @@ impl Groups {
             if group.nodes == 0 || group.signature.is_empty() {
                 continue;
             }
-            let speaker = *group.speaker.get_or_insert_with(|| {
+            let representative = *group.representative.get_or_insert_with(|| {
                 let position = self.group_of.iter().position(|&g| usize::from(g) == i);
                 cluster.node_order()[position.expect("a group that counts nodes has one")]
             });
-            out.nodes.push(speaker);
+            out.nodes.push(representative);
             out.sizes.push(group.nodes);
             out.groups.push(i as u16);
         }
     }
 }
 
-impl Speakers {
-    /// Keeps the speakers that pass, with their sizes.
+impl Representatives {
+    /// Keeps the representatives that pass, with their sizes.
     fn retain(&mut self, passes: impl Fn(NodeIdx) -> bool) {
         let mut kept = 0;
         for i in 0..self.nodes.len() {
@@ -327,7 +327,7 @@ impl Speakers {
         first.item()
     }
 
-    /// The place of the speaker for the node at this position of the order.
+    /// The place of the representative for the node at this position of the order.
     fn place_of(&self, groups: &Groups, position: Option<usize>) -> Option<usize> {
         let group = groups.group_of[position?];
         self.groups
@@ -401,18 +401,18 @@ impl GroupsByClass {
         class: ClassId,
         cx: Cycle<'_>,
         columns: &Columns,
-        speakers: &mut Speakers,
+        representatives: &mut Representatives,
         sums: &mut Sums,
         chance: &mut Chance,
     ) -> Option<Decision> {
         let groups = self.by_class[class.index()].as_mut()?;
         let order = cx.cluster.node_order();
         let start = cx.start % order.len().max(1);
-        groups.speakers(cx.cluster, speakers);
-        let asked = speakers.nodes.len();
+        groups.representatives(cx.cluster, representatives);
+        let asked = representatives.nodes.len();
         let begun = sums.meter.as_deref().and_then(Meter::read);
-        speakers.retain(|node| cx.passes_counts(node));
-        let feasible = speakers.nodes_in_all();
+        representatives.retain(|node| cx.passes_counts(node));
+        let feasible = representatives.nodes_in_all();
         if let Some(meter) = &mut sums.meter {
             // InterPodAffinity is asked in the same walk; where it has nothing to say, it costs next to nothing.
             meter.asked(PluginId::PodTopologySpread, Point::Filter, begun);
@@ -426,22 +426,22 @@ impl GroupsByClass {
         }
         if feasible == 1 {
             return Some(Decision::Place {
-                node: speakers.nodes[0],
+                node: representatives.nodes[0],
                 feasible,
                 total: None,
             });
         }
         let scored = Scored {
-            nodes: &speakers.nodes,
-            sizes: Some(&speakers.sizes),
+            nodes: &representatives.nodes,
+            sizes: Some(&representatives.sizes),
         };
         sums.add_up(cx, columns, scored);
         let highest = sums.highest();
-        speakers.stand(|place| sums.totals()[place] == highest);
+        representatives.stand(|place| sums.totals()[place] == highest);
         let node = match (chance.workers.as_mut(), cx.profile.ties) {
             (Some(workers), _) => {
                 let finished = workers.finish_order(order.len());
-                speakers.first_in_heap_as_finished(groups, order, start, finished)?
+                representatives.first_in_heap_as_finished(groups, order, start, finished)?
             }
             (None, TieRule::Upstream136) if feasible == order.len() => {
                 if self.heap_order.len() != order.len() {
@@ -458,16 +458,18 @@ impl GroupsByClass {
                     }
                 });
                 rotated
-                    .filter(|&p| speakers.is_best(groups, p))
+                    .filter(|&p| representatives.is_best(groups, p))
                     .map(|p| order[p])
                     .next()?
             }
-            (None, TieRule::Upstream136) => speakers.first_in_heap_order(groups, order, start)?,
-            (None, _) => take(cx, speakers.best_nodes(groups, order, start), chance)?.1,
+            (None, TieRule::Upstream136) => {
+                representatives.first_in_heap_order(groups, order, start)?
+            }
+            (None, _) => take(cx, representatives.best_nodes(groups, order, start), chance)?.1,
         };
         if let Some(meter) = &mut sums.meter {
             let groups = self.by_class[class.index()].as_ref()?;
-            if let Some(place) = speakers.place_of(groups, cx.cluster.node_position(node)) {
+            if let Some(place) = representatives.place_of(groups, cx.cluster.node_position(node)) {
                 meter.chose(place);
             }
             meter.passed(Point::Score, SUCCESS);

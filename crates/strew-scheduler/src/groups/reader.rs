@@ -31,7 +31,7 @@ impl<'a> Reader<'a> {
         columns: &'a Columns,
         limits: GroupLimits,
     ) -> Option<Self> {
-        // The legacy score sums over nodes, which no speaker can do in the name of others.
+        // The legacy score sums over nodes, which no representative can do for others.
         if plan.asks_host_ports || plan.selector_spread.is_some() {
             return None;
         }

@@ -14,7 +14,7 @@ pub const AMOUNT_MAX: i64 = 1 << 53;
 
 /// What is wrong with a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Absurd {
+pub enum InvalidFact {
     /// An amount is negative.
     Negative(&'static str, i64),
     /// An amount is larger than any machine.
@@ -29,7 +29,7 @@ pub enum Absurd {
     Unreadable(Arc<str>),
 }
 
-impl fmt::Display for Absurd {
+impl fmt::Display for InvalidFact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Negative(what, amount) => write!(f, "{what} is negative: {amount}"),
@@ -44,15 +44,15 @@ impl fmt::Display for Absurd {
     }
 }
 
-fn amount(what: &'static str, amount: i64) -> Result<(), Absurd> {
+fn amount(what: &'static str, amount: i64) -> Result<(), InvalidFact> {
     match amount {
         0..=AMOUNT_MAX => Ok(()),
-        ..0 => Err(Absurd::Negative(what, amount)),
-        _ => Err(Absurd::TooLarge(what, amount)),
+        ..0 => Err(InvalidFact::Negative(what, amount)),
+        _ => Err(InvalidFact::TooLarge(what, amount)),
     }
 }
 
-fn resources(of: &Resources) -> Result<(), Absurd> {
+fn resources(of: &Resources) -> Result<(), InvalidFact> {
     amount("cpu", of.cpu_milli)?;
     amount("memory", of.memory)?;
     amount("ephemeral-storage", of.ephemeral_storage)?;
@@ -61,9 +61,9 @@ fn resources(of: &Resources) -> Result<(), Absurd> {
 }
 
 /// What is wrong with a node.
-pub(crate) fn check_node(node: &NodeFact) -> Result<(), Absurd> {
+pub(crate) fn check_node(node: &NodeFact) -> Result<(), InvalidFact> {
     if node.name == Symbol::default() {
-        return Err(Absurd::Nameless);
+        return Err(InvalidFact::Nameless);
     }
     resources(&node.allocatable)?;
     amount("pods", node.pods_max)?;
@@ -71,24 +71,24 @@ pub(crate) fn check_node(node: &NodeFact) -> Result<(), Absurd> {
     images.try_for_each(|&(_, size)| amount("an image's size", size))
 }
 
-fn constraint(of: &SpreadConstraint) -> Result<(), Absurd> {
+fn constraint(of: &SpreadConstraint) -> Result<(), InvalidFact> {
     if of.max_skew <= 0 {
-        return Err(Absurd::NotPositive("maxSkew", of.max_skew));
+        return Err(InvalidFact::NotPositive("maxSkew", of.max_skew));
     }
     match of.min_domains {
-        Some(domains) if domains <= 0 => Err(Absurd::NotPositive("minDomains", domains)),
+        Some(domains) if domains <= 0 => Err(InvalidFact::NotPositive("minDomains", domains)),
         _ => Ok(()),
     }
 }
 
-fn weight(weight: i32) -> Result<(), Absurd> {
+fn weight(weight: i32) -> Result<(), InvalidFact> {
     match weight {
         -100..=100 => Ok(()),
-        _ => Err(Absurd::Weight(weight)),
+        _ => Err(InvalidFact::Weight(weight)),
     }
 }
 
-fn spec(of: &PodSpec) -> Result<(), Absurd> {
+fn spec(of: &PodSpec) -> Result<(), InvalidFact> {
     resources(&of.requests)?;
     resources(&of.used)?;
     for (cpu, memory) in [of.scored, of.used_scored] {
@@ -103,9 +103,9 @@ fn spec(of: &PodSpec) -> Result<(), Absurd> {
 }
 
 /// What is wrong with a pod.
-pub(crate) fn check_pod(pod: &PodFact) -> Result<(), Absurd> {
+pub(crate) fn check_pod(pod: &PodFact) -> Result<(), InvalidFact> {
     match pod.uid.is_empty() || pod.name.is_empty() {
-        true => Err(Absurd::Nameless),
+        true => Err(InvalidFact::Nameless),
         false => spec(&pod.spec),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use strew_cluster::{NodeFact, PodFact, PodIdx};
 use strew_model::Symbol;
 
-use super::aside::{self, Absurd};
+use super::aside::{self, InvalidFact};
 use super::effect::{Condition, ConditionReason};
 use super::scheduler::{Assumed, Scheduler, Told, hash_of};
 use crate::queue::queue::view;
@@ -69,7 +69,7 @@ impl Scheduler {
         unreadable: Option<Arc<str>>,
     ) {
         let absurd = match unreadable {
-            Some(why) => Some(Absurd::Unreadable(why)),
+            Some(why) => Some(InvalidFact::Unreadable(why)),
             None => aside::check_pod(&fact).err(),
         };
         self.pods_aside.shift_remove(&fact.uid);

@@ -24,7 +24,7 @@ pub mod scheduler;
 mod storage;
 mod sweep;
 
-pub use aside::Absurd;
+pub use aside::InvalidFact;
 pub use effect::{Condition, ConditionReason, Effect, EffectId, Event, EventKind, PodName};
 pub use input::{Input, Outcome};
 pub use preempting::Hold;

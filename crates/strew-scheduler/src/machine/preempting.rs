@@ -1,4 +1,4 @@
-//! Making room: what is asked of others for a pod that fits nowhere. Source: spec/scheduler §2.8, §3.16.
+//! Preemption in progress: asks the victims of a pod to terminate. Source: spec/scheduler §2.8, §3.16.
 //!
 //! The pod is nominated at once and held back (PreEnqueue) while its victims are asked to go: all but the last one
 //! first, and the last one when that has worked; if it has not, the last one is spared.
@@ -24,7 +24,7 @@ use crate::status::Unfit;
 
 /// Everything about nominations and victims.
 #[derive(Debug, Default)]
-pub(super) struct Making {
+pub(super) struct PreemptionState {
     pub(super) budgets: Budgets,
     nominations: Nominations,
     /// Grows with each change of nominations.
@@ -99,7 +99,7 @@ impl PostFilter {
     }
 }
 
-impl Making {
+impl PreemptionState {
     pub(super) fn nominations(&self) -> &Nominations {
         &self.nominations
     }
@@ -137,14 +137,14 @@ impl Making {
 
 // === what is gone ===
 
-impl Making {
+impl PreemptionState {
     /// Forgets the verdicts: their classes may be gone.
     pub(super) fn sweep(&mut self) {
         self.verdicts.clear();
     }
 }
 
-impl Holds for Making {
+impl Holds for PreemptionState {
     #[allow(clippy::iter_over_hash_type, reason = "marks have no order")]
     fn mark(&self, marks: &mut Marks) {
         let Self {

@@ -9,10 +9,10 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use strew_cluster::{Cluster, NodeIdx, PodIdx};
 use strew_model::{Instant, Interner, Span, Symbol};
 
-use super::aside::Absurd;
+use super::aside::InvalidFact;
 use super::effect::{Condition, Effect, EffectId, Event, EventKind, PodName, cut_note};
 use super::input::{Input, Outcome};
-use super::preempting::Making;
+use super::preempting::PreemptionState;
 use super::profiles::Profiles;
 use crate::metrics::counters::Counters;
 use crate::profile::{PluginId, Profile};
@@ -100,9 +100,9 @@ pub struct Scheduler {
     pub(super) pending: BTreeMap<EffectId, Pending>,
     pub(super) assumed: FxHashMap<PodIdx, Assumed>,
     pub(super) told: FxHashMap<PodIdx, Told>,
-    pub(super) nodes_aside: IndexMap<Symbol, Absurd, FxBuildHasher>,
-    pub(super) pods_aside: IndexMap<Arc<str>, Absurd, FxBuildHasher>,
-    pub(super) making: Making,
+    pub(super) nodes_aside: IndexMap<Symbol, InvalidFact, FxBuildHasher>,
+    pub(super) pods_aside: IndexMap<Arc<str>, InvalidFact, FxBuildHasher>,
+    pub(super) making: PreemptionState,
     pub(super) counters: Counters,
 }
 
@@ -127,7 +127,7 @@ impl Scheduler {
             told: FxHashMap::default(),
             nodes_aside: IndexMap::default(),
             pods_aside: IndexMap::default(),
-            making: Making::default(),
+            making: PreemptionState::default(),
             counters: Counters::default(),
         }
     }
@@ -267,12 +267,12 @@ impl Scheduler {
     }
 
     /// The nodes that were set aside, and why.
-    pub fn nodes_aside(&self) -> impl Iterator<Item = (Symbol, &Absurd)> {
+    pub fn nodes_aside(&self) -> impl Iterator<Item = (Symbol, &InvalidFact)> {
         self.nodes_aside.iter().map(|(&name, why)| (name, why))
     }
 
     /// The pods of which something, or all, was set aside, and why.
-    pub fn pods_aside(&self) -> impl Iterator<Item = (&str, &Absurd)> {
+    pub fn pods_aside(&self) -> impl Iterator<Item = (&str, &InvalidFact)> {
         self.pods_aside.iter().map(|(uid, why)| (&**uid, why))
     }
 

@@ -117,7 +117,7 @@ pub struct Barred {
 
 /// What nominations, the pod's own among them, make of one decision.
 #[derive(Debug, Default)]
-pub(crate) struct Claims {
+pub(crate) struct NominationEffects {
     /// Nodes that refuse the pod as soon as the pods nominated to them are added.
     pub(crate) barred: Vec<Barred>,
     /// The node that the pod itself is nominated to, and why it is refused there nevertheless.
@@ -125,12 +125,12 @@ pub(crate) struct Claims {
 }
 
 /// What nearly every decision has.
-pub(crate) static NO_CLAIMS: Claims = Claims {
+pub(crate) static NO_EFFECTS: NominationEffects = NominationEffects {
     barred: Vec::new(),
     own: None,
 };
 
-impl Claims {
+impl NominationEffects {
     /// `None`: neither others' nominations nor one of the pod itself.
     #[inline]
     pub(crate) fn of(cx: Cycle<'_>, pod: PodIdx, nominations: &Nominations) -> Option<Self> {

@@ -5,7 +5,7 @@ use super::event::{Actions, Event, Resource};
 
 /// A queue that pods come into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Into {
+pub(crate) enum QueueName {
     Active,
     Backoff,
     Unschedulable,
@@ -110,7 +110,7 @@ impl Default for Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn count(&mut self, into: Into, cause: Cause) {
+    pub(crate) fn count(&mut self, into: QueueName, cause: Cause) {
         self.0[into as usize][usize::from(cause.0)] += 1;
     }
 
@@ -159,9 +159,9 @@ mod tests {
     #[test]
     fn what_came_is_counted_by_queue_and_cause() {
         let mut incoming = Incoming::default();
-        incoming.count(Into::Active, Cause::pod_added());
-        incoming.count(Into::Active, Cause::pod_added());
-        incoming.count(Into::Unschedulable, Cause::ATTEMPT_FAILED);
+        incoming.count(QueueName::Active, Cause::pod_added());
+        incoming.count(QueueName::Active, Cause::pod_added());
+        incoming.count(QueueName::Unschedulable, Cause::ATTEMPT_FAILED);
         let counted: Vec<_> = incoming.counted().collect();
         let expected = [
             ("active", "UnschedulablePodAdd".to_owned(), 2),

@@ -12,7 +12,7 @@ use super::backoff::{self, Backoff, BackoffLimits, Failures};
 use super::event::{Event, PluginSet, PodView};
 use super::hint::{Context, Hints};
 use super::in_flight::InFlight;
-use super::incoming::{Cause, Incoming, Into};
+use super::incoming::{Cause, Incoming, QueueName};
 use super::waiting::Waiting;
 pub use preempting::Preempted;
 
@@ -256,7 +256,7 @@ impl Queue {
             None => {
                 let pod = self.backoff.pop()?;
                 self.next_early = self.now + self.limits.early_every;
-                self.incoming.count(Into::Active, Cause::POPPED_EARLY);
+                self.incoming.count(QueueName::Active, Cause::POPPED_EARLY);
                 pod
             }
         };
@@ -501,7 +501,7 @@ impl Queue {
         entry.ready_since.get_or_insert(now);
         let turn = entry.turn();
         self.active.push(turn, pod);
-        self.incoming.count(Into::Active, self.cause);
+        self.incoming.count(QueueName::Active, self.cause);
     }
 
     /// To backoff while it must wait, else to the active queue.
@@ -516,7 +516,7 @@ impl Queue {
         if let Some(gate) = self.pre_enqueue(cx, pod) {
             return self.gate_off(pod, gate);
         }
-        self.incoming.count(Into::Backoff, self.cause);
+        self.incoming.count(QueueName::Backoff, self.cause);
         let entry = self.entry_mut(pod);
         let turn = entry.turn();
         if entry.rejected_by.is_empty() {
@@ -533,7 +533,7 @@ impl Queue {
         if let Some(gate) = self.pre_enqueue(cx, pod) {
             return self.gate_off(pod, gate);
         }
-        self.incoming.count(Into::Unschedulable, self.cause);
+        self.incoming.count(QueueName::Unschedulable, self.cause);
         let entry = *self.entry_mut(pod);
         let slot = self.waiting.push(entry.rejected_by, entry.class, pod);
         self.by_age.insert((entry.queued_at, pod));
