@@ -61,14 +61,14 @@ pub enum ConnectError {
         /// What is wrong with it.
         text: String,
     },
-    /// Nothing says where the API server is.
-    #[error("no kubeconfig, and not in a pod of a cluster: {0}")]
+    /// Neither a kubeconfig nor a service account names an API server.
+    #[error("found neither a kubeconfig nor a service account: {0}")]
     Nowhere(String),
-    /// The URL of `--master` is none.
-    #[error("--master {0}: not the URL of an API server")]
+    /// The value of `--master` is not a URL.
+    #[error("--master {0:?} is not a URL such as https://10.0.0.1:6443")]
     Master(String),
     /// The client cannot be made: certificates, keys, a plugin for credentials.
-    #[error("the API server {server} cannot be asked: {text}")]
+    #[error("cannot set up a client for the API server {server}: {text}")]
     Client {
         /// Which API server.
         server: String,

@@ -72,7 +72,7 @@ fn array<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 
 /// Why discovery failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the API server does not tell which kinds it has: GET {path}: {text}")]
+#[error("cannot discover the kinds of the API server: GET {path}: {text}")]
 pub struct DiscoveryError {
     path: &'static str,
     text: String,

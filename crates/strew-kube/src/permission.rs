@@ -30,7 +30,7 @@ pub struct NamedPermission<'a> {
 
 /// What is allowed cannot be asked.
 #[derive(Debug, thiserror::Error)]
-#[error("what is allowed cannot be asked of the API server: {0}")]
+#[error("cannot check permissions at the API server: {0}")]
 pub struct AskError(#[from] kube::Error);
 
 /// So many questions at once.

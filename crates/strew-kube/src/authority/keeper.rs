@@ -90,7 +90,7 @@ fn some(moment: &AtomicU64) -> Option<Instant> {
 }
 
 /// An event of a watch.
-enum News {
+enum WatchEvent {
     Secret(Option<Box<Secret>>),
     Holder(Holder, Option<Value>),
 }
@@ -109,7 +109,7 @@ pub struct Keeper {
     leading: Leading,
     exchange: Exchange,
     standing: Standing,
-    news: mpsc::Receiver<News>,
+    news: mpsc::Receiver<WatchEvent>,
     /// `None` until it has been read.
     seen: Option<Seen>,
     serving: Option<Serving>,
@@ -131,13 +131,13 @@ impl Keeper {
     pub fn new(setup: Setup, client: Client, clock: Clock, exchange: Exchange) -> Self {
         let (to, news) = mpsc::channel(16);
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &setup.place.namespace);
-        let told = |secret: Option<Secret>| News::Secret(secret.map(Box::new));
+        let told = |secret: Option<Secret>| WatchEvent::Secret(secret.map(Box::new));
         let to_news = to.clone();
         kept(move || follow(secrets.clone(), OF_SECRET, to_news.clone(), told));
         if setup.manages {
             for holder in Holder::ALL {
                 let told = move |object: Option<DynamicObject>| {
-                    News::Holder(holder, object.map(|object| excerpt(holder, object)))
+                    WatchEvent::Holder(holder, object.map(|object| excerpt(holder, object)))
                 };
                 let (objects, to) = (objects(&client, holder), to.clone());
                 let [_, _, kind, _] = holder.resource();
@@ -187,10 +187,10 @@ impl Keeper {
         self.leading.give_back(END_WITHIN).await;
     }
 
-    fn take(&mut self, news: News) {
+    fn take(&mut self, news: WatchEvent) {
         match news {
-            News::Secret(secret) => self.see(secret.map(|secret| *secret)),
-            News::Holder(holder, object) => {
+            WatchEvent::Secret(secret) => self.see(secret.map(|secret| *secret)),
+            WatchEvent::Holder(holder, object) => {
                 if object.is_none() && self.holders.get(&holder) != Some(&None) {
                     let [_, _, kind, _] = holder.resource();
                     tracing::info!("{kind} {} is not there: nobody asks by it", holder.name());
@@ -521,8 +521,8 @@ async fn within<T>(answer: impl Future<Output = kube::Result<T>>) -> kube::Resul
 async fn follow<K>(
     api: Api<K>,
     [kind, name]: [&'static str; 2],
-    to: mpsc::Sender<News>,
-    told: impl Fn(Option<K>) -> News + Send,
+    to: mpsc::Sender<WatchEvent>,
+    told: impl Fn(Option<K>) -> WatchEvent + Send,
 ) where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {

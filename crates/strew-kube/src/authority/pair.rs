@@ -42,10 +42,10 @@ pub enum PairError {
     #[error("the private key cannot be read")]
     Key,
     /// It is good no more.
-    #[error("it has ended")]
+    #[error("it has expired")]
     Ended,
     /// What it signs is not accepted: another key, another subject.
-    #[error("what it signs is not accepted: {0}")]
+    #[error("certificates that it signs are rejected: {0}")]
     Refused(String),
     /// A certificate cannot be made.
     #[error("cannot make a certificate: {0}")]

@@ -57,7 +57,7 @@ impl Default for Lives {
 
 /// The authorities that there are: those that cannot sign are not among the first two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct View {
+pub struct AuthorityState {
     /// The one that signs.
     pub signing: Option<Period>,
     /// Since when it signs; `None`: since it was made.
@@ -91,7 +91,7 @@ pub enum Next {
 }
 
 /// What comes next. `is_published`: whether all who ask trust what is announced, as far as is known.
-pub fn next(view: &View, now: Instant, lives: &Lives, is_published: bool) -> Next {
+pub fn next(view: &AuthorityState, now: Instant, lives: &Lives, is_published: bool) -> Next {
     let is_good = |period: &Period| now < period.until;
     let coming = view.coming.filter(is_good);
     let Some(signing) = view.signing.filter(is_good) else {
@@ -155,15 +155,15 @@ mod tests {
         })
     }
 
-    fn signing(second: u64) -> View {
-        View {
+    fn signing(second: u64) -> AuthorityState {
+        AuthorityState {
             signing: made(second),
-            ..View::default()
+            ..AuthorityState::default()
         }
     }
 
     #[track_caller]
-    fn check(view: View, now: u64, is_published: bool, expected: Result<Step, u64>) {
+    fn check(view: AuthorityState, now: u64, is_published: bool, expected: Result<Step, u64>) {
         let found = next(&view, at(now), &LIVES, is_published);
         let expected = expected.map_or_else(|until| Next::Wait(at(until)), Next::Do);
         assert_eq!(found, expected, "{view:?} at {now}");
@@ -171,17 +171,17 @@ mod tests {
 
     #[test]
     fn an_authority_is_made_where_none_can_sign() {
-        check(View::default(), 0, true, Ok(Step::Make));
+        check(AuthorityState::default(), 0, true, Ok(Step::Make));
         check(signing(0), 300, true, Ok(Step::Make));
         check(signing(0), 9_999, false, Ok(Step::Make));
         // One that is trusted already is the better choice, unless it is over as well.
-        let next = |second| View {
+        let next = |second| AuthorityState {
             coming: made(second),
             ..signing(0)
         };
         check(next(200), 300, false, Ok(Step::Promote));
         check(next(200), 500, false, Ok(Step::Make));
-        let only_next = View {
+        let only_next = AuthorityState {
             signing: None,
             ..next(200)
         };
@@ -193,7 +193,7 @@ mod tests {
         check(signing(0), 0, true, Err(200));
         check(signing(0), 199, true, Err(200));
         check(signing(0), 200, true, Ok(Step::Announce));
-        let both = View {
+        let both = AuthorityState {
             coming: made(200),
             ..signing(0)
         };
@@ -202,14 +202,14 @@ mod tests {
         // A client does not trust it yet.
         check(both, 210, false, Err(300));
         check(both, 210, true, Ok(Step::Promote));
-        let promoted = View {
+        let promoted = AuthorityState {
             since: Some(at(211)),
             leaving: made(0),
             ..signing(200)
         };
         check(promoted, 211, true, Err(221));
         check(promoted, 221, true, Ok(Step::Retire));
-        let late = View {
+        let late = AuthorityState {
             since: Some(at(295)),
             ..promoted
         };
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn two_rotations_may_overlap() {
-        let all = View {
+        let all = AuthorityState {
             coming: made(200),
             leaving: made(0),
             since: Some(at(205)),
@@ -231,7 +231,7 @@ mod tests {
         check(all, 212, false, Err(215));
         check(all, 215, false, Ok(Step::Retire));
         // A next CA that expires before it ever signed is replaced.
-        let stale = View {
+        let stale = AuthorityState {
             coming: made(0),
             ..signing(100)
         };
@@ -260,7 +260,7 @@ mod tests {
     /// signed is not trusted by those who learned of it an overlap late.
     #[test]
     fn there_is_always_one_that_signs_and_is_trusted() {
-        let mut view = View::default();
+        let mut view = AuthorityState::default();
         let (mut now, mut announced) = (0, u64::MAX);
         for _ in 0..200 {
             match super::next(&view, at(now), &LIVES, true) {
@@ -280,7 +280,7 @@ mod tests {
                 }
                 Next::Do(Step::Promote) => {
                     assert!(now >= announced + 10);
-                    view = View {
+                    view = AuthorityState {
                         signing: view.coming,
                         since: Some(at(now)),
                         coming: None,

@@ -18,7 +18,7 @@ use k8s_openapi::jiff::Timestamp;
 use strew_model::time::Instant;
 
 use super::pair::{Authority, Dated, PairError};
-use super::plan::{Lives, Step, View};
+use super::plan::{AuthorityState, Lives, Step};
 
 const SIGNING: [&str; 2] = ["ca.crt", "ca.key"];
 const SINCE: &str = "since";
@@ -75,9 +75,9 @@ impl Stored {
     }
 
     /// What decisions look at.
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> AuthorityState {
         let period = |authority: &Authority| authority.certificate().period;
-        View {
+        AuthorityState {
             signing: self.signing.as_ref().map(period),
             since: self.since,
             coming: self.coming.as_ref().map(period),
@@ -257,10 +257,10 @@ mod tests {
             (
                 edit(&|d| drop(d.insert("ca.key".into(), other["ca.key"].clone()))),
                 START,
-                "what it signs is not accepted: ",
+                "certificates that it signs are rejected: ",
                 1,
             ),
-            (good.clone(), late, "it has ended", 0),
+            (good.clone(), late, "it has expired", 0),
         ] {
             let stored = Stored::read(&secret, now);
             let (key, error) = &stored.faults[0];

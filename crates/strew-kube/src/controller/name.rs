@@ -66,7 +66,7 @@ impl Default for Choice {
 /// A word of `--controllers` that names none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no controller; there are workloadspread and placement, `*` is all, and `-NAME` takes one out"
+    "unknown controller {0:?}: the controllers are workloadspread and placement; `*` selects all, `-NAME` excludes one"
 )]
 pub struct UnknownController(String);
 

@@ -91,7 +91,7 @@ impl Default for Bodies {
 }
 
 /// A body, and its room, which is given back with it.
-pub(super) struct Room {
+pub(super) struct BufferedBody {
     pub(super) value: Value,
     /// Whether it is much larger than reviews of usual pods.
     pub(super) is_large: bool,
@@ -144,7 +144,7 @@ impl Bodies {
     /// # Errors
     /// The answer: 413 for one that is too large, 408 for one that does not come or is given up for another, 400 for
     /// what is no JSON.
-    pub(super) async fn read(&self, request: Request<Body>) -> Result<Room, Box<Response>> {
+    pub(super) async fn read(&self, request: Request<Body>) -> Result<BufferedBody, Box<Response>> {
         if length(request.headers()) > BODY_MAX {
             return Err(Fault::TooLarge.answer());
         }
@@ -157,7 +157,11 @@ impl Bodies {
         read.map_err(Fault::answer)
     }
 
-    async fn take(&self, mut body: Body, given_up: CancellationToken) -> Result<Room, Fault> {
+    async fn take(
+        &self,
+        mut body: Body,
+        given_up: CancellationToken,
+    ) -> Result<BufferedBody, Fault> {
         let mut bytes = Vec::new();
         let mut taken = Taken {
             bodies: self,
@@ -186,7 +190,7 @@ impl Bodies {
         let kib = kib_of(bytes.len()) + kib_of(n_values * BYTES_OF_VALUE);
         taken.grow(kib).await?;
         let value = self.parsed(bytes).await?;
-        Ok(Room {
+        Ok(BufferedBody {
             value,
             is_large: taken.is_large,
             _permit: taken.permit,

@@ -28,8 +28,8 @@ pub(super) struct Ask {
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
-/// What connections say to the loop.
-pub(super) enum Say {
+/// What connections send to the loop.
+pub(super) enum CallEvent {
     /// A review is to be answered.
     Ask(Ask),
     /// The API server no longer waits for the answer to this call.
@@ -39,15 +39,15 @@ pub(super) enum Say {
 /// Tells the loop, when dropped before the answer, that the connection was closed.
 pub(super) struct Waiting {
     call: CallId,
-    say: mpsc::Sender<Say>,
+    to_decider: mpsc::Sender<CallEvent>,
     is_answered: bool,
 }
 
 impl Waiting {
-    pub(super) fn new(call: CallId, say: mpsc::Sender<Say>) -> Self {
+    pub(super) fn new(call: CallId, to_decider: mpsc::Sender<CallEvent>) -> Self {
         Self {
             call,
-            say,
+            to_decider,
             is_answered: false,
         }
     }
@@ -62,13 +62,13 @@ impl Drop for Waiting {
         if self.is_answered {
             return;
         }
-        let say = Say::GiveUp(self.call);
-        if let Err(mpsc::error::TrySendError::Full(say)) = self.say.try_send(say) {
+        let event = CallEvent::GiveUp(self.call);
+        if let Err(mpsc::error::TrySendError::Full(event)) = self.to_decider.try_send(event) {
             // The loop must know: a deletion without a waiting client must not be counted after its pod is gone.
-            let channel = self.say.clone();
+            let channel = self.to_decider.clone();
             tokio::spawn(async move {
                 // The loop has ended.
-                let _ = channel.send(say).await;
+                let _ = channel.send(event).await;
             });
         }
     }

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::calls::{Ask, Connections, NotTaken, Say};
+use super::calls::{Ask, CallEvent, Connections, NotTaken};
 use super::costs::{Costs, Payer};
 use super::meter::Meter;
 use super::metrics;
@@ -47,7 +47,7 @@ pub(super) struct Decider {
     /// Creations that were decided without simulated scheduling, for the budget's sake.
     pub(super) n_beyond_budget: u64,
     pub(super) connections: Connections,
-    pub(super) said: mpsc::Receiver<Say>,
+    pub(super) events: mpsc::Receiver<CallEvent>,
     pub(super) served: mpsc::Receiver<discovery::Served>,
     pub(super) ready: watch::Sender<bool>,
     pub(super) meter: Arc<Meter>,
@@ -84,7 +84,7 @@ impl Decider {
         tokio::select! {
             () = end.cancelled() => return,
             Some(asked) = self.pages.asked.next() => asked.answer(self.families()),
-            Some(say) = self.said.recv() => self.hear(say),
+            Some(event) = self.events.recv() => self.on_event(event),
             Some(served) = self.served.recv() => {
                 self.worker.tell(|machine, watches| machine.serve(served, watches));
             }
@@ -93,10 +93,10 @@ impl Decider {
             () = tokio::task::yield_now(), if self.queue.is_ready() => {}
         }
         for _ in 0..TAKEN_MAX {
-            let Ok(say) = self.said.try_recv() else {
+            let Ok(event) = self.events.try_recv() else {
                 break;
             };
-            self.hear(say);
+            self.on_event(event);
         }
         self.worker.take_in();
         let is_busy = self.worker.act();
@@ -107,14 +107,14 @@ impl Decider {
         self.tell_ready();
     }
 
-    fn hear(&mut self, say: Say) {
-        match say {
-            Say::Ask(ask) => self.hear_of(ask),
-            Say::GiveUp(id) => self.give_up(id),
+    fn on_event(&mut self, event: CallEvent) {
+        match event {
+            CallEvent::Ask(ask) => self.on_ask(ask),
+            CallEvent::GiveUp(id) => self.give_up(id),
         }
     }
 
-    fn hear_of(&mut self, ask: Ask) {
+    fn on_ask(&mut self, ask: Ask) {
         let Ask {
             id,
             call,

@@ -28,11 +28,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::bodies::Bodies;
-use super::calls::{Ask, NotTaken, Say, Waiting};
+use super::calls::{Ask, CallEvent, NotTaken, Waiting};
 use super::door::{Callers, door};
 use super::judge::{Judge, Rules};
 use super::lookup;
-use super::meter::{Came, Meter, Watched};
+use super::meter::{Meter, ReviewResult, Watched};
 use super::rights::{Right, Rights};
 use crate::identity;
 use crate::registration::OWN_REVIEW;
@@ -60,7 +60,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) struct Hooks(Arc<Inner>);
 
 struct Inner {
-    say: mpsc::Sender<Say>,
+    to_decider: mpsc::Sender<CallEvent>,
     ready: watch::Receiver<bool>,
     client: Client,
     judge: Judge,
@@ -88,7 +88,7 @@ enum Unanswered {
 
 /// What the hooks are made of.
 pub(super) struct Setup<'a> {
-    pub(super) say: mpsc::Sender<Say>,
+    pub(super) to_decider: mpsc::Sender<CallEvent>,
     pub(super) ready: watch::Receiver<bool>,
     pub(super) client: Client,
     /// strew's own.
@@ -103,7 +103,7 @@ impl Hooks {
     pub(super) fn new(setup: Setup<'_>) -> Self {
         let client = setup.client;
         Self(Arc::new(Inner {
-            say: setup.say,
+            to_decider: setup.to_decider,
             ready: setup.ready,
             judge: Judge::new(client.clone(), setup.namespace, setup.rules),
             rights: Rights::new(client.clone()),
@@ -161,11 +161,11 @@ async fn review(
     let mut body = match timeout_at(until, inner.bodies.read(request)).await {
         Ok(Ok(body)) => body,
         Ok(Err(answer)) => {
-            watched.end(Came::Bad);
+            watched.end(ReviewResult::Bad);
             return *answer;
         }
         Err(_) => {
-            watched.end(Came::TimedOut);
+            watched.end(ReviewResult::TimedOut);
             return error(StatusCode::REQUEST_TIMEOUT, "the body did not come in time");
         }
     };
@@ -173,12 +173,12 @@ async fn review(
     let review = match Review::read(&mut body.value) {
         Ok(review) => review,
         Err(bad) => {
-            watched.end(Came::Bad);
+            watched.end(ReviewResult::Bad);
             return not_read(&body.value, version, &bad);
         }
     };
     if is_own && !review.dry_run {
-        watched.end(Came::Bad);
+        watched.end(ReviewResult::Bad);
         return error(StatusCode::BAD_REQUEST, "only a dry run is answered here");
     }
     watched.about(review.operation);
@@ -190,32 +190,32 @@ async fn review(
     match timeout_at(until, inner.decide(review, user, !body.is_large)).await {
         Ok(Ok(decision)) => {
             watched.end(match (&decision.refusal, &decision.patch) {
-                (Some(_), _) => Came::Denied,
-                (None, Some(_)) => Came::Injected,
-                (None, None) => Came::Passed,
+                (Some(_), _) => ReviewResult::Denied,
+                (None, Some(_)) => ReviewResult::Injected,
+                (None, None) => ReviewResult::Passed,
             });
             reviewed(&decision, version)
         }
         Ok(Err(Unanswered::NotReady)) => {
-            watched.end(Came::NotReady);
+            watched.end(ReviewResult::NotReady);
             let why = "the webhook does not know the cluster yet";
             error(StatusCode::SERVICE_UNAVAILABLE, why)
         }
         Ok(Err(Unanswered::Crowded)) => {
-            watched.end(Came::Crowded);
+            watched.end(ReviewResult::Crowded);
             let why = "too many reviews of the namespace wait";
             error(StatusCode::SERVICE_UNAVAILABLE, why)
         }
         Ok(Err(Unanswered::RightUnknown(why))) => {
-            watched.end(Came::RightUnknown);
+            watched.end(ReviewResult::RightUnknown);
             error(StatusCode::SERVICE_UNAVAILABLE, &why)
         }
         Ok(Err(Unanswered::Ends)) => {
-            watched.end(Came::NotReady);
+            watched.end(ReviewResult::NotReady);
             error(StatusCode::SERVICE_UNAVAILABLE, "the webhook ends")
         }
         Err(_) => {
-            watched.end(Came::TimedOut);
+            watched.end(ReviewResult::TimedOut);
             error(StatusCode::GATEWAY_TIMEOUT, "no answer in time")
         }
     }
@@ -334,15 +334,15 @@ impl Inner {
     ) -> Result<Result<Decision, Box<Call>>, Unanswered> {
         let id = CallId(self.calls.fetch_add(1, Ordering::Relaxed));
         let (answer, decision) = oneshot::channel();
-        let waiting = Waiting::new(id, self.say.clone());
+        let waiting = Waiting::new(id, self.to_decider.clone());
         let ask = Ask {
             id,
             call,
             is_permitted,
             answer,
         };
-        let said = self.say.send(Say::Ask(ask)).await;
-        said.map_err(|_| Unanswered::Ends)?;
+        let sent = self.to_decider.send(CallEvent::Ask(ask)).await;
+        sent.map_err(|_| Unanswered::Ends)?;
         // A call that the loop lets go without an answer: it ends.
         let decision = decision.await.map_err(|_| Unanswered::Ends)?;
         waiting.answered();

@@ -11,7 +11,7 @@ use crate::clock::stopwatch;
 
 /// What a review came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Came {
+pub(super) enum ReviewResult {
     /// The pod got a subset.
     Injected,
     /// It passed as it was, or was counted.
@@ -32,7 +32,7 @@ pub(super) enum Came {
     Bad,
 }
 
-impl Came {
+impl ReviewResult {
     fn name(self) -> &'static str {
         match self {
             Self::Injected => "injected",
@@ -82,17 +82,17 @@ impl Watched {
         self.operation = Some(operation);
     }
 
-    pub(super) fn end(&mut self, came: Came) {
+    pub(super) fn end(&mut self, result: ReviewResult) {
         self.is_over = true;
         let took = stopwatch().saturating_sub(self.began);
-        self.meter.reviewed(self.operation, came, took);
+        self.meter.reviewed(self.operation, result, took);
     }
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
         if !self.is_over {
-            self.end(Came::GivenUp);
+            self.end(ReviewResult::GivenUp);
         }
     }
 }
@@ -107,10 +107,13 @@ impl Meter {
         }
     }
 
-    fn reviewed(&self, operation: Option<Operation>, came: Came, took: u64) {
+    fn reviewed(&self, operation: Option<Operation>, result: ReviewResult, took: u64) {
         let mut counts = self.counts();
         let operation = name(operation);
-        *counts.reviews.entry((operation, came.name())).or_default() += 1;
+        *counts
+            .reviews
+            .entry((operation, result.name()))
+            .or_default() += 1;
         let latency = counts.latencies.entry(operation);
         latency
             .or_insert_with(|| Histogram::new(metrics::LATENCY_BUCKETS))

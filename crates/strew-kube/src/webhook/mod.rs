@@ -69,8 +69,8 @@ pub const LEASE: &str = "strew-webhook";
 /// The Service of the hooks.
 pub const SERVICE: &str = "strew-webhook";
 
-/// So many sayings wait for the loop; more make their connections wait.
-const SAYINGS_MAX: usize = 1024;
+/// How many events can wait for the loop; further ones make their connections wait.
+const CALL_EVENTS_MAX: usize = 1024;
 
 /// How long requests of the machine are waited for.
 const PATIENCE: Patience = Patience {
@@ -158,7 +158,7 @@ impl Process {
             keeper,
             registration,
         } = blueprint;
-        let (say, said) = mpsc::channel(SAYINGS_MAX);
+        let (to_decider, events) = mpsc::channel(CALL_EVENTS_MAX);
         let (ready, is_ready) = watch::channel(false);
         let secret: Arc<str> = identity::uuid(identity::random()).into();
         let registrar = keeper.as_ref().zip(registration).map(|(keeper, setup)| {
@@ -168,7 +168,7 @@ impl Process {
         });
         let meter = Arc::new(Meter::default());
         let hooks = Hooks::new(hooks::Setup {
-            say,
+            to_decider,
             ready: is_ready,
             client: client.clone(),
             namespace: &namespace,
@@ -214,7 +214,7 @@ impl Process {
                     queue: FairQueue::new(Shares::production()),
                     n_beyond_budget: 0,
                     connections: Connections::default(),
-                    said,
+                    events,
                     served,
                     ready,
                     meter,

@@ -88,7 +88,7 @@ pub enum ReviewError {
         kind: &'static str,
     },
     /// It refused the question, or could not be asked.
-    #[error("the API server cannot be asked for a {kind}")]
+    #[error("cannot send a {kind} to the API server")]
     NotAsked {
         /// Of which kind the question was.
         kind: &'static str,

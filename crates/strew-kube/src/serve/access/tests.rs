@@ -147,7 +147,7 @@ async fn who_asks_and_what_for_decides() {
             "/metrics",
             Some("Bearer unreachable"),
             500,
-            "cannot be asked for a TokenReview",
+            "cannot send a TokenReview",
         ),
         (
             "GET",
