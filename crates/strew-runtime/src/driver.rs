@@ -20,7 +20,7 @@ pub struct Moment {
     pub wall: Instant,
 }
 
-/// What the world tells a driver.
+/// An input of a driver.
 #[derive(Debug)]
 pub enum Event {
     /// What a watch brings.
@@ -31,18 +31,18 @@ pub enum Event {
     Asked(CallId, Box<Call>),
     /// The API server does not wait for the answer to a call any more. An unknown call is ignored.
     GaveUp(CallId),
-    /// This replica acts until this moment: as long as its lease holds. A driver that was never told does not act.
+    /// This replica may act until this moment, while its lease holds. Without this input a driver does not act.
     Lease(Instant),
 }
 
 /// What a driver wants of the world.
 #[derive(Debug)]
 pub enum Action {
-    /// Sends a request once, and tells the answer with [`Event::Answered`].
+    /// Send a request once, and return the answer with [`Event::Answered`].
     Send(Ticket, Arc<Request>),
     /// Begins or ends a watch.
     Watch(WatchAction),
-    /// Answers a call, which nothing else is told about any more.
+    /// Answer a call; no further event about it is expected.
     Reply(CallId, Box<Decision>),
 }
 
@@ -57,7 +57,7 @@ pub enum Progress {
     Idle,
 }
 
-/// Who sees what a machine decides; `()` sees nothing.
+/// Observes the decisions of a machine; `()` ignores them.
 pub trait Observer<M: Machine> {
     /// A poll begins.
     fn polled(&mut self) {}
@@ -132,7 +132,7 @@ impl<M: Machine> Driver<M> {
         &self.outbox
     }
 
-    /// Tells the machine something that no watch tells.
+    /// Passes an input to the machine that comes from no watch.
     pub fn tell<R>(&mut self, f: impl FnOnce(&mut M, &mut Watches) -> R) -> R {
         self.is_pending = true;
         let told = f(&mut self.machine, &mut self.watches);
@@ -175,7 +175,8 @@ impl<M: Machine> Driver<M> {
 
     /// Does one thing. Called until it is idle, each time with the time of then.
     ///
-    /// The lease is asked here, right before each request: what another replica may do by now is not sent.
+    /// The lease is checked here, right before each request, so that nothing is sent that another replica may do by
+    /// now.
     pub fn poll(&mut self, at: Moment, observer: &mut impl Observer<M>) -> Progress {
         self.tell_updates(at);
         observer.polled();

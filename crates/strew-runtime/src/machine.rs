@@ -28,7 +28,7 @@ pub trait Machine {
         true
     }
 
-    /// Takes in what a watch has told. More kinds may be watched from then on.
+    /// Takes in a watch event. Afterwards more kinds may be watched.
     fn take_in(&mut self, now: Instant, update: Update, watches: &mut Watches);
 
     /// Whether everything that decides has been listed once. Asked after each update until it is true.

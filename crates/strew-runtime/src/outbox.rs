@@ -244,7 +244,7 @@ impl<C> Outbox<C> {
         }
     }
 
-    /// A watch has told of an object.
+    /// A watch has reported an object.
     pub(crate) fn heard_of(&mut self, plural: &str, namespace: &str, name: &str) {
         if let Some(refusals) = &mut self.refusals {
             refusals.heard_of(plural, namespace, name);

@@ -14,7 +14,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 use strew_api::request::{Answer, Request};
 use strew_model::time::{Instant, Span};
 
-/// So many failures in a row cost no wait: a conflict, or an API server that is about to be there again.
+/// How many failures in a row cause no pause: a conflict, or an API server that is restarting.
 const FREE: u32 = 3;
 
 /// The first wait. Each further one is twice as long.
@@ -26,7 +26,7 @@ const LONGEST_WAIT: Span = Span::from_secs(60);
 /// A failure is forgotten after so long without another one.
 const REMEMBERED: Span = Span::from_secs(600);
 
-/// So many are remembered before those that are over are looked for.
+/// How many are remembered before expired ones are removed.
 const MANY: usize = 1_024;
 
 /// Requests that failed the last time they were sent.
@@ -110,7 +110,7 @@ impl Refusals {
         self.clean(now);
     }
 
-    /// A watch has told of an object: it may not be missing any more, or in the way.
+    /// A watch has reported an object: the reason of a refusal may be gone.
     pub(crate) fn heard_of(&mut self, plural: &str, namespace: &str, name: &str) {
         if self.of.is_empty() {
             return;

@@ -64,12 +64,12 @@ impl Named {
 #[derive(Debug)]
 pub struct TargetKinds {
     follows: Follows,
-    /// `None` until it was told.
+    /// `None` until it is known.
     served: Option<Arc<Served>>,
     list: WhiteList,
     /// What WorkloadSpreads name, by their namespace and name; the last one is what they name now.
     named: BTreeMap<[Box<str>; 2], Vec<Named>>,
-    /// Kinds that are watched for the sake of targets alone, and whether all their objects were told once.
+    /// Kinds that are watched only as targets, and whether all their objects were listed once.
     watched: BTreeMap<Key, Watched>,
     /// Kinds that a WorkloadSpread names and that the API server has not: said once.
     missed: BTreeSet<Key>,
@@ -134,7 +134,7 @@ impl TargetKinds {
         }
     }
 
-    // === what is told ===
+    // === inputs ===
 
     /// The API server has these kinds now.
     pub fn serve(&mut self, served: Arc<Served>, watches: &mut Watches) {
@@ -150,7 +150,7 @@ impl TargetKinds {
 
     /// The ConfigMap is like this now; null: it is gone. Whether the list of kinds has changed.
     ///
-    /// Objects of a kind whose replicas are counted elsewhere now are told once more.
+    /// Objects of a kind with a new replicas path are reported again.
     pub fn configure(&mut self, config_map: &Value, watches: &mut Watches) -> bool {
         let list = match WhiteList::of_config_map(config_map) {
             Ok(list) => list,
@@ -227,7 +227,7 @@ impl TargetKinds {
         }
     }
 
-    /// All objects of a kind have been told. Whether it is a custom one.
+    /// All objects of a kind have been listed. Returns whether it is a custom kind.
     pub fn listed(&mut self, kind: &Kind) -> bool {
         let mut all = self.watched.iter_mut();
         let found = all.find(|(_, watched)| watched.kind == *kind);
@@ -237,9 +237,9 @@ impl TargetKinds {
         })
     }
 
-    // === what is asked ===
+    // === queries ===
 
-    /// Whether it was told which kinds there are.
+    /// Whether discovery has reported the kinds.
     pub fn is_served(&self) -> bool {
         self.served.is_some()
     }

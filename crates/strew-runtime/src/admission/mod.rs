@@ -54,7 +54,7 @@ const UNFINISHED: &str = "status.phase!=Succeeded,status.phase!=Failed";
 /// than its ReplicaSet. Whoever asked would try again, but not without an event that frightens people.
 const OWNER_WITHIN: Span = Span::from_secs(1);
 
-/// A call whose pod's owner is waited for.
+/// A call that waits for its pod's owner.
 struct Orphan {
     review: Review,
     pending: Pending,
@@ -69,10 +69,10 @@ pub struct AdmissionMachine {
     orphans: VecDeque<Orphan>,
     /// Answers that the world has not taken yet.
     replies: VecDeque<(CallId, Decision)>,
-    /// Whether a workload was told of since the orphans were looked at.
+    /// Whether a workload was reported since the orphans were last checked.
     is_news: bool,
     targets: TargetKinds,
-    /// Kinds that are to be told again once all WorkloadSpreads are known: at the start each may ask for it.
+    /// Kinds to report again once all WorkloadSpreads are known; at the start each of them may request it.
     again: BTreeSet<Kind>,
     sharing: Histogram,
 }
@@ -133,7 +133,7 @@ impl AdmissionMachine {
         &self.machine
     }
 
-    /// The machine itself, to be told something that nothing on the wire tells.
+    /// The machine itself, for inputs that come from nothing on the wire.
     pub fn machine_mut(&mut self) -> &mut Admission {
         &mut self.machine
     }
@@ -199,7 +199,7 @@ impl AdmissionMachine {
         }
     }
 
-    /// Tells the machine the kinds of the list.
+    /// Passes the kinds of the white list to the machine.
     fn tell_kinds(&mut self, now: Instant) {
         let kinds = self.targets.known_kinds(self.machine.names_mut());
         self.machine.handle(now, Input::KindsListed(kinds));
@@ -246,7 +246,7 @@ impl AdmissionMachine {
         }
     }
 
-    /// Asks about orphans anew, if there is news, or for the last time when they have waited long enough.
+    /// Asks the machine again about orphans after news, and a last time when they have waited long enough.
     fn ask_again(&mut self, now: Instant) {
         let first = self.orphans.front();
         let is_due = first.is_some_and(|orphan| now >= orphan.pending.since + OWNER_WITHIN);
@@ -284,7 +284,7 @@ impl AdmissionMachine {
         }
     }
 
-    /// Has targets told again of which a new filter asks a number: no copy of them is kept.
+    /// Requests targets again from which a new filter reads a number; no copy of them is kept.
     fn look_again(&mut self, watches: &mut Watches) {
         for [_, group, kind, _] in self.translator.look_again() {
             self.again.extend(watches.kind_of(&group, &kind).cloned());
@@ -328,7 +328,7 @@ impl Machine for AdmissionMachine {
                     }
                 }
             },
-            // Nobody asks for it here.
+            // Not used here.
             Update::Again(..) => {}
             Update::Gone(kind, _) if is_list(&kind) => self.configure(now, &Value::Null, watches),
             Update::Gone(kind, named) => {

@@ -85,7 +85,7 @@ impl Placements {
         &self.machine
     }
 
-    /// The machine itself, to be told something that nothing on the wire tells.
+    /// The machine itself, for inputs that come from nothing on the wire.
     pub fn machine_mut(&mut self) -> &mut Placer {
         &mut self.machine
     }
@@ -149,7 +149,7 @@ impl Machine for Placements {
         }
     }
 
-    /// How long a change waited for its decision is counted by the clock that is told last.
+    /// The time from a change to its decision is measured with the latest time passed in.
     fn tick(&mut self, now: Instant) {
         self.machine.handle(now, Input::Tick);
     }
@@ -189,7 +189,7 @@ impl Machine for Placements {
         let request = &answered.request;
         let name = format_args!("{}/{}", request.namespace, request.name);
         match &done {
-            // Somebody else was faster: the next decision sees it.
+            // Another writer was faster: the next decision sees it.
             Some((_, Outcome::Conflict(text))) => {
                 tracing::debug!(name, error = %text, "not written")
             }

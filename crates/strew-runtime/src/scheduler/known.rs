@@ -42,7 +42,7 @@ impl Known {
         self.aside.keys().map(|(kind, _)| *kind)
     }
 
-    /// Tells the machine what a watch has told.
+    /// Passes a watch event to the machine.
     pub(super) fn take_in(&mut self, machine: &mut Scheduler, now: Instant, update: Update) {
         match update {
             Update::Set(_, named, object) => {

@@ -55,7 +55,7 @@ impl SchedulerMachine {
         &self.machine
     }
 
-    /// The machine itself, to be told something that nothing on the wire tells.
+    /// The machine itself, for inputs that come from nothing on the wire.
     pub fn machine_mut(&mut self) -> &mut Scheduler {
         &mut self.machine
     }

@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use strew_api::facts::Named;
 
-/// The objects of one kind that a watch has told of.
+/// The objects of one kind that a watch has reported.
 #[derive(Debug, Default)]
 pub struct KnownObjects {
     /// By namespace and name, with a slash between them.

@@ -52,11 +52,11 @@ pub enum WatchEvent {
     Gone(Named),
     /// A list ends: objects that it did not name are gone.
     ListEnds,
-    /// The API server does not answer as it should. It is asked again.
+    /// The API server's answer is unusable; the request is repeated.
     Failed(Failure),
     /// The API server has forgotten what came after the last event: a list follows.
     Forgotten,
-    /// The objects of a namespace as they were read again. What the watch has told since then may be newer.
+    /// The objects of a namespace, listed again. Events of the watch since then may be newer.
     Again(Box<str>, Vec<(Named, Object)>),
 }
 
@@ -67,14 +67,14 @@ pub enum Update {
     Set(Kind, Named, Box<Object>),
     /// An object is gone.
     Gone(Kind, Named),
-    /// All objects of a kind have been told.
+    /// All objects of a kind have been listed.
     Listed(Kind),
     /// The objects of a namespace as they were read again, those left out that are not known or gone. What was told since
     /// it was asked for may be newer.
     Again(Kind, Box<str>, Vec<Object>),
 }
 
-/// An object as a watch tells it.
+/// An object of a watch event.
 #[derive(Debug)]
 pub enum Object {
     /// Of a kind that strew knows.
@@ -126,12 +126,12 @@ pub enum Reading {
     },
 }
 
-/// What is asked of the world about watches.
+/// What the caller has to do about watches.
 #[derive(Debug)]
 pub enum WatchAction {
     /// Lists and watches a kind.
     Begin {
-        /// What its events are told under.
+        /// The id of its events.
         id: WatchId,
         /// Which objects.
         kind: Kind,
@@ -142,9 +142,9 @@ pub enum WatchAction {
     },
     /// Ends a watch: its events are not heard any more.
     End(WatchId),
-    /// Reads the objects of a kind in a namespace once, and tells them with [`WatchEvent::Again`].
+    /// List the objects of a kind in a namespace once, and return them with [`WatchEvent::Again`].
     ReadAgain {
-        /// What they are told under.
+        /// The id of the result.
         id: WatchId,
         /// Which objects.
         kind: Kind,
@@ -210,14 +210,14 @@ impl Watches {
         self.running.insert(id, running);
     }
 
-    /// Begins the watch of a kind anew: all its objects are told once more, and which of them are gone.
+    /// Restarts the watch of a kind: all its objects are reported again, and deleted ones too.
     pub fn restart(&mut self, kind: &Kind) {
         if let Some(running) = self.take(kind) {
             self.run(running);
         }
     }
 
-    /// Ends the watch of a kind: all its objects are told to be gone.
+    /// Ends the watch of a kind: all its objects are reported as deleted.
     pub fn stop(&mut self, kind: &Kind) {
         if let Some(mut running) = self.take(kind) {
             running.known.list_begins();
@@ -255,7 +255,7 @@ impl Watches {
         WatchId(self.n_made)
     }
 
-    /// What is asked of the world next.
+    /// The next action for the caller.
     pub fn poll(&mut self) -> Option<WatchAction> {
         self.actions.pop_front()
     }
@@ -272,7 +272,7 @@ impl Watches {
         self.are_listed(|_| true)
     }
 
-    /// Whether these kinds have been listed once, and everything that they told was heard.
+    /// Whether these kinds have been listed once, and all their events were taken.
     pub fn are_listed(&self, of: impl Fn(&Kind) -> bool) -> bool {
         let mut all = self.running.values().filter(|running| of(&running.kind));
         self.updates.is_empty() && all.all(|running| running.is_listed)
@@ -366,7 +366,7 @@ impl Watches {
             WatchEvent::Forgotten => tracing::debug!("watch of {kind}: begins anew"),
             WatchEvent::Again(..) => {}
             WatchEvent::Failed(failure) => {
-                // It is tried again every few seconds: a warning tells what is new.
+                // It is retried every few seconds; only a new error is logged.
                 if running.failure.as_ref() != Some(&failure) {
                     let watch = Warning {
                         kind: &kind.kind,
@@ -386,7 +386,7 @@ impl Watches {
 }
 
 impl Watches {
-    /// This replica has made an object: a machine knows of it before any watch tells of it.
+    /// This replica has created an object: the machine knows it before its watch shows it.
     pub(crate) fn made(&mut self, resource: &Resource, object: &Value) {
         let mut all = self.running.values_mut();
         let of = |kind: &Kind| *kind.group == *resource.group && *kind.plural == *resource.plural;
@@ -402,7 +402,7 @@ impl Watches {
         let Some(kind) = self.reading.remove(&id) else {
             return;
         };
-        // By kind: its watch may have begun anew meanwhile.
+        // By kind: its watch may have been restarted meanwhile.
         let Some((_, running)) = self.find(&kind) else {
             return;
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use strew_api::facts::Named;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 
-/// By namespace and name, as each was told last.
+/// The last known version of each, by namespace and name.
 #[derive(Debug, Default)]
 pub(super) struct Held(BTreeMap<[Box<str>; 2], Box<WorkloadSpread>>);
 

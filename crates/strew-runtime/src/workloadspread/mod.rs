@@ -191,7 +191,7 @@ impl Spreads {
         }
     }
 
-    /// Tells the machine of WorkloadSpreads for which all is known.
+    /// Passes WorkloadSpreads to the machine for which everything is known.
     fn release(&mut self, now: Instant, watches: &mut Watches) {
         let (targets, texts) = (&self.targets, &mut self.texts);
         let ready = self.held.take(|wire| {
@@ -291,7 +291,7 @@ impl Machine for Spreads {
         let words = outcome_of(request, answer, *repeated);
         if let Some(text) = failure(&words) {
             match outcome {
-                // Somebody else was faster: the next sync sees it.
+                // Another writer was faster: the next sync sees it.
                 Outcome::Conflict | Outcome::Gone => tracing::debug!(
                     name = format_args!("{}/{}", request.namespace, request.name),
                     error = text,

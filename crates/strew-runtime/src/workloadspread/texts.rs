@@ -27,7 +27,7 @@ pub(super) struct Texts {
 /// What is known of a namespace with patches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Pods that were told of before are not among the texts, or not all.
+    /// Pods reported before are missing from the texts, at least in part.
     Stale,
     /// They were asked for.
     Asked,
@@ -36,7 +36,7 @@ enum State {
 }
 
 impl Texts {
-    /// Whether all is there that a WorkloadSpread may ask for; if not, it is asked for.
+    /// Whether all texts that a WorkloadSpread may need are there; if not, requests them.
     pub(super) fn are_known(&mut self, wire: &WorkloadSpread, watches: &mut Watches) -> bool {
         let mut subsets = wire.spec.iter().flat_map(|spec| &spec.subsets);
         if subsets.all(|subset| subset.patch.as_ref().is_none_or(Value::is_null)) {
@@ -70,7 +70,7 @@ impl Texts {
         self.texts.remove(uid);
     }
 
-    /// The pods of a namespace as they were read again. What the watch has told meanwhile is newer.
+    /// The pods of a namespace, listed again. Events of the watch since the request are newer.
     pub(super) fn take_in(
         &mut self,
         namespace: &str,
@@ -92,7 +92,7 @@ impl Texts {
         }
     }
 
-    /// A WorkloadSpread is gone: its pods are strangers to the next one, and nobody has kept their texts.
+    /// A WorkloadSpread is gone: its pods become strangers to the next one, and their texts were not kept.
     pub(super) fn spread_gone(&mut self, namespace: &str) {
         if let Some(state) = self.namespaces.get_mut(namespace) {
             *state = State::Stale;
@@ -114,7 +114,7 @@ impl PodSource for Texts {
         serde_json::from_str(self.texts.get(uid)?).ok()
     }
 
-    /// Nobody asks: the controller is asked about no evictions.
+    /// Never called: the controller gets no reviews of evictions.
     fn by_name(&self, _: &str, _: &str) -> Option<Value> {
         None
     }
