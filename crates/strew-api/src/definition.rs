@@ -8,7 +8,7 @@ use k8s_openapi::Resource;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-/// The label of a definition that strew made; one without it is somebody else's, and stays as it is.
+/// The label of strew's own definitions; definitions without it belong to other projects and stay unchanged.
 const OWN_LABEL: (&str, &str) = ("app.kubernetes.io/part-of", "strew");
 
 /// Whether the object with these labels is one that `strew install` made.

@@ -24,7 +24,7 @@ impl GoDuration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
 
-    /// So many seconds; what 64 bits cannot hold is cut.
+    /// A duration in seconds, saturated at 64 bits.
     pub const fn from_secs(seconds: i64) -> Self {
         Self(seconds.saturating_mul(SECOND))
     }
@@ -56,7 +56,7 @@ impl GoDuration {
         i64::try_from(sign * total).ok().map(Self)
     }
 
-    /// So many nanoseconds; what 64 bits cannot hold is cut.
+    /// A duration in nanoseconds, saturated at 64 bits.
     pub fn from_nanos(nanos: u64) -> Self {
         Self(i64::try_from(nanos).unwrap_or(i64::MAX))
     }

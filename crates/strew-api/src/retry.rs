@@ -106,7 +106,7 @@ fn is_worth_it(request: &Request, answer: &Answer) -> bool {
         // Nothing has begun with it.
         Answer::Refused(_) => true,
         _ if answer.code() == Some(429) => true,
-        // Somebody else wrote between the server's own reading and writing; a patch holds all the same.
+        // Another client wrote between the server's own read and write; a patch still applies.
         _ if answer.code() == Some(409) => {
             request.verb == Verb::Patch && !answer.is_of_another_uid()
         }

@@ -82,7 +82,7 @@ const NODE_STATUS: &[&str] = &[
     "images",
 ];
 
-/// Whose annotations decide, by how they begin.
+/// Prefixes of annotations that decide.
 const ANNOTATIONS: &[&str] = &[
     "apps.kruise.io/",
     "batch.kubernetes.io/",
@@ -97,7 +97,7 @@ const ANNOTATIONS: &[&str] = &[
     "workloadspread.kruise.io/",
 ];
 
-/// The name of the variable that tells templates apart.
+/// The name of the variable that distinguishes templates.
 const DIGEST: &str = "STREW_SNAPSHOT";
 
 /// Takes away from objects what does not decide. One for all objects of a cluster: what is equal gets equal numbers.

@@ -18,7 +18,7 @@ pub(super) struct Problems<'a> {
     label: &'static str,
     found: Vec<Diagnostic>,
     n_left_out: usize,
-    /// Fields whose value is not known, for it could not be read: nothing more is said of them.
+    /// Fields whose value could not be read; they get no further errors.
     unread: Vec<FieldPath>,
     /// What the user should know of how it was read.
     pub(super) notes: Vec<String>,

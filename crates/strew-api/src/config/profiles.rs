@@ -15,7 +15,7 @@ use super::wire::{PluginSetWire, PluginsWire, ProfileWire};
 use crate::field::{FieldError, FieldPath};
 use crate::read::Diagnostic;
 
-/// The name of pods' scheduler where nobody says otherwise.
+/// The default scheduler name of pods.
 pub(super) const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// strew keeps total scores in 31 bits: 100 times the sum of the weights must fit (kube-scheduler: 63 bits).
@@ -40,7 +40,7 @@ pub(super) fn default_plugins(gates: &FeatureGates) -> Vec<&'static Plugin> {
     PLUGINS.iter().filter(is_on).collect()
 }
 
-/// A profile before anybody configured it.
+/// A profile before configuration.
 pub(super) fn default_profile(gates: &FeatureGates) -> Profile {
     let mut profile = match gates.default_pod_topology_spread {
         true => Profile::default(),

@@ -23,7 +23,7 @@ pub fn budget(budget: &PodDisruptionBudget, names: &mut Interner) -> Option<Budg
     })
 }
 
-/// Tells the budgets what an object says.
+/// Applies an object to the budgets.
 pub fn set_budget(wire: &PodDisruptionBudget, cluster: &mut Cluster, budgets: &mut Budgets) {
     let (namespace, name) = namespaced(&wire.metadata, &mut cluster.names);
     let budget = budget(wire, &mut cluster.names);

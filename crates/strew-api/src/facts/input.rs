@@ -61,7 +61,7 @@ impl Watched {
         })
     }
 
-    /// What a scheduler is told when an object of this kind is gone.
+    /// The input of a scheduler for a deleted object of this kind.
     pub fn gone(self, object: &Named, names: &mut Interner) -> Input {
         // By symbols where symbols are asked for: each pod has a new name, which nothing would hold.
         let mut symbol = |text: &str| names.intern(text);
@@ -119,7 +119,7 @@ impl Watched {
     }
 }
 
-/// What a scheduler is told when an object is there, and like this; `None`: its kind is no concern of decisions.
+/// The input of a scheduler for the current state of an object; `None` if decisions do not read its kind.
 ///
 /// # Errors
 /// Everything in the object that no decision could be made from.

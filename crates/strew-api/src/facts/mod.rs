@@ -34,7 +34,7 @@ pub use selectors::{BadSelector, selector, spread_constraint};
 pub use view::{ConditionView, OwnerView, Pairs, PodFacts, PodView};
 pub use volumes::{attach_limits, claim, storage_class, volume};
 
-/// Tells the cluster what an object says. Kinds that decisions do not look at change nothing.
+/// Applies an object to the cluster. Kinds that decisions do not read change nothing.
 ///
 /// # Errors
 /// Everything in the object that no decision could be made from.

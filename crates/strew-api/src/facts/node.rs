@@ -16,7 +16,7 @@ pub fn node(node: &core::Node, names: &mut Interner) -> Result<NodeFact, Vec<Fie
     let spec = node.spec.as_ref();
     let status = node.status.as_ref();
     let path = FieldPath::root().child("status.allocatable");
-    // An API server fills allocatable from capacity where a kubelet has not told it.
+    // The API server sets allocatable from capacity if the kubelet has not reported it.
     let allocatable = status.and_then(|s| s.allocatable.as_ref().or(s.capacity.as_ref()));
     let amounts = resources(allocatable, &path, names)?;
     let pods = allocatable.and_then(|list| list.get("pods"));

@@ -34,7 +34,7 @@ pub fn template_spec(
     pod_spec(Some(spec), None, names)
 }
 
-/// The kind of a controller, as deducing a selector tells them apart.
+/// The kind of a controller, as far as deducing a selector distinguishes them.
 pub fn owner_kind(api_version: &str, kind: &str) -> OwnerKind {
     match (api_version, kind) {
         ("v1", "ReplicationController") => OwnerKind::ReplicationController,
@@ -185,7 +185,7 @@ pub fn toleration(wire: &core::Toleration, names: &mut Interner) -> Toleration {
     let named_effect = given(&wire.effect);
     let known_effect = named_effect.as_deref().map(effect);
     let operator = match (wire.operator.as_deref(), known_effect) {
-        // An effect that nobody knows is the effect of no taint.
+        // An unknown effect matches no taint.
         (_, Some(None)) => TolerationOperator::Never,
         (None | Some("" | "Equal"), _) => TolerationOperator::Equal,
         (Some("Exists"), _) => TolerationOperator::Exists,

@@ -18,7 +18,7 @@ use crate::field::FieldError;
 /// Labels as the wire has them.
 pub type Pairs = std::collections::BTreeMap<String, String>;
 
-/// A pod, whoever keeps it: what decisions look at, in the words of the wire.
+/// A pod in any stored form: the fields that decisions read, as on the wire.
 pub trait PodView: fmt::Debug + Send + Sync {
     /// `metadata.namespace`; empty: none.
     fn namespace(&self) -> &str;
@@ -165,7 +165,7 @@ impl PodView for core::Pod {
     }
 }
 
-/// Beyond so many templates all are forgotten.
+/// Beyond this number of templates the cache is cleared.
 const KNOWN_MAX: usize = 10_000;
 
 /// What was converted before, with the symbols of one interner. The originals are held, so that their addresses stay

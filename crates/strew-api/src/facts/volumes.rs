@@ -66,7 +66,7 @@ pub fn volume(wire: &PersistentVolume, names: &mut Interner) -> VolumeFact {
     }
 }
 
-/// Zone and region labels; several values stand with `__` between them. One with an empty value is passed over.
+/// Zone and region labels; several values are separated by `__`. An empty value is ignored.
 fn zones(labels: &Labels, names: &mut Interner) -> Box<[(Symbol, Box<[Symbol]>)]> {
     let mut of_key = |key: Symbol| {
         let text = names.text(labels.get(key)?).to_owned();
@@ -92,7 +92,7 @@ const MIGRATED: [(&str, &str); 5] = [
     ("kubernetes.io/portworx-volume", "pxd.portworx.com"),
 ];
 
-/// In-tree provisioners whose volumes nobody counts, although a driver has taken over.
+/// In-tree provisioners whose volumes are not counted, although a CSI driver replaced them.
 const UNCOUNTED: [&str; 2] = ["kubernetes.io/azure-file", "kubernetes.io/vsphere-volume"];
 
 /// The driver that attaches a volume, and its handle there.

@@ -24,14 +24,14 @@ use record::{Record, Writing};
 use crate::config::LeaderElection;
 use crate::request::{Answer, Request};
 
-/// What an election is about, and who stands.
+/// The settings of an election: the lease and the candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// The namespace of the Lease.
     pub namespace: String,
     /// The name of the Lease.
     pub name: String,
-    /// Who stands: other than anybody else's, and another one after each restart (`<hostname>_<uuid>`).
+    /// The candidate's identity, unique and new after each restart (`<hostname>_<uuid>`).
     pub identity: String,
     /// How long a lease holds that is not renewed; whole seconds, at least one.
     pub lease_duration: Span,
@@ -67,9 +67,9 @@ impl Settings {
 pub struct Moment {
     /// By this host's clock, which only grows; nothing else is judged by.
     pub now: Instant,
-    /// By the wall's clock, for people who read the lease.
+    /// The wall clock, for readers of the lease.
     pub wall: Instant,
-    /// Any number, drawn anew each time.
+    /// A new random number each time.
     pub dice: u64,
 }
 
@@ -77,10 +77,10 @@ pub struct Moment {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
 
-/// What an election is told.
+/// An input of an election.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Input {
-    /// What came of a request. An answer that nobody waits for any more says nothing.
+    /// The result of a request. A result that is no longer expected is ignored.
     Answered(Ticket, Answer),
     /// Nothing but time.
     Tick,
@@ -91,7 +91,7 @@ pub enum Input {
 /// A request that an election asks for; it is sent once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ask {
-    /// What the answer is told under.
+    /// The id of the answer.
     pub ticket: Ticket,
     /// The request.
     pub request: Request,
@@ -167,7 +167,7 @@ impl Election {
         self.leads_until
     }
 
-    /// Who holds the lease, as was last seen.
+    /// The last known holder of the lease.
     pub fn holder(&self) -> Option<&str> {
         self.seen.as_ref()?.record.holder()
     }
@@ -259,7 +259,7 @@ impl Election {
                 self.looked(at);
             }
             (Kind::Write, None, Some(404 | 409)) => {
-                // Somebody else wrote. Who leads, the next look tells.
+                // Another candidate wrote. The next read shows the leader.
                 self.fresh = false;
                 let leads = self.leads_until.is_some();
                 self.next_try = if leads { at.now } else { at.now + pause };
@@ -271,7 +271,7 @@ impl Election {
         }
     }
 
-    /// Keeps what was seen; waiting begins anew where anything changed.
+    /// Stores what was read; any change restarts the wait.
     fn see(&mut self, record: Record) {
         if !self.seen.as_ref().is_some_and(|s| s.record == record) {
             let unchanged = Span::default();
@@ -340,7 +340,7 @@ impl Election {
             return;
         }
         self.ended = true;
-        // It stops acting before anybody else may begin.
+        // It stops acting before another replica may begin.
         let led = self.leads_until.take().is_some();
         if self.asks.take().is_some() {
             // It was never sent.

@@ -28,7 +28,7 @@ impl Record {
             .unwrap_or_default()
     }
 
-    /// Who holds it; `None`: nobody, it was given back.
+    /// The holder; `None` if the lease was released.
     pub(super) fn holder(&self) -> Option<&str> {
         let holder = self.0["spec"]["holderIdentity"].as_str();
         holder.filter(|holder| !holder.is_empty())

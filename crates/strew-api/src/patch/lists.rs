@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-/// What tells two elements apart: the value at the merge key, or the element itself.
+/// The identity of an element: the value at the merge key, or the element itself.
 pub(super) fn identity<'a>(element: &'a Value, key: Option<&str>) -> Option<&'a Value> {
     match key {
         None => Some(element),

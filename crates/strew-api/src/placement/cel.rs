@@ -16,7 +16,7 @@ use strew_placement::facts::placement::{CelId, CelSelector};
 use super::wire::{AddOnPlacementScoreItem, ManagedCluster};
 use crate::fnv::Fnv;
 
-/// So many selectors are compiled before those that nothing uses are looked for; each is some kilobytes.
+/// How many selectors are compiled before unused ones are removed; each takes some kilobytes.
 const SWEEP_MIN: usize = 64;
 
 /// All CEL selectors that Placements use, compiled, and all clusters.

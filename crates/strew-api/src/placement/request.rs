@@ -51,7 +51,7 @@ enum Patch {
 pub enum Next {
     /// This is sent.
     Send(Box<Request>),
-    /// All is done; the machine is told, unless nobody waits.
+    /// All done; the machine gets the outcome if it waits for it.
     Done(Option<(EffectId, Outcome)>),
 }
 

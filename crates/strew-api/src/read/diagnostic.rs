@@ -31,7 +31,7 @@ pub struct Diagnostic {
 pub enum Severity {
     /// The input is wrong; its object was not read.
     Error,
-    /// Something was passed over.
+    /// Something was ignored.
     Warning,
 }
 

@@ -316,7 +316,7 @@ pub(super) enum Meaning {
 /// Groups of Kubernetes itself from which kinds have moved away.
 const FORMER_GROUPS: [&str; 1] = ["extensions"];
 
-/// Tells which kind is meant.
+/// Determines which kind is meant.
 pub(super) fn meaning(api_version: &str, kind: &str) -> Meaning {
     let of_version = || {
         Kind::ALL

@@ -1,6 +1,6 @@
 //! Finds the known name that is most similar to a wrong one.
 
-/// Names longer than this are not compared: nobody mistypes them, and the cost is quadratic.
+/// Longer names are not compared, because the cost is quadratic.
 const NAME_LENGTH_MAX: usize = 64;
 
 /// The candidate nearest to `name` by edit distance, if one is near enough to be worth a hint:

@@ -76,10 +76,10 @@ struct Reader<'a> {
     report: Report<'a>,
     /// Documents of the file in hand that say nothing of what they are, with their errors.
     typeless: Vec<(Origin, Diagnostic)>,
-    /// Documents of the file in hand that are meant as objects, or as nobody knows what.
+    /// Documents of the current file that are objects, or of unknown content.
     n_meant: usize,
     known: HashMap<Identity, Origin>,
-    /// Where documents gather that nobody takes for objects.
+    /// Collects documents that are no objects.
     raw: Option<Vec<RawDocument>>,
     edit: Edit<'a>,
 }
@@ -132,7 +132,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A folder may well hold data of something else: a file of nothing else is passed over.
+    /// A folder may contain other data: a file without any object is ignored.
     fn typeless(&mut self, file: &SourceFile) {
         let typeless = std::mem::take(&mut self.typeless);
         let n_meant = std::mem::take(&mut self.n_meant);

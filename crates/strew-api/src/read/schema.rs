@@ -99,7 +99,7 @@ impl Schema {
 
     /// The one nearest object below the root that has a field `name`, as a path to that field:
     /// where a misplaced field belongs. `None` if no object has it, or several equally near.
-    /// Nobody writes a status by hand, so that is passed over.
+    /// A status is not written by hand, so it is ignored.
     pub(super) fn home_of(&self, name: &str) -> Option<String> {
         let mut seen = vec![false; self.shapes.len()];
         let mut level = vec![(self.root, String::new())];

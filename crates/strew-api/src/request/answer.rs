@@ -22,7 +22,7 @@ pub enum Answer {
     },
     /// Nothing was sent: the connection was refused, or not made.
     Refused(Arc<str>),
-    /// Sent, but no answer came: nobody knows whether it was carried out.
+    /// Sent without an answer: it may have been carried out.
     Lost(Arc<str>),
 }
 
@@ -124,7 +124,7 @@ pub fn outcome_of(request: &Request, answer: &Answer, repeated: bool) -> Outcome
     }
 }
 
-/// Whether a conflict tells that the request itself was carried out before.
+/// Whether a conflict means that the request itself was carried out before.
 fn is_done(request: &Request, words: &str) -> bool {
     if request.is_binding() {
         // Source: spec/scheduler §3.15.

@@ -25,7 +25,7 @@ pub use effect::{Context, requests_of};
 pub use series::Series;
 pub(crate) use stamp::{micro_time, time, timestamp};
 
-/// What is asked of the API server.
+/// The verb of a request to the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// GET of one object.
@@ -141,7 +141,7 @@ impl Precondition {
 /// One request, whole.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// What is asked.
+    /// The verb.
     pub verb: Verb,
     /// Of which kind of objects.
     pub resource: Resource,

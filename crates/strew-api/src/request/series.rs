@@ -18,7 +18,7 @@ const GAP: Span = Span::from_secs(6 * 60);
 /// A count is written at least so often while it grows.
 const TOLD_EVERY: Span = Span::from_secs(5 * 60);
 
-/// So many series are remembered; each is about 200 bytes.
+/// How many series are remembered; each takes about 200 bytes.
 const RUNNING_MAX: usize = 10_000;
 
 /// The events of late, each with how often it came.
@@ -71,7 +71,7 @@ impl Series {
         }
         self.running.retain(|_, running| now < running.last + GAP);
         if self.running.len() >= RUNNING_MAX {
-            // Each of them begins anew when it comes again: more objects, and no more memory.
+            // Each restarts when its event repeats: more objects, but no more memory.
             self.running.clear();
         }
     }

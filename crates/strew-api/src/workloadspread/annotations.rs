@@ -57,7 +57,7 @@ pub fn min_replicas(metadata: &ObjectMeta) -> Result<BTreeMap<String, u32>, BadA
     fits.then_some(read).ok_or(BadAnnotation::MinReplicas)
 }
 
-/// How long a subset stays closed, if it is told.
+/// How long a subset stays closed, if the annotation says so.
 ///
 /// # Errors
 /// If the annotation is no number of seconds within bounds.

@@ -102,7 +102,7 @@ impl Desk {
         Ok(request)
     }
 
-    /// An answer of the machine as a decision; `None`: nobody waits for it.
+    /// An answer of the machine as a decision; `None` if no review waits for it.
     pub fn answer(&mut self, answer: &Answer, forms: &Forms, names: &Interner) -> Option<Decision> {
         let review = self.waiting.remove(&answer.request)?;
         let uid = &review.uid;
@@ -132,7 +132,7 @@ impl Desk {
         self.waiting.get(&id)
     }
 
-    /// Nobody waits for the answer to a request any more.
+    /// The API server no longer waits for the answer to a request.
     pub fn forget(&mut self, id: RequestId) {
         self.waiting.remove(&id);
     }
@@ -179,7 +179,7 @@ fn asked(pod: &Pod, name: &str, names: &mut Interner) -> PodAsked {
     }
 }
 
-/// A refusal in words; who asked tries again.
+/// A refusal with a message; the client retries.
 fn sentence(denial: Denial, names: &Interner) -> String {
     match denial {
         Denial::OwnerNotFound(owner) => {

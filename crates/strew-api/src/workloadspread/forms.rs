@@ -53,7 +53,7 @@ impl Form {
     }
 }
 
-/// So many texts are kept that no WorkloadSpread holds any more: a pod that is being decided on may still name one.
+/// How many unused texts are kept, because a pending review may still name one.
 const UNUSED_MAX: usize = 1_000;
 
 /// Equal texts have equal ids; no id is given twice.

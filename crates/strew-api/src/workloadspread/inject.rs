@@ -36,7 +36,7 @@ pub enum InjectError {
 pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, InjectError> {
     let patch = form.patch.as_ref().filter(|_| injection.is_patched);
     let mut pod = with_subset(pod, form, patch)?;
-    // Terms and tolerations are of the right form; of a patch nobody knows.
+    // Terms and tolerations have the right form; a patch may not.
     if patch.is_some() {
         Pod::deserialize(&pod).map_err(InjectError::Decode)?;
     }
@@ -67,7 +67,7 @@ fn with_subset(pod: &Value, form: &Form, patch: Option<&Value>) -> Result<Value,
     if let Some(patch) = patch {
         let class = |pod: &Value| pod.pointer("/spec/priorityClassName").cloned();
         let patched = strategic::patch(Schema::Pod, &pod, patch)?;
-        // The API server computes it anew.
+        // The API server recomputes it.
         let is_other_class = class(&patched) != class(&pod);
         pod = patched;
         if is_other_class && let Some(Value::Object(spec)) = pod.get_mut("spec") {

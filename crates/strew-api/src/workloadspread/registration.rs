@@ -12,7 +12,7 @@ pub const NAME: &str = "strew-webhook";
 /// program did.
 pub const REGISTERED_BY: &str = "webhook.strew.dev/registered-by";
 
-/// The path that pods are admitted at, and that is told of their deletion and eviction.
+/// The path for admission of pods, and for reviews of their deletion and eviction.
 pub const ADMIT: &str = "/admit/pods";
 
 /// The path that WorkloadSpreads are validated at.
@@ -44,7 +44,7 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// The `clientConfig` of a path. Whose certificates are trusted is filled in by the process that has them.
+    /// The `clientConfig` of a path. The process with the CA fills in `caBundle`.
     pub fn client_config(&self, path: &str) -> Value {
         match self {
             Self::Service(namespace) => json!({"service": {
@@ -68,9 +68,9 @@ pub struct Registration {
     pub namespace: String,
     /// `Fail` or `Ignore`: what becomes of pods that are created, and of WorkloadSpreads, if no webhook answers.
     pub failure_policy: &'static str,
-    /// Further namespaces whose pods are never asked about: of a network plugin, say, that the webhook itself needs.
+    /// Further namespaces whose pods are never reviewed, for example that of a network plugin which the webhook needs.
     pub excluded: Vec<String>,
-    /// Whether pods of DaemonSets are asked about, too: where such a kind is listed as a target.
+    /// Whether pods of DaemonSets are reviewed too, if that kind is listed as a target.
     pub daemon_sets: bool,
 }
 
@@ -152,7 +152,7 @@ impl Registration {
         configuration("ValidatingWebhookConfiguration", all)
     }
 
-    /// The namespaces whose pods are never asked about, by name.
+    /// The names of namespaces whose pods are never reviewed.
     pub fn never_asked(&self) -> Vec<&str> {
         let mut names = vec![self.namespace.as_str(), KUBE_SYSTEM];
         names.extend(self.excluded.iter().map(String::as_str));

@@ -32,7 +32,7 @@ pub struct Context<'a> {
     pub hostname: &'a str,
 }
 
-/// Who reports events.
+/// The reporting controller of events.
 pub const REPORTER: &str = "workloadspread-controller";
 
 // === admission ===

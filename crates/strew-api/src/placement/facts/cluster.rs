@@ -18,7 +18,7 @@ use crate::placement::wire::{
 use crate::quantity::Quantity;
 use crate::validation;
 
-/// A cluster; `cel` is told the whole object.
+/// A cluster; `cel` gets the whole object.
 pub fn cluster(wire: &ManagedCluster, names: &mut Interner, cel: &mut CelSelectors) -> ClusterFact {
     let name = name(&wire.metadata, names);
     let spec = wire.spec.clone().unwrap_or_default();
@@ -101,7 +101,7 @@ pub fn binding(wire: &ManagedClusterSetBinding, names: &mut Interner) -> (Symbol
     )
 }
 
-/// Scores of a cluster; `cel` is told them too.
+/// Scores of a cluster; `cel` gets them too.
 pub fn scores(
     wire: &AddOnPlacementScore,
     names: &mut Interner,

@@ -7,7 +7,7 @@ use super::{binding, cluster, cluster_set, decision, placement, scores};
 use crate::placement::cel::CelSelectors;
 use crate::read::KubeObject;
 
-/// What placement is told when an object is there, and like this; `None` for kinds that it does not look at.
+/// The input of placement for the current state of an object; `None` for kinds that it does not read.
 pub fn inputs(object: &KubeObject, names: &mut Interner, cel: &mut CelSelectors) -> Option<Input> {
     Some(match object {
         KubeObject::ManagedCluster(wire) => Input::ClusterSet(cluster(wire, names, cel)),
@@ -23,7 +23,7 @@ pub fn inputs(object: &KubeObject, names: &mut Interner, cel: &mut CelSelectors)
     })
 }
 
-/// What placement is told when an object is gone.
+/// The input of placement for a deleted object.
 pub fn gone(object: &KubeObject, names: &mut Interner, cel: &mut CelSelectors) -> Option<Input> {
     let name = names.intern(object.name());
     let namespace = names.intern(object.namespace().unwrap_or_default());

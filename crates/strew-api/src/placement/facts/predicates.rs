@@ -134,7 +134,7 @@ fn checked(
     wrong.extend(errors.into_iter().map(Wrong::field));
     match selector(Some(wire), names) {
         Ok(selector) if is_good => selector,
-        // Nobody asks it: the whole list is wrong.
+        // Never evaluated: the whole list is invalid.
         _ => Selector::Nothing,
     }
 }

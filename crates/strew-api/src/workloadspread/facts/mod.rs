@@ -30,12 +30,12 @@ use crate::read::KubeObject;
 pub struct Translator {
     /// Texts that decisions name.
     pub forms: Forms,
-    /// Targets whose numbers are to be told again: namespace, group, kind and name.
+    /// Targets to convert again: namespace, group, kind and name.
     again: BTreeSet<[String; 4]>,
 }
 
 impl Translator {
-    /// What admission is told when an object is there, and like this. What no decision could be made from tells nothing.
+    /// The inputs of admission for the current state of an object; none if no decision could be made from it.
     pub fn admission(
         &mut self,
         object: &KubeObject,
@@ -74,7 +74,7 @@ impl Translator {
         input.into_iter().chain(selecting).chain(workload).collect()
     }
 
-    /// What admission is told when an object is gone.
+    /// The inputs of admission for a deleted object.
     pub fn admission_gone(
         &mut self,
         object: &KubeObject,
@@ -99,7 +99,7 @@ impl Translator {
         inputs
     }
 
-    /// What admission is told when an object is gone of which only the names are known.
+    /// The inputs of admission for a deleted object of which only the names are known.
     pub fn admission_lost(
         &mut self,
         api_version: &str,
@@ -142,7 +142,7 @@ impl Translator {
         selecting.into_iter().chain([gone]).collect()
     }
 
-    /// What the controller is told when an object is there, and like this.
+    /// The inputs of the controller for the current state of an object.
     pub fn controller(
         &mut self,
         object: &KubeObject,
@@ -168,7 +168,7 @@ impl Translator {
         input.into_iter().collect()
     }
 
-    /// What the controller is told when an object is gone.
+    /// The inputs of the controller for a deleted object.
     pub fn controller_gone(
         &mut self,
         object: &KubeObject,

@@ -133,7 +133,8 @@ pub(super) fn held(metadata: &ObjectMeta) -> [String; 2] {
     [namespace.unwrap_or("default"), name].map(str::to_owned)
 }
 
-/// `maxReplicas`. A text without `%` is refused by validation; stored by somebody else it is broken (F2).
+/// `maxReplicas`. A text without `%` is refused by validation; in an object stored without validation it is invalid
+/// (F2).
 pub fn max_replicas(wire: &IntOrString) -> MaxReplicas {
     match wire {
         IntOrString::Int(count) => {

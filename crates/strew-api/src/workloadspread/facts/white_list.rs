@@ -82,7 +82,7 @@ impl WhiteList {
         found.map(|[_, version, _]| version.as_str())
     }
 
-    /// All kinds whose objects are looked at, for [`Input::KindsListed`](strew_workloadspread::admission::Input).
+    /// All kinds whose objects are read, for [`Input::KindsListed`](strew_workloadspread::admission::Input).
     pub fn kinds(&self, names: &mut Interner) -> Box<[GroupKind]> {
         let own = |listed: &Listed| [listed.group.clone(), listed.kind.clone()];
         let below = |listed: &Listed| {

@@ -22,10 +22,10 @@ use crate::workloadspread::forms::Forms;
 /// The annotation that numbers the ReplicaSets of a Deployment.
 const REVISION: &str = "deployment.kubernetes.io/revision";
 
-/// The label that tells ReplicaSets of a Deployment apart.
+/// The label that distinguishes the ReplicaSets of a Deployment.
 const TEMPLATE_HASH: &str = "pod-template-hash";
 
-/// What tells kinds of workloads apart.
+/// What distinguishes kinds of workloads.
 struct Parts<'a> {
     api_version: &'a str,
     kind: &'a str,

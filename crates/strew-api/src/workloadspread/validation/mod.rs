@@ -36,7 +36,7 @@ pub struct Context<'a> {
     pub before: Option<&'a WorkloadSpread>,
     /// Names of [`GUARDED`] that patches may touch.
     pub allowed: &'a [String],
-    /// Whether names of other objects are left out of what is told.
+    /// Whether messages leave out the names of other objects.
     pub is_quiet: bool,
 }
 
