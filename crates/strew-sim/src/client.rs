@@ -16,7 +16,7 @@ use crate::requests::Requests;
 /// What befalls writes for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteFault {
-    /// Of a million writes so many are refused as stale.
+    /// How many of a million writes are refused as stale.
     pub conflict_ppm: u32,
     /// Of a million requests of strew's own controller so many get no answer; half of those are carried out all the
     /// same.
@@ -36,7 +36,7 @@ pub(crate) struct Client<'a> {
     pub(crate) requests: &'a mut Requests,
     /// How long requests take.
     pub(crate) pace: &'a mut Prng,
-    /// Creations that are under way since somebody asked for them last.
+    /// Creations in progress since the last query.
     pub(crate) under_way: Vec<u64>,
 }
 

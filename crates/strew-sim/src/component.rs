@@ -55,7 +55,7 @@ pub(crate) trait Judge<M: Machine> {
 
 impl<M: Machine> Judge<M> for () {}
 
-/// A judge who looks at what the watches have brought.
+/// A judge that reads what the watches have delivered.
 struct Seeing<'a, J> {
     judge: &'a mut J,
     seen: &'a Tables,
@@ -88,7 +88,7 @@ pub(crate) struct Component<M: Machine> {
     watched: BTreeMap<Kind, Watched>,
     /// Lists that a fault holds back, and until when.
     late: Vec<(Instant, WatchAction)>,
-    /// What the watches have brought, for those who judge.
+    /// What the watches have delivered, for the judge.
     seen: Tables,
     network: Network,
     /// By so much its clock is ahead of the others'.
@@ -105,7 +105,7 @@ struct Watched {
 }
 
 impl<M: Machine> Component<M> {
-    /// A component whose watches have listed what there is. It leads until it is told otherwise.
+    /// A component whose watches have listed the store. It leads until it is told otherwise.
     pub(crate) fn new(
         machine: M,
         watches: Watches,

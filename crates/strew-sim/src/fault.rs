@@ -9,7 +9,7 @@ use crate::feed::WatchFault;
 use crate::scheduler::BindFault;
 use crate::workloadspread::WebhookFault;
 
-/// A part of the cluster that can die and be started anew, without memory.
+/// A part of the cluster that can crash and restart without memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// Every replica of the scheduler.
@@ -27,7 +27,7 @@ pub enum Component {
 /// What befalls requests about the schedulers' Lease for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeaseFault {
-    /// Of a million requests so many get no answer; half of those are carried out all the same.
+    /// How many of a million requests get no answer; half of them are carried out nevertheless.
     pub lost_ppm: u32,
 }
 
@@ -128,9 +128,9 @@ impl Faults {
 /// How a component dies: now, or with a request that it is about to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crash {
-    /// Who.
+    /// The component.
     pub component: Component,
-    /// So many more requests are sent before; 0: it dies at once.
+    /// How many more requests it sends before the crash; 0: it crashes at once.
     pub after_writes: u32,
     /// How long it stays dead.
     pub down: Span,

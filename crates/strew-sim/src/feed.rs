@@ -17,9 +17,9 @@ use strew_model::time::{Instant, Span};
 pub struct WatchFault {
     /// At most so much later; each telling's delay is drawn.
     pub delay: Span,
-    /// Of a million tellings so many come twice.
+    /// How many of a million events are repeated.
     pub repeat_ppm: u32,
-    /// Of a million tellings so many cut the watch.
+    /// How many of a million events cut the watch.
     pub cut_ppm: u32,
 }
 
@@ -34,7 +34,7 @@ pub struct Feed {
     /// The moment of the last telling of each kind.
     latest: BTreeMap<Kind, Instant>,
     n_held: u64,
-    /// After a cut: what a list has found, to be told at once.
+    /// After a cut: the result of the list, to be delivered at once.
     listed: VecDeque<Change>,
 }
 
@@ -43,7 +43,7 @@ pub struct Feed {
 pub(crate) enum Brought {
     /// A write.
     Change(Change),
-    /// The watch of this kind was cut: it is to be listed anew.
+    /// The watch of this kind was cut: list again.
     Cut(Kind),
 }
 
@@ -66,7 +66,7 @@ impl Feed {
         feed
     }
 
-    /// Lists everything anew; `seen` is what the component knows.
+    /// Lists everything again; `seen` is what the component knows.
     pub fn relist(&mut self, server: &Server, seen: &Tables) {
         server.catch_up(&mut self.cursor);
         self.held.clear();

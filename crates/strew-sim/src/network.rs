@@ -39,9 +39,9 @@ pub(crate) struct Weather {
     pub(crate) takes: Between,
     /// It is carried out at most so much later, and its answer takes as long again at most.
     pub(crate) slow: Span,
-    /// Of a million so many get no answer; half of those are carried out all the same.
+    /// How many of a million get no answer; half of them are carried out nevertheless.
     pub(crate) lost_ppm: u32,
-    /// Of a million so many are refused as stale.
+    /// How many of a million are refused as stale.
     pub(crate) conflict_ppm: u32,
 }
 

@@ -68,7 +68,7 @@ impl Requests {
         }
     }
 
-    /// A controller creates a pod; the answer will be told under this number.
+    /// A controller creates a pod; the answer gets this number.
     pub(crate) fn create(&mut self, pod: Object, dice: &mut Prng) -> u64 {
         let owner = pod.meta().controller();
         let begins = owner.is_some_and(|owner| self.begun.insert(Arc::clone(&owner.uid)));

@@ -160,9 +160,9 @@ pub struct Simulation {
     pub(crate) sabotage: Option<Sabotage>,
 }
 
-/// Dice for each who draws, so that one's draws do not change another's.
+/// A generator of random numbers per component, so that draws of one do not change another.
 pub(crate) struct Dice {
-    /// Who acts next.
+    /// The component that acts next.
     order: Prng,
     controllers: Prng,
     pub(crate) kubelets: Prng,
@@ -184,7 +184,7 @@ pub(crate) struct Dice {
 const N_OTHERS: usize = 3;
 
 impl Simulation {
-    /// A cluster at second 0; nobody has acted.
+    /// A cluster at second 0, before any step.
     pub fn new(settings: Settings) -> Self {
         let mut seeds = Prng::new(settings.seed);
         let mut dice = || Prng::new(seeds.next_u64());
@@ -335,7 +335,7 @@ impl Simulation {
         self.first_change.take()
     }
 
-    /// Lives on until so long after the start; `watch` is called after every instant, when everybody has come to rest.
+    /// Runs until this long after the start; `watch` is called after every instant, at rest.
     ///
     /// # Errors
     /// If some instant does not end.
@@ -359,7 +359,7 @@ impl Simulation {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Everybody does what they can at this instant.
+    /// Steps all components until none can act at this instant.
     ///
     /// # Errors
     /// If that does not end.
@@ -431,7 +431,7 @@ impl Simulation {
     fn step_kubelets(&mut self) -> bool {
         let mut told = false;
         let (now, dice) = (self.now, &mut self.dice);
-        // Kubelets know their own pods: no fault befalls what they are told.
+        // Kubelets know their own pods, so their watch has no faults.
         while let Some(change) = self.kubelet_feed.next_plain(&self.server) {
             told = true;
             let server = &mut self.server;
@@ -463,7 +463,7 @@ impl Simulation {
             pace: &mut dice.requests,
             under_way: Vec::new(),
         };
-        // Before the watch tells of what was made.
+        // Before the watch shows what was created.
         for answer in answers {
             manager.answered(now, answer, &mut client, &mut dice.controllers);
         }

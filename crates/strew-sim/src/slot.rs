@@ -5,7 +5,7 @@ use strew_model::time::{Instant, Span};
 /// A component, alive or dead.
 pub(crate) struct Slot<T> {
     pub(crate) alive: Option<T>,
-    /// When it is started anew.
+    /// When it is restarted.
     pub(crate) restart: Option<Instant>,
     /// How many more requests it lives to send, and how long it is dead then.
     pub(crate) doomed: Option<(u32, Span)>,
@@ -41,12 +41,12 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Whether its time has come to be started anew.
+    /// Whether it is due to be restarted.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.restart.is_some_and(|at| at <= now)
     }
 
-    /// Nothing threatens it any more, and if it is dead it is started anew at once.
+    /// Cancels planned crashes, and restarts it at once if it is down.
     pub(crate) fn calm(&mut self, now: Instant) {
         self.doomed = None;
         self.restart = self.restart.map(|_| now);

@@ -13,7 +13,7 @@ pub struct Between {
 }
 
 impl Between {
-    /// So many seconds.
+    /// A duration in seconds.
     pub const fn secs(min: u64, max: u64) -> Self {
         Self {
             min: Span::from_secs(min),
@@ -21,7 +21,7 @@ impl Between {
         }
     }
 
-    /// So many milliseconds.
+    /// A duration in milliseconds.
     pub const fn millis(min: u64, max: u64) -> Self {
         Self {
             min: Span::from_millis(min),

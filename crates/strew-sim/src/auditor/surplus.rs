@@ -15,7 +15,7 @@ pub(super) struct Makers(BTreeMap<Arc<str>, Maker>);
 #[derive(Debug, Default)]
 struct Maker {
     pods: BTreeSet<Key>,
-    /// The most that it was ever told to have at a time.
+    /// The largest size that was ever requested.
     asked: i64,
 }
 
@@ -58,7 +58,7 @@ fn asked(object: &Object) -> Option<i64> {
     Some(i64::from(asked.unwrap_or(1)))
 }
 
-/// By whom an active pod is controlled.
+/// The controller of an active pod.
 fn owner(object: Option<&Object>) -> Option<&Arc<str>> {
     match object {
         Some(Object::Pod(pod)) if pod.is_active() => Some(&pod.meta.controller()?.uid),

@@ -9,7 +9,7 @@ use strew_model::time::Span;
 pub enum Rule {
     /// What a scheduler keeps incrementally is as a recount has it.
     SchedulerState,
-    /// A scheduler's cluster is what its watch told, and what it assumed itself.
+    /// A scheduler's cluster equals what its watch delivered and what it assumed.
     SchedulerFacts,
     /// The indexes of tables are as a recount has them.
     Index,
@@ -17,7 +17,7 @@ pub enum Rule {
     Cache,
     /// A decision holds against a recount of what it was made from.
     Bind,
-    /// Whoever makes others go fits nowhere, and fits without them, and not without fewer.
+    /// A preempting pod fits nowhere, fits without its victims, and does not fit without fewer of them.
     Preemption,
     /// A pod is bound once.
     BoundTwice,
@@ -39,7 +39,7 @@ pub enum Rule {
     Orphan,
     /// Workloads have the pods that they ask for.
     Replicas,
-    /// Nobody makes more pods than were ever asked for.
+    /// No controller makes more pods than were ever requested.
     Surplus,
     /// A status is what a recount says.
     Status,
@@ -73,7 +73,7 @@ pub struct Violation {
     pub rule: Rule,
     /// When, from the start.
     pub after: Span,
-    /// Who broke it, or about which object it is.
+    /// The component that broke it, or the object concerned.
     pub actor: String,
     /// How.
     pub text: String,

@@ -16,7 +16,7 @@ use super::{Rule, Violation};
 /// A bind that a replica is about to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sent<'a> {
-    /// Who sends.
+    /// The sender.
     pub replica: &'a str,
     /// The sender's clock.
     pub clock: Instant,
@@ -74,7 +74,7 @@ pub struct Witness {
     pub n_decisions: u64,
 }
 
-/// So many are kept of one life.
+/// How many are kept per run.
 const KEPT_MAX: usize = 20;
 
 impl Witness {
@@ -91,7 +91,7 @@ impl Witness {
             witness.uids.insert(Arc::clone(&meta.uid));
             let known = (Arc::clone(&meta.uid), meta.version);
             witness.known.insert(object.key(), known);
-            // What there is at first is nobody's doing.
+            // Objects that exist at the start have no writer.
             let _there = witness.makers.written(&Change {
                 key: object.key(),
                 old: None,
@@ -259,7 +259,7 @@ impl Witness {
         }
     }
 
-    /// Who believes to lead at an instant.
+    /// The replicas that believe to lead at an instant.
     pub fn leaders<'a>(&mut self, leaders: impl IntoIterator<Item = &'a str>) {
         let leaders: Vec<&str> = leaders.into_iter().collect();
         if leaders.len() > 1 {

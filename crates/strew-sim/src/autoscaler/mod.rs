@@ -204,7 +204,7 @@ impl Autoscaler {
         let node = self.groups[ordered.group].node(ordered.number);
         let created = server.create(now, Object::of_wire(node.into()));
         if created.is_err() {
-            // Somebody else made a node of this name: the order has failed.
+            // A node of this name exists already: the order has failed.
             self.last_failure = Some(now);
         }
     }
@@ -247,7 +247,7 @@ impl Autoscaler {
         u32::try_from(self.members(group).len() + n_ordered).unwrap_or(u32::MAX)
     }
 
-    /// The next numbers of a group's nodes that nobody has.
+    /// The next unused numbers of a group's nodes.
     fn free_numbers(&self, group: usize, n: u32) -> Vec<u32> {
         let ordered = self.ordered.iter().filter(|ordered| ordered.group == group);
         let ordered: Vec<u32> = ordered.map(|ordered| ordered.number).collect();

@@ -13,7 +13,7 @@ use super::view::View;
 /// A node is not needed below this share of its CPU and of its memory, in percent.
 const UTILISATION_MAX: u64 = 50;
 
-/// So many empty nodes go at once.
+/// How many empty nodes are removed at once.
 const EMPTY_MAX: usize = 10;
 
 /// For so long evictions from a node are tried.
@@ -63,7 +63,7 @@ impl Autoscaler {
         }
     }
 
-    /// Whether little is asked of a node, and nothing on it must stay.
+    /// Whether a node has low utilization and no pod that blocks its removal.
     fn is_idle(&self, node: &Node) -> bool {
         let name = &node.meta.name.name;
         let pods = self.seen.pods_on(name).filter(|pod| !pod.is_finished());

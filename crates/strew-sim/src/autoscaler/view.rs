@@ -16,7 +16,7 @@ use strew_scheduler::{Engine, Profile};
 
 use crate::scheduler::Blueprint;
 
-/// Pods of less priority may wait without anybody buying a node for them. Source: `--expendable-pods-priority-cutoff`.
+/// No node is added for Pending pods of a lower priority. Source: `--expendable-pods-priority-cutoff`.
 const PRIORITY_MIN: i32 = -10;
 
 /// The pods that are known to fit nowhere, in the order of names.

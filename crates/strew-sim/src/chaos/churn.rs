@@ -10,7 +10,7 @@ use strew_model::time::Span;
 use super::generate::{fault, generate};
 use super::story::{Action, Anti, Event, Spread, Story, Worker, Workload};
 
-/// Jobs begin until so many seconds after the start.
+/// Jobs are created until this many seconds after the start.
 const JOBS_SECS: u64 = 240;
 
 /// The story of a seed: that of [`generate`], and dozens of Jobs.

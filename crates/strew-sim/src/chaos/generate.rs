@@ -14,7 +14,7 @@ use crate::fault::{Component, Crash, Fault, LeaseFault};
 use crate::feed::WatchFault;
 use crate::scheduler::BindFault;
 
-/// Faults last at most until so many seconds after the start.
+/// Faults end at most this many seconds after the start.
 const STORM_SECS: u64 = 300;
 
 /// The story of a seed.

@@ -26,13 +26,13 @@ use crate::scheduler::Blueprint;
 use crate::simulation::{ControllerMaker, Settings, Simulation};
 use crate::timing::Timing;
 
-/// Every so many instants everything is recounted.
+/// Everything is recounted after this many instants.
 const SAMPLED: u64 = 16;
 
 /// An instant begins at most so often at one moment: else time stands still.
 const INSTANTS_MAX: u64 = 200_000;
 
-/// Nothing was written for so long: everybody rests. Longer than any wait after an error, any back-off, any flush.
+/// Without a write for this long the cluster is at rest. Longer than any pause after an error, any backoff, any flush.
 pub(super) const QUIET: Span = Span::from_secs(660);
 
 /// The same where a quota refuses pods: a controller tries again after 1,000 seconds at most.
@@ -46,7 +46,7 @@ const QUIET_WITH_GROUP: Span = Span::from_secs(1400);
 /// docs/fidelity.md). Only then is it taken away; everybody else must come to rest.
 const CIRCLE: (usize, Span) = (20, Span::from_secs(30 * 60));
 
-/// After so long everybody must rest.
+/// The time after which the cluster must be at rest.
 const PATIENCE: Span = Span::from_secs(3 * 60 * 60);
 
 /// What a story is played with: the real parts, or broken ones that the judge must notice.
@@ -78,7 +78,7 @@ impl Parts {
 /// What a life consisted of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
-    /// Moments at which somebody did something.
+    /// Instants with an action.
     pub instants: u64,
     /// Steps of components.
     pub steps: u64,

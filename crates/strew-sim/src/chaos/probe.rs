@@ -21,7 +21,7 @@ use crate::workloadspread::with_webhook;
 /// written.
 const SETTLED: Span = Span::from_secs(60);
 
-/// How many more pods are asked for.
+/// How many pods a scale-up adds.
 const MORE: u32 = 3;
 
 impl Life {

@@ -8,7 +8,7 @@ use strew_model::time::Span;
 
 use crate::limits::MachineLimits;
 
-/// Each setting is another than in production in one story of so many.
+/// One story of this many changes a given setting.
 const DRAWN_IN: u64 = 4;
 
 /// A setting that may be drawn.
@@ -86,7 +86,7 @@ pub(super) fn restorers() -> impl Iterator<Item = impl Fn(&mut MachineLimits)> {
     all.map(|setting| |limits: &mut MachineLimits| (setting.restore)(limits))
 }
 
-/// Settings as a story tells them: a line of those that are not production's, or nothing.
+/// Settings as a story prints them: a line of those that differ from production, or nothing.
 pub(super) struct Written<'a>(pub(super) &'a MachineLimits);
 
 impl Display for Written<'_> {

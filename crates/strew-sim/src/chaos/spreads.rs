@@ -14,7 +14,7 @@ use super::story::{
 use crate::fault::{Component, Crash, Fault};
 use crate::workloadspread::WebhookFault;
 
-/// Faults last at most until so many seconds after the start.
+/// Faults end at most this many seconds after the start.
 const STORM_SECS: u64 = 300;
 
 /// The story of a seed.

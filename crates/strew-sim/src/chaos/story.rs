@@ -82,7 +82,7 @@ pub struct NodePlan {
 /// Nodes that a cluster autoscaler adds and takes away; there is none at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
-    /// At most so many.
+    /// At most this many.
     pub max: u32,
     /// Their zone.
     pub zone: u8,

@@ -132,7 +132,7 @@ impl Kubelets {
         timer.into_iter().chain(returns).min()
     }
 
-    /// A watch tells of a node or a pod.
+    /// Takes a watch event of a node or a pod.
     pub fn observe(&mut self, now: Instant, change: &Change, server: &mut Server, dice: &mut Prng) {
         match &change.new {
             Some(Object::Node(node)) => self.node(now, node, server, dice),
@@ -184,7 +184,7 @@ impl Kubelets {
             let at = now + self.timing.pod_start.draw(dice);
             self.plan(at, pod, Task::Start);
         } else if pod.status.phase == Phase::Running && ends_by_itself(pod) && under_way.is_none() {
-            // It ran before anybody looked.
+            // It was running before the start.
             let at = now + self.timing.pod_run.draw(dice);
             self.plan(at, pod, Task::Finish);
         }
@@ -384,7 +384,7 @@ fn finish(now: Instant, pod: &Pod, phase: Phase, server: &mut Server) {
     write_status(pod, server);
 }
 
-/// The pod's containers have been stopped, as somebody asked: it goes, unless finalizers hold it.
+/// The pod's containers have stopped after a deletion: the pod goes, unless finalizers hold it.
 fn stop(now: Instant, pod: &Pod, server: &mut Server) {
     if !pod.meta.finalizers.is_empty() {
         return finish(now, pod, Phase::Failed, server);

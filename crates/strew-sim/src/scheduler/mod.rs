@@ -28,7 +28,7 @@ use judging::SchedulerJudge;
 pub struct BindFault {
     /// Each is carried out at most so much later, and its answer takes as long again at most.
     pub slow: Span,
-    /// Of a million binds so many fail.
+    /// How many of a million binds fail.
     pub fail_ppm: u32,
 }
 
@@ -84,7 +84,7 @@ pub struct Replica {
     /// `None`: it is the only one, and leads.
     election: Option<Election>,
     hostname: String,
-    /// For the witness, who judges decisions once more.
+    /// For the witness, which checks decisions.
     profiles: Vec<Profile>,
     renew_deadline: Span,
     pub(crate) stats: Stats,
@@ -99,7 +99,7 @@ pub struct Stats {
     pub n_refused: u64,
 }
 
-/// Who sees what a replica does, and what a test breaks.
+/// Observers of a replica, and faults of a test.
 pub(crate) struct Eyes<'a> {
     pub(crate) witness: Option<&'a mut Witness>,
     pub(crate) sabotage: Option<Sabotage>,

@@ -126,7 +126,7 @@ fn asked_by(object: &Object) -> Option<(String, u64)> {
     Some((format!("{} {}", kind.name(), object.meta().name), n))
 }
 
-/// All that is asked for.
+/// The sum of requested sizes.
 fn sum(asked: Vec<(String, u64)>) -> Result<u64, Stuck> {
     let n_asked = asked.iter().map(|(_, n)| n).sum();
     if n_asked <= N_PODS_MAX as u64 {

@@ -13,7 +13,7 @@ use crate::slot::Slot;
 use crate::workloadspread::webhook_mut;
 
 impl Simulation {
-    /// Faults end, and what is to be started anew is.
+    /// Ends faults and restarts components that are due.
     pub(super) fn pass_time(&mut self) {
         let now = self.now;
         if self.faults.pass_time(now) && !self.faults.has_second_scheduler() {
@@ -92,7 +92,7 @@ impl Simulation {
         }
     }
 
-    /// All faults are over, and everybody is alive.
+    /// Ends all faults and restarts all components.
     pub fn calm(&mut self) {
         self.faults.end();
         self.schedulers.truncate(1);
@@ -107,7 +107,7 @@ impl Simulation {
         self.calm_spreading();
     }
 
-    /// All components are started anew with other flags.
+    /// Restarts all components with other flags.
     pub fn restart_with(
         &mut self,
         options: AdmissionOptions,

@@ -43,7 +43,7 @@ impl Simulation {
         witness.map(Witness::take).unwrap_or_default()
     }
 
-    /// The writes of the last instant, and who leads at its end.
+    /// The writes of the last instant, and the leader at its end.
     pub(super) fn testify(&mut self) {
         let Some(witness) = self.witness.as_deref_mut() else {
             return;
@@ -83,7 +83,7 @@ impl Simulation {
         }
     }
 
-    /// Judges what must hold once faults are over and everybody has come to rest.
+    /// Checks what must hold at rest, after all faults.
     pub fn audit_rest(&mut self) {
         self.audit_structure();
         let Some(witness) = self.witness.as_deref_mut() else {

@@ -12,7 +12,7 @@ use crate::network::Draws;
 use crate::slot::Slot;
 use crate::workloadspread::{SpreadKeeper, Webhook, Webhooks, webhook, webhook_mut, with_webhook};
 
-/// Replicas of the webhook, unless somebody says otherwise.
+/// The default number of the webhook's replicas.
 pub(super) const REPLICAS: usize = 2;
 
 /// The webhook, and the controller.

@@ -60,7 +60,7 @@ impl Hook {
         )
     }
 
-    /// Nobody is there to be asked.
+    /// No replica is alive.
     pub(crate) fn unreachable(self) -> ApiError {
         self.failed("dial tcp: connect: connection refused")
     }

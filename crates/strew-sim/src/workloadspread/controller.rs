@@ -38,7 +38,7 @@ impl SpreadKeeper {
         ))
     }
 
-    /// One that has been told all that is stored, and writes nothing.
+    /// A controller that has seen the whole store and writes nothing.
     pub(crate) fn fresh(limits: Limits, server: &Server, now: Instant) -> Self {
         let (watches, sender) = (watches(NAMESPACE), Sender::SpreadController);
         Self(Component::fresh(
@@ -75,7 +75,7 @@ impl SpreadKeeper {
         self.0.next_wake()
     }
 
-    /// The first effect that one which was told everything wants; nothing of it is carried out.
+    /// The first effect of a controller that has seen the whole store; it is not carried out.
     pub(crate) fn wanted(&mut self, now: Instant) -> Option<Effect> {
         self.0.tell(|spreads, _| {
             spreads.tick(now);

@@ -25,7 +25,7 @@ use strew_workloadspread::{
 use super::calling::Asked;
 use crate::auditor::Rule;
 
-/// So many versions of WorkloadSpreads are kept: an answer is decided by one of the last.
+/// How many versions of WorkloadSpreads are kept; an answer is based on one of the last.
 const STORED_MAX: usize = 1_000;
 
 /// A pod that the webhook has let into a subset.
@@ -89,7 +89,7 @@ pub(crate) struct Judge {
     found: Vec<(Rule, String, String)>,
     /// Pods that were let in and count, by uid.
     injected: BTreeMap<Arc<str>, Place>,
-    /// Pods whose end somebody has asked for: their places were given back, whatever became of it.
+    /// Pods whose deletion was requested: their places were given back, whatever the result.
     asked: BTreeSet<Arc<str>>,
     /// Adopted pods whose end somebody has asked for. Between the marker and the status, which the controller writes one
     /// after the other, an adopted pod gives a place back that it never took: a controller that dies just then leaves
@@ -183,7 +183,7 @@ impl Judge {
         let Some(key) = &answer.spread else {
             return;
         };
-        // What was chosen for a write that came to nothing, or to nobody knows what, was not answered.
+        // A choice whose write failed or got no answer was not answered either.
         if matches!(answer.verdict, Verdict::Deny(_)) {
             return;
         }
@@ -325,7 +325,7 @@ impl Judge {
     }
 }
 
-/// The place that a pod's marker tells.
+/// The subset in a pod's marker.
 fn place_of(pod: &Pod) -> Option<Place> {
     let Marked::As(marked) = marker::read(pod.meta.annotation(MARKER_ANNOTATION)) else {
         return None;

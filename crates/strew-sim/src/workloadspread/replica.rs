@@ -94,7 +94,7 @@ impl Replica {
     }
 }
 
-/// Who looks on.
+/// Observers.
 #[derive(Default)]
 pub(super) struct Eyes<'a> {
     pub(super) judge: Option<&'a mut Judge>,

@@ -30,9 +30,9 @@ const TIMEOUT: Span = Span::from_secs(10);
 /// What befalls calls of the webhook for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WebhookFault {
-    /// Of a million calls so many time out; half of those are carried out all the same.
+    /// How many of a million calls time out; half of them are carried out nevertheless.
     pub lost_ppm: u32,
-    /// Of a million of its writes so many get no answer; half of those are carried out all the same.
+    /// How many of a million of its writes get no answer; half of them are carried out nevertheless.
     pub write_lost_ppm: u32,
     /// Each of its writes takes up to so much longer, half of it on the way back.
     pub slower: Span,
@@ -85,14 +85,14 @@ pub(crate) struct Webhook {
     /// Answers that have not reached the API server.
     replies: BTreeMap<CallId, Decision>,
     status_write: Between,
-    /// What its answers were found to be; `None`: nobody judges.
+    /// The judge's findings about its answers; `None` without a judge.
     pub(crate) judge: Option<Judge>,
     /// What has hit it.
     pub(crate) hits: Hits,
 }
 
 impl Webhook {
-    /// So many replicas that begin by listing what there is.
+    /// Starts this many replicas, which list the store first.
     pub(crate) fn new(
         blueprint: Blueprint,
         n_replicas: usize,
@@ -166,7 +166,7 @@ impl Webhook {
         wakes.chain(restarts).chain([gives_up]).flatten().min()
     }
 
-    /// What is to be started anew is.
+    /// Restarts replicas that are due.
     pub(crate) fn pass_time(&mut self, now: Instant, server: &Server) {
         for index in 0..self.replicas.len() {
             if self.replicas[index].is_due(now) {
@@ -183,7 +183,7 @@ impl Webhook {
         }
     }
 
-    /// No faults any more, and everybody is alive.
+    /// Ends all faults and restarts all replicas.
     pub(crate) fn calm(&mut self, now: Instant) {
         self.faults = Faults::default();
         self.replicas.iter_mut().for_each(|slot| slot.calm(now));
@@ -353,7 +353,7 @@ impl Webhook {
         }
     }
 
-    /// Calls one of the replicas that are alive about a new pod, for somebody who can wait.
+    /// Calls one of the live replicas about a new pod, for a client that can wait.
     pub(crate) fn call(
         &mut self,
         now: Instant,
@@ -451,7 +451,7 @@ impl Webhook {
         }
     }
 
-    /// Calls each replica about a pod that nobody means to create; returns what each was led to.
+    /// Calls each replica about a pod that is not going to be created; returns each answer.
     pub(crate) fn dry_run(
         &mut self,
         now: Instant,

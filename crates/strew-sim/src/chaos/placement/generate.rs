@@ -11,7 +11,7 @@ use crate::client::WriteFault;
 use crate::fault::{Component, Crash, Fault};
 use crate::feed::WatchFault;
 
-/// Faults last at most until so many seconds after the start.
+/// Faults end at most this many seconds after the start.
 const STORM_SECS: u64 = 240;
 
 /// The story of a seed.
