@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use strew_cluster::ClassId;
 
-/// Of so many classes something is kept: a refusal has a line for each node.
+/// How many classes are kept, because a refusal has a line per node.
 const CLASSES_MAX: usize = 64;
 
 /// One value for each of the classes that were asked about last. What it holds beyond the limit is forgotten at once: what

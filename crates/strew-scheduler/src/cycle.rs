@@ -213,7 +213,7 @@ impl<'a> Cycle<'a> {
         }
     }
 
-    /// Filter plugins that have nothing to look at for this pod, as PreFilter's Skip tells upstream.
+    /// Filter plugins that PreFilter skips for this pod.
     pub(crate) fn skipped_filters(self) -> Vec<PluginId> {
         let skipped = |&plugin: &PluginId| match plugin {
             PluginId::NodeAffinity => {

@@ -73,7 +73,7 @@ pub struct NodeRefusals {
     pub alone: Vec<Refusal>,
 }
 
-/// Decides for one profile. Holds only what can be made anew from the cluster.
+/// Decides for one profile. Its state can be rebuilt from the cluster.
 pub struct Engine {
     grounds: Grounds,
     columns: Columns,
@@ -118,7 +118,7 @@ impl Grounds {
 struct LastUnfit {
     state: ClusterState,
     unfit: Rc<Unfit>,
-    /// Who rejected how many nodes, where that is measured.
+    /// How many nodes each plugin rejected, if that is measured.
     rejections: Rejections,
 }
 

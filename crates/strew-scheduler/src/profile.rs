@@ -16,7 +16,7 @@ macro_rules! plugins {
         }
 
         impl PluginId {
-            /// All of them, in the order in which they are asked.
+            /// All of them, in the order in which they run.
             pub const ALL: [Self; [$(Self::$plugin,)*].len()] = [$(Self::$plugin,)*];
 
             /// kube-scheduler's name of the plugin.
@@ -182,7 +182,7 @@ pub struct AddedAffinity {
 pub struct PreemptionArgs {
     /// At least this share of the nodes is tried, 0 to 100.
     pub candidate_nodes_percentage_min: u8,
-    /// At least so many nodes are tried.
+    /// The least number of nodes to try.
     pub candidate_nodes_min: u32,
 }
 
@@ -202,7 +202,7 @@ pub struct SchedulerGates {
 pub struct Profile {
     /// `schedulerName`: pods that name it are decided by this profile.
     pub scheduler_name: String,
-    /// Look at so many percent of the nodes, and at least 100; `None`: at all nodes. 0 is upstream's adaptive choice.
+    /// Percentage of nodes to examine, at least 100 nodes; `None`: all. 0 is kube-scheduler's adaptive choice.
     pub percentage_of_nodes_to_score: Option<u8>,
     /// Whether `DefaultPreemption` is enabled, and its arguments.
     pub preemption: Option<PreemptionArgs>,

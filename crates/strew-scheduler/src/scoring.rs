@@ -129,7 +129,7 @@ pub(crate) struct Sums {
     scores: Vec<i32>,
     totals: Vec<i32>,
     spread: Workspace,
-    /// What is measured of decisions, where somebody wants to know.
+    /// Measurements of decisions, if metrics are on.
     pub(crate) meter: Option<Box<Meter>>,
 }
 

@@ -41,7 +41,7 @@ impl Workers {
         })
     }
 
-    /// The order in which the nodes are finished, by their indexes in visiting order; each call draws anew.
+    /// The order in which the nodes are finished, by their indexes in visiting order; each call draws again.
     ///
     /// Cost: one random number a node.
     pub(crate) fn finish_order(&mut self, nodes: usize) -> &[u32] {

@@ -44,7 +44,7 @@ pub enum Cause {
     Port {
         /// The port that the pod asks for.
         port: HostPort,
-        /// Who has it.
+        /// The pod that has it.
         holders: Blockers,
     },
     /// Not enough of a resource.
@@ -180,7 +180,7 @@ pub struct Blockers {
 }
 
 impl Blockers {
-    /// How many are named: enough to see who they are.
+    /// How many are named.
     pub const NAMED_MAX: usize = 4;
 
     pub(super) fn add(&mut self, pod: PodIdx) {

@@ -24,7 +24,7 @@ pub struct PodName {
 pub enum Effect {
     /// Bind a pod to a node. Precondition: the pod with this uid is there, on no node, not being deleted, not gated.
     Bind {
-        /// What the outcome is told under.
+        /// The id of the outcome.
         id: EffectId,
         /// Which pod.
         pod: PodName,
@@ -33,7 +33,7 @@ pub enum Effect {
     },
     /// Patch the condition `PodScheduled` to False. Precondition: the pod with this uid is there.
     PodCondition {
-        /// What the outcome is told under.
+        /// The id of the outcome.
         id: EffectId,
         /// Which pod.
         pod: PodName,
@@ -42,7 +42,7 @@ pub enum Effect {
     },
     /// Patch `status.nominatedNodeName`. Precondition: the pod with this uid is there.
     Nominate {
-        /// What the outcome is told under.
+        /// The id of the outcome.
         id: EffectId,
         /// Which pod.
         pod: PodName,
@@ -52,19 +52,19 @@ pub enum Effect {
     /// Patch the condition `DisruptionTarget` to True with reason `PreemptionByScheduler`, then delete the pod with its
     /// own grace. Precondition: the pod with this uid is there.
     DeleteVictim {
-        /// What the outcome is told under.
+        /// The id of the outcome.
         id: EffectId,
         /// Which pod.
         victim: PodName,
         /// The condition's message.
         message: String,
     },
-    /// Record an event. Nobody waits for its outcome.
+    /// Record an event. Its outcome is not awaited.
     Event(Box<Event>),
 }
 
 impl Effect {
-    /// What its outcome is told under, if anybody waits for it.
+    /// The id of its outcome, if that is awaited.
     pub fn id(&self) -> Option<EffectId> {
         match self {
             Self::Bind { id, .. }
@@ -111,7 +111,7 @@ impl ConditionReason {
     }
 }
 
-/// What an event tells of. Source: spec/scheduler §5.9.
+/// The subject of an event. Source: spec/scheduler §5.9.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
     /// A pod was bound.

@@ -10,7 +10,7 @@ use strew_model::{Labels, Selector, Symbol};
 use super::effect::{Condition, EffectId};
 use crate::preemption::Budget;
 
-/// What the world tells a scheduler. Facts are whole and idempotent; they may come in any order.
+/// An input of a scheduler. Facts are complete and idempotent; they may come in any order.
 #[derive(Debug, Clone)]
 pub enum Input {
     /// A node is there, and like this.
@@ -119,7 +119,7 @@ pub enum Outcome {
     Conflict(Arc<str>),
     /// Its object is not there.
     Gone,
-    /// It was not carried out, or nobody knows.
+    /// It was not carried out, or the result is unknown.
     Failed(Arc<str>),
 }
 

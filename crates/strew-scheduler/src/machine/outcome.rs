@@ -13,7 +13,7 @@ use crate::queue::{Context, Event, PluginSet};
 
 impl Scheduler {
     pub(super) fn outcome(&mut self, effect: EffectId, outcome: &Outcome) {
-        // Facts may have told before; then nobody waits any more.
+        // A fact may have arrived before; then the outcome is no longer awaited.
         let Some(pending) = self.pending.remove(&effect) else {
             return;
         };

@@ -55,18 +55,18 @@ struct Held {
     failed: bool,
     /// When the first one was asked.
     since: Instant,
-    /// A victim went while nobody could be told: the pod must be tried without being told.
+    /// A victim went at a time when the pod could not be woken: it must be tried later without an event.
     room: bool,
 }
 
-/// A pod that makes others go, and is not tried before they are asked.
+/// A preempting pod, held back until its victims are asked to terminate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
     /// The pod.
     pub pod: Arc<str>,
     /// Where room is made for it.
     pub node: Symbol,
-    /// Who is asked to go, by uid; those that have been asked are left out.
+    /// The uids of victims that are still to be asked to terminate.
     pub victims: Vec<Arc<str>>,
 }
 
@@ -238,7 +238,7 @@ impl Scheduler {
         }
     }
 
-    /// Keeps the pod from being tried while its victims are asked to go; before it is put back.
+    /// Holds the pod back while its victims are asked to terminate; call it before the pod is requeued.
     pub(super) fn hold_for(&mut self, pod: PodIdx, post_filter: &PostFilter) {
         let eviction = post_filter.eviction.as_ref();
         if eviction.is_some_and(|e| !e.deleted.is_empty()) {

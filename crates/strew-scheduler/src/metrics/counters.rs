@@ -28,7 +28,7 @@ impl Attempt {
     }
 }
 
-/// From so many attempts on, a pod is counted with those of more. Source: kube-scheduler, `getAttemptsLabel`.
+/// From this number of attempts on, pods share one label. Source: kube-scheduler, `getAttemptsLabel`.
 const MANY_ATTEMPTS: u32 = 15;
 
 /// What was counted.
@@ -116,7 +116,7 @@ impl Counters {
             .observe(took.0);
     }
 
-    /// A pod was bound after so many attempts, so long after it was first ready.
+    /// A pod was bound after `attempts` attempts, this long after it first entered the active queue.
     pub(crate) fn bound(&mut self, attempts: u32, waited: Span) {
         let histogram = self.sli.entry(attempts.min(MANY_ATTEMPTS));
         histogram
@@ -128,7 +128,7 @@ impl Counters {
             .observe(attempts.into());
     }
 
-    /// So many pods go for one.
+    /// One preemption has this many victims.
     pub(crate) fn victims(&mut self, pods: usize) {
         let histogram = &mut self.victims;
         histogram

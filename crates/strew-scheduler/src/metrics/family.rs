@@ -24,7 +24,7 @@ pub struct Info {
     pub kind: Kind,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// What it tells, in a sentence without a full stop.
+    /// The help text, a sentence without a full stop.
     pub help: &'static str,
 }
 
@@ -93,7 +93,7 @@ impl Value {
     }
 }
 
-/// Declares metrics: a static a metric, and `ALL` of them in the order in which they are told.
+/// Declares metrics: a static per metric, and `ALL` of them in the order of the output.
 #[macro_export]
 macro_rules! catalogue {
     ($($id:ident = $name:literal, $kind:ident $(($buckets:expr))?, [$($label:literal),*], $help:literal;)*) => {
@@ -107,7 +107,7 @@ macro_rules! catalogue {
             };
         )*
 
-        /// All of them, in the order in which they are told.
+        /// All of them, in the order of the output.
         pub static ALL: &[&$crate::metrics::Info] = &[$(&$id),*];
     };
 }

@@ -3,14 +3,14 @@
 /// What the numbers of a histogram are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Nanoseconds, told as seconds.
+    /// Nanoseconds, reported as seconds.
     Nanos,
     /// Things.
     Ones,
 }
 
 impl Unit {
-    /// How many of the numbers make one of what is told.
+    /// How many of the numbers make one reported unit.
     fn scale(self) -> f64 {
         match self {
             Self::Nanos => 1e9,
@@ -22,7 +22,7 @@ impl Unit {
 /// The upper bounds of a histogram's buckets, each `factor` times the one before. Source: Go's `ExponentialBuckets`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buckets {
-    /// The first bound, as it is told.
+    /// The first bound, as reported.
     pub start: f64,
     /// How much larger the next one is.
     pub factor: f64,
@@ -53,7 +53,7 @@ impl Buckets {
         }
     }
 
-    /// The bounds as they are told, made by multiplying again and again: to the last digit what Go makes.
+    /// The bounds as reported, made by repeated multiplication: equal to Go's to the last digit.
     pub fn bounds(self) -> impl Iterator<Item = f64> {
         std::iter::successors(Some(self.start), move |bound| Some(bound * self.factor))
             .take(self.len)
@@ -125,7 +125,7 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
-    /// Their sum, as it is told.
+    /// Their sum, as reported.
     pub fn sum(&self) -> f64 {
         self.sum as f64 / self.buckets.unit.scale()
     }

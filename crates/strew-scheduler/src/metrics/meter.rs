@@ -16,13 +16,13 @@ use crate::profile::PluginId;
 use crate::scoring::Scores;
 use crate::status::{Refusal, Unfit};
 
-/// One of so many decisions is looked at closely. Source: kube-scheduler's `pluginMetricsSamplePercent`, 10.
+/// One of this many decisions is measured in detail. Source: kube-scheduler's `pluginMetricsSamplePercent`, 10.
 const SAMPLE_EVERY: u64 = 10;
 
-/// Of so many nodes at most it is found out who rejected them, in a decision that took another one.
+/// For how many rejected nodes the plugin is determined at most, in a decision that found a node.
 const REJECTED_NODES_MAX: usize = 128;
 
-/// Anybody who makes pods can think of topology keys.
+/// Every user who creates pods can invent topology keys.
 const REJECTIONS_MAX: usize = 256;
 
 /// How many nodes each plugin rejected first; with the topology key of the spread constraint, or none.
@@ -113,7 +113,7 @@ impl Meter {
         }
     }
 
-    /// Filters have been asked about so many nodes.
+    /// Filters have evaluated this many nodes.
     pub(crate) fn filtered(&mut self, cx: Cycle<'_>, nodes: usize) {
         let skipped = cx.skipped_filters();
         let filters = cx.profile.filters.iter();
@@ -167,7 +167,7 @@ impl Meter {
         }
     }
 
-    /// No node takes the pod; returns who rejected how many.
+    /// No node takes the pod; returns how many nodes each plugin rejected.
     pub(crate) fn refused(&mut self, cx: Cycle<'_>, unfit: &Unfit) -> Rejections {
         let mut rejections = Rejections::new();
         if let Unfit::EveryNode(refusals) = unfit {
@@ -186,7 +186,7 @@ impl Meter {
         }
     }
 
-    /// A node is taken: looks who rejected others, if the decision is looked at closely.
+    /// A node was found: determines which plugins rejected others, if the decision is measured in detail.
     pub(crate) fn placed(&mut self, cx: Cycle<'_>) {
         if !self.sampled {
             return;
@@ -201,7 +201,7 @@ impl Meter {
     }
 }
 
-/// Counts; past so many topology keys, new ones are counted without their name.
+/// Counts; beyond a number of topology keys, new ones are counted without their name.
 fn count(rejections: &mut Rejections, key: (PluginId, Symbol), nodes: u64) {
     let full = rejections.len() >= REJECTIONS_MAX && !rejections.contains_key(&key);
     let key = if full {
@@ -212,7 +212,7 @@ fn count(rejections: &mut Rejections, key: (PluginId, Symbol), nodes: u64) {
     *rejections.entry(key).or_default() += nodes;
 }
 
-/// Who rejected a node: the plugin, and the topology key of the first hard constraint that fails there.
+/// What rejected a node: the plugin, and the topology key of the first hard constraint that fails there.
 impl Holds for Meter {
     fn mark(&self, marks: &mut Marks) {
         for (_, key) in self.unschedulable.keys().chain(self.scheduled.keys()) {

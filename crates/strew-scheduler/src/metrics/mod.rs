@@ -25,7 +25,7 @@ pub use histogram::{Buckets, Histogram, Unit};
 /// Reads a clock that only grows: nanoseconds since any moment.
 pub type Stopwatch = fn() -> u64;
 
-/// A point at which plugins are asked, as kube-scheduler names it.
+/// An extension point, with kube-scheduler's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Point {
     PreFilter,

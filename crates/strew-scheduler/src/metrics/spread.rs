@@ -13,13 +13,13 @@ use crate::machine::Profiles;
 use crate::plugins::pod_topology_spread::SpreadPlan;
 use crate::profile::Profile;
 
-/// So many constraints of workloads are told.
+/// How many constraints of workloads have series.
 const CONSTRAINTS_MAX: usize = 500;
 
-/// So many domains of all constraints together are told.
+/// How many domains of all constraints together have series.
 const DOMAINS_MAX: usize = 2000;
 
-/// Of a constraint with so many domains (one a node, mostly) no domain is told.
+/// A constraint with this many domains (mostly one per node) has no series per domain.
 const DOMAINS_TOO_MANY: usize = 33;
 
 /// The label under which ReplicaSets differ that belong to one Deployment.

@@ -158,7 +158,7 @@ pub(crate) fn hint_after_node(
     Hint::queue_if(fits_empty && old.is_none_or(grew))
 }
 
-/// After a pod on a node shrank: worth a try if what shrank is asked for.
+/// After a pod on a node shrank: retry if the pod requests a resource that shrank.
 pub(crate) fn hint_after_scale_down(
     requests: &Resources,
     old: &Resources,

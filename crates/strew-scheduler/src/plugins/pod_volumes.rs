@@ -18,7 +18,7 @@ use crate::status::{Code, Reason, Refusal};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Looked<'a> {
     pub(crate) used: PodClaim,
-    /// Namespace and name; `None`: nothing of that name was ever told.
+    /// Namespace and name; `None`: no object of that name was ever seen.
     pub(crate) key: Option<ClaimKey>,
     pub(crate) fact: Option<&'a ClaimFact>,
     /// Whether it is bound when its first pod is placed.
@@ -160,7 +160,7 @@ impl PodVolumes {
         plugins.all(|&(_, plugin)| self.filter(cluster, plugin, node).is_none())
     }
 
-    /// Whether a plugin has nothing to look at, as PreFilter's Skip tells upstream.
+    /// Whether PreFilter skips a plugin.
     pub(crate) fn skips(&self, plugin: VolumePlugin) -> bool {
         match plugin {
             VolumePlugin::Restrictions => self.in_use == 0,

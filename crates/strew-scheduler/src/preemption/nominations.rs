@@ -14,7 +14,7 @@ use crate::status::Refusal;
 
 /// Which pending pod is nominated to which node, by uid and by name: the node may not be there (any more).
 ///
-/// Pods that are gone, or are on a node by now, are left out when nominations are asked for.
+/// Queries leave out pods that are gone or on a node by now.
 #[derive(Debug, Clone, Default)]
 pub struct Nominations {
     node_of: BTreeMap<Arc<str>, Symbol>,

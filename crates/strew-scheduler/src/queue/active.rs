@@ -13,7 +13,7 @@ pub struct Turn {
     pub priority: Reverse<i32>,
     /// When it was last put into the queue.
     pub queued_at: Instant,
-    /// Tells pods apart that were queued at the same moment: first come, first served.
+    /// Orders pods that were queued at the same moment: first come, first served.
     pub serial: u64,
 }
 

@@ -431,7 +431,7 @@ impl PluginSet {
         self.0 |= 1 << plugin as u32;
     }
 
-    /// The plugins, those that are asked first first.
+    /// The plugins, in the order in which they run.
     pub fn iter(self) -> impl Iterator<Item = PluginId> {
         PluginId::ALL
             .into_iter()
@@ -457,7 +457,7 @@ impl FromIterator<PluginId> for PluginSet {
 mod tests {
     use super::*;
 
-    /// A general update reaches only those who registered for every kind of update.
+    /// A general update reaches only plugins that registered for every kind of update.
     #[test]
     fn actions_match_by_bits_and_by_number() {
         let labels = Actions::NODE_LABEL;

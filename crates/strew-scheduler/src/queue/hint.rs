@@ -262,7 +262,7 @@ impl Hints {
         slot.as_ref().map_or(&[], |of| &of.constraints)
     }
 
-    /// Forgets everything: it is found again when it is asked for.
+    /// Clears the cache; answers are computed again when needed.
     pub(crate) fn sweep(&mut self) {
         self.hard = Vec::new();
     }

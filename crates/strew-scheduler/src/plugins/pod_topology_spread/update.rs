@@ -73,7 +73,7 @@ impl Trial {
 
     /// Why a node is refused as tried out; `None` if it passes.
     pub fn filter(&self, cluster: &Cluster, plan: &SpreadPlan, node: NodeIdx) -> Option<Refusal> {
-        // Constraints are told apart by their tally's place in the plan.
+        // Constraints are identified by the index of their tally in the plan.
         let place = |constraint: &super::HardConstraint| {
             plan.hard
                 .iter()
