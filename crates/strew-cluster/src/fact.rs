@@ -20,7 +20,7 @@ pub struct NodeFact {
     pub unschedulable: bool,
     /// What pods may ask for in all.
     pub allocatable: Resources,
-    /// How many pods it takes; 0 where not told.
+    /// How many pods it takes; 0 if unknown.
     pub pods_max: i64,
     /// Images that it has, each name with its size in bytes.
     pub images: Box<[(Symbol, i64)]>,

@@ -56,7 +56,7 @@ impl NodeOrder {
         }
     }
 
-    /// Makes the list anew, if nodes came or went.
+    /// Rebuilds the list if nodes came or went.
     pub fn refresh(&mut self) {
         if !std::mem::take(&mut self.stale) {
             return;

@@ -36,7 +36,7 @@ pub struct Owners {
 }
 
 impl Owners {
-    /// A number that grows with every change of a selector, for those who keep what they deduced.
+    /// A number that grows with every change of a selector, for caches of deduced selectors.
     pub fn version(&self) -> u64 {
         self.version
     }

@@ -52,7 +52,7 @@ impl VolumeFact {
     }
 }
 
-/// A StorageClass, as far as it says who binds its claims.
+/// A StorageClass: when its claims are bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct StorageClassFact {
     /// Whether its claims are bound when their first pod is placed (`WaitForFirstConsumer`), not at once.
@@ -70,7 +70,7 @@ pub type Attachment = (Symbol, (Symbol, Symbol));
 /// Namespace and name of a claim.
 pub type ClaimKey = (Symbol, Symbol);
 
-/// All claims, volumes, storage classes and limits, and who uses which claim.
+/// All claims, volumes, storage classes and limits, and the pods of each claim.
 #[derive(Debug, Clone, Default)]
 pub struct Volumes {
     claims: FxHashMap<ClaimKey, ClaimFact>,
@@ -136,7 +136,7 @@ impl Volumes {
         }
     }
 
-    /// Tells whether anything is new.
+    /// Returns whether anything changed.
     pub(crate) fn set_claim(&mut self, key: ClaimKey, fact: Option<ClaimFact>) -> bool {
         let changed = set(&mut self.claims, key, fact);
         self.note(changed)
@@ -175,7 +175,7 @@ impl Volumes {
         }
     }
 
-    /// Compares who uses which claim with a recount.
+    /// Compares the pods of each claim with a recount.
     pub(crate) fn audit(&self, recounted: &FxHashMap<ClaimKey, Vec<NodeIdx>>) -> bool {
         let sorted = |nodes: &[NodeIdx]| {
             let mut nodes = nodes.to_vec();

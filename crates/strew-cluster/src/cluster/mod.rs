@@ -260,22 +260,22 @@ impl Cluster {
         self.owners.set_controller(namespace, owner, selector);
     }
 
-    /// A claim is there, and like this; `None`: it is gone. Tells whether anything is new.
+    /// Sets a claim, or removes it (`None`). Returns whether anything changed.
     pub fn set_claim(&mut self, namespace: Symbol, name: Symbol, fact: Option<ClaimFact>) -> bool {
         self.volumes.set_claim((namespace, name), fact)
     }
 
-    /// A volume is there, and like this; `None`: it is gone. Tells whether anything is new.
+    /// Sets a volume, or removes it (`None`). Returns whether anything changed.
     pub fn set_volume(&mut self, name: Symbol, fact: Option<VolumeFact>) -> bool {
         self.volumes.set_volume(name, fact)
     }
 
-    /// A storage class is there, and like this; `None`: it is gone. Tells whether anything is new.
+    /// Sets a storage class, or removes it (`None`). Returns whether anything changed.
     pub fn set_storage_class(&mut self, name: Symbol, fact: Option<StorageClassFact>) -> bool {
         self.volumes.set_class(name, fact)
     }
 
-    /// A node attaches so many volumes of each driver; `None`: nobody says (any more). Tells whether anything is new.
+    /// Sets a node's volume limit per driver, or removes it (`None`). Returns whether anything changed.
     pub fn set_attach_limits(&mut self, node: Symbol, limits: Option<AttachLimits>) -> bool {
         self.volumes.set_limits(node, limits)
     }
@@ -289,7 +289,7 @@ impl Cluster {
             Some(labels) => self.namespaces.insert(name, labels),
             None => self.namespaces.remove(&name),
         };
-        // Only terms of pod affinity look at namespaces' labels; they are counted anew when asked for.
+        // Only terms of pod affinity read labels of namespaces; they are counted again when needed.
         let mut dropped = Vec::new();
         self.censuses
             .drop_where(|key| !matches!(key, CensusKey::Spread { .. }), &mut dropped);

@@ -63,7 +63,7 @@ impl Cluster {
         }
     }
 
-    /// Puts a pod on a node: assumed by a decision, or told by a fact.
+    /// Puts a pod on a node: assumed by a decision, or by a fact.
     pub fn bind(&mut self, pod: PodIdx, node: NodeIdx) {
         self.take_off(pod);
         self.put_on(pod, Some(node));
