@@ -80,7 +80,7 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// Whether nobody knows what became of the request.
+    /// Whether the result of the request is unknown.
     pub fn is_no_answer(&self) -> bool {
         matches!(self, Self::Lost | Self::Later)
     }

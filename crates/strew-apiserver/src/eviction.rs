@@ -18,7 +18,7 @@ pub const REASON: &str = "EvictionByEvictionAPI";
 /// See [`REASON`].
 pub const MESSAGE: &str = "Eviction API: evicting";
 
-/// More evictions than this that the controller has not seen, and nobody is evicted.
+/// With more evictions than this that the controller has not seen, further ones are refused.
 const N_DISRUPTED_MAX: usize = 2000;
 
 /// What becomes of an eviction.

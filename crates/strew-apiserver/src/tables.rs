@@ -208,7 +208,7 @@ impl Tables {
             .flat_map(BTreeMap::values)
     }
 
-    /// Pods of a namespace that nobody controls.
+    /// Pods of a namespace without a controller.
     pub fn orphans<'a>(&'a self, namespace: &'a Arc<str>) -> impl Iterator<Item = &'a Arc<Pod>> {
         let first = Name::new(Arc::clone(namespace), "");
         let range = self

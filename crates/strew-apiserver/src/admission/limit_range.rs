@@ -36,7 +36,7 @@ impl SetDefaults for LimitRange {
     }
 }
 
-/// Takes what is absent, and tells which.
+/// Sets absent values, and returns which.
 fn fill(list: &mut Resources, from: Option<&Resources>) -> Vec<String> {
     let mut added = Vec::new();
     for (name, amount) in from.into_iter().flatten() {

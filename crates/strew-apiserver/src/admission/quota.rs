@@ -213,7 +213,7 @@ pub fn used_by_pods<'a>(
     write(&used)
 }
 
-/// Adds up, or tells what does not fit.
+/// Adds up, or returns what exceeds a limit.
 fn charge(
     usage: &Amounts,
     quotas: &[ResourceQuota],
@@ -268,7 +268,7 @@ fn printed(names: &[&String], amounts: &Amounts) -> String {
     each.collect::<Vec<_>>().join(",")
 }
 
-/// Whether the controller has counted what is asked for.
+/// Whether the controller has counted the requested resources.
 fn counted(quota: &ResourceQuota, wanted: &BTreeSet<&str>) -> Result<(), String> {
     let used = quota
         .status

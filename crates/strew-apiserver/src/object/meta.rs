@@ -52,7 +52,7 @@ pub struct Meta {
     pub generation: i64,
     /// When it was created.
     pub created: Instant,
-    /// When it is to be gone, once somebody has asked for that.
+    /// When it must be gone, after a deletion.
     pub deletion: Option<Deletion>,
     /// Labels.
     pub labels: Arc<Pairs>,
@@ -60,13 +60,13 @@ pub struct Meta {
     pub annotations: Arc<Pairs>,
     /// Whose it is.
     pub owners: Arc<[Owner]>,
-    /// Who must agree before it goes.
+    /// The finalizers that hold it.
     pub finalizers: Arc<[String]>,
     /// What its name begins with, if the store chose the rest.
     pub generate_name: Option<Arc<str>>,
 }
 
-/// A deletion that somebody has asked for.
+/// A requested deletion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deletion {
     /// `deletionTimestamp`: the end of the grace period.
@@ -115,7 +115,7 @@ impl Meta {
         self.owners.iter().find(|owner| owner.is_controller)
     }
 
-    /// Whether somebody has asked for its deletion.
+    /// Whether its deletion was requested.
     pub fn is_terminating(&self) -> bool {
         self.deletion.is_some()
     }

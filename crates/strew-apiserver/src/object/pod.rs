@@ -85,7 +85,7 @@ impl Phase {
         }
     }
 
-    /// The phase of this name; what nobody knows is Pending.
+    /// The phase of this name; an unknown name is Pending.
     pub fn of(name: &str) -> Self {
         match name {
             "Unknown" => Self::Unknown,

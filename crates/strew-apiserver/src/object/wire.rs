@@ -92,7 +92,7 @@ impl Object {
         }
     }
 
-    /// The object as the wire's type; `None` for kinds that nobody writes into files.
+    /// The object as the wire's type; `None` for kinds that are not written in files.
     pub fn to_kube(&self) -> Option<KubeObject> {
         Some(match self {
             Self::Pod(pod) => pod.to_wire().into(),

@@ -40,7 +40,7 @@ pub(super) fn invalid(field: &str, message: &str) -> Answer {
     answer
 }
 
-/// The answer that tells of an error.
+/// The `Status` of an error.
 pub(super) fn refusal(error: &ApiError) -> Answer {
     let message = error.to_string();
     match error {

@@ -29,7 +29,7 @@ pub struct Recorded {
     pub reason: Arc<str>,
     /// The text.
     pub note: Arc<str>,
-    /// Who told it.
+    /// The reporting controller.
     pub source: Arc<str>,
     /// How often it came so far: 1, or more of an event that came again.
     pub count: u32,

@@ -43,7 +43,7 @@ impl Cursor {
     }
 }
 
-/// The log is looked through for changes that every cursor has passed when it has grown to so many.
+/// The length at which the log drops changes that every cursor has passed.
 const TRIM_AT_MIN: usize = 1_024;
 
 /// Changes that some cursor has not passed; the first has number `start`.

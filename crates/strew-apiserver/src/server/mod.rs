@@ -125,7 +125,7 @@ impl Server {
         self.version
     }
 
-    /// Stores an object under a new version, and tells the watches.
+    /// Stores an object under a new version, and adds the change to the log.
     fn put(&mut self, mut object: Object) -> Object {
         object.meta_mut().version = self.next_version();
         if let Object::Plain(plain) = &object {

@@ -91,7 +91,7 @@ pub trait AdmissionWebhooks: Any {
 pub enum Creation {
     /// The object is stored.
     Done(Object),
-    /// The webhooks are being asked; what becomes of the creation is told under this number.
+    /// The webhooks were called; the result of the creation gets this number.
     UnderWay(u64),
 }
 

@@ -82,7 +82,7 @@ impl Server {
         Ok(stored)
     }
 
-    /// Writes metadata and spec of what somebody made of a stored object, if admission lets it pass.
+    /// Writes metadata and spec of a changed object, if admission allows it.
     ///
     /// # Errors
     /// What admission refuses; a conflict.

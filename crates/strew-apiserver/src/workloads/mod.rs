@@ -227,7 +227,7 @@ pub struct PodOf {
 /// Why a workload has fewer or other pods than its fields say; lower case, no full stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// About whom.
+    /// The workload.
     pub workload: WorkloadRef,
     /// What.
     pub text: String,

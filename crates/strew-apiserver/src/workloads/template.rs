@@ -38,7 +38,7 @@ pub(super) fn canonical(template: &PodTemplateSpec) -> String {
     serde_json::to_string(&template).unwrap_or_default()
 }
 
-/// Who makes pods, and for whom.
+/// The controller that makes pods, and its workload.
 #[derive(Clone, Copy)]
 pub(super) struct Maker<'a> {
     /// The controller's kind.

@@ -63,7 +63,7 @@ pub fn admit_pod_update(
 ) -> Result<Updated<Pod>, Vec<FieldError>> {
     new.set_defaults();
     if let (Some(spec), Some(stored)) = (&mut new.spec, &old.spec) {
-        // Whoever leaves the priority out does not mean to change it.
+        // An update without a priority does not change it.
         spec.priority = spec.priority.or(stored.priority);
         if spec.preemption_policy.is_none() {
             spec.preemption_policy = stored.preemption_policy.clone();

@@ -77,7 +77,7 @@ fn taint(taint: &Taint, path: &FieldPath, schema: &mut Schema) {
     }
 }
 
-/// Quantities that nobody can read, or that are beyond 63 bits.
+/// Quantities that cannot be parsed, or exceed 63 bits.
 fn amounts(list: Option<&BTreeMap<String, WireQuantity>>, path: &FieldPath, schema: &mut Schema) {
     for (name, wire) in list.into_iter().flatten() {
         let read = Quantity::parse(&wire.0).and_then(|quantity| match name.as_str() {
