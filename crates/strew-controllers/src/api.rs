@@ -64,7 +64,7 @@ pub trait Api {
     /// target uses, in percent; `None`: it has no figures.
     fn utilisation(&self, autoscaler: &Name) -> Option<u32>;
 
-    /// Records an event. Nobody waits for what becomes of it.
+    /// Records an event. The result is not awaited.
     fn record(&mut self, event: Event);
 }
 
@@ -81,7 +81,7 @@ pub struct Event {
     pub reason: &'static str,
     /// The text.
     pub note: Arc<str>,
-    /// Who tells.
+    /// The reporting controller.
     pub source: &'static str,
 }
 

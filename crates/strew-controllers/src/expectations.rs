@@ -12,7 +12,7 @@ use strew_model::time::{Instant, Span};
 
 use crate::controller::Change;
 
-/// After this long nobody waits any more.
+/// After this long the wait ends.
 const PATIENCE: Span = Span::from_secs(5 * 60);
 
 /// The pods that owners ordered to be made or deleted and that no watch has shown yet.

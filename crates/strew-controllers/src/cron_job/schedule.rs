@@ -8,7 +8,7 @@ use jiff::civil::{DateTime, Time};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{SignedDuration, Timestamp, ToSpan};
 
-/// No match is looked for further ahead than so many years.
+/// How many years ahead a match is searched.
 const YEARS_MAX: i16 = 5;
 
 /// When something is to happen, again and again.

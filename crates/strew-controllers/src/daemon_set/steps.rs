@@ -18,7 +18,7 @@ use crate::pod_control::slow_start;
 use crate::sets::unseen::Unseen;
 use crate::sets::{REVISION_LABEL, is_namespace_terminating, owner_of, pod_of};
 
-/// At most so many creates, and so many deletes, in a sync. Source: spec/controllers §4.2.
+/// The most creations, and the most deletions, in a sync. Source: spec/controllers §4.2.
 const BURST: usize = 250;
 
 /// A sync of a set.

@@ -37,7 +37,7 @@ use crate::workers;
 
 pub(crate) const SOURCE: &str = "deployment-controller";
 
-/// After so many failures in a row a Deployment waits for its next change.
+/// After this many failures in a row a Deployment waits for its next change.
 const N_TRIES: u32 = 15;
 
 /// Rolls Deployments out.

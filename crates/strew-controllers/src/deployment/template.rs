@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use serde_json::{Map, Value};
 use strew_api::quantity::Quantity;
 
-/// Tells the ReplicaSets of a Deployment apart.
+/// Distinguishes the ReplicaSets of a Deployment.
 pub const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// Whether two templates make the same pods, whatever their hash label says.

@@ -208,7 +208,7 @@ pub(crate) fn tolerate_gone(answer: Result<Object, ApiError>) -> Result<Option<O
     }
 }
 
-/// Whether a namespace that is being terminated refused; nobody is told of that.
+/// Whether a terminating namespace refused it; that makes no event.
 pub(crate) fn is_namespace_terminating(error: &ApiError) -> bool {
     matches!(error, ApiError::Forbidden(text) if text.contains("because it is being terminated"))
 }

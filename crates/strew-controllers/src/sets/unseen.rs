@@ -10,7 +10,7 @@ use strew_model::time::{Instant, Span};
 
 use crate::controller::Change;
 
-/// After so long nobody waits any more. Source: spec/controllers §12, "expectations expire".
+/// After this long the wait ends. Source: spec/controllers §12, "expectations expire".
 const WAIT_MAX: Span = Span::from_secs(300);
 
 /// What was written for each object and not seen since.
@@ -65,7 +65,7 @@ impl Unseen {
         self.writes.insert(key, Write { owner, awaited });
     }
 
-    /// A watch has told of a change.
+    /// A watch has shown a change.
     pub(crate) fn observe(&mut self, change: &Change<'_>) {
         let Some(object) = change.object() else {
             return;
@@ -108,7 +108,7 @@ impl Unseen {
         Some(until)
     }
 
-    /// Nobody waits for this object's writes any more.
+    /// Ends the wait for this object's writes.
     pub(crate) fn forget(&mut self, owner: &Name) {
         if self.waiting.remove(owner).is_some() {
             self.writes.retain(|_, write| write.owner != *owner);

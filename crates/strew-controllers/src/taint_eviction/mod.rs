@@ -115,7 +115,7 @@ impl TaintEviction {
         }
     }
 
-    /// Looks at a pod, and deletes it if it is due; no budget is asked. One that terminates already is left alone.
+    /// Deletes a pod if it is due, without asking budgets. A terminating pod stays unchanged.
     fn look_at(&mut self, pod: &Arc<Pod>, cx: &mut Context<'_>) -> Result<(), ApiError> {
         let is_done = |timer: &Timer| timer.at.is_none() && timer.uid == pod.meta.uid;
         let name = &pod.meta.name;
