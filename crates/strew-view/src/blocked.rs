@@ -26,9 +26,9 @@ pub enum Outcome {
 pub struct Blocked {
     /// kube-scheduler's whole text, as the pod's condition shows it.
     pub message: String,
-    /// The plugins that refused a node, in the order in which they are asked.
+    /// The plugins that refused a node, in the order in which they run.
     pub by: Vec<PluginId>,
-    /// Who makes room for it.
+    /// The preemption that would make room for it, if any.
     pub eviction: Option<Eviction>,
 }
 

@@ -167,7 +167,7 @@ impl Counts {
         self.touched.insert(workload);
     }
 
-    /// Other domains may count: everything is counted anew.
+    /// Other domains may count: count everything again.
     fn recount(&mut self, ground: &mut Ground) {
         for (workload, all) in self.counted.iter_mut().enumerate() {
             for counted in all {

@@ -26,7 +26,7 @@ pub struct View {
 /// What became of the pods of a workload.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
-    /// Pods that have not finished, and that nobody has asked to go.
+    /// Pods that have not finished and are not terminating.
     pub replicas: usize,
     /// On a node, and ready.
     pub ready: usize,
