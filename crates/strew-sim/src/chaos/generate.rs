@@ -1,4 +1,4 @@
-//! Generates a [`Story`](super::Story) from a seed.
+//! Generates a [`Story`] from a seed.
 
 use strew_apiserver::Propagation;
 use strew_model::Prng;

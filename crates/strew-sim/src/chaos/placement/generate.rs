@@ -1,4 +1,4 @@
-//! Generates a [`HubStory`](super::HubStory) from a seed.
+//! Generates a [`HubStory`] from a seed.
 
 use strew_model::Prng;
 use strew_model::time::Span;
