@@ -53,6 +53,8 @@ pub struct Workload {
     pub name: WorkloadName,
     /// Its own; of something that is not in the files, those of its first pod.
     pub labels: BTreeMap<String, String>,
+    /// Those of its pods: of its template, or of its first pod.
+    pub pod_labels: BTreeMap<String, String>,
 }
 
 /// All workloads, in the order of the files; bare pods are workloads of one.
@@ -80,7 +82,8 @@ impl Workloads {
             );
             if !is_anothers {
                 let name = WorkloadName::new(object.kind().name(), meta, &meta.name.name);
-                all.ensure(name, meta);
+                let pod_labels = pod_labels(object).cloned().unwrap_or_default();
+                all.ensure(name, &meta.labels, pod_labels);
             }
         }
         all
@@ -95,11 +98,13 @@ impl Workloads {
             }
             match had.get(&meta.name) {
                 Some(name) => {
-                    let workload = self.ensure(name.clone(), meta);
+                    let labels = &meta.labels;
+                    let workload = self.ensure(name.clone(), labels, Pairs::clone(labels));
                     self.orphans.insert(meta.name.clone(), workload);
                 }
                 None => {
-                    self.ensure(WorkloadName::new("Pod", meta, &meta.name.name), meta);
+                    let name = WorkloadName::new("Pod", meta, &meta.name.name);
+                    self.ensure(name, &meta.labels, Pairs::clone(&meta.labels));
                 }
             }
         }
@@ -113,16 +118,19 @@ impl Workloads {
             return workload;
         }
         let name = live_name(tables, &pod.meta);
-        self.ensure(name, &pod.meta)
+        self.ensure(name, &pod.meta.labels, Pairs::clone(&pod.meta.labels))
     }
 
-    fn ensure(&mut self, name: WorkloadName, meta: &Meta) -> usize {
+    fn ensure(&mut self, name: WorkloadName, labels: &Pairs, pod_labels: Pairs) -> usize {
         if let Some(&known) = self.by_name.get(&name) {
             return known;
         }
         self.by_name.insert(name.clone(), self.list.len());
-        let labels = Pairs::clone(&meta.labels);
-        self.list.push(Workload { name, labels });
+        self.list.push(Workload {
+            name,
+            labels: labels.clone(),
+            pod_labels,
+        });
         self.list.len() - 1
     }
 }
@@ -130,6 +138,22 @@ impl Workloads {
 /// The kinds that make pods.
 fn makes_pods(object: &Object) -> bool {
     kinds::of_kind(object.kind().name()).is_some_and(|row| row.pods == Pods::Make)
+}
+
+/// The labels of the pods that an object makes.
+fn pod_labels(object: &Object) -> Option<&Pairs> {
+    let template = match object {
+        Object::Deployment(object) => &object.spec.template,
+        Object::ReplicaSet(object) => object.spec.template.as_ref()?,
+        Object::ReplicationController(object) => object.spec.template.as_ref()?,
+        Object::StatefulSet(object) => &object.spec.template,
+        Object::DaemonSet(object) => &object.spec.template,
+        Object::CloneSet(object) => &object.spec.template,
+        Object::Job(object) => &object.spec.template,
+        Object::CronJob(object) => &object.spec.job_template.spec.as_ref()?.template,
+        _ => return None,
+    };
+    template.metadata.as_ref()?.labels.as_ref()
 }
 
 /// The controller of a pod, or that controller's own.

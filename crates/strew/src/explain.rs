@@ -40,15 +40,16 @@ use target::Target;
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain pod/web-7 -n shop                   in the cluster of the current context
   PROGRAM explain pod/web-7 -n shop dump.json         why is it Pending, or why there?
-  PROGRAM explain deployment/web shop.yaml            its first Pending pod, else its first
+  PROGRAM explain deployment/web dump.json            its first Pending pod, else its first
+  PROGRAM explain deployment/web shop.yaml --nodes 12 on made-up nodes
   PROGRAM explain pod web-7 -n shop -o json -f dump.json
-  PROGRAM explain deployment/web shop.yaml --at 90s   as things are then
+  PROGRAM explain deployment/web dump.json --at 90s   as things are then
   PROGRAM explain pod/web-7 story.yaml --variant gate-off --seed 7 --at 3m
                                                       in that run of a Scenario
   PROGRAM explain deployment/web dump.json --what-if lose=topology.kubernetes.io/zone/a
                                                       what a zone's loss turns
   PROGRAM explain workloadspread/web dump.json        its ledger against the pods
-  PROGRAM explain deployment/web shop.yaml --config scheduler-config.yaml";
+  PROGRAM explain deployment/web dump.json --config scheduler-config.yaml";
 
 /// Arguments of `strew explain`.
 #[derive(Args, Debug)]
@@ -240,9 +241,10 @@ fn life(
     context: &Context,
 ) -> Result<Option<Life>, Failure> {
     let mut world = args.world.clone();
-    if names.is_empty() && !world.nodes.is_shaped() {
-        // A cluster has the nodes that it has, be it none.
-        world.nodes.nodes.get_or_insert(0);
+    let is_shaped = world.nodes.is_shaped() || world.nodes.nodes.is_some();
+    if !is_shaped && !scenario::is_in(&inputs) {
+        // An explanation is about nodes that there are; made-up ones have to be asked for.
+        world.nodes.nodes = Some(0);
     }
     let world = &world;
     let variant = args.variant.clone();
@@ -265,8 +267,20 @@ fn life(
         },
         headers: true,
     };
-    scenario::life(&question, inputs, context)
+    let life = scenario::life(&question, inputs, context)?;
+    // A live cluster may have no node.
+    let needs_nodes = !is_shaped && !names.is_empty();
+    if life.as_ref().is_some_and(|life| needs_nodes && !life.has_nodes()) {
+        let error = anyhow!("no node in the input, so there is nothing that a pod could go to");
+        return Err(Failure::input(error).with_hint(format!(
+            "add the nodes, for example kubectl get {DUMP} -A -o json; or give --nodes 12 for made-up ones"
+        )));
+    }
+    Ok(life)
 }
+
+/// What a dump needs for its pods to be explained.
+const DUMP: &str = "nodes,pods,svc,deploy,rs,sts,rc";
 
 /// A time of `--at`: `90s`, `1h30m`.
 fn time_of(text: &str) -> Result<Span, String> {

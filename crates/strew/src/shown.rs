@@ -1,16 +1,21 @@
 //! Which workloads a command shows.
 
+use std::collections::BTreeSet;
+
+use anyhow::anyhow;
 use strew_view::view::View;
 use strew_view::workload::Workload;
 
+use crate::failure::Failure;
 use crate::label_query::LabelQuery;
+use crate::text::count;
 
 /// Which workloads are meant, and how many of them are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Choice<'a> {
     /// Only those of this namespace.
     pub(crate) namespace: Option<&'a str>,
-    /// Only those with these labels.
+    /// Only those with these labels, or whose pods have them.
     pub(crate) query: Option<&'a LabelQuery>,
     /// Of more workloads than this, the worst.
     pub(crate) top: usize,
@@ -58,10 +63,39 @@ impl Choice<'_> {
 
     fn meant(&self, all: &[Workload], from: usize) -> Vec<usize> {
         let all = all.iter().enumerate().skip(from);
-        let meant = all.filter(|(_, workload)| {
-            self.namespace.is_none_or(|n| n == workload.name.namespace)
-                && self.query.is_none_or(|q| q.matches(&workload.labels))
-        });
+        let meant = all.filter(|(_, workload)| self.means(workload));
         meant.map(|(index, _)| index).collect()
+    }
+
+    fn means(&self, workload: &Workload) -> bool {
+        let has = |query: &&LabelQuery| {
+            query.matches(&workload.labels) || query.matches(&workload.pod_labels)
+        };
+        self.namespace.is_none_or(|n| n == workload.name.namespace)
+            && self.query.as_ref().is_none_or(has)
+    }
+
+    /// # Errors
+    /// None of the workloads is meant.
+    pub(crate) fn check(&self, all: &[Workload]) -> Result<(), Failure> {
+        if all.iter().any(|workload| self.means(workload)) {
+            return Ok(());
+        }
+        let names = all.iter().map(|workload| workload.name.namespace.as_str());
+        let known: BTreeSet<&str> = names.collect();
+        if let Some(namespace) = self.namespace.filter(|name| !known.contains(name)) {
+            let error = anyhow!("no workload is in namespace {namespace}");
+            let known: Vec<&str> = known.into_iter().collect();
+            return Err(Failure::input(error)
+                .with_hint(format!("there are workloads in {}", known.join(", "))));
+        }
+        let n = count(all.len(), "workload");
+        let error = match self.namespace {
+            None => anyhow!("no workload has the labels of --selector, nor have its pods"),
+            Some(namespace) => {
+                anyhow!("no workload of namespace {namespace} has the labels of --selector, nor have its pods")
+            }
+        };
+        Err(Failure::input(error).with_hint(format!("{n} without --selector")))
     }
 }

@@ -55,7 +55,7 @@ pub(crate) struct SimulateArgs {
     /// Show the workloads of all namespaces; the default
     #[arg(short = 'A', long, conflicts_with = "namespace")]
     all_namespaces: bool,
-    /// Show the workloads with these labels only
+    /// Show only workloads that have these labels, or whose pods have them
     #[arg(short = 'l', long, value_name = "QUERY")]
     selector: Option<String>,
     /// Of more workloads than this, show those with most Pending pods or most skew

@@ -8,6 +8,8 @@ use k8s_openapi::api::storage::v1::StorageClass;
 use serde_json::json;
 use strew_api::read::KubeObject;
 
+use crate::inputs::quoted;
+
 /// Options for storage classes.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct StorageArgs {
@@ -22,6 +24,18 @@ pub(crate) struct StorageArgs {
 pub(crate) struct GivenClass {
     name: String,
     waits: bool,
+}
+
+impl StorageArgs {
+    /// The arguments again, for commands that are suggested.
+    pub(crate) fn to_args(&self) -> Vec<String> {
+        let classes = self.storage_class.iter();
+        let words = classes.map(|GivenClass { name, waits }| {
+            let mode = if *waits { "wait" } else { "immediate" };
+            format!("--storage-class {}", quoted(&format!("{name}={mode}")))
+        });
+        words.collect()
+    }
 }
 
 fn given(text: &str) -> Result<GivenClass, String> {

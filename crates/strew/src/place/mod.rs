@@ -11,6 +11,7 @@ mod text;
 mod what_if;
 mod why;
 
+use std::collections::BTreeSet;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
@@ -19,6 +20,7 @@ use strew_api::read::{Diagnostic, Severity, render};
 use strew_model::Instant;
 
 use decide::{Outcome, decide};
+use fleet::Fleet;
 use what_if::Loss;
 
 use crate::arguments::Context;
@@ -135,6 +137,7 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
         return Err(Failure::input(error)
             .with_hint("kind: Placement of cluster.open-cluster-management.io/v1beta1"));
     }
+    check_namespace(args.namespace.as_deref(), &fleet)?;
     let loss = Loss::of(&args.what_if, &fleet)?;
     let at = args.at.unwrap_or_else(now);
     let before = decide(&fleet, at, None, None);
@@ -175,6 +178,21 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
     };
     terminal::print(&text)?;
     exit(shown, load.n_misconfigured, context)
+}
+
+/// Refuses a namespace in which no Placement is.
+fn check_namespace(namespace: Option<&str>, fleet: &Fleet) -> Result<(), Failure> {
+    let written = fleet.written.keys();
+    let known: BTreeSet<&str> = written.map(|key| fleet.names.text(key.0)).collect();
+    match namespace.filter(|namespace| !known.contains(namespace)) {
+        None => Ok(()),
+        Some(namespace) => {
+            let error = anyhow::anyhow!("no Placement is in namespace {namespace}");
+            let known: Vec<&str> = known.into_iter().collect();
+            let hint = format!("there are Placements in {}", known.join(", "));
+            Err(Failure::input(error).with_hint(hint))
+        }
+    }
 }
 
 /// A moment for people.

@@ -88,6 +88,12 @@ impl Life {
         self.is_story && pods.any(|pod| *pod.meta().uid == *uid)
     }
 
+    /// Whether it has nodes at second 0, or is a Scenario, which may get them later.
+    pub(crate) fn has_nodes(&self) -> bool {
+        let mut objects = self.cast.plan.objects().iter();
+        !self.is_story || objects.any(|object| object.kind() == Kind::Node)
+    }
+
     /// Plays it until then, and looks once.
     ///
     /// # Errors

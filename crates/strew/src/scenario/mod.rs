@@ -94,6 +94,7 @@ pub(crate) fn run(
     let Some(suites) = say(staged, question, context)? else {
         return Ok(2);
     };
+    check_choice(question, &suites)?;
     if let Some(story) = story.filter(|_| question.args.print_scenario) {
         terminal::print(&story)?;
         return Ok(0);
@@ -141,6 +142,16 @@ pub(crate) fn run(
         (false, true) => EXIT_NO,
         (false, false) => 0,
     })
+}
+
+/// Refuses words that choose none of the story's workloads. A Scenario may make workloads later.
+fn check_choice(question: &Question<'_>, suites: &[Suite]) -> Result<(), Failure> {
+    let stories = suites.iter().filter(|suite| suite.is_story);
+    let casts = stories.flat_map(|suite| &suite.variants);
+    for cast in casts {
+        question.choice.check(&cast.plan.admitted().workloads.list)?;
+    }
+    Ok(())
 }
 
 /// The page: of each variant the first run, the report on no other.

@@ -19,6 +19,7 @@ pub(super) fn replay(
     words.extend(suite.replay.iter().map(|file| quoted(file)));
     words.extend(question.world.read.to_args());
     words.extend(question.world.nodes.to_args());
+    words.extend(question.world.storage.to_args());
     let mut scheduling = question.world.scheduling.clone();
     scheduling.seed = None;
     words.extend(scheduling.to_args());
@@ -52,6 +53,11 @@ pub(super) fn explain(
     let mut rest: Vec<String> = suite.replay.iter().map(|file| quoted(file)).collect();
     rest.extend(question.world.read.to_args());
     rest.extend(question.world.nodes.to_args());
+    // An explanation makes no nodes up unless it is asked to.
+    if suite.n_assumed_nodes > 0 && !question.world.nodes.is_shaped() {
+        rest.push(format!("--nodes {}", suite.n_assumed_nodes));
+    }
+    rest.extend(question.world.storage.to_args());
     rest.extend(question.world.scheduling.to_args());
     if !suite.is_story {
         rest.push(format!("--variant {}", quoted(&cast.variant.name)));

@@ -3,9 +3,13 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
+use anyhow::anyhow;
 use strew_api::config::FeatureGates;
 use strew_api::field::FieldPath;
-use strew_api::read::{Diagnostic, KubeObject, Locator, Origin, Sources, read, read_file};
+use strew_api::kinds::{self, Pods};
+use strew_api::read::{
+    Diagnostic, KubeObject, Locator, Origin, Reading, Sources, read, read_file,
+};
 use strew_scenario::format::{Loaded, load_read};
 
 use super::Question;
@@ -23,6 +27,8 @@ pub(super) struct Story {
     pub(super) loaded: Loaded,
     /// The Scenario, and the nodes and storage classes that the files lack.
     pub(super) text: String,
+    /// Nodes that nobody asked for.
+    pub(super) n_assumed_nodes: usize,
     /// What a reader should know of those.
     pub(super) notes: Vec<String>,
 }
@@ -30,10 +36,11 @@ pub(super) struct Story {
 /// Makes the story of the files.
 ///
 /// # Errors
-/// The words for nodes do not go together.
+/// There is nothing to simulate, or the words for nodes do not go together.
 pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story, Failure> {
     let mut sources = inputs::sources(inputs);
     let mut reading = read(&sources);
+    check_content(&reading)?;
     let nodes = reading.objects.iter();
     let nodes = nodes.filter_map(|located| match &located.object {
         KubeObject::Node(node) => Some((node.metadata.name.as_deref()?, &located.origin)),
@@ -41,6 +48,7 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
     });
     let given: HashMap<&str, &Origin> = nodes.collect();
     let made = question.world.nodes.make(!given.is_empty())?;
+    let n_assumed_nodes = made.note.as_ref().map_or(0, |_| made.nodes.len());
     let mut twice = Vec::new();
     let mut locator = Locator::new(&sources);
     for node in &made.nodes {
@@ -74,8 +82,41 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
         loaded: load_read(&sources, reading),
         sources,
         text,
+        n_assumed_nodes,
         notes: made.note.into_iter().chain(class_note).collect(),
     })
+}
+
+/// Refuses files in which there is nothing to simulate: an answer about nothing looks green. What is wrong with the files
+/// is told first.
+///
+/// # Errors
+/// There is neither a pod nor anything that makes pods.
+fn check_content(reading: &Reading) -> Result<(), Failure> {
+    let objects = || reading.objects.iter().map(|located| &located.object);
+    let is_workload = |object: &KubeObject| {
+        kinds::of_kind(object.kind()).is_some_and(|row| row.pods != Pods::No)
+    };
+    if reading.has_errors() || !reading.broken.is_empty() || objects().any(is_workload) {
+        return Ok(());
+    }
+    let mut given: BTreeMap<&str, usize> = BTreeMap::new();
+    for object in objects() {
+        *given.entry(object.kind()).or_default() += 1;
+    }
+    if given.is_empty() {
+        let error = anyhow!("no objects passed to simulate");
+        return Err(Failure::input(error).with_hint(
+            "the input is empty: look at what writes it, for example helm template or kustomize build",
+        ));
+    }
+    let given = given.iter().map(|(kind, n)| format!("{n} {kind}"));
+    let given: Vec<String> = given.collect();
+    let error = anyhow!("no workload passed to simulate, only {}", given.join(", "));
+    Err(Failure::input(error).with_hint(
+        "workloads are Pods, and what makes them: Deployments, StatefulSets, DaemonSets, ReplicaSets, Jobs, CronJobs, \
+         CloneSets",
+    ))
 }
 
 /// The gates of `--feature-gates`; none if something is wrong with them, which is told elsewhere.

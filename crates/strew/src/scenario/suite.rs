@@ -29,6 +29,8 @@ pub(super) struct Suite {
     pub(super) replay: Vec<String>,
     pub(super) name: String,
     pub(super) story: Option<String>,
+    /// Nodes that were made because the files have none and nobody asked for any.
+    pub(super) n_assumed_nodes: usize,
     pub(super) variants: Vec<Cast>,
 }
 
@@ -121,7 +123,11 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
         staging.elsewhere.extend(gates);
         let (sources, replay) = (Arc::new(story.sources), question.files.to_vec());
         let file = story::FILE.to_owned();
-        suites.push(staging.suite(file, replay, sources, story.loaded));
+        let mut staged = staging.suite(file, replay, sources, story.loaded);
+        if let Some(suite) = &mut staged.suite {
+            suite.n_assumed_nodes = story.n_assumed_nodes;
+        }
+        suites.push(staged);
         staging.notes.extend(story.notes);
     }
     check_names(question, &suites)?;
@@ -279,6 +285,7 @@ impl Staging<'_> {
                 replay,
                 name,
                 story,
+                n_assumed_nodes: 0,
                 variants: casts,
             }),
             diagnostics,

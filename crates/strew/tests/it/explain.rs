@@ -29,7 +29,7 @@ fn a_pending_pod_is_explained_as_things_are_at_the_end() {
 
 #[test]
 fn an_explanation_as_text() {
-    let run = strew("explain pod/db-2 examples/shop.yaml")
+    let run = strew("explain pod/db-2 examples/shop.yaml --nodes 12")
         .assert()
         .code(0);
     run.stdout_eq(file!["snapshots/explain-placed.txt"]);
@@ -42,13 +42,13 @@ fn an_explanation_as_text() {
 /// The first replica of two: when it was decided on, nothing was there yet.
 #[test]
 fn a_placed_pod_is_explained_at_its_decision() {
-    let run = strew("explain pod/db-0 examples/shop.yaml -o json")
+    let run = strew("explain pod/db-0 examples/shop.yaml --nodes 12 -o json")
         .assert()
         .code(0);
     let explanation = json(&run);
     assert_eq!(explanation["moment"], "decision");
     assert_eq!(explanation["feasible"], 12);
-    let run = strew("explain pod db-2 -f examples/shop.yaml -o json")
+    let run = strew("explain pod db-2 -f examples/shop.yaml --nodes 12 -o json")
         .assert()
         .code(0);
     assert_eq!(json(&run)["feasible"], 4, "two of three zones are taken");
@@ -63,7 +63,7 @@ fn both_commands_tell_of_the_same_decision() {
         let report = json(&strew(&report).assert());
         for placement in first_step(&report)["placements"].as_array().unwrap() {
             let pod = placement["pod"].as_str().unwrap();
-            let explain = format!("explain pod/{pod} examples/shop.yaml -o json {words}");
+            let explain = format!("explain pod/{pod} examples/shop.yaml --nodes 12 -o json {words}");
             let explanation = json(&strew(&explain).assert().code(0));
             let place = format!("{pod}, {words}");
             assert_eq!(explanation["wouldGoTo"], placement["node"], "{place}");
@@ -90,7 +90,7 @@ fn a_moment_may_be_asked_for() {
 
 #[test]
 fn who_is_not_there_is_told_with_the_nearest() {
-    let run = strew("explain pod/db-9 examples/shop.yaml")
+    let run = strew("explain pod/db-9 examples/shop.yaml --nodes 12")
         .assert()
         .code(2);
     let text = stderr(&run);
@@ -99,11 +99,11 @@ fn who_is_not_there_is_told_with_the_nearest() {
         "{text}"
     );
     assert!(text.contains("hint: did you mean db-0"), "{text}");
-    let run = strew("explain pod/db-0 -n shop examples/shop.yaml")
+    let run = strew("explain pod/db-0 -n shop examples/shop.yaml --nodes 12")
         .assert()
         .code(2);
     assert!(stderr(&run).contains("-n default"));
-    strew("explain deploy/wed examples/shop.yaml")
+    strew("explain deploy/wed examples/shop.yaml --nodes 12")
         .assert()
         .code(2);
 }

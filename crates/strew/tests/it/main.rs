@@ -15,6 +15,7 @@ mod install;
 mod keps;
 mod lint;
 mod look;
+mod nothing;
 mod one_count;
 mod place;
 mod readme;
