@@ -24,7 +24,8 @@ const ZONE_KEYS: [&str; 2] = [
 
 /// The story of a stream of manifests, with these nodes beside those of the stream: a document of kind Scenario.
 ///
-/// Each step is over when the cluster is at rest. Its first step expects that no pod waits for a node.
+/// Each step is over when the cluster is at rest. Then all workloads are to be rolled out; but for the loss, after which
+/// they are to be within their budgets: nodes that are gone may leave no room for all pods.
 pub fn story(
     stream: &[Located],
     nodes: &[Node],
@@ -48,8 +49,11 @@ pub fn story(
         Value::Object(step)
     };
     let [deploy, rollout, scale, lose, restore] = STEPS;
-    let mut first = step(deploy, None, rest());
-    first["expect"] = json!([{"pods": {"waiting": true, "count": 0}}]);
+    let expecting = |claim: &str, mut step: Value| {
+        step["expect"] = json!([{claim: {}}]);
+        step
+    };
+    let whole = |step| expecting("rolledOut", step);
     let restarted = some(&workloads.restarted).map(|names| ("rollout-restart", names));
     let halves = workloads
         .scaled
@@ -62,15 +66,18 @@ pub fn story(
         None => "<most pods>".to_owned(),
     };
     let timeline = json!([
-        first,
-        step(rollout, restarted, rest()),
-        step(scale, halves, rest()),
-        step(
-            lose,
-            Some(("lose", most.into())),
-            json!({"within": LOST_WITHIN})
+        whole(step(deploy, None, rest())),
+        whole(step(rollout, restarted, rest())),
+        whole(step(scale, halves, rest())),
+        expecting(
+            "withinBudget",
+            step(
+                lose,
+                Some(("lose", most.into())),
+                json!({"within": LOST_WITHIN})
+            )
         ),
-        step(restore, Some(("restore", "<lost>".into())), rest()),
+        whole(step(restore, Some(("restore", "<lost>".into())), rest())),
     ]);
     spec.insert("timeline".to_owned(), timeline);
     json!({

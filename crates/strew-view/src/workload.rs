@@ -140,8 +140,8 @@ fn makes_pods(object: &Object) -> bool {
     kinds::of_kind(object.kind().name()).is_some_and(|row| row.pods == Pods::Make)
 }
 
-/// The labels of the pods that an object makes.
-fn pod_labels(object: &Object) -> Option<&Pairs> {
+/// The labels of the pods that an object makes; `None`: it makes none, or gives them none.
+pub fn pod_labels(object: &Object) -> Option<&Pairs> {
     let template = match object {
         Object::Deployment(object) => &object.spec.template,
         Object::ReplicaSet(object) => object.spec.template.as_ref()?,

@@ -270,7 +270,10 @@ fn life(
     let life = scenario::life(&question, inputs, context)?;
     // A live cluster may have no node.
     let needs_nodes = !is_shaped && !names.is_empty();
-    if life.as_ref().is_some_and(|life| needs_nodes && !life.has_nodes()) {
+    if life
+        .as_ref()
+        .is_some_and(|life| needs_nodes && !life.has_nodes())
+    {
         let error = anyhow!("no node in the input, so there is nothing that a pod could go to");
         return Err(Failure::input(error).with_hint(format!(
             "add the nodes, for example kubectl get {DUMP} -A -o json; or give --nodes 12 for made-up ones"

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::anyhow;
-use strew_view::view::View;
+use strew_view::view::{Summary, View};
 use strew_view::workload::Workload;
 
 use crate::failure::Failure;
@@ -28,20 +28,53 @@ pub(crate) struct Shown {
     pub(crate) workloads: Vec<usize>,
     /// How many more there are of those meant.
     pub(crate) n_left_out: usize,
+    /// What is left out of a dump beside new workloads, since nothing has become of it.
+    pub(crate) as_before: AsBefore,
     /// Workloads that there were at the choice.
     n_known: usize,
 }
 
+/// Workloads of a dump that nothing has become of.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AsBefore {
+    /// How many.
+    pub(crate) n_workloads: usize,
+    /// Their pods on nodes.
+    pub(crate) n_bound: usize,
+    /// Their Pending pods.
+    pub(crate) n_pending: usize,
+}
+
 impl Choice<'_> {
-    /// Those meant: in the order of the files; the worst first if only the top is shown.
-    pub(crate) fn of(&self, view: &View) -> Shown {
+    /// Those meant: in the order of the files; the worst first if only the top is shown. New workloads beside those of a
+    /// dump, `was_there`, come first, and of the others only those that something has become of.
+    pub(crate) fn of(&self, view: &View, was_there: &BTreeSet<usize>) -> Shown {
         let mut workloads = self.meant(&view.world.workloads, 0);
+        let is_old = |index: &usize| was_there.contains(index);
+        let mut as_before = AsBefore::default();
+        if self.top < usize::MAX && workloads.iter().any(is_old) && !workloads.iter().all(is_old) {
+            let (old, new): (Vec<_>, Vec<_>) = workloads.into_iter().partition(is_old);
+            let is_same = |&index: &usize| {
+                let summary = &view.summaries[index];
+                summary.placed == 0 && summary.terminating == 0
+            };
+            let (same, changed): (Vec<_>, Vec<_>) = old.into_iter().partition(is_same);
+            let sum = |of: fn(&Summary) -> usize| {
+                same.iter().map(|&index| of(&view.summaries[index])).sum()
+            };
+            as_before = AsBefore {
+                n_workloads: same.len(),
+                n_bound: sum(|summary| summary.before),
+                n_pending: sum(Summary::n_pending),
+            };
+            workloads = [new, changed].concat();
+        }
         let n_left_out = workloads.len().saturating_sub(self.top);
         if n_left_out > 0 {
             let badness = |&index: &usize| {
                 let skews = view.spreads[index].iter().map(|spread| spread.skew);
                 let key = (view.summaries[index].n_pending(), skews.max().unwrap_or(0));
-                std::cmp::Reverse(key)
+                (is_old(&index), std::cmp::Reverse(key))
             };
             workloads.sort_by_key(badness);
             workloads.truncate(self.top);
@@ -49,6 +82,7 @@ impl Choice<'_> {
         Shown {
             workloads,
             n_left_out,
+            as_before,
             n_known: view.world.workloads.len(),
         }
     }
@@ -93,7 +127,9 @@ impl Choice<'_> {
         let error = match self.namespace {
             None => anyhow!("no workload has the labels of --selector, nor have its pods"),
             Some(namespace) => {
-                anyhow!("no workload of namespace {namespace} has the labels of --selector, nor have its pods")
+                anyhow!(
+                    "no workload of namespace {namespace} has the labels of --selector, nor have its pods"
+                )
             }
         };
         Err(Failure::input(error).with_hint(format!("{n} without --selector")))

@@ -19,6 +19,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate deploy/ -R --nodes 30 --zones 3 --node-cpu 16 --node-memory 64Gi
   kubectl get nodes,pods,svc,deploy,rs,sts,rc -A -o json | PROGRAM simulate - app.yaml
                                                       what if app.yaml came to this cluster?
+  PROGRAM simulate shop.yaml --fail-on deploy,rollout  the loss of a zone decides nothing
   PROGRAM simulate shop.yaml --config scheduler-config.yaml
   PROGRAM simulate shop.yaml --feature-gates MinDomainsInPodTopologySpread=false
   PROGRAM simulate shop.yaml --seed 7                 another life: other names, times and orders
@@ -33,8 +34,14 @@ pub(crate) const EXAMPLES: &str = "Examples:
 A folder with one Scenario is one stream; of a folder with several, each file is a scenario of
 its own, with the manifests in it and in the other files named.
 
-Exit codes with a Scenario: 0 all held; 1 something broke, or nothing where it must; 2 wrong
-input; 3 could not run; 130 interrupted.";
+A step of the built-in story fails if, once the cluster is at rest, a workload is not rolled out:
+pods are not made, not of the newest template, not ready, or Pending. The step lose fails only if a
+PodDisruptionBudget has fewer healthy pods than it asks for: the nodes that are left may have no
+room for all pods. What was not rolled out in a dump already is not judged.
+
+Exit codes: 0 every step and expectation holds; 1 one failed (--fail-on chooses steps), or nothing
+did where it must; 2 wrong input, also one with nothing to simulate; 3 could not run;
+130 interrupted.";
 
 /// Arguments of `strew simulate`.
 #[derive(Args, Debug)]

@@ -1,7 +1,7 @@
 //! Whether what a scenario expects is so.
 //!
 //! Reading order: this file (a claim and its verdict), [`subject`] (which pods are meant), [`spread`], [`pods`],
-//! [`object`], [`events`], [`removed`], [`placement`], [`expression`].
+//! [`object`], [`events`], [`removed`], [`placement`], [`workloads`], [`expression`].
 
 pub mod events;
 pub mod expression;
@@ -11,6 +11,7 @@ pub mod pods;
 pub mod removed;
 pub mod spread;
 pub mod subject;
+pub mod workloads;
 
 use std::sync::Arc;
 
@@ -67,23 +68,35 @@ pub struct Judge {
     /// From the first claim on that asks which domains count, with the profiles that it asks by: feature gates change
     /// them.
     ground: Option<(Vec<Profile>, Ground)>,
+    short_before: workloads::ShortBefore,
 }
 
 impl Judge {
-    /// A judge of a plan's claims.
-    pub fn new(plan: &Plan) -> Self {
-        let mut expectations = crate::run::plan::expectations(&plan.scenario);
-        let compares = expectations.any(|e| match &e.claim {
+    /// A judge of a plan's claims about a life of it, of which nothing was played yet.
+    pub fn new(plan: &Plan, simulation: &Simulation) -> Self {
+        let expectations = || crate::run::plan::expectations(&plan.scenario);
+        let compares = expectations().any(|e| match &e.claim {
             Claim::Removed(_) => true,
             Claim::Placement(claim) => claim.moved_max.is_some(),
             _ => false,
         });
+        let is_of_workloads =
+            |e: &Expectation| matches!(e.claim, Claim::RolledOut(_) | Claim::WithinBudget(_));
+        let short_before = match expectations().any(is_of_workloads) {
+            true => workloads::short_before(
+                simulation.server(),
+                &simulation.blueprint().profiles,
+                plan.objects(),
+            ),
+            false => workloads::ShortBefore::new(),
+        };
         Self {
             programs: plan.programs.clone(),
             views: Views::default(),
             before: None,
             compares,
             ground: None,
+            short_before,
         }
     }
 
@@ -124,6 +137,17 @@ impl Judge {
             Claim::Events(claim) => events::judge(simulation, claim),
             Claim::Removed(claim) => removed::judge(simulation, claim, before.as_deref()),
             Claim::Placement(claim) => placement::judge(simulation, claim, before.as_deref()),
+            Claim::RolledOut(of) => workloads::rolled_out(
+                simulation.server(),
+                &simulation.blueprint().profiles,
+                of.as_ref(),
+                &self.short_before,
+            ),
+            Claim::WithinBudget(of) => workloads::within_budget(
+                simulation.server().tables(),
+                of.as_ref(),
+                &self.short_before,
+            ),
             Claim::Cel(_) => match self.programs.get(program).and_then(Option::as_deref) {
                 Some(program) => self.views.judge(simulation, program),
                 None => Verdict::new(false, "the expression was not compiled"),

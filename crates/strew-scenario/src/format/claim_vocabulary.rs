@@ -47,6 +47,16 @@ pub(super) static EXPECTATION: Shape = Shape {
             "Clusters chosen by a Placement.",
         ),
         may(
+            "rolledOut",
+            &Form::Shape(&WORKLOADS),
+            "Workloads have every pod that they ask for: made, of the newest template, available.",
+        ),
+        may(
+            "withinBudget",
+            &Form::Shape(&WORKLOADS),
+            "PodDisruptionBudgets have the healthy pods that they ask for.",
+        ),
+        may(
             "cel",
             &Text,
             "A CEL expression over pods, nodes, objects and now.",
@@ -116,6 +126,16 @@ pub(super) static PODS: Shape = shape(
             "Only pods whose message holds this text count.",
         ),
     ],
+);
+
+pub(super) static WORKLOADS: Shape = shape(
+    "Workloads",
+    "All workloads, but for those of a dump that were not so when it was taken; or one.",
+    &[may(
+        "of",
+        &Text,
+        "The workload or the budget, as TYPE/NAME; all otherwise.",
+    )],
 );
 
 pub(super) static EVENTS: Shape = shape(

@@ -410,7 +410,7 @@ pub(super) fn not_there<'a>(
 
 pub(super) fn no_claim() -> Diagnostic {
     error("no-claim", "nothing is expected here")
-        .with_help("give one of spread, pods, object, events, removed, placement, cel")
+        .with_help("give one of spread, pods, object, events, removed, placement, rolledOut, withinBudget, cel")
 }
 
 pub(super) fn second_claim() -> Diagnostic {

@@ -41,6 +41,10 @@ pub enum Claim {
     Removed(RemovedClaim),
     /// Clusters chosen by a Placement.
     Placement(PlacementClaim),
+    /// Workloads have every pod that they ask for; `None`: all workloads.
+    RolledOut(Option<ObjectTarget>),
+    /// Workloads keep the pods that their budgets ask for; `None`: all.
+    WithinBudget(Option<ObjectTarget>),
     /// The text of a CEL expression.
     Cel(String),
 }

@@ -10,6 +10,7 @@ use strew_api::validation::selector;
 
 use super::claim_vocabulary::{
     COUNT_RANGE, EVENTS, EXPECTATION, PHASES, PLACEMENT, PODS, REMOVED, REVISIONS, SPREAD,
+    WORKLOADS,
 };
 use super::diagnostics;
 use super::expectation::{
@@ -54,6 +55,19 @@ const PLUGINS: &[&str] = &[
     "VolumeRestrictions",
     "VolumeZone",
 ];
+
+/// What has a budget, and budgets.
+const BUDGETED: Wanted = Wanted {
+    kinds: &[
+        "PodDisruptionBudget",
+        "Deployment",
+        "StatefulSet",
+        "ReplicaSet",
+        "ReplicationController",
+        "CloneSet",
+    ],
+    by: "withinBudget",
+};
 
 /// What stands around a claim.
 const AROUND: [&str; 3] = ["within", "for", "not"];
@@ -110,6 +124,10 @@ impl Reader<'_> {
             "events" => Claim::Events(self.events(at, problems)?),
             "removed" => Claim::Removed(self.removed(at, problems)?),
             "placement" => Claim::Placement(self.placement(at, problems)?),
+            "rolledOut" => {
+                Claim::RolledOut(self.one_or_all(workloads("rolledOut"), at, problems)?)
+            }
+            "withinBudget" => Claim::WithinBudget(self.one_or_all(BUDGETED, at, problems)?),
             _ => Claim::Cel(at.name(problems)?.to_owned()),
         })
     }
@@ -266,6 +284,20 @@ impl Reader<'_> {
             contains,
             count,
         })
+    }
+
+    /// One object, or all of them; `None`: something is wrong.
+    fn one_or_all(
+        &self,
+        wanted: Wanted,
+        at: &At<'_>,
+        problems: &mut Problems,
+    ) -> Option<Option<ObjectTarget>> {
+        let fields = at.fields(&WORKLOADS, problems)?;
+        let Some(of) = fields.get("of") else {
+            return Some(None);
+        };
+        self.target(&of, wanted, problems).map(Some)
     }
 
     fn removed(&self, at: &At<'_>, problems: &mut Problems) -> Option<RemovedClaim> {

@@ -193,7 +193,7 @@ pub fn play(
         plan,
         until,
         decided: Span::default(),
-        judge: Judge::new(plan),
+        judge: Judge::new(plan, &simulation),
         errands: Errands::new(plan, seed),
         open: Vec::new(),
         always: plan.scenario.always.iter().map(|_| None).collect(),

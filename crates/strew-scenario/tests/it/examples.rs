@@ -138,6 +138,8 @@ fn the_starter_is_good_and_names_every_verb_fault_and_expectation() {
         "events",
         "removed",
         "placement",
+        "rolledOut",
+        "withinBudget",
         "cel",
         "within",
         "for",

@@ -153,6 +153,7 @@ fn every_field_of_the_schema_is_known_to_the_reader() {
         ("events", "Events"),
         ("removed", "Removed"),
         ("placement", "PlacementClaim"),
+        ("rolledOut", "Workloads"),
     ] {
         for name in definitions[shape]["properties"].as_object().unwrap().keys() {
             let claim = json!({around: {name.as_str(): 5}});

@@ -24,6 +24,9 @@ pub(crate) struct ScenarioArgs {
     /// rollout, scale, lose or restore
     #[arg(long, value_name = "DURATION|STEP")]
     pub(crate) until: Option<String>,
+    /// Steps that decide the exit code, by name; every step otherwise, and what must always hold in any case
+    #[arg(long, value_name = "STEP", num_args = 1.., value_delimiter = ',')]
+    pub(crate) fail_on: Vec<String>,
     /// Write every change, event, verb and fault of all runs as JSON lines
     #[arg(long, value_name = "FILE")]
     pub(crate) events: Option<String>,

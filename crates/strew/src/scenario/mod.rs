@@ -122,7 +122,7 @@ pub(crate) fn run(
         log.flush().map_err(Failure::outside)?;
     }
     let is_cut = question.args.until.is_some();
-    let answer = standing::judge(&suites, runs, is_cut);
+    let answer = standing::judge(&suites, runs, is_cut, &question.args.fail_on);
     text::say_notes(&answer, context);
     if let Some(path) = question.html {
         write_page(path, question, &suites, &answer)?;
@@ -149,7 +149,9 @@ fn check_choice(question: &Question<'_>, suites: &[Suite]) -> Result<(), Failure
     let stories = suites.iter().filter(|suite| suite.is_story);
     let casts = stories.flat_map(|suite| &suite.variants);
     for cast in casts {
-        question.choice.check(&cast.plan.admitted().workloads.list)?;
+        question
+            .choice
+            .check(&cast.plan.admitted().workloads.list)?;
     }
     Ok(())
 }

@@ -1,8 +1,11 @@
 //! What is kept of one run.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use strew_apiserver::object::{Kind, Object};
 use strew_model::Span;
 use strew_scenario::format::Step;
 use strew_scenario::run::{StepResult, Watcher};
@@ -37,10 +40,23 @@ pub(super) struct Ledger<'a> {
     shown: Option<Shown>,
     /// Whether the first step is told in full.
     is_example: bool,
+    /// Uids of the pods of a dump.
+    recorded: BTreeSet<Arc<str>>,
+    /// Workloads that had some of those at the start.
+    was_there: BTreeSet<usize>,
 }
 
 impl<'a> Ledger<'a> {
-    pub(super) fn new(frame: Frame, choice: Choice<'a>, is_example: bool) -> Self {
+    /// `given` are the objects of the files: pods among them that have a uid are those of a dump.
+    pub(super) fn new(
+        frame: Frame,
+        choice: Choice<'a>,
+        is_example: bool,
+        given: &[Object],
+    ) -> Self {
+        let pods = given.iter().filter(|object| object.kind() == Kind::Pod);
+        let uids = pods.map(|pod| &pod.meta().uid);
+        let recorded = uids.filter(|uid| !uid.is_empty()).cloned().collect();
         Self {
             frame,
             choice,
@@ -51,11 +67,20 @@ impl<'a> Ledger<'a> {
             last: None,
             shown: None,
             is_example,
+            recorded,
+            was_there: BTreeSet::new(),
         }
     }
 
     fn begin(&mut self, simulation: &Simulation) {
         let start = View::of(strew_scenario::moment(simulation), &mut self.frame, None);
+        let world = &start.world;
+        let recorded = world.pods.iter();
+        let recorded = recorded.filter(|pod| {
+            let uid = &world.cluster.pod(pod.pod).uid;
+            self.recorded.contains(uid)
+        });
+        self.was_there = recorded.map(|pod| pod.workload).collect();
         if let Some(screen) = &mut self.screen {
             screen.begin(&start);
         }
@@ -86,7 +111,7 @@ impl<'a> Ledger<'a> {
         );
         let is_first = self.shown.is_none();
         let shown = match self.shown.take() {
-            None => self.choice.of(&view),
+            None => self.choice.of(&view, &self.was_there),
             Some(shown) => self.choice.with_new(shown, &view),
         };
         if let Some(moments) = &mut self.moments {

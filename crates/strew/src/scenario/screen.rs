@@ -24,6 +24,8 @@ pub(super) struct Screen<'a> {
     /// How the first step ended, and the last.
     summary: String,
     last: String,
+    /// `deploy ok`, of each step that expects something.
+    verdicts: Vec<String>,
     /// What was shown, by the names that kubectl has.
     names: Vec<String>,
 }
@@ -45,6 +47,7 @@ impl<'a> Screen<'a> {
             steps: String::new(),
             summary: String::new(),
             last: String::new(),
+            verdicts: Vec::new(),
             names: Vec::new(),
         }
     }
@@ -73,14 +76,24 @@ impl<'a> Screen<'a> {
             (None, Some(at)) => clock(at),
             (None, None) => "then".to_owned(),
         };
+        if !result.expectations.is_empty() {
+            let verdict = text::verdict(result, &self.look);
+            self.verdicts.push(format!("{name} {verdict}"));
+        }
+        let failed = text::failed(result, &self.look);
         if self.summary.is_empty() {
             let has_head = !step.verbs.is_empty();
             if has_head {
                 let head = text::step_head(&name, step, result, &self.look);
-                self.steps.push_str(&(head + "\n"));
+                self.steps.push_str(&(head + &failed + "\n"));
             }
             self.steps.push_str(&text::write(view, shown, &self.look));
-            self.summary = text::summary_line(view, self.look.terminal);
+            if !has_head && !failed.is_empty() {
+                let title = self.look.terminal.styles.title;
+                let text = format!("{title}{name}{title:#}\n{failed}\n");
+                self.steps.push_str(&text);
+            }
+            self.summary = text::summary_line(view, shown, self.look.terminal);
             let names = shown.workloads.iter();
             let names = names.map(|&w| view.world.workloads[w].name.resource());
             self.names = names.collect();
@@ -88,6 +101,7 @@ impl<'a> Screen<'a> {
         }
         self.steps
             .push_str(&text::step_head(&name, step, result, &self.look));
+        self.steps.push_str(&failed);
         let changes = text::step_changes(view, before, skews, &shown.workloads, &self.look);
         self.steps.push_str(&(changes + "\n"));
         let pods = view.summaries.iter().map(|s| s.replicas).sum();
@@ -100,10 +114,14 @@ impl<'a> Screen<'a> {
     }
 
     pub(super) fn finish(self) -> Written {
+        let verdicts = match self.verdicts.as_slice() {
+            [] => String::new(),
+            verdicts => format!("steps: {}\n", verdicts.join(", ")),
+        };
         Written {
             notes: [self.notes, self.unpatched].concat(),
             steps: self.steps,
-            summary: self.summary + &self.last + "\n",
+            summary: format!("{}{}\n{verdicts}", self.summary, self.last),
             names: self.names,
         }
     }

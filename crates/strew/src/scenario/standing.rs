@@ -80,6 +80,8 @@ pub(super) struct Row<'a> {
     /// Seeds whose run was ended before it was decided.
     pub(super) n_open: usize,
     pub(super) n_broken: usize,
+    /// Whether a breach of it is one of the run: `--fail-on` may name other steps.
+    pub(super) decides: bool,
     /// Counts, largest first, by how many seeds had them, with their skew.
     pub(super) shapes: BTreeMap<(Vec<u32>, u32), usize>,
     pub(super) breach: Option<Breach>,
@@ -125,8 +127,13 @@ pub(super) enum State {
     Open,
 }
 
-/// Judges all runs; `is_cut`: they were ended early, as was asked.
-pub(super) fn judge<'a>(suites: &'a [Suite], runs: Runs, is_cut: bool) -> Answer<'a> {
+/// Judges all runs; `is_cut`: they were ended early, as was asked; `fail_on`: only these steps decide, if any are named.
+pub(super) fn judge<'a>(
+    suites: &'a [Suite],
+    runs: Runs,
+    is_cut: bool,
+    fail_on: &[String],
+) -> Answer<'a> {
     let mut answer = Answer {
         casts: Vec::new(),
         is_red: false,
@@ -139,7 +146,7 @@ pub(super) fn judge<'a>(suites: &'a [Suite], runs: Runs, is_cut: bool) -> Answer
             answer.n_wanted += runs.len();
             let is_whole = !is_cut && runs.iter().all(Option::is_some);
             answer.is_interrupted |= runs.iter().any(Option::is_none);
-            let standing = standing(cast, runs.into_iter().flatten(), is_whole);
+            let standing = standing(cast, runs.into_iter().flatten(), is_whole, fail_on);
             answer.is_red |= standing.result.is_red();
             standings.push(standing);
         }
@@ -148,8 +155,13 @@ pub(super) fn judge<'a>(suites: &'a [Suite], runs: Runs, is_cut: bool) -> Answer
     answer
 }
 
-fn standing(cast: &Cast, runs: impl Iterator<Item = Run>, is_whole: bool) -> Standing<'_> {
-    let mut rows = rows(cast);
+fn standing<'a>(
+    cast: &'a Cast,
+    runs: impl Iterator<Item = Run>,
+    is_whole: bool,
+    fail_on: &[String],
+) -> Standing<'a> {
+    let mut rows = rows(cast, fail_on);
     let mut judged = Vec::new();
     let mut n_broken = 0;
     for run in runs {
@@ -173,7 +185,7 @@ fn standing(cast: &Cast, runs: impl Iterator<Item = Run>, is_whole: bool) -> Sta
     }
 }
 
-fn rows(cast: &Cast) -> Vec<Row<'_>> {
+fn rows<'a>(cast: &'a Cast, fail_on: &[String]) -> Vec<Row<'a>> {
     let scenario = &cast.variant.scenario;
     let row = |moment: &Moment, text: &str, expectation| Row {
         moment: moment.clone(),
@@ -183,6 +195,11 @@ fn rows(cast: &Cast) -> Vec<Row<'_>> {
         n_held: 0,
         n_open: 0,
         n_broken: 0,
+        decides: match moment {
+            Moment::Step(name) => fail_on.is_empty() || fail_on.contains(name),
+            Moment::At(_) => fail_on.is_empty(),
+            Moment::Always => true,
+        },
         shapes: BTreeMap::new(),
         breach: None,
     };
@@ -221,7 +238,7 @@ fn add(cast: &Cast, rows: &mut [Row<'_>], run: &Run) -> bool {
                 None => row.n_held += 1,
                 Some(refused) => {
                     row.n_broken += usize::from(refused.is_breach);
-                    is_broken |= refused.is_breach;
+                    is_broken |= refused.is_breach && row.decides;
                     row.breach.get_or_insert_with(|| Breach {
                         seed: run.seed,
                         at: result.began,
@@ -274,5 +291,5 @@ fn add_outcome(row: &mut Row<'_>, outcome: &Outcome, seed: u64) -> bool {
             });
         }
     }
-    state == State::Broken
+    state == State::Broken && row.decides
 }

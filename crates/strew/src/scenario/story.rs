@@ -7,9 +7,7 @@ use anyhow::anyhow;
 use strew_api::config::FeatureGates;
 use strew_api::field::FieldPath;
 use strew_api::kinds::{self, Pods};
-use strew_api::read::{
-    Diagnostic, KubeObject, Locator, Origin, Reading, Sources, read, read_file,
-};
+use strew_api::read::{Diagnostic, KubeObject, Locator, Origin, Reading, Sources, read, read_file};
 use strew_scenario::format::{Loaded, load_read};
 
 use super::Question;
@@ -94,9 +92,8 @@ pub(super) fn story(question: &Question<'_>, inputs: Vec<Input>) -> Result<Story
 /// There is neither a pod nor anything that makes pods.
 fn check_content(reading: &Reading) -> Result<(), Failure> {
     let objects = || reading.objects.iter().map(|located| &located.object);
-    let is_workload = |object: &KubeObject| {
-        kinds::of_kind(object.kind()).is_some_and(|row| row.pods != Pods::No)
-    };
+    let is_workload =
+        |object: &KubeObject| kinds::of_kind(object.kind()).is_some_and(|row| row.pods != Pods::No);
     if reading.has_errors() || !reading.broken.is_empty() || objects().any(is_workload) {
         return Ok(());
     }

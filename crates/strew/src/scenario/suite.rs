@@ -131,6 +131,7 @@ pub(super) fn stage(question: &Question<'_>, inputs: Vec<Input>) -> Result<Stage
         staging.notes.extend(story.notes);
     }
     check_names(question, &suites)?;
+    check_fail_on(question, &suites)?;
     staging.check_until(&suites)?;
     let nowhere = suites.first().map(|staged| Arc::clone(&staged.sources));
     let Staging {
@@ -224,6 +225,40 @@ fn check_names(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), Fa
     }
 }
 
+/// Refuses a step of `--fail-on` that no scenario has.
+fn check_fail_on(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), Failure> {
+    let suites = suites.iter().map(|staged| staged.suite.as_ref());
+    let Some(suites) = suites.collect::<Option<Vec<_>>>() else {
+        // What is wrong with the files comes first.
+        return Ok(());
+    };
+    let names = step_names(&suites);
+    let mut asked = question.args.fail_on.iter();
+    match asked.find(|name| !names.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            let error = anyhow!("--fail-on {name}: no step is called so");
+            Err(Failure::input(error).with_hint(match names.as_slice() {
+                [] => "steps of a Scenario have a name: only if they are given one".to_owned(),
+                names => format!("steps are {}", names.join(", ")),
+            }))
+        }
+    }
+}
+
+/// The names of all steps, once each.
+fn step_names<'a>(suites: &[&'a Suite]) -> Vec<&'a str> {
+    let casts = suites.iter().flat_map(|suite| &suite.variants);
+    let steps = casts.flat_map(|cast| &cast.variant.scenario.timeline);
+    let mut names: Vec<&str> = Vec::new();
+    for name in steps.filter_map(|step| step.name.as_deref()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 struct Staging<'a> {
     question: &'a Question<'a>,
     config: Option<Arc<Sources>>,
@@ -306,9 +341,7 @@ impl Staging<'_> {
         if casts().any(|cast| cast.is_cut) {
             return Ok(());
         }
-        let steps = casts().flat_map(|cast| &cast.variant.scenario.timeline);
-        let mut names: Vec<&str> = steps.filter_map(|step| step.name.as_deref()).collect();
-        names.dedup();
+        let names = step_names(&suites);
         let error = anyhow!("--until {name}: no duration, and no step is called so");
         Err(Failure::input(error).with_hint(match names.as_slice() {
             [] => "90s, 15m and 1h30m are durations".to_owned(),

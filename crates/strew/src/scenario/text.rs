@@ -196,6 +196,9 @@ impl Paper<'_> {
         if n_reached == 0 {
             out.push_str(" (not reached)");
         }
+        if row.n_broken > 0 && !row.decides {
+            out.push_str(" (not in --fail-on)");
+        }
         out.push('\n');
     }
 

@@ -281,7 +281,7 @@ impl<'a> Work<'a> {
                 top,
                 ..question.choice
             };
-            let mut ledger = Ledger::new(frame(cast), choice, is_example);
+            let mut ledger = Ledger::new(frame(cast), choice, is_example, cast.plan.objects());
             ledger.moments = keeps.then(Vec::new);
             ledger.series = is_shown.then(Series::default);
             ledger.screen = is_screen.then(|| Screen::new(self.look(suite, cast, seed)));

@@ -12,11 +12,11 @@ use strew_model::time::Span;
 
 use domains::spread_block;
 
-use crate::shown::Shown;
+use crate::shown::{AsBefore, Shown};
 use crate::terminal::{self, Terminal};
 pub(crate) use domains::{Bar, draw, short_key};
 use nodes::nodes;
-pub(crate) use steps::{step_changes, step_head};
+pub(crate) use steps::{failed, step_changes, step_head, verdict};
 use strew_view::blocked::Outcome;
 use strew_view::view::{Summary, View};
 
@@ -63,6 +63,20 @@ pub(crate) fn write(view: &View, shown: &Shown, look: &Look<'_>) -> String {
             "{dim}… and {n}, less Pending and less skewed (--all shows them, -n and -l choose){dim:#}\n"
         );
     }
+    let AsBefore {
+        n_workloads,
+        n_bound,
+        n_pending,
+    } = shown.as_before;
+    if n_workloads > 0 {
+        let dim = look.terminal.styles.dim;
+        let _ = writeln!(
+            out,
+            "{dim}As before: {} with {} on nodes and {n_pending} Pending (--all shows them){dim:#}\n",
+            count(n_workloads, "workload"),
+            count(n_bound, "pod"),
+        );
+    }
     nodes(&mut out, view, look);
     out.push('\n');
     out
@@ -92,10 +106,11 @@ pub(crate) fn time_text(time: Span) -> String {
 }
 
 /// How the first step ended, in a line without end.
-pub(crate) fn summary_line(view: &View, terminal: &Terminal) -> String {
+pub(crate) fn summary_line(view: &View, shown: &Shown, terminal: &Terminal) -> String {
     let sum = |of: fn(&Summary) -> usize| view.summaries.iter().map(of).sum::<usize>();
     let (before, placed, alone) = (sum(|s| s.before), sum(|s| s.placed), sum(|s| s.left_alone));
-    let pending = view.n_pending();
+    let as_before = shown.as_before.n_pending;
+    let pending = view.n_pending() - as_before;
     let style = if pending == 0 {
         terminal.styles.good
     } else {
@@ -112,6 +127,9 @@ pub(crate) fn summary_line(view: &View, terminal: &Terminal) -> String {
         let _ = write!(text, "{before} were there, ");
     }
     let _ = write!(text, "{placed} placed, {style}{pending} Pending{style:#}");
+    if as_before > 0 {
+        let _ = write!(text, ", {as_before} Pending as before");
+    }
     if alone > 0 {
         let _ = write!(text, ", {alone} left alone");
     }

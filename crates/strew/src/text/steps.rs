@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use strew_api::printable::printable_line;
+
 use super::domains::{domain_name, short_key};
 use super::{Look, count, time_text};
 use strew_scenario::format::{NodeTarget, Replicas, RolloutAction, Step, Verb};
@@ -43,6 +45,31 @@ pub(crate) fn step_head(name: &str, step: &Step, result: &StepResult, look: &Loo
         let _ = writeln!(out, "  not done: {}: {}", refused.text, refused.why);
     }
     out
+}
+
+/// Whether what a step expects is so: `ok`, `failed`, or `open` in a run that ended before.
+pub(crate) fn verdict(result: &StepResult, look: &Look<'_>) -> String {
+    let all = || result.expectations.iter();
+    let styles = &look.terminal.styles;
+    let is_refused = result.refused.iter().any(|refused| refused.is_breach);
+    let (word, style) = match all().all(|outcome| outcome.held) && !is_refused {
+        true => ("ok", styles.good),
+        false if is_refused || all().any(|o| !o.held && !o.is_open) => ("failed", styles.bad),
+        false => ("open", styles.warning),
+    };
+    format!("{style}{word}{style:#}")
+}
+
+/// A line for each expectation that does not hold, with what there is instead.
+pub(crate) fn failed(result: &StepResult, look: &Look<'_>) -> String {
+    let bad = look.terminal.styles.bad;
+    let broken = result.expectations.iter();
+    let broken = broken.filter(|outcome| !outcome.held && !outcome.is_open);
+    let lines = broken.map(|outcome| {
+        let why = printable_line(&outcome.why);
+        format!("  {bad}failed{bad:#}: {why}\n")
+    });
+    lines.collect()
 }
 
 /// What a verb does, in words where it names many objects.

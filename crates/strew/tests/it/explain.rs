@@ -63,7 +63,8 @@ fn both_commands_tell_of_the_same_decision() {
         let report = json(&strew(&report).assert());
         for placement in first_step(&report)["placements"].as_array().unwrap() {
             let pod = placement["pod"].as_str().unwrap();
-            let explain = format!("explain pod/{pod} examples/shop.yaml --nodes 12 -o json {words}");
+            let explain =
+                format!("explain pod/{pod} examples/shop.yaml --nodes 12 -o json {words}");
             let explanation = json(&strew(&explain).assert().code(0));
             let place = format!("{pod}, {words}");
             assert_eq!(explanation["wouldGoTo"], placement["node"], "{place}");

@@ -200,10 +200,12 @@ fn every_step_has_a_verdict() {
         each.collect::<Vec<_>>()
     };
     assert_eq!(of("state"), ["atRest"; 3]);
-    assert_eq!(of("verdict"), ["broken", "held", "held"]);
+    assert_eq!(of("verdict"), ["broken"; 3]);
     let why = steps[0]["why"][0].as_str().unwrap();
     assert!(
-        why.starts_with("pods: {waiting: true, count: 0}: "),
+        why.starts_with(
+            "rolledOut: {}: deployment/web: 7 of 9 ready, 2 Pending; deployment/cache: "
+        ),
         "{why}"
     );
     assert_eq!(report["summary"]["red"], true);
@@ -234,4 +236,217 @@ fn a_step_that_no_story_has_is_refused() {
         text.contains("steps are deploy, rollout, scale, lose, restore"),
         "{text}"
     );
+}
+
+/// Files of the audits, each with the steps that fail, and why.
+const STUCK: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api}
+spec:
+  replicas: 3
+  strategy: {rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+  selector: {matchLabels: {app: api}}
+  template:
+    metadata: {labels: {app: api}}
+    spec:
+      containers: [{name: api, image: nginx, resources: {requests: {cpu: 100m}}}]
+      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname, labelSelector: {matchLabels: {app: api}}}]}}
+";
+
+/// Never more than one pod of difference between zones: where a zone is lost, its pod has nowhere to go.
+const SPREAD: &str = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 8
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: nginx}]
+      topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}, matchLabelKeys: [pod-template-hash]}]
+";
+
+const BUDGET: &str = "
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {minAvailable: 4, selector: {matchLabels: {app: web}}}
+";
+
+const QUOTA: &str = "
+---
+{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: '2'}}}
+";
+
+/// The verdicts of a story's steps, and why those that failed did.
+fn verdicts(args: &str, files: &str, exit: i32) -> Vec<(String, String)> {
+    let run = strew(&format!("simulate - -o json {args}"))
+        .stdin(files.to_owned())
+        .assert()
+        .code(exit);
+    let report = json(&run);
+    let steps = only_run(&report)["steps"].as_array().unwrap().iter();
+    let verdicts = steps.map(|step| {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        (text(&step["verdict"]), text(&step["why"][0]))
+    });
+    verdicts.collect()
+}
+
+/// No node is left for the pod of the new template, and no old pod may go.
+#[test]
+fn a_rollout_that_does_not_finish_is_a_failure() {
+    let steps = verdicts("--nodes 3", STUCK, 1);
+    let of: Vec<&str> = steps.iter().map(|(verdict, _)| verdict.as_str()).collect();
+    assert_eq!(of[..2], ["held", "broken"]);
+    assert_eq!(
+        steps[1].1,
+        "rolledOut: {}: deployment/api: 0 of 3 updated, 4 pods for 3 replicas, progress deadline exceeded, 1 Pending"
+    );
+    let run = strew("simulate - --nodes 3").stdin(STUCK).assert().code(1);
+    let text = stdout(&run);
+    for part in [
+        "\n  failed: deployment/api: 0 of 3 updated, 4 pods for 3 replicas",
+        "\nsteps: deploy ok, rollout failed, ",
+    ] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+}
+
+/// A lost zone may leave no room for all pods: only a budget says that this is too few.
+#[test]
+fn a_loss_fails_where_a_budget_is_broken() {
+    let steps = verdicts("", SPREAD, 0);
+    assert!(
+        steps.iter().all(|(verdict, _)| verdict == "held"),
+        "{steps:?}"
+    );
+    let steps = verdicts("", &format!("{SPREAD}{BUDGET}"), 1);
+    let (verdict, why) = &steps[3];
+    assert_eq!(
+        (verdict.as_str(), why.as_str()),
+        (
+            "broken",
+            "withinBudget: {}: poddisruptionbudget/web: 3 of 4 healthy pods"
+        )
+    );
+    let others = steps.iter().filter(|(verdict, _)| verdict == "held");
+    assert_eq!(others.count(), 4, "{steps:?}");
+}
+
+/// Pods that are refused at creation are told with the API server's reason.
+#[test]
+fn pods_that_are_refused_are_a_failure() {
+    let steps = verdicts("--nodes 3 --until deploy", &format!("{STUCK}{QUOTA}"), 1);
+    let (verdict, why) = &steps[0];
+    assert_eq!(verdict, "broken");
+    assert!(
+        why.starts_with("rolledOut: {}: deployment/api: 2 of 3 updated, 2 of 3 pods made, 2 of 3 ready, creation refused: "),
+        "{why}"
+    );
+    assert!(why.contains("exceeded quota: q"), "{why}");
+}
+
+/// Other steps than these may fail.
+#[test]
+fn the_steps_that_decide_are_chosen() {
+    verdicts("--nodes 3 --fail-on deploy,scale", STUCK, 0);
+    verdicts("--nodes 3 --fail-on rollout", STUCK, 1);
+    let run = strew("simulate - --fail-on rolout").stdin(STUCK);
+    let said = stderr(&run.assert().code(2));
+    assert!(
+        said.contains("steps are deploy, rollout, scale, lose, restore"),
+        "{said}"
+    );
+}
+
+/// A profile of another name decides for none of the pods.
+#[test]
+fn pods_of_a_scheduler_that_is_not_there_are_a_failure() {
+    let files = STUCK.replace(
+        "spec:\n      containers",
+        "spec:\n      schedulerName: mine\n      containers",
+    );
+    let steps = verdicts("--nodes 3 --until deploy", &files, 1);
+    assert!(
+        steps[0]
+            .1
+            .contains("0 of 3 ready, 3 left to scheduler mine"),
+        "{steps:?}"
+    );
+}
+
+/// A node that is full, and a dump with a pod that waits for it.
+const DUMP: &str = "
+{apiVersion: v1, kind: Node, metadata: {name: n1, uid: n}, status: {allocatable: {cpu: '4', memory: 8Gi, pods: '110'}}}
+---
+apiVersion: apps/v1
+kind: ReplicaSet
+metadata: {name: old, namespace: default, uid: r}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: old}}
+  template:
+    metadata: {labels: {app: old}}
+    spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]}
+status: {replicas: 2, readyReplicas: 1, availableReplicas: 1, observedGeneration: 1}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: old-1, namespace: default, uid: p1, labels: {app: old}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: old, uid: r, controller: true}]}
+spec: {nodeName: n1, containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]}
+status: {phase: Running, conditions: [{type: Ready, status: 'True'}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: old-2, namespace: default, uid: p2, labels: {app: old}, ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: old, uid: r, controller: true}]}
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '3'}}}]}
+status: {phase: Pending, conditions: [{type: PodScheduled, status: 'False', reason: Unschedulable, message: '0/1 nodes are available: 1 Insufficient cpu.'}]}
+";
+
+/// What comes to the cluster of a dump is told first and decides; what was Pending in it is a line.
+#[test]
+fn a_new_workload_beside_a_dump_decides() {
+    let new = |cpu: &str| {
+        format!(
+            "{DUMP}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: new}}
+spec:
+  replicas: 1
+  selector: {{matchLabels: {{app: new}}}}
+  template:
+    metadata: {{labels: {{app: new}}}}
+    spec: {{containers: [{{name: c, image: i, resources: {{requests: {{cpu: '{cpu}'}}}}}}]}}
+"
+        )
+    };
+    let run = strew("simulate - --until deploy")
+        .stdin(new("1"))
+        .assert()
+        .code(0);
+    let text = stdout(&run);
+    assert!(
+        text.starts_with("deployment/new  1 replica: on n1\n"),
+        "{text}"
+    );
+    for part in [
+        "As before: 1 workload with 1 pod on nodes and 1 Pending (--all shows them)",
+        "3 pods of 2 workloads on 1 node: 1 were there, 1 placed, 0 Pending, 1 Pending as before",
+    ] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    let steps = verdicts("--until deploy", &new("2"), 1);
+    assert_eq!(
+        steps[0].1,
+        "rolledOut: {}: deployment/new: 0 of 1 ready, 1 Pending; not judged: 1 that were so from the start"
+    );
+    // The dump alone is as it was.
+    verdicts("--until deploy", DUMP, 0);
 }

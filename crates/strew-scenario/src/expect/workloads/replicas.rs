@@ -1,0 +1,193 @@
+//! The numbers of one workload: what its spec asks for, and what its status tells.
+
+use strew_apiserver::object::Object;
+
+use super::Waiting;
+
+/// What a workload asks for, and what it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Replicas {
+    /// `spec.replicas`; of a DaemonSet its nodes.
+    pub(super) wanted: i32,
+    /// Its pods, old ones too.
+    pub(super) pods: i32,
+    /// Pods of the newest template, and how many there are to be; `None`: nothing is rolled out.
+    pub(super) updated: Option<(i32, i32)>,
+    /// Pods that are available.
+    pub(super) available: i32,
+    /// `ProgressDeadlineExceeded`.
+    pub(super) is_late: bool,
+    /// Why its pods are refused at creation, where a condition tells.
+    pub(super) refused: Option<String>,
+    /// Whether a controller has ever written its status.
+    pub(super) is_observed: bool,
+}
+
+impl Replicas {
+    /// Those of a workload; `None`: it has none, or belongs to another workload.
+    pub(super) fn of(object: &Object) -> Option<Self> {
+        match object {
+            Object::Deployment(deployment) => {
+                let status = &deployment.status;
+                let conditions = || status.conditions.iter().flatten();
+                let reason = |type_: &str| conditions().find(|c| c.type_ == type_);
+                let wanted = deployment.spec.replicas.unwrap_or(1);
+                let updated = status.updated_replicas.unwrap_or(0);
+                let late = reason("Progressing").and_then(|c| c.reason.as_deref());
+                let refused = reason("ReplicaFailure").filter(|c| c.status == "True");
+                Some(Self {
+                    wanted,
+                    pods: status.replicas.unwrap_or(0),
+                    updated: (deployment.spec.paused != Some(true)).then_some((updated, wanted)),
+                    available: status.available_replicas.unwrap_or(0),
+                    is_late: late == Some("ProgressDeadlineExceeded"),
+                    refused: refused.and_then(|c| c.message.clone()),
+                    is_observed: status.observed_generation.is_some(),
+                })
+            }
+            Object::StatefulSet(set) => {
+                let status = &set.status;
+                let wanted = set.spec.replicas.unwrap_or(1);
+                let strategy = set.spec.update_strategy.as_ref();
+                let is_by_hand = strategy.and_then(|s| s.type_.as_deref()) == Some("OnDelete");
+                let partition = strategy.and_then(|s| s.rolling_update.as_ref()?.partition);
+                let updated = status.updated_replicas.unwrap_or(0);
+                let to_be = wanted.saturating_sub(partition.unwrap_or(0)).max(0);
+                Some(Self {
+                    wanted,
+                    pods: status.replicas,
+                    updated: (!is_by_hand).then_some((updated, to_be)),
+                    available: status.available_replicas.unwrap_or(0),
+                    is_late: false,
+                    refused: None,
+                    is_observed: status.observed_generation.is_some(),
+                })
+            }
+            Object::DaemonSet(set) => {
+                let status = &set.status;
+                let wanted = status.desired_number_scheduled;
+                let strategy = set.spec.update_strategy.as_ref();
+                let is_by_hand = strategy.and_then(|s| s.type_.as_deref()) == Some("OnDelete");
+                let updated = status.updated_number_scheduled.unwrap_or(0);
+                Some(Self {
+                    wanted,
+                    pods: status.current_number_scheduled,
+                    updated: (!is_by_hand).then_some((updated, wanted)),
+                    available: status.number_available.unwrap_or(0),
+                    is_late: false,
+                    refused: None,
+                    is_observed: status.observed_generation.is_some(),
+                })
+            }
+            Object::CloneSet(set) => {
+                let status = &set.status;
+                let to_be = status.expected_updated_replicas;
+                let updated = status.updated_replicas.unwrap_or(0);
+                Some(Self {
+                    wanted: set.spec.replicas.unwrap_or(1),
+                    pods: status.replicas.unwrap_or(0),
+                    updated: to_be.map(|to_be| (updated, to_be)),
+                    available: status.available_replicas.unwrap_or(0),
+                    is_late: false,
+                    refused: None,
+                    is_observed: status.observed_generation.is_some(),
+                })
+            }
+            Object::ReplicaSet(set) => {
+                let status = &set.status;
+                let mut conditions = status.conditions.iter().flatten();
+                let refused =
+                    conditions.find(|c| c.type_ == "ReplicaFailure" && c.status == "True");
+                set.meta.controller().is_none().then(|| Self {
+                    wanted: set.spec.replicas.unwrap_or(1),
+                    pods: status.replicas,
+                    updated: None,
+                    available: status.available_replicas.unwrap_or(0),
+                    is_late: false,
+                    refused: refused.and_then(|c| c.message.clone()),
+                    is_observed: status.observed_generation.is_some(),
+                })
+            }
+            Object::ReplicationController(controller) => {
+                let status = &controller.status;
+                Some(Self {
+                    wanted: controller.spec.replicas.unwrap_or(1),
+                    pods: status.replicas,
+                    updated: None,
+                    available: status.available_replicas.unwrap_or(0),
+                    is_late: false,
+                    refused: None,
+                    is_observed: status.observed_generation.is_some(),
+                })
+            }
+            // Pods of a Job come and go: it is short of one only while none runs and none can be made.
+            Object::Job(job) => {
+                let status = &job.status;
+                let mut conditions = status.conditions.iter().flatten();
+                let is_over = status.completion_time.is_some()
+                    || conditions.any(|c| c.type_ == "Failed" && c.status == "True");
+                let runs = !is_over && job.spec.suspend != Some(true);
+                let active = status.active.unwrap_or(0);
+                let wanted = i32::from(runs && job.spec.parallelism != Some(0));
+                Some(Self {
+                    wanted,
+                    pods: active.min(wanted),
+                    updated: None,
+                    available: active.min(wanted),
+                    is_late: false,
+                    refused: None,
+                    is_observed: status.start_time.is_some(),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// What is missing; `None`: nothing. `refusal` is asked for the reason where pods are missing.
+    pub(super) fn why(
+        &self,
+        waiting: &Waiting,
+        refusal: impl FnOnce() -> Option<String>,
+    ) -> Option<String> {
+        let Self {
+            wanted,
+            pods,
+            updated,
+            available,
+            ..
+        } = *self;
+        let mut parts = Vec::new();
+        if let Some((updated, to_be)) = updated.filter(|(updated, to_be)| updated < to_be) {
+            parts.push(format!("{updated} of {to_be} updated"));
+        }
+        if pods < wanted {
+            parts.push(format!("{pods} of {wanted} pods made"));
+        }
+        if pods > wanted {
+            parts.push(format!("{pods} pods for {wanted} replicas"));
+        }
+        if available < wanted {
+            parts.push(format!("{available} of {wanted} ready"));
+        }
+        if parts.is_empty() && waiting.n_pending == 0 {
+            return None;
+        }
+        if self.is_late {
+            parts.push("progress deadline exceeded".to_owned());
+        }
+        if waiting.n_pending > 0 {
+            parts.push(format!("{} Pending", waiting.n_pending));
+        }
+        for (scheduler, n) in &waiting.left {
+            parts.push(format!(
+                "{n} left to scheduler {scheduler}, which no profile is called"
+            ));
+        }
+        if pods < wanted
+            && let Some(refused) = self.refused.clone().or_else(refusal)
+        {
+            parts.push(format!("creation refused: {refused}"));
+        }
+        Some(parts.join(", "))
+    }
+}
