@@ -23,17 +23,22 @@ pub(crate) struct Tape {
     pub(crate) series: Vec<Value>,
 }
 
-/// Writes the page.
+/// Writes the page: the report with one run of each variant, what came of each variant, and those runs in full.
 ///
 /// # Errors
 /// The file cannot be written.
-pub(crate) fn write(path: &str, report: &Value, tapes: &[Tape]) -> Result<(), Failure> {
-    std::fs::write(path, page(report, tapes))
+pub(crate) fn write(
+    path: &str,
+    report: &Value,
+    verdicts: &[Value],
+    tapes: &[Tape],
+) -> Result<(), Failure> {
+    std::fs::write(path, page(report, verdicts, tapes))
         .with_context(|| format!("cannot write {path}"))
         .map_err(Failure::outside)
 }
 
-fn page(report: &Value, tapes: &[Tape]) -> String {
+fn page(report: &Value, verdicts: &[Value], tapes: &[Tape]) -> String {
     let runs = tapes.iter().map(|tape| {
         let lines: Vec<&str> = tape.log.lines().collect();
         format!("[{}]", lines.join(","))
@@ -42,7 +47,10 @@ fn page(report: &Value, tapes: &[Tape]) -> String {
     let series: Vec<&Vec<Value>> = tapes.iter().map(|tape| &tape.series).collect();
     let series = serde_json::json!(series);
     let runs = runs.join(",");
-    let data = format!("{{\"report\":{report},\"runs\":[{runs}],\"series\":{series}}}");
+    let verdicts = serde_json::json!(verdicts);
+    let data = format!(
+        "{{\"report\":{report},\"verdicts\":{verdicts},\"runs\":[{runs}],\"series\":{series}}}"
+    );
     let (head, tail) = PAGE.split_once(MARK).unwrap_or((PAGE, ""));
     [head, &escaped(&data), tail].concat()
 }
@@ -74,7 +82,7 @@ mod tests {
             log: format!("{}\n{}\n", json!({"key": nasty}), json!({"at": "1s"})),
             series: vec![json!({"of": nasty})],
         }];
-        let page = page(&report, &tapes);
+        let page = page(&report, &[json!({"why": nasty})], &tapes);
         let plain = PAGE.matches("</script>").count();
         assert_eq!(page.matches("</script>").count(), plain);
         assert!(!page.contains("alert(1)</"), "{page}");

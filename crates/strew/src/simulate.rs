@@ -138,7 +138,13 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
         },
         headers: !args.no_headers,
     };
-    scenario::run(&question, inputs, context)
+    scenario::run(&question, inputs, context).inspect_err(|failure| {
+        if args.output == Some(Format::Junit) {
+            let errors = [failure.in_a_line()];
+            // The failure is told in any case.
+            let _ = terminal::print(&scenario::wrong_input(&errors));
+        }
+    })
 }
 
 /// Tells programs what is wrong.
@@ -146,6 +152,13 @@ pub(crate) fn print_diagnostics(
     said: &[(Vec<Diagnostic>, &Sources)],
     output: Option<Format>,
 ) -> Result<(), Failure> {
+    if output == Some(Format::Junit) {
+        let each = said.iter().flat_map(|(all, sources)| {
+            let errors = all.iter().filter(|d| d.severity == Severity::Error);
+            errors.map(|error| render(std::slice::from_ref(error), sources, false))
+        });
+        return terminal::print(&scenario::wrong_input(&each.collect::<Vec<_>>()));
+    }
     let Some(format) = output.filter(|format| format.is_for_programs()) else {
         return Ok(());
     };

@@ -3,7 +3,7 @@
 //! Reading order: [`arguments`], [`story`] (the built-in one, as a file), [`suite`] (files into plans), [`work`] (runs on
 //! all cores, in order), [`recorder`] (what is kept of one run), [`log`] (every change as a line), [`screen`] (a run step
 //! by step), [`series`] (its counts at each instant), [`standing`] (what is right and what is not), [`text`] (for people), [`report`] and [`junit`] (for
-//! programs), [`decision`] (`-v`), `life` (one run, looked at), [`clock`].
+//! programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, looked at), [`clock`].
 
 mod arguments;
 mod clock;
@@ -12,6 +12,7 @@ mod interrupt;
 mod junit;
 mod life;
 mod log;
+mod page;
 mod recorder;
 mod replay;
 mod report;
@@ -31,7 +32,6 @@ use anyhow::Context as _;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
-use crate::html::{self, Tape};
 use crate::inputs::Input;
 use crate::memory::Need;
 use crate::progress::Progress;
@@ -39,7 +39,8 @@ use crate::shown::Choice;
 use crate::simulate::{self, Format};
 use crate::terminal;
 pub(crate) use arguments::ScenarioArgs;
-use arguments::SchemaKind;
+use arguments::{SchemaKind, Until};
+pub(crate) use junit::wrong_input;
 pub(crate) use life::{Life, When, life};
 pub(crate) use strew_scenario::format::BASE;
 use strew_sim::Size;
@@ -125,14 +126,18 @@ pub(crate) fn run(
     let answer = standing::judge(&suites, runs, is_cut, &question.args.fail_on);
     text::say_notes(&answer, context);
     if let Some(path) = question.html {
-        write_page(path, question, &suites, &answer)?;
+        page::write(path, &work, question, &suites, &answer, &interrupt)?;
     }
     let text = match question.output {
         Some(Format::Json | Format::Yaml) => simulate::serialized(
             &report::report(question, &suites, &answer),
             question.output.unwrap_or(Format::Json),
         )?,
-        Some(Format::Junit) => junit::write(&suites, &answer),
+        Some(Format::Junit) => junit::write(&suites, &answer, &|suite, cast, breach| {
+            let until = Until::At(breach.at);
+            let program = context.program;
+            replay::replay(program, question, suite, cast, breach.seed, Some(&until))
+        }),
         Some(Format::Name) => text::names(&suites, &answer),
         _ => text::write(question, &suites, &answer, began.elapsed(), context),
     };
@@ -154,29 +159,6 @@ fn check_choice(question: &Question<'_>, suites: &[Suite]) -> Result<(), Failure
             .check(&cast.plan.admitted().workloads.list)?;
     }
     Ok(())
-}
-
-/// The page: of each variant the first run, the report on no other.
-fn write_page(
-    path: &str,
-    question: &Question<'_>,
-    suites: &[Suite],
-    answer: &standing::Answer<'_>,
-) -> Result<(), Failure> {
-    let report = report::report(question, suites, answer);
-    let mut report = serde_json::to_value(&report).map_err(Failure::outside)?;
-    let scenarios = report["scenarios"].as_array_mut().into_iter().flatten();
-    for scenario in scenarios {
-        for variant in scenario["variants"].as_array_mut().into_iter().flatten() {
-            if let Some(runs) = variant["runs"].as_array_mut() {
-                runs.truncate(1);
-            }
-        }
-    }
-    let standings = answer.casts.iter().flatten();
-    let tapes = standings.filter_map(|s| s.runs.first()?.run.tape.clone());
-    let tapes: Vec<Tape> = tapes.collect();
-    html::write(path, &report, &tapes)
 }
 
 /// Tells what is to be said of the files; `None` if they are wrong.

@@ -80,6 +80,8 @@ pub(super) struct Row<'a> {
     /// Seeds whose run was ended before it was decided.
     pub(super) n_open: usize,
     pub(super) n_broken: usize,
+    /// Every seed in which it broke.
+    pub(super) seeds_broken: Vec<u64>,
     /// Whether a breach of it is one of the run: `--fail-on` may name other steps.
     pub(super) decides: bool,
     /// Counts, largest first, by how many seeds had them, with their skew.
@@ -195,6 +197,7 @@ fn rows<'a>(cast: &'a Cast, fail_on: &[String]) -> Vec<Row<'a>> {
         n_held: 0,
         n_open: 0,
         n_broken: 0,
+        seeds_broken: Vec::new(),
         decides: match moment {
             Moment::Step(name) => fail_on.is_empty() || fail_on.contains(name),
             Moment::At(_) => fail_on.is_empty(),
@@ -238,6 +241,7 @@ fn add(cast: &Cast, rows: &mut [Row<'_>], run: &Run) -> bool {
                 None => row.n_held += 1,
                 Some(refused) => {
                     row.n_broken += usize::from(refused.is_breach);
+                    row.seeds_broken.extend(refused.is_breach.then_some(run.seed));
                     is_broken |= refused.is_breach && row.decides;
                     row.breach.get_or_insert_with(|| Breach {
                         seed: run.seed,
@@ -282,6 +286,7 @@ fn add_outcome(row: &mut Row<'_>, outcome: &Outcome, seed: u64) -> bool {
         State::Open => row.n_open += 1,
         State::Broken => {
             row.n_broken += 1;
+            row.seeds_broken.push(seed);
             row.breach.get_or_insert_with(|| Breach {
                 seed,
                 at: outcome.at,

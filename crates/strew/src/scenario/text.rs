@@ -311,7 +311,7 @@ fn shape(counts: &[u32], skew: u32) -> String {
     format!("{} skew {skew}", numbers.join("/"))
 }
 
-fn result_text(standing: &Standing<'_>) -> String {
+pub(super) fn result_text(standing: &Standing<'_>) -> String {
     let n = standing.runs.len();
     let seeds = match n {
         1 => "1 seed".to_owned(),

@@ -180,20 +180,46 @@ impl<'a> Work<'a> {
             let Some(task) = self.tasks.get(number) else {
                 return;
             };
-            let done = self.play(*task, stops[0], logs, progress);
+            let is_first = self.suites[task.suite].variants[task.cast].seeds.first();
+            let is_shown = self.question.html.is_some() && is_first == Some(&task.seed);
+            let done = self.play(*task, is_shown, stops[0], logs, progress);
             if sender.send((number, done)).is_err() {
                 return;
             }
         }
     }
 
-    fn play(&self, task: Task, interrupt: &AtomicBool, logs: bool, progress: &Progress) -> Done {
+    /// Plays a run once more, to be shown on the page.
+    ///
+    /// # Errors
+    /// It could not be played.
+    pub(super) fn again(
+        &self,
+        suite: usize,
+        cast: usize,
+        seed: u64,
+        interrupt: &AtomicBool,
+        progress: &Progress,
+    ) -> Result<Run, Failure> {
+        let task = Task { suite, cast, seed };
+        let (run, _) = self.play(task, true, interrupt, false, progress)?;
+        Ok(run)
+    }
+
+    /// `is_shown`: on the page.
+    fn play(
+        &self,
+        task: Task,
+        is_shown: bool,
+        interrupt: &AtomicBool,
+        logs: bool,
+        progress: &Progress,
+    ) -> Done {
         let suite = &self.suites[task.suite];
         let cast = &suite.variants[task.cast];
         let seed = task.seed;
         // Of many seeds the first is the example.
         let is_example = cast.seeds.first() == Some(&seed);
-        let is_shown = self.question.html.is_some() && is_example;
         let tells = self.context.global.verbose > 0 && is_example && !suite.is_stepwise();
         let mut recorder = Recorder {
             interrupt,

@@ -107,6 +107,44 @@ fn the_page_of_a_scenario_counts_as_the_report_does() {
     }
 }
 
+/// A page shows what came of every seed, and of a red variant a seed that broke.
+#[test]
+fn the_page_of_a_red_answer_is_red() {
+    let scenario = r#"
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: i}]}
+---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {name: s}
+spec:
+  nodeGroups: [{name: n, size: 2, template: {status: {allocatable: {cpu: '4', memory: 8Gi, pods: '110'}}}}]
+  seeds: 20
+  timeline: [{at: 1m, expect: [{cel: "!pods.exists(p, p.name.matches('[0-9]$'))"}]}]
+"#;
+    let (report, page) = page("red.html", "simulate -", scenario, 1);
+    let data = data(&page);
+    let runs = report["scenarios"][0]["variants"][0]["runs"]
+        .as_array()
+        .unwrap();
+    let broken: Vec<&Value> = runs.iter().filter(|run| run["held"] == false).collect();
+    let verdict = &data["verdicts"][0];
+    assert_eq!(verdict["red"], true);
+    assert_eq!(verdict["broken"].as_array().unwrap().len(), broken.len());
+    assert_eq!(verdict["shown"], broken[0]["seed"]);
+    assert_eq!(verdict["broken"][0]["at"], "1m");
+    assert_eq!(data["runs"][0][0]["seed"], broken[0]["seed"]);
+    let shown = &data["report"]["scenarios"][0]["variants"][0]["runs"];
+    assert_eq!(shown.as_array().unwrap()[..], [broken[0].clone()]);
+}
+
 #[test]
 fn the_page_of_the_story_has_its_steps_and_the_same_counts() {
     let (report, page) = page(

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json as value};
 use snapbox::file;
 
 use crate::{json, root, stderr, stdout, strew};
@@ -225,6 +226,34 @@ fn junit_has_a_case_for_each_expectation() {
     );
 }
 
+/// A failure has what plays it again and every seed that broke; wrong input is a case, too.
+#[test]
+fn junit_tells_every_seed_and_wrong_input() {
+    let spec = "  timeline: [{at: 1m, expect: [{pods: {of: deployment/web, count: 7}}]}]
+";
+    let run = strew("simulate - --seeds 3 -o junit").stdin(scenario(spec));
+    let text = stdout(&run.assert().code(1));
+    for part in [
+        "&#10;seeds that broke: 1, 2, 3",
+        "&#10;again: strew simulate - --variant base --seed 1 --until 1m",
+        " time=\"180.000\" file=",
+    ] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    for (input, error) in [
+        ("", "no objects passed to simulate"),
+        (
+            "{apiVersion: v1, kind: Pod, metadata: {name: B_d}}",
+            "invalid-field",
+        ),
+    ] {
+        let run = strew("simulate - -o junit").stdin(input);
+        let text = stdout(&run.assert().code(2));
+        assert!(text.contains(" errors=\""), "{text}");
+        assert!(text.contains(error), "{error:?} in {text}");
+    }
+}
+
 #[test]
 fn a_folder_of_scenarios_is_played_file_by_file() {
     let run = strew("simulate examples/scenarios/ --seeds 1 --variant base -o json");
@@ -264,9 +293,66 @@ fn diff_tells_what_moved() {
         "{text}"
     );
     strew("diff Cargo.toml Cargo.toml").assert().code(2);
+    let run = strew(&format!("diff {a} {b} --step nosuch")).assert().code(2);
+    assert!(stderr(&run).contains("count nothing of these words"));
     strew(&format!("diff {a} nowhere.json")).assert().code(3);
     let run = strew(&format!("diff {a} {b} -o json")).assert().code(1);
     assert_eq!(json(&run)["kind"], "SimulationDiff");
+}
+
+/// A key that one report alone counts is named, not compared; what got worse stands first, below a summary.
+#[test]
+fn diff_sums_up_and_shows_the_worst_first() {
+    let folder = folder("diff-summary");
+    let write = |name: &str, steps: Value| {
+        let path = folder.join(name);
+        let report = value!({
+            "apiVersion": "report.strew.dev/v1alpha1", "kind": "SimulationReport",
+            "scenarios": [{"name": "s", "variants": [{"name": "base", "runs": [{"seed": 1, "steps": steps}]}]}],
+        });
+        std::fs::write(&path, report.to_string()).unwrap();
+        path.display().to_string()
+    };
+    let workload = |name: &str, skews: &[(&str, i32)], n_pending: u32| {
+        let spread = skews.iter().map(|(key, skew)| value!({"by": key, "counts": {"a": skew}, "skew": skew}));
+        value!({
+            "of": format!("deployment/{name}"), "namespace": "default", "replicas": 3, "ready": 3,
+            "pending": [{"count": n_pending}], "spread": spread.collect::<Vec<_>>(),
+        })
+    };
+    let deploy = |workloads: Value| value!([{"name": "deploy", "workloads": workloads}]);
+    let a = write(
+        "a.json",
+        deploy(value!([
+            workload("better", &[("zone", 3)], 0),
+            workload("same", &[("zone", 1)], 0),
+            workload("worse", &[("zone", 0)], 2),
+        ])),
+    );
+    let b = write(
+        "b.json",
+        deploy(value!([
+            workload("better", &[("zone", 1), ("rack", 9)], 0),
+            workload("same", &[("zone", 1), ("rack", 9)], 0),
+            workload("worse", &[("zone", 2), ("rack", 9)], 5),
+        ])),
+    );
+    let text = stdout(&strew(&format!("diff {a} {b}")).assert().code(1));
+    let expected = "s/base seed 1 deploy
+  Pending 2 → 5
+  by zone: 1 better, 1 worse, 1 same; mean skew 1.3 → 1.3
+  by rack: counted in the second report only
+  deployment/worse: Pending 2 → 5 (+3)
+  deployment/worse by zone: in a 0 → 2 (+2), skew 0 → 2 (+2)
+  deployment/better by zone: in a 3 → 1 (-2), skew 3 → 1 (-2)
+5 changes in 3 places
+";
+    assert_eq!(text, expected);
+    let text = stdout(&strew(&format!("diff {a} {b} --top 1 --by zone")).assert().code(1));
+    assert!(text.contains("… and 1 more place (--all shows them)"), "{text}");
+    let c = write("c.json", value!([{"name": "other", "workloads": []}, {"name": "more", "workloads": [workload("x", &[], 0)]}]));
+    let run = strew(&format!("diff {a} {c}")).assert().code(2);
+    assert!(stderr(&run).contains("the reports have no step in common"));
 }
 
 #[test]

@@ -1,0 +1,172 @@
+//! `strew diff`: what moved between two reports.
+//!
+//! Reading order: [`facts`] (what a report counts), [`compare`] (what of it is otherwise, and whether that is better),
+//! [`text`] (for people).
+
+mod compare;
+mod facts;
+mod text;
+
+use std::collections::BTreeSet;
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::arguments::Context;
+use crate::failure::{EXIT_NO, Failure};
+use crate::inputs;
+use crate::report::{API_VERSION, KIND};
+use crate::simulate::{Format, serialized};
+use crate::terminal;
+use compare::compare;
+use facts::facts;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM simulate shop.yaml -o json > before.json
+  PROGRAM simulate shop.yaml --nodes 9 -o json > after.json
+  PROGRAM diff before.json after.json               better or worse, and what moved most
+  PROGRAM diff before.json after.json --step deploy --by topology.kubernetes.io/zone --all
+  PROGRAM diff before.json after.json -o json | jq .items
+
+Only what both reports count is compared: a key that one of them does not count is named.
+Exit codes: 0 nothing moved; 1 something did; 2 no reports, or of different scenarios; 3 a file could not be read.";
+
+/// Arguments of `strew diff`.
+#[derive(Args, Debug)]
+pub(crate) struct DiffArgs {
+    /// The report before: what strew simulate -o json wrote
+    #[arg(value_name = "A.json")]
+    before: String,
+    /// The report after
+    #[arg(value_name = "B.json")]
+    after: String,
+    /// How to write the result
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<DiffFormat>,
+    /// Compare the workloads of this namespace only
+    #[arg(short, long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Compare the step of this name only
+    #[arg(long, value_name = "NAME")]
+    step: Option<String>,
+    /// Compare counts by this topology key only
+    #[arg(long, value_name = "KEY")]
+    by: Option<String>,
+    /// Of each step show so many of what moved, the worst
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Show all that moved
+    #[arg(long, conflicts_with = "top")]
+    all: bool,
+}
+
+impl DiffArgs {
+    fn means(&self, place: &facts::Place) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| match wanted {
+            None => true,
+            Some(wanted) => found == Some(wanted.as_str()),
+        };
+        let step = place.moment.last().map(|(_, name)| name.as_str());
+        is(&self.namespace, place.namespace.as_deref())
+            && is(&self.step, step)
+            && (self.by.is_none() || place.key == self.by)
+    }
+}
+
+/// The values of `-o`.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+enum DiffFormat {
+    /// Kind SimulationDiff
+    Json,
+    /// The same as YAML
+    Yaml,
+}
+
+pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
+    let (before, after) = (read(&args.before)?, read(&args.after)?);
+    let (before, after) = (facts(&before), facts(&after));
+    check_related(args, &before, &after)?;
+    let meant = |mut facts: facts::Facts| {
+        facts.retain(|place, _| args.means(place));
+        facts
+    };
+    let difference = compare(&meant(before), &meant(after));
+    let text = match args.output {
+        Some(format) => {
+            let value = json!({
+                "apiVersion": API_VERSION,
+                "kind": "SimulationDiff",
+                "summary": difference.steps,
+                "items": difference.moved,
+            });
+            let format = match format {
+                DiffFormat::Json => Format::Json,
+                DiffFormat::Yaml => Format::Yaml,
+            };
+            serialized(&value, format)?
+        }
+        None if context.global.quiet => String::new(),
+        None => {
+            let top = if args.all { usize::MAX } else { args.top };
+            text::write(&difference, top, context)
+        }
+    };
+    terminal::print(&text)?;
+    Ok(if difference.moved.is_empty() {
+        0
+    } else {
+        EXIT_NO
+    })
+}
+
+/// Refuses reports that have nothing in common, and words that choose nothing of them.
+fn check_related(
+    args: &DiffArgs,
+    before: &facts::Facts,
+    after: &facts::Facts,
+) -> Result<(), Failure> {
+    let moments: BTreeSet<&[facts::Part]> = after.keys().map(|place| &*place.moment).collect();
+    let mut has_common = before.keys();
+    let has_common = has_common.any(|place| moments.contains(&*place.moment));
+    if !(before.is_empty() && after.is_empty()) && !has_common {
+        let name = |facts: &facts::Facts| {
+            let first = facts.keys().next();
+            first.map_or("no step".to_owned(), facts::Place::moment)
+        };
+        let error = anyhow!("the reports have no step in common");
+        return Err(Failure::input(error).with_hint(format!(
+            "{} begins with {}, {} with {}: compare reports of one scenario, variant and seed",
+            args.before,
+            name(before),
+            args.after,
+            name(after)
+        )));
+    }
+    let mut all = before.keys().chain(after.keys());
+    let asks = args.namespace.is_some() || args.step.is_some() || args.by.is_some();
+    match asks && !all.any(|place| args.means(place)) {
+        true => Err(Failure::input(anyhow!(
+            "the reports count nothing of these words: --namespace, --step, --by"
+        ))),
+        false => Ok(()),
+    }
+}
+
+fn read(path: &str) -> Result<Value, Failure> {
+    let inputs = inputs::read_one(path)?;
+    let bytes = inputs.iter().flat_map(|input| &input.bytes);
+    let bytes: Vec<u8> = bytes.copied().collect();
+    let value: Value = serde_json::from_slice(&bytes)
+        .map_err(|e| Failure::input(anyhow!(e).context(format!("{path} is no JSON"))))?;
+    let is_report = value["kind"] == KIND
+        && value["apiVersion"] == API_VERSION
+        && value["scenarios"].is_array();
+    match is_report {
+        true => Ok(value),
+        false => {
+            let error = anyhow!("{path} is no SimulationReport of {API_VERSION}");
+            Err(Failure::input(error).with_hint("strew simulate FILES -o json writes one"))
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A difference for people: per step what it comes to, then what moved, the worst first.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::compare::{Change, Difference, KeySummary, Moved, StepSummary};
+use crate::arguments::Context;
+use crate::terminal;
+use crate::text::{count, short_key};
+
+/// Changes of one place that are written out.
+const CHANGES_MAX: usize = 8;
+
+/// The summary of each step; unless nothing more is wanted, of each `top` places.
+pub(super) fn write(difference: &Difference, top: usize, context: &Context) -> String {
+    let mut out = String::new();
+    for summary in &difference.steps {
+        let of_step = difference.moved.iter();
+        let of_step = of_step.filter(|moved| moved.moment == summary.moment);
+        let moved: Vec<&Moved> = of_step.collect();
+        if !moved.is_empty() || summary.is_one_sided() {
+            step(&mut out, summary, &moved, top, context);
+        }
+    }
+    let n: usize = difference
+        .moved
+        .iter()
+        .map(|moved| moved.changes.len())
+        .sum();
+    let _ = match n {
+        0 => writeln!(out, "nothing moved"),
+        n => writeln!(
+            out,
+            "{} in {}",
+            count(n, "change"),
+            count(difference.moved.len(), "place")
+        ),
+    };
+    match context.terminal.unicode {
+        true => out,
+        false => terminal::ascii(&out),
+    }
+}
+
+fn step(out: &mut String, summary: &StepSummary, moved: &[&Moved], top: usize, context: &Context) {
+    let styles = &context.terminal.styles;
+    let title = styles.title;
+    let _ = writeln!(out, "{title}{}{title:#}", summary.moment);
+    let pending = summary.pending;
+    if pending.before + pending.after > 0 {
+        let style = match pending.after > pending.before {
+            true => styles.bad,
+            false => styles.good,
+        };
+        let _ = writeln!(
+            out,
+            "  {style}Pending {} → {}{style:#}",
+            pending.before, pending.after
+        );
+    }
+    for key in &summary.by {
+        by_key(out, key, context);
+    }
+    for (keys, which) in [
+        (&summary.only_before, "first"),
+        (&summary.only_after, "second"),
+    ] {
+        for key in keys {
+            let _ = writeln!(
+                out,
+                "  by {}: counted in the {which} report only",
+                short_key(key)
+            );
+        }
+    }
+    if context.global.quiet {
+        return;
+    }
+    for moved in moved.iter().take(top) {
+        let style = match moved.worse {
+            1.. => styles.bad,
+            0 => styles.dim,
+            _ => styles.good,
+        };
+        let told = moved.changes.iter().take(CHANGES_MAX).map(change);
+        let mut told: Vec<String> = told.collect();
+        if moved.changes.len() > CHANGES_MAX {
+            told.push(format!("and {} more", moved.changes.len() - CHANGES_MAX));
+        }
+        let _ = writeln!(out, "  {style}{}{style:#}: {}", moved.what, told.join(", "));
+    }
+    if moved.len() > top {
+        let dim = styles.dim;
+        let more = count(moved.len() - top, "more place");
+        let _ = writeln!(out, "  {dim}… and {more} (--all shows them){dim:#}");
+    }
+}
+
+/// `by rack: 142 workloads better, 31 worse, 304 same; mean skew 1.4 → 1.1`
+fn by_key(out: &mut String, key: &KeySummary, context: &Context) {
+    let KeySummary {
+        better,
+        worse,
+        same,
+        ..
+    } = key;
+    let styles = &context.terminal.styles;
+    let (good, bad) = (styles.good, styles.bad);
+    let _ = writeln!(
+        out,
+        "  by {}: {good}{better} better{good:#}, {bad}{worse} worse{bad:#}, {same} same; mean skew {:.1} → {:.1}",
+        short_key(&key.key),
+        key.mean_skew_before,
+        key.mean_skew_after
+    );
+}
+
+impl StepSummary {
+    fn is_one_sided(&self) -> bool {
+        !self.only_before.is_empty() || !self.only_after.is_empty()
+    }
+}
+
+/// `in zone-a 4 → 5 (+1)`
+fn change(change: &Change) -> String {
+    let word = |value: &Value| match value {
+        Value::Null => "none".to_owned(),
+        value => value.to_string(),
+    };
+    let mut out = format!(
+        "{} {} → {}",
+        change.of,
+        word(&change.before),
+        word(&change.after)
+    );
+    if let (Some(before), Some(after)) = (change.before.as_i64(), change.after.as_i64()) {
+        let _ = write!(out, " ({:+})", after - before);
+    }
+    out
+}

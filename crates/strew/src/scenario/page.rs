@@ -1,0 +1,100 @@
+//! The page of `--html`: the verdicts on all variants and seeds, and of each variant one run that is shown in full.
+
+use std::sync::atomic::AtomicBool;
+
+use serde_json::{Value, json};
+
+use super::clock::clock;
+use super::standing::{Answer, Judged, Standing};
+use super::suite::Suite;
+use super::text::result_text;
+use super::work::Work;
+use super::{Question, report};
+use crate::failure::Failure;
+use crate::html::{self, Tape};
+use crate::progress::Progress;
+
+/// Seeds of a variant whose breach is told.
+const BREACHES_MAX: usize = 100;
+
+/// Writes the page. Of a variant that is red it shows the first seed that broke, of any other the first.
+///
+/// # Errors
+/// The file cannot be written, or a run could not be played a second time.
+pub(super) fn write(
+    path: &str,
+    work: &Work<'_>,
+    question: &Question<'_>,
+    suites: &[Suite],
+    answer: &Answer<'_>,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    let report = report::report(question, suites, answer);
+    let mut report = serde_json::to_value(&report).map_err(Failure::outside)?;
+    let mut tapes: Vec<Tape> = Vec::new();
+    let mut verdicts = Vec::new();
+    for (s, (suite, standings)) in suites.iter().zip(&answer.casts).enumerate() {
+        for (c, (cast, standing)) in suite.variants.iter().zip(standings).enumerate() {
+            let place = shown(standing);
+            let runs = &mut report["scenarios"][s]["variants"][c]["runs"];
+            *runs = match runs.get_mut(place) {
+                Some(run) => json!([run.take()]),
+                None => json!([]),
+            };
+            let verdict = verdict(&suite.name, &cast.variant.name, standing, place);
+            let Some(judged) = standing.runs.get(place) else {
+                verdicts.push(verdict);
+                continue;
+            };
+            // Which seed breaks is known only when all were played: that one is played again, alike, with its log.
+            let again = match judged.run.tape {
+                Some(_) => None,
+                None => Some(work.again(s, c, judged.run.seed, interrupt, &Progress::new(true))?),
+            };
+            let tape = again.as_ref().map_or(&judged.run.tape, |run| &run.tape);
+            verdicts.push(verdict);
+            tapes.extend(tape.clone());
+        }
+    }
+    html::write(path, &report, &verdicts, &tapes)
+}
+
+/// The place of the run that is shown.
+fn shown(standing: &Standing<'_>) -> usize {
+    let mut runs = standing.runs.iter();
+    let broken = runs.position(|judged| judged.is_broken);
+    broken.filter(|_| standing.result.is_red()).unwrap_or(0)
+}
+
+/// What came of a variant: in words, and by seed.
+fn verdict(scenario: &str, variant: &str, standing: &Standing<'_>, shown: usize) -> Value {
+    let broken = standing.runs.iter().filter(|judged| judged.is_broken);
+    let broken: Vec<Value> = broken.take(BREACHES_MAX).map(breach).collect();
+    json!({
+        "scenario": scenario,
+        "variant": variant,
+        "result": result_text(standing),
+        "red": standing.result.is_red(),
+        "shown": standing.runs.get(shown).map(|judged| judged.run.seed),
+        "broken": broken,
+    })
+}
+
+/// The first breach of a run.
+fn breach(judged: &Judged) -> Value {
+    let played = &judged.run.played;
+    let refused = played.steps.iter().find_map(|step| {
+        let refused = step.refused.iter().find(|refused| refused.is_breach)?;
+        Some((step.began, &refused.text, &refused.why))
+    });
+    let outcome = played.first_breach();
+    let outcome = outcome.map(|(_, outcome)| (outcome.at, &outcome.text, &outcome.why));
+    let first = [refused, outcome].into_iter().flatten();
+    let first = first.min_by_key(|(at, ..)| *at);
+    json!({
+        "seed": judged.run.seed,
+        "at": first.map(|(at, ..)| clock(at)),
+        "text": first.map(|(_, text, _)| text),
+        "why": first.map(|(.., why)| why),
+    })
+}
