@@ -19,6 +19,7 @@ mod nothing;
 mod one_count;
 mod place;
 mod readme;
+mod recipes;
 mod scenario;
 mod simulate;
 mod spread;
