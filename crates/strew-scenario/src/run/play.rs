@@ -73,6 +73,9 @@ pub struct Outcome {
     pub cause: Option<String>,
     /// Pods by domain, as they were counted for it.
     pub counts: Option<ByDomain>,
+    /// It had time to come true, and was true right after the verbs of its step, before these had an effect: that may
+    /// be the state before them.
+    pub held_at_once: bool,
 }
 
 /// What came of a step.
@@ -425,6 +428,9 @@ impl<'a> Life<'a> {
         let lasts = expectation.lasts.unwrap_or_default();
         self.decided = self.decided.max(later(now, expectation.waits()));
         let holds = verdict.holds;
+        let acts = self.plan.scenario.timeline.get(step);
+        let acts = acts.is_some_and(|step| !step.verbs.is_empty() && step.rest.is_none());
+        let held_at_once = acts && holds && within > Span::default() && lasts == Span::default();
         if within > Span::default() && !holds || lasts > Span::default() && holds {
             self.open.push(Open {
                 step,
@@ -437,7 +443,10 @@ impl<'a> Life<'a> {
                 last_why: verdict.why.clone(),
             });
         }
-        outcome(expectation, verdict, now)
+        Outcome {
+            held_at_once,
+            ..outcome(expectation, verdict, now)
+        }
     }
 
     /// Judges what is open, and what must always hold. Where nothing was written nothing has changed.
@@ -529,6 +538,7 @@ impl<'a> Life<'a> {
                     at: now,
                     cause: None,
                     counts: None,
+                    held_at_once: false,
                 })
             })
             .collect();
@@ -547,6 +557,7 @@ fn outcome(expectation: &Expectation, verdict: Verdict, at: Span) -> Outcome {
         at,
         cause: None,
         counts: verdict.counts,
+        held_at_once: false,
     }
 }
 
@@ -560,6 +571,7 @@ fn undecided(expectation: &Expectation, at: Span) -> Outcome {
         at,
         cause: None,
         counts: None,
+        held_at_once: false,
     }
 }
 

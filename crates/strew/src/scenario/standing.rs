@@ -80,6 +80,8 @@ pub(super) struct Row<'a> {
     /// Seeds whose run was ended before it was decided.
     pub(super) n_open: usize,
     pub(super) n_broken: usize,
+    /// Seeds in which it held right after the verbs of its step, before these had an effect.
+    pub(super) n_at_once: usize,
     /// Every seed in which it broke.
     pub(super) seeds_broken: Vec<u64>,
     /// Whether a breach of it is one of the run: `--fail-on` may name other steps.
@@ -197,6 +199,7 @@ fn rows<'a>(cast: &'a Cast, fail_on: &[String]) -> Vec<Row<'a>> {
         n_held: 0,
         n_open: 0,
         n_broken: 0,
+        n_at_once: 0,
         seeds_broken: Vec::new(),
         decides: match moment {
             Moment::Step(name) => fail_on.is_empty() || fail_on.contains(name),
@@ -241,7 +244,8 @@ fn add(cast: &Cast, rows: &mut [Row<'_>], run: &Run) -> bool {
                 None => row.n_held += 1,
                 Some(refused) => {
                     row.n_broken += usize::from(refused.is_breach);
-                    row.seeds_broken.extend(refused.is_breach.then_some(run.seed));
+                    row.seeds_broken
+                        .extend(refused.is_breach.then_some(run.seed));
                     is_broken |= refused.is_breach && row.decides;
                     row.breach.get_or_insert_with(|| Breach {
                         seed: run.seed,
@@ -281,6 +285,7 @@ fn add_outcome(row: &mut Row<'_>, outcome: &Outcome, seed: u64) -> bool {
         let skew = strew_scenario::expect::spread::skew(counts);
         *row.shapes.entry((shape, skew)).or_default() += 1;
     }
+    row.n_at_once += usize::from(outcome.held_at_once);
     match state {
         State::Held => row.n_held += 1,
         State::Open => row.n_open += 1,

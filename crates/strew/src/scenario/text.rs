@@ -200,6 +200,14 @@ impl Paper<'_> {
             out.push_str(" (not in --fail-on)");
         }
         out.push('\n');
+        // It says nothing of the step then.
+        if row.n_at_once > 0 && row.n_at_once == row.n_held && row.n_broken == 0 {
+            let dim = styles.dim;
+            let _ = writeln!(
+                out,
+                "      {dim}held at once, before the step had an effect: rest: {{}} in the step waits for it, for: 15m asks that it stays so{dim:#}"
+            );
+        }
     }
 
     /// Where it broke first, the arithmetic, the cause, and what plays it again.

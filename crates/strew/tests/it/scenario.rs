@@ -293,7 +293,9 @@ fn diff_tells_what_moved() {
         "{text}"
     );
     strew("diff Cargo.toml Cargo.toml").assert().code(2);
-    let run = strew(&format!("diff {a} {b} --step nosuch")).assert().code(2);
+    let run = strew(&format!("diff {a} {b} --step nosuch"))
+        .assert()
+        .code(2);
     assert!(stderr(&run).contains("count nothing of these words"));
     strew(&format!("diff {a} nowhere.json")).assert().code(3);
     let run = strew(&format!("diff {a} {b} -o json")).assert().code(1);
@@ -314,7 +316,9 @@ fn diff_sums_up_and_shows_the_worst_first() {
         path.display().to_string()
     };
     let workload = |name: &str, skews: &[(&str, i32)], n_pending: u32| {
-        let spread = skews.iter().map(|(key, skew)| value!({"by": key, "counts": {"a": skew}, "skew": skew}));
+        let spread = skews
+            .iter()
+            .map(|(key, skew)| value!({"by": key, "counts": {"a": skew}, "skew": skew}));
         value!({
             "of": format!("deployment/{name}"), "namespace": "default", "replicas": 3, "ready": 3,
             "pending": [{"count": n_pending}], "spread": spread.collect::<Vec<_>>(),
@@ -348,11 +352,46 @@ fn diff_sums_up_and_shows_the_worst_first() {
 5 changes in 3 places
 ";
     assert_eq!(text, expected);
-    let text = stdout(&strew(&format!("diff {a} {b} --top 1 --by zone")).assert().code(1));
-    assert!(text.contains("… and 1 more place (--all shows them)"), "{text}");
-    let c = write("c.json", value!([{"name": "other", "workloads": []}, {"name": "more", "workloads": [workload("x", &[], 0)]}]));
+    let text = stdout(
+        &strew(&format!("diff {a} {b} --top 1 --by zone"))
+            .assert()
+            .code(1),
+    );
+    assert!(
+        text.contains("… and 1 more place (--all shows them)"),
+        "{text}"
+    );
+    let c = write(
+        "c.json",
+        value!([{"name": "other", "workloads": []}, {"name": "more", "workloads": [workload("x", &[], 0)]}]),
+    );
     let run = strew(&format!("diff {a} {c}")).assert().code(2);
     assert!(stderr(&run).contains("the reports have no step in common"));
+}
+
+/// Right after a loss no pod is Pending yet: that says nothing of the loss.
+#[test]
+fn what_holds_before_a_step_has_an_effect_is_told() {
+    let claim = "pods: {of: deployment/web, phase: Pending, count: 0}";
+    let text = |step: &str| {
+        let spec = format!("  timeline: [{{at: 1m}}, {step}]\n");
+        let run = strew("simulate -").stdin(scenario(&spec));
+        stdout(&run.assert().code(0))
+    };
+    let trap = text(&format!(
+        "{{at: 2m, scale: {{deployment/web: 5}}, expect: [{{{claim}, within: 15m}}]}}"
+    ));
+    assert!(
+        trap.contains("held at once, before the step had an effect: rest: {}"),
+        "{trap}"
+    );
+    for step in [
+        format!("{{at: 2m, scale: {{deployment/web: 5}}, rest: {{}}, expect: [{{{claim}}}]}}"),
+        format!("{{at: 2m, scale: {{deployment/web: 5}}, expect: [{{{claim}, for: 15m}}]}}"),
+    ] {
+        let text = text(&step);
+        assert!(!text.contains("held at once"), "{text}");
+    }
 }
 
 #[test]
