@@ -49,7 +49,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain deployment/web dump.json --what-if lose=topology.kubernetes.io/zone/a
                                                       what a zone's loss turns
   PROGRAM explain workloadspread/web dump.json        its ledger against the pods
-  PROGRAM explain deployment/web dump.json --config scheduler-config.yaml";
+  PROGRAM explain deployment/web dump.json --config scheduler-config.yaml
+
+Exit codes: 0 explained, whether the pod has a node or not; 2 wrong input, one without nodes, or no such
+pod; 3 the cluster or a file could not be read.";
 
 /// Arguments of `strew explain`.
 #[derive(Args, Debug)]

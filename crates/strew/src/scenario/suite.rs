@@ -239,7 +239,7 @@ fn check_fail_on(question: &Question<'_>, suites: &[StagedSuite]) -> Result<(), 
         Some(name) => {
             let error = anyhow!("--fail-on {name}: no step is called so");
             Err(Failure::input(error).with_hint(match names.as_slice() {
-                [] => "steps of a Scenario have a name: only if they are given one".to_owned(),
+                [] => "no step has a name: write name: into those that are to decide".to_owned(),
                 names => format!("steps are {}", names.join(", ")),
             }))
         }
