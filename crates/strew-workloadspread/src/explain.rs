@@ -90,7 +90,13 @@ impl SpreadController {
         let Some(ws) = self.spreads().get(key) else {
             return Ok(None);
         };
-        let found = plan::find(ws, self.facts(), self.kinds(), self.names(), patcher)?;
+        let found = plan::find(
+            ws,
+            (self.facts(), self.spreads()),
+            self.kinds(),
+            self.names(),
+            patcher,
+        )?;
         Ok(standing(&found, uid))
     }
 
@@ -107,7 +113,13 @@ impl SpreadController {
         let Some(ws) = self.spreads().get(key) else {
             return Ok(Vec::new());
         };
-        let found = plan::find(ws, self.facts(), self.kinds(), self.names(), patcher)?;
+        let found = plan::find(
+            ws,
+            (self.facts(), self.spreads()),
+            self.kinds(),
+            self.names(),
+            patcher,
+        )?;
         let truth = plan::plan(ws, &found, now).status;
         let stands = &ws.status;
         let mut revisions: Vec<&Arc<str>> = stands.versioned.keys().collect();

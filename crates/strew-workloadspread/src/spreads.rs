@@ -11,7 +11,7 @@ use strew_model::{Holds, Labels, Marks, Symbol};
 use crate::facts::spec::{TargetRef, WorkloadSpread, WsKey};
 use crate::workloads::{Chain, ChainEnd};
 
-/// The WorkloadSpreads of all namespaces, by name.
+/// The WorkloadSpreads of all namespaces.
 #[derive(Debug, Clone, Default)]
 pub struct Spreads {
     all: BTreeMap<WsKey, Arc<WorkloadSpread>>,
@@ -94,16 +94,31 @@ impl Spreads {
         self.simulating > 0
     }
 
-    /// The WorkloadSpread that handles a pod with these owners and labels: the first, by name, whose target is one of
-    /// the owners and whose filter takes the pod. An owner that is not there makes the answer unknown, unless one of
+    /// The WorkloadSpreads that come before one where both name an owner of a pod, the oldest first.
+    pub fn older_of(
+        &self,
+        ws: &WorkloadSpread,
+        owners: &[TargetRef],
+    ) -> Vec<&Arc<WorkloadSpread>> {
+        let namespace = ws.key.namespace;
+        let owned = owners.iter().flat_map(|&o| self.of_target(namespace, o));
+        let all = owned.filter_map(|key| self.all.get(key));
+        let mut older: Vec<_> = all
+            .filter(|other| handles(other) && other.rank() < ws.rank())
+            .collect();
+        older.sort_by_key(|other| other.rank());
+        older
+    }
+
+    /// The WorkloadSpread that handles a pod with these owners and labels: the oldest whose target is one of the owners
+    /// and whose filter takes the pod ([`WorkloadSpread::rank`]). An owner that is not there makes the answer unknown, unless one of
     /// the owners before it decides.
     pub fn find(&self, namespace: Symbol, chain: &Chain, labels: &Labels) -> Match {
         if !self.per_namespace.contains_key(&namespace) {
             return Match::No;
         }
-        let takes = |key: &&WsKey| {
-            let ws = self.all.get(*key);
-            ws.is_some_and(|ws| handles(ws) && ws.spec.selects(labels) == Some(true))
+        let takes = |ws: &&Arc<WorkloadSpread>| {
+            handles(ws) && ws.spec.selects(labels) == Some(true)
         };
         let owned = || {
             chain
@@ -111,11 +126,14 @@ impl Spreads {
                 .iter()
                 .flat_map(|&o| self.of_target(namespace, o))
         };
-        let first = owned().filter(takes).min();
+        let known = owned().filter_map(|key| self.all.get(key));
+        let first = known.filter(takes).min_by_key(|ws| ws.rank());
         if chain.end == ChainEnd::NotFound {
             // One that is looked at before the match, and is not of these owners, needs the owner that is missing.
             let asks = |ws: &&Arc<WorkloadSpread>| {
-                handles(ws) && first.is_none_or(|f| ws.key < *f) && !owned().any(|k| *k == ws.key)
+                handles(ws)
+                    && first.is_none_or(|first| ws.rank() < first.rank())
+                    && !owned().any(|key| *key == ws.key)
             };
             let from = WsKey {
                 namespace,
@@ -127,7 +145,7 @@ impl Spreads {
                 return Match::OwnerNotFound(chain.owners[chain.owners.len() - 1]);
             }
         }
-        first.map_or(Match::No, |key| Match::Of(key.clone()))
+        first.map_or(Match::No, |ws| Match::Of(ws.key.clone()))
     }
 }
 

@@ -81,6 +81,7 @@ pub fn lint(objects: &[&KubeObject]) -> Vec<Finding> {
         let cx = Context {
             target: look.target,
             others: Some(Ok(&others)),
+            workloads: objects,
             ..Context::default()
         };
         let refused = validation::validate(ws, &cx).into_iter().map(What::Refused);

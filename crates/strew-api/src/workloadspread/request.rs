@@ -244,6 +244,7 @@ fn action(kind: EventKind) -> &'static str {
         EventKind::PatchPodDeletionCostFailed => "PatchDeletionCost",
         EventKind::RecoverSchedulable => "Reschedule",
         EventKind::PatchNotApplied => "Patch",
+        EventKind::PodsOfAnother => "Assign",
         EventKind::WebhookNotRegistered | EventKind::WebhookNotReady | EventKind::WebhookReady => {
             "Admit"
         }
@@ -262,6 +263,7 @@ fn note(event: &Event) -> String {
         }
         EventKind::RecoverSchedulable => format!("subset {subject} takes pods again"),
         EventKind::PatchNotApplied => status::not_applied(subject),
+        EventKind::PodsOfAnother => status::outranked(subject),
         EventKind::WebhookNotRegistered => status::NOT_REGISTERED.1.to_owned(),
         EventKind::WebhookNotReady => status::NOT_READY.1.to_owned(),
         EventKind::WebhookReady => {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use strew_model::Instant;
-use strew_workloadspread::facts::status::{Webhook, WebhookCondition, whole_second};
+use strew_workloadspread::facts::status::{Outranked, Webhook, WebhookCondition, whole_second};
 use strew_workloadspread::{Entries, Row, Schedulable, Status};
 
 use super::v1beta1::{SubsetStatus, WorkloadSpreadStatus};
@@ -48,6 +48,19 @@ pub(super) fn not_applied(subset: &str) -> String {
     )
 }
 
+/// The type of the condition about pods that an older WorkloadSpread has: of strew alone, in every row over all revisions.
+pub const OWNS_PODS: &str = "OwnsPods";
+
+/// Its reason, where it is False.
+const OLDER: &str = "OlderWorkloadSpread";
+
+/// The message of that condition, and of the event. It ends with the name, by which the condition is read back.
+pub(super) fn outranked(by: &str) -> String {
+    format!("{OUTRANKED}{by}")
+}
+
+const OUTRANKED: &str = "pods that this WorkloadSpread names belong to an older one, as long as there are both: ";
+
 /// The ledger that a status holds.
 pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
     let versioned = wire.versioned_subset_statuses.iter().flatten();
@@ -62,6 +75,7 @@ pub fn fact(wire: &WorkloadSpreadStatus) -> Status {
             .flatten()
             .filter_map(unpatched)
             .collect(),
+        outranked: wire.subset_statuses.iter().flatten().find_map(outranked_of),
     }
 }
 
@@ -81,6 +95,10 @@ pub fn wire(fact: &Status) -> WorkloadSpreadStatus {
         if let Some(since) = fact.unpatched.get(&row.name) {
             let conditions = wire.conditions.get_or_insert_default();
             conditions.push(unpatched_wire(&row.name, *since));
+        }
+        if let Some(outranked) = &fact.outranked {
+            let conditions = wire.conditions.get_or_insert_default();
+            conditions.push(outranked_wire(outranked));
         }
         wire
     });
@@ -146,6 +164,27 @@ fn unpatched_wire(subset: &str, since: Instant) -> Condition {
         reason: SELECTOR_LABEL.to_owned(),
         message: not_applied(subset),
         last_transition_time: time(since),
+        observed_generation: None,
+    }
+}
+
+/// Which older WorkloadSpread a row names.
+fn outranked_of(row: &SubsetStatus) -> Option<Outranked> {
+    let mut conditions = row.conditions.iter().flatten();
+    let condition = conditions.find(|c| c.type_ == OWNS_PODS && c.status == "False")?;
+    Some(Outranked {
+        by: condition.message.strip_prefix(OUTRANKED)?.into(),
+        since: whole_second(instant(&condition.last_transition_time)),
+    })
+}
+
+fn outranked_wire(fact: &Outranked) -> Condition {
+    Condition {
+        type_: OWNS_PODS.to_owned(),
+        status: "False".to_owned(),
+        reason: OLDER.to_owned(),
+        message: outranked(&fact.by),
+        last_transition_time: time(fact.since),
         observed_generation: None,
     }
 }

@@ -10,7 +10,7 @@ use strew_api::workloadspread::review::Decision;
 use strew_api::workloadspread::spec::TargetReference;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::validating::Review;
-use strew_api::workloadspread::validation::Context;
+use strew_api::workloadspread::validation::{Context, may_own};
 use strew_runtime::admission::spreads;
 use strew_runtime::target_kinds::known;
 
@@ -18,6 +18,9 @@ use super::lookup::{get, is_segment};
 use crate::serve::access::review::{Deed, Reviews, User};
 use crate::watch::Kind;
 use strew_runtime::Warning;
+
+/// So many workloads are read for one review, to see whether the target owns them.
+const OWNED_MAX: usize = 16;
 
 /// Judges WorkloadSpreads.
 pub(super) struct Judge {
@@ -65,6 +68,10 @@ impl Judge {
             self.target(&review.namespace, review.target()),
             self.others(&review.namespace),
         );
+        let owned = match (review.target(), &others) {
+            (Some(target), Ok(all)) => self.owned(&review.namespace, target, all).await,
+            _ => Vec::new(),
+        };
         let others = others.as_ref().map(|all| all.iter().collect::<Vec<_>>());
         review.judge(&Context {
             white_list: Some(list.as_ref().map_err(String::as_str)),
@@ -73,6 +80,7 @@ impl Judge {
                 Ok(all) => Ok(all.as_slice()),
                 Err(why) => Err(why.as_str()),
             }),
+            workloads: &owned.iter().collect::<Vec<_>>(),
             before: None,
             allowed: &self.rules.allowed_patches,
             is_quiet: !self.rules.is_authenticated,
@@ -146,6 +154,21 @@ impl Judge {
             None
         });
         KubeObject::of_json(found?).ok()
+    }
+
+    /// Of the workloads that other WorkloadSpreads name, those that the target may own.
+    async fn owned(
+        &self,
+        namespace: &str,
+        target: &TargetReference,
+        others: &[WorkloadSpread],
+    ) -> Vec<KubeObject> {
+        let mut owned = Vec::new();
+        let theirs = others.iter().filter_map(|other| other.spec.as_ref()?.target_reference.as_ref());
+        for theirs in theirs.filter(|theirs| may_own(target, theirs)).take(OWNED_MAX) {
+            owned.extend(self.target(namespace, Some(theirs)).await);
+        }
+        owned
     }
 
     /// The WorkloadSpreads of the namespace.

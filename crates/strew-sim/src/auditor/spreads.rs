@@ -37,7 +37,8 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
             pods: &NoPods,
         };
         let machine = keeper.machine();
-        let (facts, kinds, names) = (machine.facts(), machine.kinds(), machine.names());
+        let facts = (machine.facts(), machine.spreads());
+        let (kinds, names) = (machine.kinds(), machine.names());
         let found = plan::find(ws, facts, kinds, names, &mut patcher);
         let name = &ws.key.name;
         match found {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use serde_json::Value;
 use strew_api::read::KubeObject;
 use strew_api::workloadspread::facts::white_list::WhiteList;
+use strew_api::workloadspread::spec::TargetReference;
 use strew_api::workloadspread::v1beta1;
-use strew_api::workloadspread::validation::{Context, validate};
+use strew_api::workloadspread::validation::{Context, may_own, validate};
 use strew_apiserver::object::{Key, Kind, Name, Object, Pod, WorkloadSpread};
 use strew_apiserver::server::{AdmissionRequest, AdmissionWebhooks, Called, LateAnswer, Server};
 use strew_apiserver::{ApiError, Tables};
@@ -125,13 +126,17 @@ impl Webhooks {
             .spec
             .as_ref()
             .and_then(|s| s.target_reference.as_ref());
-        let target = target.and_then(|target| {
+        let find = |target: &TargetReference| {
             let key = Key {
                 kind: Kind::of_group(&target.api_version, &target.kind),
                 name: Name::new(Arc::clone(namespace), target.name.as_str()),
             };
             tables.find(&key)?.to_kube()
-        });
+        };
+        let theirs = others.iter().filter_map(|other| other.spec.as_ref()?.target_reference.as_ref());
+        let owned = theirs.filter(|theirs| target.is_some_and(|target| may_own(target, theirs)));
+        let owned: Vec<KubeObject> = owned.filter_map(find).collect();
+        let target = target.and_then(find);
         let before = before.and_then(wire);
         let list = WhiteList::default();
         let errors = validate(
@@ -140,6 +145,7 @@ impl Webhooks {
                 white_list: Some(Ok(&list)),
                 target: target.as_ref(),
                 others: Some(Ok(&others)),
+                workloads: &owned.iter().collect::<Vec<_>>(),
                 before: before.as_ref(),
                 allowed: &[],
                 is_quiet: false,

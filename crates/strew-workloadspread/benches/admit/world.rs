@@ -207,6 +207,7 @@ fn made(
         uid: format!("ws-uid-{i}").into(),
         version: 1,
         generation: 1,
+        created: Instant(0),
         deleting: false,
         ignore_patch_of_existing: false,
         spec: Arc::new(Spec {

@@ -91,6 +91,8 @@ pub enum EventKind {
     RecoverSchedulable,
     /// A subset's patch is not applied: an owner of the pods would not find them by their labels.
     PatchNotApplied,
+    /// Pods that it names are an older WorkloadSpread's, which is the event's subject.
+    PodsOfAnother,
     /// No replica of the webhook is ready, and it is not registered.
     WebhookNotRegistered,
     /// No replica of the webhook is ready, and it stays registered.
@@ -108,6 +110,7 @@ impl EventKind {
             Self::PatchPodDeletionCostFailed => ("Warning", "PatchPodDeletionCostFailed"),
             Self::RecoverSchedulable => ("Normal", "RecoverSchedulable"),
             Self::PatchNotApplied => ("Warning", "PatchNotApplied"),
+            Self::PodsOfAnother => ("Warning", "PodsOfAnother"),
             Self::WebhookNotRegistered => ("Warning", "WebhookNotRegistered"),
             Self::WebhookNotReady => ("Warning", "WebhookNotReady"),
             Self::WebhookReady => ("Normal", "WebhookReady"),

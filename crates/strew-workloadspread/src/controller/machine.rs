@@ -131,7 +131,7 @@ impl SpreadController {
             Input::SpreadGone(key) => {
                 if let Some(ws) = self.spreads.remove(&key) {
                     self.kinds.follow(Some(&ws), None);
-                    self.enqueue_successors(&ws);
+                    self.enqueue_relatives(&ws);
                 }
                 self.forget(&key);
             }

@@ -18,6 +18,7 @@ pub mod effect;
 pub mod input;
 pub mod machine;
 mod pause;
+mod owners;
 pub mod plan;
 pub mod pods;
 pub mod reschedule;

@@ -10,17 +10,19 @@ use strew_model::{Holds, Instant, Interner, Marks};
 use super::assign::{self, Assigning, Assignment, Nodes};
 use super::cost::{self, Cost};
 use super::effect::{EventKind, PodName};
+use super::owners;
 use super::pods::Pods;
 use super::rows::{self, Noted};
 use crate::facts::kinds::Kinds;
 use crate::facts::pod::Pod;
 use crate::facts::spec::{LabelPatch, PatchId, WorkloadSpread};
-use crate::facts::status::{Row, Status, whole_second};
+use crate::facts::status::{Outranked, Row, Status, whole_second};
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::inject::PodPatcher;
 use crate::marker::Marker;
 use crate::quota::{self, CannotCount, Total};
 use crate::revision::{self, Latest};
+use crate::spreads::Spreads;
 use crate::workloads::Workloads;
 
 /// All facts that a sync looks at.
@@ -61,6 +63,8 @@ pub struct Found<'a> {
     pub costs: Vec<Cost<'a>>,
     /// By place: whether the subset's patch would keep an owner from finding one of its pods.
     pub unpatched: Vec<bool>,
+    /// An older WorkloadSpread that takes pods of the target, too.
+    pub outranked_by: Option<Arc<str>>,
 }
 
 /// Counts and assigns what there is.
@@ -69,14 +73,15 @@ pub struct Found<'a> {
 /// What keeps pods from being counted: the sync fails.
 pub fn find<'a>(
     ws: &WorkloadSpread,
-    facts: &'a Facts,
+    (facts, spreads): (&'a Facts, &Spreads),
     kinds: &Kinds,
     names: &Interner,
     patcher: &mut dyn PodPatcher,
 ) -> Result<Found<'a>, CannotCount> {
     let target = target_of(ws, &facts.workloads);
     let total = quota::total(&ws.spec, target, kinds)?;
-    let pods = facts.pods.of_target(ws, target, &facts.workloads, kinds);
+    let mut pods = facts.pods.of_target(ws, target, &facts.workloads, kinds);
+    let outranked_by = owners::keep_own(ws, &mut pods, (facts, spreads), kinds);
     let cx = Assigning {
         ws,
         total,
@@ -115,6 +120,7 @@ pub fn find<'a>(
         latest,
         costs,
         unpatched,
+        outranked_by,
     })
 }
 
@@ -228,7 +234,18 @@ fn status<'a>(
         });
         unpatched.insert(Arc::clone(name), since);
     }
+    let outranked = found.outranked_by.as_ref().map(|by| {
+        let known = old.outranked.as_ref();
+        if known.is_none_or(|known| known.by != *by) {
+            noted.event(EventKind::PodsOfAnother, by);
+        }
+        Outranked {
+            by: Arc::clone(by),
+            since: known.map_or(whole_second(now), |known| known.since),
+        }
+    });
     let status = Status {
+        outranked,
         observed_generation: ws.generation,
         overall,
         versioned,

@@ -42,10 +42,11 @@ impl SpreadController {
             return;
         };
         self.sync_at(key, None);
-        if ws.deleting || ws.spec.target.is_none() || self.has_precursor(&ws) {
+        if ws.deleting || ws.spec.target.is_none() {
             return;
         }
-        let found = plan::find(&ws, &self.facts, &self.kinds, &self.names, patcher);
+        let facts = (&self.facts, &self.spreads);
+        let found = plan::find(&ws, facts, &self.kinds, &self.names, patcher);
         let Ok(found) = found else {
             return self.fail(key);
         };
@@ -60,19 +61,6 @@ impl SpreadController {
         };
         self.running.insert(key.clone(), running);
         self.patch(key);
-    }
-
-    /// Whether another WorkloadSpread, earlier by name, has all pods of the target: as in admission they are its. Else
-    /// the two would adopt each other's pods without end.
-    fn has_precursor(&self, ws: &WorkloadSpread) -> bool {
-        let Some(target) = ws.spec.target else {
-            return false;
-        };
-        let all = self.spreads.of_target(ws.key.namespace, target);
-        let before = all.take_while(|key| **key < ws.key);
-        before
-            .filter_map(|key| self.spreads.get(key))
-            .any(|first| !first.deleting && first.spec.filter.is_none())
     }
 
     fn patch(&mut self, key: &WsKey) {
@@ -136,6 +124,7 @@ impl SpreadController {
                 EventKind::RecoverSchedulable => self.counters.recovered += 1,
                 EventKind::PatchPodDeletionCostFailed
                 | EventKind::PatchNotApplied
+                | EventKind::PodsOfAnother
                 | EventKind::WebhookNotRegistered
                 | EventKind::WebhookNotReady
                 | EventKind::WebhookReady => {}

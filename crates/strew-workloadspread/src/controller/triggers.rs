@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::effect::EventKind;
 use super::machine::SpreadController;
+use super::owners;
 use crate::facts::kinds::Kind;
 use crate::facts::pod::Pod;
 use crate::facts::spec::{WorkloadSpread, WsKey};
@@ -26,11 +27,16 @@ impl SpreadController {
         self.kinds.follow(before.as_deref(), now.map(|ws| &**ws));
         if deleting {
             if let Some(ws) = self.spreads.get(&key).cloned() {
-                self.enqueue_successors(&ws);
+                self.enqueue_relatives(&ws);
             }
             return self.forget(&key);
         }
-        if before.as_ref() != self.spreads.get(&key) {
+        let now = self.spreads.get(&key).cloned();
+        let spec = |ws: &Arc<WorkloadSpread>| Arc::clone(&ws.spec);
+        if let Some(now) = now.as_ref().filter(|_| before.as_ref().map(spec) != now.as_ref().map(spec)) {
+            self.enqueue_relatives(now);
+        }
+        if before != now {
             self.enqueue(&key);
         }
     }
@@ -88,14 +94,9 @@ impl SpreadController {
         }
     }
 
-    /// Other WorkloadSpreads of its target, one of which may have its pods now.
-    pub(super) fn enqueue_successors(&mut self, ws: &WorkloadSpread) {
-        let Some(target) = ws.spec.target else {
-            return;
-        };
-        let all = self.spreads.of_target(ws.key.namespace, target);
-        let after: Vec<WsKey> = all.filter(|key| **key > ws.key).cloned().collect();
-        for key in after {
+    /// The WorkloadSpreads that may take the same pods: who is the oldest of them has changed, maybe.
+    pub(super) fn enqueue_relatives(&mut self, ws: &WorkloadSpread) {
+        for key in owners::relatives(ws, &self.facts.workloads, &self.spreads) {
             self.enqueue_known(&key);
         }
     }

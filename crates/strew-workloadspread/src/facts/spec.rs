@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use strew_model::{Holds, Labels, Marks, NodeSelectorTerm, Selector, Span, Symbol, Toleration};
+use strew_model::{Holds, Instant, Labels, Marks, NodeSelectorTerm, Selector, Span, Symbol, Toleration};
 
 use super::status::Status;
 
@@ -28,6 +28,8 @@ pub struct WorkloadSpread {
     pub version: u64,
     /// `metadata.generation`.
     pub generation: i64,
+    /// `metadata.creationTimestamp`.
+    pub created: Instant,
     /// Whether it has a deletion timestamp.
     pub deleting: bool,
     /// Annotation [`IGNORE_PATCH_ANNOTATION`](crate::IGNORE_PATCH_ANNOTATION) is `true`: adopted pods get the marker only.
@@ -36,6 +38,14 @@ pub struct WorkloadSpread {
     pub spec: Arc<Spec>,
     /// The ledger.
     pub status: Arc<Status>,
+}
+
+impl WorkloadSpread {
+    /// Of several WorkloadSpreads that take a pod the one with the least rank has it: the oldest, and of the same age the
+    /// first by name.
+    pub fn rank(&self) -> (Instant, &WsKey) {
+        (self.created, &self.key)
+    }
 }
 
 /// What a WorkloadSpread asks for.
@@ -247,6 +257,7 @@ impl Holds for WorkloadSpread {
             uid: _,
             version: _,
             generation: _,
+            created: _,
             deleting: _,
             ignore_patch_of_existing: _,
             spec,

@@ -24,6 +24,18 @@ pub struct Status {
     /// The condition `PatchApplied`, which is False, of rows of `overall`: subsets whose patch is not applied to pods, since
     /// an owner would not find them then; and since when, a whole second.
     pub unpatched: BTreeMap<Arc<str>, Instant>,
+    /// The condition `OwnsPods`, which is False, of all rows of `overall`; `None`: no older WorkloadSpread takes pods that
+    /// this one takes, too.
+    pub outranked: Option<Outranked>,
+}
+
+/// The condition `OwnsPods`, which is False.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outranked {
+    /// The name of the older WorkloadSpread.
+    pub by: Arc<str>,
+    /// `lastTransitionTime`, a whole second.
+    pub since: Instant,
 }
 
 /// How the creation of pods meets the webhook.

@@ -315,6 +315,7 @@ fn spread(
         uid: format!("22222222-2222-2222-2222-{job:012}").into(),
         version: *version,
         generation: 1,
+        created: Instant(0),
         deleting: false,
         ignore_patch_of_existing: false,
         spec: Arc::new(Spec {

@@ -173,6 +173,8 @@ impl Desk {
                 let pod = pod.clone();
                 self.tell(Input::PodSet(Box::new(pod)));
             }
+            // Of another WorkloadSpread.
+            Effect::WriteStatus { key, .. } if key != self.ws.key => {}
             Effect::WriteStatus {
                 version, status, ..
             } => {

@@ -9,6 +9,7 @@ mod fleet;
 mod group_commit;
 mod ledger;
 mod news;
+mod owners;
 mod pause;
 mod reschedule;
 mod room;

@@ -127,6 +127,7 @@ pub(crate) fn spread(target: TargetRef, subsets: Vec<Subset>) -> WorkloadSpread 
         uid: "ws-uid".into(),
         version: 1,
         generation: 1,
+        created: Instant(0),
         deleting: false,
         ignore_patch_of_existing: false,
         spec: Arc::new(Spec {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
-use strew_model::{Interner, Span};
+use strew_model::{Instant, Interner, Span};
 use strew_workloadspread::{
     Adaptive, FilterSelector, IGNORE_PATCH_ANNOTATION, LabelPatch, MaxReplicas, Spec, Strategy,
     Subset, TargetFilter, WorkloadSpread,
@@ -69,6 +69,8 @@ impl Translator {
             uid: metadata.uid.as_deref().unwrap_or_default().into(),
             version: version.and_then(|v| v.parse().ok()).unwrap_or(0),
             generation: metadata.generation.unwrap_or(0),
+            created: (metadata.creation_timestamp.as_ref())
+                .map_or(Instant(0), status::instant),
             deleting: metadata.deletion_timestamp.is_some(),
             ignore_patch_of_existing: annotations::is_true(metadata, IGNORE_PATCH_ANNOTATION),
             spec: Arc::new(fact),

@@ -5,6 +5,7 @@
 //!
 //! Source: spec/workloadspread §2.6.
 
+mod conflict;
 mod patch;
 mod strategy;
 mod subset;
@@ -15,6 +16,8 @@ use super::annotations::{self, ANY_KIND, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::group_of;
 use super::facts::spread::max_replicas;
 use super::facts::white_list::WhiteList;
+pub use conflict::{may_own, owner_of};
+
 use super::spec::TargetReference;
 use super::v1beta1::{WorkloadSpread, WorkloadSpreadSpec};
 use crate::field::{FieldError, FieldErrorKind, FieldPath};
@@ -32,6 +35,8 @@ pub struct Context<'a> {
     pub target: Option<&'a KubeObject>,
     /// The other WorkloadSpreads of the namespace, or why they cannot be listed.
     pub others: Option<Result<&'a [&'a WorkloadSpread], &'a str>>,
+    /// Where the targets of the others are looked up, to see who owns whom.
+    pub workloads: &'a [&'a KubeObject],
     /// The object before an update.
     pub before: Option<&'a WorkloadSpread>,
     /// Names of [`GUARDED`] that patches may touch.
@@ -57,7 +62,7 @@ pub fn validate(ws: &WorkloadSpread, cx: &Context<'_>) -> Vec<FieldError> {
     subset::validate(spec, cx, &path, &mut errors);
     strategy::validate(ws, spec, &path, &mut errors);
     filter(spec, &path, &mut errors);
-    conflict(ws, spec, cx, &path, &mut errors);
+    conflict::validate(ws, spec, cx, &path, &mut errors);
     own_annotations(ws, spec, &mut errors);
     if let Some(before) = cx.before {
         update(ws, before, &mut errors);
@@ -159,47 +164,6 @@ fn filter(spec: &WorkloadSpreadSpec, path: &FieldPath, errors: &mut Vec<FieldErr
         let path = path.child("targetFilter");
         let value = json(&spec.target_filter);
         errors.push(FieldError::invalid_raw(path, value, found.join("; ")));
-    }
-}
-
-fn conflict(
-    ws: &WorkloadSpread,
-    spec: &WorkloadSpreadSpec,
-    cx: &Context<'_>,
-    path: &FieldPath,
-    errors: &mut Vec<FieldError>,
-) {
-    let others = match cx.others {
-        None => return,
-        Some(Err(why)) => {
-            let path = FieldPath::root();
-            errors.push(FieldError::new(path, FieldErrorKind::Internal, why));
-            return;
-        }
-        Some(Ok(others)) => others,
-    };
-    let Some(target) = &spec.target_reference else {
-        return;
-    };
-    for other in others {
-        if other.metadata.name == ws.metadata.name {
-            continue;
-        }
-        let theirs = other
-            .spec
-            .as_ref()
-            .and_then(|s| s.target_reference.as_ref());
-        if theirs.is_some_and(|theirs| is_same_target(theirs, target)) {
-            let name = other.metadata.name.as_deref().unwrap_or_default();
-            let detail = match cx.is_quiet {
-                false => format!("WorkloadSpread {name:?} has the same target"),
-                true => "another WorkloadSpread of the namespace has the same target".to_owned(),
-            };
-            let path = path.child("targetRef");
-            let error = FieldError::invalid_raw(path, json(target), detail);
-            errors.push(error.with_help("one workload has one WorkloadSpread: merge their subsets, filters are not considered"));
-            return;
-        }
     }
 }
 

@@ -339,6 +339,44 @@ fn filters_others_and_updates() {
     check(given, &cx, &[("metadata.namespace", "Invalid")]);
 }
 
+/// A WorkloadSpread of a Deployment and one of its ReplicaSet would have the same pods.
+#[test]
+fn a_workload_and_what_it_owns_have_one_workload_spread() {
+    let set = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet",
+        "metadata": {"name": "web-5d", "namespace": "shop", "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "1", "controller": true}]},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+    });
+    let set = KubeObject::of_json(set).expect("a ReplicaSet");
+    let of_deployment = subsets(json!([{"name": "a"}]));
+    let mut of_set = of_deployment.clone();
+    of_set["targetRef"] = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d"});
+    let mut of_stranger = of_set.clone();
+    of_stranger["targetRef"]["name"] = "web-7".into();
+    for (given, there, target, expected) in [
+        (&of_set, &of_deployment, Some(&set), "WorkloadSpread \"other\" has the pods of this target: it names its owner, Deployment \"web\""),
+        (&of_deployment, &of_set, None, "WorkloadSpread \"other\" has pods of this target: it names ReplicaSet \"web-5d\", which this one owns"),
+        (&of_deployment, &of_stranger, None, ""),
+        (&of_stranger, &of_deployment, None, ""),
+    ] {
+        let mut other = object(there.clone());
+        other.metadata.name = Some("other".to_owned());
+        let cx = Context {
+            target,
+            others: Some(Ok(&[&other])),
+            workloads: &[&set],
+            ..Context::default()
+        };
+        let found = validate(&object(given.clone()), &cx);
+        let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
+        match expected {
+            "" => assert_eq!(texts, [""; 0]),
+            _ => assert!(texts.len() == 1 && texts[0].ends_with(expected), "{texts:?}"),
+        }
+    }
+}
+
 #[test]
 fn a_patch_must_leave_a_pod() {
     let deployment = |kind: &str, more: Value| {

@@ -1,0 +1,83 @@
+//! Several WorkloadSpreads that take the same pods: the oldest has them, as in admission.
+//!
+//! They meet where both name the same workload, or one names an owner of the other's target: a Deployment, and one of its
+//! ReplicaSets. Validation refuses the second of them; both are there where no webhook was asked, or where the ReplicaSet
+//! was made later. Kruise lets the two adopt each other's pods without end.
+
+use std::sync::Arc;
+
+use crate::facts::kinds::Kinds;
+use crate::facts::pod::Pod;
+use crate::facts::spec::{TargetRef, WorkloadSpread, WsKey};
+use crate::facts::workload::WorkloadKey;
+use crate::spreads::Spreads;
+use crate::workloads::{CHAIN_MAX, Workloads};
+
+use super::plan::Facts;
+
+/// Takes out the pods of older WorkloadSpreads. Returns the name of one that has pods which `ws` names, too, or will have
+/// them as soon as there are some; `None` if there is no such one.
+pub(super) fn keep_own(
+    ws: &WorkloadSpread,
+    pods: &mut Vec<&Pod>,
+    (facts, spreads): (&Facts, &Spreads),
+    kinds: &Kinds,
+) -> Option<Arc<str>> {
+    let mut lost_to: Option<Arc<str>> = None;
+    // Most pods have the same controller as the one before.
+    let mut last: Option<(&Pod, Vec<&Arc<WorkloadSpread>>)> = None;
+    pods.retain(|&pod| {
+        let Some(controller) = &pod.controller else {
+            return true;
+        };
+        if last.as_ref().is_none_or(|(known, _)| known.controller != pod.controller) {
+            let owners = facts.workloads.chain(pod.namespace, controller, kinds).owners;
+            last = Some((pod, spreads.older_of(ws, &owners)));
+        }
+        let older = last.iter().flat_map(|(_, older)| older);
+        let mut takes = older.filter(|other| other.spec.selects(&pod.labels) == Some(true));
+        match takes.next() {
+            None => true,
+            Some(owner) => {
+                lost_to.get_or_insert_with(|| Arc::clone(&owner.key.name));
+                false
+            }
+        }
+    });
+    lost_to.or_else(|| {
+        let target = ws.spec.target?;
+        let owners = above(&facts.workloads, ws, target);
+        let mut older = spreads.older_of(ws, &owners).into_iter();
+        let all_pods = older.find(|other| other.spec.filter.is_none() || other.spec.filter == ws.spec.filter);
+        all_pods.map(|other| Arc::clone(&other.key.name))
+    })
+}
+
+/// The WorkloadSpreads that may take the same pods as one: of the same target, of its owners, and of what it owns.
+pub(super) fn relatives(ws: &WorkloadSpread, workloads: &Workloads, spreads: &Spreads) -> Vec<WsKey> {
+    let Some(target) = ws.spec.target else {
+        return Vec::new();
+    };
+    let namespace = ws.key.namespace;
+    let mut targets = above(workloads, ws, target);
+    let uid = workloads.get(WorkloadKey { namespace, target }).map(|fact| &fact.uid);
+    let below = uid.into_iter().flat_map(|uid| workloads.controlled_by(uid));
+    targets.extend(below.map(|fact| fact.key.target));
+    let all = targets.iter().flat_map(|&target| spreads.of_target(namespace, target));
+    all.filter(|key| **key != ws.key).cloned().collect()
+}
+
+/// A target and its owners.
+fn above(workloads: &Workloads, ws: &WorkloadSpread, target: TargetRef) -> Vec<TargetRef> {
+    let namespace = ws.key.namespace;
+    let mut owners = vec![target];
+    while owners.len() < CHAIN_MAX {
+        let target = owners[owners.len() - 1];
+        let fact = workloads.get(WorkloadKey { namespace, target });
+        let Some(owner) = fact.and_then(|fact| fact.controller.as_ref()) else {
+            break;
+        };
+        owners.push(owner.target);
+    }
+    owners
+}
