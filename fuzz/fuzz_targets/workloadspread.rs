@@ -146,7 +146,7 @@ fn admit(objects: &[&KubeObject]) {
             dry_run: false,
             subresource: false,
         };
-        if let Ok(request) = desk.ask(review, "fresh".into(), &NoPods, machine.names_mut()) {
+        if let Ok(request) = desk.ask(review, "fresh".into(), machine.names_mut()) {
             machine.handle(now, admission::Input::AdmitAsked(Box::new(request)));
         }
     }

@@ -10,6 +10,7 @@ use strew_scheduler::Unfit;
 
 use crate::facts::spec::{MaxReplicas, Spec, Subset};
 use crate::facts::status::{Row, Status, UNLIMITED};
+use crate::facts::workload::WorkloadFact;
 use crate::quota::{self, Total};
 
 /// A subset, and what was found about it.
@@ -254,8 +255,7 @@ fn known<'a>(rows: &'a [Row], pod: &str) -> Option<(usize, &'a Row)> {
 
 /// Chooses for a pod of a StatefulSet: by its ordinal against the running sum of limits. Closed subsets are passed
 /// over without their share, so later ones move up (spec/workloadspread §4.4).
-pub fn choose_by_ordinal(spec: &Spec, status: &Status, total: Total, pod: &str) -> Choice {
-    let ordinal = ordinal(pod);
+pub fn choose_by_ordinal(spec: &Spec, status: &Status, total: Total, ordinal: i64) -> Choice {
     let mut threshold: i64 = 0;
     let mut choice = Choice::default();
     for (place, subset) in spec.subsets.iter().enumerate() {
@@ -279,13 +279,13 @@ pub fn choose_by_ordinal(spec: &Spec, status: &Status, total: Total, pod: &str) 
     choice
 }
 
-/// The number after the last `-` of a pod's name; -1 where there is none.
-pub fn ordinal(pod: &str) -> i64 {
+/// The number after the last `-` of a pod's name, from 0 for the first pod of its StatefulSet; -1 where there is none.
+pub fn ordinal(pod: &str, target: Option<&WorkloadFact>) -> i64 {
     let digits = pod.rsplit_once('-').map_or("", |(_, digits)| digits);
-    match digits.bytes().all(|b| b.is_ascii_digit()) {
-        true => digits.parse::<i32>().map_or(-1, i64::from),
-        false => -1,
-    }
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let number = is_number.then(|| digits.parse::<i32>().ok()).flatten();
+    let first = target.map_or(0, |target| target.first_ordinal);
+    number.map_or(-1, |number| i64::from(number) - first)
 }
 
 // === the symbols in it ===

@@ -186,7 +186,7 @@ fn standing(found: &Found<'_>, uid: &str) -> Option<PodStanding> {
         };
         let cost = found.costs.iter().find(|c| &*c.pod.uid == uid);
         return Some(PodStanding {
-            revision: revision.clone(),
+            revision: Arc::clone(&group.ledger),
             is_latest: found.latest.is(revision),
             subset,
             cost: cost.map(|c| (c.cost, c.ground)),

@@ -15,7 +15,9 @@
 //! Eight in the first subset, the rest in the second, from rows as the ledger has them:
 //!
 //! ```
-//! use strew_workloadspread::{FormId, MaxReplicas, Spec, Status, Strategy, Subset, choose};
+//! use strew_workloadspread::{
+//!     FormId, LimitScope, MaxReplicas, Spec, Status, Strategy, Subset, WhenNoRoom, choose,
+//! };
 //! let subset = |name: &str, max_replicas| Subset {
 //!     name: name.into(),
 //!     max_replicas,
@@ -33,6 +35,8 @@
 //!     filter: None,
 //!     subsets: [subset("own", Some(MaxReplicas::Percent(80))), subset("elastic", None)].into(),
 //!     strategy: Strategy::Fixed,
+//!     limit_scope: LimitScope::Revision,
+//!     when_no_room: WhenNoRoom::Unconstrained,
 //! };
 //! let mut rows = choose::first_rows(&spec, 10);
 //! assert_eq!((rows[0].missing, rows[1].missing), (8, -1));
@@ -64,8 +68,8 @@ pub use controller::SpreadController;
 pub use facts::kinds::{GroupKind, Kind, Kinds};
 pub use facts::pod::{Phase, Pod};
 pub use facts::spec::{
-    Adaptive, FilterSelector, FormId, LabelPatch, MaxReplicas, PatchId, Spec, Strategy, Subset,
-    TargetFilter, TargetRef, WorkloadSpread, WsKey,
+    Adaptive, FilterSelector, FormId, LabelPatch, LimitScope, MaxReplicas, PatchId, Spec, Strategy,
+    Subset, TargetFilter, TargetRef, WhenNoRoom, WorkloadSpread, WsKey,
 };
 pub use facts::status::{Entries, Row, Schedulable, Status, UNLIMITED};
 pub use facts::workload::{Controller, TemplateId, WorkloadFact, WorkloadKey};
@@ -85,6 +89,9 @@ pub const COST_ANNOTATION: &str = "controller.kubernetes.io/pod-deletion-cost";
 /// The annotation of a WorkloadSpread that keeps metadata of patches off adopted pods, if it is `true`.
 pub const IGNORE_PATCH_ANNOTATION: &str =
     "workloadspread.kruise.io/ignore-patch-existing-pods-metadata";
+
+/// The scheduling gate of a pod for which no subset has room, where it is to wait ([`WhenNoRoom::Pending`]).
+pub const GATE: &str = "strew.dev/no-room";
 
 /// How long a subset stays closed after pods of it were unschedulable. Source: spec/workloadspread §5.7.
 pub const CLOSED_FOR: Span = Span::from_secs(300);

@@ -7,33 +7,53 @@ use std::sync::Arc;
 use strew_model::{Interner, Labels};
 
 use crate::facts::kinds::{Kind, Kinds};
+use crate::facts::spec::LimitScope;
 use crate::facts::workload::{Controller, WorkloadFact};
 use crate::workloads::Workloads;
 
 /// The key of pods that are not counted by revision.
 pub const VERSION_IGNORED: &str = "versionIgnored";
 
-/// The key under which a pod is counted.
+/// The key of the ledger's rows in which a pod is counted.
 pub fn of_pod(
+    scope: LimitScope,
     labels: &Labels,
     controller: Option<&Controller>,
     kinds: &Kinds,
     names: &Interner,
 ) -> Arc<str> {
-    let versioned = controller.is_some_and(|c| kinds.is_versioned(c.target.kind));
-    if !versioned {
+    let is_versioned = controller.is_some_and(|c| kinds.is_versioned(c.target.kind));
+    match scope {
+        LimitScope::Revision if is_versioned => of_template(labels, controller, kinds, names),
+        _ => VERSION_IGNORED.into(),
+    }
+}
+
+/// The revision of the template that a pod was made by. Pods of a CloneSet have one, too, though they are counted together.
+pub fn of_template(
+    labels: &Labels,
+    controller: Option<&Controller>,
+    kinds: &Kinds,
+    names: &Interner,
+) -> Arc<str> {
+    let has_revisions = |c: &Controller| {
+        kinds.is_versioned(c.target.kind) || kinds.of(c.target.kind) == Kind::CloneSet
+    };
+    if !controller.is_some_and(has_revisions) {
         return VERSION_IGNORED.into();
     }
     if let Some(hash) = labels.get(kinds.template_hash) {
         return names.text(hash).into();
     }
     match labels.get(kinds.controller_revision) {
-        Some(hash) => {
-            let text = names.text(hash);
-            text.rsplit('-').next().unwrap_or(text).into()
-        }
+        Some(hash) => short(names.text(hash)),
         None => VERSION_IGNORED.into(),
     }
+}
+
+/// The hash at the end of a revision's name.
+fn short(name: &str) -> Arc<str> {
+    name.rsplit('-').next().unwrap_or(name).into()
 }
 
 /// Which revisions count as the latest: their pods get costs in the order of subsets, all others in reverse.
@@ -62,7 +82,7 @@ impl Latest {
 /// The latest revision of a target.
 ///
 /// Of a Deployment: the hash of the live ReplicaSet with its template. Where none has it (a paused Deployment with an
-/// edited template, F6), the newest by its annotation.
+/// edited template, F6), the newest by its annotation. Of a CloneSet: the one that all its pods are updated to.
 pub fn latest(
     target: Option<&WorkloadFact>,
     workloads: &Workloads,
@@ -72,8 +92,13 @@ pub fn latest(
     let Some(target) = target.filter(|t| !t.deleting) else {
         return Latest::Nobody;
     };
-    if kinds.of(target.key.target.kind) != Kind::Deployment {
-        return Latest::Every;
+    match kinds.of(target.key.target.kind) {
+        Kind::Deployment => {}
+        Kind::CloneSet => {
+            let to = target.rolls_to;
+            return to.map_or(Latest::Every, |to| Latest::Is(short(names.text(to))));
+        }
+        _ => return Latest::Every,
     }
     let live = || {
         workloads

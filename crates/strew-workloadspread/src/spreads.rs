@@ -95,11 +95,7 @@ impl Spreads {
     }
 
     /// The WorkloadSpreads that come before one where both name an owner of a pod, the oldest first.
-    pub fn older_of(
-        &self,
-        ws: &WorkloadSpread,
-        owners: &[TargetRef],
-    ) -> Vec<&Arc<WorkloadSpread>> {
+    pub fn older_of(&self, ws: &WorkloadSpread, owners: &[TargetRef]) -> Vec<&Arc<WorkloadSpread>> {
         let namespace = ws.key.namespace;
         let owned = owners.iter().flat_map(|&o| self.of_target(namespace, o));
         let all = owned.filter_map(|key| self.all.get(key));
@@ -117,9 +113,8 @@ impl Spreads {
         if !self.per_namespace.contains_key(&namespace) {
             return Match::No;
         }
-        let takes = |ws: &&Arc<WorkloadSpread>| {
-            handles(ws) && ws.spec.selects(labels) == Some(true)
-        };
+        let takes =
+            |ws: &&Arc<WorkloadSpread>| handles(ws) && ws.spec.selects(labels) == Some(true);
         let owned = || {
             chain
                 .owners

@@ -6,6 +6,8 @@
 //! | [`MIN_REPLICAS`] | `{"own": 2, "elastic": 1}` | pods that a subset gets before any subset gets more than its minimum |
 //! | [`WINDOW_SECONDS`] | `600` | how long a subset stays closed; default 300 |
 //! | [`ANY_KIND`] | `true` | the target may be of any kind with a scale, without the white list |
+//! | [`LIMIT_SCOPE`] | `workload` | limits hold over all revisions; default: over each |
+//! | [`WHEN_NO_ROOM`] | `Pending`, `Reject` | what becomes of a pod for which no subset has room; default: it passes as it is |
 //!
 //! Each answers a request of Kruise's users.
 
@@ -13,6 +15,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_model::Span;
+use strew_workloadspread::{LimitScope, WhenNoRoom};
 
 /// The least pods of each subset, as a JSON object.
 pub const MIN_REPLICAS: &str = "strew.dev/min-replicas";
@@ -22,6 +25,21 @@ pub const WINDOW_SECONDS: &str = "strew.dev/unschedulable-window-seconds";
 
 /// `true`: the kind of the target needs no entry in the white list of custom kinds.
 pub const ANY_KIND: &str = "strew.dev/any-kind";
+
+/// Over which pods limits hold: `revision` or `workload`.
+pub const LIMIT_SCOPE: &str = "strew.dev/limit-scope";
+
+/// What becomes of a pod for which no subset has room: `Unconstrained`, `Pending` or `Reject`.
+pub const WHEN_NO_ROOM: &str = "strew.dev/when-no-room";
+
+/// All of them.
+pub const KNOWN: [&str; 5] = [
+    MIN_REPLICAS,
+    WINDOW_SECONDS,
+    ANY_KIND,
+    LIMIT_SCOPE,
+    WHEN_NO_ROOM,
+];
 
 /// The longest time that a subset may be closed: a day.
 pub const WINDOW_SECONDS_MAX: u32 = 86_400;
@@ -35,6 +53,12 @@ pub enum BadAnnotation {
     /// Of [`WINDOW_SECONDS`].
     #[error("must be a number of seconds between 1 and {WINDOW_SECONDS_MAX}")]
     ClosedSeconds,
+    /// Of [`LIMIT_SCOPE`].
+    #[error("must be `revision` or `workload`")]
+    LimitScope,
+    /// Of [`WHEN_NO_ROOM`].
+    #[error("must be `Unconstrained`, `Pending` or `Reject`")]
+    WhenNoRoom,
 }
 
 fn text<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -69,6 +93,31 @@ pub fn closed_for(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> 
     let seconds = seconds.filter(|s| (1..=WINDOW_SECONDS_MAX).contains(s));
     let seconds = seconds.ok_or(BadAnnotation::ClosedSeconds)?;
     Ok(Some(Span::from_secs(u64::from(seconds))))
+}
+
+/// Over which pods limits hold.
+///
+/// # Errors
+/// If the annotation is another word.
+pub fn limit_scope(metadata: &ObjectMeta) -> Result<LimitScope, BadAnnotation> {
+    match text(metadata, LIMIT_SCOPE) {
+        None | Some("revision") => Ok(LimitScope::Revision),
+        Some("workload") => Ok(LimitScope::Workload),
+        Some(_) => Err(BadAnnotation::LimitScope),
+    }
+}
+
+/// What becomes of a pod for which no subset has room.
+///
+/// # Errors
+/// If the annotation is another word.
+pub fn when_no_room(metadata: &ObjectMeta) -> Result<WhenNoRoom, BadAnnotation> {
+    match text(metadata, WHEN_NO_ROOM) {
+        None | Some("Unconstrained") => Ok(WhenNoRoom::Unconstrained),
+        Some("Pending") => Ok(WhenNoRoom::Pending),
+        Some("Reject") => Ok(WhenNoRoom::Reject),
+        Some(_) => Err(BadAnnotation::WhenNoRoom),
+    }
 }
 
 /// Whether an annotation is `true`.

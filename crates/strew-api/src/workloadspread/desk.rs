@@ -26,8 +26,6 @@ use crate::patch::{Schema, json_diff, strategic};
 pub trait PodSource {
     /// The pod of a uid.
     fn by_uid(&self, uid: &str) -> Option<Value>;
-    /// The pod of a namespace and a name.
-    fn by_name(&self, namespace: &str, name: &str) -> Option<Value>;
 }
 
 /// For worlds without stored pods.
@@ -36,10 +34,6 @@ pub struct NoPods;
 
 impl PodSource for NoPods {
     fn by_uid(&self, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn by_name(&self, _: &str, _: &str) -> Option<Value> {
         None
     }
 }
@@ -57,21 +51,13 @@ impl Desk {
     /// `fresh_uid` is a new UUID: it stands for the pod in the ledger where its name is not known.
     ///
     /// # Errors
-    /// The answer, where the machine need not be asked: a pod that cannot be read, an eviction of a pod that is not there.
+    /// The answer, where the machine need not be asked: a pod that cannot be read.
     pub fn ask(
         &mut self,
-        mut review: Review,
+        review: Review,
         fresh_uid: Arc<str>,
-        pods: &dyn PodSource,
         names: &mut Interner,
     ) -> Result<Request, Box<Decision>> {
-        if review.operation == Operation::Evict {
-            let Some(pod) = pods.by_name(&review.namespace, &review.name) else {
-                let message = format!("pods {:?} not found", review.name);
-                return Err(Box::new(Decision::refuse(&review.uid, 400, message)));
-            };
-            review.pod = pod;
-        }
         let pod = match Pod::deserialize(&review.pod) {
             Ok(pod) => pod,
             // Of a subresource the object is no pod.
@@ -92,7 +78,6 @@ impl Desk {
                     fresh_uid,
                 },
                 Operation::Delete => admission::Operation::Delete,
-                Operation::Evict => admission::Operation::Evict,
             },
             dry_run: review.dry_run,
             subresource: review.subresource,
@@ -108,6 +93,14 @@ impl Desk {
         let uid = &review.uid;
         Some(match &answer.verdict {
             Verdict::Untouched(_) | Verdict::Counted => Decision::allow(uid),
+            Verdict::Gate => {
+                let pod = inject::gated(&review.pod);
+                Decision {
+                    patch: Some(json_diff(&review.pod, &pod)),
+                    pod: Some(pod),
+                    ..Decision::allow(uid)
+                }
+            }
             Verdict::Deny(denial) => {
                 let code = denial.code(review.operation == Operation::Create);
                 Decision::refuse(uid, code, sentence(*denial, names))
@@ -185,6 +178,9 @@ fn sentence(denial: Denial, names: &Interner) -> String {
         Denial::OwnerNotFound(owner) => {
             let (kind, name) = (names.text(owner.kind), names.text(owner.name));
             format!("the pod's owner {kind} {name:?} was not found")
+        }
+        Denial::NoRoom => {
+            "no subset of the WorkloadSpread has room (strew.dev/when-no-room)".to_owned()
         }
         Denial::Conflicts(attempts) => {
             format!("the WorkloadSpread's status changed meanwhile, {attempts} times")

@@ -4,9 +4,9 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use strew_workloadspread::admission::Injection;
-use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION};
+use strew_workloadspread::{COST_ANNOTATION, GATE, MARKER_ANNOTATION};
 
 use super::forms::Form;
 use super::marker;
@@ -48,6 +48,16 @@ pub fn inject(pod: &Value, form: &Form, injection: &Injection) -> Result<Value, 
         annotations.insert(COST_ANNOTATION.to_owned(), cost.to_string().into());
     }
     Ok(pod)
+}
+
+/// A pod that no scheduler looks at until there is room in a subset.
+pub fn gated(pod: &Value) -> Value {
+    let mut pod = pod.clone();
+    if let Ok(root) = root(&mut pod) {
+        let gate = json!({ "name": GATE });
+        list_at(object_at(root, "spec"), "schedulingGates").push(gate);
+    }
+    pod
 }
 
 /// A pod with a subset in it, but for annotations of strew's: what it would ask of nodes.

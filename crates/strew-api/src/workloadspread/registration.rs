@@ -12,7 +12,7 @@ pub const NAME: &str = "strew-webhook";
 /// program did.
 pub const REGISTERED_BY: &str = "webhook.strew.dev/registered-by";
 
-/// The path for admission of pods, and for reviews of their deletion and eviction.
+/// The path that pods are admitted at, and that is told of their deletion.
 pub const ADMIT: &str = "/admit/pods";
 
 /// The path that WorkloadSpreads are validated at.
@@ -108,7 +108,8 @@ impl Registration {
         vec![pods]
     }
 
-    /// The ValidatingWebhookConfiguration: pods that are deleted or evicted, and WorkloadSpreads.
+    /// The ValidatingWebhookConfiguration: pods that are deleted, and WorkloadSpreads. Evictions are not asked about: the API
+    /// server asks its budgets afterwards, and one that they refuse must give no room.
     ///
     /// Pods go whether a webhook answers or not: the controller finds out by itself, and nobody takes their place before
     /// a webhook answers again. Were deletions refused, a scheduler could not make room for the webhook by preempting a
@@ -131,14 +132,9 @@ impl Registration {
             },
             {"name": "not-deleted-before", "expression": "!has(oldObject.metadata.deletionTimestamp)"},
         ]);
-        // An eviction says no more of the pod than its name.
-        let mut evictions = self.webhook("pod-evictions", ADMIT, "NoneOnDryRun");
-        evictions["rules"] = json!([rule("", &["v1"], "pods/eviction", &["CREATE"])]);
-        for webhook in [&mut deletions, &mut evictions] {
-            webhook["namespaceSelector"] = self.namespaces_of_pods();
-            webhook["failurePolicy"] = "Ignore".into();
-            webhook["timeoutSeconds"] = TIMEOUT_OF_PODS_S.into();
-        }
+        deletions["namespaceSelector"] = self.namespaces_of_pods();
+        deletions["failurePolicy"] = "Ignore".into();
+        deletions["timeoutSeconds"] = TIMEOUT_OF_PODS_S.into();
         let mut spreads = self.webhook("workloadspreads", VALIDATE, "None");
         let versions = ["v1alpha1", "v1beta1"];
         let operations = ["CREATE", "UPDATE"];
@@ -148,7 +144,7 @@ impl Registration {
             "workloadspreads",
             &operations
         )]);
-        let all = vec![deletions, evictions, spreads];
+        let all = vec![deletions, spreads];
         configuration("ValidatingWebhookConfiguration", all)
     }
 

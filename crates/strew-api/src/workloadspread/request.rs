@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 use strew_model::Interner;
 use strew_model::time::Instant;
-use strew_workloadspread::controller::{Event, EventKind, PodName};
+use strew_workloadspread::controller::{Event, EventKind, PodName, Removal};
 use strew_workloadspread::{
     COST_ANNOTATION, MARKER_ANNOTATION, Marker, Status, WsKey, admission, controller,
 };
@@ -121,13 +121,32 @@ pub fn of_controller(
             version,
             status,
         } => (Some(*id), write_status(key, uid, *version, status, cx)),
-        Effect::DeletePod { id, pod } => {
+        Effect::DeletePod {
+            id,
+            pod,
+            how: Removal::Delete,
+        } => {
             let body = json!({
                 "apiVersion": "v1",
                 "kind": "DeleteOptions",
                 "preconditions": {"uid": &*pod.uid},
             });
             (Some(*id), of_pod(Verb::Delete, pod, body, cx))
+        }
+        Effect::DeletePod {
+            id,
+            pod,
+            how: Removal::Evict,
+        } => {
+            let body = json!({
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": &*pod.name, "namespace": cx.names.text(pod.namespace)},
+                "deleteOptions": {"preconditions": {"uid": &*pod.uid}},
+            });
+            let mut request = of_pod(Verb::Create, pod, body, cx);
+            request.subresource = "eviction";
+            (Some(*id), request)
         }
         Effect::Event(event) => (None, create_event(event, cx)),
     }

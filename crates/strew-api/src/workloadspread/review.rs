@@ -15,11 +15,11 @@ pub struct Review {
     pub namespace: String,
     /// The name in the request; empty where the API server has still to make one up.
     pub name: String,
-    /// The pod: of a create the new one, of a delete the old one, of an eviction null until it was looked up.
+    /// The pod: of a create the new one, of a delete the old one.
     pub pod: Value,
     /// Whether nothing is to be done in earnest.
     pub dry_run: bool,
-    /// Whether it is about a subresource other than `eviction`.
+    /// Whether it is about a subresource, such as an eviction.
     pub subresource: bool,
 }
 
@@ -30,8 +30,6 @@ pub enum Operation {
     Create,
     /// Delete it.
     Delete,
-    /// Evict it.
-    Evict,
 }
 
 /// Why a review cannot be answered but with 400.
@@ -57,7 +55,7 @@ impl Review {
     /// Reads a review, and takes the pod out of it.
     ///
     /// # Errors
-    /// What is no review about the creation, deletion or eviction of a pod: it stays as it is.
+    /// What is no review about the creation or deletion of a pod or of its subresource: it stays as it is.
     pub fn read(body: &mut Value) -> Result<Self, BadReview> {
         let request = &body["request"];
         let text = |key: &str| request[key].as_str().unwrap_or_default().to_owned();
@@ -67,11 +65,10 @@ impl Review {
         }
         let resource = request["resource"]["resource"].as_str().unwrap_or_default();
         let subresource = text("subResource");
-        let operation = match (text("operation").as_str(), subresource.as_str()) {
-            ("CREATE", "eviction") => Operation::Evict,
-            ("CREATE", _) => Operation::Create,
-            ("DELETE", _) => Operation::Delete,
-            (other, _) => {
+        let operation = match text("operation").as_str() {
+            "CREATE" => Operation::Create,
+            "DELETE" => Operation::Delete,
+            other => {
                 return Err(BadReview::NotForUs {
                     operation: other.to_owned(),
                     resource: resource.to_owned(),
@@ -84,24 +81,20 @@ impl Review {
                 resource: resource.to_owned(),
             });
         }
-        // `dryRun` of the request holds for the query option and for that of the eviction alike; of an eviction the
-        // options that it carries say it, too.
-        let of_eviction = request.pointer("/object/deleteOptions/dryRun");
-        let of_options = [request.pointer("/options/dryRun"), of_eviction];
+        let of_options = request.pointer("/options/dryRun");
         let is_all = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
         let mut review = Self {
             uid,
             namespace: text("namespace"),
             name: text("name"),
             pod: Value::Null,
-            dry_run: request["dryRun"] == true || of_options.into_iter().flatten().any(is_all),
-            subresource: !subresource.is_empty() && operation != Operation::Evict,
+            dry_run: request["dryRun"] == true || of_options.is_some_and(is_all),
+            subresource: !subresource.is_empty(),
             operation,
         };
         let object = match operation {
             Operation::Create => "/request/object",
             Operation::Delete => "/request/oldObject",
-            Operation::Evict => return Ok(review),
         };
         review.pod = body
             .pointer_mut(object)

@@ -59,7 +59,8 @@ pub(super) fn outranked(by: &str) -> String {
     format!("{OUTRANKED}{by}")
 }
 
-const OUTRANKED: &str = "pods that this WorkloadSpread names belong to an older one, as long as there are both: ";
+const OUTRANKED: &str =
+    "pods that this WorkloadSpread names belong to an older one, as long as there are both: ";
 
 /// The ledger that a status holds.
 pub fn fact(wire: &WorkloadSpreadStatus) -> Status {

@@ -2,7 +2,7 @@
 
 use strew_model::time::Instant;
 
-use super::{AdmissionRequest, Server};
+use super::Server;
 use crate::eviction::{self, Eviction};
 use crate::object::pod::DISRUPTION_TARGET;
 use crate::object::{Key, Object, Part, Pod, Truth};
@@ -22,9 +22,7 @@ impl Server {
         let Some(pod) = self.tables.get::<Pod>(&key.name) else {
             return Err(ApiError::NotFound(key.clone()));
         };
-        let pod = std::sync::Arc::clone(pod);
-        self.review(now, AdmissionRequest::Evict(&key.name))?;
-        let mut pod = (*pod).clone();
+        let mut pod = Pod::clone(pod);
         let budgets = eviction::budgets_of(&pod, &self.tables);
         match eviction::decide(&pod, &budgets, now) {
             Eviction::Delete => {}

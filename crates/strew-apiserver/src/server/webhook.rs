@@ -1,4 +1,5 @@
-//! Admission webhooks: what the server asks about an object that is created, changed, deleted or evicted.
+//! Admission webhooks: what the server asks about an object that is created, changed or deleted. Of evictions it asks nothing: the webhooks are
+//! registered for none.
 //!
 //! The server does not know what the webhooks decide, or how they are reached: the world above implements
 //! [`AdmissionWebhooks`].
@@ -15,7 +16,7 @@ use strew_model::time::Instant;
 
 use super::Server;
 use crate::ApiError;
-use crate::object::{Kind, Name, Object, Pod};
+use crate::object::{Kind, Object, Pod};
 
 /// What an admission review is about.
 #[derive(Debug, Clone, Copy)]
@@ -31,8 +32,6 @@ pub enum AdmissionRequest<'a> {
     },
     /// An object that is to be deleted.
     Delete(&'a Object),
-    /// A pod that is to be evicted, by its name.
-    Evict(&'a Name),
 }
 
 /// What comes of a call that may wait.

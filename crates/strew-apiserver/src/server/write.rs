@@ -163,7 +163,7 @@ impl Server {
         self.delete_if(now, key, options, true)
     }
 
-    /// Deletes an object; the webhook is asked unless it was asked about the eviction.
+    /// Deletes an object; the webhook is asked, unless the pod is evicted.
     pub(super) fn delete_if(
         &mut self,
         now: Instant,

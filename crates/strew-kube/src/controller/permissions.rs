@@ -44,6 +44,8 @@ const WORKLOAD_SPREAD: &[Permission] = &[
     permission("apps.kruise.io", "clonesets", READ),
     permission("apps.kruise.io", "statefulsets", READ),
     permission("", "pods", &["get", "list", "watch", "patch", "delete"]),
+    // Pods of Jobs that cannot be scheduled.
+    permission("", "pods/eviction", &["create"]),
     permission("", "nodes", READ),
     permission("apps", "deployments", READ),
     permission("apps", "replicasets", READ),

@@ -19,7 +19,7 @@ use k8s_openapi::api::authentication::v1::UserInfo;
 use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
-use strew_api::workloadspread::review::{BadReview, Decision, Operation, Review};
+use strew_api::workloadspread::review::{BadReview, Decision, Review};
 use strew_api::workloadspread::{converting, validating};
 use strew_runtime::CallId;
 use strew_runtime::Warning;
@@ -31,14 +31,12 @@ use super::bodies::Bodies;
 use super::calls::{Ask, CallEvent, NotTaken, Waiting};
 use super::door::{Callers, door};
 use super::judge::{Judge, Rules};
-use super::lookup;
 use super::meter::{Meter, ReviewResult, Watched};
 use super::rights::{Right, Rights};
 use crate::identity;
 use crate::registration::OWN_REVIEW;
 use crate::serve::access::User;
 use crate::serve::pages::{answer, error};
-use crate::watch::Kind;
 
 /// How long the API server waits unless it says otherwise. Source: `timeoutSeconds` of `admissionregistration.k8s.io/v1`.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -62,7 +60,6 @@ pub(super) struct Hooks(Arc<Inner>);
 struct Inner {
     to_decider: mpsc::Sender<CallEvent>,
     ready: watch::Receiver<bool>,
-    client: Client,
     judge: Judge,
     rights: Rights,
     /// What this process shows when it asks itself.
@@ -106,8 +103,7 @@ impl Hooks {
             to_decider: setup.to_decider,
             ready: setup.ready,
             judge: Judge::new(client.clone(), setup.namespace, setup.rules),
-            rights: Rights::new(client.clone()),
-            client,
+            rights: Rights::new(client),
             secret: setup.secret,
             bodies: Bodies::default(),
             meter: setup.meter,
@@ -116,7 +112,7 @@ impl Hooks {
         }))
     }
 
-    /// Creations, deletions and evictions may have different paths; the review says which of them it is.
+    /// Creations and deletions may be registered under paths of their own: they are told apart by the review.
     ///
     /// `callers`: who may ask for admission. API servers show no certificate to who converts, which tells no more than it
     /// is told.
@@ -286,21 +282,8 @@ impl Inner {
             Ok(Err(_)) => return Err(Unanswered::Ends),
             Err(_) => return Err(Unanswered::NotReady),
         }
-        let pod = match review.operation {
-            Operation::Evict => match self.evicted(&review).await {
-                // The API server itself answers that there is no such pod, if the user may know it.
-                Ok(None) => return Ok(Decision::allow(&review.uid)),
-                Ok(pod) => pod,
-                Err(why) => {
-                    let why = format!("read the pod: {why}");
-                    return Ok(Decision::refuse(&review.uid, 400, why));
-                }
-            },
-            Operation::Create | Operation::Delete => None,
-        };
         let call = Box::new(Call {
             review,
-            pod,
             fresh_uid: identity::uuid(identity::random()).into(),
             is_simulated,
         });
@@ -351,16 +334,6 @@ impl Inner {
             Err(NotTaken::RightUnknown(call)) => Ok(Err(call)),
             Err(NotTaken::Crowded) => Err(Unanswered::Crowded),
         }
-    }
-
-    /// The pod of an eviction, which the review does not bring.
-    async fn evicted(&self, review: &Review) -> Result<Option<Value>, String> {
-        let (namespace, name) = (&review.namespace, &review.name);
-        if !(lookup::is_segment(namespace) && lookup::is_segment(name)) {
-            return Ok(None);
-        }
-        let pods = Kind::of::<k8s_openapi::api::core::v1::Pod>();
-        lookup::get(&self.client, &pods.path(namespace, name)).await
     }
 }
 

@@ -164,8 +164,13 @@ impl Judge {
         others: &[WorkloadSpread],
     ) -> Vec<KubeObject> {
         let mut owned = Vec::new();
-        let theirs = others.iter().filter_map(|other| other.spec.as_ref()?.target_reference.as_ref());
-        for theirs in theirs.filter(|theirs| may_own(target, theirs)).take(OWNED_MAX) {
+        let theirs = others
+            .iter()
+            .filter_map(|other| other.spec.as_ref()?.target_reference.as_ref());
+        for theirs in theirs
+            .filter(|theirs| may_own(target, theirs))
+            .take(OWNED_MAX)
+        {
             owned.extend(self.target(namespace, Some(theirs)).await);
         }
         owned

@@ -53,7 +53,6 @@ fn name(operation: Option<Operation>) -> &'static str {
         None => "unknown",
         Some(Operation::Create) => "create",
         Some(Operation::Delete) => "delete",
-        Some(Operation::Evict) => "evict",
     }
 }
 

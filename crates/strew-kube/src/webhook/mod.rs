@@ -5,9 +5,8 @@
 //! apart, and a replica that gets a conflict retries. Validation and conversion do not wait for the loop, because the
 //! first list of WorkloadSpreads may need the conversion.
 //!
-//! Memory: for a pod on a node only its class and a row are kept. The JSON of a pod is kept while its review waits. The
-//! pod of an eviction is read from the API server: a copy of all pods would be most of this process' memory, for a few
-//! evictions a day.
+//! Memory: of a pod on a node the room has its class and a row, and no text. The text of a pod is here while its review
+//! waits.
 //!
 //! Reading order: `hooks` (HTTP), `door` and `rights` (who may ask), `bodies` (limits), `calls` (waiting reviews),
 //! `judge` (validation), `lookup` (reads for a review), `decider` (the loop around [`strew_runtime::admission`]), this

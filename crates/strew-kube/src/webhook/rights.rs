@@ -59,16 +59,15 @@ impl Rights {
 }
 
 fn deed(review: &Review) -> Deed<'_> {
-    let (verb, subresource) = match review.operation {
-        Operation::Create => ("create", ""),
-        Operation::Delete => ("delete", ""),
-        Operation::Evict => ("create", "eviction"),
+    let verb = match review.operation {
+        Operation::Create => "create",
+        Operation::Delete => "delete",
     };
     Deed {
         verb,
         group: "",
         resource: "pods",
-        subresource,
+        subresource: "",
         namespace: &review.namespace,
     }
 }

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use serde_json::Value;
-use strew_api::workloadspread::desk::PodSource;
 use strew_api::workloadspread::review::Review;
 use strew_model::time::Instant;
 use strew_workloadspread::admission::RequestId;
@@ -17,26 +15,11 @@ use crate::machine::CallId;
 pub struct Call {
     /// The review.
     pub review: Review,
-    /// Of an eviction the pod, which a review does not bring; `None` if there is none.
-    pub pod: Option<Value>,
     /// A fresh UUID: it stands for the pod in a ledger where its name is not known.
     pub fresh_uid: Arc<str>,
     /// Whether simulated scheduling may be asked. Else its answer is "unknown", as beyond the bounds of a pod
     /// ([`bounds`](strew_api::workloadspread::bounds)).
     pub is_simulated: bool,
-}
-
-/// The one pod that an eviction is about.
-pub(super) struct OnePod<'a>(pub(super) Option<&'a Value>);
-
-impl PodSource for OnePod<'_> {
-    fn by_uid(&self, _: &str) -> Option<Value> {
-        None
-    }
-
-    fn by_name(&self, _: &str, _: &str) -> Option<Value> {
-        self.0.cloned()
-    }
 }
 
 /// A call that is not answered.

@@ -33,6 +33,7 @@ impl About {
         let (marker, what, why) = match (verdict, &decision.refusal) {
             (_, Some((_, text))) => (None, "deny", Some(text.clone())),
             (Verdict::Inject(injection), None) => (Some(&injection.marker), "inject", None),
+            (Verdict::Gate, None) => (None, "gate", Some("NoRoom".to_owned())),
             (Verdict::Untouched(why), None) => (None, "pass", Some(format!("{why:?}"))),
             (Verdict::Counted | Verdict::Deny(_), None) => (None, "count", None),
         };

@@ -39,7 +39,7 @@ use crate::target_kinds::{TargetKinds, watch_list};
 use crate::warning::Warning;
 use crate::watch::{Custom, Kind, Object, Reading, Scope, Served, Update, Watches};
 pub use calls::Call;
-use calls::{Calls, OnePod, Pending};
+use calls::{Calls, Pending};
 
 /// How long requests are sent again: the machine gives up itself after ten seconds, as the API server does with us.
 pub const PATIENCE: Span = Span::from_secs(9);
@@ -207,9 +207,9 @@ impl AdmissionMachine {
 
     // === calls ===
 
-    fn ask(&mut self, now: Instant, review: Review, pod: Option<&Value>, pending: Pending) {
+    fn ask(&mut self, now: Instant, review: Review, pending: Pending) {
         let (uid, names) = (Arc::clone(&pending.fresh_uid), self.machine.names_mut());
-        match self.desk.ask(review, uid, &OnePod(pod), names) {
+        match self.desk.ask(review, uid, names) {
             Ok(mut request) => {
                 if let Operation::Create { fact, .. } = &mut request.operation
                     && !pending.is_simulated
@@ -254,7 +254,7 @@ impl AdmissionMachine {
             return;
         }
         for Orphan { review, pending } in std::mem::take(&mut self.orphans) {
-            self.ask(now, review, None, pending);
+            self.ask(now, review, pending);
         }
     }
 
@@ -363,7 +363,7 @@ impl Machine for AdmissionMachine {
             is_simulated: call.is_simulated,
             since: now,
         };
-        self.ask(now, call.review, call.pod.as_ref(), pending);
+        self.ask(now, call.review, pending);
     }
 
     fn gave_up(&mut self, now: Instant, id: CallId) {

@@ -113,11 +113,6 @@ impl PodSource for Texts {
     fn by_uid(&self, uid: &str) -> Option<Value> {
         serde_json::from_str(self.texts.get(uid)?).ok()
     }
-
-    /// Never called: the controller gets no reviews of evictions.
-    fn by_name(&self, _: &str, _: &str) -> Option<Value> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -116,7 +116,6 @@ impl World {
         };
         let call = Call {
             review,
-            pod: None,
             fresh_uid: "fresh".into(),
             is_simulated,
         };
@@ -174,12 +173,10 @@ fn pod_of(set: &str) -> Value {
 fn what_needs_no_machine_is_answered_at_once() {
     let mut world = World::new();
     world.ask(1, Operation::Create, json!({"metadata": {"name": "web-1"}}));
-    world.ask(2, Operation::Evict, Value::Null);
+    world.ask(2, Operation::Create, json!(7));
+    let unreadable = "read the pod: invalid type: integer `7`, expected struct Pod";
     let expected = [
-        (
-            2,
-            Decision::refuse("review-2", 400, "pods \"web-1\" not found"),
-        ),
+        (2, Decision::refuse("review-2", 400, unreadable)),
         (1, Decision::allow("review-1")),
     ];
     assert_eq!(world.poll(), expected);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use strew_api::workloadspread::review::{Decision, Review};
 use strew_apiserver::ApiError;
-use strew_apiserver::object::{Name, Object, Pod};
+use strew_apiserver::object::{Object, Pod};
 
 /// What the API server asks about.
 #[derive(Debug, Clone, Copy)]
@@ -16,8 +16,6 @@ pub(crate) enum Asked<'a> {
     Create(&'a Arc<Pod>),
     /// A pod that is to be deleted.
     Delete(&'a Arc<Pod>),
-    /// A pod that is to be evicted, by its name.
-    Evict(&'a Name),
 }
 
 /// A registration of the webhook.
@@ -36,11 +34,6 @@ impl Hook {
     /// Deletions of pods.
     const DELETE: Self = Self {
         name: "vpod.kb.io",
-        path: "validate-pod",
-    };
-    /// Evictions of pods.
-    const EVICT: Self = Self {
-        name: "vpodeviction.kb.io",
         path: "validate-pod",
     };
     /// New and changed WorkloadSpreads.
@@ -89,7 +82,6 @@ pub(super) fn review_of(asked: Asked<'_>, number: u64) -> (Hook, Review) {
     let (hook, name) = match asked {
         Asked::Create(pod) => (Hook::CREATE, &pod.meta.name),
         Asked::Delete(pod) => (Hook::DELETE, &pod.meta.name),
-        Asked::Evict(name) => (Hook::EVICT, name),
     };
     let json = |pod: &Arc<Pod>| Object::Pod(Arc::clone(pod)).to_json();
     let mut request = json!({
@@ -106,7 +98,6 @@ pub(super) fn review_of(asked: Asked<'_>, number: u64) -> (Hook, Review) {
             request["operation"] = "DELETE".into();
             request["oldObject"] = json(pod);
         }
-        Asked::Evict(_) => request["subResource"] = "eviction".into(),
     }
     let review = Review::read(&mut json!({ "request": request }));
     (hook, review.expect("it is a review about a pod"))

@@ -57,7 +57,6 @@ impl AdmissionWebhooks for Webhooks {
             AdmissionRequest::Create(Object::Pod(pod)) => Asked::Create(pod),
             // Of a pod that is going already, or has finished, the webhook would say nothing.
             AdmissionRequest::Delete(Object::Pod(pod)) if pod.is_active() => Asked::Delete(pod),
-            AdmissionRequest::Evict(name) => Asked::Evict(name),
             AdmissionRequest::Create(object) => {
                 return self.check(server.tables(), object, None).map(|()| None);
             }
@@ -133,7 +132,9 @@ impl Webhooks {
             };
             tables.find(&key)?.to_kube()
         };
-        let theirs = others.iter().filter_map(|other| other.spec.as_ref()?.target_reference.as_ref());
+        let theirs = others
+            .iter()
+            .filter_map(|other| other.spec.as_ref()?.target_reference.as_ref());
         let owned = theirs.filter(|theirs| target.is_some_and(|target| may_own(target, theirs)));
         let owned: Vec<KubeObject> = owned.filter_map(find).collect();
         let target = target.and_then(find);

@@ -128,24 +128,12 @@ impl Judge {
     }
 
     /// The end of a pod was asked for, and it is in the ledger, or may be.
-    pub(super) fn end_asked(&mut self, asked: Asked<'_>, server: &Server) {
-        let uid = match asked {
-            Asked::Create(_) => None,
-            Asked::Delete(pod) => Some(Arc::clone(&pod.meta.uid)),
-            Asked::Evict(name) => {
-                let pod = server.tables().get::<Pod>(name);
-                pod.map(|pod| Arc::clone(&pod.meta.uid))
-            }
-        };
-        let Some(uid) = uid else {
+    pub(super) fn end_asked(&mut self, asked: Asked<'_>) {
+        let Asked::Delete(pod) = asked else {
             return;
         };
-        let pod = match asked {
-            Asked::Delete(pod) => Some(pod),
-            Asked::Evict(name) => server.tables().get::<Pod>(name),
-            Asked::Create(_) => None,
-        };
-        if let Some(place) = pod.and_then(|pod| place_of(pod))
+        let uid = Arc::clone(&pod.meta.uid);
+        if let Some(place) = place_of(pod)
             && !self.injected.contains_key(&uid)
             && self.asked.insert(Arc::clone(&uid))
         {

@@ -1,10 +1,10 @@
 //! WorkloadSpread in the simulated cluster: the webhook and the controller, with the drivers and machines of a real
 //! one.
 //!
-//! The server calls a replica of the webhook when a pod is created, deleted or evicted. Each replica has its own
-//! watches. Creations by controllers wait for their answer. Every other call is answered within the instant: status
-//! writes and pauses after conflicts pass on the replica's own clock. A call that takes longer than the API server's
-//! timeout is refused (`failurePolicy: Fail`), and its client retries.
+//! The webhook's replicas are called by the server when a pod is created or deleted, and each hears of the store
+//! through watches of its own. Creations by controllers wait for their answer. Every other call is answered within the
+//! instant: status writes, and pauses after conflicts, pass on the replica's own clock. What takes longer than the API
+//! server waits is a call that has timed out, which it refuses (`failurePolicy: Fail`); the client asks again.
 //!
 //! Without a WorkloadSpread none of this exists.
 //!

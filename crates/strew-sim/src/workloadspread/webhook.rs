@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
-use strew_api::workloadspread::review::{Decision, Operation};
-use strew_apiserver::object::{Name, Object, Pod};
+use strew_api::workloadspread::review::Decision;
+use strew_apiserver::object::Pod;
 use strew_apiserver::server::{Called, LateAnswer, Server, uuid};
 use strew_apiserver::{ApiError, Tables};
 use strew_model::Prng;
@@ -326,21 +326,11 @@ impl Webhook {
         }
     }
 
-    /// A new call. As the shipped webhook does, the pod of an eviction is read from the API server.
-    fn new_call(&mut self, asked: Asked<'_>, server: &Server) -> (CallId, Hook, Box<Call>) {
+    fn new_call(&mut self, asked: Asked<'_>) -> (CallId, Hook, Box<Call>) {
         self.n_calls += 1;
         let (hook, review) = review_of(asked, self.n_calls);
-        let pod = match review.operation {
-            Operation::Create | Operation::Delete => None,
-            Operation::Evict => {
-                let name = Name::new(review.namespace.as_str(), review.name.as_str());
-                let pod = server.tables().get::<Pod>(&name);
-                pod.map(|pod| Object::Pod(Arc::clone(pod)).to_json())
-            }
-        };
         let call = Call {
             review,
-            pod,
             fresh_uid: uuid(&mut self.rng),
             is_simulated: true,
         };
@@ -360,7 +350,7 @@ impl Webhook {
         server: &mut Server,
         pod: &Arc<Pod>,
     ) -> Result<Called, ApiError> {
-        let (id, hook, call) = self.new_call(Asked::Create(pod), server);
+        let (id, hook, call) = self.new_call(Asked::Create(pod));
         let (index, way) = (self.draw(hook)?, self.draw_way());
         let mut replica = None;
         if way != Way::Lost {
@@ -399,7 +389,7 @@ impl Webhook {
         server: &mut Server,
         asked: Asked<'_>,
     ) -> Result<Option<Value>, ApiError> {
-        let (id, hook, call) = self.new_call(asked, server);
+        let (id, hook, call) = self.new_call(asked);
         let (index, way) = (self.draw(hook)?, self.draw_way());
         if way == Way::Lost {
             return Err(self.failed(hook, Failure::TimedOut));
@@ -409,7 +399,7 @@ impl Webhook {
         if let Some(judge) = &mut self.judge {
             // What became of a call that failed is not known.
             if judge.take_counted(id) || answer.is_err() {
-                judge.end_asked(asked, server);
+                judge.end_asked(asked);
             }
         }
         match answer {
@@ -463,7 +453,7 @@ impl Webhook {
             if self.number_of(index).is_none() {
                 continue;
             }
-            let (id, _, mut call) = self.new_call(Asked::Create(pod), server);
+            let (id, _, mut call) = self.new_call(Asked::Create(pod));
             call.review.dry_run = true;
             self.ask(index, now, id, call);
             let mut effects = Vec::new();

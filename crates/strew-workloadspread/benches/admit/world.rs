@@ -141,6 +141,9 @@ pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {
         template_hash: None,
         revision: None,
         revisions: None,
+        rolls_to: None,
+        first_ordinal: 0,
+        ignores_disruption: false,
     }
 }
 
@@ -263,6 +266,7 @@ pub(crate) fn pod(owner: &WorkloadFact, i: usize) -> Pod {
         node: Some(well_known::HOSTNAME),
         created: Instant::from_secs(100),
         unschedulable: false,
+        gated: false,
         ready_since: Some(Instant::from_secs(200)),
         restarts: 0,
         marker: Marked::As(Marker {

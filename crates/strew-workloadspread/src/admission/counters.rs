@@ -13,7 +13,7 @@ pub struct Counters {
     pub injected: BTreeMap<(WsKey, Arc<str>), u64>,
     /// Pods that passed as they were.
     pub untouched: u64,
-    /// Deletes and evictions that went into a ledger, or may have.
+    /// Deletes that went into a ledger, or may have.
     pub counted: u64,
     /// Requests that were refused.
     pub denied: u64,
@@ -27,7 +27,7 @@ impl Counters {
     pub(super) fn answered(&mut self, key: Option<&WsKey>, verdict: &Verdict, conflicts: u32) {
         self.conflicts += u64::from(conflicts);
         match verdict {
-            Verdict::Untouched(_) => self.untouched += 1,
+            Verdict::Untouched(_) | Verdict::Gate => self.untouched += 1,
             Verdict::Counted => self.counted += 1,
             Verdict::Deny(_) => self.denied += 1,
             Verdict::Inject(injection) => {

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use strew_cluster::PodFact;
 use strew_model::Instant;
 
-use super::effect::{Injection, Untouched, Verdict};
+use super::effect::{Denial, Injection, Untouched, Verdict};
 use super::lane::Ticket;
 use super::machine::Admission;
 use super::request::{Operation, RequestId};
 use crate::choose::{self, Choice, Finding, Fit, Ground, Step};
 use crate::controller::cost::{self, CostGround};
 use crate::facts::kinds::{Kind, Kinds};
-use crate::facts::spec::{Subset, WorkloadSpread};
+use crate::facts::spec::{Subset, WhenNoRoom, WorkloadSpread};
 use crate::facts::status::{Row, Status, UNLIMITED, whole_second};
-use crate::facts::workload::WorkloadKey;
+use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::inject::{PodPatcher, inject};
 use crate::marker::Marker;
 use crate::quota::{self, CannotCount, Total};
@@ -88,7 +88,11 @@ impl Admission {
                     &self.workloads,
                     &self.kinds,
                 );
-                let cost = self.first_cost(base, place, &ticket.revision, choice.ground(), nth);
+                let pod = &ticket.request.pod;
+                let names = self.room.names();
+                let controller = pod.controller.as_ref();
+                let revision = revision::of_template(&pod.labels, controller, &self.kinds, names);
+                let cost = self.first_cost(base, place, &revision, choice.ground(), nth);
                 Verdict::Inject(Box::new(Injection {
                     spec: Arc::clone(&base.spec),
                     place,
@@ -112,12 +116,14 @@ impl Admission {
     }
 
     pub(super) fn total_or_why(&self, base: &WorkloadSpread) -> Result<Total, CannotCount> {
-        let key = |target| WorkloadKey {
-            namespace: base.key.namespace,
-            target,
-        };
-        let target = base.spec.target.and_then(|t| self.workloads.get(key(t)));
-        quota::total(&base.spec, target, &self.kinds)
+        quota::total(&base.spec, self.target(base), &self.kinds)
+    }
+
+    /// The workload that is spread.
+    pub(super) fn target(&self, base: &WorkloadSpread) -> Option<&WorkloadFact> {
+        let namespace = base.key.namespace;
+        let target = base.spec.target?;
+        self.workloads.get(WorkloadKey { namespace, target })
     }
 
     /// The rows of a revision, as they are to be read: made where there are none, percentages brought up to date.
@@ -159,7 +165,8 @@ impl Admission {
             (only_one(base), spec.subsets.first().map(|s| s.name.clone()))
         } else if self.is_stateful_set(base) {
             let pod = name.as_deref().unwrap_or("");
-            let choice = choose::choose_by_ordinal(spec, status, self.total(base), pod);
+            let ordinal = choose::ordinal(pod, self.target(base));
+            let choice = choose::choose_by_ordinal(spec, status, self.total(base), ordinal);
             if let Some(until) = self.waits_for_news(base, status, ticket, &choice) {
                 return Decided::After(until);
             }
@@ -212,7 +219,11 @@ impl Admission {
         match subset {
             Some(subset) => self.settle_on(base, ticket, choice, Slot { subset, uid, nth }),
             None => {
-                ticket.verdict = Verdict::Untouched(Untouched::NoRoom);
+                ticket.verdict = match spec.when_no_room {
+                    WhenNoRoom::Unconstrained => Verdict::Untouched(Untouched::NoRoom),
+                    WhenNoRoom::Pending => Verdict::Gate,
+                    WhenNoRoom::Reject => Verdict::Deny(Denial::NoRoom),
+                };
                 ticket.choice = Some(choice);
             }
         }
@@ -230,9 +241,8 @@ impl Admission {
         ground: Option<&Ground>,
         nth: Option<usize>,
     ) -> Option<i32> {
-        let target = base.spec.target.filter(|t| self.kinds.has_costs(t.kind))?;
-        let namespace = base.key.namespace;
-        let target = self.workloads.get(WorkloadKey { namespace, target });
+        base.spec.target.filter(|t| self.kinds.has_costs(t.kind))?;
+        let target = self.target(base);
         let latest = revision::latest(target, &self.workloads, &self.kinds, self.room.names());
         if latest == Latest::Nobody {
             return None;
@@ -280,7 +290,7 @@ impl Admission {
         ticket.hold = Some(self.room.hold(self.now, pod, admitted, fit));
     }
 
-    // === delete and eviction ===
+    // === delete ===
 
     fn decide_delete(
         &mut self,

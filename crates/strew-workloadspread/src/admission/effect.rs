@@ -76,7 +76,9 @@ pub enum Verdict {
     Untouched(Untouched),
     /// The pod passes with a subset in it.
     Inject(Box<Injection>),
-    /// The delete or eviction passes, and is in the ledger; or may be, if the answer to the write was lost.
+    /// The pod passes with a scheduling gate: no subset has room ([`GATE`](crate::GATE)).
+    Gate,
+    /// The delete passes, and is in the ledger; or may be, if the answer to the write was lost.
     Counted,
     /// The request is refused; who asked tries again.
     Deny(Denial),
@@ -126,9 +128,9 @@ pub enum Untouched {
     NoRoom,
     /// The subset of the ledger is not in the spec any more.
     SubsetGone,
-    /// A delete or eviction of a pod without a readable marker.
+    /// A delete of a pod without a readable marker.
     NoMarker,
-    /// A delete or eviction that the ledger need not know of.
+    /// A delete that the ledger need not know of.
     NothingToCount,
 }
 
@@ -137,6 +139,8 @@ pub enum Untouched {
 pub enum Denial {
     /// This owner of the pod is not there.
     OwnerNotFound(TargetRef),
+    /// No subset has room, and the WorkloadSpread wants such pods refused.
+    NoRoom,
     /// The ledger could not be written in so many attempts.
     Conflicts(u32),
     /// The ledger could not be written or read.
@@ -148,9 +152,13 @@ pub enum Denial {
 }
 
 impl Denial {
-    /// The HTTP status: creates are answered 500, deletes and evictions 400 (spec/workloadspread §4.5).
+    /// The HTTP status: creates are answered 500 (403 where there is no room), deletes 400 (spec/workloadspread §4.5).
     pub fn code(self, is_create: bool) -> u16 {
-        if is_create { 500 } else { 400 }
+        match self {
+            Self::NoRoom => 403,
+            _ if is_create => 500,
+            _ => 400,
+        }
     }
 }
 
@@ -183,7 +191,7 @@ impl Holds for Verdict {
         match self {
             Self::Inject(injection) => injection.spec.mark(marks),
             Self::Deny(Denial::OwnerNotFound(owner)) => owner.mark(marks),
-            Self::Untouched(_) | Self::Counted | Self::Deny(_) => {}
+            Self::Untouched(_) | Self::Gate | Self::Counted | Self::Deny(_) => {}
         }
     }
 }

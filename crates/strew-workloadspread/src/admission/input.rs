@@ -15,7 +15,7 @@ use crate::marker::Marker;
 /// What the world tells admission. Facts are whole and idempotent; they may come in any order.
 #[derive(Debug, Clone)]
 pub enum Input {
-    /// A pod is to be created, deleted or evicted, and somebody waits for the answer.
+    /// A pod is to be created or deleted, and somebody waits for the answer.
     AdmitAsked(Box<Request>),
     /// A WorkloadSpread is there, and like this.
     SpreadSet(Box<WorkloadSpread>),

@@ -34,7 +34,8 @@ pub struct Limits {
     /// than the span for the others. Zero: a request that finds no write under way is written at once.
     pub gather_within: Span,
     /// A new pod that is one more than its target asks for shows that what is known is old: it waits so long for news,
-    /// before it passes over a full subset; nothing: it goes by what is known.
+    /// before it passes over a full subset; zero: it goes by what is known. News may be the controller's next write, so
+    /// this is longer than the pause that the controller makes after one.
     pub news_within: Span,
     /// How many pod classes and terms must be new before what is gone is freed, or 8 times as many strings.
     pub sweep_min: usize,
@@ -50,7 +51,7 @@ impl Limits {
             waiting_max: 10_000,
             lost_after: Span::from_secs(10),
             gather_within: Span::from_millis(80),
-            news_within: Span::from_secs(1),
+            news_within: Span::from_secs(2),
             sweep_min: 512,
         }
     }
@@ -293,7 +294,7 @@ impl Admission {
                     }
                 }
             }
-            Operation::Delete | Operation::Evict => {
+            Operation::Delete => {
                 // The owner need not match any more.
                 let Some(marker) = pod.marker.marker() else {
                     return not(Untouched::NoMarker);
@@ -306,7 +307,14 @@ impl Admission {
                 key
             }
         };
-        let revision = revision::of_pod(&pod.labels, controller, &self.kinds, self.room.names());
+        let scope = self.spreads.get(&key).map(|ws| ws.spec.limit_scope);
+        let revision = revision::of_pod(
+            scope.unwrap_or_default(),
+            &pod.labels,
+            controller,
+            &self.kinds,
+            self.room.names(),
+        );
         Ok((key, revision))
     }
 

@@ -14,6 +14,7 @@ use crate::choose::{self, Choice, Finding, Step};
 use crate::facts::kinds::Kind;
 use crate::facts::spec::WorkloadSpread;
 use crate::facts::status::{Row, Status};
+use crate::revision::VERSION_IGNORED;
 
 impl Admission {
     /// Until when a pod waits that passes over a full subset, while by what is known its target asks for no more pods than
@@ -42,14 +43,27 @@ impl Admission {
         match self.kinds.of(target.kind) {
             Kind::StatefulSet => {
                 let name = ticket.request.pod.name.as_deref();
-                choose::ordinal(name.unwrap_or("")) >= total
+                choose::ordinal(name.unwrap_or(""), self.target(base)) >= total
             }
             // Its pods of all revisions are one row's, and it may surge.
             Kind::Custom => total == 0,
+            // Rows of all revisions: pods of a rollout are more than the target asks for.
+            _ if *ticket.revision == *VERSION_IGNORED && self.is_rolling(base) => false,
             _ => {
                 let rows = status.rows(&ticket.revision);
                 rows.iter().map(Row::expected).sum::<i64>() >= total
             }
         }
+    }
+    /// Whether the target has pods of several revisions, by what is known.
+    fn is_rolling(&self, base: &WorkloadSpread) -> bool {
+        let Some(target) = self.target(base) else {
+            return false;
+        };
+        if let Some([current, update]) = target.revisions {
+            return current != update;
+        }
+        let sets = self.workloads.controlled_by(&target.uid);
+        sets.filter(|set| set.replicas.unwrap_or(0) > 0).count() > 1
     }
 }

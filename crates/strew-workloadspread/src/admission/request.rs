@@ -21,7 +21,7 @@ pub struct Request {
     pub operation: Operation,
     /// Whether nothing is to be done in earnest: `request.dryRun`, or that of the delete options.
     pub dry_run: bool,
-    /// Whether it is about a subresource of the pod. An eviction is not: it is an [`Operation`] of its own.
+    /// Whether it is about a subresource of the pod, such as an eviction.
     pub subresource: bool,
     /// The pod.
     pub pod: PodAsked,
@@ -37,10 +37,9 @@ pub enum Operation {
         /// A fresh UUID, for a pod without a name.
         fresh_uid: Arc<str>,
     },
-    /// Delete it.
+    /// Delete it. Of evictions admission is told nothing: a budget may refuse them afterwards, and then they must give no
+    /// room.
     Delete,
-    /// Evict it.
-    Evict,
 }
 
 /// The pod of a request.
@@ -74,7 +73,7 @@ impl Holds for Request {
         pod.mark(marks);
         match operation {
             Operation::Create { fact, fresh_uid: _ } => fact.mark(marks),
-            Operation::Delete | Operation::Evict => {}
+            Operation::Delete => {}
         }
     }
 }

@@ -20,12 +20,14 @@ use crate::revision;
 pub type Nodes = FxHashMap<Symbol, (Labels, Box<[Taint]>)>;
 
 /// The pods of one revision.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Group<'a> {
     /// Per subset, in the order of the spec, its pods as listed.
     pub subsets: Vec<Vec<&'a Pod>>,
     /// Pods of no subset.
     pub orphans: Vec<&'a Pod>,
+    /// The key of the ledger's rows in which they are counted.
+    pub ledger: Arc<str>,
 }
 
 /// A stranger that fits a subset.
@@ -80,7 +82,7 @@ pub fn assign<'a>(
             .filter(|(p, _)| p.labels == pod.labels && p.controller == pod.controller);
         let key = match same {
             Some((_, key)) => Arc::clone(key),
-            None => revision::of_pod(&pod.labels, pod.controller.as_ref(), cx.kinds, cx.names),
+            None => revision::of_template(&pod.labels, pod.controller.as_ref(), cx.kinds, cx.names),
         };
         match by_revision.get_mut(&key) {
             Some(there) => there.push(pod),
@@ -95,6 +97,16 @@ pub fn assign<'a>(
         let mut group = Group {
             subsets: vec![Vec::new(); subsets.len()],
             orphans: Vec::new(),
+            ledger: pods.first().map_or(Arc::clone(&revision), |pod| {
+                let scope = cx.ws.spec.limit_scope;
+                revision::of_pod(
+                    scope,
+                    &pod.labels,
+                    pod.controller.as_ref(),
+                    cx.kinds,
+                    cx.names,
+                )
+            }),
         };
         let places: Vec<Place> = pods.iter().map(|p| place_of(cx.ws, p)).collect();
         let mut quota: Vec<i64> = subsets.iter().map(|s| limit(s, cx.total)).collect();

@@ -56,15 +56,26 @@ pub enum Effect {
         /// The whole new status.
         status: Arc<Status>,
     },
-    /// Delete a pod that could not be scheduled, with its own grace.
+    /// Take a pod that could not be scheduled, with its own grace.
     DeletePod {
         /// What the outcome is told under.
         id: EffectId,
         /// Which pod.
         pod: PodName,
+        /// How.
+        how: Removal,
     },
     /// Record an event on the WorkloadSpread. Nobody waits for its outcome.
     Event(Event),
+}
+
+/// How a pod is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It is deleted.
+    Delete,
+    /// It is evicted, so that it has the condition `DisruptionTarget` by which a Job does not count it as failed.
+    Evict,
 }
 
 /// An event on a WorkloadSpread. Source: spec/workloadspread §5.11.

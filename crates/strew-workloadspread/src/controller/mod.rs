@@ -17,8 +17,8 @@ pub mod counters;
 pub mod effect;
 pub mod input;
 pub mod machine;
-mod pause;
 mod owners;
+mod pause;
 pub mod plan;
 pub mod pods;
 pub mod reschedule;
@@ -29,7 +29,7 @@ mod sync;
 mod triggers;
 
 pub use counters::Counters;
-pub use effect::{Effect, EffectId, Event, EventKind, PodName};
+pub use effect::{Effect, EffectId, Event, EventKind, PodName, Removal};
 pub use input::{Input, Outcome};
 pub use machine::{Limits, SpreadController};
 pub use plan::Plan;

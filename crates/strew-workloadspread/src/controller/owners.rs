@@ -30,8 +30,14 @@ pub(super) fn keep_own(
         let Some(controller) = &pod.controller else {
             return true;
         };
-        if last.as_ref().is_none_or(|(known, _)| known.controller != pod.controller) {
-            let owners = facts.workloads.chain(pod.namespace, controller, kinds).owners;
+        if last
+            .as_ref()
+            .is_none_or(|(known, _)| known.controller != pod.controller)
+        {
+            let owners = facts
+                .workloads
+                .chain(pod.namespace, controller, kinds)
+                .owners;
             last = Some((pod, spreads.older_of(ws, &owners)));
         }
         let older = last.iter().flat_map(|(_, older)| older);
@@ -48,22 +54,31 @@ pub(super) fn keep_own(
         let target = ws.spec.target?;
         let owners = above(&facts.workloads, ws, target);
         let mut older = spreads.older_of(ws, &owners).into_iter();
-        let all_pods = older.find(|other| other.spec.filter.is_none() || other.spec.filter == ws.spec.filter);
+        let all_pods =
+            older.find(|other| other.spec.filter.is_none() || other.spec.filter == ws.spec.filter);
         all_pods.map(|other| Arc::clone(&other.key.name))
     })
 }
 
 /// The WorkloadSpreads that may take the same pods as one: of the same target, of its owners, and of what it owns.
-pub(super) fn relatives(ws: &WorkloadSpread, workloads: &Workloads, spreads: &Spreads) -> Vec<WsKey> {
+pub(super) fn relatives(
+    ws: &WorkloadSpread,
+    workloads: &Workloads,
+    spreads: &Spreads,
+) -> Vec<WsKey> {
     let Some(target) = ws.spec.target else {
         return Vec::new();
     };
     let namespace = ws.key.namespace;
     let mut targets = above(workloads, ws, target);
-    let uid = workloads.get(WorkloadKey { namespace, target }).map(|fact| &fact.uid);
+    let uid = workloads
+        .get(WorkloadKey { namespace, target })
+        .map(|fact| &fact.uid);
     let below = uid.into_iter().flat_map(|uid| workloads.controlled_by(uid));
     targets.extend(below.map(|fact| fact.key.target));
-    let all = targets.iter().flat_map(|&target| spreads.of_target(namespace, target));
+    let all = targets
+        .iter()
+        .flat_map(|&target| spreads.of_target(namespace, target));
     all.filter(|key| **key != ws.key).cloned().collect()
 }
 

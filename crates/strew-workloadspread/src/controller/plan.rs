@@ -9,14 +9,14 @@ use strew_model::{Holds, Instant, Interner, Marks};
 
 use super::assign::{self, Assigning, Assignment, Nodes};
 use super::cost::{self, Cost};
-use super::effect::{EventKind, PodName};
+use super::effect::{EventKind, PodName, Removal};
 use super::owners;
 use super::pods::Pods;
 use super::rows::{self, Noted};
-use crate::facts::kinds::Kinds;
+use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::pod::Pod;
-use crate::facts::spec::{LabelPatch, PatchId, WorkloadSpread};
-use crate::facts::status::{Outranked, Row, Status, whole_second};
+use crate::facts::spec::{LabelPatch, PatchId, WhenNoRoom, WorkloadSpread};
+use crate::facts::status::{Outranked, Row, Status, UNLIMITED, whole_second};
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::inject::PodPatcher;
 use crate::marker::Marker;
@@ -46,7 +46,7 @@ pub struct Plan {
     /// The status as it will be.
     pub status: Status,
     /// Pods to be deleted.
-    pub deletions: Vec<PodName>,
+    pub deletions: Vec<(PodName, Removal)>,
     /// Events, and when time alone changes something.
     pub noted: Noted,
 }
@@ -65,6 +65,10 @@ pub struct Found<'a> {
     pub unpatched: Vec<bool>,
     /// An older WorkloadSpread that takes pods of the target, too.
     pub outranked_by: Option<Arc<str>>,
+    /// Whether the target is a Job.
+    pub is_job: bool,
+    /// Whether that Job does not count a pod that is evicted as failed.
+    pub ignores_disruption: bool,
 }
 
 /// Counts and assigns what there is.
@@ -121,6 +125,11 @@ pub fn find<'a>(
         costs,
         unpatched,
         outranked_by,
+        is_job: ws
+            .spec
+            .target
+            .is_some_and(|t| kinds.of(t.kind) == Kind::Job),
+        ignores_disruption: target.is_some_and(|t| t.ignores_disruption),
     })
 }
 
@@ -151,8 +160,8 @@ pub fn plan(ws: &WorkloadSpread, found: &Found<'_>, now: Instant) -> Plan {
             .filter(|c| differs(c))
             .map(|c| (name_of(c.pod), c.cost))
             .collect(),
+        deletions: deletions(ws, found, &status, failed),
         status,
-        deletions: failed.into_iter().map(name_of).collect(),
         noted,
     }
 }
@@ -188,6 +197,51 @@ fn adoptions(
     assignment.adoptions.iter().map(of).collect()
 }
 
+/// Pods that cannot be scheduled, and as many of those that wait for room as there is room for.
+fn deletions(
+    ws: &WorkloadSpread,
+    found: &Found<'_>,
+    status: &Status,
+    failed: Vec<&Pod>,
+) -> Vec<(PodName, Removal)> {
+    let removal = match found.is_job {
+        false => Some(Removal::Delete),
+        // A Job whose pods are deleted counts them as failed, and fails.
+        true => found.ignores_disruption.then_some(Removal::Evict),
+    };
+    let failed = failed
+        .into_iter()
+        .filter_map(|pod| Some((name_of(pod), removal?)));
+    let mut deletions: Vec<(PodName, Removal)> = failed.collect();
+    if ws.spec.when_no_room != WhenNoRoom::Pending {
+        return deletions;
+    }
+    let groups = || found.assignment.groups.values();
+    let of_subsets = groups().flat_map(|group| group.subsets.iter().flatten());
+    let active = of_subsets.chain(groups().flat_map(|group| &group.orphans));
+    // While fewer are there than are asked for, replacements of those that went are on their way.
+    if (active.filter(|pod| pod.is_active()).count() as i64) < found.total {
+        return deletions;
+    }
+    for group in groups() {
+        let rows = status
+            .rows(&group.ledger)
+            .iter()
+            .filter(|row| status.is_open(row));
+        let room = rows.map(|row| match row.missing {
+            UNLIMITED => usize::MAX,
+            missing => usize::try_from(missing).unwrap_or(0),
+        });
+        let room = room.fold(0, usize::saturating_add);
+        let gated = group
+            .orphans
+            .iter()
+            .filter(|pod| pod.gated && pod.is_active());
+        deletions.extend(gated.take(room).map(|pod| (name_of(pod), Removal::Delete)));
+    }
+    deletions
+}
+
 /// The status as the pods have it, and the pods that cannot be scheduled.
 fn status<'a>(
     ws: &WorkloadSpread,
@@ -204,15 +258,24 @@ fn status<'a>(
         }
     }
     let (overall, failed) = rows::rows(spec, &old.overall, &all, found.total, now, noted);
+    // Revisions that are counted together share their rows.
+    let mut counted: BTreeMap<&Arc<str>, Vec<Vec<&Pod>>> = BTreeMap::new();
+    for group in groups.values() {
+        let subsets = counted.entry(&group.ledger).or_default();
+        subsets.resize(spec.subsets.len(), Vec::new());
+        for (all, pods) in subsets.iter_mut().zip(&group.subsets) {
+            all.extend(pods);
+        }
+    }
     let mut versioned: BTreeMap<Arc<str>, Vec<Row>> = BTreeMap::new();
-    for (revision, group) in groups {
+    for (revision, subsets) in &counted {
         let before = old.rows(revision);
-        let (rows, _) = rows::rows(spec, before, &group.subsets, found.total, now, noted);
-        versioned.insert(revision.clone(), rows);
+        let (rows, _) = rows::rows(spec, before, subsets, found.total, now, noted);
+        versioned.insert(Arc::clone(revision), rows);
     }
     // A revision without pods is kept while some pod of it is on its way.
     for (revision, before) in &old.versioned {
-        if groups.contains_key(revision) {
+        if counted.contains_key(revision) {
             continue;
         }
         let mut own = Noted::default();
@@ -266,7 +329,8 @@ impl Holds for Plan {
         } = self;
         let adopted = adoptions.iter().map(|(pod, ..)| pod);
         let costly = costs.iter().map(|(pod, _)| pod);
-        for pod in adopted.chain(costly).chain(deletions) {
+        let deleted = deletions.iter().map(|(pod, _)| pod);
+        for pod in adopted.chain(costly).chain(deleted) {
             pod.mark(marks);
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use strew_model::{Holds, Instant, Marks};
 
-use super::effect::{Effect, EffectId, Event, EventKind, PodName};
+use super::effect::{Effect, EffectId, Event, EventKind};
 use super::input::Outcome;
 use super::machine::SpreadController;
 use super::pause::Pause;
@@ -131,12 +131,11 @@ impl SpreadController {
             }
             self.record(key, kind, subject);
         }
-        let pods: Vec<PodName> = std::mem::take(&mut running.plan.deletions);
-        for pod in pods {
+        for (pod, how) in std::mem::take(&mut running.plan.deletions) {
             let id = self.expect(key);
             let failure = (EventKind::DeletePodFailed, pod.name.clone());
             running.left.insert(id, Some(failure));
-            self.effects.push_back(Effect::DeletePod { id, pod });
+            self.effects.push_back(Effect::DeletePod { id, pod, how });
         }
         let done = running.left.is_empty();
         let wake = running.plan.noted.wake;

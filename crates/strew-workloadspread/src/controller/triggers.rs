@@ -33,7 +33,10 @@ impl SpreadController {
         }
         let now = self.spreads.get(&key).cloned();
         let spec = |ws: &Arc<WorkloadSpread>| Arc::clone(&ws.spec);
-        if let Some(now) = now.as_ref().filter(|_| before.as_ref().map(spec) != now.as_ref().map(spec)) {
+        if let Some(now) = now
+            .as_ref()
+            .filter(|_| before.as_ref().map(spec) != now.as_ref().map(spec))
+        {
             self.enqueue_relatives(now);
         }
         if before != now {
@@ -80,7 +83,7 @@ impl SpreadController {
     }
 
     fn revision(&self, pod: &Pod) -> Arc<str> {
-        revision::of_pod(
+        revision::of_template(
             &pod.labels,
             pod.controller.as_ref(),
             &self.kinds,

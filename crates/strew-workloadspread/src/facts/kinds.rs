@@ -137,7 +137,7 @@ impl Kinds {
         }
     }
 
-    /// Whether pods of this controller are counted by revision.
+    /// Whether pods of this controller are counted by revision, as Kruise counts them.
     pub fn is_versioned(&self, kind: Symbol) -> bool {
         matches!(self.of(kind), Kind::Deployment | Kind::ReplicaSet)
     }

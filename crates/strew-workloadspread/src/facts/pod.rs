@@ -51,6 +51,8 @@ pub struct Pod {
     pub created: Instant,
     /// Whether its condition `PodScheduled` is False with reason `Unschedulable`.
     pub unschedulable: bool,
+    /// Whether it has the scheduling gate [`GATE`](crate::GATE).
+    pub gated: bool,
     /// Since when its condition `Ready` is True; `None`: it is not ready.
     pub ready_since: Option<Instant>,
     /// The most restarts of one of its containers.
@@ -98,6 +100,7 @@ impl Holds for Pod {
             node,
             created: _,
             unschedulable: _,
+            gated: _,
             ready_since: _,
             restarts: _,
             marker: _,

@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use strew_model::{Holds, Instant, Labels, Marks, NodeSelectorTerm, Selector, Span, Symbol, Toleration};
+use strew_model::{
+    Holds, Instant, Labels, Marks, NodeSelectorTerm, Selector, Span, Symbol, Toleration,
+};
 
 use super::status::Status;
 
@@ -61,6 +63,32 @@ pub struct Spec {
     pub subsets: Box<[Subset]>,
     /// What is done where a subset lacks room on its nodes.
     pub strategy: Strategy,
+    /// Over which pods limits hold.
+    pub limit_scope: LimitScope,
+    /// What becomes of a pod for which no subset has room.
+    pub when_no_room: WhenNoRoom,
+}
+
+/// Over which pods limits hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LimitScope {
+    /// Over the pods of each revision, as in Kruise: during a rollout a subset may have twice its limit.
+    #[default]
+    Revision,
+    /// Over all pods of the workload.
+    Workload,
+}
+
+/// What becomes of a pod for which no subset has room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WhenNoRoom {
+    /// It passes as it is, as in Kruise.
+    #[default]
+    Unconstrained,
+    /// It passes with a scheduling gate, and is replaced as soon as there is room.
+    Pending,
+    /// It is refused; its controller tries again.
+    Reject,
 }
 
 /// The workload that is spread. Its API version does not matter, its group does.
@@ -276,6 +304,8 @@ impl Holds for Spec {
             filter,
             subsets,
             strategy: _,
+            limit_scope: _,
+            when_no_room: _,
         } = self;
         target.mark(marks);
         subsets.mark(marks);

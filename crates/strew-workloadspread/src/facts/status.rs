@@ -93,7 +93,7 @@ pub struct Row {
     pub missing: i32,
     /// Admitted and not yet seen: by name, or by the uid of the marker where the name was not known.
     pub creating: Entries,
-    /// A delete or an eviction was seen, and the pod is still active: by name.
+    /// A delete was seen, and the pod is still active: by name.
     pub deleting: Entries,
     /// The condition `Schedulable`; `None` while rescheduling is off.
     pub schedulable: Option<Schedulable>,

@@ -257,6 +257,9 @@ fn workload(names: &mut Interner, job: usize) -> WorkloadFact {
         template_hash: None,
         revision: None,
         revisions: None,
+        rolls_to: None,
+        first_ordinal: 0,
+        ignores_disruption: false,
     }
 }
 
@@ -324,6 +327,8 @@ fn spread(
             filter: None,
             subsets: [subset("a", Some(6), Some(in_zone)), subset("b", None, None)].into(),
             strategy: Strategy::Adaptive(Adaptive::default()),
+            limit_scope: Default::default(),
+            when_no_room: Default::default(),
         }),
         status: Arc::clone(status),
     }
@@ -408,6 +413,7 @@ fn pod(names: &mut Interner, number: usize, marker: Marker) -> Pod {
         node: Some(node_name(names, number % NODES)),
         created: Instant::from_secs(100),
         unschedulable: false,
+        gated: false,
         ready_since: Some(Instant::from_secs(200)),
         restarts: 0,
         marker: Marked::As(marker),

@@ -164,7 +164,7 @@ fn the_fields_of_a_marker_stand_in_their_order() {
 }
 
 #[test]
-fn deletes_and_evictions_count_up_once() {
+fn deletes_count_up_once() {
     let words = words();
     let web = workload(words.web(), 10);
     let unlimited = vec![row("a", -1)];
@@ -183,15 +183,13 @@ fn deletes_and_evictions_count_up_once() {
         ("twice", vec![deleting], "a", "a m1 c[] d[p1]"),
         ("m=-1", unlimited, "a", "a m-1 c[] d[]"),
     ] {
-        for evict in [false, true] {
-            let ws = spread(words.web(), vec![subset("a", count(5)), subset("z", None)]);
-            let mut server = Server::new(&words, with_rows(ws, rows.clone()), &[]);
-            let pod = asked(&web, Some("p1"), Labels::default());
-            server.ask(delete(1, pod, at, evict));
-            server.run();
-            assert_eq!(server.subset(1), None);
-            assert_eq!(server.ledger(IGNORED), [expected], "{name}");
-        }
+        let ws = spread(words.web(), vec![subset("a", count(5)), subset("z", None)]);
+        let mut server = Server::new(&words, with_rows(ws, rows.clone()), &[]);
+        let pod = asked(&web, Some("p1"), Labels::default());
+        server.ask(delete(1, pod, at));
+        server.run();
+        assert_eq!(server.subset(1), None);
+        assert_eq!(server.ledger(IGNORED), [expected], "{name}");
     }
 }
 
@@ -204,15 +202,15 @@ fn what_admission_does_not_look_at_passes_untouched_and_changes_nothing() {
     let named = |owner| asked(owner, Some("p1"), Labels::default());
     let mut dry = create(1, named(&web), None);
     dry.dry_run = true;
-    let mut dry_delete = delete(2, named(&web), "a", false);
+    let mut dry_delete = delete(2, named(&web), "a");
     dry_delete.dry_run = true;
     let mut sub = create(3, named(&web), None);
     sub.subresource = true;
-    let mut inactive = delete(4, named(&web), "a", false);
+    let mut inactive = delete(4, named(&web), "a");
     inactive.pod.active = false;
     let mut orphan = create(5, named(&web), None);
     orphan.pod.controller = None;
-    let mut unmarked = delete(8, named(&web), "a", true);
+    let mut unmarked = delete(8, named(&web), "a");
     unmarked.pod.marker = Marked::Unreadable;
     let mut foreign = create(9, named(&web), None);
     foreign.pod.namespace = words.of("x");
@@ -313,7 +311,7 @@ fn pods_of_a_stateful_set_go_by_their_ordinal() {
         ("s-x", -1),
         ("s-", -1),
     ] {
-        assert_eq!(ordinal(name), expected, "{name}");
+        assert_eq!(ordinal(name, None), expected, "{name}");
     }
     let words = words();
     let set = workload(words.target(words.stateful_set, "web"), 5);
@@ -336,7 +334,6 @@ fn pods_of_a_stateful_set_go_by_their_ordinal() {
             100 + i,
             asked(&set, Some(&name), Labels::default()),
             "a",
-            false,
         ));
     }
     server.run();
@@ -521,7 +518,13 @@ fn revision_keys_are_read_off_the_labels() {
         (&web, labels(&[(words.hash, short)]), IGNORED),
     ] {
         let owner = controller(owner);
-        let got = revision::of_pod(&labels, Some(&owner), &kinds, &words.names);
+        let got = revision::of_pod(
+            Default::default(),
+            &labels,
+            Some(&owner),
+            &kinds,
+            &words.names,
+        );
         assert_eq!(&*got, expected);
     }
 }

@@ -29,6 +29,7 @@ pub(crate) fn pod(owner: &WorkloadFact, name: &str, subset: Option<&str>) -> Pod
         node: Some(well_known::EMPTY),
         created: secs(5_000),
         unschedulable: false,
+        gated: false,
         ready_since: Some(secs(6_000)),
         restarts: 0,
         marker: subset.map_or(Marked::No, marked),
@@ -44,6 +45,7 @@ pub(crate) fn pending(owner: &WorkloadFact, name: &str, subset: &str, age: u64) 
         phase: Phase::Pending,
         node: None,
         unschedulable: true,
+        gated: false,
         ready_since: None,
         created: secs(NOW - age),
         ..pod(owner, name, Some(subset))

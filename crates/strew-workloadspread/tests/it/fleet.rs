@@ -176,7 +176,7 @@ impl Fleet {
         let id = self.next;
         self.next += 1;
         let at = self.dice.index(self.replicas.len());
-        let mut request = delete(id, pod, "", self.dice.chance(1, 3));
+        let mut request = delete(id, pod, "");
         request.pod.marker = self.pods[uid].pod.marker.clone();
         request.pod.active = self.pods[uid].pod.is_active();
         self.send(at, request);

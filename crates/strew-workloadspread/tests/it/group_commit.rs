@@ -147,35 +147,33 @@ fn a_deletion_that_may_be_in_the_ledger_passes() {
         (Outcome::Lost, None),
         (Outcome::Failed, Some(Denial::Failed)),
     ] {
-        for evict in [false, true] {
-            let words = words();
-            let web = workload(words.web(), 10);
-            let ws = spread(words.web(), vec![subset("a", count(3)), subset("b", None)]);
-            let mut full = row("a", 0);
-            full.replicas = 3;
-            let ws = with_rows(ws, vec![full, row("b", -1)]);
-            let mut server = Server::new(&words, ws, std::slice::from_ref(&web));
-            let pod = asked(&web, Some("p1"), Labels::default());
-            server.ask(delete(1, pod, "a", evict));
-            // Behind the deletion, by the place that it gives back.
-            ask_for(&mut server, &web, 2..3);
-            let Some(Effect::WriteStatus { id, .. }) = server.machine.poll_effect(&mut NoPatches)
-            else {
-                panic!("the write comes first");
-            };
-            server.tell(Input::Outcome(id, outcome.clone()));
-            server.run();
-            let deleted = &server.answer(1).verdict;
-            match why {
-                None => assert!(matches!(deleted, Verdict::Counted), "{deleted:?}"),
-                Some(why) => assert!(
-                    matches!(deleted, Verdict::Deny(is) if *is == why),
-                    "{deleted:?}"
-                ),
-            }
-            let created = &server.answer(2).verdict;
-            assert!(matches!(created, Verdict::Deny(_)), "{created:?}");
+        let words = words();
+        let web = workload(words.web(), 10);
+        let ws = spread(words.web(), vec![subset("a", count(3)), subset("b", None)]);
+        let mut full = row("a", 0);
+        full.replicas = 3;
+        let ws = with_rows(ws, vec![full, row("b", -1)]);
+        let mut server = Server::new(&words, ws, std::slice::from_ref(&web));
+        let pod = asked(&web, Some("p1"), Labels::default());
+        server.ask(delete(1, pod, "a"));
+        // Behind the deletion, by the place that it gives back.
+        ask_for(&mut server, &web, 2..3);
+        let Some(Effect::WriteStatus { id, .. }) = server.machine.poll_effect(&mut NoPatches)
+        else {
+            panic!("the write comes first");
+        };
+        server.tell(Input::Outcome(id, outcome.clone()));
+        server.run();
+        let deleted = &server.answer(1).verdict;
+        match why {
+            None => assert!(matches!(deleted, Verdict::Counted), "{deleted:?}"),
+            Some(why) => assert!(
+                matches!(deleted, Verdict::Deny(is) if *is == why),
+                "{deleted:?}"
+            ),
         }
+        let created = &server.answer(2).verdict;
+        assert!(matches!(created, Verdict::Deny(_)), "{created:?}");
     }
 }
 
@@ -205,7 +203,7 @@ fn a_call_that_was_given_up_is_not_decided_on_any_more() {
     };
     // While the write is under way a deletion comes, and who asked for it gives up and asks elsewhere.
     let pod = asked(&web, Some("old"), Labels::default());
-    server.ask(delete(7, pod, "a", false));
+    server.ask(delete(7, pod, "a"));
     ask_for(&mut server, &web, 1..2);
     server.tell(Input::GivenUp(RequestId(7)));
     assert_eq!(server.machine.waiting(), 2);

@@ -11,6 +11,7 @@ mod ledger;
 mod news;
 mod owners;
 mod pause;
+mod policies;
 mod reschedule;
 mod room;
 mod selector_labels;

@@ -112,14 +112,14 @@ fn without_news_it_goes_by_what_is_known() {
     let web = of(|w| w.clone_set, 0);
     let mut server = server(&web, zones(), &[], alone());
     ask(&mut server, &web, 0..1);
-    server.now = after(server.now, 999);
+    server.now = after(server.now, 1999);
     server.tell(Input::Tick);
     server.flow();
     assert_eq!(server.answers.len(), 0);
-    assert_eq!(server.machine.next_wake(), Some(secs(1001)));
+    assert_eq!(server.machine.next_wake(), Some(secs(1002)));
     server.run();
     assert_eq!(server.subset(0), None);
-    assert_eq!(server.now, secs(1001));
+    assert_eq!(server.now, secs(1002));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_delete_waits_for_nobody_and_makes_room() {
     assert_eq!(server.answers.len(), 0);
 
     let old = asked(&web, Some("p1"), Labels::default());
-    server.ask(delete(1, old, "a", false));
+    server.ask(delete(1, old, "a"));
     server.flow();
     assert_eq!(server.answers.len(), 2);
     assert_eq!(server.subset(0).as_deref(), Some("a"));

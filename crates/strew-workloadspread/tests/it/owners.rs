@@ -27,7 +27,13 @@ fn overlapping(words: &Words) -> Vec<Option<TargetFilter>> {
         selector: FilterSelector::Of(selector),
         replicas_paths: Box::default(),
     };
-    vec![None, Some(filter(Selector::of_labels([(words.of("x"), words.of("a"))])))]
+    vec![
+        None,
+        Some(filter(Selector::of_labels([(
+            words.of("x"),
+            words.of("a"),
+        )]))),
+    ]
 }
 
 #[test]
@@ -49,7 +55,10 @@ fn the_older_has_the_pods_and_the_other_says_so() {
         assert_eq!(desk.overall(), ["a 0/2", "b 0/-1"], "none is its own");
         let outranked = desk.ws.status.outranked.as_ref().expect("it says so");
         assert_eq!(&*outranked.by, "ws");
-        let told = desk.events.iter().filter(|(kind, _)| *kind == EventKind::PodsOfAnother);
+        let told = desk
+            .events
+            .iter()
+            .filter(|(kind, _)| *kind == EventKind::PodsOfAnother);
         assert_eq!(told.count(), 1, "once");
 
         desk.tell(Input::SpreadGone(old.key));
@@ -69,7 +78,9 @@ fn admission_puts_a_pod_into_a_subset_of_the_older() {
     // It names the ReplicaSet, and the older one its owner.
     Arc::make_mut(&mut young.spec).target = Some(rs.key.target);
     let mut server = Server::new(&words, old, &[deployment, rs.clone()]);
-    server.tell(strew_workloadspread::admission::Input::SpreadSet(Box::new(young)));
+    server.tell(strew_workloadspread::admission::Input::SpreadSet(Box::new(
+        young,
+    )));
     server.ask(create(1, asked(&rs, Some("n1"), Labels::default()), None));
     server.run();
     let of = server.answer(1).spread.as_ref().expect("it is handled");

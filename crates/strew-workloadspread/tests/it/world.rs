@@ -136,6 +136,8 @@ pub(crate) fn spread(target: TargetRef, subsets: Vec<Subset>) -> WorkloadSpread 
             filter: None,
             subsets: subsets.into(),
             strategy: Strategy::Fixed,
+            limit_scope: Default::default(),
+            when_no_room: Default::default(),
         }),
         status: Arc::new(Status::default()),
     }
@@ -158,6 +160,9 @@ pub(crate) fn workload(target: TargetRef, replicas: i64) -> WorkloadFact {
         template_hash: None,
         revision: None,
         revisions: None,
+        rolls_to: None,
+        first_ordinal: 0,
+        ignores_disruption: false,
     }
 }
 
@@ -208,15 +213,11 @@ pub(crate) fn marked(subset: &str) -> Marked {
     })
 }
 
-pub(crate) fn delete(id: u64, mut pod: PodAsked, subset: &str, evict: bool) -> Request {
+pub(crate) fn delete(id: u64, mut pod: PodAsked, subset: &str) -> Request {
     pod.marker = marked(subset);
     Request {
         id: RequestId(id),
-        operation: if evict {
-            Operation::Evict
-        } else {
-            Operation::Delete
-        },
+        operation: Operation::Delete,
         dry_run: false,
         subresource: false,
         pod,
@@ -386,7 +387,7 @@ impl Server {
     pub(crate) fn subset(&self, id: u64) -> Option<String> {
         match &self.answer(id).verdict {
             Verdict::Inject(injection) => Some(injection.marker.subset.to_string()),
-            Verdict::Untouched(_) | Verdict::Counted => None,
+            Verdict::Untouched(_) | Verdict::Gate | Verdict::Counted => None,
             Verdict::Deny(why) => panic!("request {id} is refused: {why:?}"),
         }
     }

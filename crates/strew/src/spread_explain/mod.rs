@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::anyhow;
 use serde_json::Value;
 use strew_api::read::{KubeObject, Reading, nearest};
-use strew_api::workloadspread::desk::{NoPods, Patcher, PodSource};
+use strew_api::workloadspread::desk::{Patcher, PodSource};
 use strew_api::workloadspread::facts::Translator;
 pub(crate) use strew_api::workloadspread::status::time_text;
 use strew_model::{Instant, Interner};
@@ -36,10 +36,6 @@ struct Stored(BTreeMap<String, Value>);
 impl PodSource for Stored {
     fn by_uid(&self, uid: &str) -> Option<Value> {
         self.0.get(uid).cloned()
-    }
-
-    fn by_name(&self, namespace: &str, name: &str) -> Option<Value> {
-        NoPods.by_name(namespace, name)
     }
 }
 

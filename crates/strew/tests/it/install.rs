@@ -90,7 +90,6 @@ fn a_failure_policy_is_that_of_creations_and_pods_can_always_go() {
         [
             format!("pods {policy}"),
             "pod-deletions Ignore".to_owned(),
-            "pod-evictions Ignore".to_owned(),
             format!("workloadspreads {policy}"),
         ]
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use strew_model::{Instant, Interner};
-use strew_workloadspread::{COST_ANNOTATION, MARKER_ANNOTATION, Marked, Phase, Pod};
+use strew_workloadspread::{COST_ANNOTATION, GATE, MARKER_ANNOTATION, Marked, Phase, Pod};
 
 use super::{controller_of, namespace};
 use crate::facts::{labels, required_node_affinity, tolerations};
@@ -35,6 +35,7 @@ pub fn pod(wire: &core::Pod, names: &mut Interner) -> Pod {
     let node = spec
         .and_then(|s| s.node_name.as_deref())
         .filter(|n| !n.is_empty());
+    let gates = spec.and_then(|s| s.scheduling_gates.as_ref());
     let owners = metadata.owner_references.iter().flatten();
     Pod {
         uid: uid(metadata),
@@ -51,6 +52,7 @@ pub fn pod(wire: &core::Pod, names: &mut Interner) -> Pod {
             .as_ref()
             .map_or(Instant(0), instant),
         unschedulable,
+        gated: gates.is_some_and(|all| all.iter().any(|gate| gate.name == GATE)),
         ready_since,
         restarts: restarts.max().unwrap_or(0),
         marker: marked(metadata),

@@ -54,6 +54,8 @@ impl Translator {
             filter,
             subsets,
             strategy: strategy(spec.schedule_strategy.as_ref(), closed_for),
+            limit_scope: annotations::limit_scope(metadata).unwrap_or_default(),
+            when_no_room: annotations::when_no_room(metadata).unwrap_or_default(),
         };
         let held = held(metadata);
         let namespace = held[0].clone();
@@ -69,8 +71,7 @@ impl Translator {
             uid: metadata.uid.as_deref().unwrap_or_default().into(),
             version: version.and_then(|v| v.parse().ok()).unwrap_or(0),
             generation: metadata.generation.unwrap_or(0),
-            created: (metadata.creation_timestamp.as_ref())
-                .map_or(Instant(0), status::instant),
+            created: (metadata.creation_timestamp.as_ref()).map_or(Instant(0), status::instant),
             deleting: metadata.deletion_timestamp.is_some(),
             ignore_patch_of_existing: annotations::is_true(metadata, IGNORE_PATCH_ANNOTATION),
             spec: Arc::new(fact),

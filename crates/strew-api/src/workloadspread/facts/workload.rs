@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use k8s_openapi::Resource;
+use k8s_openapi::api::batch::v1 as batch;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
@@ -35,6 +36,9 @@ struct Parts<'a> {
     finds: Option<Cow<'a, LabelSelector>>,
     template: Option<&'a PodTemplateSpec>,
     revisions: Option<[&'a str; 2]>,
+    rolls_to: Option<&'a str>,
+    first_ordinal: i64,
+    ignores_disruption: bool,
 }
 
 impl Translator {
@@ -72,6 +76,9 @@ impl Translator {
             finds: selector.as_ref().map(Cow::Borrowed),
             template: None,
             revisions: None,
+            rolls_to: None,
+            first_ordinal: 0,
+            ignores_disruption: false,
         };
         let numbers = self.numbers(|| object.clone());
         self.fact(&parts, numbers, names)
@@ -105,6 +112,9 @@ impl Translator {
             revisions: parts
                 .revisions
                 .map(|both| both.map(|text| names.intern(text))),
+            rolls_to: parts.rolls_to.map(|text| names.intern(text)),
+            first_ordinal: parts.first_ordinal,
+            ignores_disruption: parts.ignores_disruption,
         }
     }
 
@@ -162,10 +172,13 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             finds: None,
             template,
             revisions: None,
+            rolls_to: None,
+            first_ordinal: 0,
+            ignores_disruption: false,
         }
     }
     use crate::workloadspread::workloads::{AdvancedStatefulSet, CloneSet};
-    use k8s_openapi::api::{apps::v1 as apps, batch::v1 as batch, core::v1 as core};
+    use k8s_openapi::api::{apps::v1 as apps, core::v1 as core};
     Some(match object {
         KubeObject::Deployment(o) => {
             let spec = o.spec.as_ref();
@@ -185,7 +198,9 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
         }
         KubeObject::StatefulSet(o) => {
             let spec = o.spec.as_ref();
+            let ordinals = spec.and_then(|s| s.ordinals.as_ref());
             Parts {
+                first_ordinal: i64::from(ordinals.and_then(|o| o.start).unwrap_or(0)),
                 finds: spec.map(|s| Cow::Borrowed(&s.selector)),
                 ..of::<apps::StatefulSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
             }
@@ -196,15 +211,19 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
                 let update = s.update_revision.as_deref()?;
                 Some([s.current_revision.as_deref().unwrap_or_default(), update])
             });
+            let strategy = spec.and_then(|s| s.update_strategy.as_ref());
             Parts {
                 revisions,
+                rolls_to: revisions.map(|[_, to]| to).filter(|_| !keeps_old(strategy)),
                 finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
                 ..of::<CloneSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
             }
         }
         KubeObject::AdvancedStatefulSet(o) => {
             let spec = o.spec.as_ref();
+            let ordinals = spec.and_then(|s| s.ordinals.as_ref());
             Parts {
+                first_ordinal: ordinals.and_then(|o| o["start"].as_i64()).unwrap_or(0),
                 finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
                 ..of::<AdvancedStatefulSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
             }
@@ -225,7 +244,9 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
         KubeObject::Job(o) => {
             let spec = o.spec.as_ref();
             let parallelism = spec.and_then(|s| s.parallelism);
+            let policy = spec.and_then(|s| s.pod_failure_policy.as_ref());
             Parts {
+                ignores_disruption: policy.is_some_and(ignores_disruption),
                 selector: spec.and_then(|s| s.selector.as_ref()),
                 finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
                 ..of::<batch::Job>(&o.metadata, parallelism, None)
@@ -233,6 +254,26 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
         }
         _ => return None,
     })
+}
+
+/// Whether some pods of a CloneSet stay of an older revision: its update is paused, or ends at a partition.
+fn keeps_old(strategy: Option<&Value>) -> bool {
+    let field = |name: &str| strategy.and_then(|s| s.get(name));
+    let is_paused = field("paused").and_then(Value::as_bool) == Some(true);
+    let none = |value: &Value| value.is_null() || *value == 0 || *value == "0%";
+    is_paused || field("partition").is_some_and(|partition| !none(partition))
+}
+
+/// Whether a Job does not count a pod that is evicted as failed: the first of its rules about it says so.
+pub fn ignores_disruption(policy: &batch::PodFailurePolicy) -> bool {
+    let is_of_disruption = |rule: &&batch::PodFailurePolicyRule| {
+        let mut patterns = rule.on_pod_conditions.iter().flatten();
+        patterns.any(|p| {
+            p.type_ == "DisruptionTarget" && p.status.as_deref().unwrap_or("True") == "True"
+        })
+    };
+    let first = policy.rules.iter().find(is_of_disruption);
+    first.is_some_and(|rule| rule.action == "Ignore")
 }
 
 /// The integer at a dotted path, indexes of lists as numbers; an empty path has none.

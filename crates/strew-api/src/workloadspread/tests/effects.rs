@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use strew_model::{Instant, Interner};
-use strew_workloadspread::controller::{Effect, EffectId, Event, EventKind, Outcome, PodName};
+use strew_workloadspread::controller::{
+    Effect, EffectId, Event, EventKind, Outcome, PodName, Removal,
+};
 use strew_workloadspread::{Marker, Row, Status, WsKey, admission};
 
 use super::*;
@@ -124,6 +126,7 @@ fn pods_are_patched_and_deleted_by_uid() {
             Effect::DeletePod {
                 id: ID,
                 pod: pod.clone(),
+                how: Removal::Delete,
             },
             Verb::Delete,
             json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": "u-1"}}),

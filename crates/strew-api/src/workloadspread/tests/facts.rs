@@ -245,9 +245,6 @@ fn a_patch_is_in_effect_where_it_changes_nothing_but_annotations() {
             pod["metadata"]["labels"]["subset"] = "a".into();
             (uid == "here").then_some(pod)
         }
-        fn by_name(&self, _: &str, _: &str) -> Option<Value> {
-            None
-        }
     }
     let mut translator = Translator::default();
     for (patch, uid, expected) in [

@@ -39,15 +39,26 @@ pub(super) fn validate(
         };
         let (kind, workload) = (&theirs.kind, &theirs.name);
         let name = match cx.is_quiet {
-            false => format!("WorkloadSpread {:?}", other.metadata.name.as_deref().unwrap_or_default()),
+            false => format!(
+                "WorkloadSpread {:?}",
+                other.metadata.name.as_deref().unwrap_or_default()
+            ),
             true => "another WorkloadSpread of the namespace".to_owned(),
         };
         let detail = if is_same_target(theirs, target) {
             format!("{name} has the same target")
-        } else if owner.as_ref().is_some_and(|owner| is_same_target(owner, theirs)) {
+        } else if owner
+            .as_ref()
+            .is_some_and(|owner| is_same_target(owner, theirs))
+        {
             format!("{name} has the pods of this target: it names its owner, {kind} {workload:?}")
-        } else if named(cx, ws, theirs).and_then(owner_of).is_some_and(|owner| is_same_target(&owner, target)) {
-            format!("{name} has pods of this target: it names {kind} {workload:?}, which this one owns")
+        } else if named(cx, ws, theirs)
+            .and_then(owner_of)
+            .is_some_and(|owner| is_same_target(&owner, target))
+        {
+            format!(
+                "{name} has pods of this target: it names {kind} {workload:?}, which this one owns"
+            )
         } else {
             continue;
         };
@@ -61,7 +72,11 @@ pub(super) fn validate(
 }
 
 /// The workload that another WorkloadSpread of the namespace names.
-fn named<'a>(cx: &Context<'a>, ws: &WorkloadSpread, theirs: &TargetReference) -> Option<&'a KubeObject> {
+fn named<'a>(
+    cx: &Context<'a>,
+    ws: &WorkloadSpread,
+    theirs: &TargetReference,
+) -> Option<&'a KubeObject> {
     let namespace = ws.metadata.namespace.as_deref().filter(|n| !n.is_empty());
     let namespace = namespace.unwrap_or("default");
     let mut all = cx.workloads.iter().copied();
@@ -77,7 +92,12 @@ fn named<'a>(cx: &Context<'a>, ws: &WorkloadSpread, theirs: &TargetReference) ->
 pub fn owner_of(object: &KubeObject) -> Option<TargetReference> {
     let owners = object.metadata()?.owner_references.iter().flatten();
     let mut owners = owners.filter(|owner| owner.controller == Some(true));
-    let OwnerReference { api_version, kind, name, .. } = owners.next()?;
+    let OwnerReference {
+        api_version,
+        kind,
+        name,
+        ..
+    } = owners.next()?;
     Some(TargetReference {
         api_version: api_version.clone(),
         kind: kind.clone(),

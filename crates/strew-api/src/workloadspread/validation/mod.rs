@@ -12,7 +12,7 @@ mod subset;
 #[cfg(test)]
 mod tests;
 
-use super::annotations::{self, ANY_KIND, MIN_REPLICAS, WINDOW_SECONDS};
+use super::annotations::{self, ANY_KIND, LIMIT_SCOPE, MIN_REPLICAS, WHEN_NO_ROOM, WINDOW_SECONDS};
 use super::facts::group_of;
 use super::facts::spread::max_replicas;
 use super::facts::white_list::WhiteList;
@@ -24,7 +24,7 @@ use crate::field::{FieldError, FieldErrorKind, FieldPath};
 use crate::read::KubeObject;
 use crate::validation::json;
 pub use patch::GUARDED;
-use strew_workloadspread::MaxReplicas;
+use strew_workloadspread::{MaxReplicas, WhenNoRoom};
 
 /// What a WorkloadSpread is judged by beside itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -181,6 +181,34 @@ fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut 
             at,
             &text(WINDOW_SECONDS),
             bad.to_string(),
+        ));
+    }
+    let words = [
+        (LIMIT_SCOPE, annotations::limit_scope(&ws.metadata).err()),
+        (WHEN_NO_ROOM, annotations::when_no_room(&ws.metadata).err()),
+    ];
+    for (key, bad) in words {
+        if let Some(bad) = bad {
+            errors.push(FieldError::invalid(
+                path.key(key),
+                &text(key),
+                bad.to_string(),
+            ));
+        }
+    }
+    let target = spec
+        .target_reference
+        .as_ref()
+        .map(|target| target.kind.as_str());
+    let is_gated = annotations::when_no_room(&ws.metadata) == Ok(WhenNoRoom::Pending);
+    // A pod that waits is deleted when there is room, and its workload must make another one, which a Job would not
+    // forgive. Pods of a StatefulSet are replaced by themselves.
+    if is_gated && !matches!(target, Some("Deployment" | "ReplicaSet" | "CloneSet")) {
+        let detail = "Pending is for Deployments, ReplicaSets and CloneSets";
+        errors.push(FieldError::invalid(
+            path.key(WHEN_NO_ROOM),
+            &text(WHEN_NO_ROOM),
+            detail,
         ));
     }
     let at = path.key(MIN_REPLICAS);

@@ -355,8 +355,18 @@ fn a_workload_and_what_it_owns_have_one_workload_spread() {
     let mut of_stranger = of_set.clone();
     of_stranger["targetRef"]["name"] = "web-7".into();
     for (given, there, target, expected) in [
-        (&of_set, &of_deployment, Some(&set), "WorkloadSpread \"other\" has the pods of this target: it names its owner, Deployment \"web\""),
-        (&of_deployment, &of_set, None, "WorkloadSpread \"other\" has pods of this target: it names ReplicaSet \"web-5d\", which this one owns"),
+        (
+            &of_set,
+            &of_deployment,
+            Some(&set),
+            "WorkloadSpread \"other\" has the pods of this target: it names its owner, Deployment \"web\"",
+        ),
+        (
+            &of_deployment,
+            &of_set,
+            None,
+            "WorkloadSpread \"other\" has pods of this target: it names ReplicaSet \"web-5d\", which this one owns",
+        ),
         (&of_deployment, &of_stranger, None, ""),
         (&of_stranger, &of_deployment, None, ""),
     ] {
@@ -372,7 +382,10 @@ fn a_workload_and_what_it_owns_have_one_workload_spread() {
         let texts: Vec<String> = found.iter().map(ToString::to_string).collect();
         match expected {
             "" => assert_eq!(texts, [""; 0]),
-            _ => assert!(texts.len() == 1 && texts[0].ends_with(expected), "{texts:?}"),
+            _ => assert!(
+                texts.len() == 1 && texts[0].ends_with(expected),
+                "{texts:?}"
+            ),
         }
     }
 }

@@ -261,7 +261,7 @@ pub(super) const CASES: &[Case] = &[
     ),
     full(
         "ws-denied",
-        "creations that a quota denies and evictions that a budget denies are given back to the ledger",
+        "creations that a quota denies are given back to the ledger, and evictions that a budget denies make no room",
         workloadspread::denied,
     ),
     full(
