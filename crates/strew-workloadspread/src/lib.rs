@@ -35,8 +35,9 @@
 //!     filter: None,
 //!     subsets: [subset("own", Some(MaxReplicas::Percent(80))), subset("elastic", None)].into(),
 //!     strategy: Strategy::Fixed,
-//!     limit_scope: LimitScope::Revision,
+//!     limit_scope: LimitScope::Kind,
 //!     when_no_room: WhenNoRoom::Unconstrained,
+//!     move_back: None,
 //! };
 //! let mut rows = choose::first_rows(&spec, 10);
 //! assert_eq!((rows[0].missing, rows[1].missing), (8, -1));

@@ -22,22 +22,25 @@ pub fn of_pod(
     kinds: &Kinds,
     names: &Interner,
 ) -> Arc<str> {
-    let is_versioned = controller.is_some_and(|c| kinds.is_versioned(c.target.kind));
     match scope {
-        LimitScope::Revision if is_versioned => of_template(labels, controller, kinds, names),
-        _ => VERSION_IGNORED.into(),
+        LimitScope::Kind | LimitScope::Revision => {
+            of_template(scope, labels, controller, kinds, names)
+        }
+        LimitScope::Workload => VERSION_IGNORED.into(),
     }
 }
 
-/// The revision of the template that a pod was made by. Pods of a CloneSet have one, too, though they are counted together.
+/// The revision of the template that a pod was made by, which decides its deletion cost.
 pub fn of_template(
+    scope: LimitScope,
     labels: &Labels,
     controller: Option<&Controller>,
     kinds: &Kinds,
     names: &Interner,
 ) -> Arc<str> {
-    let has_revisions = |c: &Controller| {
-        kinds.is_versioned(c.target.kind) || kinds.of(c.target.kind) == Kind::CloneSet
+    let has_revisions = |c: &Controller| match kinds.of(c.target.kind) {
+        Kind::CloneSet => scope == LimitScope::Revision,
+        _ => kinds.is_versioned(c.target.kind),
     };
     if !controller.is_some_and(has_revisions) {
         return VERSION_IGNORED.into();
@@ -82,8 +85,10 @@ impl Latest {
 /// The latest revision of a target.
 ///
 /// Of a Deployment: the hash of the live ReplicaSet with its template. Where none has it (a paused Deployment with an
-/// edited template, F6), the newest by its annotation. Of a CloneSet: the one that all its pods are updated to.
+/// edited template, F6), the newest by its annotation. Of a CloneSet that is counted by
+/// revision: the one that its pods are updated to.
 pub fn latest(
+    scope: LimitScope,
     target: Option<&WorkloadFact>,
     workloads: &Workloads,
     kinds: &Kinds,
@@ -95,8 +100,8 @@ pub fn latest(
     match kinds.of(target.key.target.kind) {
         Kind::Deployment => {}
         Kind::CloneSet => {
-            let to = target.rolls_to;
-            return to.map_or(Latest::Every, |to| Latest::Is(short(names.text(to))));
+            let to = target.revisions.filter(|_| scope == LimitScope::Revision);
+            return to.map_or(Latest::Every, |[_, to]| Latest::Is(short(names.text(to))));
         }
         _ => return Latest::Every,
     }

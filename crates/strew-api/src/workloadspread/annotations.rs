@@ -6,7 +6,8 @@
 //! | [`MIN_REPLICAS`] | `{"own": 2, "elastic": 1}` | pods that a subset gets before any subset gets more than its minimum |
 //! | [`WINDOW_SECONDS`] | `600` | how long a subset stays closed; default 300 |
 //! | [`ANY_KIND`] | `true` | the target may be of any kind with a scale, without the white list |
-//! | [`LIMIT_SCOPE`] | `workload` | limits hold over all revisions; default: over each |
+//! | [`LIMIT_SCOPE`] | `revision`, `workload` | over which pods limits hold; default: over each revision of a Deployment, and over all pods of a CloneSet |
+//! | [`MOVE_BACK`] | `60` | every so many seconds a pod of a later subset may move back to an earlier one with room |
 //! | [`WHEN_NO_ROOM`] | `Pending`, `Reject` | what becomes of a pod for which no subset has room; default: it passes as it is |
 //!
 //! Each answers a request of Kruise's users.
@@ -32,8 +33,12 @@ pub const LIMIT_SCOPE: &str = "strew.dev/limit-scope";
 /// What becomes of a pod for which no subset has room: `Unconstrained`, `Pending` or `Reject`.
 pub const WHEN_NO_ROOM: &str = "strew.dev/when-no-room";
 
+/// Every how many seconds a pod of a later subset may move back to an earlier one that has room.
+pub const MOVE_BACK: &str = "strew.dev/move-back-seconds";
+
 /// All of them.
-pub const KNOWN: [&str; 5] = [
+pub const KNOWN: [&str; 6] = [
+    MOVE_BACK,
     MIN_REPLICAS,
     WINDOW_SECONDS,
     ANY_KIND,
@@ -53,6 +58,9 @@ pub enum BadAnnotation {
     /// Of [`WINDOW_SECONDS`].
     #[error("must be a number of seconds between 1 and {WINDOW_SECONDS_MAX}")]
     ClosedSeconds,
+    /// Of [`MOVE_BACK`].
+    #[error("must be a number of seconds between 1 and {WINDOW_SECONDS_MAX}")]
+    MoveBack,
     /// Of [`LIMIT_SCOPE`].
     #[error("must be `revision` or `workload`")]
     LimitScope,
@@ -86,12 +94,28 @@ pub fn min_replicas(metadata: &ObjectMeta) -> Result<BTreeMap<String, u32>, BadA
 /// # Errors
 /// If the annotation is no number of seconds within bounds.
 pub fn closed_for(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> {
-    let Some(text) = text(metadata, WINDOW_SECONDS) else {
+    seconds(metadata, WINDOW_SECONDS, BadAnnotation::ClosedSeconds)
+}
+
+/// How often a pod may move back to an earlier subset, if it may.
+///
+/// # Errors
+/// If the annotation is no number of seconds within bounds.
+pub fn move_back(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> {
+    seconds(metadata, MOVE_BACK, BadAnnotation::MoveBack)
+}
+
+fn seconds(
+    metadata: &ObjectMeta,
+    key: &str,
+    bad: BadAnnotation,
+) -> Result<Option<Span>, BadAnnotation> {
+    let Some(text) = text(metadata, key) else {
         return Ok(None);
     };
     let seconds: Option<u32> = text.parse().ok();
     let seconds = seconds.filter(|s| (1..=WINDOW_SECONDS_MAX).contains(s));
-    let seconds = seconds.ok_or(BadAnnotation::ClosedSeconds)?;
+    let seconds = seconds.ok_or(bad)?;
     Ok(Some(Span::from_secs(u64::from(seconds))))
 }
 
@@ -101,7 +125,8 @@ pub fn closed_for(metadata: &ObjectMeta) -> Result<Option<Span>, BadAnnotation> 
 /// If the annotation is another word.
 pub fn limit_scope(metadata: &ObjectMeta) -> Result<LimitScope, BadAnnotation> {
     match text(metadata, LIMIT_SCOPE) {
-        None | Some("revision") => Ok(LimitScope::Revision),
+        None => Ok(LimitScope::Kind),
+        Some("revision") => Ok(LimitScope::Revision),
         Some("workload") => Ok(LimitScope::Workload),
         Some(_) => Err(BadAnnotation::LimitScope),
     }

@@ -1,7 +1,7 @@
 //! The objects of a generated world.
 
 use serde_json::{Value, json};
-use strew_api::workloadspread::annotations::WINDOW_SECONDS;
+use strew_api::workloadspread::annotations::{LIMIT_SCOPE, WINDOW_SECONDS};
 
 use super::story::{
     Anti, Budgeting, Group, NodePlan, Quota, Spread, SpreadPlan, SubsetPlan, Worker, Workload,
@@ -142,6 +142,9 @@ fn spreading(plan: &SpreadPlan, world: &World) -> Value {
     if plan.adaptive.is_some() && kind == "Job" {
         metadata["annotations"] = json!({WINDOW_SECONDS: JOB_WINDOW_SECONDS});
     }
+    if plan.is_whole {
+        metadata["annotations"][LIMIT_SCOPE] = "workload".into();
+    }
     json!({
         "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "WorkloadSpread",
@@ -163,6 +166,11 @@ fn job(plan: &Workload, template: &Value) -> Value {
         "completions": plan.replicas.max(1),
         "parallelism": 2,
         "backoffLimit": 1000,
+        // A WorkloadSpread takes no pods of a Job that would count them as failed.
+        "podFailurePolicy": {"rules": [{
+            "action": "Ignore",
+            "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+        }]},
     })
 }
 

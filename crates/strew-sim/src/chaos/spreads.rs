@@ -38,6 +38,10 @@ pub fn generate_spreads(seed: u64) -> Story {
     }
     events.sort_by_key(|event| event.at);
     crowd(seed, &mut world, &mut events);
+    let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0003);
+    for spread in &mut world.spreads {
+        spread.is_whole = dice.chance(1, 4);
+    }
     Story {
         seed,
         limits: settings::draw(seed, &["scheduler", "admission", "spreads"]),
@@ -143,6 +147,7 @@ fn spread(dice: &mut Prng, of: &Workload, n_zones: u64) -> SpreadPlan {
         of: of.name.clone(),
         subsets: (0..n_zones).map(|number| limit(dice, number)).collect(),
         adaptive,
+        is_whole: false,
     }
 }
 

@@ -49,6 +49,8 @@ pub struct SpreadPlan {
     pub subsets: Vec<SubsetPlan>,
     /// Critical seconds, and whether scheduling is simulated; `None`: Fixed.
     pub adaptive: Option<(u32, bool)>,
+    /// Whether its limits hold over all revisions.
+    pub is_whole: bool,
 }
 
 /// A subset of a WorkloadSpread: the zone of its number.

@@ -136,6 +136,9 @@ impl Display for SpreadPlan {
                 ", adaptive: {{critical: {critical}s, simulates: {simulates}}}"
             )?;
         }
+        if self.is_whole {
+            write!(f, ", limit-scope: workload")?;
+        }
         write!(f, "}}")
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use strew_api::read::KubeObject;
+use strew_api::workloadspread::annotations::LIMIT_SCOPE;
 use strew_api::workloadspread::{Translator, marker};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Name, Object, Pod, WorkloadSpread};
@@ -18,6 +19,7 @@ use strew_workloadspread::admission::{Answer, Basis, Verdict};
 use strew_workloadspread::invariants::{
     Broken, earlier_ones_are_full, marker_is_sound, replacement_goes_last,
 };
+use strew_workloadspread::revision::VERSION_IGNORED;
 use strew_workloadspread::{
     Choice, Ground, MARKER_ANNOTATION, Marked, Row, UNLIMITED, WsKey, choose,
 };
@@ -99,6 +101,8 @@ pub(crate) struct Judge {
     limits: BTreeMap<(Name, Arc<str>), Option<i64>>,
     /// The ledgers of the answers that are being judged, by replica: of each WorkloadSpread the last that was written.
     ledgers: BTreeMap<(u64, WsKey), Ledger>,
+    /// WorkloadSpreads whose limits hold over all revisions, or did once.
+    whole: BTreeSet<Name>,
     /// WorkloadSpreads as they were stored lately, by version.
     stored: BTreeMap<u64, Arc<WorkloadSpread>>,
     /// Calls by which the end of a pod went into a ledger.
@@ -133,7 +137,7 @@ impl Judge {
             return;
         };
         let uid = Arc::clone(&pod.meta.uid);
-        if let Some(place) = place_of(pod)
+        if let Some(place) = self.place(pod)
             && !self.injected.contains_key(&uid)
             && self.asked.insert(Arc::clone(&uid))
         {
@@ -253,6 +257,9 @@ impl Judge {
     // === I1 ===
 
     fn note_limits(&mut self, spread: &WorkloadSpread) {
+        if spread.meta.annotation(LIMIT_SCOPE) == Some("workload") {
+            self.whole.insert(spread.meta.name.clone());
+        }
         let kind = spread.spec.target_reference.as_ref().map(|t| &*t.kind);
         for subset in &spread.spec.subsets {
             let limit = match &subset.max_replicas {
@@ -287,8 +294,17 @@ impl Judge {
         }
     }
 
+    /// The place that a pod's marker tells, among those that have one limit.
+    fn place(&self, pod: &Pod) -> Option<Place> {
+        let mut place = place_of(pod)?;
+        if self.whole.contains(&place.spread) {
+            place.revision = VERSION_IGNORED.into();
+        }
+        Some(place)
+    }
+
     fn born(&mut self, pod: &Pod) {
-        let Some(place) = place_of(pod) else {
+        let Some(place) = self.place(pod) else {
             return;
         };
         self.injected
@@ -326,6 +342,6 @@ fn place_of(pod: &Pod) -> Option<Place> {
     Some(Place {
         spread: Name::new(namespace, marked.workload_spread),
         subset: marked.subset,
-        revision: hash.unwrap_or("versionIgnored").into(),
+        revision: hash.unwrap_or(VERSION_IGNORED).into(),
     })
 }

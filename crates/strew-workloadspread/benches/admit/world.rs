@@ -141,7 +141,6 @@ pub(crate) fn workload(world: &World, i: usize) -> WorkloadFact {
         template_hash: None,
         revision: None,
         revisions: None,
-        rolls_to: None,
         first_ordinal: 0,
         ignores_disruption: false,
     }
@@ -219,6 +218,9 @@ fn made(
             filter: None,
             subsets: subsets.into(),
             strategy,
+            limit_scope: Default::default(),
+            when_no_room: Default::default(),
+            move_back: None,
         }),
         status: Arc::new(status),
     }

@@ -91,7 +91,9 @@ impl Admission {
                 let pod = &ticket.request.pod;
                 let names = self.room.names();
                 let controller = pod.controller.as_ref();
-                let revision = revision::of_template(&pod.labels, controller, &self.kinds, names);
+                let scope = base.spec.limit_scope;
+                let revision =
+                    revision::of_template(scope, &pod.labels, controller, &self.kinds, names);
                 let cost = self.first_cost(base, place, &revision, choice.ground(), nth);
                 Verdict::Inject(Box::new(Injection {
                     spec: Arc::clone(&base.spec),
@@ -243,7 +245,14 @@ impl Admission {
     ) -> Option<i32> {
         base.spec.target.filter(|t| self.kinds.has_costs(t.kind))?;
         let target = self.target(base);
-        let latest = revision::latest(target, &self.workloads, &self.kinds, self.room.names());
+        let scope = base.spec.limit_scope;
+        let latest = revision::latest(
+            scope,
+            target,
+            &self.workloads,
+            &self.kinds,
+            self.room.names(),
+        );
         if latest == Latest::Nobody {
             return None;
         }

@@ -82,7 +82,13 @@ pub fn assign<'a>(
             .filter(|(p, _)| p.labels == pod.labels && p.controller == pod.controller);
         let key = match same {
             Some((_, key)) => Arc::clone(key),
-            None => revision::of_template(&pod.labels, pod.controller.as_ref(), cx.kinds, cx.names),
+            None => revision::of_template(
+                cx.ws.spec.limit_scope,
+                &pod.labels,
+                pod.controller.as_ref(),
+                cx.kinds,
+                cx.names,
+            ),
         };
         match by_revision.get_mut(&key) {
             Some(there) => there.push(pod),

@@ -12,11 +12,12 @@ use super::cost::{self, Cost};
 use super::effect::{EventKind, PodName, Removal};
 use super::owners;
 use super::pods::Pods;
+use super::removals;
 use super::rows::{self, Noted};
 use crate::facts::kinds::{Kind, Kinds};
 use crate::facts::pod::Pod;
-use crate::facts::spec::{LabelPatch, PatchId, WhenNoRoom, WorkloadSpread};
-use crate::facts::status::{Outranked, Row, Status, UNLIMITED, whole_second};
+use crate::facts::spec::{LabelPatch, PatchId, WorkloadSpread};
+use crate::facts::status::{Outranked, Row, Status, whole_second};
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::inject::PodPatcher;
 use crate::marker::Marker;
@@ -45,7 +46,7 @@ pub struct Plan {
     pub costs: Vec<(PodName, i32)>,
     /// The status as it will be.
     pub status: Status,
-    /// Pods to be deleted.
+    /// Pods to be taken.
     pub deletions: Vec<(PodName, Removal)>,
     /// Events, and when time alone changes something.
     pub noted: Noted,
@@ -94,7 +95,7 @@ pub fn find<'a>(
         names,
     };
     let mut assignment = assign::assign(&cx, &pods, patcher);
-    let latest = revision::latest(target, &facts.workloads, kinds, names);
+    let latest = revision::latest(ws.spec.limit_scope, target, &facts.workloads, kinds, names);
     let mut costs = Vec::new();
     if ws.spec.target.is_some_and(|t| kinds.has_costs(t.kind)) {
         for (revision, group) in &assignment.groups {
@@ -160,7 +161,7 @@ pub fn plan(ws: &WorkloadSpread, found: &Found<'_>, now: Instant) -> Plan {
             .filter(|c| differs(c))
             .map(|c| (name_of(c.pod), c.cost))
             .collect(),
-        deletions: deletions(ws, found, &status, failed),
+        deletions: removals::removals(ws, found, &status, failed, now, &mut noted),
         status,
         noted,
     }
@@ -195,51 +196,6 @@ fn adoptions(
         (name_of(a.pod), marker, metadata_of)
     };
     assignment.adoptions.iter().map(of).collect()
-}
-
-/// Pods that cannot be scheduled, and as many of those that wait for room as there is room for.
-fn deletions(
-    ws: &WorkloadSpread,
-    found: &Found<'_>,
-    status: &Status,
-    failed: Vec<&Pod>,
-) -> Vec<(PodName, Removal)> {
-    let removal = match found.is_job {
-        false => Some(Removal::Delete),
-        // A Job whose pods are deleted counts them as failed, and fails.
-        true => found.ignores_disruption.then_some(Removal::Evict),
-    };
-    let failed = failed
-        .into_iter()
-        .filter_map(|pod| Some((name_of(pod), removal?)));
-    let mut deletions: Vec<(PodName, Removal)> = failed.collect();
-    if ws.spec.when_no_room != WhenNoRoom::Pending {
-        return deletions;
-    }
-    let groups = || found.assignment.groups.values();
-    let of_subsets = groups().flat_map(|group| group.subsets.iter().flatten());
-    let active = of_subsets.chain(groups().flat_map(|group| &group.orphans));
-    // While fewer are there than are asked for, replacements of those that went are on their way.
-    if (active.filter(|pod| pod.is_active()).count() as i64) < found.total {
-        return deletions;
-    }
-    for group in groups() {
-        let rows = status
-            .rows(&group.ledger)
-            .iter()
-            .filter(|row| status.is_open(row));
-        let room = rows.map(|row| match row.missing {
-            UNLIMITED => usize::MAX,
-            missing => usize::try_from(missing).unwrap_or(0),
-        });
-        let room = room.fold(0, usize::saturating_add);
-        let gated = group
-            .orphans
-            .iter()
-            .filter(|pod| pod.gated && pod.is_active());
-        deletions.extend(gated.take(room).map(|pod| (name_of(pod), Removal::Delete)));
-    }
-    deletions
 }
 
 /// The status as the pods have it, and the pods that cannot be scheduled.

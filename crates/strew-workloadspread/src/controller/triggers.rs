@@ -9,7 +9,7 @@ use super::machine::SpreadController;
 use super::owners;
 use crate::facts::kinds::Kind;
 use crate::facts::pod::Pod;
-use crate::facts::spec::{WorkloadSpread, WsKey};
+use crate::facts::spec::{LimitScope, WorkloadSpread, WsKey};
 use crate::facts::status::Webhook;
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
 use crate::revision;
@@ -84,6 +84,7 @@ impl SpreadController {
 
     fn revision(&self, pod: &Pod) -> Arc<str> {
         revision::of_template(
+            LimitScope::Revision,
             &pod.labels,
             pod.controller.as_ref(),
             &self.kinds,

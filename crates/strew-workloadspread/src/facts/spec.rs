@@ -67,13 +67,17 @@ pub struct Spec {
     pub limit_scope: LimitScope,
     /// What becomes of a pod for which no subset has room.
     pub when_no_room: WhenNoRoom,
+    /// How often a pod of a later subset may move back to an earlier one that has room; `None`: never, as in Kruise.
+    pub move_back: Option<Span>,
 }
 
 /// Over which pods limits hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LimitScope {
-    /// Over the pods of each revision, as in Kruise: during a rollout a subset may have twice its limit.
+    /// As in Kruise: over the pods of each revision of a Deployment or ReplicaSet, over all pods of other workloads.
     #[default]
+    Kind,
+    /// Over the pods of each revision, also of a CloneSet: during a rollout a subset may have twice its limit.
     Revision,
     /// Over all pods of the workload.
     Workload,
@@ -306,6 +310,7 @@ impl Holds for Spec {
             strategy: _,
             limit_scope: _,
             when_no_room: _,
+            move_back: _,
         } = self;
         target.mark(marks);
         subsets.mark(marks);

@@ -58,9 +58,6 @@ pub struct WorkloadFact {
     pub revision: Option<i64>,
     /// Of a CloneSet: `status.currentRevision` and `status.updateRevision`.
     pub revisions: Option<[Symbol; 2]>,
-    /// Of a CloneSet: the revision to which all its pods are being updated. `None` while some are to stay of an older one
-    /// (`partition`, `paused`).
-    pub rolls_to: Option<Symbol>,
     /// Of a StatefulSet: the ordinal of its first pod.
     pub first_ordinal: i64,
     /// Of a Job: a pod that is evicted does not count as failed (`podFailurePolicy`).
@@ -106,7 +103,6 @@ impl Holds for WorkloadFact {
             template_hash,
             revision: _,
             revisions,
-            rolls_to,
             first_ordinal: _,
             ignores_disruption: _,
         } = self;
@@ -115,7 +111,6 @@ impl Holds for WorkloadFact {
         selector.mark(marks);
         finds.mark(marks);
         template_hash.mark(marks);
-        rolls_to.mark(marks);
         revisions
             .iter()
             .for_each(|both| both.as_slice().mark(marks));

@@ -257,7 +257,6 @@ fn workload(names: &mut Interner, job: usize) -> WorkloadFact {
         template_hash: None,
         revision: None,
         revisions: None,
-        rolls_to: None,
         first_ordinal: 0,
         ignores_disruption: false,
     }
@@ -329,6 +328,7 @@ fn spread(
             strategy: Strategy::Adaptive(Adaptive::default()),
             limit_scope: Default::default(),
             when_no_room: Default::default(),
+            move_back: None,
         }),
         status: Arc::clone(status),
     }

@@ -84,20 +84,31 @@ fn a_limit_over_all_revisions_is_kept_while_a_rollout_goes_on() {
 }
 
 #[test]
-fn a_clone_set_leaves_the_first_subset_first_while_it_is_updated() {
-    let words = words();
+fn a_clone_set_is_counted_by_revision_on_request() {
+    let mut words = words();
     let mut web = workload(words.web(), 4);
-    let revision = |hash: &str, words: &mut Words| words.names.intern(&format!("web-{hash}"));
-    let mut words = words;
+    let [old, new] = ["web-v1", "web-v2"].map(|name| words.names.intern(name));
     let label = words.names.intern("controller-revision-hash");
-    let [old, new] = ["v1", "v2"].map(|hash| revision(hash, &mut words));
     web.revisions = Some([old, new]);
-    for (rolls_to, expected) in [
-        (Some(new), ["100", "200", "200"]),
-        (None, ["200", "100", "200"]),
+    let rows = |desk: &Desk, revision| desk.rows(revision).join(", ");
+    for (scope, expected, costs) in [
+        (
+            LimitScope::Kind,
+            [(IGNORED, "a 2/1, b 1/-1"), ("v1", ""), ("v2", "")],
+            ["200", "100", "200"],
+        ),
+        (
+            LimitScope::Revision,
+            [
+                (IGNORED, ""),
+                ("v1", "a 1/2, b 1/-1"),
+                ("v2", "a 1/2, b 0/-1"),
+            ],
+            ["100", "200", "200"],
+        ),
     ] {
-        web.rolls_to = rolls_to;
         let ws = spread(words.web(), vec![subset("a", count(3)), subset("b", None)]);
+        let ws = with(ws, |spec| spec.limit_scope = scope);
         let mut desk = Desk::new(&words, ws, std::slice::from_ref(&web));
         for (name, hash, at) in [("p0", old, "a"), ("p1", old, "b"), ("n0", new, "a")] {
             let mut pod = pod(&web, name, Some(at));
@@ -105,11 +116,11 @@ fn a_clone_set_leaves_the_first_subset_first_while_it_is_updated() {
             desk.add(pod);
         }
         desk.run();
-        assert_eq!(desk.rows(IGNORED), ["a 2/1", "b 1/-1"], "one ledger");
-        assert_eq!(
-            ["p0", "p1", "n0"].map(|name| desk.cost(name).to_owned()),
-            expected
-        );
+        for (revision, expected) in expected {
+            assert_eq!(rows(&desk, revision), expected, "{scope:?}");
+        }
+        let found = ["p0", "p1", "n0"].map(|name| desk.cost(name).to_owned());
+        assert_eq!(found, costs, "{scope:?}");
     }
 }
 
@@ -212,4 +223,43 @@ fn ordinals_count_from_the_first_one() {
     let subsets = subsets.each_ref().map(|s| s.as_deref());
     assert_eq!(subsets, [Some("a"), Some("a"), Some("b"), Some("b")]);
     assert_eq!(server.now, secs(1000), "without a wait for news");
+}
+
+#[test]
+fn a_pod_moves_back_one_at_a_time_when_an_earlier_subset_has_room() {
+    let words = words();
+    let web = workload(words.web(), 3);
+    let ws = with(
+        spread(words.web(), vec![subset("a", count(2)), subset("b", None)]),
+        |spec| {
+            spec.move_back = Some(Span::from_secs(60));
+        },
+    );
+    let mut desk = Desk::new(&words, ws, std::slice::from_ref(&web));
+    let new = |name: &str, subset, age: u64| {
+        let mut pod = pod(&web, name, Some(subset));
+        pod.created = secs(NOW - age);
+        pod
+    };
+    desk.add(new("p0", "b", 100));
+    desk.add(new("p1", "b", 90));
+    let mut last = new("p2", "a", 10);
+    last.ready_since = None;
+    desk.add(last.clone());
+    desk.run();
+    assert_eq!(desk.deleted, [""; 0], "one is not ready");
+    last.ready_since = Some(secs(NOW));
+    desk.add(last);
+    desk.pass(49);
+    assert_eq!(desk.deleted, [""; 0], "the last change is not long ago");
+    desk.change(|ws| ws.generation += 1);
+    desk.pass(1);
+    assert_eq!(desk.deleted, ["p1"], "the youngest, for one place");
+    desk.pass(600);
+    assert_eq!(desk.deleted, ["p1"], "its replacement is on its way");
+    let mut there = new("p3", "a", 0);
+    there.created = desk.now;
+    desk.add(there);
+    desk.pass(600);
+    assert_eq!(desk.deleted, ["p1"], "the first is full");
 }

@@ -138,6 +138,7 @@ pub(crate) fn spread(target: TargetRef, subsets: Vec<Subset>) -> WorkloadSpread 
             strategy: Strategy::Fixed,
             limit_scope: Default::default(),
             when_no_room: Default::default(),
+            move_back: None,
         }),
         status: Arc::new(Status::default()),
     }
@@ -160,7 +161,6 @@ pub(crate) fn workload(target: TargetRef, replicas: i64) -> WorkloadFact {
         template_hash: None,
         revision: None,
         revisions: None,
-        rolls_to: None,
         first_ordinal: 0,
         ignores_disruption: false,
     }

@@ -56,6 +56,7 @@ impl Translator {
             strategy: strategy(spec.schedule_strategy.as_ref(), closed_for),
             limit_scope: annotations::limit_scope(metadata).unwrap_or_default(),
             when_no_room: annotations::when_no_room(metadata).unwrap_or_default(),
+            move_back: annotations::move_back(metadata).unwrap_or_default(),
         };
         let held = held(metadata);
         let namespace = held[0].clone();

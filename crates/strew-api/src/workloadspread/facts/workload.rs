@@ -36,7 +36,6 @@ struct Parts<'a> {
     finds: Option<Cow<'a, LabelSelector>>,
     template: Option<&'a PodTemplateSpec>,
     revisions: Option<[&'a str; 2]>,
-    rolls_to: Option<&'a str>,
     first_ordinal: i64,
     ignores_disruption: bool,
 }
@@ -76,7 +75,6 @@ impl Translator {
             finds: selector.as_ref().map(Cow::Borrowed),
             template: None,
             revisions: None,
-            rolls_to: None,
             first_ordinal: 0,
             ignores_disruption: false,
         };
@@ -112,7 +110,6 @@ impl Translator {
             revisions: parts
                 .revisions
                 .map(|both| both.map(|text| names.intern(text))),
-            rolls_to: parts.rolls_to.map(|text| names.intern(text)),
             first_ordinal: parts.first_ordinal,
             ignores_disruption: parts.ignores_disruption,
         }
@@ -172,7 +169,6 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
             finds: None,
             template,
             revisions: None,
-            rolls_to: None,
             first_ordinal: 0,
             ignores_disruption: false,
         }
@@ -211,10 +207,8 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
                 let update = s.update_revision.as_deref()?;
                 Some([s.current_revision.as_deref().unwrap_or_default(), update])
             });
-            let strategy = spec.and_then(|s| s.update_strategy.as_ref());
             Parts {
                 revisions,
-                rolls_to: revisions.map(|[_, to]| to).filter(|_| !keeps_old(strategy)),
                 finds: spec.and_then(|s| s.selector.as_ref()).map(Cow::Borrowed),
                 ..of::<CloneSet>(&o.metadata, spec.and_then(|s| s.replicas), None)
             }
@@ -254,14 +248,6 @@ fn parts(object: &KubeObject) -> Option<Parts<'_>> {
         }
         _ => return None,
     })
-}
-
-/// Whether some pods of a CloneSet stay of an older revision: its update is paused, or ends at a partition.
-fn keeps_old(strategy: Option<&Value>) -> bool {
-    let field = |name: &str| strategy.and_then(|s| s.get(name));
-    let is_paused = field("paused").and_then(Value::as_bool) == Some(true);
-    let none = |value: &Value| value.is_null() || *value == 0 || *value == "0%";
-    is_paused || field("partition").is_some_and(|partition| !none(partition))
 }
 
 /// Whether a Job does not count a pod that is evicted as failed: the first of its rules about it says so.

@@ -12,7 +12,9 @@ mod subset;
 #[cfg(test)]
 mod tests;
 
-use super::annotations::{self, ANY_KIND, LIMIT_SCOPE, MIN_REPLICAS, WHEN_NO_ROOM, WINDOW_SECONDS};
+use super::annotations::{
+    self, ANY_KIND, LIMIT_SCOPE, MIN_REPLICAS, MOVE_BACK, WHEN_NO_ROOM, WINDOW_SECONDS,
+};
 use super::facts::group_of;
 use super::facts::spread::max_replicas;
 use super::facts::white_list::WhiteList;
@@ -25,6 +27,7 @@ use crate::read::KubeObject;
 use crate::validation::json;
 pub use patch::GUARDED;
 use strew_workloadspread::{MaxReplicas, WhenNoRoom};
+pub use subset::template_of;
 
 /// What a WorkloadSpread is judged by beside itself.
 #[derive(Debug, Clone, Copy, Default)]
@@ -141,7 +144,10 @@ fn target(
         Some(Err(why)) => errors.push(FieldError::new(path, FieldErrorKind::Internal, why)),
         Some(Ok(list)) if list.allows(group, &target.kind) => {}
         Some(Ok(_)) => {
-            let detail = format!("kind {} of {group:?} is not in the white list", target.kind);
+            let kind = &target.kind;
+            let detail = format!(
+                "kind {kind} of {group:?} is not in the white list; the annotation {ANY_KIND}: \"true\" allows any kind that has a scale"
+            );
             errors.push(invalid(detail));
         }
     }
@@ -186,6 +192,7 @@ fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut 
     let words = [
         (LIMIT_SCOPE, annotations::limit_scope(&ws.metadata).err()),
         (WHEN_NO_ROOM, annotations::when_no_room(&ws.metadata).err()),
+        (MOVE_BACK, annotations::move_back(&ws.metadata).err()),
     ];
     for (key, bad) in words {
         if let Some(bad) = bad {
@@ -200,6 +207,26 @@ fn own_annotations(ws: &WorkloadSpread, spec: &WorkloadSpreadSpec, errors: &mut 
         .target_reference
         .as_ref()
         .map(|target| target.kind.as_str());
+    let moves = matches!(annotations::move_back(&ws.metadata), Ok(Some(_)));
+    if moves && !matches!(target, Some("Deployment" | "ReplicaSet" | "CloneSet")) {
+        let detail = "moving back is for Deployments, ReplicaSets and CloneSets";
+        errors.push(FieldError::invalid(
+            path.key(MOVE_BACK),
+            &text(MOVE_BACK),
+            detail,
+        ));
+    }
+    let strategy = spec.schedule_strategy.as_ref();
+    let adaptive = strategy.and_then(|strategy| strategy.adaptive.as_ref());
+    // Whoever finds no node for the replacement puts it where the pod came from, again and again.
+    if moves && adaptive.is_some_and(|a| a.disable_simulation_schedule != Some(true)) {
+        let detail = "moving back under Adaptive needs disableSimulationSchedule: true";
+        errors.push(FieldError::invalid(
+            path.key(MOVE_BACK),
+            &text(MOVE_BACK),
+            detail,
+        ));
+    }
     let is_gated = annotations::when_no_room(&ws.metadata) == Ok(WhenNoRoom::Pending);
     // A pod that waits is deleted when there is room, and its workload must make another one, which a Job would not
     // forgive. Pods of a StatefulSet are replaced by themselves.

@@ -81,7 +81,7 @@ fn nodes(subset: &WorkloadSpreadSubset, path: &FieldPath, errors: &mut Vec<Field
 
 /// The pods that a built-in target makes, with a volume for each claim template of a CloneSet or StatefulSet. `None` for
 /// custom kinds and for Kruise's own StatefulSet, whose patches are not checked.
-fn template_of(target: &KubeObject) -> Option<Value> {
+pub fn template_of(target: &KubeObject) -> Option<Value> {
     let none: Option<&Vec<PersistentVolumeClaim>> = None;
     let (template, claims) = match target {
         KubeObject::Deployment(o) => (Some(&o.spec.as_ref()?.template), none),
@@ -127,7 +127,11 @@ fn selector_of(target: &KubeObject) -> Option<&LabelSelector> {
 }
 
 /// The template merged with a patch must be a valid pod. What is wrong with the template alone is not the patch's fault.
+///
+/// The API server fills in defaults before it asks the webhook: requests that follow from the template's limits are in the
+/// pod that is patched.
 fn patched(patch: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    let template = &defaulted(template).unwrap_or_else(|| template.clone());
     let invalid = |detail: String| FieldError::invalid_raw(path.clone(), patch, detail);
     let merged = match strategic::patch(Schema::Pod, template, patch) {
         Ok(merged) => merged,
@@ -150,6 +154,13 @@ fn patched(patch: &Value, template: &Value, path: &FieldPath, errors: &mut Vec<F
         Ok(found) => errors.extend(found.into_iter().filter(|error| !own.contains(error))),
         Err(error) => errors.push(invalid(format!("the patched pod is no pod: {error}"))),
     }
+}
+
+/// The pod of a template as the API server hands it to webhooks; `None` if the template is no pod.
+fn defaulted(template: &Value) -> Option<Value> {
+    let mut pod: Pod = serde_json::from_value(template.clone()).ok()?;
+    default_pod(&mut pod);
+    serde_json::to_value(pod).ok()
 }
 
 // === limits ===

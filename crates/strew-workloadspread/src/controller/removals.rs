@@ -1,0 +1,128 @@
+//! Pods that a sync takes: those that cannot be scheduled, those that waited for room that is there now, and those that may
+//! move back to an earlier subset.
+//!
+//! Source: spec/workloadspread §5.7; context/workloadspread-users §1, 7, and §2.
+
+use strew_model::{Instant, Span};
+
+use super::assign::Group;
+use super::effect::{PodName, Removal};
+use super::plan::{Found, name_of};
+use super::rows::Noted;
+use crate::facts::pod::Pod;
+use crate::facts::spec::{WhenNoRoom, WorkloadSpread};
+use crate::facts::status::{Status, UNLIMITED};
+
+/// All of them. `failed` cannot be scheduled; `status` is what the sync will write.
+pub(super) fn removals(
+    ws: &WorkloadSpread,
+    found: &Found<'_>,
+    status: &Status,
+    failed: Vec<&Pod>,
+    now: Instant,
+    noted: &mut Noted,
+) -> Vec<(PodName, Removal)> {
+    let removal = match found.is_job {
+        false => Some(Removal::Delete),
+        // A Job whose pods are deleted counts them as failed, and fails.
+        true => found.ignores_disruption.then_some(Removal::Evict),
+    };
+    let failed = failed
+        .into_iter()
+        .filter_map(|pod| Some((name_of(pod), removal?)));
+    let mut all: Vec<(PodName, Removal)> = failed.collect();
+    if ws.spec.when_no_room == WhenNoRoom::Pending {
+        let gated = gated(found, status).into_iter();
+        all.extend(gated.map(|pod| (name_of(pod), Removal::Delete)));
+    }
+    if let Some(every) = ws.spec.move_back
+        && all.is_empty()
+        && let Some(pod) = moved(ws, found, status, every, now, noted)
+    {
+        all.push((name_of(pod), Removal::Evict));
+    }
+    all
+}
+
+fn pods<'a>(group: &Group<'a>) -> impl Iterator<Item = &'a Pod> {
+    let of_subsets = group.subsets.iter().flatten();
+    of_subsets.chain(&group.orphans).copied()
+}
+
+/// As many pods that wait for room as there is room for: their replacements get it.
+fn gated<'a>(found: &Found<'a>, status: &Status) -> Vec<&'a Pod> {
+    let groups = || found.assignment.groups.values();
+    let active = groups().flat_map(pods).filter(|pod| pod.is_active());
+    // While fewer are there than are asked for, replacements of those that went are on their way.
+    if (active.count() as i64) < found.total {
+        return Vec::new();
+    }
+    let of_group = |group: &Group<'a>| -> Vec<&'a Pod> {
+        let rows = status.rows(&group.ledger).iter();
+        let room = rows
+            .filter(|row| status.is_open(row))
+            .map(|row| match row.missing {
+                UNLIMITED => usize::MAX,
+                missing => usize::try_from(missing).unwrap_or(0),
+            });
+        let room = room.fold(0, usize::saturating_add);
+        let gated = group.orphans.iter().copied();
+        gated
+            .filter(|pod| pod.gated && pod.is_active())
+            .take(room)
+            .collect()
+    };
+    groups().flat_map(of_group).collect()
+}
+
+/// A pod of a later subset while an earlier one has room: its replacement goes there. One in `every` at most, and none while
+/// pods of the workload come or go; its budgets are asked, since it is evicted.
+fn moved<'a>(
+    ws: &WorkloadSpread,
+    found: &Found<'a>,
+    status: &Status,
+    every: Span,
+    now: Instant,
+    noted: &mut Noted,
+) -> Option<&'a Pod> {
+    let groups = &found.assignment.groups;
+    let (group, None) = (groups.values().next()?, groups.values().nth(1)) else {
+        return None;
+    };
+    let mut newest = Instant(0);
+    let mut n_active = 0;
+    for pod in pods(group) {
+        if pod.deleting || (pod.is_active() && pod.ready_since.is_none()) {
+            return None;
+        }
+        if pod.is_active() {
+            newest = newest.max(pod.created);
+            n_active += 1;
+        }
+    }
+    let mut rows = status.rows(&group.ledger).iter();
+    let open = rows.position(|row| status.is_open(row))?;
+    let later = group
+        .subsets
+        .iter()
+        .zip(&ws.spec.subsets)
+        .skip(open + 1)
+        .rev();
+    let mut movable = later.filter_map(|(pods, subset)| {
+        let active = || pods.iter().copied().filter(|pod| pod.is_active());
+        let is_above_minimum = active().count() > subset.min_replicas as usize;
+        active()
+            .max_by_key(|pod| pod.created)
+            .filter(|_| is_above_minimum)
+    });
+    let pod = movable.next()?;
+    if n_active != found.total {
+        return None;
+    }
+    let due = newest + every;
+    if now < due {
+        noted.wake_at(due);
+        return None;
+    }
+    Some(pod)
+}
