@@ -9,20 +9,30 @@
 //! | `unknown-target-kind` | needs the white list | spec/workloadspread §2.6, §6.3 |
 //! | `unreachable-subset` | an earlier one takes any number | spec/workloadspread §4.3 |
 //! | `no-room` | the limits are less than the replicas: the rest goes anywhere | spec/workloadspread §4.3; a request of Kruise's users |
-//! | `no-node` | no node of the files is one of the subset | spec/workloadspread §4.6 |
+//! | `starved-subset` | shares that round up leave nothing for it | spec/workloadspread §5.6 |
+//! | `no-node` | no node of the files is one of the subset, or none of those is one of the template | spec/workloadspread §4.6 |
+//! | `no-node-possible` | the subset contradicts itself, or the template | spec/workloadspread §4.6 |
+//! | `untolerated-taint` | none of the subset's nodes in the files takes its pods | spec/workloadspread §4.6 |
+//! | `fixed-node` | the template names its node | spec/workloadspread §4.6 |
+//! | `unknown-patch-field` | the API server drops it | spec/workloadspread §4.6 |
+//! | `leaves-budget` | a patched label takes the pods out of a budget | spec/workloadspread §4.6 |
+//! | `job-stays` | the Job would count rescheduled pods as failed, so they stay | spec/workloadspread §5.7 |
 //! | `patch-replaces` | lists of the patch replace what the subset injects | spec/workloadspread §4.6, 5 |
 //! | `acts-as-fixed` | `Adaptive` without `adaptive` | spec/workloadspread §2.6 |
 //! | `no-selector` | Kruise's own webhook would take no pod | spec/workloadspread §4.2, F1 |
 //! | `no-effect` | an annotation that nothing looks at | spec/workloadspread §4.4 |
 //! | `same-nodes` | two subsets that nothing tells apart | spec/workloadspread §1 |
 
+mod played;
+
 use std::collections::BTreeMap;
 
 use strew_model::{Interner, NodeSelectorTerm as Term};
-use strew_workloadspread::{UNLIMITED, quota};
+use strew_workloadspread::{MaxReplicas, UNLIMITED, quota};
 
-use super::annotations::{self, ANY_KIND, MIN_REPLICAS, WINDOW_SECONDS};
+use super::annotations::{self, ANY_KIND, KNOWN, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::spread::max_replicas;
+use super::facts::workload::ignores_disruption;
 use super::facts::{Translator, group_of};
 use super::forms::Form;
 use super::v1beta1::{WorkloadSpread, WorkloadSpreadSpec, WorkloadSpreadSubset};
@@ -123,7 +133,9 @@ fn named_by<'a>(
 }
 
 fn target_of<'a>(objects: &'a [&'a KubeObject], ws: &'a WorkloadSpread) -> Option<&'a KubeObject> {
-    named_by(objects, ws).find(|object| object.namespace() == Some(namespace_of(ws)))
+    // Of a kind that strew does not know, whether it has a namespace is not known either.
+    let namespace = |object: &KubeObject| object.namespace().unwrap_or("default").to_owned();
+    named_by(objects, ws).find(|object| namespace(object) == namespace_of(ws))
 }
 
 /// One WorkloadSpread among all objects.
@@ -143,12 +155,16 @@ impl Look<'_> {
         found.extend(self.of_target(spec));
         found.extend(of_filter(spec));
         found.extend(of_strategy(spec));
+        found.extend(self.of_job(spec));
+        found.extend(self.fixed_node());
         found.extend(unreachable(spec));
         found.extend(self.no_room(spec));
+        found.extend(self.starved(spec));
         found.extend(same_nodes(spec));
         for (i, subset) in spec.subsets.iter().enumerate() {
             let path = FieldPath::root().child("spec.subsets").index(i);
             found.extend(self.no_node(subset, &path));
+            found.extend(played::warnings(self, subset, &path));
             found.extend(replaced(subset, &path));
         }
         found.extend(self.of_annotations(spec));
@@ -166,6 +182,26 @@ impl Look<'_> {
                 help,
             })
         };
+        let empty = target.kind.is_empty() || target.name.is_empty();
+        if empty || target.api_version.is_empty() {
+            return None;
+        }
+        let kinds = ["CloneSet", "Deployment", "ReplicaSet", "Job", "StatefulSet"];
+        let any_kind = annotations::is_true(&self.ws.metadata, ANY_KIND);
+        if !kinds.contains(&target.kind.as_str()) && !any_kind {
+            let message = format!(
+                "kind {} of {:?} is none that is known by name: the webhook refuses it, unless the white list has it",
+                target.kind,
+                group_of(&target.api_version)
+            );
+            let help = format!(
+                "annotate the WorkloadSpread with {ANY_KIND}: \"true\", or put the kind into the white list: \
+                 ConfigMap {}, key {}",
+                super::facts::white_list::CONFIG_MAP,
+                super::facts::white_list::KEY
+            );
+            return warn("unknown-target-kind", message, help);
+        }
         if let Some(object) = self.target {
             let metadata = object.metadata();
             let deleting = metadata.is_some_and(|m| m.deletion_timestamp.is_some());
@@ -178,26 +214,6 @@ impl Look<'_> {
                 true => warn("target-deleting", message, help),
                 false => None,
             };
-        }
-        let empty = target.kind.is_empty() || target.name.is_empty();
-        if empty || target.api_version.is_empty() {
-            return None;
-        }
-        let kinds = ["CloneSet", "Deployment", "ReplicaSet", "Job", "StatefulSet"];
-        let any_kind = annotations::is_true(&self.ws.metadata, ANY_KIND);
-        if !kinds.contains(&target.kind.as_str()) && !any_kind {
-            let message = format!(
-                "kind {} of {:?} is none that is known by name",
-                target.kind,
-                group_of(&target.api_version)
-            );
-            let help = format!(
-                "annotate the WorkloadSpread with {ANY_KIND}: \"true\", or put the kind into the white list: \
-                 ConfigMap {}, key {}",
-                super::facts::white_list::CONFIG_MAP,
-                super::facts::white_list::KEY
-            );
-            return warn("unknown-target-kind", message, help);
         }
         let namespace = namespace_of(self.ws);
         let message = format!(
@@ -249,6 +265,76 @@ impl Look<'_> {
                 total - room
             ),
             help: "leave out maxReplicas of the last subset: it takes the rest".to_owned(),
+        })
+    }
+
+    /// Shares round up, and the earlier subsets take all.
+    fn starved(&self, spec: &WorkloadSpreadSpec) -> Vec<Warning> {
+        let target = self.target.filter(|_| spec.target_filter.is_none());
+        let fact = target.and_then(|t| Translator::default().workload(t, &mut Interner::new()));
+        let total = fact.and_then(|fact| fact.replicas).unwrap_or(0);
+        let mut left = total;
+        let mut found = Vec::new();
+        for (i, subset) in spec.subsets.iter().enumerate() {
+            let limit = subset.max_replicas.as_ref().map(max_replicas);
+            let share = matches!(limit, Some(MaxReplicas::Percent(percent)) if percent > 0);
+            let max = quota::scaled(limit, total).unwrap_or(0);
+            if share && total > 0 && left == 0 {
+                found.push(Warning {
+                    code: "starved-subset",
+                    path: FieldPath::root().child("spec.subsets").index(i).child("maxReplicas"),
+                    message: format!(
+                        "subset {:?} gets none of {total} pods: shares round up, and the subsets before it take all",
+                        subset.name
+                    ),
+                    help: "use numbers, or strew.dev/min-replicas".to_owned(),
+                });
+            }
+            left -= match max {
+                UNLIMITED => left,
+                max => left.min(i64::from(max)),
+            };
+        }
+        found
+    }
+
+    /// Pods of a Job that are taken count as failed, unless its policy says otherwise.
+    fn of_job(&self, spec: &WorkloadSpreadSpec) -> Option<Warning> {
+        let Some(KubeObject::Job(job)) = self.target else {
+            return None;
+        };
+        let adaptive = spec.schedule_strategy.as_ref()?.adaptive.as_ref()?;
+        adaptive
+            .reschedule_critical_seconds
+            .filter(|seconds| *seconds > 0)?;
+        let policy = job
+            .spec
+            .as_ref()
+            .and_then(|s| s.pod_failure_policy.as_ref());
+        let label = self.target?.label();
+        (!policy.is_some_and(ignores_disruption)).then(|| Warning {
+            code: "job-stays",
+            path: FieldPath::root().child("spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds"),
+            message: format!(
+                "pods of {label} that cannot be scheduled are not taken from their subset: it would count them as failed"
+            ),
+            help: "give the Job a podFailurePolicy with the rule {action: Ignore, onPodConditions: [{type: DisruptionTarget}]}".to_owned(),
+        })
+    }
+
+    /// No scheduler decides on pods that name their node.
+    fn fixed_node(&self) -> Option<Warning> {
+        let target = self.target?;
+        let template = validation::template_of(target)?;
+        let node = template.pointer("/spec/nodeName")?.as_str()?;
+        (!node.is_empty()).then(|| Warning {
+            code: "fixed-node",
+            path: FieldPath::root().child("spec.targetRef"),
+            message: format!(
+                "the template of {} names node {node:?}: its pods are there, whatever their subset",
+                target.label()
+            ),
+            help: "take nodeName out of the template".to_owned(),
         })
     }
 
@@ -313,11 +399,10 @@ impl Look<'_> {
             .flatten()
             .map(|(key, _)| key);
         for key in own.filter(|key| key.starts_with("strew.dev/")) {
-            let known = [MIN_REPLICAS, WINDOW_SECONDS];
-            if !known.contains(&key.as_str()) {
-                let help = match crate::read::nearest(key, known) {
+            if !KNOWN.contains(&key.as_str()) {
+                let help = match crate::read::nearest(key, KNOWN) {
                     Some(meant) => format!("did you mean {meant:?}?"),
-                    None => format!("there are {}", known.join(" and ")),
+                    None => format!("there are {}", KNOWN.join(", ")),
                 };
                 warn(key, "nothing looks at this annotation".to_owned(), &help);
             }
@@ -338,13 +423,31 @@ fn of_filter(spec: &WorkloadSpreadSpec) -> Option<Warning> {
 
 fn of_strategy(spec: &WorkloadSpreadSpec) -> Option<Warning> {
     let strategy = spec.schedule_strategy.as_ref()?;
-    let is_adaptive = strategy.type_.as_deref() == Some("Adaptive");
-    (is_adaptive && strategy.adaptive.is_none()).then(|| Warning {
-        code: "acts-as-fixed",
-        path: FieldPath::root().child("spec.scheduleStrategy.type"),
-        message: "Adaptive without `adaptive` acts as Fixed".to_owned(),
-        help: "add `adaptive: {}`, with rescheduleCriticalSeconds if pods shall be replaced in another subset".to_owned(),
-    })
+    if strategy.type_.as_deref() != Some("Adaptive") {
+        return None;
+    }
+    let warn = |message: &str, help: &str| {
+        Some(Warning {
+            code: "acts-as-fixed",
+            path: FieldPath::root().child("spec.scheduleStrategy.type"),
+            message: message.to_owned(),
+            help: help.to_owned(),
+        })
+    };
+    let Some(adaptive) = &strategy.adaptive else {
+        return warn(
+            "Adaptive without `adaptive` acts as Fixed",
+            "add `adaptive: {}`, with rescheduleCriticalSeconds if pods shall be replaced in another subset",
+        );
+    };
+    let reschedules = adaptive.reschedule_critical_seconds.unwrap_or(0) > 0;
+    match adaptive.disable_simulation_schedule == Some(true) && !reschedules {
+        true => warn(
+            "Adaptive that neither simulates nor reschedules acts as Fixed",
+            "set adaptive.rescheduleCriticalSeconds, or leave out disableSimulationSchedule",
+        ),
+        false => None,
+    }
 }
 
 /// With a fixed order, what follows a subset without limit gets nothing.

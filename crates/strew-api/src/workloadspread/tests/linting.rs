@@ -151,3 +151,169 @@ fn the_second_for_one_target_is_refused() {
         &[],
     );
 }
+
+/// A Deployment of `web` with this pod template's spec beside its container.
+fn templated(more: Value) -> Value {
+    let mut object = deployment("shop", json!({}));
+    for (field, value) in more.as_object().unwrap() {
+        object["spec"]["template"]["spec"][field] = value.clone();
+    }
+    object
+}
+
+/// `tmpl-conf` and files 35 to 40 of the audit's folder lint: nothing was found in them.
+#[test]
+fn each_patched_pod_is_played() {
+    let nodes = "spec.subsets[0].requiredNodeSelector";
+    check(
+        web(two()),
+        &[templated(json!({"nodeSelector": {"pool": "elastic"}}))],
+        &[("no-node-possible", nodes)],
+    );
+    let term =
+        json!({"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["own"]}]});
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}});
+    check(
+        web(two()),
+        &[templated(json!({ "affinity": affinity }))],
+        &[("no-node-possible", nodes)],
+    );
+    let mut itself = two();
+    let both = [nodes_of("own"), nodes_of("elastic")];
+    let both = both.map(|term| term["matchExpressions"][0].clone());
+    itself[0]["requiredNodeSelector"] = json!({ "matchExpressions": both });
+    check(
+        web(itself),
+        &[templated(json!({}))],
+        &[("no-node-possible", nodes)],
+    );
+    check(
+        web(two()),
+        &[templated(json!({"nodeName": "n1"}))],
+        &[("fixed-node", "spec.targetRef")],
+    );
+    let node = |name: &str, pool: &str, taints: Value| {
+        json!({"apiVersion": "v1", "kind": "Node",
+        "metadata": {"name": name, "labels": {"pool": pool, "zone": "a"}}, "spec": {"taints": taints}})
+    };
+    let tainted = node(
+        "n1",
+        "own",
+        json!([{"key": "k", "value": "v", "effect": "NoSchedule"}]),
+    );
+    let free = node("n2", "elastic", json!([]));
+    check(
+        web(two()),
+        &[templated(json!({})), tainted.clone(), free.clone()],
+        &[("untolerated-taint", "spec.subsets[0].tolerations")],
+    );
+    let tolerations = json!([{"key": "k", "operator": "Exists"}]);
+    check(
+        web(two()),
+        &[
+            templated(json!({ "tolerations": tolerations })),
+            tainted,
+            free.clone(),
+        ],
+        &[],
+    );
+    check(
+        web(two()),
+        &[
+            templated(json!({"nodeSelector": {"zone": "b"}})),
+            node("n1", "own", json!([])),
+            free,
+        ],
+        &[
+            ("no-node", nodes),
+            ("no-node", "spec.subsets[1].requiredNodeSelector"),
+        ],
+    );
+}
+
+/// Files 22, 27 and 38 of the folder lint, `job-ad2` and `gs`.
+#[test]
+fn what_would_do_nothing_is_told() {
+    let mut typo = two();
+    typo[0]["patch"] = json!({"metadata": {"label": {"x": "y"}}});
+    check(
+        web(typo),
+        &[templated(json!({}))],
+        &[(
+            "unknown-patch-field",
+            "spec.subsets[0].patch.metadata.label",
+        )],
+    );
+    let mut idle = web(two());
+    idle["spec"]["scheduleStrategy"] =
+        json!({"type": "Adaptive", "adaptive": {"disableSimulationSchedule": true}});
+    check(
+        idle,
+        &[templated(json!({}))],
+        &[("acts-as-fixed", "spec.scheduleStrategy.type")],
+    );
+    let mut shares = web(json!([
+        {"name": "a", "maxReplicas": "34%", "requiredNodeSelector": nodes_of("a")},
+        {"name": "b", "maxReplicas": "33%", "requiredNodeSelector": nodes_of("b")},
+        {"name": "c", "maxReplicas": "33%", "requiredNodeSelector": nodes_of("c")},
+    ]));
+    let mut three = templated(json!({}));
+    three["spec"]["replicas"] = 3.into();
+    check(
+        shares.clone(),
+        &[three],
+        &[("starved-subset", "spec.subsets[2].maxReplicas")],
+    );
+    shares["metadata"]["annotations"] = json!({"strew.dev/limit-scopes": "workload"});
+    check(
+        shares,
+        &[templated(json!({}))],
+        &[("no-effect", "metadata.annotations[strew.dev/limit-scopes]")],
+    );
+    let job = |policy: Value| {
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"podFailurePolicy": policy, "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "web"}]}}}})
+    };
+    let mut moved = web(two());
+    moved["spec"]["targetRef"] = json!({"apiVersion": "batch/v1", "kind": "Job", "name": "web"});
+    moved["spec"]["scheduleStrategy"] =
+        json!({"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 30}});
+    let seconds = "spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds";
+    check(
+        moved.clone(),
+        &[job(Value::Null)],
+        &[("job-stays", seconds)],
+    );
+    let ignores = json!({"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]});
+    check(moved, &[job(ignores)], &[]);
+    let mut game = web(two());
+    game["spec"]["targetRef"] = json!({"apiVersion": "game.io/v1", "kind": "Set", "name": "web"});
+    game["metadata"]["annotations"] = json!({"strew.dev/any-kind": "true"});
+    let set = json!({"apiVersion": "game.io/v1", "kind": "Set", "metadata": {"name": "web", "namespace": "shop"}});
+    check(game, &[set], &[]);
+    let mut listed = web(two());
+    listed["spec"]["targetRef"] =
+        json!({"apiVersion": "v1", "kind": "ReplicationController", "name": "web"});
+    let controller = json!({"apiVersion": "v1", "kind": "ReplicationController", "metadata": {"name": "web", "namespace": "shop"}, "spec": {}});
+    check(
+        listed,
+        &[controller],
+        &[("unknown-target-kind", "spec.targetRef")],
+    );
+}
+
+#[test]
+fn a_patch_that_leaves_a_budget_is_told() {
+    let mut labelled = templated(json!({}));
+    labelled["spec"]["template"]["metadata"] = json!({"labels": {"app": "web", "tier": "front"}});
+    labelled["spec"]["selector"] = json!({"matchLabels": {"app": "web"}});
+    let budget = json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "front", "namespace": "shop"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"tier": "front"}}}});
+    let mut patched = two();
+    patched[0]["patch"] = json!({"metadata": {"labels": {"tier": "own"}}});
+    check(
+        web(patched),
+        &[labelled, budget],
+        &[("leaves-budget", "spec.subsets[0].patch.metadata.labels")],
+    );
+}

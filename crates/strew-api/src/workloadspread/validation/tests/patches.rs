@@ -191,3 +191,27 @@ fn a_patch_leaves_the_labels_by_which_a_workload_finds_its_pods() {
         check(spec, &cx, &expected);
     }
 }
+
+/// `uc4-limits.yaml` of the audit: every pod was refused, since the template's limits had become requests before the patch
+/// lowered the limits.
+#[test]
+fn requests_that_follow_from_the_templates_limits_are_in_the_pod_that_is_patched() {
+    let deployment = KubeObject::of_json(json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "shop"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "main", "image": "m:1", "resources": {
+                "limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "150m"}}}]},
+        }},
+    }));
+    let deployment = deployment.expect("a Deployment");
+    let cx = Context {
+        target: Some(&deployment),
+        ..Context::default()
+    };
+    let patch = |memory: &str| json!({"spec": {"containers": [{"name": "main", "resources": {"limits": {"memory": memory}}}]}});
+    let with = |memory: &str| subsets(json!([{"name": "a", "patch": patch(memory)}]));
+    check(with("2Gi"), &cx, &[]);
+    let at = "spec.subsets[0].patch.containers[0].resources.requests";
+    check(with("900Mi"), &cx, &[(at, "Invalid")]);
+}
