@@ -20,7 +20,7 @@ pub struct Spread {
     pub key: Symbol,
     /// What asks for it, if anything does.
     pub constraint: Option<Constraint>,
-    /// Every domain that counts, by name.
+    /// Every domain that counts, or has pods of the workload, by name.
     pub domains: Vec<Domain>,
     /// The most pods of a domain less the fewest, of those that the constraint counts.
     pub skew: i32,
@@ -30,6 +30,9 @@ pub struct Spread {
     pub skew_before: Option<i32>,
     /// Counted pods that are not the workload's own.
     pub n_others: i64,
+    /// The workload's own pods on nodes that do not count for the pod whose constraint it is: pods of other subsets of a
+    /// WorkloadSpread, each of which asks for nodes of its own.
+    pub n_elsewhere: i32,
 }
 
 /// A domain and its pods.
@@ -72,10 +75,11 @@ impl Spread {
         self.domains.iter().map(|domain| domain.own).sum()
     }
 
-    /// How many of the workload's own pods the constraint does not count, at least.
+    /// How many of the workload's own pods the constraint does not count, at least, though their nodes do.
     pub fn n_uncounted(&self) -> i32 {
         let uncounted = |domain: &Domain| (domain.own - domain.count).max(0);
-        self.domains.iter().map(uncounted).sum()
+        let uncounted: i32 = self.domains.iter().map(uncounted).sum();
+        (uncounted - self.n_elsewhere).max(0)
     }
 }
 
@@ -198,6 +202,7 @@ fn of_constraint(
         .filter(|&&entry| !world.pods[entry].is_leaving && world.node_of(entry).is_some())
         .count() as i64;
     let own = own(world, workload, column, &tally);
+    let rule = plan.eligibility(&world.cluster, class, index);
     let counted: i64 = tally.existing().map(|d| i64::from(tally.count(d))).sum();
     let is_default = plan.effective.origin != Origin::Pod;
     Spread {
@@ -217,6 +222,7 @@ fn of_constraint(
         own_skew: own.skew(),
         skew_before: None,
         n_others: (counted - n_own).max(0),
+        n_elsewhere: elsewhere(world, workload, &rule),
     }
 }
 
@@ -277,7 +283,8 @@ pub fn places(cluster: &mut Cluster, key: Symbol, rule: &Eligibility) -> (KeyId,
     (column, tally)
 }
 
-/// The workload's own pods over the nodes that its node affinity admits; `None` if no node has the label.
+/// The workload's own pods over the nodes that its node affinity admits, and those that its pods are on; `None` if no node
+/// has the label.
 fn unconstrained(
     world: &mut World,
     workload: usize,
@@ -296,10 +303,24 @@ fn unconstrained(
         own_skew: tally.skew(),
         skew_before: None,
         n_others: 0,
+        n_elsewhere: 0,
     })
 }
 
-/// The workload's own pods over these places; pods on their way out are not counted.
+/// How many of the workload's own pods are on nodes that a rule does not admit.
+fn elsewhere(world: &World, workload: usize, rule: &Eligibility) -> i32 {
+    let cluster = &world.cluster;
+    let members = world.members[workload].iter();
+    let nodes = members
+        .filter(|&&entry| !world.pods[entry].is_leaving)
+        .filter_map(|&entry| world.node_of(entry));
+    let is_out =
+        |node: &NodeIdx| !rule.admits(cluster.node(*node), cluster.tables(), &cluster.names);
+    i32::try_from(nodes.filter(is_out).count()).unwrap_or(i32::MAX)
+}
+
+/// The workload's own pods over these places, and over those that they are in: pods of different subsets of a
+/// WorkloadSpread ask for different nodes. Pods on their way out are not counted.
 fn own(world: &World, workload: usize, column: KeyId, places: &Tally) -> Tally {
     let mut tally = Tally::default();
     for domain in places.existing() {
@@ -311,7 +332,10 @@ fn own(world: &World, workload: usize, column: KeyId, places: &Tally) -> Tally {
         // Where nodes without the label count, they make up the empty domain.
         let domain = world.node_of(entry);
         let domain = domain.map(|node| column.domain(node).unwrap_or(EMPTY_DOMAIN));
-        if let Some(domain) = domain.filter(|&domain| tally.exists(domain)) {
+        if let Some(domain) = domain.filter(|&d| d != EMPTY_DOMAIN || tally.exists(d)) {
+            if !tally.exists(domain) {
+                tally.add_place(domain);
+            }
             tally.add(domain, 1);
         }
     }
@@ -329,7 +353,7 @@ fn domains(
     let existing = orders
         .of(cluster, key)
         .iter()
-        .filter(|&&domain| tally.exists(domain));
+        .filter(|&&domain| tally.exists(domain) || own.exists(domain));
     existing
         .map(|&domain| Domain {
             value: column.value(domain),

@@ -28,7 +28,7 @@ use crate::recorded::Recorded;
 use crate::scenario::{self, Life, Question, ScenarioArgs, When};
 use crate::shown::Choice;
 use crate::simulate::{Format, say_diagnostics, serialized};
-use crate::spread_explain::{Spreads, ledger, of_pod};
+use crate::spread_explain::{Source, Spreads, ledger, of_pod};
 use crate::terminal;
 use crate::text::time_text;
 use crate::what_if::{self, Becomes, Turned, TurnedPod};
@@ -49,10 +49,13 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain deployment/web dump.json --what-if lose=topology.kubernetes.io/zone/a
                                                       what a zone's loss turns
   PROGRAM explain workloadspread/web dump.json        its ledger against the pods
+  PROGRAM explain workloadspread/web story.yaml --at 90s
+                                                      the same in a run of a Scenario
   PROGRAM explain deployment/web dump.json --config scheduler-config.yaml
 
-Exit codes: 0 explained, whether the pod has a node or not; 2 wrong input, one without nodes, or no such
-pod; 3 the cluster or a file could not be read.";
+Exit codes: 0 explained, whether the pod has a node or not; 1 a WorkloadSpread whose ledger differs from its
+pods, or a limit that is exceeded; 2 wrong input, one without nodes, or no such pod; 3 the cluster or a file
+could not be read.";
 
 /// Arguments of `strew explain`.
 #[derive(Args, Debug)]
@@ -143,7 +146,7 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     let inputs = args.inputs(&names, context)?;
     let mentions_spreads = inputs.iter().any(|input| input.holds(b"WorkloadSpread"));
     let spreads = mentions_spreads.then(|| read(&inputs::sources(inputs.clone())));
-    let spreads = spreads.and_then(|reading| Spreads::of(&reading));
+    let spreads = spreads.and_then(|reading| Spreads::of(&reading, Source::Files));
     let holds_events = inputs.iter().any(|input| input.holds(b"Event"));
     let events = holds_events.then(|| inputs::sources(inputs.clone()));
     let Some(life) = life(args, &names, inputs, output, context)? else {
@@ -208,20 +211,42 @@ fn spread_named(words: &[String]) -> Option<(&str, &[String])> {
     (is_spread && !name.is_empty()).then_some((name, files))
 }
 
-/// The ledger of a WorkloadSpread against the pods of the files.
+/// The ledger of a WorkloadSpread against the pods: of the files, or of a simulation at a moment. Exit code 1 where they differ,
+/// or a subset has more pods than its limit.
 fn explain_spread(
     args: &ExplainArgs,
     name: &str,
     files: &[String],
     context: &Context,
 ) -> Result<u8, Failure> {
-    let sources = inputs::sources(args.inputs(&args.names(files)?, context)?);
-    let reading = read(&sources);
-    if reading.has_errors() {
-        say_diagnostics(&[(reading.diagnostics, &sources)], context);
-        return Ok(2);
-    }
-    let Some(spreads) = Spreads::of(&reading) else {
+    let names = args.names(files)?;
+    let inputs = args.inputs(&names, context)?;
+    let is_played = args.at.is_some() || args.variant.is_some() || scenario::is_in(&inputs);
+    let spreads = if is_played {
+        let Some(life) = life(args, &names, inputs, args.format(), context)? else {
+            return Ok(2);
+        };
+        let progress = Progress::new(context.global.quiet);
+        let when = args.at.map_or(When::End, When::At);
+        let spreads = look(&life, when, &progress, |simulation, _| {
+            Spreads::of_simulation(simulation)
+        })?;
+        progress.finish();
+        spreads
+    } else {
+        let source = match names.is_empty() {
+            true => Source::Cluster,
+            false => Source::Files,
+        };
+        let sources = inputs::sources(inputs);
+        let reading = read(&sources);
+        if reading.has_errors() {
+            say_diagnostics(&[(reading.diagnostics, &sources)], context);
+            return Ok(2);
+        }
+        Spreads::of(&reading, source)
+    };
+    let Some(spreads) = spreads else {
         let error = anyhow!("there is no WorkloadSpread in the files");
         return Err(Failure::input(error));
     };
@@ -232,7 +257,7 @@ fn explain_spread(
         None => terminal::ascii(&ledger.text()),
     };
     terminal::print(&text)?;
-    Ok(0)
+    Ok(u8::from(!ledger.is_right()))
 }
 
 /// What the files make, ready to be played; `None` if they are wrong, which has been told.

@@ -5,7 +5,7 @@ use strew_model::Span;
 const SECOND: u64 = 1_000_000_000;
 
 /// `10m`, `1h30m`, `42.5s`: exact, so that it can be given to `--until`.
-pub(super) fn clock(span: Span) -> String {
+pub(crate) fn clock(span: Span) -> String {
     let (hours, rest) = (span.0 / (3600 * SECOND), span.0 % (3600 * SECOND));
     let (minutes, rest) = (rest / (60 * SECOND), rest % (60 * SECOND));
     let mut text = String::new();

@@ -40,6 +40,7 @@ use crate::simulate::{self, Format};
 use crate::terminal;
 pub(crate) use arguments::ScenarioArgs;
 use arguments::{SchemaKind, Until};
+pub(crate) use clock::clock;
 pub(crate) use junit::wrong_input;
 pub(crate) use life::{Life, When, life};
 pub(crate) use strew_scenario::format::BASE;

@@ -12,7 +12,9 @@ use strew_api::read::{KubeObject, Reading, nearest};
 use strew_api::workloadspread::desk::{Patcher, PodSource};
 use strew_api::workloadspread::facts::Translator;
 pub(crate) use strew_api::workloadspread::status::time_text;
-use strew_model::{Instant, Interner};
+use strew_apiserver::object::Object;
+use strew_model::{Instant, Interner, Span};
+use strew_sim::Simulation;
 use strew_workloadspread::controller::{Limits, SpreadController};
 use strew_workloadspread::{UNLIMITED, WorkloadSpread, WsKey};
 
@@ -27,6 +29,18 @@ pub(crate) struct Spreads {
     pods: Stored,
     /// The newest moment that the files tell of: the clock of whoever looks at them is of no use.
     now: Instant,
+    source: Source,
+}
+
+/// Where objects are from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// From files.
+    Files,
+    /// From a cluster, as it is now.
+    Cluster,
+    /// From a simulation, so long after its start.
+    Simulation(Span),
 }
 
 /// Pods as the files have them, by uid.
@@ -41,8 +55,24 @@ impl PodSource for Stored {
 
 impl Spreads {
     /// Those of the objects that could be read; `None`: there is no WorkloadSpread.
-    pub(crate) fn of(reading: &Reading) -> Option<Self> {
-        let objects = || reading.objects.iter().map(|located| &located.object);
+    pub(crate) fn of(reading: &Reading, source: Source) -> Option<Self> {
+        let objects = reading.objects.iter().map(|located| &located.object);
+        Self::of_objects(&objects.collect::<Vec<_>>(), source)
+    }
+
+    /// Those of a simulated cluster as it is now; `None`: there is no WorkloadSpread.
+    pub(crate) fn of_simulation(simulation: &Simulation) -> Option<Self> {
+        let objects = simulation.server().tables().all();
+        let objects: Vec<KubeObject> = objects.iter().filter_map(Object::to_kube).collect();
+        let now = simulation.now();
+        let source = Source::Simulation(now.since(simulation.start()));
+        let mut spreads = Self::of_objects(&objects.iter().collect::<Vec<_>>(), source)?;
+        spreads.now = now;
+        Some(spreads)
+    }
+
+    fn of_objects(objects: &[&KubeObject], source: Source) -> Option<Self> {
+        let objects = || objects.iter().copied();
         let is_spread = |object: &KubeObject| matches!(object, KubeObject::WorkloadSpread(_));
         if !objects().any(is_spread) {
             return None;
@@ -68,6 +98,7 @@ impl Spreads {
             translator,
             pods,
             now,
+            source,
         })
     }
 
