@@ -54,8 +54,11 @@ pub(super) fn keep_own(
         let target = ws.spec.target?;
         let owners = above(&facts.workloads, ws, target);
         let mut older = spreads.older_of(ws, &owners).into_iter();
-        let all_pods =
-            older.find(|other| other.spec.filter.is_none() || other.spec.filter == ws.spec.filter);
+        // Filters that differ may take different pods.
+        let own = &ws.spec.filter;
+        let all_pods = older.find(|other| {
+            own.is_none() || other.spec.filter.is_none() || other.spec.filter == *own
+        });
         all_pods.map(|other| Arc::clone(&other.key.name))
     })
 }

@@ -64,10 +64,10 @@ impl SpreadController {
         }
     }
 
-    /// The WorkloadSpread that a pod's marker names, or those of its owner and of whoever owns that.
+    /// The WorkloadSpread that a pod's marker names, and those of its owner and of what owns that: several may name the pod.
     fn enqueue_of(&mut self, pod: &Pod) {
         if let Some(key) = pod.marked_for() {
-            return self.enqueue_known(&key);
+            self.enqueue_known(&key);
         }
         let namespace = pod.namespace;
         let mut owner = pod.controller.as_ref().map(|c| c.target);

@@ -86,3 +86,37 @@ fn admission_puts_a_pod_into_a_subset_of_the_older() {
     let of = server.answer(1).spread.as_ref().expect("it is handled");
     assert_eq!(&*of.name, "ws");
 }
+
+/// The older takes some of the pods by its filter, and its webhook has marked them: nothing else tells the younger.
+#[test]
+fn the_younger_is_told_of_pods_that_are_marked_for_the_older() {
+    let words = words();
+    let mut deployment = workload(words.target(words.deployment, "web"), 2);
+    deployment.template = None;
+    let mut rs = workload(words.target(words.replica_set, "web-1"), 2);
+    rs.controller = Some(controller(&deployment));
+    let [mut old, mut young] = pair(&words, None);
+    let filter = |value: &str| {
+        let selector = Selector::of_labels([(words.of("x"), words.of(value))]);
+        let selector = FilterSelector::Of(selector);
+        let replicas_paths = Box::default();
+        Some(TargetFilter { selector, replicas_paths })
+    };
+    Arc::make_mut(&mut old.spec).filter = filter("a");
+    Arc::make_mut(&mut young.spec).filter = filter("b");
+    let mut desk = Desk::new(&words, young, &[deployment, rs.clone()]);
+    desk.tell(Input::SpreadSet(Box::new(old)));
+    desk.run();
+    assert_eq!(desk.ws.status.outranked, None, "the filters may differ in all pods");
+    desk.change(|ws| {
+        let selector = Selector::of_labels([]);
+        let filter = Arc::make_mut(&mut ws.spec).filter.as_mut();
+        filter.expect("it has one").selector = FilterSelector::Of(selector);
+    });
+    desk.run();
+    let mut one = pod(&rs, "p0", Some("a"));
+    one.labels = Labels::new(vec![(words.of("x"), words.of("a"))]);
+    desk.add(one);
+    desk.run();
+    assert!(desk.ws.status.outranked.is_some(), "it is told");
+}
