@@ -89,37 +89,27 @@ fn moved<'a>(
     let (group, None) = (groups.values().next()?, groups.values().nth(1)) else {
         return None;
     };
-    let mut newest = Instant(0);
-    let mut n_active = 0;
-    for pod in pods(group) {
-        if pod.deleting || (pod.is_active() && pod.ready_since.is_none()) {
-            return None;
-        }
-        if pod.is_active() {
-            newest = newest.max(pod.created);
-            n_active += 1;
-        }
-    }
     let mut rows = status.rows(&group.ledger).iter();
     let open = rows.position(|row| status.is_open(row))?;
-    let later = group
-        .subsets
-        .iter()
-        .zip(&ws.spec.subsets)
-        .skip(open + 1)
-        .rev();
-    let mut movable = later.filter_map(|(pods, subset)| {
+    let later = group.subsets.iter().zip(&ws.spec.subsets);
+    let mut movable = later.skip(open + 1).rev().filter_map(|(pods, subset)| {
         let active = || pods.iter().copied().filter(|pod| pod.is_active());
         let is_above_minimum = active().count() > subset.min_replicas as usize;
-        active()
-            .max_by_key(|pod| pod.created)
-            .filter(|_| is_above_minimum)
+        let youngest = active().max_by_key(|pod| pod.created);
+        youngest.filter(|_| is_above_minimum)
     });
     let pod = movable.next()?;
-    if n_active != found.total {
-        return None;
-    }
-    let due = newest + every;
+    let active = || pods(group).filter(|pod| pod.is_active());
+    let is_settled = pods(group).all(|pod| !pod.deleting)
+        && active().all(|pod| pod.ready_since.is_some())
+        && active().count() as i64 == found.total;
+    let newest = active().map(|pod| pod.created).max().unwrap_or(now);
+    // That a pod became ready is no news to the controller.
+    let due = if is_settled {
+        newest + every
+    } else {
+        now + every
+    };
     if now < due {
         noted.wake_at(due);
         return None;
