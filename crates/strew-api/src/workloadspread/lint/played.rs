@@ -111,6 +111,8 @@ impl Asked {
         };
         self.texts.push(text);
         match operator {
+            // Without values it is refused.
+            "In" if values.is_empty() => self.is_there = true,
             "In" => {
                 self.is_there = true;
                 let left = self.values.take();
