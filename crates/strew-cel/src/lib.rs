@@ -7,7 +7,7 @@
 //! Everything is a function of its arguments: no clock, and maps are walked in the order of their keys.
 //!
 //! Where this differs from cel-go:
-//! - types are not checked at compile time (OCM does not either); names and numbers of arguments are;
+//! - types are checked at compile time for OCM's selectors alone, as OCM does; names and numbers of arguments always are;
 //! - missing labels in scenarios: see [`Environment::Scenario`];
 //! - costs are near cel-go's, not equal: [`Budget`];
 //! - quantities beyond what an API server keeps exactly (19 digits before the point, 9 after) are refused;
@@ -20,7 +20,7 @@
 //! (90,001 units; ten times the pods take ten times as long). A text is compiled in 0.3 ms.
 //!
 //! Modules in reading order: `value`, `variables`, `program`, `source` (what the parser may be given), `lower` (its
-//! tree into ours: `node`), `evaluate` with `operators` and `functions`, `library` (theirs).
+//! tree into ours: `node`), `types`, `evaluate` with `operators` and `functions`, `library` (theirs).
 
 mod budget;
 mod error;
@@ -36,6 +36,7 @@ mod operators;
 mod pattern;
 mod program;
 mod source;
+mod types;
 mod value;
 mod variables;
 mod walk;

@@ -10,7 +10,7 @@ use crate::node::Node;
 use crate::source::Source;
 use crate::value::Val;
 use crate::variables::{Environment, Variables};
-use crate::{lower, walk};
+use crate::{lower, types, walk};
 
 /// An expression, compiled for its environment.
 ///
@@ -39,8 +39,8 @@ pub struct Program {
 impl Program {
     /// Reads an expression.
     ///
-    /// Types are not checked, as OCM does not: `"abc"` compiles and holds nowhere. Names of variables and functions
-    /// are, and how many arguments a function has.
+    /// Names of variables and functions are checked, and how many arguments a function has; for OCM's selectors types
+    /// too, as OCM checks them. The type of the whole is not: `"abc"` compiles and holds nowhere.
     ///
     /// # Errors
     ///
@@ -56,6 +56,9 @@ impl Program {
             }
         })?;
         let root = lower::lower(environment, &source, &tree)?;
+        if environment == Environment::ManagedCluster {
+            types::check(&source, &root)?;
+        }
         Ok(Self { environment, root })
     }
 

@@ -13,6 +13,8 @@ pub(crate) struct Source<'a> {
     /// As long as `text`, with signs in front of an operand reduced to at most one.
     pub(crate) reduced: String,
     names: Vec<Name<'a>>,
+    /// Signs with their places.
+    signs: Vec<(&'a str, usize)>,
 }
 
 struct Name<'a> {
@@ -46,7 +48,20 @@ impl<'a> Source<'a> {
             text,
             reduced: reduce_signs(text, &tokens),
             names: names(text, &tokens),
+            signs: signs(text, &tokens),
         })
+    }
+
+    /// Where a sign, or `in`, stands for the (`nth` + 1)-th time; a minus only between two operands.
+    pub(crate) fn sign(&self, sign: &str, nth: usize) -> usize {
+        let mut found = self.signs.iter().filter(|(text, _)| *text == sign);
+        found.nth(nth).map_or(0, |&(_, offset)| offset)
+    }
+
+    /// The point before the field `name`, where it is selected first.
+    pub(crate) fn field(&self, name: &str) -> usize {
+        let is_it = |n: &&Name<'_>| n.text == name && n.after_dot && !n.is_called;
+        self.offset_of(0, is_it).saturating_sub(1)
     }
 
     /// Where the variable `name` is named for the (`nth` + 1)-th time.
@@ -237,6 +252,29 @@ fn blank_pairs(text: &mut [u8], run: &[usize]) {
     for offset in &run[..run.len() - kept] {
         text[*offset] = b' ';
     }
+}
+
+fn signs<'a>(text: &'a str, tokens: &[(Token, usize, usize)]) -> Vec<(&'a str, usize)> {
+    let mut ends_operand = false;
+    let mut signs = Vec::new();
+    for (token, start, end) in tokens {
+        let word = &text[*start..*end];
+        let is_sign = match token {
+            Token::Symbol(b'-' | b'[') => ends_operand,
+            Token::Symbol(_) => true,
+            Token::Name => word == "in",
+            Token::Operand => false,
+        };
+        if is_sign {
+            signs.push((word, *start));
+        }
+        ends_operand = match token {
+            Token::Name => word != "in",
+            Token::Operand => true,
+            Token::Symbol(s) => matches!(s, b')' | b']' | b'}'),
+        };
+    }
+    signs
 }
 
 fn names<'a>(text: &'a str, tokens: &[(Token, usize, usize)]) -> Vec<Name<'a>> {

@@ -109,7 +109,7 @@ fn what_ocm_reads_as_no_match_is_an_error() {
             ),
             (
                 "managedCluster.scores(1).size() == 0",
-                "no such overload: 'scores' applied to (map, int)",
+                "ERROR: <input>:1:22: found no matching overload for 'scores' applied to 'map(string, dyn).(int)'",
             ),
         ],
     );
@@ -168,4 +168,119 @@ fn the_score_objects_of_an_expression_are_known() {
         names("managedCluster.scores(managedCluster.metadata.name).size() > 0"),
         None
     );
+}
+
+/// cel-go checks types before it runs anything: `||` does not make up for an operand of the wrong type.
+#[test]
+fn types_are_checked_when_a_selector_is_compiled() {
+    let wrong = [
+        (
+            r#"1 == "1" || true"#,
+            "1:3: found no matching overload for '_==_' applied to '(int, string)'",
+        ),
+        (
+            "1 == 1.0",
+            "1:3: found no matching overload for '_==_' applied to '(int, double)'",
+        ),
+        (
+            "true || 1 < 'a'",
+            "1:11: found no matching overload for '_<_' applied to '(int, string)'",
+        ),
+        (
+            "1 && true",
+            "1:3: found no matching overload for '_&&_' applied to '(int, bool)'",
+        ),
+        (
+            "!1",
+            "1:1: found no matching overload for '!_' applied to '(int)'",
+        ),
+        (
+            "1 + 1u == 2",
+            "1:3: found no matching overload for '_+_' applied to '(int, uint)'",
+        ),
+        (
+            "1 in ['a']",
+            "1:3: found no matching overload for '@in' applied to '(int, list(string))'",
+        ),
+        (
+            "'abc'.startsWith(1)",
+            "1:17: found no matching overload for 'startsWith' applied to 'string.(int)'",
+        ),
+        (
+            "size(1) == 1",
+            "1:5: found no matching overload for 'size' applied to '(int)'",
+        ),
+        (
+            "true ? 1 == 1 : 'a'",
+            "1:6: found no matching overload for '_?_:_' applied to '(bool, bool, string)'",
+        ),
+        (
+            "[1, 2]['a'] == 1",
+            "1:7: found no matching overload for '_[_]' applied to '(list(int), string)'",
+        ),
+        (
+            "'abc'.field == 1",
+            "1:6: type 'string' does not support field selection",
+        ),
+        (
+            "managedCluster.scores('demo') == 'x'",
+            "1:31: found no matching overload for '_==_' applied to '(list(dyn), string)'",
+        ),
+        (
+            "managedCluster == 1",
+            "1:16: found no matching overload for '_==_' applied to '(map(string, dyn), int)'",
+        ),
+        (
+            "quantity('1') == '1'",
+            "1:15: found no matching overload for '_==_' applied to '(kubernetes.Quantity, string)'",
+        ),
+        (
+            "quantity('1').isGreaterThan(1)",
+            "1:28: found no matching overload for 'isGreaterThan' applied to 'kubernetes.Quantity.(int)'",
+        ),
+        (
+            "[1].all(x, x)",
+            "1:1: found no matching overload for '_&&_' applied to '(bool, int)'",
+        ),
+        (
+            "[1].exists(x, x == 'a')",
+            "1:17: found no matching overload for '_==_' applied to '(int, string)'",
+        ),
+        (
+            "1.all(x, true)",
+            "1:1: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
+        ),
+        (
+            "'a'.orValue('b') == 'a'",
+            "1:12: found no matching overload for 'orValue' applied to 'string.(string)'",
+        ),
+    ];
+    for (text, expected) in wrong {
+        let error = Program::compile(text, ManagedCluster).map(|_| ());
+        let error = error.expect_err(text).to_string();
+        assert_eq!(error, format!("ERROR: <input>:{expected}"), "{text}");
+    }
+    // What only an evaluation knows compiles, and what a part is worth is not asked of the whole.
+    let right = [
+        "managedCluster.metadata.name == 1",
+        "dyn(1) == '1' || true",
+        "managedCluster.spec.leaseDurationSeconds > 59.5",
+        "managedCluster.status.capacity.cpu in [1, 'a']",
+        "[1, 'a'][0] == 1",
+        "managedCluster.metadata.?labels.?env.orValue('x') == 'prod'",
+        "optional.none().orValue('x') == 'x'",
+        "managedCluster.scores('demo').filter(s, s.value > 80).size() > 0",
+        "type(1) == int",
+        "duration('1h') + timestamp('2024-01-01T00:00:00Z') > timestamp('2023-01-01T00:00:00Z')",
+        "{'a': 1}['a'] == 1 && {'a': 1}.a == 1",
+        "[1, 2].map(x, string(x)).join(',') == '1,2'",
+        "format.dns1123Label().validate('abc').hasValue()",
+        "-1 < 2 && - 1 < 2",
+        "'1Gi'.size() == 3 ? true : managedCluster.x",
+    ];
+    for text in right {
+        if let Err(error) = Program::compile(text, ManagedCluster) {
+            panic!("{text}: {error}");
+        }
+    }
 }
