@@ -84,6 +84,9 @@ const LISTED: &[Listed] = &[
     needed("api/v1", "pods"),
 ];
 
+/// How the paths of a hub's kinds begin.
+const HUB: &str = "apis/cluster.open-cluster-management.io/";
+
 /// So many objects a page.
 const PAGE: u32 = 500;
 
@@ -115,7 +118,23 @@ pub struct SnapshotError {
 /// # Errors
 /// Nodes or pods are not allowed, or a list fails.
 pub async fn take(client: &Client) -> Result<Snapshot, SnapshotError> {
-    let lists = stream::iter(LISTED.iter().map(|listed| list(client, *listed)));
+    take_all(client, LISTED.iter().copied()).await
+}
+
+/// Lists what a hub has for Placements, and nothing else.
+///
+/// # Errors
+/// A list fails.
+pub async fn take_hub(client: &Client) -> Result<Snapshot, SnapshotError> {
+    let of_hub = |listed: &Listed| listed.api.starts_with(HUB);
+    take_all(client, LISTED.iter().copied().filter(of_hub)).await
+}
+
+async fn take_all(
+    client: &Client,
+    listed: impl Iterator<Item = Listed>,
+) -> Result<Snapshot, SnapshotError> {
+    let lists = stream::iter(listed.map(|listed| list(client, listed)));
     let lists: Vec<Result<Found, SnapshotError>> = lists.buffered(AT_ONCE).collect().await;
     let mut snapshot = Snapshot::default();
     for found in lists {

@@ -11,7 +11,7 @@ use crate::facts::status::{Condition, ConditionReason, ConditionType, PlacementS
 use crate::hub::Candidates;
 use crate::plan::Problem;
 use crate::schedule::Code;
-use crate::select::measure::SpreadReport;
+use crate::select::measure::{SpreadReport, Unmet};
 
 /// A condition before it has a time.
 pub type Verdict = (bool, ConditionReason, Arc<str>);
@@ -73,31 +73,97 @@ pub fn satisfied(
     not(Reason::NotAllDecisionsScheduled, message)
 }
 
-/// `PlacementSpreadSatisfied`.
+/// `PlacementSpreadSatisfied`. What no cluster has is told in every case.
 pub fn spread(report: &SpreadReport, names: &Interner) -> Verdict {
+    let (status, reason, mut message) = measured(report, names);
+    for unmet in &report.unmet {
+        if unmet.value.is_some() || reason != Reason::SpreadKeyMissing {
+            message += &format!("; {}", unmet_words(unmet, names));
+        }
+    }
+    (status, reason, message.into())
+}
+
+/// What no cluster has, in words.
+pub fn unmet_words(unmet: &Unmet, names: &Interner) -> String {
+    match unmet.value {
+        None => no_key(unmet, names),
+        Some((value, weight)) => {
+            let (key, value) = (names.text(unmet.key), names.text(value));
+            format!("no cluster has {key}={value}, which has weight {weight}")
+        }
+    }
+}
+
+fn measured(report: &SpreadReport, names: &Interner) -> (bool, ConditionReason, String) {
+    let (selected, asked) = (report.selected, report.asked);
     if let Some(limited) = report.limited {
-        let (selected, asked) = (report.selected, report.asked);
-        let (key, max_skew) = (names.text(limited.key), limited.max_skew);
+        let key = names.text(limited.key);
         let (blocked, lacking) = (limited.blocked, limited.lacking);
+        let max_skew = limited.max_skew;
+        let message = match limited.by_key_only {
+            false => format!(
+                "{selected} of {asked} selected: {key} maxSkew {max_skew} allows no more; blocked {}, {lacking} lack a topology key",
+                clusters(blocked)
+            ),
+            true => format!(
+                "{selected} of {asked} selected: {} without the key of a DoNotSchedule term, {key} first",
+                clusters(lacking)
+            ),
+        };
+        return (false, Reason::SpreadLimited, message);
+    }
+    if let Some(unmet) = report.unmet.iter().find(|unmet| unmet.value.is_none()) {
         let message = format!(
-            "{selected} of {asked} selected: {key} maxSkew {max_skew} allows no more; blocked {blocked} clusters, {lacking} lack a topology key"
+            "{}: {} not spread by it",
+            no_key(unmet, names),
+            clusters(selected)
         );
-        return (false, Reason::SpreadLimited, message.into());
+        return (false, Reason::SpreadKeyMissing, message);
     }
     if let Some(exceeded) = report.exceeded {
         let (key, value) = (names.text(exceeded.key), names.text(exceeded.value));
         let (there, minimum) = (exceeded.there, exceeded.minimum);
         let message = format!("{key}={value} has {there}, minimum {minimum}");
-        return (false, Reason::SpreadSkewExceeded, message.into());
+        return (
+            false,
+            Reason::SpreadSkewExceeded,
+            message + &lacking(report, names),
+        );
     }
-    let (selected, topologies) = (report.selected, report.topologies);
+    let topologies = report.topologies;
     let mut message = format!("{selected} clusters over {topologies} topologies, max skew");
     for (i, &(key, skew)) in report.skews.iter().enumerate() {
         let comma = if i == 0 { "" } else { "," };
         // Writing to a string does not fail.
         let _ = write!(message, "{comma} {} {skew}", names.text(key));
     }
-    (true, Reason::SpreadSatisfied, message.into())
+    (
+        true,
+        Reason::SpreadSatisfied,
+        message + &lacking(report, names),
+    )
+}
+
+/// Selected clusters without a key.
+fn lacking(report: &SpreadReport, names: &Interner) -> String {
+    let each = report.lacking.iter().map(|&(key, n)| {
+        let verb = if n == 1 { "lacks" } else { "lack" };
+        format!("; {n} {verb} {}", names.text(key))
+    });
+    each.collect()
+}
+
+fn no_key(unmet: &Unmet, names: &Interner) -> String {
+    let kind = if unmet.from_claims { "claim" } else { "label" };
+    format!("no cluster has the {kind} {}", names.text(unmet.key))
+}
+
+fn clusters(n: usize) -> String {
+    match n {
+        1 => "1 cluster".to_owned(),
+        n => format!("{n} clusters"),
+    }
 }
 
 /// The problem that a code stands for, if the placement makes no sense.

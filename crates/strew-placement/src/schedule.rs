@@ -139,13 +139,15 @@ pub(crate) fn scheduled<'a>(
         }
     };
     let pipeline = Pipeline::new(hub, now, placement, selection, passed);
-    let (run, decided, runs) = pipeline.settled();
+    let (mut run, decided, runs) = pipeline.settled();
     schedule.runs = runs;
-    // Explaining repeats the run that is published, with somebody looking on.
-    let run = match trace {
-        Some(trace) => pipeline.run(&decided, &mut None, Some(trace)),
-        None => run,
-    };
+    if let Some(trace) = trace {
+        // The first run that gave this result has the reason: in later ones the result keeps itself.
+        let first = pipeline.run(&decided, &mut None, Some(trace));
+        run.picks = first.picks;
+        run.priors = first.priors;
+        run.passing = first.passing;
+    }
     pipeline.publish(run, &mut schedule);
     schedule
 }
@@ -273,7 +275,7 @@ impl<'a> Pipeline<'a> {
         }
     }
 
-    /// The run to be published, what it took for decided, and how many runs there were.
+    /// The run to be published, what the first run with this result took for decided, and how many runs there were.
     fn settled(&self) -> (Run, FixedBitSet, usize) {
         let mut runs: Vec<(Vec<ClusterIdx>, Run, FixedBitSet)> = Vec::new();
         let mut decided = self.stored.clone();
@@ -285,7 +287,9 @@ impl<'a> Pipeline<'a> {
             let held = || self.passed.iter().filter(is_decided).count();
             let stands = selected.iter().all(|c| is_decided(&c)) && held() == selected.len();
             if !self.selection.settles() || stands {
-                return (run, decided, runs.len() + 1);
+                let n = runs.len() + 1;
+                let before = runs.pop().filter(|(earlier, ..)| *earlier == selected);
+                return (run, before.map_or(decided, |(_, _, first)| first), n);
             }
             let set: FixedBitSet = bits(self.hub, selected.iter().copied());
             let again = runs.iter().position(|(earlier, ..)| *earlier == selected);
@@ -423,7 +427,8 @@ impl<'a> Pipeline<'a> {
             }
         }
         if !self.selection.levels.is_empty() {
-            base.ground = Some(Ground::of(&self.selection.levels, self.hub, &clusters));
+            let Selection { levels, weights } = self.selection;
+            base.ground = Some(Ground::of(levels, weights.spread, self.hub, &clusters));
         }
         base
     }

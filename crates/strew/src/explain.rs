@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::anyhow;
 use clap::Args;
 use strew_api::duration::GoDuration;
+use strew_api::placement::wire::GROUP;
 use strew_api::read::{Sources, read};
 use strew_apiserver::object::{Name, Pod};
 use strew_cluster::NodeIdx;
@@ -23,6 +24,7 @@ use crate::cluster::{self, access::AccessArgs};
 use crate::explain_output;
 use crate::failure::Failure;
 use crate::inputs::{self, Input};
+use crate::place;
 use crate::progress::Progress;
 use crate::recorded::Recorded;
 use crate::scenario::{self, Life, Question, ScenarioArgs, When};
@@ -51,6 +53,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain workloadspread/web dump.json        its ledger against the pods
   PROGRAM explain workloadspread/web story.yaml --at 90s
                                                       the same in a run of a Scenario
+  PROGRAM explain placement/web -n apps --context hub which clusters it gets, and why not the others
   PROGRAM explain deployment/web dump.json --config scheduler-config.yaml
 
 Exit codes: 0 explained, whether the pod has a node or not; 1 a WorkloadSpread whose ledger differs from its
@@ -140,6 +143,12 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
     if let Some((name, files)) = spread_named(&args.words) {
         return explain_spread(args, name, files, context);
     }
+    if let Some((name, files)) = named(&args.words, PLACEMENT, GROUP) {
+        let files = args.names(files)?;
+        let inputs = (files, args.world.read.clone(), args.access.clone());
+        let namespace = args.namespace.clone();
+        return place::explain(name, inputs, namespace, args.format(), context);
+    }
     let (target, files) = Target::parse(&args.words)?;
     let output = args.format();
     let names = args.names(files)?;
@@ -199,16 +208,30 @@ impl ExplainArgs {
     }
 }
 
+/// What a Placement may be called.
+const PLACEMENT: &[&str] = &["placement", "placements"];
+
 /// The name of a WorkloadSpread that is to be explained, and the files.
 fn spread_named(words: &[String]) -> Option<(&str, &[String])> {
+    named(
+        words,
+        &["ws", "workloadspread", "workloadspreads"],
+        "apps.kruise.io",
+    )
+}
+
+/// The name of an object of one of these kinds of a group, and the files.
+fn named<'w>(words: &'w [String], kinds: &[&str], group: &str) -> Option<(&'w str, &'w [String])> {
     let (kind, name, files) = match words[0].split_once('/') {
         Some((kind, name)) => (kind, name, &words[1..]),
         None => (words[0].as_str(), words.get(1)?.as_str(), &words[2..]),
     };
     let kind = kind.to_lowercase();
-    let kind = kind.strip_suffix(".apps.kruise.io").unwrap_or(&kind);
-    let is_spread = ["ws", "workloadspread", "workloadspreads"].contains(&kind);
-    (is_spread && !name.is_empty()).then_some((name, files))
+    let bare = kind
+        .strip_suffix(group)
+        .and_then(|kind| kind.strip_suffix('.'));
+    let is_meant = kinds.contains(&bare.unwrap_or(&kind));
+    (is_meant && !name.is_empty()).then_some((name, files))
 }
 
 /// The ledger of a WorkloadSpread against the pods: of the files, or of a simulation at a moment. Exit code 1 where they differ,

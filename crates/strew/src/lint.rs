@@ -1,4 +1,4 @@
-//! `strew lint`: what is wrong with the WorkloadSpreads of files, or probably not meant.
+//! `strew lint`: what is wrong with the WorkloadSpreads and Placements of files, or probably not meant.
 
 use anyhow::anyhow;
 use clap::Args;
@@ -12,15 +12,16 @@ use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::ReadArgs;
 use crate::simulate::{Format, print_diagnostics};
-use crate::{inputs, terminal};
+use crate::{inputs, place, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM lint spread.yaml web.yaml                 with its workload, patches are checked, too
+  PROGRAM lint placement.yaml fleet/                do clusters have the keys and values it names?
   PROGRAM lint -R deploy/                           everything below a folder
   PROGRAM lint spread.yaml -o json | jq '.items[].message'
   kubectl get ws,deploy,nodes -A -o json | PROGRAM lint -
 
-Only WorkloadSpreads are looked at as yet; the other objects tell what is there.
+WorkloadSpreads and Placements are looked at, and the clusters of a hub; the other objects tell what is there.
 
 Exit codes: 0 nothing found; 1 something was; 2 wrong usage, or a file that cannot be read as objects;
 3 something outside failed.";
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
             };
             let summary = match context.global.quiet {
                 true => String::new(),
-                false => summary(&all, found.n_spreads) + "\n",
+                false => summary(&all, found.n_spreads, found.n_placements) + "\n",
             };
             terminal::print(&(text + &summary))?;
         }
@@ -84,6 +85,7 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
 struct Found {
     diagnostics: Vec<Diagnostic>,
     n_spreads: usize,
+    n_placements: usize,
     /// Some object could not be read whole.
     is_undecodable: bool,
 }
@@ -123,10 +125,13 @@ fn look(sources: &Sources) -> Found {
             }
         });
     }
+    let (n_placements, of_placements) = place::lint::lint(&reading, sources);
+    diagnostics.extend(of_placements);
     diagnostics.sort_by_key(|d| (d.place.is_none(), d.place));
     let is_spread = |object: &&&KubeObject| matches!(object, KubeObject::WorkloadSpread(_));
     Found {
         n_spreads: objects.iter().filter(is_spread).count(),
+        n_placements,
         diagnostics,
         is_undecodable,
     }
@@ -163,17 +168,25 @@ fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> FieldPath
     FieldPath::from(steps.as_slice())
 }
 
-fn summary(all: &[Diagnostic], n_spreads: usize) -> String {
+fn summary(all: &[Diagnostic], n_spreads: usize, n_placements: usize) -> String {
     let of = |severity| all.iter().filter(|d| d.severity == severity).count();
     let count = |n: usize, what: &str| match n {
         1 => format!("1 {what}"),
         n => format!("{n} {what}s"),
     };
-    let spreads = count(n_spreads, "WorkloadSpread");
+    let (spreads, placements) = (
+        count(n_spreads, "WorkloadSpread"),
+        count(n_placements, "Placement"),
+    );
+    let subjects = match (n_spreads, n_placements) {
+        (_, 0) => spreads,
+        (0, _) => placements,
+        _ => format!("{spreads}, {placements}"),
+    };
     match (of(Severity::Error), of(Severity::Warning)) {
-        (0, 0) => format!("{spreads}: nothing found"),
+        (0, 0) => format!("{subjects}: nothing found"),
         (errors, warnings) => format!(
-            "{spreads}: {}, {}",
+            "{subjects}: {}, {}",
             count(errors, "error"),
             count(warnings, "warning")
         ),

@@ -165,7 +165,11 @@ impl<'a> Checker<'a> {
 
     fn element(&mut self, id: ShapeId, value: &mut Value) {
         if value.is_null() {
-            *value = zero(self.schema.shape(id));
+            let shape = self.schema.shape(id);
+            if self.schema.refuses_null() && matches!(shape, Shape::Object(_)) {
+                self.mistyped(expectation(shape), value);
+            }
+            *value = zero(shape);
         }
         self.value(id, value);
         if value.is_null() {

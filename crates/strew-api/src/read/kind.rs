@@ -78,7 +78,7 @@ macro_rules! kinds {
                 match self {
                     $(Self::$kind => {
                         static SCHEMA: OnceLock<Schema> = OnceLock::new();
-                        SCHEMA.get_or_init(Schema::of::<$type>)
+                        SCHEMA.get_or_init(|| Schema::of::<$type>().in_group(<$type as Resource>::GROUP))
                     })*
                     $(Self::$earlier => {
                         static SCHEMA: OnceLock<Schema> = OnceLock::new();

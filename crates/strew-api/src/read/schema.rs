@@ -10,6 +10,8 @@ use serde_json::Value;
 pub(super) struct Schema {
     shapes: Vec<Shape>,
     root: ShapeId,
+    /// Whether a list may not hold `null` in the place of an object: custom resources are checked before they are decoded.
+    refuses_null: bool,
 }
 
 /// Index of a shape in its [`Schema`].
@@ -86,7 +88,20 @@ impl Schema {
         Self {
             shapes: builder.shapes,
             root,
+            refuses_null: false,
         }
+    }
+
+    /// The same of a kind in an API group: of a custom resource's, `null` in a list is no object.
+    pub(super) fn in_group(self, group: &str) -> Self {
+        Self {
+            refuses_null: group == crate::placement::wire::GROUP,
+            ..self
+        }
+    }
+
+    pub(super) fn refuses_null(&self) -> bool {
+        self.refuses_null
     }
 
     pub(super) fn root(&self) -> ShapeId {

@@ -24,6 +24,11 @@ pub(crate) fn json(text: String) -> Response {
     answer(StatusCode::OK, JSON, text)
 }
 
+/// A JSON text with a status code.
+pub(crate) fn json_with(code: StatusCode, text: String) -> Response {
+    answer(code, JSON, text)
+}
+
 /// A plain text that says what is wrong. Source: Go's `http.Error`.
 pub(crate) fn error(code: StatusCode, why: &str) -> Response {
     answer(code, PLAIN, format!("{why}\n"))

@@ -156,7 +156,11 @@ impl<'a> Ordering<'a> {
 
     /// Whether a slice's object must be made, or holds something else, or may.
     fn moves(&self, i: usize) -> bool {
-        !self.exists[i] || !self.is_sure[i] || self.held[i] != self.slices[i].decisions
+        let has_reason = self.stored[i].is_some_and(|fact| fact.has_reason);
+        !self.exists[i]
+            || !self.is_sure[i]
+            || has_reason
+            || self.held[i] != self.slices[i].decisions
     }
 
     /// Whether every selected cluster that leaves a slice's object is in another one.

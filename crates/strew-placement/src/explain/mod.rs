@@ -18,10 +18,20 @@ use trace::{KeptOut, StepTrace, Trace};
 use crate::facts::cluster::ClusterTaint;
 use crate::facts::placement::PlacementFact;
 use crate::filter::predicate::ClusterPredicate;
-use crate::filter::taint::{Tolerance, tolerance};
+use crate::filter::taint::{Tolerance, tolerance, tolerated_before};
 use crate::hub::{ClusterIdx, Hub};
 use crate::plan::Plan;
 use crate::schedule::{Known, Schedule, decided, scheduled};
+
+/// How much an explanation holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// The selected clusters with their numbers, and the topologies: a few bytes for each. `filters`, `picks` and
+    /// `verdicts` are empty, scores are those of selected clusters.
+    Outline,
+    /// Every number of every candidate: megabytes for a large fleet.
+    Everything,
+}
 
 /// A decision with its reasons.
 #[derive(Debug, Clone)]
@@ -40,8 +50,25 @@ pub struct Explanation {
     pub verdicts: Vec<(Symbol, Verdict)>,
     /// Each topology, parents before their children; empty without spread constraints.
     pub topologies: Vec<TopologyReport>,
-    /// The topology of each cluster that passes the filters, by name; empty without spread constraints.
-    pub tuples: Vec<(Symbol, Vec<Symbol>)>,
+    /// The selected clusters, in the order of selection.
+    pub selected: Vec<SelectedCluster>,
+    /// The weight of the spread policy: what normalized scores are multiplied with; 0 without spread constraints.
+    pub spread_weight: i32,
+}
+
+/// What a selected cluster was selected with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SelectedCluster {
+    /// Which cluster.
+    pub cluster: Symbol,
+    /// Its topology, an index into [`Explanation::topologies`]; `None` where it stands in none.
+    pub topology: Option<u32>,
+    /// The prioritizers' sum.
+    pub prior: i64,
+    /// How empty its topologies were when it was picked, -100 to 100; 0 without spread constraints.
+    pub normalized: i64,
+    /// What decided: the prioritizers' sum, and the weighted `normalized` added.
+    pub score: i64,
 }
 
 /// A topology, and how many clusters were selected in it.
@@ -53,6 +80,8 @@ pub struct TopologyReport {
     pub selected: i32,
     /// Clusters that are eligible, selected ones included.
     pub clusters: u32,
+    /// Its weight among its siblings; `None` where its term has no weights.
+    pub weight: Option<u32>,
 }
 
 /// What a filter let pass.
@@ -112,6 +141,8 @@ pub enum Verdict {
     NoPredicate,
     /// This taint is not tolerated.
     Taint(ClusterTaint),
+    /// This taint was tolerated for so many seconds, which are over.
+    ToleratedBefore(ClusterTaint, i64),
     /// It lacks the key of a hard term.
     LacksTopologyKey(Symbol),
     /// Its topology under this key has weight 0.
@@ -151,55 +182,87 @@ pub fn explain(
     placement: &PlacementFact,
     cel: &dyn ClusterPredicate,
 ) -> Explanation {
+    with_detail(hub, now, placement, cel, Detail::Everything)
+}
+
+/// The same, as much as is asked for.
+pub fn with_detail(
+    hub: &Hub,
+    now: Instant,
+    placement: &PlacementFact,
+    cel: &dyn ClusterPredicate,
+    detail: Detail,
+) -> Explanation {
     let plan = Plan::of(&placement.spec, &hub.names);
-    let mut trace = Trace::default();
+    let mut trace = Trace::new(detail);
     let known = Known::nothing(hub.candidates(placement));
     let schedule = scheduled(hub, now, placement, &plan, cel, known, Some(&mut trace));
-    let passing = trace.passing.clone().unwrap_or_default();
+    let passing = trace.passing.as_deref().unwrap_or_default();
     let name = |place: u32| hub.name(passing[place as usize]);
-    let mut order: Vec<u32> = (0..passing.len() as u32).collect();
+    let mut order: Vec<u32> = match detail {
+        Detail::Everything => (0..passing.len() as u32).collect(),
+        Detail::Outline => trace.picks.clone(),
+    };
     order.sort_by_key(|&place| (Reverse(trace.priors[place as usize]), place));
     let aggregated = order
         .iter()
         .map(|&p| (name(p), trace.priors[p as usize]))
         .collect();
+    let mut shown = order.clone();
+    shown.sort_unstable();
     let prioritizer = |(prioritizer, weight, values): &(_, i32, Vec<Option<i64>>)| {
         let prioritizer: crate::prioritize::prioritizer::Prioritizer = *prioritizer;
-        let scores = values.iter().enumerate();
+        let scores = shown.iter();
         PrioritizerResult {
             name: prioritizer.name(&hub.names).to_string(),
             weight: *weight,
             scores: scores
-                .filter_map(|(p, v)| Some((name(p as u32), (*v)?)))
+                .filter_map(|&p| Some((name(p), values[p as usize]?)))
                 .collect(),
         }
     };
-    Explanation {
-        filters: filters(hub, &trace, &order),
+    let spreads = plan.selection.as_ref().ok();
+    let spreads = spreads.filter(|selection| !selection.levels.is_empty());
+    let mut explanation = Explanation {
+        filters: Vec::new(),
         prioritizers: trace.scores.iter().map(prioritizer).collect(),
         aggregated,
         picks: trace.steps.iter().map(|step| pick(step, &name)).collect(),
-        verdicts: verdicts(hub, now, placement, &schedule, &trace),
-        topologies: trace.topologies.iter().map(topology).collect(),
-        tuples: tuples(&trace, &name),
+        verdicts: Vec::new(),
+        topologies: trace.topologies.clone(),
+        selected: selected(&trace, &name),
+        spread_weight: spreads.map_or(0, |selection| selection.weights.spread),
         schedule,
+    };
+    match detail {
+        Detail::Everything => {
+            explanation.filters = filters(hub, &trace, &order);
+            let schedule = &explanation.schedule;
+            explanation.verdicts = verdicts(hub, now, placement, schedule, &trace);
+        }
+        Detail::Outline => {
+            explanation.schedule.scored = Vec::new();
+            explanation.schedule.candidates.clusters = Default::default();
+        }
     }
+    explanation
 }
 
-fn topology(seen: &(Vec<Symbol>, i32, u32)) -> TopologyReport {
-    let (tuple, selected, clusters) = seen.clone();
-    TopologyReport {
-        tuple,
-        selected,
-        clusters,
-    }
-}
-
-fn tuples(trace: &Trace, name: &impl Fn(u32) -> Symbol) -> Vec<(Symbol, Vec<Symbol>)> {
-    let tuples = (0..).zip(&trace.tuples);
-    tuples
-        .map(|(place, tuple)| (name(place), tuple.clone()))
-        .collect()
+fn selected(trace: &Trace, name: &impl Fn(u32) -> Symbol) -> Vec<SelectedCluster> {
+    let each = trace.picks.iter().enumerate();
+    let selected = each.map(|(i, &place)| {
+        let prior = trace.priors[place as usize];
+        let decisive = trace.decisive.get(i);
+        let node = trace.nodes.get(place as usize);
+        SelectedCluster {
+            cluster: name(place),
+            topology: node.and_then(|node| node.checked_sub(1)),
+            prior,
+            normalized: decisive.map_or(0, |d| d.normalized),
+            score: decisive.map_or(prior, |d| d.total),
+        }
+    });
+    selected.collect()
 }
 
 fn filters(hub: &Hub, trace: &Trace, order: &[u32]) -> Vec<FilterResult> {
@@ -289,7 +352,10 @@ fn verdicts(
         let tolerations = &placement.spec.tolerations;
         let taken = cluster.map(|c| tolerance(c, tolerations, held.contains(idx.index()), now));
         match taken {
-            Some(Tolerance::Refused(taint)) => (name, Verdict::Taint(taint.clone())),
+            Some(Tolerance::Refused(taint)) => match tolerated_before(taint, tolerations, now) {
+                Some(seconds) => (name, Verdict::ToleratedBefore(taint.clone(), seconds)),
+                None => (name, Verdict::Taint(taint.clone())),
+            },
             _ => (name, Verdict::NotNeeded),
         }
     };

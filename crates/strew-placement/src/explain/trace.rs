@@ -3,10 +3,11 @@
 use strew_model::Symbol;
 use strew_spread::SkewCheck;
 
+use super::{Detail, TopologyReport};
 use crate::hub::ClusterIdx;
 use crate::prioritize::prioritizer::Prioritizer;
 use crate::select::even_spread::{EvenSpread, Step};
-use crate::select::tree::{NodeId, Place};
+use crate::select::tree::{NodeId, Place, ROOT};
 
 /// So many picks are written down; more would be read by nobody. Source: spec/placement §3.7.
 const PICKS_MAX: usize = 200;
@@ -16,8 +17,9 @@ const PICKS_MAX: usize = 200;
 const SCORES_MAX: usize = 200_000;
 
 /// What was seen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Trace {
+    pub(crate) detail: Detail,
     /// `None`: it did not come to that.
     pub(crate) passed_predicates: Option<Vec<ClusterIdx>>,
     /// `None`: it did not come to that.
@@ -26,13 +28,22 @@ pub(crate) struct Trace {
     pub(crate) priors: Vec<i64>,
     pub(crate) picks: Vec<u32>,
     pub(crate) steps: Vec<StepTrace>,
+    /// What decided each pick of the selector, in their order.
+    pub(crate) decisive: Vec<Decisive>,
     /// By place: why a cluster is not eligible, or which limit keeps it out. That is a limit at the last pick where
     /// there are as many as asked for, and one that takes no more where there are fewer.
     pub(crate) kept_out: Vec<Option<KeptOut>>,
-    /// At the end: each topology, how many of its clusters are selected, and how many it has.
-    pub(crate) topologies: Vec<(Vec<Symbol>, i32, u32)>,
-    /// By place: the topology that a cluster stands in.
-    pub(crate) tuples: Vec<Vec<Symbol>>,
+    /// At the end: each topology, by node without the root.
+    pub(crate) topologies: Vec<TopologyReport>,
+    /// By place: the node of `topologies` that a cluster stands at, counted from 1; 0 where it stands at none.
+    pub(crate) nodes: Vec<NodeId>,
+}
+
+/// The numbers of a pick.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Decisive {
+    pub(crate) normalized: i64,
+    pub(crate) total: i64,
 }
 
 /// One step of the selector. Clusters are places in the list of those that pass.
@@ -63,8 +74,29 @@ pub(crate) enum KeptOut {
 }
 
 impl Trace {
+    pub(crate) fn new(detail: Detail) -> Self {
+        Self {
+            detail,
+            passed_predicates: None,
+            passing: None,
+            scores: Vec::new(),
+            priors: Vec::new(),
+            picks: Vec::new(),
+            steps: Vec::new(),
+            decisive: Vec::new(),
+            kept_out: Vec::new(),
+            topologies: Vec::new(),
+            nodes: Vec::new(),
+        }
+    }
+
     /// A step is about to be made.
     pub(crate) fn step(&mut self, selector: &EvenSpread<'_>, step: &Step) {
+        let (_, normalized, total) = selector.scores(step, selector.node_of(step), step.pick);
+        self.decisive.push(Decisive { normalized, total });
+        if self.detail == Detail::Outline {
+            return;
+        }
         if selector.is_last() && !step.limits_ignored {
             self.keep_out(selector);
         }
@@ -105,6 +137,9 @@ impl Trace {
     /// No step is left.
     pub(crate) fn end(&mut self, selector: &EvenSpread<'_>) {
         self.measure(selector);
+        if self.detail == Detail::Outline {
+            return;
+        }
         if !selector.is_complete() || self.kept_out.is_empty() {
             self.keep_out(selector);
         }
@@ -131,19 +166,24 @@ impl Trace {
     fn measure(&mut self, selector: &EvenSpread<'_>) {
         let tree = &selector.tree;
         let mut clusters = vec![0; tree.nodes.len()];
-        self.tuples = Vec::with_capacity(selector.places.len());
+        self.nodes = Vec::with_capacity(selector.places.len());
         for place in selector.places {
             let Place::At(at) = *place else {
-                self.tuples.push(Vec::new());
+                self.nodes.push(ROOT);
                 continue;
             };
-            self.tuples.push(tree.tuple(at));
+            self.nodes.push(at);
             for node in tree.path(at) {
                 clusters[node as usize] += 1;
             }
         }
         let nodes = 1..tree.nodes.len() as NodeId;
-        let topology = |id: NodeId| (tree.tuple(id), tree.count(id), clusters[id as usize]);
+        let topology = |id: NodeId| TopologyReport {
+            tuple: tree.tuple(id),
+            selected: tree.count(id),
+            clusters: clusters[id as usize],
+            weight: tree.weight(id),
+        };
         self.topologies = nodes.map(topology).collect();
     }
 }

@@ -33,6 +33,8 @@ pub struct DecisionFact {
     pub group: GroupLabels,
     /// `status.decisions`.
     pub decisions: Box<[Decision]>,
+    /// Whether a decision has a `reason`. Placement writes none: the object is written anew, as upstream does.
+    pub has_reason: bool,
     /// The resourceVersion, as a number that grows: older facts than a write of ours are passed over.
     pub revision: u64,
 }
@@ -59,6 +61,7 @@ impl Holds for DecisionFact {
             placement,
             group,
             decisions,
+            has_reason: _,
             revision: _,
         } = self;
         (*namespace, *name).mark(marks);

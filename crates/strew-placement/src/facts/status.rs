@@ -115,6 +115,8 @@ reasons! {
     SpreadSatisfied = "SpreadSatisfied";
     /// A hard term left clusters out.
     SpreadLimited = "SpreadLimited";
+    /// No cluster has the key of a term.
+    SpreadKeyMissing = "SpreadKeyMissing";
     /// A term's skew is larger than it should be.
     SpreadSkewExceeded = "SpreadSkewExceeded";
 }

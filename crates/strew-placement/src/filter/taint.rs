@@ -55,6 +55,17 @@ pub(crate) fn tolerance<'a>(
     Tolerance::Until(first)
 }
 
+/// For how many seconds a taint was tolerated, if that is over now: the longest of several.
+pub(crate) fn tolerated_before(
+    taint: &ClusterTaint,
+    tolerations: &[ClusterToleration],
+    now: Instant,
+) -> Option<i64> {
+    let over = tolerations.iter();
+    let over = over.filter(|t| matches(t, taint) && expired(t, taint, now));
+    over.filter_map(|toleration| toleration.seconds).max()
+}
+
 fn matches(toleration: &ClusterToleration, taint: &ClusterTaint) -> bool {
     toleration.effect.is_none_or(|e| e == taint.effect)
         && toleration.key.is_none_or(|k| k == taint.key)

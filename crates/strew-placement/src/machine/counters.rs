@@ -58,6 +58,19 @@ impl Counters {
     }
 }
 
+/// How many placements stand how; each counts once, where it stands first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Standing {
+    /// They make no sense.
+    pub misconfigured: usize,
+    /// They have fewer clusters than they ask for, or none, or are not decided yet.
+    pub short: usize,
+    /// They have enough, and are spread otherwise than they ask for.
+    pub skewed: usize,
+    /// All is as asked for.
+    pub satisfied: usize,
+}
+
 /// How long something took, as a histogram has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Durations {

@@ -23,7 +23,7 @@ mod running;
 mod sweep;
 mod view;
 
-pub use counters::{Counters, Durations};
+pub use counters::{Counters, Durations, Standing};
 pub use effect::{Effect, EffectId, Event, EventKind, PlacementName};
 pub use input::{Input, Outcome};
 pub use placer::{Limits, Placer};

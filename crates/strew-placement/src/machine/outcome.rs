@@ -93,6 +93,7 @@ impl Placer {
                     name: None,
                 },
                 decisions: Box::default(),
+                has_reason: false,
                 revision,
             });
             fact.revision = fact.revision.max(revision);
@@ -102,6 +103,7 @@ impl Placer {
             fact.group = write.group.unwrap_or(fact.group);
             if let Some(decisions) = &write.decisions {
                 fact.decisions.clone_from(decisions);
+                fact.has_reason = false;
             }
             self.deleted.remove(&(namespace, write.name));
             self.hub.ledger.set(fact);
@@ -155,11 +157,11 @@ impl Placer {
             }
             let warning = row.warning.is_some();
             events.push(event(EventKind::DecisionUpdate, note.into(), warning));
-            events.push(event(
-                EventKind::ScoreUpdate,
-                Arc::clone(&row.score_text),
-                false,
-            ));
+            // Nothing was scored: a note would be empty.
+            if !row.score_text.is_empty() {
+                let note = Arc::clone(&row.score_text);
+                events.push(event(EventKind::ScoreUpdate, note, false));
+            }
         }
         self.effects.extend(events);
     }

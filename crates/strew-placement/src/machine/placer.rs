@@ -7,12 +7,13 @@ use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use strew_model::{Instant, Interner, Span, Symbol, index_type};
 
-use super::counters::Counters;
+use super::counters::{Counters, Standing};
 use super::effect::{Effect, EffectId, Event};
 use super::input::Input;
 use crate::decisions::writes::Write;
 use crate::explain::{Explanation, explain};
 use crate::facts::placement::{CelId, PlacementFact};
+use crate::facts::status::ConditionType;
 use crate::facts::status::PlacementStatus;
 use crate::filter::predicate::ClusterPredicate;
 use crate::hub::{ClusterIdx, Hub};
@@ -210,6 +211,31 @@ impl Placer {
     ) -> Option<Explanation> {
         let placement = self.placement(namespace, name)?;
         Some(explain(&self.hub, self.now, placement, cel))
+    }
+
+    /// How its placements stand, by the conditions of their statuses.
+    ///
+    /// Cost: a walk over all placements.
+    pub fn standing(&self) -> Standing {
+        let mut standing = Standing::default();
+        let facts = self.rows.iter().flatten().map(|row| &row.fact);
+        for fact in facts.filter(|fact| !fact.ignored) {
+            let is = |kind, status| {
+                let condition = fact.status.condition(kind);
+                condition.is_some_and(|condition| condition.status == status)
+            };
+            let wants_none = fact.spec.number_of_clusters == Some(0);
+            if is(ConditionType::Misconfigured, true) {
+                standing.misconfigured += 1;
+            } else if !is(ConditionType::Satisfied, true) && !wants_none {
+                standing.short += 1;
+            } else if is(ConditionType::SpreadSatisfied, false) {
+                standing.skewed += 1;
+            } else {
+                standing.satisfied += 1;
+            }
+        }
+        standing
     }
 
     /// What was done so far.

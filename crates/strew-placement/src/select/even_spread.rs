@@ -58,9 +58,9 @@ pub(crate) struct Ground<'a> {
 }
 
 impl<'a> Ground<'a> {
-    /// The ground of clusters, by place.
-    pub(crate) fn of(levels: &'a [Level], hub: &Hub, clusters: &[ClusterIdx]) -> Self {
-        let mut tree = Tree::new(levels);
+    /// The ground of clusters, by place; `weight` is that of `Spread`.
+    pub(crate) fn of(levels: &'a [Level], weight: i32, hub: &Hub, clusters: &[ClusterIdx]) -> Self {
+        let mut tree = Tree::new(levels, weight < 0);
         let places = tree.place_all(hub, clusters);
         // How many clusters stand at each node, then where the next one of it is put.
         let mut next = vec![0u32; tree.nodes.len()];
@@ -197,6 +197,11 @@ impl<'a> EvenSpread<'a> {
         let normalized = step.range.normalize(raw);
         let prior = self.request.priors[place as usize];
         (raw, normalized, self.total(normalized, prior))
+    }
+
+    /// Where the cluster that a step picks stands.
+    pub(crate) fn node_of(&self, step: &Step) -> NodeId {
+        self.leaves[step.leaf].node
     }
 
     fn total(&self, normalized: i64, prior: i64) -> i64 {

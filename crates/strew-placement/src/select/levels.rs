@@ -42,6 +42,11 @@ impl Level {
         self.weights.is_some()
     }
 
+    /// The values that have a weight of their own.
+    pub(crate) fn weighted_values(&self) -> &[(Symbol, i64)] {
+        self.weights.as_ref().map_or(&[], |weights| &weights.values)
+    }
+
     /// The weight of a value.
     pub(crate) fn weight(&self, value: Symbol) -> u32 {
         let weights = self.weights.as_ref();

@@ -2,7 +2,7 @@
 
 use strew_model::{Interner, Symbol};
 
-use super::even_spread::EvenSpread;
+use super::even_spread::{EvenSpread, Leaf};
 use super::tree::{NodeId, Place};
 
 /// What there is to say about the spread of a selection.
@@ -12,14 +12,29 @@ pub struct SpreadReport {
     pub selected: usize,
     /// Clusters asked for.
     pub asked: usize,
-    /// Deepest topologies that hold a selected cluster.
+    /// Topologies of the last term that hold a selected cluster.
     pub topologies: usize,
+    /// Selected clusters that lack a key, by the first key that they lack; soft terms only.
+    pub lacking: Vec<(Symbol, usize)>,
+    /// What the specification names and no cluster that passes the filters has.
+    pub unmet: Vec<Unmet>,
     /// For each term, its key and the largest skew.
     pub skews: Vec<(Symbol, i64)>,
     /// Why fewer were selected than asked for, if a hard term is the reason.
     pub limited: Option<Limited>,
     /// The first term whose skew is larger than its `maxSkew`, where it is largest.
     pub exceeded: Option<Exceeded>,
+}
+
+/// What a term names, and no cluster has. Often a mistake in writing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unmet {
+    /// The term's key.
+    pub key: Symbol,
+    /// Whether claims are meant, not labels.
+    pub from_claims: bool,
+    /// A value that has a weight, and the weight; `None`: no cluster has the key at all.
+    pub value: Option<(Symbol, i64)>,
 }
 
 /// A hard term left clusters out.
@@ -29,6 +44,8 @@ pub struct Limited {
     pub key: Symbol,
     /// Its `maxSkew`.
     pub max_skew: i32,
+    /// No limit and no weight took part: the clusters that are missing lack the key.
+    pub by_key_only: bool,
     /// Clusters that its or another limit leaves out, or a weight of 0.
     pub blocked: usize,
     /// Clusters that lack the key of a hard term.
@@ -78,11 +95,50 @@ pub(crate) fn of(selector: &EvenSpread<'_>, asked: usize, names: &Interner) -> S
     SpreadReport {
         selected: selector.picks.len(),
         asked,
-        topologies: selector.leaves.iter().filter(|l| l.picked() > 0).count(),
+        topologies: picked(selector)
+            .filter(|l| selector.tree.is_full_tuple(l.node))
+            .count(),
+        lacking: lacking(selector),
+        unmet: unmet(selector),
         skews: skews.collect(),
         limited: limited(selector, asked),
         exceeded,
     }
+}
+
+fn picked<'s>(selector: &'s EvenSpread<'_>) -> impl Iterator<Item = &'s Leaf> {
+    selector.leaves.iter().filter(|leaf| leaf.picked() > 0)
+}
+
+fn lacking(selector: &EvenSpread<'_>) -> Vec<(Symbol, usize)> {
+    let levels = selector.tree.levels;
+    let mut counts = vec![0; levels.len()];
+    for leaf in picked(selector) {
+        if let Some(level) = selector.tree.lacks(leaf.node) {
+            counts[level] += leaf.picked();
+        }
+    }
+    let lacking = levels.iter().zip(counts).filter(|&(_, n)| n > 0);
+    lacking.map(|(level, n)| (level.key, n)).collect()
+}
+
+fn unmet(selector: &EvenSpread<'_>) -> Vec<Unmet> {
+    if selector.places.is_empty() {
+        return Vec::new();
+    }
+    let levels = selector.tree.levels.iter().zip(&selector.tree.seen);
+    let unmet = levels.flat_map(|(level, seen)| {
+        let of = |value| Unmet {
+            key: level.key,
+            from_claims: level.source().1,
+            value,
+        };
+        match seen.key {
+            false => vec![of(None)],
+            true => seen.unmet.iter().map(|&value| of(Some(value))).collect(),
+        }
+    });
+    unmet.collect()
 }
 
 /// Whether one node's tuple stands before another's.
@@ -106,6 +162,7 @@ fn limited(selector: &EvenSpread<'_>, asked: usize) -> Option<Limited> {
         first = first.into_iter().chain(level).min();
     }
     let mut lacking = 0;
+    let mut weightless = false;
     let mut ineligible: Option<usize> = None;
     for place in selector.places {
         let level = match *place {
@@ -116,6 +173,7 @@ fn limited(selector: &EvenSpread<'_>, asked: usize) -> Option<Limited> {
             }
             Place::Weightless(level) => {
                 blocked += 1;
+                weightless = true;
                 level as usize
             }
         };
@@ -125,6 +183,7 @@ fn limited(selector: &EvenSpread<'_>, asked: usize) -> Option<Limited> {
     Some(Limited {
         key: level.key,
         max_skew: level.limit.max_skew,
+        by_key_only: first.is_none() && !weightless,
         blocked,
         lacking,
     })

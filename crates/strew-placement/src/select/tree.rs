@@ -68,6 +68,8 @@ struct Bounds {
     max: i32,
     /// The largest count at which one more is taken.
     highest: i64,
+    /// The score that none goes below.
+    lowest: i64,
 }
 
 /// The tree of topologies of eligible clusters, with what is selected in each.
@@ -76,6 +78,23 @@ pub(crate) struct Tree<'a> {
     pub(crate) levels: &'a [Level],
     pub(crate) nodes: Vec<Node>,
     groups: Vec<Siblings>,
+    /// By level: how many clusters that are not selected lack its key, which is the first that they lack. While there
+    /// are any, topologies of that level score at least 1: such clusters score 0 and come last.
+    keyless: SmallVec<[u32; level::LEVELS_MAX]>,
+    /// Whether the weight of `Spread` is negative. The highest score is the last choice then, and those that lack a key
+    /// rank as the fullest topology does.
+    packs: bool,
+    /// By level: whether a cluster has its key, and the values with a weight of their own that no cluster has.
+    pub(crate) seen: Vec<Seen>,
+}
+
+/// What clusters have of a level.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    /// Whether any has the key.
+    pub(crate) key: bool,
+    /// Values with a weight of their own that none has, and the weights.
+    pub(crate) unmet: Vec<(Symbol, i64)>,
 }
 
 /// What is known while a tree grows: the group of a node's children, and the child by value.
@@ -87,7 +106,7 @@ struct Growth {
 
 impl<'a> Tree<'a> {
     /// A tree without nodes but its root.
-    pub(crate) fn new(levels: &'a [Level]) -> Self {
+    pub(crate) fn new(levels: &'a [Level], packs: bool) -> Self {
         let root = Node {
             parent: ROOT,
             value: strew_model::well_known::EMPTY,
@@ -102,6 +121,15 @@ impl<'a> Tree<'a> {
             levels,
             nodes: vec![root],
             groups: Vec::new(),
+            keyless: SmallVec::from_elem(0, levels.len()),
+            packs,
+            seen: levels
+                .iter()
+                .map(|level| Seen {
+                    key: false,
+                    unmet: level.weighted_values().to_vec(),
+                })
+                .collect(),
         }
     }
 
@@ -125,6 +153,10 @@ impl<'a> Tree<'a> {
                 let group = &mut self.groups[group as usize];
                 group.all.add_places(domain, n);
                 group.open.add_places(domain, n);
+            }
+            let level = self.depth(node as NodeId);
+            if let Some(keyless) = self.keyless.get_mut(level) {
+                *keyless += n;
             }
         }
         self.refresh_all();
@@ -165,6 +197,12 @@ impl<'a> Tree<'a> {
 
     /// The place of a cluster with these values.
     fn place(&mut self, read: &[Option<Symbol>], growth: &mut Growth) -> Place {
+        for (seen, value) in self.seen.iter_mut().zip(read) {
+            if let Some(value) = *value {
+                seen.key = true;
+                seen.unmet.retain(|&(unmet, _)| unmet != value);
+            }
+        }
         let mut values: SmallVec<[Symbol; level::LEVELS_MAX]> = SmallVec::new();
         let mut ended = false;
         for (i, (level, value)) in self.levels.iter().zip(read).enumerate() {
@@ -207,12 +245,52 @@ impl<'a> Tree<'a> {
             self.refresh(group as usize, Some(node));
             node = parent;
         }
+        let level = self.depth(at);
+        if let Some(keyless) = self.keyless.get_mut(level) {
+            *keyless -= 1;
+            if *keyless == 0 {
+                let groups = (0..self.groups.len()).filter(|&g| self.groups[g].level == level);
+                let groups: Vec<usize> = groups.collect();
+                groups
+                    .into_iter()
+                    .for_each(|group| self.refresh(group, None));
+            }
+        }
+    }
+
+    /// How many values a node's tuple has: the level of the first key that clusters at it lack.
+    fn depth(&self, node: NodeId) -> usize {
+        match node {
+            ROOT => 0,
+            node => self.nodes[node as usize].level + 1,
+        }
+    }
+
+    /// Whether a node's tuple has a value for every level.
+    pub(crate) fn is_full_tuple(&self, node: NodeId) -> bool {
+        self.depth(node) == self.levels.len()
+    }
+
+    /// The key that clusters at a node lack first.
+    pub(crate) fn lacks(&self, node: NodeId) -> Option<usize> {
+        Some(self.depth(node)).filter(|&level| level < self.levels.len())
+    }
+
+    /// The score that no topology of a level goes below.
+    fn lowest(&self, level: usize) -> i64 {
+        i64::from(self.keyless[level] > 0 && !self.packs)
     }
 
     /// How many clusters are selected at a node and below; the root is not counted.
     pub(crate) fn count(&self, node: NodeId) -> i32 {
         let node = &self.nodes[node as usize];
         self.groups[node.group as usize].all.count(node.domain)
+    }
+
+    /// The weight of a node, where its level has weights.
+    pub(crate) fn weight(&self, node: NodeId) -> Option<u32> {
+        let node = &self.nodes[node as usize];
+        self.levels[node.level].weighted().then_some(node.weight)
     }
 
     /// The path to a node, from the first level down.
@@ -310,6 +388,7 @@ impl<'a> Tree<'a> {
                 true => level.limit.highest_count(&siblings.all, true),
                 false => i64::MAX,
             },
+            lowest: self.lowest(siblings.level),
         };
         let levels = self.levels.len();
         let siblings = &mut self.groups[group];
@@ -322,6 +401,7 @@ impl<'a> Tree<'a> {
             let node = &mut self.nodes[member as usize];
             let count = siblings.all.count(node.domain);
             let score = level::score(count.clamp(bounds.min, bounds.max), bounds.min, bounds.max);
+            let score = score.max(bounds.lowest);
             node.placed = level::placed(score, siblings.level, levels);
             node.full = i64::from(count) > bounds.highest;
         }
@@ -340,6 +420,7 @@ impl<'a> Tree<'a> {
             |d: DomainIdx| self.nodes[siblings.members[d.index()] as usize].weight == 0;
         // What has no weight scores 0 and must come last, also where all others are equal and would score 0 too.
         let lowest = i64::from(siblings.open.existing().any(weightless));
+        let lowest = lowest.max(self.lowest(siblings.level));
         for &member in &siblings.members {
             let node = &self.nodes[member as usize];
             let share = Share {

@@ -189,6 +189,7 @@ impl Live {
                             name: None,
                         },
                         decisions: Box::default(),
+                        has_reason: false,
                         revision,
                     });
                     fact.revision = revision;
@@ -196,6 +197,7 @@ impl Live {
                         // The three labels are written together.
                         (fact.group, fact.placement) = (group, Some(placement.name));
                     }
+                    fact.has_reason &= write.decisions.is_none();
                     fact.decisions = write.decisions.unwrap_or_else(|| fact.decisions.clone());
                     (id, Input::DecisionSet(fact.clone()))
                 }

@@ -494,7 +494,7 @@ fn spread_is_reported_and_a_new_limit_makes_an_event() {
     live.place("p", spec(WhenUnsatisfiable::DoNotSchedule, 4));
     live.rest();
     let limited =
-        "3 of 4 selected: zone maxSkew 1 allows no more; blocked 1 clusters, 0 lack a topology key";
+        "3 of 4 selected: zone maxSkew 1 allows no more; blocked 1 cluster, 0 lack a topology key";
     let spread = live.condition("p", SpreadSatisfied).unwrap();
     assert_eq!(spread, format!("False SpreadLimited {limited}"));
     assert_eq!(
@@ -526,5 +526,37 @@ fn a_lost_write_is_tried_again() {
     live.wait(299);
     assert_eq!(live.held("p").len(), 0);
     live.wait(2);
+    assert_eq!(live.held("p"), ["c000"]);
+}
+
+/// Issue 32: upstream records no event without a note.
+#[test]
+fn a_decision_without_scores_has_no_event_about_scores() {
+    let mut live = live(1, &[]);
+    live.place("p", number(1));
+    live.rest();
+    live.events.clear();
+    let name = live.name("c000");
+    live.tell(Input::ClusterGone(name));
+    live.rest();
+    assert_eq!(
+        live.events,
+        ["DecisionUpdate Decision p-decision-1 is updated with placement p in namespace ns"]
+    );
+}
+
+/// Issue 32: upstream writes a decision anew that somebody has given a reason.
+#[test]
+fn a_reason_that_somebody_wrote_is_taken_out() {
+    let mut live = live(1, &[]);
+    live.place("p", number(1));
+    live.rest();
+    let fact = live.decisions.values_mut().next().expect("it is there");
+    fact.has_reason = true;
+    fact.revision += 1_000;
+    let fact = fact.clone();
+    live.placer.handle(live.now, Input::DecisionSet(fact));
+    assert_eq!(live.rest(), 1);
+    assert!(live.decisions.values().all(|fact| !fact.has_reason));
     assert_eq!(live.held("p"), ["c000"]);
 }

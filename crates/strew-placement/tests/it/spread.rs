@@ -1,9 +1,12 @@
 //! The worked example and the vectors of spec/placement §3.5, number by number, and the rules of §3.7.
 
-use strew_placement::Verdict;
-use strew_placement::facts::placement::{Rebalance, TopologyKeyType};
+use strew_placement::explain::{self, Detail};
+use strew_placement::facts::placement::{
+    Rebalance, ScoreCoordinate, TopologyKeyType, TopologyWeights,
+};
+use strew_placement::{NoCel, Verdict};
 
-use crate::world::World;
+use crate::world::{NOW, World, policy};
 
 /// The OCM spread proposal, "Implementation Example".
 const EXAMPLE: &str = "
@@ -344,4 +347,110 @@ fn an_explanation_stays_within_bounds() {
             "200 picks, or 200,000 scores and those of one pick"
         );
     }
+}
+
+/// What the condition about the spread says.
+fn told(world: &World) -> String {
+    let spread = world.decide().spread.expect("there are terms");
+    let (_, reason, message) = strew_placement::conditions::spread(&spread, &world.hub.names);
+    format!("{}: {message}", reason.name())
+}
+
+/// Issue 32, keyless.json: ties went by name, and edge-1 to edge-3 came before zone b.
+#[test]
+fn clusters_without_the_key_of_a_soft_term_come_last() {
+    let edges = "edge-1 0\nedge-2 0\nedge-3 0\n";
+    let zones = "za-1 0 zone=za\nza-2 0 zone=za\nzb-1 0 zone=zb\nzb-2 0 zone=zb";
+    let world = World::new().clusters(&format!("{edges}{zones}"));
+    let world = world.weight(2).spread(&["zone soft 1"]).number(5);
+    assert_eq!(world.picks(), ["za-1", "zb-1", "za-2", "zb-2", "edge-1"]);
+    assert_eq!(
+        told(&world),
+        "SpreadSatisfied: 5 clusters over 2 topologies, max skew zone 0; 1 lacks zone"
+    );
+    // A prioritizer may still speak for one: the term is a preference.
+    let world = World::new().clusters(&format!("edge-1 500\n{zones}"));
+    let world = world.weight(2).spread(&["zone soft 1"]).number(1);
+    assert_eq!(world.picks(), ["edge-1"]);
+}
+
+/// The zones of a region without such clusters are not worse than those of a region with some.
+#[test]
+fn clusters_without_a_lower_key_come_after_the_zones_of_every_region() {
+    let world = World::new().clusters(
+        "a-0 0 region=a
+         a-1 0 region=a zone=x
+         b-1 10 region=b zone=y
+         c-0 0",
+    );
+    let world = world.weight(2).spread(&["region soft 1", "zone soft 1"]);
+    assert_eq!(world.number(4).picks(), ["b-1", "a-1", "a-0", "c-0"]);
+}
+
+/// Issue 32, key-pattern3.json and use5typo.yaml.
+#[test]
+fn what_no_cluster_has_is_told_by_the_condition() {
+    let fleet = "a-1 0 zone=a\na-2 0 zone=a\nb-1 0 zone=b";
+    let world = |term| {
+        World::new()
+            .clusters(fleet)
+            .weight(2)
+            .spread(&[term])
+            .number(3)
+    };
+    assert_eq!(
+        told(&world("zoen soft 1")),
+        "SpreadKeyMissing: no cluster has the label zoen: 3 clusters not spread by it"
+    );
+    assert_eq!(
+        told(&world("zoen hard 1")),
+        "SpreadLimited: 0 of 3 selected: 3 clusters without the key of a DoNotSchedule term, zoen first; \
+         no cluster has the label zoen"
+    );
+    let mut weighted = world("zone soft 1");
+    let values = [("a", 2), ("d", 3)].map(|(value, weight)| (weighted.name(value), weight));
+    weighted.placement.spec.spread[0].weights = Some(TopologyWeights {
+        values: values.into(),
+        default: 1,
+    });
+    assert_eq!(
+        told(&weighted),
+        "SpreadSatisfied: 3 clusters over 2 topologies, max skew zone 0; no cluster has zone=d, which has weight 3"
+    );
+    assert_eq!(
+        told(
+            &World::new()
+                .clusters("")
+                .weight(2)
+                .spread(&["zone soft 1"])
+                .number(0)
+        ),
+        "SpreadSatisfied: 0 clusters over 0 topologies, max skew zone 0"
+    );
+}
+
+/// The run that is published takes its own result for decided: the reason is in the run before.
+#[test]
+fn an_explanation_has_the_numbers_that_decided_first() {
+    let mut world = World::new().clusters("a-1 0 zone=a\na-2 0 zone=a\nb-1 0 zone=b");
+    world.placement.spec.prioritizers =
+        policy("Exact", &[(ScoreCoordinate::BuiltIn("Steady".into()), 1)]);
+    let mut world = world.spread(&["zone hard 1"]).number(2);
+    let explained = world.explain();
+    assert_eq!(explained.schedule.runs, 2);
+    let numbers: Vec<(String, i64)> = explained
+        .selected
+        .iter()
+        .map(|s| (world.text(s.cluster), s.score))
+        .collect();
+    assert_eq!(numbers, [("a-1".to_owned(), 0), ("b-1".to_owned(), 0)]);
+    world.hold(&["a-2".to_owned(), "b-1".to_owned()]);
+    let held = world.explain();
+    assert_eq!(held.selected[0].score, 100);
+    assert_eq!(world.text(held.selected[0].cluster), "a-2");
+    // An outline has the same numbers of what is selected, and nothing else.
+    let outline = explain::with_detail(&world.hub, NOW, &world.placement, &NoCel, Detail::Outline);
+    assert_eq!(outline.selected, held.selected);
+    assert_eq!(outline.topologies, held.topologies);
+    assert!(outline.picks.is_empty() && outline.verdicts.is_empty());
 }

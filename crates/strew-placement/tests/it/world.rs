@@ -151,6 +151,7 @@ impl World {
                 name: Some(strew_model::well_known::EMPTY),
             },
             decisions,
+            has_reason: false,
             revision: 1,
         });
     }

@@ -34,6 +34,7 @@ fn stored(slices: &[Slice]) -> Vec<DecisionFact> {
             name: Some(slice.group_name),
         },
         decisions: slice.decisions.clone().into(),
+        has_reason: false,
         revision: 1,
     };
     slices.iter().map(fact).collect()

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use strew_api::config::ClientConnection;
 use strew_api::snapshot::Scrubber;
 use strew_kube::connect::connect;
-use strew_kube::snapshot::{Snapshot, take};
+use strew_kube::snapshot::{Snapshot, take, take_hub};
 
 use access::AccessArgs;
 
@@ -21,15 +21,37 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(Failure::outside)
 }
 
+/// Which objects are wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// All that decisions look at.
+    Everything,
+    /// What a hub has for Placements.
+    Hub,
+}
+
 /// All objects of the cluster that decisions look at, without what is secret, as one `List`. Only reads.
 pub(crate) fn fetch(access: &AccessArgs, quiet: bool) -> Result<Value, Failure> {
+    fetch_wanted(access, Wanted::Everything, quiet)
+}
+
+/// The objects of the cluster that are wanted, without what is secret, as one `List`. Only reads.
+pub(crate) fn fetch_wanted(
+    access: &AccessArgs,
+    wanted: Wanted,
+    quiet: bool,
+) -> Result<Value, Failure> {
     let Snapshot {
         mut objects,
         left_out,
     } = runtime()?.block_on(async {
         let connection = connect(&access.of(&ClientConnection::default()), "strew").await;
         let connection = connection.map_err(access::failure)?;
-        take(&connection.client).await.map_err(Failure::outside)
+        let taken = match wanted {
+            Wanted::Everything => take(&connection.client).await,
+            Wanted::Hub => take_hub(&connection.client).await,
+        };
+        taken.map_err(Failure::outside)
     })?;
     if !quiet {
         for text in left_out {

@@ -1,15 +1,17 @@
 //! The machine of placement, run over a fleet until it rests: the same that a hub would run.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use strew_api::placement::cel::CelSelectors;
 use strew_api::placement::debug::DebugResult;
 use strew_model::{Instant, Interner, Symbol};
-use strew_placement::explain::explain;
+use strew_placement::Explanation;
+use strew_placement::explain::{Detail, with_detail};
 use strew_placement::facts::decision::DecisionFact;
 use strew_placement::facts::placement::PlacementFact;
 use strew_placement::facts::status::{Condition, ConditionType};
 use strew_placement::machine::{Effect, Input, Limits, Outcome as Done, Placer};
-use strew_placement::{Code, Explanation};
 
 use super::fleet::Fleet;
 
@@ -17,8 +19,10 @@ use super::fleet::Fleet;
 pub(super) struct Decided {
     /// It, with the status that was written.
     pub(super) fact: PlacementFact,
-    /// Why, as things were when it was decided.
-    pub(super) explanation: Explanation,
+    /// Why, as things were when it was decided; of Placements that are shown.
+    pub(super) why: Option<Explanation>,
+    /// A set that cannot be read, and why: it was not decided.
+    broken: Option<(Symbol, Arc<str>)>,
     /// Its PlacementDecisions, by group and number.
     pub(super) decisions: Vec<DecisionFact>,
 }
@@ -31,70 +35,98 @@ pub(super) struct Outcome {
     pub(super) decided: Vec<Decided>,
 }
 
-/// Decides all Placements, in their order. `before` holds what they got earlier, instead of what the files say;
-/// clusters that are `lost` are not there.
-pub(super) fn decide(
-    fleet: &Fleet,
-    now: Instant,
-    before: Option<&Outcome>,
-    lost: Option<&BTreeSet<Symbol>>,
-) -> Outcome {
-    let names = before.map_or(&fleet.names, |before| &before.names);
+/// What Placements hold, by namespace and name.
+pub(super) type Held = BTreeMap<(Symbol, Symbol), Vec<DecisionFact>>;
+
+/// What is decided upon.
+pub(super) struct Ground<'a> {
+    /// The strings of all facts.
+    pub(super) names: &'a Interner,
+    pub(super) cel: &'a CelSelectors,
+    /// Everything but Placements.
+    pub(super) facts: &'a [Input],
+    /// By namespace and name.
+    pub(super) placements: &'a [PlacementFact],
+    pub(super) now: Instant,
+}
+
+/// How much is wanted of a Placement's reasons; `None`: nothing.
+pub(super) type Wanted<'a> = &'a dyn Fn(&PlacementFact) -> Option<Detail>;
+
+/// Rounds until decisions that no file holds must stand.
+const ROUNDS_MAX: usize = 4;
+
+/// Decides all Placements, in their order. What they `held` counts instead of the PlacementDecisions among the facts.
+pub(super) fn decide(ground: &Ground<'_>, held: &Held, wanted: Wanted<'_>) -> Outcome {
     let limits = Limits {
         resync: None,
         ..Limits::production()
     };
+    let now = ground.now;
     let mut world = World {
-        placer: Placer::new(names.clone(), limits, now),
-        fleet,
+        placer: Placer::new(ground.names.clone(), limits, now),
+        cel: ground.cel,
         now,
         revision: 0,
     };
-    for input in &fleet.facts {
-        let is_lost =
-            matches!((input, lost), (Input::ClusterSet(c), Some(lost)) if lost.contains(&c.name));
-        let is_decided = |d: &DecisionFact| {
-            let of = |decided: &Decided| {
-                decided.fact.namespace == d.namespace && Some(decided.fact.name) == d.placement
-            };
-            before.is_some_and(|before| before.decided.iter().any(of))
-        };
-        let is_old = matches!(input, Input::DecisionSet(d) if is_decided(d));
-        if !is_lost && !is_old {
+    for input in ground.facts {
+        let is_old = matches!(input, Input::DecisionSet(d)
+            if d.placement.is_some_and(|name| held.contains_key(&(d.namespace, name))));
+        if !is_old {
             world.placer.handle(now, input.clone());
         }
     }
-    for decided in before.iter().flat_map(|before| &before.decided) {
-        for decision in &decided.decisions {
-            let input = Input::DecisionSet(decision.clone());
-            world.placer.handle(now, input);
-        }
+    for decision in held.values().flatten() {
+        let input = Input::DecisionSet(decision.clone());
+        world.placer.handle(now, input);
     }
-    let placements = before.map_or_else(
-        || fleet.placements.clone(),
-        |before| before.decided.iter().map(|d| d.fact.clone()).collect(),
-    );
-    let decided = placements
-        .into_iter()
-        .map(|fact| world.place(fact))
-        .collect();
+    let placements = ground.placements.iter().cloned();
+    let decided = placements.map(|fact| world.place(fact, wanted)).collect();
     Outcome {
         names: world.placer.names_mut().clone(),
         decided,
     }
 }
 
+/// What Placements hold before a change: what is `stored`, and of those that hold nothing yet what they get once
+/// decisions do not move any more. Then what all of them would get without a change.
+pub(super) fn before(ground: &Ground<'_>, stored: &Held) -> (Held, Outcome) {
+    let mut held = stored.clone();
+    let mut outcome = decide(ground, &held, &|_| None);
+    for _ in 1..ROUNDS_MAX {
+        let mut moved = false;
+        for decided in &outcome.decided {
+            let key = (decided.fact.namespace, decided.fact.name);
+            if !stored.contains_key(&key) && held.get(&key) != Some(&decided.decisions) {
+                held.insert(key, decided.decisions.clone());
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+        let ground = Ground {
+            names: &outcome.names,
+            ..*ground
+        };
+        outcome = decide(&ground, &held, &|_| None);
+    }
+    (held, outcome)
+}
+
 struct World<'a> {
     placer: Placer,
-    fleet: &'a Fleet,
+    cel: &'a CelSelectors,
     now: Instant,
     revision: u64,
 }
 
 impl World<'_> {
-    fn place(&mut self, fact: PlacementFact) -> Decided {
-        let cel = &self.fleet.cel;
-        let explanation = explain(self.placer.hub(), self.now, &fact, cel);
+    fn place(&mut self, fact: PlacementFact, wanted: Wanted<'_>) -> Decided {
+        let cel = self.cel;
+        let why = wanted(&fact)
+            .map(|detail| with_detail(self.placer.hub(), self.now, &fact, cel, detail));
+        let broken = self.placer.hub().candidates(&fact).broken;
         let (namespace, name) = (fact.namespace, fact.name);
         self.placer
             .handle(self.now, Input::PlacementSet(Box::new(fact.clone())));
@@ -120,12 +152,13 @@ impl World<'_> {
         // `web-decision-2` before `web-decision-10`.
         decisions.sort_by_key(|d| (d.group.index, text(d.name).len(), text(d.name).to_owned()));
         Decided {
+            broken: broken.filter(|_| !fact.ignored),
             fact: self
                 .placer
                 .placement(namespace, name)
                 .cloned()
                 .unwrap_or(fact),
-            explanation,
+            why,
             decisions,
         }
     }
@@ -158,16 +191,24 @@ impl Decided {
 
     /// Whether its specification makes no sense.
     pub(super) fn is_misconfigured(&self) -> bool {
-        matches!(self.explanation.schedule.code, Code::Misconfigured(_))
+        let misconfigured = self.condition(ConditionType::Misconfigured);
+        !self.fact.ignored && misconfigured.is_some_and(|condition| condition.status)
+    }
+
+    /// Whether it is spread otherwise than it asks for.
+    pub(super) fn is_uneven(&self) -> bool {
+        let spread = self.condition(ConditionType::SpreadSatisfied);
+        !self.fact.ignored && spread.is_some_and(|condition| !condition.status)
     }
 }
 
 impl Outcome {
     /// Why a Placement got what it got, for programs and for people.
-    pub(super) fn why(&self, decided: &Decided, fleet: &Fleet) -> DebugResult {
+    pub(super) fn why(&self, decided: &Decided, fleet: &Fleet) -> Option<DebugResult> {
         let key = (decided.fact.namespace, decided.fact.name);
         let written = fleet.written.get(&key).cloned().unwrap_or_default();
-        DebugResult::of(&written, &decided.explanation, &self.names)
+        let why = decided.why.as_ref()?;
+        Some(DebugResult::of(&written, why, &self.names))
     }
 
     /// `shop/web`.
@@ -183,9 +224,9 @@ impl Outcome {
     /// A Placement that was not decided because a set cannot be read: it, the set, and why.
     pub(super) fn broken(&self) -> Option<(String, String, String)> {
         self.decided.iter().find_map(|decided| {
-            let (set, why) = decided.explanation.schedule.candidates.broken.as_ref()?;
+            let (set, why) = decided.broken.as_ref()?;
             let set = self.names.text(*set).to_owned();
-            (!decided.fact.ignored).then(|| (self.label(decided), set, why.to_string()))
+            Some((self.label(decided), set, why.to_string()))
         })
     }
 }

@@ -9,20 +9,30 @@ use strew_api::placement::wire::{
     PlacementDecisionStatus,
 };
 use strew_placement::facts::decision::DecisionFact;
+use strew_placement::facts::placement::PlacementFact;
 
 use super::decide::{Decided, Outcome};
+use super::difference::Difference;
 
 const API_VERSION: &str = "cluster.open-cluster-management.io/v1beta1";
 
-/// The decisions of the Placements that are shown.
-pub(super) fn list(outcome: &Outcome, is_shown: &dyn Fn(&str) -> bool) -> Value {
-    let shown = outcome.decided.iter();
-    let shown = shown.filter(|d| is_shown(outcome.names.text(d.fact.namespace)));
+/// The decisions of the Placements that are shown, and how they differ from what was held.
+pub(super) fn list(
+    outcome: &Outcome,
+    is_shown: &dyn Fn(&PlacementFact) -> bool,
+    changes: &[&Difference],
+) -> Value {
+    let shown = outcome.decided.iter().filter(|d| is_shown(&d.fact));
     let each = shown.flat_map(|decided| decided.decisions.iter().map(move |d| (decided, d)));
     let items: Vec<PlacementDecision> = each
         .map(|(decided, d)| decision(outcome, decided, d))
         .collect();
-    json!({"apiVersion": API_VERSION, "kind": "PlacementDecisionList", "items": items})
+    let mut list =
+        json!({"apiVersion": API_VERSION, "kind": "PlacementDecisionList", "items": items});
+    if !changes.is_empty() {
+        list["changes"] = json!(changes);
+    }
+    list
 }
 
 fn decision(outcome: &Outcome, decided: &Decided, fact: &DecisionFact) -> PlacementDecision {

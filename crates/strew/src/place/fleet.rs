@@ -1,7 +1,8 @@
 //! Files into a fleet: clusters, sets, scores, decisions and Placements, as the API server would hold them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use anyhow::anyhow;
 use strew_api::config::AdmissionOptions;
 use strew_api::field::FieldPath;
 use strew_api::placement::cel::CelSelectors;
@@ -9,15 +10,20 @@ use strew_api::placement::facts;
 use strew_api::placement::wire::{
     ClusterSetSelector, ManagedCluster, ManagedClusterSet, ManagedClusterSetSpec, Placement,
 };
-use strew_api::read::{self, Diagnostic, KubeObject, Located, Locator, Severity, Sources};
+use strew_api::read::{
+    self, Broken, Diagnostic, KubeObject, Located, Locator, Severity, Sources, render,
+};
 use strew_apiserver::admission::{AdmissionContext, PriorityClasses, admit_object};
 use strew_apiserver::workloads::NameSource;
-use strew_model::{Interner, Symbol};
+use strew_model::{Instant, Interner, Symbol};
 use strew_placement::facts::cluster_set::CLUSTER_SET_LABEL;
 use strew_placement::facts::placement::PlacementFact;
 use strew_placement::machine::Input;
 
+use super::decide::{Ground, Held};
+use crate::failure::Failure;
 use crate::text::count;
+use crate::{inputs, terminal};
 
 /// What there is.
 #[derive(Debug)]
@@ -30,7 +36,13 @@ pub(super) struct Fleet {
     pub(super) facts: Vec<Input>,
     /// By namespace and name.
     pub(super) placements: Vec<PlacementFact>,
-    /// The same as they were written.
+    /// The clusters as they were written.
+    pub(super) clusters: BTreeMap<Symbol, ManagedCluster>,
+    /// Whether the files have neither a set nor a binding.
+    is_unbound: bool,
+    /// Placements that the API server takes and no decision can be made from.
+    pub(super) misconfigured: BTreeSet<(Symbol, Symbol)>,
+    /// The Placements as they were written.
     pub(super) written: BTreeMap<(Symbol, Symbol), Placement>,
     /// Whether the answer may be another at another moment.
     pub(super) time_matters: bool,
@@ -45,8 +57,6 @@ pub(super) struct Load {
     pub(super) notes: Vec<String>,
     /// Errors that leave nothing to decide.
     pub(super) n_errors: usize,
-    /// Placements that no decision can be made from.
-    pub(super) n_misconfigured: usize,
 }
 
 /// The set that holds every cluster, and the one for clusters in no other. OCM keeps both alive.
@@ -56,23 +66,11 @@ const DEFAULT_SET: &str = "default";
 /// Loads all files.
 pub(super) fn load(sources: &Sources) -> Load {
     let reading = read::read(sources);
-    let mut loader = Loader {
-        locator: Locator::new(sources),
-        diagnostics: reading.diagnostics,
-        objects: Vec::new(),
-        skipped: BTreeMap::new(),
-        n_misconfigured: 0,
-    };
+    let mut loader = Loader::new(sources, reading.diagnostics);
     for located in reading.objects {
         loader.object(located);
     }
-    // Of what is broken the rest is told, too.
-    for broken in &reading.broken {
-        let located = &broken.located;
-        let mut errors = admitted(located).err().unwrap_or_default();
-        errors.retain(|error| !broken.follows(error));
-        loader.refuse(&errors, located);
-    }
+    loader.broken(&reading.broken);
     let is_error = |d: &&Diagnostic| d.severity == Severity::Error;
     let n_errors = loader.diagnostics.iter().filter(is_error).count();
     loader.misconfigured();
@@ -86,7 +84,6 @@ pub(super) fn load(sources: &Sources) -> Load {
         diagnostics: loader.diagnostics,
         notes,
         n_errors,
-        n_misconfigured: loader.n_misconfigured,
     }
 }
 
@@ -106,17 +103,31 @@ fn admitted(
     admit_object(object, &context, &mut NameSource::new(0))
 }
 
-struct Loader<'a> {
-    locator: Locator<'a>,
-    diagnostics: Vec<Diagnostic>,
-    objects: Vec<Located>,
+/// What has been read so far.
+pub(super) struct Loader<'a> {
+    pub(super) locator: Locator<'a>,
+    pub(super) diagnostics: Vec<Diagnostic>,
+    /// Those that placement looks at, as the API server would hold them.
+    pub(super) objects: Vec<Located>,
     /// Kinds that placement does not look at, counted.
     skipped: BTreeMap<String, usize>,
-    n_misconfigured: usize,
+    /// By namespace and name.
+    misconfigured: BTreeSet<(String, String)>,
 }
 
-impl Loader<'_> {
-    fn object(&mut self, located: Located) {
+impl<'a> Loader<'a> {
+    pub(super) fn new(sources: &'a Sources, diagnostics: Vec<Diagnostic>) -> Self {
+        Self {
+            locator: Locator::new(sources),
+            diagnostics,
+            objects: Vec::new(),
+            skipped: BTreeMap::new(),
+            misconfigured: BTreeSet::new(),
+        }
+    }
+
+    /// An object of a file.
+    pub(super) fn object(&mut self, located: Located) {
         if !is_looked_at(&located.object) {
             let kind = located.object.kind().to_owned();
             *self.skipped.entry(kind).or_default() += 1;
@@ -136,6 +147,16 @@ impl Loader<'_> {
         }
     }
 
+    /// Of what is broken the rest is told, too.
+    pub(super) fn broken(&mut self, all: &[Broken]) {
+        for broken in all {
+            let located = &broken.located;
+            let mut errors = admitted(located).err().unwrap_or_default();
+            errors.retain(|error| !broken.follows(error));
+            self.refuse(&errors, located);
+        }
+    }
+
     fn refuse(&mut self, errors: &[strew_api::field::FieldError], located: &Located) {
         for error in errors {
             let place = self.locator.place(&located.origin, &error.path);
@@ -146,11 +167,15 @@ impl Loader<'_> {
     }
 
     /// Tells what no decision can be made from, with its place.
-    fn misconfigured(&mut self) {
+    pub(super) fn misconfigured(&mut self) {
         for located in std::mem::take(&mut self.objects) {
             if let KubeObject::Placement(placement) = &located.object {
                 let errors = facts::misconfigured(placement);
-                self.n_misconfigured += usize::from(!errors.is_empty());
+                if !errors.is_empty() {
+                    let namespace = located.object.namespace().unwrap_or("default");
+                    let key = (namespace.to_owned(), located.object.name().to_owned());
+                    self.misconfigured.insert(key);
+                }
                 self.refuse(&errors, &located);
             }
             self.objects.push(located);
@@ -163,6 +188,9 @@ impl Loader<'_> {
             cel: CelSelectors::new(),
             facts: Vec::new(),
             placements: Vec::new(),
+            clusters: BTreeMap::new(),
+            is_unbound: false,
+            misconfigured: BTreeSet::new(),
             written: BTreeMap::new(),
             time_matters: false,
         };
@@ -176,14 +204,22 @@ impl Loader<'_> {
                 KubeObject::ManagedClusterSet(_) | KubeObject::ManagedClusterSetBinding(_)
             )
         };
-        let is_unbound = !objects.iter().any(binds);
+        fleet.is_unbound = !objects.iter().any(binds);
         built_in_sets(&mut objects);
-        for object in &objects {
+        for object in objects {
             fleet.add(object);
         }
-        fleet.sort();
-        if is_unbound {
-            fleet.bind_all();
+        sort(&mut fleet.placements, &fleet.names);
+        let misconfigured = std::mem::take(&mut self.misconfigured);
+        for (namespace, name) in misconfigured {
+            let key = (fleet.names.intern(&namespace), fleet.names.intern(&name));
+            fleet.misconfigured.insert(key);
+        }
+        if fleet.is_unbound {
+            fleet.names.intern(GLOBAL_SET);
+            let bindings = fleet.placements.iter();
+            let bindings: Vec<Input> = bindings.filter_map(|p| fleet.binding_of(p)).collect();
+            fleet.facts.extend(bindings);
             notes.push(
                 "no ManagedClusterSet and no binding in the files: every cluster may be chosen"
                     .to_owned(),
@@ -247,49 +283,104 @@ fn built_in_sets(objects: &mut Vec<KubeObject>) {
     }
 }
 
-fn join_default(cluster: &mut ManagedCluster) {
+/// A cluster that is in no other set is in the default one.
+pub(super) fn join_default(cluster: &mut ManagedCluster) {
     let labels = cluster.metadata.labels.get_or_insert_default();
     let set = labels.entry(CLUSTER_SET_LABEL.to_owned());
     set.or_insert_with(|| DEFAULT_SET.to_owned());
 }
 
+/// Puts Placements in order, by namespace and name.
+pub(super) fn sort(placements: &mut [PlacementFact], names: &Interner) {
+    let text = |symbol: Symbol| names.text(symbol);
+    placements
+        .sort_by(|a, b| (text(a.namespace), text(a.name)).cmp(&(text(b.namespace), text(b.name))));
+}
+
+/// The objects of a file that placement looks at, as the API server would hold them.
+///
+/// # Errors
+/// The file cannot be read, or something in it is wrong.
+pub(super) fn objects_of(name: &str) -> Result<Vec<KubeObject>, Failure> {
+    let sources = inputs::sources(inputs::read_one(name)?);
+    let reading = read::read(&sources);
+    let mut loader = Loader::new(&sources, reading.diagnostics);
+    for located in reading.objects {
+        loader.object(located);
+    }
+    loader.misconfigured();
+    let is_error = |d: &Diagnostic| d.severity == Severity::Error;
+    if loader.diagnostics.iter().any(is_error) {
+        let text = render(&loader.diagnostics, &sources, true);
+        terminal::say(&format!("{text}\n"));
+        return Err(Failure::input(anyhow!("{name} cannot be used")));
+    }
+    let objects = loader.objects.into_iter().map(|located| located.object);
+    let objects: Vec<KubeObject> = objects.collect();
+    match objects.is_empty() {
+        true => Err(Failure::input(anyhow!(
+            "nothing in {name} is for placement"
+        ))),
+        false => Ok(objects),
+    }
+}
+
 impl Fleet {
-    fn add(&mut self, object: &KubeObject) {
-        let input = facts::inputs(object, &mut self.names, &mut self.cel);
-        match input {
-            Some(Input::PlacementSet(fact)) => {
+    fn add(&mut self, object: KubeObject) {
+        let input = facts::inputs(&object, &mut self.names, &mut self.cel);
+        match (input, object) {
+            (Some(Input::PlacementSet(fact)), KubeObject::Placement(written)) => {
                 self.time_matters |= fact.spec.tolerations.iter().any(|t| t.seconds.is_some());
-                if let KubeObject::Placement(written) = object {
-                    let key = (fact.namespace, fact.name);
-                    self.written.insert(key, (**written).clone());
-                }
+                self.written.insert((fact.namespace, fact.name), *written);
                 self.placements.push(*fact);
             }
-            Some(input) => {
+            (Some(Input::ClusterSet(fact)), KubeObject::ManagedCluster(written)) => {
+                self.clusters.insert(fact.name, *written);
+                self.facts.push(Input::ClusterSet(fact));
+            }
+            (Some(input), _) => {
                 let expires =
                     |s: &strew_placement::facts::scores::ScoresFact| s.valid_until.is_some();
                 self.time_matters |= matches!(&input, Input::ScoresSet(s) if expires(s));
                 self.facts.push(input);
             }
-            None => {}
+            (None, _) => {}
         }
     }
 
-    fn sort(&mut self) {
-        let names = &self.names;
-        let text = |symbol: Symbol| names.text(symbol);
-        self.placements.sort_by(|a, b| {
-            (text(a.namespace), text(a.name)).cmp(&(text(b.namespace), text(b.name)))
-        });
-    }
-
-    /// Binds the set of all clusters to every namespace with a Placement.
-    fn bind_all(&mut self) {
-        let name = self.names.intern(GLOBAL_SET);
-        let bind = |placement: &PlacementFact| Input::BindingSet {
+    /// What binds the set of all clusters to a Placement's namespace, where the files bind nothing.
+    pub(super) fn binding_of(&self, placement: &PlacementFact) -> Option<Input> {
+        let name = self.names.get(GLOBAL_SET)?;
+        self.is_unbound.then_some(Input::BindingSet {
             namespace: placement.namespace,
             name,
-        };
-        self.facts.extend(self.placements.iter().map(bind));
+        })
+    }
+
+    /// All of it, to decide upon.
+    pub(super) fn ground(&self, now: Instant) -> Ground<'_> {
+        Ground {
+            names: &self.names,
+            cel: &self.cel,
+            facts: &self.facts,
+            placements: &self.placements,
+            now,
+        }
+    }
+
+    /// What its Placements hold already, in its own PlacementDecisions.
+    pub(super) fn stored(&self) -> Held {
+        let mut stored = Held::new();
+        let known = |key: &(Symbol, Symbol)| self.written.contains_key(key);
+        for input in &self.facts {
+            let Input::DecisionSet(decision) = input else {
+                continue;
+            };
+            let key = decision.placement.map(|name| (decision.namespace, name));
+            if let Some(key) = key.filter(known) {
+                stored.entry(key).or_default().push(decision.clone());
+            }
+        }
+        stored
     }
 }

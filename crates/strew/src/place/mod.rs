@@ -1,31 +1,43 @@
 //! `strew place`: clusters for Placements, from files.
 //!
-//! Reading order: [`fleet`] (what there is), `decide` (the machine, run until it rests), [`what_if`] (clusters that are
-//! lost), [`text`] and [`why`] (for people), [`decisions`] and [`explanations`] (for programs).
+//! Reading order: [`fleet`] (what there is), `decide` (the machine, run until it rests), [`what_if`] (changes that are
+//! asked about), [`difference`] (what moves), [`text`], [`summary`] and [`why`] (for people), [`decisions`] and
+//! [`explanations`] (for programs), [`each`] (every topology lost in turn).
 
 mod decide;
 mod decisions;
+mod difference;
+mod each;
 mod explanations;
 mod fleet;
+pub(crate) mod lint;
+mod summary;
 mod text;
 mod what_if;
 mod why;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use k8s_openapi::jiff::Timestamp;
-use strew_api::read::{Diagnostic, Severity, render};
-use strew_model::Instant;
+use strew_api::read::{Diagnostic, Severity, nearest, render};
+use strew_model::{Instant, Interner, Symbol};
+use strew_placement::explain::Detail;
+use strew_placement::facts::placement::PlacementFact;
 
-use decide::{Outcome, decide};
+use decide::{Decided, Ground, Held, Outcome};
+use difference::{Difference, Reasons, Side};
+use each::Loss;
 use fleet::Fleet;
-use what_if::Loss;
+use what_if::Changed;
 
 use crate::arguments::Context;
+use crate::cluster::access::AccessArgs;
+use crate::cluster::{self, Wanted};
 use crate::failure::{EXIT_NO, Failure};
-use crate::inputs::ReadArgs;
+use crate::inputs::{Input, ReadArgs};
 use crate::simulate::{Format, print_diagnostics, say_note, serialized};
 use crate::text::count;
 use crate::{inputs, terminal};
@@ -37,6 +49,11 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM place placement.yaml fleet/ --what-if lose=region/us-east
                                                       which clusters move when a region is lost?
   PROGRAM place placement.yaml fleet/ --what-if lose=east-1,east-2
+  PROGRAM place placement.yaml fleet/ --what-if lose-each=region
+                                                      every region lost in turn: who gets too few?
+  PROGRAM place placement.yaml fleet/ --what-if edit=changed.yaml
+                                                      a changed Placement beside the old
+  PROGRAM place --context hub                         the hub of a kubeconfig's context, which is only read
   PROGRAM place placement.yaml fleet/ -o yaml         the PlacementDecisions
   PROGRAM place placement.yaml fleet/ --explain -o json
                                                       every number of --explain, as OCM's debug endpoint has it and more
@@ -44,6 +61,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                       tolerations and scores as of that moment
 
 Placements are decided in the order of namespace and name: each sees what the earlier ones got.
+Where there are PlacementDecisions, what moves against them is shown.
 Without any ManagedClusterSet and binding in the files, every cluster may be chosen.
 
 Exit codes: 0 done; 1 fewer clusters than asked for, or none; 2 wrong input, a Placement that is
@@ -52,8 +70,8 @@ misconfigured included; 3 something outside failed.";
 /// Arguments of `strew place`.
 #[derive(Args, Debug)]
 pub(crate) struct PlaceArgs {
-    /// Manifests or dumps: files, folders, or - for standard input
-    #[arg(value_name = "FILE", required_unless_present = "filename")]
+    /// Manifests or dumps: files, folders, or - for standard input; without any, the hub of the kubeconfig
+    #[arg(value_name = "FILE")]
     files: Vec<String>,
     /// More files; the same as naming them as arguments
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
@@ -69,12 +87,23 @@ pub(crate) struct PlaceArgs {
     /// Say why: the scores, the counts before each pick, what became of every cluster
     #[arg(long)]
     explain: bool,
-    /// What would change: lose=KEY/VALUE (a label or claim) or lose=CLUSTER[,CLUSTER...]
-    #[arg(long, value_name = "CHANGE", value_parser = what_if::words)]
-    what_if: Vec<what_if::Words>,
+    /// What would change: lose=CLUSTERS, lose-each=KEY, add=NAME[:KEY=VALUE,...], add=FILE, edit=FILE,
+    /// taint=CLUSTERS:KEY[=VALUE][:EFFECT], untaint=CLUSTERS:KEY[:EFFECT], label=CLUSTERS:KEY=VALUE,
+    /// unlabel=CLUSTERS:KEY; CLUSTERS are names or KEY/VALUE (a label or claim), with commas between
+    #[allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "brackets are what may be left out"
+    )]
+    #[arg(long, value_name = "CHANGE", value_parser = what_if::asked)]
+    what_if: Vec<what_if::Asked>,
     /// The moment at which tolerations and scores are judged [default: now]
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Instant>,
+    #[command(flatten)]
+    access: AccessArgs,
+    /// Of all Placements those of this name.
+    #[arg(skip)]
+    only: Option<String>,
 }
 
 /// The values of `-o`.
@@ -116,35 +145,24 @@ fn now() -> Instant {
 }
 
 pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
-    let names: Vec<String> = args.files.iter().chain(&args.filename).cloned().collect();
-    let sources = inputs::sources(args.read.read(&names)?);
+    let sources = inputs::sources(args.inputs(context)?);
     let format = args.output.and_then(PlaceFormat::for_programs);
     let load = fleet::load(&sources);
     say(&load.diagnostics, &sources, context);
     for note in &load.notes {
         say_note(note, context);
     }
-    let Some(fleet) = load.fleet else {
+    let Some(mut fleet) = load.fleet else {
         print_diagnostics(&[(load.diagnostics, &sources)], format)?;
         let n = load.n_errors;
-        return Err(Failure::input(anyhow::anyhow!(
+        return Err(Failure::input(anyhow!(
             "nothing was decided: {} in the input",
             count(n, "error")
         )));
     };
-    if fleet.placements.is_empty() {
-        let error = anyhow::anyhow!("there is no Placement in the files");
-        return Err(Failure::input(error)
-            .with_hint("kind: Placement of cluster.open-cluster-management.io/v1beta1"));
-    }
-    check_namespace(args.namespace.as_deref(), &fleet)?;
-    let loss = Loss::of(&args.what_if, &fleet)?;
+    drop(sources);
+    check_shown(&fleet, args)?;
     let at = args.at.unwrap_or_else(now);
-    let before = decide(&fleet, at, None, None);
-    let after = loss
-        .as_ref()
-        .map(|loss| decide(&fleet, at, Some(&before), Some(&loss.clusters)));
-    let shown = after.as_ref().unwrap_or(&before);
     if args.at.is_none() && fleet.time_matters {
         say_note(
             &format!(
@@ -154,45 +172,321 @@ pub(crate) fn run(args: &PlaceArgs, context: &Context) -> Result<u8, Failure> {
             context,
         );
     }
-    let is_shown = |namespace: &str| args.namespace.as_deref().is_none_or(|n| n == namespace);
+    let answer = Answer::of(args, &mut fleet, at)?;
+    let look = text::Look {
+        terminal: &context.terminal,
+        wide: args.output == Some(PlaceFormat::Wide),
+        explain: args.explain,
+    };
+    if let Some(losses) = &answer.losses {
+        let text = match format {
+            Some(format) => serialized(&each::list(losses), format)?,
+            None => each::write(losses, answer.outcome.decided.len(), &look),
+        };
+        terminal::print(&text)?;
+        let is_short = losses.iter().any(|loss| !loss.short.is_empty());
+        return Ok(if is_short { EXIT_NO } else { 0 });
+    }
+    let outcome = &answer.outcome;
+    let is_shown = |fact: &PlacementFact| args.shows(fact, &outcome.names);
+    let changes = answer.differences.iter().flatten();
+    let changes = changes.filter(|change| args.shows_named(&change.namespace, &change.name));
+    let changes: Vec<&Difference> = changes.collect();
     let text = match format {
-        Some(format) if args.explain => {
-            serialized(&explanations::list(&fleet, shown, &is_shown), format)?
-        }
-        Some(format) => serialized(&decisions::list(shown, &is_shown), format)?,
+        Some(format) if args.explain => serialized(
+            &explanations::list(&fleet, outcome, &is_shown, &changes),
+            format,
+        )?,
+        Some(format) => serialized(&decisions::list(outcome, &is_shown, &changes), format)?,
         None => {
-            let look = text::Look {
-                terminal: &context.terminal,
-                wide: args.output == Some(PlaceFormat::Wide),
-                explain: args.explain,
+            let told = text::Told {
+                fleet: &fleet,
+                outcome,
+                changed: answer.changed.as_ref(),
+                differences: &answer.differences,
             };
-            text::write(
-                &fleet,
-                &before,
-                after.as_ref(),
-                loss.as_ref(),
-                &is_shown,
-                &look,
-            )
+            text::write(&told, &is_shown, &look)
         }
     };
     terminal::print(&text)?;
-    exit(shown, load.n_misconfigured, context)
+    exit(outcome, &fleet, args, context)
 }
 
-/// Refuses a namespace in which no Placement is.
-fn check_namespace(namespace: Option<&str>, fleet: &Fleet) -> Result<(), Failure> {
-    let written = fleet.written.keys();
-    let known: BTreeSet<&str> = written.map(|key| fleet.names.text(key.0)).collect();
-    match namespace.filter(|namespace| !known.contains(namespace)) {
-        None => Ok(()),
-        Some(namespace) => {
-            let error = anyhow::anyhow!("no Placement is in namespace {namespace}");
-            let known: Vec<&str> = known.into_iter().collect();
-            let hint = format!("there are Placements in {}", known.join(", "));
-            Err(Failure::input(error).with_hint(hint))
+/// `strew explain placement/NAME`: the same for one Placement, with its reasons.
+pub(crate) fn explain(
+    name: &str,
+    (files, read, access): (Vec<String>, ReadArgs, AccessArgs),
+    namespace: Option<String>,
+    output: Option<Format>,
+    context: &Context,
+) -> Result<u8, Failure> {
+    let args = PlaceArgs {
+        files,
+        filename: Vec::new(),
+        read,
+        namespace,
+        output: output.map(|format| match format {
+            Format::Yaml => PlaceFormat::Yaml,
+            _ => PlaceFormat::Json,
+        }),
+        explain: true,
+        what_if: Vec::new(),
+        at: None,
+        access,
+        only: Some(name.to_owned()),
+    };
+    run(&args, context)
+}
+
+impl PlaceArgs {
+    /// The files; without any, the hub that the kubeconfig names.
+    fn inputs(&self, context: &Context) -> Result<Vec<Input>, Failure> {
+        let names: Vec<String> = self.files.iter().chain(&self.filename).cloned().collect();
+        if !names.is_empty() {
+            return self.read.read(&names);
         }
+        let list = cluster::fetch_wanted(&self.access, Wanted::Hub, context.global.quiet)?;
+        Ok(vec![Input {
+            name: "<hub>".to_owned(),
+            bytes: list.to_string().into_bytes(),
+            is_found: false,
+        }])
     }
+
+    /// Whether a Placement is shown.
+    fn shows(&self, placement: &PlacementFact, names: &Interner) -> bool {
+        self.shows_named(names.text(placement.namespace), names.text(placement.name))
+    }
+
+    fn shows_named(&self, namespace: &str, name: &str) -> bool {
+        self.namespace.as_deref().is_none_or(|n| n == namespace)
+            && self.only.as_deref().is_none_or(|n| n == name)
+    }
+
+    /// How much is wanted of a Placement's reasons.
+    fn detail(&self, placement: &PlacementFact, names: &Interner) -> Option<Detail> {
+        let is_shown = self.shows(placement, names);
+        let detail = match self.explain {
+            true => Detail::Everything,
+            false => Detail::Outline,
+        };
+        is_shown.then_some(detail)
+    }
+}
+
+/// What was asked for, and what it is compared with.
+struct Answer {
+    outcome: Outcome,
+    changed: Option<Changed>,
+    /// By Placement.
+    differences: Vec<Option<Difference>>,
+    /// What the loss of each topology of a key does, if that was asked for.
+    losses: Option<Vec<Loss>>,
+}
+
+impl Answer {
+    fn of(args: &PlaceArgs, fleet: &mut Fleet, now: Instant) -> Result<Self, Failure> {
+        let stored = fleet.stored();
+        if args.what_if.is_empty() {
+            let outcome = {
+                let names = &fleet.names;
+                let wanted = |fact: &PlacementFact| args.detail(fact, names);
+                decide::decide(&fleet.ground(now), &stored, &wanted)
+            };
+            let clusters = difference::clusters(&fleet.facts);
+            let comparison = Comparison {
+                before: &clusters,
+                after: &clusters,
+                held: &stored,
+                touched: &BTreeMap::new(),
+                unchanged: None,
+            };
+            let differences = comparison.of(&outcome);
+            return Ok(Self {
+                outcome,
+                changed: None,
+                differences,
+                losses: None,
+            });
+        }
+        let (held, unchanged) = decide::before(&fleet.ground(now), &stored);
+        let facts_before = fleet.facts.clone();
+        let before = difference::clusters(&facts_before);
+        fleet.names = unchanged.names.clone();
+        let changed = Changed::of(&args.what_if, fleet, now)?;
+        let wanted = |fact: &PlacementFact| args.detail(fact, &fleet.names);
+        if !changed.each.is_empty() {
+            let world = Losses {
+                args,
+                fleet,
+                now,
+                held: &held,
+                unchanged: &unchanged,
+                before: &before,
+            };
+            let losses = world.of(&changed)?;
+            return Ok(Self {
+                outcome: unchanged,
+                changed: None,
+                differences: Vec::new(),
+                losses: Some(losses),
+            });
+        }
+        let ground = Ground {
+            facts: &changed.facts,
+            placements: &changed.placements,
+            ..fleet.ground(now)
+        };
+        let outcome = decide::decide(&ground, &held, &wanted);
+        let comparison = Comparison {
+            before: &before,
+            after: &difference::clusters(&changed.facts),
+            held: &held,
+            touched: &changed.touched,
+            unchanged: Some(&unchanged),
+        };
+        let differences = comparison.of(&outcome);
+        Ok(Self {
+            outcome,
+            differences,
+            changed: Some(changed),
+            losses: None,
+        })
+    }
+}
+
+/// Every topology of a key, lost in turn.
+struct Losses<'a> {
+    args: &'a PlaceArgs,
+    fleet: &'a Fleet,
+    now: Instant,
+    held: &'a Held,
+    unchanged: &'a Outcome,
+    before: &'a difference::Clusters<'a>,
+}
+
+impl Losses<'_> {
+    fn of(&self, changed: &Changed) -> Result<Vec<Loss>, Failure> {
+        let mut losses = Vec::new();
+        for key in &changed.each {
+            let names = &self.fleet.names;
+            for (value, clusters) in what_if::domains(key, &changed.facts, names)? {
+                let mut lost = changed.clone();
+                lost.lose(&clusters);
+                losses.push(self.one((key, &value), clusters.len(), &lost));
+            }
+        }
+        Ok(losses)
+    }
+
+    fn one(&self, domain: (&str, &str), n: usize, lost: &Changed) -> Loss {
+        let ground = Ground {
+            facts: &lost.facts,
+            placements: &lost.placements,
+            ..self.fleet.ground(self.now)
+        };
+        let outcome = decide::decide(&ground, self.held, &|_| None);
+        let comparison = Comparison {
+            before: self.before,
+            after: &difference::clusters(&lost.facts),
+            held: self.held,
+            touched: &lost.touched,
+            unchanged: Some(self.unchanged),
+        };
+        let args = self.args;
+        let differences = comparison.of(&outcome).into_iter().flatten();
+        let differences = differences.filter(|d| args.shows_named(&d.namespace, &d.name));
+        let differences = differences.collect();
+        let decided = outcome.decided.iter();
+        let shown = decided.filter(|d| args.shows(&d.fact, &outcome.names));
+        let shown: Vec<_> = shown.map(|d| (outcome.label(d), d)).collect();
+        Loss::of(domain, n, &shown, differences)
+    }
+}
+
+/// What is held, compared with what Placements get.
+struct Comparison<'a> {
+    before: &'a difference::Clusters<'a>,
+    after: &'a difference::Clusters<'a>,
+    held: &'a Held,
+    touched: &'a BTreeMap<Symbol, &'static str>,
+    unchanged: Option<&'a Outcome>,
+}
+
+impl Comparison<'_> {
+    /// By Placement; `None` where nothing was held.
+    fn of(&self, outcome: &Outcome) -> Vec<Option<Difference>> {
+        let unchanged = self.unchanged.iter().flat_map(|outcome| &outcome.decided);
+        let unchanged: BTreeMap<(Symbol, Symbol), &Decided> = unchanged
+            .map(|decided| ((decided.fact.namespace, decided.fact.name), decided))
+            .collect();
+        let one = |decided: &Decided| {
+            let key = (decided.fact.namespace, decided.fact.name);
+            let held = self.held.get(&key)?;
+            let held = held.iter().flat_map(|d| d.decisions.iter());
+            let before = Side {
+                held: held.map(|d| d.cluster).collect(),
+                clusters: self.before,
+            };
+            let after = Side {
+                held: decided.clusters().map(|(cluster, _)| cluster).collect(),
+                clusters: self.after,
+            };
+            let unchanged = unchanged.get(&key);
+            let reasons = Reasons {
+                touched: self.touched,
+                unchanged: unchanged.map(|d| d.clusters().map(|(c, _)| c).collect()),
+            };
+            let names = &outcome.names;
+            Some(Difference::of(
+                &decided.fact,
+                &before,
+                &after,
+                &reasons,
+                names,
+            ))
+        };
+        outcome.decided.iter().map(one).collect()
+    }
+}
+
+/// Checks that there is something to show.
+fn check_shown(fleet: &Fleet, args: &PlaceArgs) -> Result<(), Failure> {
+    if fleet.placements.is_empty() {
+        let error = anyhow!("there is no Placement in the files");
+        return Err(Failure::input(error)
+            .with_hint("kind: Placement of cluster.open-cluster-management.io/v1beta1"));
+    }
+    let mut all = fleet.placements.iter();
+    if all.any(|placement| args.shows(placement, &fleet.names)) {
+        return Ok(());
+    }
+    let all = fleet.placements.iter();
+    let (asked, known): (&str, BTreeSet<&str>) = match (&args.namespace, &args.only) {
+        (Some(namespace), None) => (
+            namespace.as_str(),
+            all.map(|p| fleet.names.text(p.namespace)).collect(),
+        ),
+        (_, only) => (
+            only.as_deref().unwrap_or_default(),
+            all.map(|p| fleet.names.text(p.name)).collect(),
+        ),
+    };
+    let error = match (&args.namespace, &args.only) {
+        (Some(namespace), Some(name)) => {
+            anyhow!("there is no Placement {name:?} in namespace {namespace:?}")
+        }
+        (_, Some(name)) => anyhow!("there is no Placement {name:?}"),
+        _ => anyhow!("there is no Placement in namespace {asked:?}"),
+    };
+    let hint = match nearest(asked, known.iter().copied()) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => {
+            let some: Vec<&str> = known.into_iter().take(10).collect();
+            format!("there are {}", some.join(", "))
+        }
+    };
+    Err(Failure::input(error).with_hint(hint))
 }
 
 /// A moment for people.
@@ -209,11 +503,26 @@ fn say(diagnostics: &[Diagnostic], sources: &strew_api::read::Sources, context: 
     }
 }
 
-fn exit(outcome: &Outcome, n_misconfigured: usize, context: &Context) -> Result<u8, Failure> {
+/// The exit code: of the Placements that are shown.
+fn exit(
+    outcome: &Outcome,
+    fleet: &Fleet,
+    args: &PlaceArgs,
+    context: &Context,
+) -> Result<u8, Failure> {
     if let Some((placement, set, why)) = outcome.broken() {
-        let error = anyhow::anyhow!("{placement} was not decided: ManagedClusterSet {set}: {why}");
+        let error = anyhow!("{placement} was not decided: ManagedClusterSet {set}: {why}");
         return Err(Failure::input(error));
     }
+    let shown = outcome.decided.iter();
+    let shown: Vec<&Decided> = shown
+        .filter(|d| args.shows(&d.fact, &outcome.names))
+        .collect();
+    let misconfigured = |d: &&&Decided| {
+        let key = (d.fact.namespace, d.fact.name);
+        fleet.misconfigured.contains(&key)
+    };
+    let n_misconfigured = shown.iter().filter(misconfigured).count();
     if n_misconfigured > 0 {
         let style = context.terminal.styles.error;
         let placements = count(n_misconfigured, "Placement");
@@ -223,9 +532,7 @@ fn exit(outcome: &Outcome, n_misconfigured: usize, context: &Context) -> Result<
         ));
         return Ok(2);
     }
-    let all = outcome.decided.iter();
-    let is_short = |decided: &decide::Decided| decided.is_short();
-    Ok(if all.into_iter().any(is_short) {
+    Ok(if shown.iter().any(|d| d.is_short()) {
         EXIT_NO
     } else {
         0

@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use strew_model::Symbol;
-use strew_placement::explain::TopologyReport;
+use strew_model::{Interner, Symbol};
+use strew_placement::explain::SelectedCluster;
+use strew_placement::facts::placement::PlacementFact;
 use strew_placement::facts::status::{Condition, ConditionType};
 
 use super::decide::{Decided, Outcome};
+use super::difference::Difference;
 use super::fleet::Fleet;
-use super::what_if::Loss;
-use super::why;
+use super::what_if::Changed;
+use super::{summary, why};
 use crate::explain_text::Page;
 use crate::explain_text::paint::Paint;
 use crate::explain_text::table::{Cell, Table, Tone};
@@ -28,54 +30,97 @@ pub(super) struct Look<'a> {
 /// Rows of a table; more is folded unless the look is wide.
 pub(super) const ROWS_MAX: usize = 40;
 
+/// Placements told one by one; of more only those that are not as asked for, or move.
+const PLACEMENTS_MAX: usize = 20;
+
+/// What is told.
+pub(super) struct Told<'a> {
+    pub(super) fleet: &'a Fleet,
+    pub(super) outcome: &'a Outcome,
+    /// What was asked about.
+    pub(super) changed: Option<&'a Changed>,
+    /// By Placement: what moves against what was held; `None` where nothing was.
+    pub(super) differences: &'a [Option<Difference>],
+}
+
 /// All that is shown.
 pub(super) fn write(
-    fleet: &Fleet,
-    before: &Outcome,
-    after: Option<&Outcome>,
-    loss: Option<&Loss>,
-    is_shown: &dyn Fn(&str) -> bool,
+    told: &Told<'_>,
+    is_shown: &dyn Fn(&PlacementFact) -> bool,
     look: &Look<'_>,
 ) -> String {
-    let mut page = Page {
+    let mut page = page(look);
+    let outcome = told.outcome;
+    if let Some(changed) = told.changed {
+        asked(changed, &outcome.names, &mut page);
+    }
+    let shown = outcome.decided.iter().zip(told.differences);
+    let shown = shown.filter(|(d, _)| is_shown(&d.fact));
+    let shown: Vec<(&Decided, Option<&Difference>)> = shown
+        .map(|(decided, difference)| (decided, difference.as_ref()))
+        .collect();
+    summary::write(outcome, &shown, &mut page);
+    let folds = shown.len() > PLACEMENTS_MAX && !look.wide && !look.explain;
+    let mut left = 0;
+    for (decided, difference) in shown {
+        let is_plain = !summary::is_trouble(decided) && !difference.is_some_and(Difference::moves);
+        if folds && is_plain {
+            left += 1;
+            continue;
+        }
+        if !page.text.is_empty() {
+            page.line(0, "");
+        }
+        placement(told, decided, difference, look, &mut page);
+        if look.explain
+            && !decided.fact.ignored
+            && let Some(why) = outcome.why(decided, told.fleet)
+        {
+            let keys = keys(outcome, decided);
+            why::write(&why, &keys, look, &mut page);
+        }
+    }
+    if left > 0 {
+        page.line(0, "");
+        let text = format!("… and {left} more as asked for; -o wide or -n NAMESPACE shows them");
+        page.line(0, &text);
+    }
+    finished(page, look)
+}
+
+/// An empty page.
+pub(super) fn page(look: &Look<'_>) -> Page {
+    Page {
         text: String::new(),
         // The stream takes it off where it is not wanted.
         paint: Paint::new(true),
         width: look.terminal.width,
-    };
-    let outcome = after.unwrap_or(before);
-    if let Some(loss) = loss {
-        lost(fleet, loss, &mut page);
     }
-    let shown = outcome.decided.iter().enumerate();
-    let shown = shown.filter(|(_, d)| is_shown(outcome.names.text(d.fact.namespace)));
-    for (i, decided) in shown {
-        if !page.text.is_empty() {
-            page.line(0, "");
-        }
-        let old = after.map(|_| &before.decided[i]);
-        placement(outcome, decided, old, loss, look, &mut page);
-        if look.explain && !decided.fact.ignored {
-            let keys = keys(outcome, decided);
-            why::write(&outcome.why(decided, fleet), &keys, look, &mut page);
-        }
-    }
+}
+
+/// The text of a page.
+pub(super) fn finished(page: Page, look: &Look<'_>) -> String {
     match look.terminal.unicode {
         true => page.text,
         false => terminal::ascii(&page.text),
     }
 }
 
-fn lost(fleet: &Fleet, loss: &Loss, page: &mut Page) {
-    let words = loss.words.join(", ");
-    let names: BTreeSet<&str> = loss.clusters.iter().map(|&c| fleet.names.text(c)).collect();
-    let names: Vec<&str> = names.into_iter().collect();
-    let title = page.paint.bold(&format!(
-        "What if {words} {} lost",
-        if loss.words.len() == 1 { "is" } else { "are" }
-    ));
-    page.line(0, &format!("{title} ({})", count(names.len(), "cluster")));
-    page.wrapped(2, &folded(&names, 20));
+fn asked(changed: &Changed, names: &Interner, page: &mut Page) {
+    let words = changed.words.join(", ");
+    let touched: BTreeSet<&str> = changed.touched.keys().map(|&c| names.text(c)).collect();
+    let touched: Vec<&str> = touched.into_iter().collect();
+    let title = match (changed.is_loss, changed.words.len()) {
+        (true, 1) => format!("What if {words} is lost"),
+        (true, _) => format!("What if {words} are lost"),
+        (false, _) => format!("What if {words}"),
+    };
+    let title = page.paint.bold(&title);
+    if touched.is_empty() {
+        return page.line(0, &title);
+    }
+    page.line(0, &format!("{title} ({})", count(touched.len(), "cluster")));
+    page.wrapped(2, &folded(&touched, 20));
 }
 
 /// Names, the first few of many.
@@ -93,47 +138,49 @@ pub(super) fn folded(names: &[&str], max: usize) -> String {
 }
 
 fn placement(
-    outcome: &Outcome,
+    told: &Told<'_>,
     decided: &Decided,
-    old: Option<&Decided>,
-    loss: Option<&Loss>,
+    difference: Option<&Difference>,
     look: &Look<'_>,
     page: &mut Page,
 ) {
-    head(outcome, decided, old, page);
+    let outcome = told.outcome;
+    let asked = told.changed.is_some();
+    head(outcome, decided, difference.filter(|_| asked), page);
     if decided.fact.ignored {
         let text = "left alone: it is being deleted, or disabled by its annotation";
         return page.line(2, text);
     }
     conditions(decided, page);
-    if let Some(old) = old {
-        moved(outcome, old, decided, loss, look, page);
+    if let Some(difference) = difference {
+        moved(difference, asked, look, page);
     }
     clusters(outcome, decided, look, page);
-    topologies(outcome, decided, page);
+    topologies(outcome, decided, difference, page);
     groups(outcome, decided, page);
 }
 
-fn head(outcome: &Outcome, decided: &Decided, old: Option<&Decided>, page: &mut Page) {
+fn head(outcome: &Outcome, decided: &Decided, difference: Option<&Difference>, page: &mut Page) {
     let title = page
         .paint
         .bold(&format!("Placement {}", outcome.label(decided)));
-    let got = |decided: &Decided| {
-        let n = decided.clusters().count();
-        match decided.fact.spec.number_of_clusters {
-            Some(asked) => format!("{n} of {asked}"),
-            None => n.to_string(),
-        }
+    let asked = decided.fact.spec.number_of_clusters;
+    let got = |n: usize| match asked {
+        Some(asked) => format!("{n} of {asked}"),
+        None => n.to_string(),
     };
-    let text = match old {
-        Some(old) => format!("{} → {} clusters", got(old), got(decided)),
+    let n = decided.clusters().count();
+    let text = match difference {
+        Some(difference) => {
+            let before = difference.gone.len() + difference.stay.len();
+            format!("{} → {} clusters", got(before), got(n))
+        }
         None => {
-            let n = decided.clusters().count();
-            let noun = match (n, decided.fact.spec.number_of_clusters) {
+            let noun = match (n, asked) {
                 (1, None) => "cluster",
                 _ => "clusters",
             };
-            format!("{} {noun}", got(decided))
+            format!("{} {noun}", got(n))
         }
     };
     let text = match (decided.is_misconfigured(), decided.is_short()) {
@@ -160,7 +207,8 @@ fn conditions(decided: &Decided, page: &mut Page) {
         }
         page_condition(condition, is_good, page);
     }
-    if let strew_placement::Code::Warning(problem) = &decided.explanation.schedule.code {
+    let code = decided.why.as_ref().map(|why| &why.schedule.code);
+    if let Some(strew_placement::Code::Warning(problem)) = code {
         let mark = page.paint.bad("!");
         page.line(
             2,
@@ -182,69 +230,55 @@ fn page_condition(condition: &Condition, is_good: bool, page: &mut Page) {
     lines.for_each(|line| page.line(4, line));
 }
 
-/// What moved, and why it had to.
-fn moved(
-    outcome: &Outcome,
-    old: &Decided,
-    new: &Decided,
-    loss: Option<&Loss>,
-    look: &Look<'_>,
-    page: &mut Page,
-) {
-    let set =
-        |decided: &Decided| -> BTreeSet<Symbol> { decided.clusters().map(|(c, _)| c).collect() };
-    let (was, is) = (set(old), set(new));
-    let sorted = |symbols: Vec<Symbol>| {
-        let mut names: Vec<(&str, Symbol)> = symbols
-            .into_iter()
-            .map(|s| (outcome.names.text(s), s))
-            .collect();
-        names.sort_unstable();
-        names
-    };
-    let gone = sorted(was.difference(&is).copied().collect());
-    let new_ones = sorted(is.difference(&was).copied().collect());
-    if gone.is_empty() && new_ones.is_empty() {
-        return page.line(2, "nothing moves");
-    }
-    let stay = was.intersection(&is).count();
-    let words = format!("{} gone, {} new, {stay} stay", gone.len(), new_ones.len());
-    page.line(2, &words);
-    let places_old = tuples(outcome, old);
-    let places_new = tuples(outcome, new);
-    let max = if look.wide { usize::MAX } else { ROWS_MAX };
-    let is_lost = |c: Symbol| loss.is_some_and(|loss| loss.clusters.contains(&c));
-    for &(name, cluster) in gone.iter().take(max) {
-        let why = if is_lost(cluster) {
-            "lost"
-        } else {
-            "moved away"
+/// What moves, and why it has to. `asked`: after a change; else against the decisions that are stored.
+fn moved(difference: &Difference, asked: bool, look: &Look<'_>, page: &mut Page) {
+    if !difference.moves() {
+        let text = match asked {
+            true => "nothing moves",
+            false => "as stored: nothing moves",
         };
-        let place = places_old.get(&cluster).cloned().unwrap_or_default();
+        return page.line(2, text);
+    }
+    let words = difference.words();
+    match asked {
+        true => page.line(2, &words),
+        false => page.line(2, &format!("against the stored decisions: {words}")),
+    }
+    let max = if look.wide { usize::MAX } else { ROWS_MAX };
+    for moved in difference.gone.iter().take(max) {
+        let why = match moved.reason {
+            None => "moved away",
+            Some("anyway") => "moves without the change, too",
+            Some(reason) => reason,
+        };
         let sign = page.paint.bad("-");
-        page.line(4, format!("{sign} {name}  {place}  {why}").trim_end());
+        let place = moved.topology.join("/");
+        let line = format!("{sign} {}  {place}  {why}", moved.cluster_name);
+        page.line(4, line.trim_end());
     }
-    for &(name, cluster) in new_ones.iter().take(max) {
-        let place = places_new.get(&cluster).cloned().unwrap_or_default();
+    for moved in difference.new.iter().take(max) {
+        let why = match moved.reason {
+            Some("anyway") => "comes without the change, too",
+            other => other.unwrap_or_default(),
+        };
         let sign = page.paint.good("+");
-        page.line(4, format!("{sign} {name}  {place}").trim_end());
+        let place = moved.topology.join("/");
+        let line = format!("{sign} {}  {place}  {why}", moved.cluster_name);
+        page.line(4, line.trim_end());
     }
-    let left = gone.len().saturating_sub(max) + new_ones.len().saturating_sub(max);
+    let (gone, new) = (difference.gone.len(), difference.new.len());
+    let left = gone.saturating_sub(max) + new.saturating_sub(max);
     if left > 0 {
         page.line(4, &format!("… and {left} more; -o wide shows all"));
     }
 }
 
-/// The topology of each cluster, `us-east/us-east-1a`.
-fn tuples(outcome: &Outcome, decided: &Decided) -> BTreeMap<Symbol, String> {
-    let text = |tuple: &[Symbol]| {
-        let values: Vec<&str> = tuple.iter().map(|&v| outcome.names.text(v)).collect();
-        values.join("/")
-    };
-    let tuples = decided.explanation.tuples.iter();
-    tuples
-        .map(|(cluster, tuple)| (*cluster, text(tuple)))
-        .collect()
+/// The topology of a selected cluster.
+fn tuple_of(decided: &Decided, cluster: Symbol) -> Option<&[Symbol]> {
+    let why = decided.why.as_ref()?;
+    let selected = why.selected.iter().find(|s| s.cluster == cluster)?;
+    let topology = why.topologies.get(selected.topology? as usize)?;
+    Some(&topology.tuple)
 }
 
 /// The keys of the spread constraints.
@@ -255,16 +289,17 @@ pub(super) fn keys<'o>(outcome: &'o Outcome, decided: &Decided) -> Vec<&'o str> 
 
 fn clusters(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Page) {
     let rows: Vec<(Symbol, u32)> = decided.clusters().collect();
-    if rows.is_empty() {
+    let (false, Some(why)) = (rows.is_empty(), &decided.why) else {
         return;
-    }
+    };
     let keys = keys(outcome, decided);
     let text = |symbol: Symbol| outcome.names.text(symbol);
     let groups = rows.last().is_some_and(|&(_, group)| group > 0);
     let prioritizers: &[_] = match look.wide {
-        true => &decided.explanation.prioritizers,
+        true => &why.prioritizers,
         false => &[],
     };
+    let spreads = look.wide && why.spread_weight != 0;
     let mut header = vec![("CLUSTER".to_owned(), false)];
     header.extend(keys.iter().map(|key| (key.to_uppercase(), false)));
     header.extend(
@@ -272,18 +307,16 @@ fn clusters(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Pa
             .iter()
             .map(|p| (format!("{}×{}", p.name, p.weight), true)),
     );
+    if spreads {
+        header.push((format!("Spread×{}", why.spread_weight), true));
+    }
     header.push(("SCORE".to_owned(), true));
     if groups {
         header.push(("GROUP".to_owned(), true));
     }
     let mut table = Table::new(header);
-    let tuples: BTreeMap<Symbol, &Vec<Symbol>> = decided
-        .explanation
-        .tuples
-        .iter()
-        .map(|(c, t)| (*c, t))
-        .collect();
-    let scores: BTreeMap<Symbol, i64> = decided.explanation.aggregated.iter().copied().collect();
+    let selected: BTreeMap<Symbol, &SelectedCluster> =
+        why.selected.iter().map(|s| (s.cluster, s)).collect();
     let given: Vec<BTreeMap<Symbol, i64>> = prioritizers
         .iter()
         .map(|p| p.scores.iter().copied().collect())
@@ -291,14 +324,22 @@ fn clusters(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Pa
     let max = if look.wide { usize::MAX } else { ROWS_MAX };
     for &(cluster, group) in rows.iter().take(max) {
         let mut cells = vec![Cell::plain(text(cluster))];
-        let tuple = tuples.get(&cluster).copied();
+        let selected = selected.get(&cluster);
+        let topology = selected.and_then(|s| why.topologies.get(s.topology? as usize));
         cells.extend((0..keys.len()).map(|i| {
-            let value = tuple.and_then(|tuple| tuple.get(i));
+            let value = topology.and_then(|topology| topology.tuple.get(i));
             value.map_or_else(|| Cell::of("<none>", Tone::Dim), |&v| Cell::plain(text(v)))
         }));
-        let number = |n: Option<&i64>| n.map_or_else(|| Cell::of("-", Tone::Dim), Cell::plain);
-        cells.extend(given.iter().map(|scores| number(scores.get(&cluster))));
-        cells.push(number(scores.get(&cluster)));
+        let number = |n: Option<i64>| n.map_or_else(|| Cell::of("-", Tone::Dim), Cell::plain);
+        cells.extend(
+            given
+                .iter()
+                .map(|scores| number(scores.get(&cluster).copied())),
+        );
+        if spreads {
+            cells.push(number(selected.map(|s| s.normalized)));
+        }
+        cells.push(number(selected.map(|s| s.score)));
         if groups {
             cells.push(Cell::plain(group));
         }
@@ -312,35 +353,60 @@ fn clusters(outcome: &Outcome, decided: &Decided, look: &Look<'_>, page: &mut Pa
     }
 }
 
-fn topologies(outcome: &Outcome, decided: &Decided, page: &mut Page) {
-    let mut reports: Vec<&TopologyReport> = decided.explanation.topologies.iter().collect();
+/// The counts of topologies; before and after where something moves.
+fn topologies(
+    outcome: &Outcome,
+    decided: &Decided,
+    difference: Option<&Difference>,
+    page: &mut Page,
+) {
+    let reports = decided.why.as_ref().map_or(&[][..], |why| &why.topologies);
     if reports.is_empty() || decided.is_misconfigured() {
         return;
     }
-    let texts = |report: &TopologyReport| -> Vec<&str> {
-        report
-            .tuple
-            .iter()
-            .map(|&v| outcome.names.text(v))
-            .collect()
-    };
+    let text = |&value: &Symbol| outcome.names.text(value).to_owned();
     // A parent's tuple is the beginning of its children's.
-    reports.sort_by(|a, b| texts(a).cmp(&texts(b)));
-    let header = [("TOPOLOGY", false), ("SELECTED", true), ("CLUSTERS", true)];
-    let mut table = Table::new(header.into());
+    let mut rows: BTreeMap<Vec<String>, (usize, i32, u32, Option<u32>)> = BTreeMap::new();
     for report in reports {
-        let value = texts(report).last().copied().unwrap_or_default();
-        let indent = "  ".repeat(report.tuple.len().saturating_sub(1));
-        let tone = if report.selected == 0 {
+        let tuple = report.tuple.iter().map(text).collect();
+        rows.insert(tuple, (0, report.selected, report.clusters, report.weight));
+    }
+    let compared = difference.filter(|difference| difference.moves());
+    for change in compared
+        .iter()
+        .flat_map(|difference| &difference.topologies)
+    {
+        let lost = (0, 0, 0, None);
+        rows.entry(change.topology.clone()).or_insert(lost).0 = change.before;
+    }
+    let weighted = rows.values().any(|row| row.3.is_some());
+    let mut header = vec![("TOPOLOGY", false)];
+    if weighted {
+        header.push(("WEIGHT", true));
+    }
+    if compared.is_some() {
+        header.push(("BEFORE", true));
+    }
+    header.extend([("SELECTED", true), ("CLUSTERS", true)]);
+    let mut table = Table::new(header);
+    for (tuple, (before, selected, clusters, weight)) in rows {
+        let value = tuple.last().map_or("", String::as_str);
+        let indent = "  ".repeat(tuple.len().saturating_sub(1));
+        let tone = if selected == 0 {
             Tone::Dim
         } else {
             Tone::Plain
         };
-        table.row(vec![
-            Cell::of(format!("{indent}{}", shown_value(value)), tone),
-            Cell::of(report.selected, tone),
-            Cell::of(report.clusters, tone),
-        ]);
+        let mut cells = vec![Cell::of(format!("{indent}{}", shown_value(value)), tone)];
+        if weighted {
+            let weight = weight.map_or_else(|| "-".to_owned(), |weight| weight.to_string());
+            cells.push(Cell::of(weight, tone));
+        }
+        if compared.is_some() {
+            cells.push(Cell::of(before, tone));
+        }
+        cells.extend([Cell::of(selected, tone), Cell::of(clusters, tone)]);
+        table.row(cells);
     }
     page.line(0, "");
     table.write(2, page);
@@ -362,8 +428,8 @@ fn groups(outcome: &Outcome, decided: &Decided, page: &mut Page) {
         return;
     }
     let text = |symbol: Symbol| outcome.names.text(symbol);
-    let places = tuples(outcome, decided);
-    let spread = !decided.explanation.topologies.is_empty();
+    let why = decided.why.as_ref();
+    let spread = why.is_some_and(|why| !why.topologies.is_empty());
     let mut header = vec![
         ("GROUP".to_owned(), true),
         ("NAME".to_owned(), false),
@@ -380,11 +446,11 @@ fn groups(outcome: &Outcome, decided: &Decided, page: &mut Page) {
         };
         let mut cells = vec![Cell::plain(group.index), name, Cell::plain(group.clusters)];
         if spread {
-            let mut counts = BTreeMap::<&str, usize>::new();
+            let mut counts = BTreeMap::<String, usize>::new();
             for (cluster, _) in decided.clusters().filter(|&(_, g)| g == group.index) {
-                *counts
-                    .entry(places.get(&cluster).map_or("", String::as_str))
-                    .or_default() += 1;
+                let tuple = tuple_of(decided, cluster).unwrap_or_default();
+                let values: Vec<&str> = tuple.iter().map(|&value| text(value)).collect();
+                *counts.entry(values.join("/")).or_default() += 1;
             }
             let counts: Vec<String> = counts
                 .iter()

@@ -1,64 +1,338 @@
-//! Clusters that are lost: `lose=region/us-east`, `lose=east-1,east-2`.
+//! `--what-if`: clusters that are lost, added, tainted or labelled, and Placements that are edited.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use strew_model::{Interner, Symbol};
+use anyhow::anyhow;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use strew_api::placement::facts;
+use strew_api::placement::schema::EFFECTS;
+use strew_api::placement::wire::{ManagedCluster, Taint};
+use strew_api::read::KubeObject;
+use strew_model::{Instant, Interner, Symbol};
 use strew_placement::facts::cluster::ClusterFact;
+use strew_placement::facts::placement::PlacementFact;
 use strew_placement::machine::Input;
 use strew_plan::{Member, Part};
 
-use super::fleet::Fleet;
+use super::difference::clusters;
+use super::fleet::{self, Fleet};
 use crate::failure::Failure;
 use crate::parts;
 
-/// What is lost.
-#[derive(Debug)]
-pub(super) struct Loss {
-    /// As it was asked for.
-    pub(super) words: Vec<String>,
-    /// Which clusters these are.
-    pub(super) clusters: BTreeSet<Symbol>,
+/// What `--what-if` takes.
+const HELP: &str = "lose=CLUSTERS, lose-each=KEY, add=NAME[,NAME...][:KEY=VALUE,...], add=FILE, \
+                    taint=CLUSTERS:KEY[=VALUE][:EFFECT], untaint=CLUSTERS:KEY[:EFFECT], \
+                    label=CLUSTERS:KEY=VALUE, unlabel=CLUSTERS:KEY, edit=FILE";
+
+/// A change that is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// As it was written.
+    text: String,
+    verb: Verb,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Verb {
+    Clusters(ClusterVerb, Vec<Part>),
+    LoseEach(String),
+    /// Names, and the labels of each.
+    Add(Vec<String>, Vec<(String, String)>),
+    /// Objects that are new, or stand in the place of those of the same name.
+    File(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ClusterVerb {
+    Lose,
+    /// Key, value, effect.
+    Taint(String, String, String),
+    Untaint(String, Option<String>),
+    Label(String, String),
+    Unlabel(String),
 }
 
 /// Reads the value of `--what-if`.
-pub(super) fn words(text: &str) -> Result<Words, String> {
-    let list = text.strip_prefix("lose=").filter(|list| !list.is_empty());
-    let list = list.ok_or("only lose=KEY/VALUE and lose=CLUSTER[,CLUSTER...] are known")?;
-    Part::parse_list(list).map(Words)
+pub(super) fn asked(text: &str) -> Result<Asked, String> {
+    let (verb, rest) = text.split_once('=').unwrap_or((text, ""));
+    if rest.is_empty() {
+        return Err(format!(
+            "known are {HELP}; CLUSTERS are names or KEY/VALUE, with commas between"
+        ));
+    }
+    let (subject, argument) = match rest.split_once(':') {
+        Some((subject, argument)) => (subject, Some(argument)),
+        None => (rest, None),
+    };
+    let clusters = |verb| Part::parse_list(subject).map(|parts| Verb::Clusters(verb, parts));
+    let verb = match (verb, argument) {
+        ("lose", None) => clusters(ClusterVerb::Lose)?,
+        ("lose-each", None) => Verb::LoseEach(rest.to_owned()),
+        ("taint", Some(taint)) => {
+            let (key, effect) = taint.split_once(':').unwrap_or((taint, EFFECTS[0]));
+            let (key, value) = key.split_once('=').unwrap_or((key, ""));
+            clusters(ClusterVerb::Taint(
+                key.to_owned(),
+                value.to_owned(),
+                effect_of(effect)?,
+            ))?
+        }
+        ("untaint", Some(taint)) => {
+            let (key, effect) = match taint.split_once(':') {
+                Some((key, effect)) => (key, Some(effect_of(effect)?)),
+                None => (taint, None),
+            };
+            clusters(ClusterVerb::Untaint(key.to_owned(), effect))?
+        }
+        ("label", Some(label)) => {
+            let (key, value) = pair(label)?;
+            clusters(ClusterVerb::Label(key, value))?
+        }
+        ("unlabel", Some(key)) => clusters(ClusterVerb::Unlabel(key.to_owned()))?,
+        ("add", _) if is_file(rest) => Verb::File(rest.to_owned()),
+        ("add", _) => {
+            let names = subject.split(',').map(str::to_owned).collect();
+            let labels = argument.into_iter().flat_map(|list| list.split(','));
+            Verb::Add(names, labels.map(pair).collect::<Result<_, _>>()?)
+        }
+        ("edit", _) => Verb::File(rest.to_owned()),
+        _ => {
+            return Err(format!(
+                "known are {HELP}; CLUSTERS are names or KEY/VALUE, with commas between"
+            ));
+        }
+    };
+    Ok(Asked {
+        text: text.to_owned(),
+        verb,
+    })
 }
 
-/// What is lost, in words.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Words(Vec<Part>);
+/// A cluster's name is a subdomain: it has no slash, and seldom such an end.
+fn is_file(text: &str) -> bool {
+    text.contains('/')
+        || [".yaml", ".yml", ".json"]
+            .iter()
+            .any(|end| text.ends_with(end))
+}
 
-impl Loss {
-    /// What the words mean in a fleet; `None` if there are none.
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("a label is KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn effect_of(text: &str) -> Result<String, String> {
+    match EFFECTS.contains(&text) {
+        true => Ok(text.to_owned()),
+        false => Err(format!("{text:?} is no effect: {}", EFFECTS.join(", "))),
+    }
+}
+
+/// The fleet after all changes.
+#[derive(Debug, Clone)]
+pub(super) struct Changed {
+    /// What was asked for, one after another.
+    pub(super) words: Vec<String>,
+    /// Everything but Placements.
+    pub(super) facts: Vec<Input>,
+    /// By namespace and name.
+    pub(super) placements: Vec<PlacementFact>,
+    /// Clusters that a change names, and what it does to them.
+    pub(super) touched: BTreeMap<Symbol, &'static str>,
+    /// Whether clusters are lost, and nothing else is changed.
+    pub(super) is_loss: bool,
+    /// Keys whose values are lost in turn.
+    pub(super) each: Vec<String>,
+}
+
+const WORDS: parts::Words = parts::Words {
+    noun: "cluster",
+    place: " in the files",
+    source: ", as a label or a claim",
+    domain: "region or zone is lost by lose=KEY/VALUE",
+};
+
+impl Changed {
+    /// What a fleet is after changes, one after another. Strings and clusters are told to the fleet, which is used for
+    /// nothing else afterwards.
     ///
     /// # Errors
-    /// A word that means no cluster.
-    pub(super) fn of(all: &[Words], fleet: &Fleet) -> Result<Option<Self>, Failure> {
-        const WORDS: parts::Words = parts::Words {
-            noun: "cluster",
-            place: " in the files",
-            source: ", as a label or a claim",
-            domain: "region or zone is lost by lose=KEY/VALUE",
-        };
-        let names = &fleet.names;
-        let clusters = fleet.facts.iter().filter_map(|input| match input {
-            Input::ClusterSet(fact) => Some(Cluster { fact, names }),
-            _ => None,
-        });
-        let clusters: Vec<Cluster<'_>> = clusters.collect();
-        let mut loss = Self {
+    /// A word that means no cluster, or a file that cannot be read.
+    pub(super) fn of(all: &[Asked], fleet: &mut Fleet, now: Instant) -> Result<Self, Failure> {
+        let mut changed = Self {
             words: Vec::new(),
-            clusters: BTreeSet::new(),
+            facts: fleet.facts.clone(),
+            placements: fleet.placements.clone(),
+            touched: BTreeMap::new(),
+            is_loss: true,
+            each: Vec::new(),
         };
-        for part in all.iter().flat_map(|words| &words.0) {
-            let found = parts::find(part, &clusters, &WORDS)?;
-            loss.words.push(part.to_string());
-            loss.clusters.extend(found.iter().map(|c| c.fact.name));
+        for asked in all {
+            changed.apply(asked, fleet, now)?;
         }
-        Ok((!loss.words.is_empty()).then_some(loss))
+        Ok(changed)
+    }
+
+    fn apply(&mut self, asked: &Asked, fleet: &mut Fleet, now: Instant) -> Result<(), Failure> {
+        match &asked.verb {
+            Verb::LoseEach(key) => {
+                self.each.push(key.clone());
+                return Ok(());
+            }
+            Verb::Clusters(ClusterVerb::Lose, parts) => {
+                let lost = find(parts, &self.facts, &fleet.names)?;
+                self.words.extend(parts.iter().map(Part::to_string));
+                self.lose(&lost);
+                return Ok(());
+            }
+            Verb::Clusters(verb, parts) => {
+                for name in find(parts, &self.facts, &fleet.names)? {
+                    self.edit(name, verb, fleet, now);
+                }
+            }
+            Verb::Add(names, labels) => {
+                for name in names {
+                    let known = fleet.names.get(name);
+                    if known.is_some_and(|name| clusters(&self.facts).contains_key(&name)) {
+                        let error = anyhow!("there is a cluster {name:?} already");
+                        return Err(Failure::input(error));
+                    }
+                    let mut cluster = ManagedCluster::default();
+                    cluster.metadata.name = Some(name.clone());
+                    cluster.metadata.labels = Some(labels.iter().cloned().collect());
+                    self.put(
+                        KubeObject::ManagedCluster(Box::new(cluster)),
+                        "added",
+                        fleet,
+                    );
+                }
+            }
+            Verb::File(name) => {
+                for object in fleet::objects_of(name)? {
+                    self.put(object, "edited", fleet);
+                }
+            }
+        }
+        self.is_loss = false;
+        self.words.push(asked.text.clone());
+        Ok(())
+    }
+
+    /// Takes clusters away.
+    pub(super) fn lose(&mut self, lost: &BTreeSet<Symbol>) {
+        let is_lost =
+            |input: &Input| matches!(input, Input::ClusterSet(c) if lost.contains(&c.name));
+        self.facts.retain(|input| !is_lost(input));
+        self.touched.extend(lost.iter().map(|&name| (name, "lost")));
+    }
+
+    fn edit(&mut self, name: Symbol, verb: &ClusterVerb, fleet: &mut Fleet, now: Instant) {
+        let Some(mut cluster) = fleet.clusters.get(&name).cloned() else {
+            return;
+        };
+        let labels = cluster.metadata.labels.get_or_insert_default();
+        let spec = cluster.spec.get_or_insert_default();
+        let taints = spec.taints.get_or_insert_default();
+        let is = |taint: &Taint, key: &str, effect: Option<&String>| {
+            taint.key == key && effect.is_none_or(|effect| taint.effect == *effect)
+        };
+        let word = match verb {
+            ClusterVerb::Lose => return,
+            ClusterVerb::Taint(key, value, effect) => {
+                taints.retain(|taint| !is(taint, key, Some(effect)));
+                let added = Timestamp::from_nanosecond(i128::from(now.0));
+                taints.push(Taint {
+                    key: key.clone(),
+                    value: Some(value.clone()).filter(|value| !value.is_empty()),
+                    effect: effect.clone(),
+                    time_added: added.ok().map(Time),
+                });
+                "tainted"
+            }
+            ClusterVerb::Untaint(key, effect) => {
+                taints.retain(|taint| !is(taint, key, effect.as_ref()));
+                "untainted"
+            }
+            ClusterVerb::Label(key, value) => {
+                labels.insert(key.clone(), value.clone());
+                "relabelled"
+            }
+            ClusterVerb::Unlabel(key) => {
+                labels.remove(key);
+                "relabelled"
+            }
+        };
+        self.put(KubeObject::ManagedCluster(Box::new(cluster)), word, fleet);
+    }
+
+    /// An object is there, and like this.
+    fn put(&mut self, mut object: KubeObject, word: &'static str, fleet: &mut Fleet) {
+        if let KubeObject::ManagedCluster(cluster) = &mut object {
+            fleet::join_default(cluster);
+        }
+        let Some(input) = facts::inputs(&object, &mut fleet.names, &mut fleet.cel) else {
+            return;
+        };
+        match (input, object) {
+            (Input::ClusterSet(fact), KubeObject::ManagedCluster(cluster)) => {
+                let name = fact.name;
+                self.touched.insert(name, word);
+                fleet.clusters.insert(name, *cluster);
+                let is_this =
+                    |input: &&mut Input| matches!(input, Input::ClusterSet(c) if c.name == name);
+                match self.facts.iter_mut().find(is_this) {
+                    Some(known) => *known = Input::ClusterSet(fact),
+                    None => self.facts.push(Input::ClusterSet(fact)),
+                }
+            }
+            (Input::PlacementSet(fact), KubeObject::Placement(written)) => {
+                let key = (fact.namespace, fact.name);
+                fleet.written.insert(key, *written);
+                self.placements
+                    .retain(|known| (known.namespace, known.name) != key);
+                self.facts.extend(fleet.binding_of(&fact));
+                self.placements.push(*fact);
+                fleet::sort(&mut self.placements, &fleet.names);
+            }
+            // The later of two counts.
+            (input, _) => self.facts.push(input),
+        }
+    }
+}
+
+/// The clusters that parts mean.
+fn find(parts: &[Part], facts: &[Input], names: &Interner) -> Result<BTreeSet<Symbol>, Failure> {
+    let all = clusters(facts);
+    let all: Vec<Cluster<'_>> = all.values().map(|&fact| Cluster { fact, names }).collect();
+    let mut found = BTreeSet::new();
+    for part in parts {
+        let each = parts::find(part, &all, &WORDS)?;
+        found.extend(each.iter().map(|cluster| cluster.fact.name));
+    }
+    Ok(found)
+}
+
+/// The clusters of each value of a key, by value.
+///
+/// # Errors
+/// No cluster has the key.
+pub(super) fn domains(
+    key: &str,
+    facts: &[Input],
+    names: &Interner,
+) -> Result<BTreeMap<String, BTreeSet<Symbol>>, Failure> {
+    let mut domains = BTreeMap::<String, BTreeSet<Symbol>>::new();
+    for (&name, &fact) in &clusters(facts) {
+        for value in (Cluster { fact, names }).domains(key) {
+            domains.entry(value.to_owned()).or_default().insert(name);
+        }
+    }
+    match domains.is_empty() {
+        true => Err(Failure::input(anyhow!(
+            "no cluster has {key}, as a label or a claim"
+        ))),
+        false => Ok(domains),
     }
 }
 

@@ -37,13 +37,20 @@ fn filters(result: &DebugResult, page: &mut Page) {
         false => format!("in {}", folded(&sets, NAMES_MAX)),
     };
     page.line(2, &format!("{} {of}", count(result.candidates, "cluster")));
+    for warning in &result.warnings {
+        let mark = page.paint.bad("!");
+        page.line(2, &format!("{mark} {warning}"));
+    }
     let words = ["match the predicates", "tolerated by taints"];
     for (filter, words) in result.filtered_pipeline_results.iter().zip(words) {
         page.line(2, &format!("{} {words}", filter.filtered_clusters.len()));
     }
     if result.runs > 1 {
-        let text = format!("decided {} times, until the result stood", result.runs);
-        page.line(2, &text);
+        let runs = result.runs;
+        let text = format!(
+            "decided {runs} times, until the result stood; the numbers are those of the first time with this result"
+        );
+        page.wrapped(2, &text);
     }
 }
 
@@ -90,7 +97,7 @@ fn picks(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: &mut Page) 
     for (i, pick) in picks.iter().enumerate().take(max) {
         page.heading(&format!("Pick {}: {}", i + 1, pick.picked));
         counts(pick, look, page);
-        finals(pick, keys, &priors, look, page);
+        finals(result, pick, keys, &priors, look, page);
         let max = rows_max(look, ROWS_MAX);
         for (cluster, key) in pick.excluded.iter().take(max) {
             let word = page.paint.bad("excluded");
@@ -114,8 +121,12 @@ fn picks(result: &DebugResult, keys: &[&str], look: &Look<'_>, page: &mut Page) 
 fn counts(pick: &PickResult, look: &Look<'_>, page: &mut Page) {
     let rows = &pick.counts;
     let depth = rows.iter().map(|row| row.topology.len()).max().unwrap_or(0);
-    let header = [("TOPOLOGY TUPLE", false), ("SELECTED COUNT", true)];
-    let mut table = Table::new(header.into());
+    let weighted = rows.iter().any(|row| row.weight.is_some());
+    let mut header = vec![("TOPOLOGY TUPLE", false), ("SELECTED COUNT", true)];
+    if weighted {
+        header.extend([("WEIGHT", true), ("LOAD", true)]);
+    }
+    let mut table = Table::new(header);
     let max = rows_max(look, ROWS_MAX);
     for row in rows.iter().take(max) {
         let values = row.topology.iter().map(|v| shown_value(v));
@@ -125,16 +136,23 @@ fn counts(pick: &PickResult, look: &Look<'_>, page: &mut Page) {
             0 => Tone::Dim,
             _ => Tone::Plain,
         };
-        table.row(vec![
+        let mut cells = vec![
             Cell::of(format!("({})", values.join(", ")), tone),
             Cell::of(row.selected, tone),
-        ]);
+        ];
+        if weighted {
+            let weight = row.weight.map_or_else(|| "-".to_owned(), |w| w.to_string());
+            let load = row.load.as_deref().unwrap_or("-");
+            cells.extend([Cell::of(weight, tone), Cell::of(load, tone)]);
+        }
+        table.row(cells);
     }
     table.write(2, page);
     more(rows.len(), max, page);
 }
 
 fn finals(
+    result: &DebugResult,
     pick: &PickResult,
     keys: &[&str],
     priors: &BTreeMap<&str, i64>,
@@ -143,7 +161,8 @@ fn finals(
 ) {
     let mut header = vec![("CLUSTER".to_owned(), false)];
     header.extend(keys.iter().map(|key| (key.to_uppercase(), true)));
-    let titles = ["SPREAD", "NORMALIZED", "PRIORITIZERS", "FINAL"];
+    let normalized = format!("NORMALIZED×{}", result.spread_weight);
+    let titles = ["SPREAD", &normalized, "PRIORITIZERS", "FINAL"];
     header.extend(titles.map(|title| (title.to_owned(), true)));
     let mut table = Table::new(header);
     let mut best: Vec<(&String, i64)> = pick.total.iter().map(|(name, &n)| (name, n)).collect();

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use strew_model::{Interner, Symbol};
+use strew_placement::conditions::unmet_words;
 use strew_placement::{Code, Explanation, explain, hub::Candidates};
 
 use super::wire::Placement;
@@ -40,6 +41,9 @@ pub struct DebugResult {
     /// What is wrong: the Placement makes no sense, a set cannot be read, or a warning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// What the spread policy names and no cluster that passes the filters has.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The sets that are bound and asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cluster_sets: Vec<String>,
@@ -47,6 +51,9 @@ pub struct DebugResult {
     pub candidates: usize,
     /// How often it was decided until the result stood; 0 where nothing could be selected for a mistake.
     pub runs: usize,
+    /// What normalized scores of the spread policy are multiplied with; 0 without spread constraints.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub spread_weight: i32,
     /// The picks of the selector, one after another; the first 200, or fewer of many clusters, and none without spread
     /// constraints.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -103,6 +110,13 @@ pub struct Topology {
     pub selected: i32,
     /// Eligible clusters in it and below, selected ones included.
     pub clusters: u32,
+    /// Its weight among its siblings, where its term has weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+}
+
+fn is_zero(n: &i32) -> bool {
+    *n == 0
 }
 
 impl DebugResult {
@@ -128,6 +142,7 @@ impl DebugResult {
                 topology: texts(&t.tuple, names),
                 selected: t.selected,
                 clusters: t.clusters,
+                weight: t.weight,
             })
             .collect();
         // A parent's values are the beginning of its children's.
@@ -136,11 +151,18 @@ impl DebugResult {
             filtered_pipeline_results: filters(&explanation.filters, names),
             prioritize_results: prioritizers(&explanation.prioritizers, names),
             aggregated_scores: aggregated(&explanation.aggregated, names),
+            warnings: schedule
+                .spread
+                .iter()
+                .flat_map(|report| &report.unmet)
+                .map(|unmet| unmet_words(unmet, names))
+                .collect(),
             runs: schedule.runs,
+            spread_weight: explanation.spread_weight,
             selector_results: explanation
                 .picks
                 .iter()
-                .map(|pick| PickResult::of(pick, names))
+                .map(|pick| PickResult::of(pick, &topologies, names))
                 .collect(),
             selected_clusters: picks
                 .map(|pick| names.text(pick.cluster).to_owned())

@@ -66,7 +66,7 @@ impl Reason {
         Some(match verdict {
             Verdict::Selected(_) => return None,
             Verdict::NoPredicate => Self::NoPredicate,
-            Verdict::Taint(_) => Self::Taint,
+            Verdict::Taint(_) | Verdict::ToleratedBefore(..) => Self::Taint,
             Verdict::LacksTopologyKey(_) => Self::MissingTopologyKey,
             Verdict::TopologyWithoutWeight(_) => Self::NoTopologyWeight,
             Verdict::MaxSkew(..) => Self::MaxSkew,
@@ -83,6 +83,10 @@ pub fn words(verdict: &Verdict, names: &Interner) -> String {
         Verdict::Selected(rank) => format!("pick {}", rank + 1),
         Verdict::NoPredicate => "no predicate matches".to_owned(),
         Verdict::Taint(taint) => format!("taint {} is not tolerated", taint_words(taint, names)),
+        Verdict::ToleratedBefore(taint, seconds) => format!(
+            "the toleration of {seconds} s is over: taint {} is not tolerated",
+            taint_words(taint, names)
+        ),
         Verdict::LacksTopologyKey(key) => format!("lacks the topology key {}", text(*key)),
         Verdict::TopologyWithoutWeight(key) => format!("its {} has weight 0", text(*key)),
         Verdict::MaxSkew(key, check) => {

@@ -7,7 +7,7 @@ use strew_model::Interner;
 use strew_placement::explain::{ClusterScore, PickReport, sum};
 use strew_spread::SkewCheck;
 
-use super::{by_name, texts};
+use super::{Topology, by_name, texts};
 
 /// One pick. Source: spec/placement §3.4, §3.7.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,6 +42,30 @@ pub struct SelectedCount {
     pub topology: Vec<String>,
     /// Selected clusters in it and below.
     pub selected: i32,
+    /// Its weight among its siblings, where its term has weights.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<u32>,
+    /// What is compared instead of the count where there are weights: (2 × selected + 1) / weight, rounded to
+    /// hundredths. Without a weight there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
+}
+
+impl SelectedCount {
+    fn of(topology: Vec<String>, selected: i32, all: &[Topology]) -> Self {
+        let known = all.binary_search_by(|other| other.topology.cmp(&topology));
+        let weight = known.ok().and_then(|i| all[i].weight);
+        let load = |weight: u32| {
+            let hundredths = (200 * i64::from(selected) + 100) / i64::from(weight);
+            format!("{}.{:02}", hundredths / 100, hundredths % 100)
+        };
+        Self {
+            load: weight.filter(|&weight| weight > 0).map(load),
+            weight,
+            topology,
+            selected,
+        }
+    }
 }
 
 /// Why a limit excludes a cluster.
@@ -61,14 +85,11 @@ pub struct Excluded {
 }
 
 impl PickResult {
-    pub(super) fn of(pick: &PickReport, names: &Interner) -> Self {
-        let mut counts: Vec<SelectedCount> = pick
-            .counts
-            .iter()
-            .map(|(tuple, selected)| SelectedCount {
-                topology: texts(tuple, names),
-                selected: *selected,
-            })
+    /// `topologies`: all of them, by their values.
+    pub(super) fn of(pick: &PickReport, topologies: &[Topology], names: &Interner) -> Self {
+        let counts = pick.counts.iter();
+        let mut counts: Vec<SelectedCount> = counts
+            .map(|(tuple, n)| SelectedCount::of(texts(tuple, names), *n, topologies))
             .collect();
         counts.sort_by(|a, b| a.topology.cmp(&b.topology));
         let excluded = pick.excluded.iter();

@@ -131,10 +131,8 @@ pub fn scores(
 pub fn decision(wire: &PlacementDecision, names: &mut Interner) -> DecisionFact {
     let label = |key: &str| wire.metadata.labels.as_ref().and_then(|all| all.get(key));
     let status = wire.status.as_ref();
-    let decisions = status
-        .map(|s| s.decisions.as_slice())
-        .unwrap_or_default()
-        .iter();
+    let decisions = status.map(|s| s.decisions.as_slice());
+    let decisions = decisions.unwrap_or_default();
     DecisionFact {
         namespace: namespace(&wire.metadata, names),
         name: name(&wire.metadata, names),
@@ -143,7 +141,9 @@ pub fn decision(wire: &PlacementDecision, names: &mut Interner) -> DecisionFact 
             index: label(GROUP_INDEX_LABEL).and_then(|index| index.parse().ok()),
             name: label(GROUP_NAME_LABEL).map(|name| names.intern(name)),
         },
+        has_reason: decisions.iter().any(|decision| !decision.reason.is_empty()),
         decisions: decisions
+            .iter()
             .map(|decision| Decision {
                 cluster: names.intern(&decision.cluster_name),
                 score: decision.score,

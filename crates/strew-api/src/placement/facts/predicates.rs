@@ -22,8 +22,8 @@ pub(super) struct Wrong {
 }
 
 impl Wrong {
-    fn field(error: FieldError) -> Self {
-        let text = error.to_string().into();
+    fn field(error: FieldError, text: &Arc<str>) -> Self {
+        let text = Arc::clone(text);
         Self { error, text }
     }
 
@@ -131,11 +131,90 @@ fn checked(
     let mut errors = Vec::new();
     validation::selector::validate(Some(wire), path, &mut errors);
     let is_good = errors.is_empty();
-    wrong.extend(errors.into_iter().map(Wrong::field));
+    if !is_good {
+        let first = || {
+            errors
+                .first()
+                .map_or_else(String::new, FieldError::to_string)
+        };
+        let text = upstream(wire).unwrap_or_else(first).into();
+        wrong.extend(errors.into_iter().map(|error| Wrong::field(error, &text)));
+    }
     match selector(Some(wire), names) {
         Ok(selector) if is_good => selector,
         // Never evaluated: the whole list is invalid.
         _ => Selector::Nothing,
+    }
+}
+
+/// What upstream says of a selector: the first requirement that is none, with all that is wrong with it.
+///
+/// Source: `LabelSelectorAsSelector`, `labels.NewRequirement`, v1.36; labels are looked at by name, where Go has no
+/// order.
+fn upstream(wire: &LabelSelector) -> Option<String> {
+    for (key, value) in wire.match_labels.iter().flatten() {
+        let mut errors = key_errors(key);
+        errors.extend(value_error(key, value, 0));
+        if let Some(text) = aggregated(errors) {
+            return Some(text);
+        }
+    }
+    for requirement in wire.match_expressions.iter().flatten() {
+        let values = requirement.values.as_deref().unwrap_or_default();
+        // An empty list is nil by then.
+        let written = match values.is_empty() {
+            true => "null".to_owned(),
+            false => serde_json::json!(values).to_string(),
+        };
+        let detail = match (requirement.operator.as_str(), values.is_empty()) {
+            ("In" | "NotIn", true) => {
+                Some("for 'in', 'notin' operators, values set can't be empty")
+            }
+            ("Exists" | "DoesNotExist", false) => {
+                Some("values set must be empty for exists and does not exist")
+            }
+            ("In" | "NotIn" | "Exists" | "DoesNotExist", _) => None,
+            (other, _) => return Some(format!("{other:?} is not a valid label selector operator")),
+        };
+        let mut errors = key_errors(&requirement.key);
+        errors.extend(detail.map(|detail| format!("values: Invalid value: {written}: {detail}")));
+        for (i, value) in values.iter().enumerate() {
+            errors.extend(value_error(&requirement.key, value, i));
+        }
+        if let Some(text) = aggregated(errors) {
+            return Some(text);
+        }
+    }
+    None
+}
+
+fn key_errors(key: &str) -> Vec<String> {
+    let wrong = validation::text::qualified_name(key);
+    match wrong.is_empty() {
+        true => Vec::new(),
+        false => vec![format!("key: Invalid value: {key:?}: {}", wrong.join("; "))],
+    }
+}
+
+fn value_error(key: &str, value: &str, i: usize) -> Option<String> {
+    let wrong = validation::text::label_value(value);
+    let text = || {
+        format!(
+            "values[{i}][{key}]: Invalid value: {value:?}: {}",
+            wrong.join("; ")
+        )
+    };
+    (!wrong.is_empty()).then(text)
+}
+
+/// Several errors are a list; the same twice is one.
+fn aggregated(mut errors: Vec<String>) -> Option<String> {
+    let mut seen = std::collections::BTreeSet::new();
+    errors.retain(|error| seen.insert(error.clone()));
+    match errors.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        all => Some(format!("[{}]", all.join(", "))),
     }
 }
 

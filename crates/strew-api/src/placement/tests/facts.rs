@@ -207,3 +207,30 @@ fn a_status_comes_back_with_the_conditions_of_others() {
     assert_eq!(satisfied.since.secs(), 1_767_225_600);
     assert_eq!(satisfied.reason, ConditionReason::Misconfigured);
 }
+
+/// Issue 32: the condition has upstream's words, the first requirement that is none with all that is wrong with it.
+#[test]
+fn selectors_that_are_none_are_told_in_the_words_of_upstream() {
+    let name = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+    let cases = [
+        ("matchExpressions: [{key: a, operator: Foo}]", "\"Foo\" is not a valid label selector operator".to_owned()),
+        ("matchExpressions: [{key: a, operator: ''}]", "\"\" is not a valid label selector operator".to_owned()),
+        ("matchExpressions: [{key: a, operator: In}]", "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty".to_owned()),
+        ("matchExpressions: [{key: a, operator: NotIn, values: []}]", "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty".to_owned()),
+        ("matchExpressions: [{key: a, operator: Exists, values: [b, c]}]", "values: Invalid value: [\"b\",\"c\"]: values set must be empty for exists and does not exist".to_owned()),
+        ("matchExpressions: [{key: a, operator: DoesNotExist, values: [b]}]", "values: Invalid value: [\"b\"]: values set must be empty for exists and does not exist".to_owned()),
+        ("matchExpressions: [{key: a, operator: In, values: ['!']}]", "values[0][a]: Invalid value: \"!\": a valid label must be an empty string".to_owned()),
+        ("matchExpressions: [{key: '!', operator: Exists}]", format!("key: Invalid value: \"!\": {name}")),
+        ("matchLabels: {a: '!'}", "values[0][a]: Invalid value: \"!\": a valid label must be an empty string".to_owned()),
+        ("matchLabels: {'!': a}", format!("key: Invalid value: \"!\": {name}")),
+        ("matchExpressions: [{key: '!', operator: In}]", format!("[key: Invalid value: \"!\": {name}")),
+    ];
+    for (selector, expected) in cases {
+        let wire = super::placement(&format!(
+            "{{predicates: [{{requiredClusterSelector: {{labelSelector: {{{selector}}}}}}}]}}"
+        ));
+        let fact = facts::placement(&wire, &mut Interner::new(), &mut CelSelectors::new());
+        let text = fact.spec.predicates.expect_err(selector);
+        assert!(text.starts_with(&expected), "{selector}: {text}");
+    }
+}

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::connect::chain;
 use crate::serve::Asker;
 use crate::serve::access::Deed;
-use crate::serve::pages::{error, json};
+use crate::serve::pages::{json, json_with};
 use crate::work::Worker;
 
 /// The paths; their pages authorize the client themselves.
@@ -97,7 +97,8 @@ fn told(answer: Result<DebugResult, Refusal>) -> Response {
     match answer {
         // Plain data: it always has a JSON form.
         Ok(result) => json(serde_json::to_string(&result).unwrap_or_default()),
-        Err((code, why)) => error(code, &why),
+        // OCM's clients read every answer as the same object.
+        Err((code, why)) => json_with(code, serde_json::json!({"error": why}).to_string()),
     }
 }
 

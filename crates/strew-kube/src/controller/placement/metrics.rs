@@ -28,6 +28,8 @@ strew_scheduler::catalogue! {
         "Writes refused because an object had changed; the Placement is decided again";
     FAILED = "strew_placement_failed_writes_total", Counter, [],
         "Writes that failed or got no answer, and were retried";
+    PLACEMENTS = "strew_placement_placements", Gauge, ["standing"],
+        "Placements by standing, each counted once: misconfigured, short (fewer clusters than asked for), skewed (spread otherwise than asked for), satisfied";
     PENDING = "strew_placement_effects_pending", Gauge, [],
         "Requests to the API server without a result yet";
 }
@@ -60,6 +62,16 @@ pub(in crate::controller) fn families(placements: &Placements, waiting: usize) -
     ] {
         writes.push([resource.into(), operation.into()], Value::Count(count));
     }
+    let standing = placements.machine().standing();
+    let mut placed = Family::new(&PLACEMENTS);
+    for (word, count) in [
+        ("misconfigured", standing.misconfigured),
+        ("short", standing.short),
+        ("skewed", standing.skewed),
+        ("satisfied", standing.satisfied),
+    ] {
+        placed.push([word.into()], Value::number(count));
+    }
     vec![
         told(&SCHEDULING_DURATION, &histogram(&counters.scheduling)),
         told(&BIND_DURATION, &histogram(&counters.binding)),
@@ -69,6 +81,7 @@ pub(in crate::controller) fn families(placements: &Placements, waiting: usize) -
         writes,
         Family::of(&CONFLICTS, Value::Count(counters.conflicts)),
         Family::of(&FAILED, Value::Count(counters.failed)),
+        placed,
         Family::of(&PENDING, Value::number(waiting)),
     ]
 }

@@ -1,0 +1,118 @@
+//! `--what-if lose-each=KEY`: every topology of a key lost in turn.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::decide::Decided;
+use super::difference::Difference;
+use super::summary;
+use super::text::Look;
+use crate::explain_text::Page;
+use crate::explain_text::table::{Cell, Table, Tone};
+use crate::text::count;
+
+/// What the loss of one topology does.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Loss {
+    key: String,
+    value: String,
+    /// Clusters that are lost.
+    clusters: usize,
+    /// Placements with fewer clusters than asked for, as `namespace/name`.
+    pub(super) short: Vec<String>,
+    /// Placements that are spread otherwise than asked for, and have enough clusters.
+    uneven: Vec<String>,
+    /// How each Placement changes.
+    changes: Vec<Difference>,
+}
+
+impl Loss {
+    /// The loss of `value`, with what Placements get then: their names, and the changes.
+    pub(super) fn of(
+        (key, value): (&str, &str),
+        clusters: usize,
+        decided: &[(String, &Decided)],
+        changes: Vec<Difference>,
+    ) -> Self {
+        let named = |is: &dyn Fn(&Decided) -> bool| -> Vec<String> {
+            let named = decided.iter().filter(|(_, decided)| is(decided));
+            named.map(|(name, _)| name.clone()).collect()
+        };
+        Self {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            clusters,
+            short: named(&Decided::is_short),
+            uneven: named(&|d| summary::is_trouble(d) && !d.is_short()),
+            changes,
+        }
+    }
+}
+
+/// For programs.
+pub(super) fn list(losses: &[Loss]) -> Value {
+    json!({
+        "apiVersion": strew_api::explanation::API_VERSION,
+        "kind": "PlacementLossList",
+        "items": losses,
+    })
+}
+
+/// For people.
+pub(super) fn write(losses: &[Loss], n_placements: usize, look: &Look<'_>) -> String {
+    let mut page = super::text::page(look);
+    let keys: Vec<&str> = losses.iter().map(|loss| loss.key.as_str()).collect();
+    let key = keys.first().copied().unwrap_or_default();
+    let title = page
+        .paint
+        .bold(&format!("What if each {key} is lost in turn"));
+    page.line(
+        0,
+        &format!("{title} ({})", count(n_placements, "Placement")),
+    );
+    let header = [
+        ("LOST", false),
+        ("CLUSTERS", true),
+        ("SHORT", true),
+        ("UNEVEN", true),
+        ("GONE", true),
+        ("NEW", true),
+    ];
+    let mut table = Table::new(header.into());
+    for loss in losses {
+        let gone: usize = loss.changes.iter().map(|change| change.gone.len()).sum();
+        let new: usize = loss.changes.iter().map(|change| change.new.len()).sum();
+        let number = |n: usize| Cell::of(n, if n == 0 { Tone::Dim } else { Tone::Bad });
+        table.row(vec![
+            Cell::plain(format!("{}={}", loss.key, loss.value)),
+            Cell::plain(loss.clusters),
+            number(loss.short.len()),
+            number(loss.uneven.len()),
+            Cell::plain(gone),
+            Cell::plain(new),
+        ]);
+    }
+    table.write(2, &mut page);
+    for loss in losses {
+        told(loss, &mut page);
+    }
+    super::text::finished(page, look)
+}
+
+/// Placements shown of one loss.
+const NAMES_MAX: usize = 12;
+
+fn told(loss: &Loss, page: &mut Page) {
+    if loss.short.is_empty() && loss.uneven.is_empty() {
+        return;
+    }
+    page.heading(&format!("{}={}", loss.key, loss.value));
+    for (word, names) in [("short", &loss.short), ("uneven", &loss.uneven)] {
+        if !names.is_empty() {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let names = super::text::folded(&names, NAMES_MAX);
+            page.wrapped(2, &format!("{word}: {names}"));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! `strew lint` for Placements: what is refused, what no decision can be made from, and what is probably not meant.
+
+use std::collections::BTreeSet;
+
+use strew_api::field::FieldPath;
+use strew_api::placement::facts::spec::terms;
+use strew_api::placement::facts::weights_by_key;
+use strew_api::placement::wire::{
+    ManagedCluster, Placement, SpreadConstraintsTerm, TOPOLOGY_WEIGHTS_ANNOTATION,
+};
+use strew_api::read::{Diagnostic, KubeObject, Located, Reading, Sources, nearest};
+
+use super::fleet::Loader;
+
+/// What is wrong with the Placements of files, and with what they choose from; and how many Placements there are.
+pub(crate) fn lint(reading: &Reading, sources: &Sources) -> (usize, Vec<Diagnostic>) {
+    let mut loader = Loader::new(sources, Vec::new());
+    let objects = reading.objects.iter().cloned();
+    objects.for_each(|located| loader.object(located));
+    loader.broken(&reading.broken);
+    loader.misconfigured();
+    let clusters = loader
+        .objects
+        .iter()
+        .filter_map(|located| match &located.object {
+            KubeObject::ManagedCluster(cluster) => Some(&**cluster),
+            _ => None,
+        });
+    let clusters: Vec<&ManagedCluster> = clusters.collect();
+    let mut found = Vec::new();
+    let mut n_placements = 0;
+    for located in &loader.objects {
+        if let KubeObject::Placement(placement) = &located.object {
+            n_placements += 1;
+            // A Placement on its own: its clusters are elsewhere.
+            if !clusters.is_empty() {
+                let unmet = unmet(placement, &clusters);
+                found.extend(unmet.into_iter().map(|unmet| (located.clone(), unmet)));
+            }
+        }
+    }
+    for (located, unmet) in found {
+        let diagnostic = diagnostic(&located, unmet, &mut loader);
+        loader.diagnostics.push(diagnostic);
+    }
+    (n_placements, loader.diagnostics)
+}
+
+/// What a Placement names, and no cluster has.
+struct Unmet {
+    code: &'static str,
+    path: FieldPath,
+    message: String,
+    /// What is there instead.
+    help: String,
+}
+
+fn diagnostic(located: &Located, unmet: Unmet, loader: &mut Loader<'_>) -> Diagnostic {
+    let place = loader.locator.place(&located.origin, &unmet.path);
+    Diagnostic::warning(unmet.code, unmet.message)
+        .about(located.object.label())
+        .at(place)
+        .in_field(unmet.path)
+        .with_help(unmet.help)
+}
+
+fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
+    let Some(spec) = &placement.spec else {
+        return Vec::new();
+    };
+    let annotations = placement.metadata.annotations.as_ref();
+    let annotation = annotations.and_then(|all| all.get(TOPOLOGY_WEIGHTS_ANNOTATION));
+    let annotated = annotation.and_then(|text| weights_by_key(text).ok());
+    let mut unmet = Vec::new();
+    for (i, term) in terms(spec).iter().enumerate() {
+        let path = FieldPath::root()
+            .child("spec.spreadPolicy.spreadConstraints")
+            .index(i);
+        let values = values(term, clusters);
+        let (key, kind) = (&term.topology_key, term.topology_key_type.to_lowercase());
+        if values.is_empty() {
+            unmet.push(Unmet {
+                code: "unknown-topology-key",
+                path: path.child("topologyKey"),
+                message: format!("no cluster of the files has the {kind} {key}"),
+                help: help(key, &keys(term, clusters), "there are"),
+            });
+            continue;
+        }
+        let mut value = |value: &str, weight: i64, path: FieldPath| {
+            if value != "*" && !values.contains(value) {
+                unmet.push(Unmet {
+                    code: "unknown-topology",
+                    path,
+                    message: format!(
+                        "no cluster of the files has {key}={value}, which has weight {weight}"
+                    ),
+                    help: help(value, &values, "there are"),
+                });
+            }
+        };
+        match &term.topology_weights {
+            Some(weights) => {
+                for (j, weight) in weights.iter().enumerate() {
+                    let path = path.child("topologyWeights").index(j).child("value");
+                    value(&weight.value, weight.weight, path);
+                }
+            }
+            None => {
+                let of_key = annotated.iter().flatten().find(|(named, _)| *named == key);
+                for (named, weight) in of_key.iter().flat_map(|(_, values)| values.iter()) {
+                    let path = FieldPath::root().child("metadata.annotations");
+                    value(named, *weight, path.key(TOPOLOGY_WEIGHTS_ANNOTATION));
+                }
+            }
+        }
+    }
+    unmet
+}
+
+fn help(name: &str, known: &BTreeSet<&str>, words: &str) -> String {
+    match nearest(name, known.iter().copied()) {
+        Some(meant) => format!("did you mean {meant}?"),
+        None => {
+            let some: Vec<&str> = known.iter().copied().take(10).collect();
+            format!("{words} {}", some.join(", "))
+        }
+    }
+}
+
+/// The values that clusters have under a term's key.
+fn values<'c>(term: &SpreadConstraintsTerm, clusters: &[&'c ManagedCluster]) -> BTreeSet<&'c str> {
+    let of = |cluster: &&'c ManagedCluster| pairs(term, cluster);
+    let pairs = clusters.iter().flat_map(of);
+    pairs
+        .filter(|(key, _)| *key == term.topology_key)
+        .map(|(_, value)| value)
+        .collect()
+}
+
+/// The keys that clusters have where a term looks for its own.
+fn keys<'c>(term: &SpreadConstraintsTerm, clusters: &[&'c ManagedCluster]) -> BTreeSet<&'c str> {
+    let of = |cluster: &&'c ManagedCluster| pairs(term, cluster);
+    clusters.iter().flat_map(of).map(|(key, _)| key).collect()
+}
+
+fn pairs<'c>(term: &SpreadConstraintsTerm, cluster: &'c ManagedCluster) -> Vec<(&'c str, &'c str)> {
+    if term.topology_key_type == "Claim" {
+        let claims = cluster
+            .status
+            .iter()
+            .flat_map(|status| status.cluster_claims.iter().flatten());
+        return claims
+            .map(|claim| (claim.name.as_str(), claim.value.as_str()))
+            .collect();
+    }
+    let labels = cluster.metadata.labels.iter().flatten();
+    labels
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect()
+}
