@@ -20,7 +20,7 @@
 //! (90,001 units; ten times the pods take ten times as long). A text is compiled in 0.3 ms.
 //!
 //! Modules in reading order: `value`, `variables`, `program`, `source` (what the parser may be given), `lower` (its
-//! tree into ours: `node`), `types`, `evaluate` with `operators` and `functions`, `library` (theirs).
+//! tree into ours: `node`), `types` with `signatures`, `evaluate` with `operators` and `functions`, `library` (theirs).
 
 mod budget;
 mod error;
@@ -35,6 +35,7 @@ mod node;
 mod operators;
 mod pattern;
 mod program;
+mod signatures;
 mod source;
 mod types;
 mod value;

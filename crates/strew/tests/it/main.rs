@@ -18,6 +18,7 @@ mod look;
 mod nothing;
 mod one_count;
 mod place;
+mod place_changes;
 mod readme;
 mod recipes;
 mod scenario;

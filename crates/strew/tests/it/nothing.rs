@@ -71,7 +71,7 @@ fn words_that_choose_no_workload_are_an_error() {
     );
     let said = refused("place examples/placement/worked-example.yaml -n nosuch", "");
     assert!(
-        said.contains("no Placement is in namespace nosuch"),
+        said.contains("there is no Placement in namespace \"nosuch\""),
         "{said}"
     );
 }
