@@ -174,7 +174,7 @@ fn what_needs_no_machine_is_answered_at_once() {
     let mut world = World::new();
     world.ask(1, Operation::Create, json!({"metadata": {"name": "web-1"}}));
     world.ask(2, Operation::Create, json!(7));
-    let unreadable = "read the pod: invalid type: integer `7`, expected struct Pod";
+    let unreadable = "read the pod: invalid type: integer `7`, expected Pod";
     let expected = [
         (2, Decision::refuse("review-2", 400, unreadable)),
         (1, Decision::allow("review-1")),
