@@ -210,17 +210,17 @@ fn refused() -> Vec<Try> {
             put("/metadata/annotations/a", "b".into()),
         ),
         (WEBHOOK, VALIDATING, put(rules, secrets)),
-        (WEBHOOK, VALIDATING, remove("/webhooks/2")),
+        (WEBHOOK, VALIDATING, remove("/webhooks/1")),
         (
             WEBHOOK,
             VALIDATING,
-            put("/webhooks/2/failurePolicy", "Ignore".into()),
+            put("/webhooks/1/failurePolicy", "Ignore".into()),
         ),
         (
             WEBHOOK,
             VALIDATING,
             put(
-                "/webhooks/2/clientConfig/url",
+                "/webhooks/1/clientConfig/url",
                 "https://192.0.2.7/validate".into(),
             ),
         ),
