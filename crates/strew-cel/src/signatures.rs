@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 
 /// A type. `Display` writes it as cel-go's messages do.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[allow(clippy::enum_variant_names, reason = "CEL calls the type of types so")]
 pub(crate) enum Type {
     /// Of any type: only an evaluation tells.
     Dyn,
