@@ -37,7 +37,8 @@ its own, with the manifests in it and in the other files named.
 A step of the built-in story fails if, once the cluster is at rest, a workload is not rolled out:
 pods are not made, not of the newest template, not ready, or Pending. The step lose fails only if a
 PodDisruptionBudget has fewer healthy pods than it asks for: the nodes that are left may have no
-room for all pods. What was not rolled out in a dump already is not judged.
+room for all pods. Where something new comes beside a dump, what was not rolled out in the dump already
+is not judged.
 
 Exit codes: 0 every step and expectation holds; 1 one failed (--fail-on chooses steps), or nothing
 did where it must; 2 wrong input, also one with nothing to simulate; 3 could not run;

@@ -79,7 +79,9 @@ impl Account<'_> {
     fn creations(&self) -> String {
         let of = |resource: &str, names: &[&str]| -> Vec<String> {
             let names = names.iter();
-            names.map(|name| text(&format!("{resource}/{name}"))).collect()
+            names
+                .map(|name| text(&format!("{resource}/{name}")))
+                .collect()
         };
         let all = [of("leases", self.leases), of("secrets", self.secrets)].concat();
         format!("{}: [{}]", text(&self.user), all.join(", "))

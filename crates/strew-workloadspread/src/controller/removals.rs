@@ -1,7 +1,7 @@
 //! Pods that a sync takes: those that cannot be scheduled, those that waited for room that is there now, and those that may
 //! move back to an earlier subset.
 //!
-//! Source: spec/workloadspread §5.7; context/workloadspread-users §1, 7, and §2.
+//! Source: spec/workloadspread §5.7; requests of Kruise's users.
 
 use strew_model::{Instant, Span};
 

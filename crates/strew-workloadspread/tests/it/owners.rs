@@ -100,14 +100,20 @@ fn the_younger_is_told_of_pods_that_are_marked_for_the_older() {
         let selector = Selector::of_labels([(words.of("x"), words.of(value))]);
         let selector = FilterSelector::Of(selector);
         let replicas_paths = Box::default();
-        Some(TargetFilter { selector, replicas_paths })
+        Some(TargetFilter {
+            selector,
+            replicas_paths,
+        })
     };
     Arc::make_mut(&mut old.spec).filter = filter("a");
     Arc::make_mut(&mut young.spec).filter = filter("b");
     let mut desk = Desk::new(&words, young, &[deployment, rs.clone()]);
     desk.tell(Input::SpreadSet(Box::new(old)));
     desk.run();
-    assert_eq!(desk.ws.status.outranked, None, "the filters may differ in all pods");
+    assert_eq!(
+        desk.ws.status.outranked, None,
+        "the filters may differ in all pods"
+    );
     desk.change(|ws| {
         let selector = Selector::of_labels([]);
         let filter = Arc::make_mut(&mut ws.spec).filter.as_mut();

@@ -129,7 +129,8 @@ fn check_related(
     let moments: BTreeSet<&[facts::Part]> = after.keys().map(|place| &*place.moment).collect();
     let mut has_common = before.keys();
     let has_common = has_common.any(|place| moments.contains(&*place.moment));
-    if !(before.is_empty() && after.is_empty()) && !has_common {
+    let both_empty = before.is_empty() && after.is_empty();
+    if !both_empty && !has_common {
         let name = |facts: &facts::Facts| {
             let first = facts.keys().next();
             first.map_or("no step".to_owned(), facts::Place::moment)

@@ -309,10 +309,7 @@ fn rights(part: &Part<'_>, in_cluster: Rights<'_>, in_namespace: Rights<'_>) -> 
 fn names<'a>(rights: &[NamedPermission<'a>], resource: &str) -> Vec<&'a str> {
     let of_resource = rights.iter();
     let of_resource = of_resource.filter(|right| right.permission.resource == resource);
-    of_resource
-        .flat_map(|right| right.names)
-        .copied()
-        .collect()
+    of_resource.flat_map(|right| right.names).copied().collect()
 }
 
 /// A role whose rules the control plane gathers; it is printed without any, so that applying it again takes none away.

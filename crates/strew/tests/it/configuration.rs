@@ -194,7 +194,7 @@ fn a_seed_gives_the_same_result_again() {
 
 #[test]
 fn what_was_drawn_is_what_is_explained() {
-    let args = "examples/shop.yaml -o json --tie random --seed 1";
+    let args = "examples/shop.yaml --nodes 12 -o json --tie random --seed 1";
     let report = json(&strew(&format!("simulate --until deploy {args}")).assert());
     for placement in first_step(&report)["placements"].as_array().unwrap() {
         let pod = placement["pod"].as_str().unwrap();

@@ -365,9 +365,10 @@ fn data_in_a_folder_is_passed_over_and_named() {
 
 #[test]
 fn kinds_that_nobody_models_are_named_once() {
+    const POD: &str = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}";
     let manifest = "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: a}\n---\napiVersion: example.com/v1\nkind: Widget\nmetadata: {name: b}\n---\napiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
     let run = strew("simulate - --nodes 1")
-        .stdin(manifest)
+        .stdin(format!("{manifest}---\n{POD}"))
         .assert()
         .code(0);
     let text = stderr(&run);

@@ -46,8 +46,17 @@ pub(super) struct Short {
     pub(super) why: String,
 }
 
-/// What was not as asked for at second 0, of the objects that a cluster had: `given` are those of the files.
+/// What was not as asked for at second 0, of the objects that a cluster had: `given` are those of the files. Nothing where
+/// no workload among them is new: then the dump itself is what is asked about.
 pub fn short_before(server: &Server, profiles: &[Profile], given: &[Object]) -> ShortBefore {
+    let is_workload = |object: &&Object| {
+        let kind = object.key().kind;
+        kind == Pod::KIND || KINDS.contains(&kind)
+    };
+    let mut workloads = given.iter().filter(is_workload);
+    if workloads.all(|object| !object.meta().uid.is_empty()) {
+        return ShortBefore::new();
+    }
     let uids = given.iter().map(|object| &object.meta().uid);
     let uids: BTreeSet<&Arc<str>> = uids.filter(|uid| !uid.is_empty()).collect();
     let all = short(server, profiles)
