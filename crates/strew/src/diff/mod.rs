@@ -1,7 +1,7 @@
 //! `strew diff`: what moved between two reports.
 //!
-//! Reading order: [`facts`] (what a report counts), [`compare`] (what of it is otherwise, and whether that is better),
-//! [`text`] (for people).
+//! Reading order: `facts` (what a report counts), `compare` (what of it is otherwise, and whether that is better),
+//! `text` (for people).
 
 mod compare;
 mod facts;

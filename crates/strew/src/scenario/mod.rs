@@ -3,7 +3,7 @@
 //! Reading order: [`arguments`], [`story`] (the built-in one, as a file), [`suite`] (files into plans), [`work`] (runs on
 //! all cores, in order), [`recorder`] (what is kept of one run), [`log`] (every change as a line), [`screen`] (a run step
 //! by step), [`series`] (its counts at each instant), [`standing`] (what is right and what is not), [`text`] (for people), [`report`] and [`junit`] (for
-//! programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, looked at), [`clock`].
+//! programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, looked at), `clock`.
 
 mod arguments;
 mod clock;

@@ -1,6 +1,6 @@
 //! Whether workloads are what their specs ask for, and keep the pods that their budgets ask for.
 //!
-//! Reading order: [`replicas`] (the numbers of one workload), this file (all of them, and their pods), [`budget`].
+//! Reading order: `replicas` (the numbers of one workload), this file (all of them, and their pods), `budget`.
 
 mod budget;
 mod replicas;
