@@ -11,7 +11,7 @@ use crate::controller::SpreadController;
 use crate::controller::cost::CostGround;
 use crate::controller::plan::{self, Found};
 use crate::controller::rows::{CREATING_FOR, DELETING_FOR};
-use crate::facts::spec::WsKey;
+use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::facts::status::Row;
 use crate::inject::PodPatcher;
 use crate::quota::{self, CannotCount};
@@ -77,6 +77,16 @@ impl RowCheck {
 }
 
 impl SpreadController {
+    /// What a sync of a WorkloadSpread would begin with.
+    fn found(
+        &self,
+        ws: &WorkloadSpread,
+        patcher: &mut dyn PodPatcher,
+    ) -> Result<Found<'_>, CannotCount> {
+        let facts = (self.facts(), self.spreads());
+        plan::find(ws, facts, self.kinds(), self.names(), patcher)
+    }
+
     /// Why a pod is where it is. `None`: the WorkloadSpread is not known, or does not manage the pod.
     ///
     /// # Errors
@@ -90,13 +100,7 @@ impl SpreadController {
         let Some(ws) = self.spreads().get(key) else {
             return Ok(None);
         };
-        let found = plan::find(
-            ws,
-            (self.facts(), self.spreads()),
-            self.kinds(),
-            self.names(),
-            patcher,
-        )?;
+        let found = self.found(ws, patcher)?;
         Ok(standing(&found, uid))
     }
 
@@ -113,13 +117,7 @@ impl SpreadController {
         let Some(ws) = self.spreads().get(key) else {
             return Ok(Vec::new());
         };
-        let found = plan::find(
-            ws,
-            (self.facts(), self.spreads()),
-            self.kinds(),
-            self.names(),
-            patcher,
-        )?;
+        let found = self.found(ws, patcher)?;
         let truth = plan::plan(ws, &found, now).status;
         let stands = &ws.status;
         let mut revisions: Vec<&Arc<str>> = stands.versioned.keys().collect();

@@ -8,7 +8,7 @@ mod amounts;
 mod budget;
 mod input;
 mod node;
-mod pod;
+pub(crate) mod pod;
 mod selectors;
 mod view;
 mod volumes;

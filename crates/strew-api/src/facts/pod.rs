@@ -150,16 +150,17 @@ fn normalized(image: &str) -> String {
     }
 }
 
+/// Required node affinity, as it is written.
+pub(crate) fn required_terms(spec: &core::PodSpec) -> Option<&core::NodeSelector> {
+    let affinity = spec.affinity.as_ref()?.node_affinity.as_ref()?;
+    affinity
+        .required_during_scheduling_ignored_during_execution
+        .as_ref()
+}
+
 /// `spec.nodeSelector` and required node affinity.
 pub fn required_node_affinity(spec: &core::PodSpec, names: &mut Interner) -> NodeAffinity {
-    let affinity = spec
-        .affinity
-        .as_ref()
-        .and_then(|a| a.node_affinity.as_ref());
-    let required = affinity.and_then(|a| {
-        a.required_during_scheduling_ignored_during_execution
-            .as_ref()
-    });
+    let required = required_terms(spec);
     let terms = required.map(|r| {
         r.node_selector_terms
             .iter()

@@ -317,6 +317,31 @@ fn a_rollout_that_does_not_finish_is_a_failure() {
     }
 }
 
+/// A pod of a kind that nobody models, and a ReplicaSet of one, have nobody else who answers for them.
+#[test]
+fn pods_of_kinds_that_nobody_models_are_judged() {
+    let owner = |kind: &str| {
+        format!(
+            "ownerReferences: [{{apiVersion: example.com/v1, kind: {kind}, name: g, uid: g-1, controller: true}}]"
+        )
+    };
+    let spec = "{containers: [{name: c, image: i, resources: {requests: {cpu: '99'}}}]}";
+    let pod = format!(
+        "{{apiVersion: v1, kind: Pod, metadata: {{name: game, {}}}, spec: {spec}}}",
+        owner("GameServerSet")
+    );
+    let set = format!(
+        "{{apiVersion: apps/v1, kind: ReplicaSet, metadata: {{name: r, {}}}, spec: {{replicas: 1, selector: {{matchLabels: \
+         {{app: r}}}}, template: {{metadata: {{labels: {{app: r}}}}, spec: {spec}}}}}}}",
+        owner("Rollout")
+    );
+    let steps = verdicts("--nodes 1 --until deploy", &format!("{pod}\n---\n{set}"), 1);
+    assert_eq!(
+        steps[0].1,
+        "rolledOut: {}: replicaset/r: 0 of 1 ready, 1 Pending; pod/game: Pending"
+    );
+}
+
 /// A lost zone may leave no room for all pods: only a budget says that this is too few.
 #[test]
 fn a_loss_fails_where_a_budget_is_broken() {

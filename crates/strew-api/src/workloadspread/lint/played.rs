@@ -143,14 +143,7 @@ fn contradiction(
     subset: &WorkloadSpreadSubset,
     path: &FieldPath,
 ) -> Option<Warning> {
-    let affinity = spec
-        .affinity
-        .as_ref()
-        .and_then(|a| a.node_affinity.as_ref());
-    let required = affinity.and_then(|a| {
-        a.required_during_scheduling_ignored_during_execution
-            .as_ref()
-    });
+    let required = facts::pod::required_terms(spec);
     let none = [&[][..]];
     let terms: Vec<&[NodeSelectorRequirement]> = match required {
         None => none.to_vec(),

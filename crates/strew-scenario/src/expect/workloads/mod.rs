@@ -30,6 +30,9 @@ const KINDS: [Kind; 7] = [
     Kind::Job,
 ];
 
+/// The kind that answers for ReplicaSets.
+const DEPLOYMENT: &str = "Deployment";
+
 /// Workloads that are told by name.
 const TOLD_MAX: usize = 4;
 
@@ -130,8 +133,8 @@ fn name(key: &Key) -> String {
 
 /// Pods of one workload that are on no node.
 #[derive(Default)]
-struct Waiting {
-    n_pending: usize,
+struct Waiting<'a> {
+    pending: Vec<&'a Arc<Pod>>,
     /// By the scheduler that they are left to, which no profile is.
     left: BTreeMap<Arc<str>, usize>,
 }
@@ -156,7 +159,9 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
             });
         }
     }
-    all.extend(bare.into_iter().map(|pod| Short {
+    // Nobody else answers for pods of what is not here, or of a kind that nobody models.
+    let of_others = waiting.into_values().flat_map(|waiting| waiting.pending);
+    all.extend(bare.into_iter().chain(of_others).map(|pod| Short {
         key: Key {
             kind: Pod::KIND,
             name: pod.meta.name.clone(),
@@ -172,8 +177,8 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
 fn waiting<'a>(
     tables: &'a Tables,
     profiles: &[Profile],
-) -> (BTreeMap<Arc<str>, Waiting>, Vec<&'a Arc<Pod>>) {
-    let mut by_workload: BTreeMap<Arc<str>, Waiting> = BTreeMap::new();
+) -> (BTreeMap<Arc<str>, Waiting<'a>>, Vec<&'a Arc<Pod>>) {
+    let mut by_workload: BTreeMap<Arc<str>, Waiting<'_>> = BTreeMap::new();
     let mut bare = Vec::new();
     for pod in tables.of::<Pod>().iter() {
         if pod.node.is_some() || !pod.is_active() {
@@ -185,7 +190,7 @@ fn waiting<'a>(
             .iter()
             .any(|profile| profile.scheduler_name == scheduler);
         match (workload_of(tables, pod), is_ours) {
-            (Some(uid), true) => by_workload.entry(uid).or_default().n_pending += 1,
+            (Some(uid), true) => by_workload.entry(uid).or_default().pending.push(pod),
             (Some(uid), false) => {
                 let left = &mut by_workload.entry(uid).or_default().left;
                 *left.entry(scheduler.into()).or_default() += 1;
@@ -205,9 +210,12 @@ fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
         Arc::clone(&owner.name),
     );
     let above = match &*owner.kind {
-        "ReplicaSet" => tables.get::<ReplicaSet>(&name)?.meta.controller(),
+        "ReplicaSet" => tables
+            .get::<ReplicaSet>(&name)
+            .and_then(|set| set.meta.controller()),
         _ => None,
     };
+    let above = above.filter(|above| *above.kind == *DEPLOYMENT);
     Some(Arc::clone(&above.unwrap_or(owner).uid))
 }
 

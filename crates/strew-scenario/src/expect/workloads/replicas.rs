@@ -2,7 +2,7 @@
 
 use strew_apiserver::object::Object;
 
-use super::Waiting;
+use super::{DEPLOYMENT, Waiting};
 
 /// What a workload asks for, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,9 @@ impl Replicas {
                 let mut conditions = status.conditions.iter().flatten();
                 let refused =
                     conditions.find(|c| c.type_ == "ReplicaFailure" && c.status == "True");
-                set.meta.controller().is_none().then(|| Self {
+                let owner = set.meta.controller();
+                let is_its_own = owner.is_none_or(|owner| *owner.kind != *DEPLOYMENT);
+                is_its_own.then(|| Self {
                     wanted: set.spec.replicas.unwrap_or(1),
                     pods: status.replicas,
                     updated: None,
@@ -146,7 +148,7 @@ impl Replicas {
     /// What is missing; `None`: nothing. `refusal` is asked for the reason where pods are missing.
     pub(super) fn why(
         &self,
-        waiting: &Waiting,
+        waiting: &Waiting<'_>,
         refusal: impl FnOnce() -> Option<String>,
     ) -> Option<String> {
         let Self {
@@ -169,14 +171,14 @@ impl Replicas {
         if available < wanted {
             parts.push(format!("{available} of {wanted} ready"));
         }
-        if parts.is_empty() && waiting.n_pending == 0 {
+        if parts.is_empty() && waiting.pending.is_empty() {
             return None;
         }
         if self.is_late {
             parts.push("progress deadline exceeded".to_owned());
         }
-        if waiting.n_pending > 0 {
-            parts.push(format!("{} Pending", waiting.n_pending));
+        if !waiting.pending.is_empty() {
+            parts.push(format!("{} Pending", waiting.pending.len()));
         }
         for (scheduler, n) in &waiting.left {
             parts.push(format!(
