@@ -46,6 +46,9 @@ mod what_if;
 
 use std::process::ExitCode;
 
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     ExitCode::from(arguments::run(std::env::args_os().collect()))
 }
