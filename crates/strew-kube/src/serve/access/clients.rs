@@ -33,11 +33,20 @@ const AUTHENTICATED: &str = "system:authenticated";
 /// Why client certificates are not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientsError {
-    /// The ConfigMap cannot be read.
+    /// There is no such ConfigMap.
     #[error(
-        "cannot read ConfigMap {NAMESPACE}/{NAME} (the role extension-apiserver-authentication-reader in \
-         {NAMESPACE} allows it)"
+        "ConfigMap {NAMESPACE}/{NAME} does not exist: the API server writes it when it runs with --client-ca-file or \
+         --requestheader-client-ca-file"
     )]
+    NoConfigMap,
+    /// Its reading is forbidden.
+    #[error(
+        "ConfigMap {NAMESPACE}/{NAME} may not be read (a RoleBinding in {NAMESPACE} to the Role \
+         extension-apiserver-authentication-reader allows it)"
+    )]
+    Forbidden(#[source] Box<kube::Error>),
+    /// The API server does not answer, or with another error.
+    #[error("cannot read ConfigMap {NAMESPACE}/{NAME}")]
     NotRead(#[source] Box<kube::Error>),
     /// It names no authority.
     #[error("ConfigMap {NAMESPACE}/{NAME} has no {KEY}")]
@@ -45,6 +54,20 @@ pub enum ClientsError {
     /// It names something that is no authority.
     #[error("{KEY} of ConfigMap {NAMESPACE}/{NAME} holds no certificates in PEM")]
     Broken,
+}
+
+impl ClientsError {
+    fn of_read(error: kube::Error) -> Self {
+        let code = match &error {
+            kube::Error::Api(status) => status.code,
+            _ => 0,
+        };
+        match code {
+            404 => Self::NoConfigMap,
+            403 => Self::Forbidden(Box::new(error)),
+            _ => Self::NotRead(Box::new(error)),
+        }
+    }
 }
 
 /// Knows users by their certificates.
@@ -61,7 +84,7 @@ impl Clients {
     pub async fn of_cluster(client: kube::Client) -> Result<Self, ClientsError> {
         let api: Api<ConfigMap> = Api::namespaced(client, NAMESPACE);
         let read = api.get(NAME).await;
-        let map = read.map_err(|error| ClientsError::NotRead(Box::new(error)))?;
+        let map = read.map_err(ClientsError::of_read)?;
         let data = map.data.unwrap_or_default();
         let pem = data.get(KEY).ok_or(ClientsError::Absent)?;
         Self::of_authority(pem)

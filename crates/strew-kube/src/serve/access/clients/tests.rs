@@ -85,17 +85,26 @@ async fn the_authority_is_read_from_its_config_map() {
     use kube::client::Body;
     let authority = Authority::new("kubernetes");
     let map = |key: &str| serde_json::json!({"metadata": {}, "data": {key: authority.pem}});
-    let refused = serde_json::json!({
-        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": "configmaps is forbidden", "reason": "Forbidden", "code": 403,
-    });
+    let refused = |code: u16, reason: &str| {
+        serde_json::json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": "configmaps: no", "reason": reason, "code": code,
+        })
+    };
     let cases = [
         (200, map(KEY), None),
         (200, map("other"), Some("has no client-ca-file")),
         (
             403,
-            refused,
+            refused(403, "Forbidden"),
             Some("extension-apiserver-authentication-reader"),
+        ),
+        // Nothing is wrong with the rights then.
+        (404, refused(404, "NotFound"), Some("does not exist: ")),
+        (
+            500,
+            refused(500, "InternalError"),
+            Some("cannot read ConfigMap kube-system/extension-apiserver-authentication"),
         ),
     ];
     for (code, answer, problem) in cases {
@@ -115,7 +124,11 @@ async fn the_authority_is_read_from_its_config_map() {
         let told = clients.err().map(|error| error.to_string());
         match problem {
             None => assert_eq!(told, None),
-            Some(part) => assert!(told.as_ref().unwrap().contains(part), "{told:?}"),
+            Some(part) => {
+                let told = told.unwrap();
+                assert!(told.contains(part), "{told}");
+                assert_eq!(told.contains("Role "), code == 403, "{told}");
+            }
         }
     }
 }
