@@ -2,7 +2,9 @@
 //! replaced.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Client};
+use serde_json::Value;
 use strew_api::definition::is_own;
 
 /// The owner of a definition.
@@ -28,4 +30,31 @@ pub async fn maker(client: &Client, name: &str) -> Result<Maker, kube::Error> {
         Some(found) if is_own(found.metadata.labels.as_ref()) => Maker::Strew,
         Some(_) => Maker::Others,
     })
+}
+
+/// How many objects of a definition there are, in all namespaces. They are counted in the version in which they are
+/// stored, which needs no conversion webhook.
+///
+/// # Errors
+/// The API server cannot be asked.
+pub async fn n_objects(client: &Client, definition: &Value) -> Result<usize, kube::Error> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array();
+    let mut versions = versions.into_iter().flatten();
+    let stored = versions.find(|version| version["storage"] == true);
+    let group = text(&spec["group"]);
+    let version = stored.map_or_else(String::new, |version| text(&version["name"]));
+    let resource = ApiResource {
+        api_version: format!("{group}/{version}"),
+        group,
+        version,
+        kind: text(&spec["names"]["kind"]),
+        plural: text(&spec["names"]["plural"]),
+    };
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
+    // One object and the number of the rest.
+    let page = api.list_metadata(&ListParams::default().limit(1)).await?;
+    let rest = page.metadata.remaining_item_count.unwrap_or_default();
+    Ok(page.items.len() + usize::try_from(rest).unwrap_or_default())
 }

@@ -17,6 +17,23 @@ pub struct Permission {
     pub resource: &'static str,
     /// The verbs.
     pub verbs: &'static [&'static str],
+    /// What the process does with it, for docs/rights.md.
+    pub purpose: &'static str,
+}
+
+/// A right, as the tables of processes list it.
+pub(crate) const fn permission(
+    group: &'static str,
+    resource: &'static str,
+    verbs: &'static [&'static str],
+    purpose: &'static str,
+) -> Permission {
+    Permission {
+        group,
+        resource,
+        verbs,
+        purpose,
+    }
 }
 
 /// Something that a process must be allowed with the objects of these names, and with no others.

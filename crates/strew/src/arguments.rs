@@ -14,7 +14,7 @@ use crate::storage::StorageArgs;
 use crate::terminal::{self, Terminal};
 use crate::{
     controller, diff, explain, import, install, lint, place, scheduler, simulate, snapshot,
-    version, webhook,
+    uninstall, version, webhook,
 };
 
 /// Pods over failure domains: where they go, why, and what would change it.
@@ -96,6 +96,8 @@ enum Command {
     Webhook(webhook::WebhookArgs),
     /// Print manifests that put strew into a cluster
     Install(install::InstallArgs),
+    /// Print what to delete to take a part of strew out of a cluster, in a safe order
+    Uninstall(uninstall::UninstallArgs),
     /// Print a completion script for a shell
     Completion {
         /// Which shell
@@ -160,6 +162,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Controller(args) => controller::run(&args, &context),
         Command::Webhook(args) => webhook::run(&args, &context),
         Command::Install(args) => install::run(&args, &context),
+        Command::Uninstall(args) => uninstall::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
     };
@@ -213,6 +216,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
                 .mut_arg("secure_port", |a| a.default_value("10262"))
         })
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
+        .mut_subcommand("uninstall", |c| c.after_help(examples(uninstall::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(
                 "Examples:

@@ -4,8 +4,8 @@
 //! (what there is), [`configuration`] (who decides), [`scenario`] (what is played, of a file or the story), [`strew_view`]
 //! (a moment of it as plain values), [`spread_explain`] (what WorkloadSpreads say of a pod), [`report`] (for programs),
 //! [`text`] (for people), [`html`] (what happened, as a page), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`],
-//! [`place`], [`snapshot`], [`install`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what
-//! those share that go on until a signal), [`cluster`] (one that is there), [`explain_output`], [`what_if`] (changes that
+//! [`place`], [`snapshot`], [`install`], [`uninstall`], [`scheduler`], [`controller`] and [`webhook`] (the commands),
+//! [`process`] (what those share that go on until a signal), [`cluster`] (one that is there), [`explain_output`], [`what_if`] (changes that
 //! are asked about), [`parts`] (nodes and domains that a person names), [`terminal`], [`failure`].
 
 mod arguments;
@@ -40,6 +40,7 @@ mod spread_explain;
 mod storage;
 mod terminal;
 mod text;
+mod uninstall;
 mod version;
 mod webhook;
 mod what_if;

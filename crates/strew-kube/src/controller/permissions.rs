@@ -3,7 +3,7 @@
 use strew_api::workloadspread::registration::NAME;
 
 use super::Name;
-use crate::permission::{NamedPermission, Permission};
+use crate::permission::{NamedPermission, Permission, permission};
 use crate::registration::replicas::LEASE;
 pub use crate::scheduler::permissions::{OF_FIRST_LEASE, OF_PAGES, of_lease};
 
@@ -25,37 +25,90 @@ pub fn of_configuration(name: Name) -> &'static [Permission] {
     }
 }
 
-const fn permission(
-    group: &'static str,
-    resource: &'static str,
-    verbs: &'static [&'static str],
-) -> Permission {
-    Permission {
-        group,
-        resource,
-        verbs,
-    }
-}
-
 /// Source: spec/workloadspread §6.4, as far as strew needs it. Custom kinds are given besides, by who lists them.
 const WORKLOAD_SPREAD: &[Permission] = &[
-    permission("apps.kruise.io", "workloadspreads", READ),
-    permission("apps.kruise.io", "workloadspreads/status", &["update"]),
-    permission("apps.kruise.io", "clonesets", READ),
-    permission("apps.kruise.io", "statefulsets", READ),
-    permission("", "pods", &["get", "list", "watch", "patch", "delete"]),
-    // Pods of Jobs that cannot be scheduled.
-    permission("", "pods/eviction", &["create"]),
-    permission("", "nodes", READ),
-    permission("apps", "deployments", READ),
-    permission("apps", "replicasets", READ),
-    permission("apps", "statefulsets", READ),
-    permission("batch", "jobs", READ),
-    permission("events.k8s.io", "events", &["create", "patch"]),
+    permission(
+        "apps.kruise.io",
+        "workloadspreads",
+        READ,
+        "the subsets, and their limits",
+    ),
+    permission(
+        "apps.kruise.io",
+        "workloadspreads/status",
+        &["update"],
+        "the ledger, counts of each subset, conditions",
+    ),
+    permission(
+        "apps.kruise.io",
+        "clonesets",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "apps.kruise.io",
+        "statefulsets",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "",
+        "pods",
+        &["get", "list", "watch", "patch", "delete"],
+        "deletion costs and markers of subsets are patched; a pod that cannot be scheduled is deleted, so that its \
+         replacement goes to another subset",
+    ),
+    permission(
+        "",
+        "pods/eviction",
+        &["create"],
+        "a pod of a Job that cannot be scheduled is evicted, because a Job counts a deletion as a failure",
+    ),
+    permission(
+        "",
+        "nodes",
+        READ,
+        "the subset of a pod that was created without one: by its node",
+    ),
+    permission(
+        "apps",
+        "deployments",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "apps",
+        "replicasets",
+        READ,
+        "a target, and the owner of a Deployment's pods",
+    ),
+    permission(
+        "apps",
+        "statefulsets",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "batch",
+        "jobs",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "events.k8s.io",
+        "events",
+        &["create", "patch"],
+        "events on WorkloadSpreads",
+    ),
 ];
 
 /// The ConfigMap `kruise-configuration`.
-const CONFIGURATION: &[Permission] = &[permission("", "configmaps", READ)];
+const CONFIGURATION: &[Permission] = &[permission(
+    "",
+    "configmaps",
+    READ,
+    "ConfigMap kruise-configuration: which custom kinds can be targets",
+)];
 
 /// In strew's namespace, of one controller: by this Lease it knows which replicas of the webhook are ready.
 pub fn of_replicas(name: Name) -> &'static [NamedPermission<'static>] {
@@ -66,7 +119,12 @@ pub fn of_replicas(name: Name) -> &'static [NamedPermission<'static>] {
 }
 
 const REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
-    permission: permission("coordination.k8s.io", "leases", &["get"]),
+    permission: permission(
+        "coordination.k8s.io",
+        "leases",
+        &["get"],
+        "whether a replica of the webhook is ready",
+    ),
     names: &[LEASE],
 }];
 
@@ -83,6 +141,7 @@ const REGISTRATION: &[NamedPermission<'_>] = &[NamedPermission {
         "admissionregistration.k8s.io",
         "mutatingwebhookconfigurations",
         &["get", "patch"],
+        "takes the webhook out when no replica has been ready for a while; a policy bounds the rest",
     ),
     names: &[NAME],
 }];
@@ -91,21 +150,56 @@ const OCM: &str = "cluster.open-cluster-management.io";
 
 /// Source: spec/placement §4.
 const PLACEMENT: &[Permission] = &[
-    permission(OCM, "managedclusters", READ),
-    permission(OCM, "managedclustersets", READ),
-    permission(OCM, "managedclustersetbindings", READ),
-    permission(OCM, "addonplacementscores", READ),
-    permission(OCM, "placements", READ),
-    permission(OCM, "placements/status", &["update", "patch"]),
-    // Owner references that block the owner's deletion.
-    permission(OCM, "placements/finalizers", &["update"]),
+    permission(OCM, "managedclusters", READ, "the clusters to choose from"),
+    permission(
+        OCM,
+        "managedclustersets",
+        READ,
+        "which clusters belong together",
+    ),
+    permission(
+        OCM,
+        "managedclustersetbindings",
+        READ,
+        "which sets a namespace may use",
+    ),
+    permission(
+        OCM,
+        "addonplacementscores",
+        READ,
+        "scores that prioritizers read",
+    ),
+    permission(OCM, "placements", READ, "what is asked for"),
+    permission(
+        OCM,
+        "placements/status",
+        &["update", "patch"],
+        "counts and conditions",
+    ),
+    permission(
+        OCM,
+        "placements/finalizers",
+        &["update"],
+        "owner references of PlacementDecisions that block the deletion of their Placement",
+    ),
     permission(
         OCM,
         "placementdecisions",
         &[
             "get", "list", "watch", "create", "update", "patch", "delete",
         ],
+        "the answer: which clusters a Placement gets",
     ),
-    permission(OCM, "placementdecisions/status", &["update", "patch"]),
-    permission("events.k8s.io", "events", &["create", "patch"]),
+    permission(
+        OCM,
+        "placementdecisions/status",
+        &["update", "patch"],
+        "the clusters of a decision",
+    ),
+    permission(
+        "events.k8s.io",
+        "events",
+        &["create", "patch"],
+        "events on Placements",
+    ),
 ];

@@ -1,115 +1,119 @@
 //! The rights that the scheduler needs at the API server.
 
-use crate::permission::{NamedPermission, Permission};
+use crate::permission::{NamedPermission, Permission, permission};
 
 const READ: &[&str] = &["get", "list", "watch"];
 
 /// In the whole cluster. Source: spec/scheduler §5.10, as far as strew needs it.
 pub const IN_CLUSTER: &[Permission] = &[
-    Permission {
-        group: "",
-        resource: "nodes",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "pods",
-        verbs: &["get", "list", "watch", "delete"],
-    },
-    Permission {
-        group: "",
-        resource: "pods/binding",
-        verbs: &["create"],
-    },
-    Permission {
-        group: "",
-        resource: "pods/status",
-        verbs: &["patch"],
-    },
-    Permission {
-        group: "",
-        resource: "namespaces",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "services",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "replicationcontrollers",
-        verbs: READ,
-    },
-    Permission {
-        group: "apps",
-        resource: "replicasets",
-        verbs: READ,
-    },
-    Permission {
-        group: "apps",
-        resource: "statefulsets",
-        verbs: READ,
-    },
-    Permission {
-        group: "policy",
-        resource: "poddisruptionbudgets",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "persistentvolumeclaims",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "persistentvolumes",
-        verbs: READ,
-    },
-    Permission {
-        group: "storage.k8s.io",
-        resource: "storageclasses",
-        verbs: READ,
-    },
-    Permission {
-        group: "storage.k8s.io",
-        resource: "csinodes",
-        verbs: READ,
-    },
-    Permission {
-        group: "events.k8s.io",
-        resource: "events",
-        verbs: &["create", "patch"],
-    },
+    permission("", "nodes", READ, "the nodes to choose from"),
+    permission(
+        "",
+        "pods",
+        &["get", "list", "watch", "delete"],
+        "the pods to place and those that count for a skew; victims of a preemption are deleted",
+    ),
+    permission("", "pods/binding", &["create"], "place a pod on its node"),
+    permission(
+        "",
+        "pods/status",
+        &["patch"],
+        "the condition PodScheduled, the nominated node, and DisruptionTarget of a victim",
+    ),
+    permission(
+        "",
+        "namespaces",
+        READ,
+        "namespace selectors of pod affinity terms",
+    ),
+    permission(
+        "",
+        "services",
+        READ,
+        "default constraints: the pods that a Service selects",
+    ),
+    permission(
+        "",
+        "replicationcontrollers",
+        READ,
+        "default constraints: the pods of a ReplicationController",
+    ),
+    permission(
+        "apps",
+        "replicasets",
+        READ,
+        "default constraints: the pods of a ReplicaSet",
+    ),
+    permission(
+        "apps",
+        "statefulsets",
+        READ,
+        "default constraints: the pods of a StatefulSet",
+    ),
+    permission(
+        "policy",
+        "poddisruptionbudgets",
+        READ,
+        "preemption spares pods that a budget protects",
+    ),
+    permission("", "persistentvolumeclaims", READ, "the volumes of a pod"),
+    permission(
+        "",
+        "persistentvolumes",
+        READ,
+        "the nodes that reach a volume",
+    ),
+    permission(
+        "storage.k8s.io",
+        "storageclasses",
+        READ,
+        "whether a claim waits for the pod's first node",
+    ),
+    permission(
+        "storage.k8s.io",
+        "csinodes",
+        READ,
+        "how many volumes a node can attach",
+    ),
+    permission(
+        "events.k8s.io",
+        "events",
+        &["create", "patch"],
+        "the events Scheduled, FailedScheduling and Preempted",
+    ),
 ];
 
 /// To authorize clients of its pages.
 pub const OF_PAGES: &[Permission] = &[
-    Permission {
-        group: "authentication.k8s.io",
-        resource: "tokenreviews",
-        verbs: &["create"],
-    },
-    Permission {
-        group: "authorization.k8s.io",
-        resource: "subjectaccessreviews",
-        verbs: &["create"],
-    },
+    permission(
+        "authentication.k8s.io",
+        "tokenreviews",
+        &["create"],
+        "metrics and debug pages: the user of a token",
+    ),
+    permission(
+        "authorization.k8s.io",
+        "subjectaccessreviews",
+        &["create"],
+        "metrics and debug pages, and reviews of pods: what a user may do",
+    ),
 ];
 
 /// In the namespace of the lease: its first creation. What is created has no name yet that a role could name.
-pub const OF_FIRST_LEASE: &[Permission] = &[Permission {
-    group: "coordination.k8s.io",
-    resource: "leases",
-    verbs: &["create"],
-}];
+pub const OF_FIRST_LEASE: &[Permission] = &[permission(
+    "coordination.k8s.io",
+    "leases",
+    &["create"],
+    "the first creation of its lease; a role cannot name an object that is being created",
+)];
 
 /// In the namespace of the lease, with the leases of these names alone: others are not this process's to take.
 pub fn of_lease<'a>(names: &'a [&'a str]) -> [NamedPermission<'a>; 1] {
-    let permission = Permission {
-        group: "coordination.k8s.io",
-        resource: "leases",
-        verbs: &["get", "update"],
-    };
+    let permission = permission(
+        "coordination.k8s.io",
+        "leases",
+        &["get", "update"],
+        "one replica acts at a time: it holds this lease",
+    );
     [NamedPermission { permission, names }]
 }

@@ -6,118 +6,131 @@
 
 use crate::authority::bundle::{CONFIGURATION, DEFINITION};
 use crate::authority::keeper::SECRET;
-use crate::permission::{NamedPermission, Permission};
+use crate::permission::{NamedPermission, Permission, permission};
 use crate::registration::replicas;
 
 const READ: &[&str] = &["get", "list", "watch"];
 
 /// In the whole cluster. Source: spec/workloadspread §6.4, as far as the webhook needs it.
 pub const IN_CLUSTER: &[Permission] = &[
-    Permission {
-        group: "apps.kruise.io",
-        resource: "workloadspreads",
-        verbs: READ,
-    },
-    Permission {
-        group: "apps.kruise.io",
-        resource: "workloadspreads/status",
-        verbs: &["update"],
-    },
-    Permission {
-        group: "",
-        resource: "pods",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "nodes",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "namespaces",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "services",
-        verbs: READ,
-    },
-    Permission {
-        group: "",
-        resource: "replicationcontrollers",
-        verbs: READ,
-    },
-    Permission {
-        group: "apps",
-        resource: "deployments",
-        verbs: READ,
-    },
-    Permission {
-        group: "apps",
-        resource: "replicasets",
-        verbs: READ,
-    },
-    Permission {
-        group: "apps",
-        resource: "statefulsets",
-        verbs: READ,
-    },
-    Permission {
-        group: "batch",
-        resource: "jobs",
-        verbs: READ,
-    },
-    Permission {
-        group: "apps.kruise.io",
-        resource: "clonesets",
-        verbs: READ,
-    },
-    Permission {
-        group: "apps.kruise.io",
-        resource: "statefulsets",
-        verbs: READ,
-    },
+    permission(
+        "apps.kruise.io",
+        "workloadspreads",
+        READ,
+        "the subsets that a new pod can get",
+    ),
+    permission(
+        "apps.kruise.io",
+        "workloadspreads/status",
+        &["update"],
+        "the ledger: a pod's place is reserved before its creation is answered",
+    ),
+    permission("", "pods", READ, "the pods that are in each subset"),
+    permission(
+        "",
+        "nodes",
+        READ,
+        "simulated scheduling: whether a subset has room for the pod",
+    ),
+    permission(
+        "",
+        "namespaces",
+        READ,
+        "simulated scheduling: namespace selectors of pod affinity terms",
+    ),
+    permission(
+        "",
+        "services",
+        READ,
+        "simulated scheduling: default constraints",
+    ),
+    permission(
+        "",
+        "replicationcontrollers",
+        READ,
+        "simulated scheduling: default constraints",
+    ),
+    permission(
+        "apps",
+        "deployments",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "apps",
+        "replicasets",
+        READ,
+        "a target, and the owner of a Deployment's pods",
+    ),
+    permission(
+        "apps",
+        "statefulsets",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "batch",
+        "jobs",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "apps.kruise.io",
+        "clonesets",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
+    permission(
+        "apps.kruise.io",
+        "statefulsets",
+        READ,
+        "a target, and how many pods it asks for",
+    ),
 ];
 
 /// In the webhook's own namespace: the list of custom kinds.
-pub const IN_NAMESPACE: &[Permission] = &[Permission {
-    group: "",
-    resource: "configmaps",
-    verbs: READ,
-}];
+pub const IN_NAMESPACE: &[Permission] = &[permission(
+    "",
+    "configmaps",
+    READ,
+    "ConfigMap kruise-configuration: which custom kinds can be targets",
+)];
 
 /// In the webhook's own namespace, unless a certificate is given: its first leases, and its first Secret. What is
 /// created has no name yet that a role could name.
 pub const OF_AUTHORITY: &[Permission] = &[
-    Permission {
-        group: "coordination.k8s.io",
-        resource: "leases",
-        verbs: &["create"],
-    },
-    Permission {
-        group: "",
-        resource: "secrets",
-        verbs: &["create"],
-    },
+    permission(
+        "coordination.k8s.io",
+        "leases",
+        &["create"],
+        "the first creation of its leases; a policy allows its own names alone",
+    ),
+    permission(
+        "",
+        "secrets",
+        &["create"],
+        "the first creation of its CA; a policy allows its own name alone",
+    ),
 ];
 
 /// In the webhook's namespace, unless a certificate is given: the Secret, and the lease of its maintainer.
 pub const OF_SECRET: &[NamedPermission<'_>] = &[
     NamedPermission {
-        permission: Permission {
-            group: "",
-            resource: "secrets",
-            verbs: &["get", "list", "watch", "update"],
-        },
+        permission: permission(
+            "",
+            "secrets",
+            &["get", "list", "watch", "update"],
+            "the CA that signs the certificates of all replicas, and its exchange",
+        ),
         names: &[SECRET],
     },
     NamedPermission {
-        permission: Permission {
-            group: "coordination.k8s.io",
-            resource: "leases",
-            verbs: &["get", "update"],
-        },
+        permission: permission(
+            "coordination.k8s.io",
+            "leases",
+            &["get", "update"],
+            "one replica maintains the CA: it holds this lease",
+        ),
         names: &[super::LEASE],
     },
 ];
@@ -125,38 +138,42 @@ pub const OF_SECRET: &[NamedPermission<'_>] = &[
 /// In the webhook's own namespace, unless another program registers the webhook: by this Lease replicas know of each
 /// other. It is made under [`OF_AUTHORITY`].
 pub const OF_REPLICAS: &[NamedPermission<'_>] = &[NamedPermission {
-    permission: Permission {
-        group: "coordination.k8s.io",
-        resource: "leases",
-        verbs: &["patch"],
-    },
+    permission: permission(
+        "coordination.k8s.io",
+        "leases",
+        &["patch"],
+        "which replicas are ready: the last one takes the registration out",
+    ),
     names: &[replicas::LEASE],
 }];
 
 /// In the whole cluster, unless `caBundle` is maintained by other means.
 pub const OF_CONFIGURATIONS: &[NamedPermission<'_>] = &[
     NamedPermission {
-        permission: Permission {
-            group: "admissionregistration.k8s.io",
-            resource: "mutatingwebhookconfigurations",
-            verbs: &["get", "list", "watch", "patch"],
-        },
+        permission: permission(
+            "admissionregistration.k8s.io",
+            "mutatingwebhookconfigurations",
+            &["get", "list", "watch", "patch"],
+            "registers the webhook when a replica is ready, and writes caBundle; a policy bounds the rest",
+        ),
         names: &[CONFIGURATION],
     },
     NamedPermission {
-        permission: Permission {
-            group: "admissionregistration.k8s.io",
-            resource: "validatingwebhookconfigurations",
-            verbs: &["get", "list", "watch", "patch"],
-        },
+        permission: permission(
+            "admissionregistration.k8s.io",
+            "validatingwebhookconfigurations",
+            &["get", "list", "watch", "patch"],
+            "writes caBundle; a policy bounds the rest",
+        ),
         names: &[CONFIGURATION],
     },
     NamedPermission {
-        permission: Permission {
-            group: "apiextensions.k8s.io",
-            resource: "customresourcedefinitions",
-            verbs: &["get", "list", "watch", "patch"],
-        },
+        permission: permission(
+            "apiextensions.k8s.io",
+            "customresourcedefinitions",
+            &["get", "list", "watch", "patch"],
+            "writes caBundle of the conversion webhook; a policy bounds the rest",
+        ),
         names: &[DEFINITION],
     },
 ];

@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::simulate::{Format, serialized};
 
 /// An object, and what is said above it; JSON has no comments.
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     comment: &'static str,
-    pub(super) object: Value,
+    pub(crate) object: Value,
 }
 
 impl From<Value> for Manifest {
@@ -22,7 +22,7 @@ impl From<Value> for Manifest {
 
 impl Manifest {
     /// An object with a comment of one or more lines.
-    pub(super) fn with_comment(comment: &'static str, object: Value) -> Self {
+    pub(crate) fn with_comment(comment: &'static str, object: Value) -> Self {
         Self { comment, object }
     }
 
@@ -37,7 +37,7 @@ impl Manifest {
 }
 
 /// A stream of documents, or one `List`.
-pub(super) fn written(manifests: &[Manifest], output: &str) -> Result<String, Failure> {
+pub(crate) fn written(manifests: &[Manifest], output: &str) -> Result<String, Failure> {
     if output == "json" {
         let items: Vec<&Value> = manifests.iter().map(|manifest| &manifest.object).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});

@@ -1,30 +1,39 @@
 //! `strew install`: manifests that put strew's parts into a cluster. It prints; `kubectl apply -f -` does.
 //!
-//! Reading order: [`manifest`] (what is printed), [`objects`] (what every part has), [`network`] (who reaches it),
+//! Reading order: [`manifest`] (what is printed), [`flags`] (what is given), [`objects`] (what every part has), [`rights`]
+//! (what it may do), [`network`] (who reaches it),
 //! [`scheduler`], [`definitions`] (whose CustomResourceDefinitions there are), [`workloadspread`], [`placement`].
 
 mod definitions;
-mod manifest;
+pub(crate) mod flags;
+pub(crate) mod manifest;
 mod network;
 mod objects;
 mod placement;
+mod rights;
 mod scheduler;
 mod workloadspread;
 
-use clap::{Args, Subcommand};
+use anyhow::anyhow;
+use clap::{Args, FromArgMatches, Subcommand};
+use serde_json::Value;
 
+use self::manifest::Manifest;
 use crate::arguments::Context;
 use crate::failure::{EXIT_INPUT, Failure};
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "Examples:
-  PROGRAM install scheduler | kubectl apply -f -
-  PROGRAM install scheduler --namespace scheduling --image registry.example.com/strew:0.1.0
-  PROGRAM install scheduler --config config.yaml        with its profiles
-  PROGRAM install scheduler | kubectl diff -f -         what would change?
-  PROGRAM install workloadspread | kubectl apply --server-side -f -
-  PROGRAM install placement --crds=always > placement.yaml
-  PROGRAM install workloadspread --webhook-url https://10.0.0.7:9443
+  IMAGE=registry.example.com/strew:0.1.0             built with deploy/Containerfile
+  PROGRAM install scheduler --image $IMAGE | kubectl apply -f -
+  PROGRAM install scheduler --image $IMAGE --namespace scheduling
+  PROGRAM install scheduler --image $IMAGE --config config.yaml
+                                                     with its profiles
+  PROGRAM install scheduler --image $IMAGE | kubectl diff -f -
+                                                     what would change?
+  PROGRAM install workloadspread --image $IMAGE | kubectl apply --server-side -f -
+  PROGRAM install placement --image $IMAGE --crds=always > placement.yaml
+  PROGRAM install workloadspread --image $IMAGE --webhook-url https://10.0.0.7:9443
                                                      for a webhook outside the cluster
 
 It only prints; without --crds it asks the cluster whose CustomResourceDefinitions are there.
@@ -47,36 +56,146 @@ enum Part {
     Placement(placement::PlacementPart),
 }
 
+impl Part {
+    fn common(&self) -> &Common {
+        match self {
+            Self::Scheduler(part) => &part.common,
+            Self::Workloadspread(part) => &part.common,
+            Self::Placement(part) => &part.common,
+        }
+    }
+
+    /// All objects; `None`: something is wrong, which was told.
+    fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
+        match self {
+            Self::Scheduler(part) => part.manifests(context),
+            Self::Workloadspread(part) => part.manifests(context).map(Some),
+            Self::Placement(part) => part.manifests(context).map(Some),
+        }
+    }
+
+    /// What each right is for, as Markdown.
+    fn rights(&self) -> String {
+        match self {
+            Self::Scheduler(part) => part.rights(),
+            Self::Workloadspread(part) => part.rights(),
+            Self::Placement(part) => part.rights(),
+        }
+    }
+}
+
+/// What can be installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Component {
+    /// The scheduler.
+    Scheduler,
+    /// Webhook and controller of WorkloadSpreads.
+    WorkloadSpread,
+    /// The placement controller.
+    Placement,
+}
+
+impl Component {
+    /// Its subcommand.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Scheduler => "scheduler",
+            Self::WorkloadSpread => "workloadspread",
+            Self::Placement => "placement",
+        }
+    }
+
+    /// The definitions of its kinds.
+    pub(crate) fn definitions(self) -> Vec<Value> {
+        match self {
+            Self::Scheduler => Vec::new(),
+            Self::WorkloadSpread => vec![workloadspread::definition()],
+            Self::Placement => strew_api::placement::crd::all(),
+        }
+    }
+}
+
+/// All objects that are printed for a component in this namespace by default, without definitions.
+///
+/// # Errors
+/// None, as the arguments are right.
+pub(crate) fn objects_of(
+    component: Component,
+    namespace: &str,
+    context: &Context,
+) -> Result<Vec<Value>, Failure> {
+    let mut words = vec![
+        component.name(),
+        component.name(),
+        "--namespace",
+        namespace,
+        "--image=unused",
+    ];
+    if component != Component::Scheduler {
+        words.push("--crds=never");
+    }
+    let matches = Part::augment_subcommands(clap::Command::new("install"))
+        .try_get_matches_from(words)
+        .and_then(|matches| Part::from_arg_matches(&matches));
+    let part = matches.map_err(Failure::input)?;
+    let manifests = part.manifests(context)?.unwrap_or_default();
+    Ok(manifests
+        .into_iter()
+        .map(|manifest| manifest.object)
+        .collect())
+}
+
 /// What every part is asked for.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Common {
     /// The namespace that it lives in; made as well
-    #[arg(long, value_name = "NAME", default_value = "strew-system")]
+    #[arg(long, value_name = "NAME", default_value = "strew-system", value_parser = flags::namespace)]
     namespace: String,
-    /// Its container image
-    #[arg(long, value_name = "IMAGE", default_value = concat!("strew:", env!("CARGO_PKG_VERSION")))]
-    image: String,
+    /// Its container image, in a registry that the nodes reach; required, because no image of strew is published
+    #[arg(long, value_name = "IMAGE", value_parser = flags::image)]
+    image: Option<String>,
     /// How many replicas; one acts at a time, of the webhook all
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=100))]
     replicas: u16,
     /// Let pods of this namespace alone reach health and metrics; may be repeated [default: pods of all namespaces]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
     metrics_namespace: Vec<String>,
     /// How to write it
     #[arg(short, long, value_name = "FORMAT", default_value = "yaml", value_parser = ["yaml", "json"])]
     output: String,
+    /// Print a table of what each right of its service accounts is for, and no manifests
+    #[arg(long)]
+    rights: bool,
+}
+
+impl Common {
+    /// The image; there is no default, since applying manifests with an image that no node can pull installs
+    /// everything except the processes.
+    ///
+    /// # Errors
+    /// None is given.
+    fn image(&self) -> Result<&str, Failure> {
+        let image = self.image.as_deref().ok_or_else(|| {
+            Failure::input(anyhow!("--image is required: no image of strew is published yet")).with_hint(concat!(
+                "build one with deploy/Containerfile, push it to a registry that the nodes reach, and name it: ",
+                "--image registry.example.com/strew:",
+                env!("CARGO_PKG_VERSION"),
+            ))
+        })?;
+        Ok(image)
+    }
 }
 
 pub(crate) fn run(args: &InstallArgs, context: &Context) -> Result<u8, Failure> {
-    let (common, manifests) = match &args.part {
-        Part::Scheduler(part) => (&part.common, part.manifests(context)?),
-        Part::Workloadspread(part) => (&part.common, Some(part.manifests(context)?)),
-        Part::Placement(part) => (&part.common, Some(part.manifests(context)?)),
-    };
+    if args.part.common().rights {
+        terminal::print(&args.part.rights())?;
+        return Ok(0);
+    }
     // What is wrong was told.
-    let Some(manifests) = manifests else {
+    let Some(manifests) = args.part.manifests(context)? else {
         return Ok(EXIT_INPUT);
     };
-    terminal::print(&manifest::written(&manifests, &common.output)?)?;
+    let output = &args.part.common().output;
+    terminal::print(&manifest::written(&manifests, output)?)?;
     Ok(0)
 }

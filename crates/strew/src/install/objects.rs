@@ -1,23 +1,12 @@
 //! Objects that every part has, as values: what is applied is what is printed.
 
 use serde_json::{Value, json};
-use strew_kube::permission::{NamedPermission, Permission};
 
 /// The user that a container runs as: nobody in particular.
 const USER: u32 = 65532;
 
-/// What a part may do: with all objects of a resource, and with those of some names.
-#[derive(Clone, Copy)]
-pub(super) struct Rights<'a> {
-    pub(super) all: &'a [Permission],
-    pub(super) named: &'a [NamedPermission<'a>],
-}
-
-impl<'a> From<&'a [Permission]> for Rights<'a> {
-    fn from(all: &'a [Permission]) -> Self {
-        Self { all, named: &[] }
-    }
-}
+/// On pods, the SHA-256 of the configuration that they mount: the name that Helm's guide gives it.
+const CONFIGURATION_HASH: &str = "checksum/config";
 
 /// Names and places of one part.
 pub(super) struct Part<'a> {
@@ -59,27 +48,27 @@ impl Part<'_> {
     }
 
     /// A role in the whole cluster, and its binding to the service account.
-    pub(super) fn cluster_role(&self, rights: Rights<'_>) -> [Value; 2] {
+    pub(super) fn cluster_role(&self, rules: Vec<Value>) -> [Value; 2] {
         let name = format!("strew:{}", self.name);
         let metadata = json!({"name": name, "labels": self.labels()});
         let role = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
             "metadata": metadata,
-            "rules": rules(rights),
+            "rules": rules,
         });
         [role, cluster_role_binding(&metadata, &name, &[self])]
     }
 
     /// A role in its own namespace, and its binding to the service account.
-    pub(super) fn role(&self, rights: Rights<'_>) -> [Value; 2] {
+    pub(super) fn role(&self, rules: Vec<Value>) -> [Value; 2] {
         let metadata = self.metadata("");
         [
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1",
                 "kind": "Role",
                 "metadata": metadata,
-                "rules": rules(rights),
+                "rules": rules,
             }),
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -158,8 +147,18 @@ impl Part<'_> {
         })
     }
 
-    /// Replicas over zones, then nodes: a lost zone must leave one.
-    pub(super) fn deployment(&self, replicas: u16, pod: &Value) -> Value {
+    /// Replicas over zones, then nodes: a lost zone must leave one. A new text of the mounted `configuration` makes
+    /// new pods, because processes read it at the start only.
+    pub(super) fn deployment(
+        &self,
+        replicas: u16,
+        pod: &Value,
+        configuration: Option<&str>,
+    ) -> Value {
+        let mut metadata = json!({"labels": self.labels()});
+        if let Some(text) = configuration {
+            metadata["annotations"] = json!({CONFIGURATION_HASH: sha256(text)});
+        }
         let own = json!({"matchLabels": {"app.kubernetes.io/name": self.name}});
         let spread = |key: &str| {
             json!({
@@ -193,7 +192,7 @@ impl Part<'_> {
             "spec": {
                 "replicas": replicas,
                 "selector": own,
-                "template": {"metadata": {"labels": self.labels()}, "spec": spec},
+                "template": {"metadata": metadata, "spec": spec},
             },
         })
     }
@@ -253,19 +252,24 @@ impl Container<'_> {
     }
 }
 
-fn rules(rights: Rights<'_>) -> Vec<Value> {
-    let rule = |permission: &Permission| {
-        json!({
-            "apiGroups": [permission.group],
-            "resources": [permission.resource],
-            "verbs": permission.verbs,
-        })
-    };
-    let named = |named: &NamedPermission<'_>| {
-        let mut rule = rule(&named.permission);
-        rule["resourceNames"] = named.names.into();
-        rule
-    };
-    let all = rights.all.iter().map(rule);
-    all.chain(rights.named.iter().map(named)).collect()
+/// Lower case hexadecimal digits.
+fn sha256(text: &str) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
+    digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_that_of_the_standard() {
+        // FIPS 180-2, B.1.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256("abc"), expected);
+    }
 }

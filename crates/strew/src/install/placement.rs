@@ -10,7 +10,7 @@ use super::definitions::DefinitionArgs;
 use super::manifest::Manifest;
 use super::network::Door;
 use super::objects::Part;
-use super::workloadspread::{CONTROLLER_PAGES, controller, controller_rights};
+use super::workloadspread::{CONTROLLER_PAGES, controller, controller_account};
 use crate::arguments::Context;
 use crate::failure::Failure;
 
@@ -33,17 +33,14 @@ pub(super) struct PlacementPart {
 impl PlacementPart {
     /// All objects, in the order in which they are needed.
     pub(super) fn manifests(&self, context: &Context) -> Result<Vec<Manifest>, Failure> {
-        let part = Part {
-            name: NAME,
-            namespace: &self.common.namespace,
-        };
+        let part = self.part();
         let mut manifests = vec![Manifest::from(part.namespace())];
         manifests.extend(self.definitions.chosen(crd::all(), context)?);
-        let rights = controller_rights(&part, Name::Placement);
-        manifests.extend(rights.into_iter().map(Manifest::from));
-        let container = controller(&self.common, Name::Placement, NAME);
+        let account = controller_account(&part, Name::Placement);
+        manifests.extend(account.objects().into_iter().map(Manifest::from));
+        let container = controller(&self.common, Name::Placement, NAME)?;
         let pod = json!({"containers": [container.value()]});
-        let deployment = part.deployment(self.common.replicas, &pod);
+        let deployment = part.deployment(self.common.replicas, &pod, None);
         manifests.push(Manifest::with_comment(ABOUT, deployment));
         manifests.push(part.budget().into());
         let doors = [Door::of_pages(
@@ -52,5 +49,17 @@ impl PlacementPart {
         )];
         manifests.push(part.network_policy(&doors).into());
         Ok(manifests)
+    }
+
+    /// What each right is for, as Markdown.
+    pub(super) fn rights(&self) -> String {
+        controller_account(&self.part(), Name::Placement).table()
+    }
+
+    fn part(&self) -> Part<'_> {
+        Part {
+            name: NAME,
+            namespace: &self.common.namespace,
+        }
     }
 }

@@ -5,17 +5,24 @@ use clap::Args;
 use serde_json::{Value, json};
 use strew_api::config::{FeatureGates, GateError, Given, LeaderElection, configure};
 use strew_api::read::Sources;
-use strew_kube::permission::Permission;
 use strew_kube::scheduler::permissions::{IN_CLUSTER, OF_FIRST_LEASE, OF_PAGES, of_lease};
 use strew_model::Interner;
 
 use super::Common;
 use super::manifest::Manifest;
 use super::network::Door;
-use super::objects::{Container, Part, Rights};
+use super::objects::{Container, Part};
+use super::rights::{Account, rights};
 use crate::arguments::Context;
 use crate::failure::Failure;
 use crate::simulate::say_problems;
+use crate::terminal;
+
+/// Of all its objects.
+const NAME: &str = "strew-scheduler";
+
+/// The profile that kube-scheduler has unless it is configured otherwise.
+const OF_KUBE_SCHEDULER: &str = "default-scheduler";
 
 /// Where the configuration is mounted.
 const MOUNTED: &str = "/etc/strew";
@@ -42,30 +49,32 @@ pub(super) struct SchedulerPart {
 impl SchedulerPart {
     /// All objects, in the order in which they are needed; `None`: the configuration is wrong, which was told.
     pub(super) fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
-        let namespace = self.common.namespace.as_str();
         let gates = FeatureGates::parse(&self.feature_gates).map_err(wrong_gates)?;
         let Some((configuration, lease)) = self.configuration(&gates, context)? else {
             return Ok(None);
         };
-        let part = Part {
-            name: "strew-scheduler",
-            namespace,
-        };
-        let in_cluster: Vec<Permission> = [IN_CLUSTER, OF_PAGES].concat();
-        let mut objects = vec![part.namespace(), part.service_account()];
-        objects.extend(part.cluster_role(in_cluster.as_slice().into()));
-        let names = [lease.as_str()];
-        objects.extend(part.role(Rights {
-            all: OF_FIRST_LEASE,
-            named: &of_lease(&names),
-        }));
-        objects.push(part.reads_authority());
+        let part = self.part();
+        let mut objects = vec![part.namespace()];
+        objects.extend(account(&part, &lease).objects());
         objects.push(part.config_map(FILE, &configuration));
-        objects.push(part.deployment(self.common.replicas, &self.pod()));
+        let replicas = self.common.replicas;
+        objects.push(part.deployment(replicas, &self.pod()?, Some(&configuration)));
         objects.push(part.budget());
         let doors = [Door::of_pages(PORT, &self.common.metrics_namespace)];
         objects.push(part.network_policy(&doors));
         Ok(Some(objects.into_iter().map(Manifest::from).collect()))
+    }
+
+    /// What each right is for, as Markdown.
+    pub(super) fn rights(&self) -> String {
+        account(&self.part(), &LeaderElection::default().resource_name).table()
+    }
+
+    fn part(&self) -> Part<'_> {
+        Part {
+            name: NAME,
+            namespace: &self.common.namespace,
+        }
     }
 
     /// The configuration's text, and the name of its lease.
@@ -85,8 +94,18 @@ impl SchedulerPart {
             .map_err(Failure::outside)?;
         let mut sources = Sources::new();
         sources.add(file.as_str(), text.as_str());
+
         match configure(Given::Files(&sources), gates, &mut Interner::new()) {
-            Ok(configuration) => Ok(Some((text, configuration.leader_election.resource_name))),
+            Ok(configuration) => {
+                let mut names = configuration.profiles.iter();
+                if names.any(|p| p.scheduler_name == OF_KUBE_SCHEDULER) && !context.global.quiet {
+                    terminal::say(&format!(
+                        "note: kube-scheduler has the profile {OF_KUBE_SCHEDULER}, too: stop it first, or both decide for \
+                         the same pods\n"
+                    ));
+                }
+                Ok(Some((text, configuration.leader_election.resource_name)))
+            }
             Err(wrong) => {
                 say_problems(&[(wrong, &sources)], "printed", context);
                 Ok(None)
@@ -94,7 +113,7 @@ impl SchedulerPart {
         }
     }
 
-    fn pod(&self) -> Value {
+    fn pod(&self) -> Result<Value, Failure> {
         let mut flags = vec![
             format!("--config={MOUNTED}/{FILE}"),
             format!(
@@ -107,17 +126,26 @@ impl SchedulerPart {
         }
         let container = Container {
             name: "scheduler",
-            image: &self.common.image,
+            image: self.common.image()?,
             flags,
             port: PORT,
         };
         let mut container = container.value();
         container["volumeMounts"] =
             json!([{"name": "config", "mountPath": MOUNTED, "readOnly": true}]);
-        json!({
+        Ok(json!({
             "containers": [container],
-            "volumes": [{"name": "config", "configMap": {"name": "strew-scheduler"}}],
-        })
+            "volumes": [{"name": "config", "configMap": {"name": NAME}}],
+        }))
+    }
+}
+
+/// Who the scheduler is to the API server, with the lease of this name.
+fn account<'a>(part: &'a Part<'a>, lease: &str) -> Account<'a> {
+    Account {
+        part,
+        in_cluster: rights(&[IN_CLUSTER, OF_PAGES].concat(), &[]),
+        in_namespace: rights(OF_FIRST_LEASE, &of_lease(&[lease])),
     }
 }
 

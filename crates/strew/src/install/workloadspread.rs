@@ -12,7 +12,6 @@ use strew_kube::controller::Name;
 use strew_kube::controller::permissions::{
     OF_FIRST_LEASE, OF_PAGES, of, of_configuration, of_lease, of_registration, of_replicas,
 };
-use strew_kube::permission::NamedPermission;
 use strew_kube::serve::access::Clients;
 use strew_kube::webhook::permissions::{
     IN_CLUSTER, IN_NAMESPACE, OF_AUTHORITY, OF_CONFIGURATIONS, OF_REPLICAS, OF_SECRET,
@@ -20,9 +19,11 @@ use strew_kube::webhook::permissions::{
 
 use super::Common;
 use super::definitions::DefinitionArgs;
+use super::flags;
 use super::manifest::Manifest;
 use super::network::{Door, cidr};
-use super::objects::{Container, Part, Rights, cluster_role_binding};
+use super::objects::{Container, Part, cluster_role_binding};
+use super::rights::{Account as ServiceAccount, rights};
 use crate::arguments::Context;
 use crate::failure::Failure;
 use crate::webhook::FailurePolicy;
@@ -71,6 +72,11 @@ const ABOUT_STATIC: &str = "\
 From here on pods with a controller wait for the webhook, but for those of DaemonSets, and in kube-system, in strew's own
 namespace, and in namespaces with the label strew.dev/workloadspread=disabled.";
 
+/// Of WorkloadSpread, with a conversion webhook somewhere.
+pub(super) fn definition() -> Value {
+    crd::workload_spread(&Reach::Service(String::new()))
+}
+
 /// Arguments of `strew install workloadspread`.
 #[derive(Args, Debug)]
 pub(super) struct WorkloadSpreadPart {
@@ -88,7 +94,7 @@ pub(super) struct WorkloadSpreadPart {
     strict: bool,
     /// A further namespace whose pods are never asked about: of a network plugin that the webhook's own pods need. May be
     /// repeated; the label strew.dev/workloadspread=disabled on a namespace does the same
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = flags::namespace)]
     exclude_namespace: Vec<String>,
     /// Ask about pods of DaemonSets, too: where they are listed as targets
     #[arg(long)]
@@ -127,28 +133,21 @@ impl WorkloadSpreadPart {
             excluded: self.exclude_namespace.clone(),
             daemon_sets: self.daemon_sets,
         };
-        let webhook = Part {
-            name: NAME,
-            namespace,
-        };
-        let controller = Part {
-            name: "strew-controller",
-            namespace,
-        };
+        let (webhook, controller) = self.parts();
+        let of_webhook = webhook_account(&webhook);
         let definition = crd::workload_spread(&registration.reach);
         let mut manifests = vec![Manifest::from(webhook.namespace())];
         manifests.extend(self.definitions.chosen(vec![definition], context)?);
         let mut add = |objects: Vec<Value>| {
             manifests.extend(objects.into_iter().map(Manifest::from));
         };
-        add(webhook_rights(&webhook));
-        add(controller_rights(&controller, Name::WorkloadSpread));
-        let of_webhook = [OF_SECRET, OF_REPLICAS].concat();
+        add(of_webhook.objects());
+        add(controller_account(&controller, Name::WorkloadSpread).objects());
         add(registration.policies(&Accounts {
             webhook: Account {
                 user: webhook.user(),
-                leases: &names(&of_webhook, "leases"),
-                secrets: &names(&of_webhook, "secrets"),
+                leases: &of_webhook.own("leases"),
+                secrets: &of_webhook.own("secrets"),
             },
             controller: Account {
                 user: controller.user(),
@@ -158,8 +157,9 @@ impl WorkloadSpreadPart {
         }));
         let of_pages = |port| Door::of_pages(port, &self.common.metrics_namespace);
         if self.webhook_url.is_none() {
-            if let Some(authority) = self.client_authority()? {
-                add(vec![webhook.config_map(CLIENT_AUTHORITY, &authority)]);
+            let authority = self.client_authority()?;
+            if let Some(authority) = &authority {
+                add(vec![webhook.config_map(CLIENT_AUTHORITY, authority)]);
             }
             let doors = [
                 Door::of_api_servers(WEBHOOK_PORT, &self.api_server_cidr),
@@ -167,13 +167,17 @@ impl WorkloadSpreadPart {
             ];
             add(vec![
                 webhook.service(SERVICE_PORT, WEBHOOK_PORT),
-                webhook.deployment(self.common.replicas, &self.webhook_pod()),
+                webhook.deployment(
+                    self.common.replicas,
+                    &self.webhook_pod()?,
+                    authority.as_deref(),
+                ),
                 webhook.budget(),
                 webhook.network_policy(&doors),
             ]);
         }
         add(vec![
-            controller.deployment(self.common.replicas, &self.controller_pod()),
+            controller.deployment(self.common.replicas, &self.controller_pod()?, None),
             controller.budget(),
             controller.network_policy(&[of_pages(CONTROLLER_PAGES)]),
         ]);
@@ -184,6 +188,27 @@ impl WorkloadSpreadPart {
         });
         manifests.push(registration.validating().into());
         Ok(manifests)
+    }
+
+    /// What each right is for, as Markdown.
+    pub(super) fn rights(&self) -> String {
+        let (webhook, controller) = self.parts();
+        let webhook = webhook_account(&webhook).table();
+        let controller = controller_account(&controller, Name::WorkloadSpread).table();
+        let (name, label) = CUSTOM;
+        format!(
+            "{webhook}\n{controller}\nBoth accounts also have the ClusterRole `{name}`, which is empty until a ClusterRole \
+             has the label `{label}`: the rights to read workloads of custom kinds.\n"
+        )
+    }
+
+    /// Webhook and controller.
+    fn parts(&self) -> (Part<'_>, Part<'_>) {
+        let part = |name| Part {
+            name,
+            namespace: &self.common.namespace,
+        };
+        (part(NAME), part("strew-controller"))
     }
 
     /// The authority of who may ask, looked at.
@@ -202,7 +227,7 @@ impl WorkloadSpreadPart {
         }
     }
 
-    fn webhook_pod(&self) -> Value {
+    fn webhook_pod(&self) -> Result<Value, Failure> {
         let mut flags = vec![
             format!("--namespace={}", self.common.namespace),
             format!("--webhook-port={WEBHOOK_PORT}"),
@@ -221,7 +246,7 @@ impl WorkloadSpreadPart {
         flags.extend(names.map(|name| format!("--client-name={name}")));
         let container = Container {
             name: "webhook",
-            image: &self.common.image,
+            image: self.common.image()?,
             flags,
             port: WEBHOOK_PAGES,
         };
@@ -234,82 +259,71 @@ impl WorkloadSpreadPart {
         // Calls still come for a moment when it has left the Service, and each that fails is a pod refused.
         container["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 5}}});
         if self.client_ca_file.is_none() {
-            return json!({"containers": [container]});
+            return Ok(json!({"containers": [container]}));
         }
         container["volumeMounts"] =
             json!([{"name": "clients", "mountPath": MOUNTED, "readOnly": true}]);
-        json!({
+        Ok(json!({
             "containers": [container],
             "volumes": [{"name": "clients", "configMap": {"name": NAME}}],
-        })
+        }))
     }
 
-    fn controller_pod(&self) -> Value {
-        let mut container = controller(&self.common, Name::WorkloadSpread, "strew-controller");
+    fn controller_pod(&self) -> Result<Value, Failure> {
+        let mut container = controller(&self.common, Name::WorkloadSpread, "strew-controller")?;
         let namespace = &self.common.namespace;
         let custom = format!("--configuration-namespace={namespace}");
         container.flags.push(custom);
         container
             .flags
             .extend(self.strict.then(|| STRICT.to_owned()));
-        json!({"containers": [container.value()]})
+        Ok(json!({"containers": [container.value()]}))
     }
 }
 
 /// The container of `strew controller` with one controller, under a lease of its own.
-pub(super) fn controller<'a>(common: &'a Common, name: Name, lease: &str) -> Container<'a> {
-    Container {
+///
+/// # Errors
+/// No image is given.
+pub(super) fn controller<'a>(
+    common: &'a Common,
+    name: Name,
+    lease: &str,
+) -> Result<Container<'a>, Failure> {
+    Ok(Container {
         name: "controller",
-        image: &common.image,
+        image: common.image()?,
         flags: vec![
             format!("--controllers={name}"),
             format!("--leader-elect-resource-name={lease}"),
             format!("--leader-elect-resource-namespace={}", common.namespace),
         ],
         port: CONTROLLER_PAGES,
+    })
+}
+
+/// The service account of a controller; its lease has the name of the part.
+pub(super) fn controller_account<'a>(part: &'a Part<'a>, name: Name) -> ServiceAccount<'a> {
+    let leases = [part.name];
+    ServiceAccount {
+        part,
+        in_cluster: rights(&[of(name), OF_PAGES].concat(), of_registration(name)),
+        in_namespace: rights(
+            &[OF_FIRST_LEASE, of_configuration(name)].concat(),
+            &[&of_lease(&leases), of_replicas(name)].concat(),
+        ),
     }
 }
 
-/// The service account of a controller, and its rights; its lease has the name of the part.
-pub(super) fn controller_rights(part: &Part<'_>, name: Name) -> Vec<Value> {
-    let in_cluster = Rights {
-        all: &[of(name), OF_PAGES].concat(),
-        named: of_registration(name),
-    };
-    let leases = [part.name];
-    let in_namespace = Rights {
-        all: &[OF_FIRST_LEASE, of_configuration(name)].concat(),
-        named: &[&of_lease(&leases), of_replicas(name)].concat(),
-    };
-    rights(part, in_cluster, in_namespace)
-}
-
-fn webhook_rights(part: &Part<'_>) -> Vec<Value> {
-    let in_cluster = Rights {
-        all: &[IN_CLUSTER, OF_PAGES].concat(),
-        named: OF_CONFIGURATIONS,
-    };
-    let in_namespace = Rights {
-        all: &[IN_NAMESPACE, OF_AUTHORITY].concat(),
-        named: &[OF_SECRET, OF_REPLICAS].concat(),
-    };
-    rights(part, in_cluster, in_namespace)
-}
-
-/// The service account of a part, and its rights in the cluster and in its namespace.
-fn rights(part: &Part<'_>, in_cluster: Rights<'_>, in_namespace: Rights<'_>) -> Vec<Value> {
-    let mut objects = vec![part.service_account()];
-    objects.extend(part.cluster_role(in_cluster));
-    objects.extend(part.role(in_namespace));
-    objects.push(part.reads_authority());
-    objects
-}
-
-/// The objects of a resource that rights name.
-fn names<'a>(rights: &[NamedPermission<'a>], resource: &str) -> Vec<&'a str> {
-    let of_resource = rights.iter();
-    let of_resource = of_resource.filter(|right| right.permission.resource == resource);
-    of_resource.flat_map(|right| right.names).copied().collect()
+fn webhook_account<'a>(part: &'a Part<'a>) -> ServiceAccount<'a> {
+    ServiceAccount {
+        part,
+        in_cluster: rights(&[IN_CLUSTER, OF_PAGES].concat(), OF_CONFIGURATIONS),
+        in_namespace: rights(
+            &[IN_NAMESPACE, OF_AUTHORITY].concat(),
+            &[OF_SECRET, OF_REPLICAS].concat(),
+        ),
+    }
 }
 
 /// A role whose rules the control plane gathers; it is printed without any, so that applying it again takes none away.

@@ -7,9 +7,16 @@ use snapbox::file;
 
 use crate::{json, stderr, stdout, strew};
 
-/// Where no cluster is known: `HOME` has no kubeconfig, and no pod is around.
+/// With an image, and where no cluster is known.
 fn install(args: &str) -> snapbox::cmd::Command {
-    strew(&format!("install {args}"))
+    alone(&format!(
+        "install {args} --image registry.example.com/strew:0.1.0"
+    ))
+}
+
+/// Where no cluster is known: `HOME` has no kubeconfig, and no pod is around.
+fn alone(args: &str) -> snapbox::cmd::Command {
+    strew(args)
         .env("HOME", "/nowhere")
         .env_remove("KUBECONFIG")
         .env_remove("KUBERNETES_SERVICE_HOST")
@@ -30,6 +37,87 @@ fn the_manifests_of_each_part() {
     let run = install("placement --crds=never").assert().code(0);
     run.stdout_eq(file!["snapshots/install-placement.yaml"]);
 }
+
+/// An image that no registry has would leave a cluster with roles, webhooks and no process.
+#[test]
+fn an_image_is_required_and_looked_at() {
+    for part in [
+        "scheduler",
+        "workloadspread --crds=never",
+        "placement --crds=never",
+    ] {
+        let run = alone(&format!("install {part}")).assert().code(2);
+        assert_eq!(stdout(&run), "");
+        assert_eq!(
+            stderr(&run),
+            "error: --image is required: no image of strew is published yet\n\
+             hint: build one with deploy/Containerfile, push it to a registry that the nodes reach, and name it: --image \
+             registry.example.com/strew:0.1.0\n"
+        );
+    }
+    for (flag, why) in [
+        ("--image=Strew:1", "not an image such as"),
+        ("--image=strew:", "not a tag"),
+        ("--namespace=strew.system", "must not contain dots"),
+        (
+            "--metrics-namespace=Monitoring",
+            "must consist of lower case",
+        ),
+        ("--replicas=0", "0 is not in 1..=100"),
+    ] {
+        let run = alone(&format!("install scheduler {flag}")).assert().code(2);
+        assert_eq!(stdout(&run), "");
+        assert!(stderr(&run).contains(why), "{flag}: {}", stderr(&run));
+    }
+}
+
+/// A ConfigMap's new text reaches a process only when its pod is made anew.
+#[test]
+fn pods_are_made_anew_when_their_configuration_changes() {
+    let file = std::env::temp_dir().join(format!("strew-hash-{}.yaml", std::process::id()));
+    let hash_with = |name: &str| {
+        let config = format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles: [{{schedulerName: {name}}}]\n"
+        );
+        std::fs::write(&file, config).unwrap();
+        let run = install(&format!("scheduler -o json --config {}", file.display()));
+        let run = run.assert().code(0);
+        let said = stderr(&run);
+        assert_eq!(
+            said.contains("kube-scheduler has the profile"),
+            name == "default-scheduler"
+        );
+        let deployment = of_kind(&json(&run), "Deployment").remove(0);
+        let annotations = &deployment["spec"]["template"]["metadata"]["annotations"];
+        annotations["checksum/config"].as_str().unwrap().to_owned()
+    };
+    let first = hash_with("first");
+    assert_eq!(first.len(), 64);
+    assert_eq!(hash_with("first"), first);
+    assert_ne!(hash_with("default-scheduler"), first);
+    std::fs::remove_file(&file).unwrap();
+}
+
+/// docs/rights.md is what `--rights` prints: `SNAPSHOTS=overwrite` writes it anew.
+#[test]
+fn the_page_of_rights_is_made_from_the_code() {
+    let mut page = ABOUT_RIGHTS.to_owned();
+    for part in ["scheduler", "workloadspread", "placement"] {
+        let run = alone(&format!("install {part} --rights")).assert().code(0);
+        page += &format!("\n## `strew install {part}`\n\n{}", stdout(&run));
+    }
+    snapbox::assert_data_eq!(page, file!["../../../../docs/rights.md"].raw());
+}
+
+const ABOUT_RIGHTS: &str = "\
+# What each right is for
+
+`strew install COMPONENT --rights` prints these tables; the roles are made from the same lists. `where` is the whole \
+cluster or the component's namespace. A name after the resource limits the right to the object of that name. Each process \
+checks its rights at the start and names all that are missing.
+
+What the accounts may write with these rights is bounded further: [security.md](security.md#what-strews-own-accounts-may-do).
+";
 
 #[test]
 fn a_webhook_outside_the_cluster_has_no_deployment_and_no_service() {

@@ -464,19 +464,21 @@ lastTimestamp: '2026-01-01T00:10:00Z'
     }
 }
 
-/// `install scheduler --feature-gates`: checked, and given to the scheduler.
+/// `install scheduler --image=strew:0.1.0 --feature-gates`: checked, and given to the scheduler.
 #[test]
 fn an_installed_scheduler_has_its_gates() {
     let gates = "MinDomainsInPodTopologySpread=false";
-    let run = strew(&format!("install scheduler --feature-gates {gates}"))
-        .assert()
-        .code(0);
+    let run = strew(&format!(
+        "install scheduler --image=strew:0.1.0 --feature-gates {gates}"
+    ))
+    .assert()
+    .code(0);
     assert!(
         stdout(&run).contains(&format!("--feature-gates={gates}")),
         "{}",
         stdout(&run)
     );
-    let run = strew("install scheduler --feature-gates MinDomain=false")
+    let run = strew("install scheduler --image=strew:0.1.0 --feature-gates MinDomain=false")
         .assert()
         .code(2);
     assert!(

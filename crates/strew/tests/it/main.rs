@@ -25,6 +25,7 @@ mod scenario;
 mod simulate;
 mod spread;
 mod story;
+mod uninstall;
 mod what_if;
 
 use std::path::{Path, PathBuf};

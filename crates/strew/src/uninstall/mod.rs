@@ -1,0 +1,201 @@
+//! `strew uninstall`: what to delete of a component, in an order in which nothing waits for what is gone. It prints;
+//! `kubectl delete -f -` does.
+//!
+//! The objects are those that [`install`](crate::install) prints, and those that processes make for themselves, which
+//! the roles name. Reading order: this file, [`definitions`] (what goes with the definitions of custom kinds).
+
+mod definitions;
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::arguments::Context;
+use crate::cluster::access::AccessArgs;
+use crate::failure::Failure;
+use crate::install::manifest::{Manifest, written};
+use crate::install::{self, Component};
+use crate::terminal;
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM uninstall scheduler | kubectl delete --ignore-not-found -f -
+  PROGRAM uninstall workloadspread --namespace spreading | kubectl delete --ignore-not-found -f -
+  PROGRAM uninstall placement --crds > what-goes.yaml    with the definitions, after asking the cluster
+  PROGRAM uninstall scheduler --with-namespace           when it is the last component
+
+It only prints. The order is that of deletion: webhook configurations first, so that no creation of a pod waits for a
+webhook that is gone.
+Exit codes: 0 done; 2 wrong usage; 3 --crds: the cluster cannot be asked.";
+
+/// Arguments of `strew uninstall`.
+#[derive(Args, Debug)]
+pub(crate) struct UninstallArgs {
+    #[command(subcommand)]
+    component: Installed,
+}
+
+#[derive(Subcommand, Debug)]
+enum Installed {
+    /// The scheduler
+    Scheduler(ComponentArgs),
+    /// WorkloadSpreads: webhook and controller, and the webhook configurations
+    Workloadspread(ComponentArgs),
+    /// The placement controller
+    Placement(ComponentArgs),
+}
+
+/// What is asked of every component.
+#[derive(Args, Debug)]
+struct ComponentArgs {
+    /// The namespace that it was installed into
+    #[arg(long, value_name = "NAME", default_value = "strew-system", value_parser = install::flags::namespace)]
+    namespace: String,
+    /// The namespace as well, with all that is in it: also what is not strew's, and other components
+    #[arg(long)]
+    with_namespace: bool,
+    /// The CustomResourceDefinitions that are strew's as well, and so all objects of these kinds; the cluster is asked
+    /// how many those are
+    #[arg(long)]
+    crds: bool,
+    /// How to write it
+    #[arg(short, long, value_name = "FORMAT", default_value = "yaml", value_parser = ["yaml", "json"])]
+    output: String,
+    #[command(flatten)]
+    access: AccessArgs,
+}
+
+/// Kinds in the order in which they are deleted.
+///
+/// Webhook configurations go before what they call. Bindings go before what processes make for themselves, so that a
+/// process that is still ending cannot make it again; the policies that bound the accounts go after the bindings.
+const ORDER: &[&str] = &[
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+    "Deployment",
+    "PodDisruptionBudget",
+    "RoleBinding",
+    "ClusterRoleBinding",
+    "Role",
+    "ClusterRole",
+    "ValidatingAdmissionPolicyBinding",
+    "ValidatingAdmissionPolicy",
+    "Service",
+    "NetworkPolicy",
+    "ConfigMap",
+    "Lease",
+    "Secret",
+    "ServiceAccount",
+];
+
+/// Resources of which a process makes objects that its role names, with their versions and kinds.
+const MADE: &[(&str, &str, &str)] = &[
+    ("leases", "coordination.k8s.io/v1", "Lease"),
+    ("secrets", "v1", "Secret"),
+];
+
+const ABOUT: &str = "Delete in this order: kubectl delete --ignore-not-found -f -";
+
+pub(crate) fn run(args: &UninstallArgs, context: &Context) -> Result<u8, Failure> {
+    let (component, args) = match &args.component {
+        Installed::Scheduler(args) => (Component::Scheduler, args),
+        Installed::Workloadspread(args) => (Component::WorkloadSpread, args),
+        Installed::Placement(args) => (Component::Placement, args),
+    };
+    let mut objects = installed(component, &args.namespace, context)?;
+    let say = |text: String| {
+        if !context.global.quiet {
+            terminal::say(&format!("note: {text}\n"));
+        }
+    };
+    let definitions = component.definitions();
+    if args.crds {
+        for found in definitions::of_strew(&definitions, &args.access)? {
+            say(found.note);
+            objects.extend(found.object);
+        }
+    } else if !definitions.is_empty() {
+        say("CustomResourceDefinitions and their objects stay; --crds prints strew's definitions, too".to_owned());
+    }
+    if args.with_namespace {
+        objects.push(
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": args.namespace}}),
+        );
+    } else {
+        say(format!(
+            "namespace {} stays; --with-namespace prints it, too",
+            args.namespace
+        ));
+    }
+    let mut manifests: Vec<Manifest> = Vec::new();
+    for (index, object) in objects.into_iter().enumerate() {
+        manifests.push(match index {
+            0 => Manifest::with_comment(ABOUT, object),
+            _ => object.into(),
+        });
+    }
+    terminal::print(&written(&manifests, &args.output)?)?;
+    Ok(0)
+}
+
+/// The identities of all objects of a component, sorted by [`ORDER`].
+fn installed(
+    component: Component,
+    namespace: &str,
+    context: &Context,
+) -> Result<Vec<Value>, Failure> {
+    let printed = install::objects_of(component, namespace, context)?;
+    let mut objects: Vec<Value> = Vec::new();
+    for object in &printed {
+        objects.push(identity(object));
+        objects.extend(made_under(object));
+    }
+    if component == Component::WorkloadSpread {
+        // Of `--client-ca-file`, which was perhaps given.
+        let name = strew_api::workloadspread::registration::NAME;
+        let metadata = json!({"name": name, "namespace": namespace});
+        objects.push(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}));
+    }
+    let rank = |object: &Value| ORDER.iter().position(|kind| object["kind"] == *kind);
+    objects.retain(|object| rank(object).is_some());
+    objects.sort_by_key(|object| rank(object));
+    let mut seen = Vec::new();
+    objects.retain(|object| {
+        let is_new = !seen.contains(object);
+        if is_new {
+            seen.push(object.clone());
+        }
+        is_new
+    });
+    Ok(objects)
+}
+
+/// What names an object to `kubectl delete`.
+fn identity(object: &Value) -> Value {
+    let mut metadata = json!({"name": object["metadata"]["name"]});
+    if object["metadata"]["namespace"].is_string() {
+        metadata["namespace"] = object["metadata"]["namespace"].clone();
+    }
+    json!({"apiVersion": object["apiVersion"], "kind": object["kind"], "metadata": metadata})
+}
+
+/// What a process makes for itself under this Role.
+fn made_under(role: &Value) -> Vec<Value> {
+    if role["kind"] != "Role" {
+        return Vec::new();
+    }
+    let mut made = Vec::new();
+    for rule in role["rules"].as_array().into_iter().flatten() {
+        for (resource, version, kind) in MADE {
+            if rule["resources"][0] != *resource {
+                continue;
+            }
+            for name in rule["resourceNames"].as_array().into_iter().flatten() {
+                made.push(json!({
+                    "apiVersion": version,
+                    "kind": kind,
+                    "metadata": {"name": name, "namespace": role["metadata"]["namespace"]},
+                }));
+            }
+        }
+    }
+    made
+}
