@@ -11,6 +11,7 @@ use strew_api::read::{Diagnostic, describe, nearest, shortened};
 use strew_model::Span;
 
 use super::existence::ObjectKey;
+use super::known::Labels;
 use super::target::ObjectTarget;
 use super::vocabulary::Shape;
 use super::{API_VERSION, KIND};
@@ -405,6 +406,71 @@ pub(super) fn not_there<'a>(
             .with_help("add it to the files, or apply it in an earlier step"),
     }
 }
+
+/// `values`: the wanted ones, none for any; `known`: all labels of nodes, or of pods.
+pub(super) fn label_not_there(
+    noun: &str,
+    key: &str,
+    values: &[String],
+    known: &Labels,
+) -> Diagnostic {
+    let Some(there) = known.get(key) else {
+        let message = format!("no {noun} has the label {key:?}");
+        let keys = || known.keys().map(String::as_str);
+        // `zone` for `topology.kubernetes.io/zone`.
+        let is_end = |whole: &&str| whole.rsplit_once('/').is_some_and(|(_, end)| end == key);
+        let meant = nearest(key, keys()).or_else(|| keys().find(is_end));
+        return match meant {
+            Some(meant) => error(
+                "label-not-there",
+                format!("{message}, did you mean {meant:?}?"),
+            ),
+            None if known.is_empty() => error("label-not-there", message),
+            None => error("label-not-there", message)
+                .with_help(format!("labels of {noun}s: {}", listed(keys()))),
+        };
+    };
+    let wanted: Vec<String> = values
+        .iter()
+        .map(|value| format!("{key}={value}"))
+        .collect();
+    let message = format!("no {noun} has the label {}", wanted.join(" or "));
+    let there = || there.iter().map(String::as_str);
+    let meant = values.iter().find_map(|value| nearest(value, there()));
+    match meant {
+        Some(meant) => error(
+            "label-not-there",
+            format!("{message}, did you mean {meant:?}?"),
+        ),
+        None => error("label-not-there", message)
+            .with_help(format!("its values on {noun}s: {}", listed(there()))),
+    }
+}
+
+pub(super) fn no_container(target: &ObjectTarget, name: &str, known: &[&str]) -> Diagnostic {
+    let message = format!("{target} has no container {name:?}");
+    match nearest(name, known.iter().copied()) {
+        Some(meant) => error(
+            "no-container",
+            format!("{message}, did you mean {meant:?}?"),
+        ),
+        None => error("no-container", message)
+            .with_help(format!("its containers: {}", listed(known.iter().copied()))),
+    }
+}
+
+/// `a, b, c`, at most [`LISTED_MAX`].
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let all: Vec<&str> = names.collect();
+    let shown = all.len().min(LISTED_MAX);
+    match all.len() - shown {
+        0 => all.join(", "),
+        more => format!("{} and {more} more", all[..shown].join(", ")),
+    }
+}
+
+/// Names listed in a help.
+const LISTED_MAX: usize = 12;
 
 // Expectations.
 

@@ -1,9 +1,11 @@
 //! Whether what a scenario names will be there.
 
+use serde_json::Value;
 use strew_api::field::FieldPath;
-use strew_api::read::{Diagnostic, KubeObject};
+use strew_api::read::{Diagnostic, KubeObject, Located};
 
 use super::diagnostics;
+use super::known::{Bearer, Known};
 use super::scenario::Scenario;
 use super::target::{DEFAULT_NAMESPACE, NODE, ObjectTarget};
 
@@ -42,81 +44,152 @@ impl ObjectKey {
 #[derive(Debug, Clone)]
 pub(super) enum Mention {
     /// A step makes it.
-    Made(ObjectKey),
+    Made(ObjectKey, Value),
+    /// A step patches an object of this kind.
+    Patched(&'static str, Value),
+    /// A step sets a label.
+    Labelled(Bearer, String, String),
     /// A verb or expectation names it.
     Named(ObjectTarget, FieldPath),
+    /// A verb or expectation selects by a label: one of these values, or any if none is given.
+    Label {
+        of: Bearer,
+        key: String,
+        values: Vec<String>,
+        path: FieldPath,
+    },
+    /// A verb names a container of an object.
+    Container(ObjectTarget, String, FieldPath),
 }
 
-/// Kinds that others make, or that are there without being written: nothing is said of them.
-const NOT_IN_FILES: [&str; 5] = [
+impl Mention {
+    /// Whether it names what must be there, and makes nothing.
+    pub(super) fn is_name(&self) -> bool {
+        match self {
+            Self::Named(..) | Self::Label { .. } | Self::Container(..) => true,
+            Self::Made(..) | Self::Patched(..) | Self::Labelled(..) => false,
+        }
+    }
+
+    /// Whether the field that names it is this one, or below it.
+    pub(super) fn is_below(&self, field: &FieldPath) -> bool {
+        match self {
+            Self::Named(_, path) | Self::Label { path, .. } | Self::Container(_, _, path) => {
+                path.steps().starts_with(field.steps())
+            }
+            Self::Made(..) | Self::Patched(..) | Self::Labelled(..) => false,
+        }
+    }
+
+    /// Labels of pods are judged when all steps are known: pods that a verb is about may come later.
+    fn is_late(&self) -> bool {
+        matches!(self, Self::Label { of, .. } if *of == Bearer::Pod)
+    }
+}
+
+/// Kinds that controllers make, or that are there without being written: nothing is said of them.
+const NOT_IN_FILES: [&str; 8] = [
     "Pod",
     "Namespace",
     "PriorityClass",
     "Lease",
     "PlacementDecision",
+    "ControllerRevision",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
 ];
 
 /// The sets of clusters that every hub has.
 const HUB_SETS: [&str; 2] = ["default", "global"];
 
-/// Every target that neither `objects`, nor a node group, nor an earlier step makes, with its place in the document.
+/// What is named and that neither `objects`, nor a node group, nor an earlier step makes, with its place in the
+/// document: objects, labels of nodes and pods, containers.
 ///
 /// Pods are not judged, nor are the ReplicaSets and Jobs that others make: their names are not known beforehand. Nodes
 /// are judged only where the files or the scenario have any: without, the command line makes them.
-pub fn check_targets(scenario: &Scenario, objects: &[ObjectKey]) -> Vec<(FieldPath, Diagnostic)> {
-    let mut known: Vec<ObjectKey> = objects.to_vec();
-    let made = scenario.timeline_mentions.iter();
-    let all_made = made.filter_map(|mention| match mention {
-        Mention::Made(key) => Some(key.clone()),
-        Mention::Named(..) => None,
-    });
-    let has_nodes = !scenario.node_groups.is_empty()
-        || objects.iter().any(|key| key.kind == NODE)
-        || all_made.clone().any(|key| key.kind == NODE);
-    let mut missing = Vec::new();
-    for mention in &scenario.timeline_mentions {
-        match mention {
-            Mention::Made(key) => known.push(key.clone()),
-            Mention::Named(target, path) => {
-                judge(scenario, target, path, &known, has_nodes, &mut missing);
-            }
-        }
+pub(super) fn check_targets(
+    scenario: &Scenario,
+    objects: &[&Located],
+) -> Vec<(FieldPath, Diagnostic)> {
+    let makes_nodes =
+        |mention: &Mention| matches!(mention, Mention::Made(key, _) if key.kind == NODE);
+    let mut judge = Judge {
+        scenario,
+        known: Known::at_start(scenario, objects),
+        has_nodes: !scenario.node_groups.is_empty()
+            || scenario.timeline_mentions.iter().any(makes_nodes),
+        missing: Vec::new(),
+    };
+    judge.has_nodes |= judge.known.objects.iter().any(|key| key.kind == NODE);
+    let all = scenario.timeline_mentions.iter();
+    let all = all.chain(&scenario.always_mentions);
+    let (late, in_time): (Vec<&Mention>, Vec<&Mention>) = all.partition(|m| m.is_late());
+    for mention in in_time.into_iter().chain(late) {
+        judge.take(mention);
     }
-    for mention in &scenario.always_mentions {
-        if let Mention::Named(target, path) = mention {
-            judge(scenario, target, path, &known, has_nodes, &mut missing);
-        }
-    }
-    missing
+    judge.missing
 }
 
-fn judge(
-    scenario: &Scenario,
-    target: &ObjectTarget,
-    path: &FieldPath,
-    known: &[ObjectKey],
+struct Judge<'a> {
+    scenario: &'a Scenario,
+    known: Known,
     has_nodes: bool,
-    missing: &mut Vec<(FieldPath, Diagnostic)>,
-) {
-    let kind = target.type_name.kind;
-    let is_hub_set = kind == "ManagedClusterSet" && HUB_SETS.contains(&&*target.name);
-    let is_passed_over = NOT_IN_FILES.contains(&kind) || is_hub_set || (kind == NODE && !has_nodes);
-    let is_there = || {
-        let of_group = || {
-            scenario
-                .node_groups
-                .iter()
-                .any(|g| g.may_have(&target.name))
-        };
-        known.iter().any(|key| key.is(target))
-            || (kind == NODE && of_group())
-            || is_made_by_another(target, known)
-    };
-    if is_passed_over || is_there() {
-        return;
+    missing: Vec<(FieldPath, Diagnostic)>,
+}
+
+impl Judge<'_> {
+    fn take(&mut self, mention: &Mention) {
+        match mention {
+            Mention::Made(key, value) => self.known.add(key.clone(), value),
+            Mention::Patched(kind, value) => self.known.learn(kind, value),
+            Mention::Labelled(of, key, value) => self.known.label(*of, key, value),
+            Mention::Named(target, path) => self.object(target, path),
+            Mention::Label {
+                of,
+                key,
+                values,
+                path,
+            } => self.label(*of, key, values, path),
+            Mention::Container(target, name, path) => self.container(target, name, path),
+        }
     }
-    let same_kind = known.iter().filter(|key| key.kind == kind);
-    missing.push((path.clone(), diagnostics::not_there(target, same_kind)));
+
+    fn object(&mut self, target: &ObjectTarget, path: &FieldPath) {
+        let kind = target.type_name.kind;
+        let is_hub_set = kind == "ManagedClusterSet" && HUB_SETS.contains(&&*target.name);
+        let is_passed_over =
+            NOT_IN_FILES.contains(&kind) || is_hub_set || (kind == NODE && !self.has_nodes);
+        if is_passed_over || self.is_there(target) {
+            return;
+        }
+        let same_kind = self.known.objects.iter().filter(|key| key.kind == kind);
+        let error = diagnostics::not_there(target, same_kind);
+        self.missing.push((path.clone(), error));
+    }
+
+    fn is_there(&self, target: &ObjectTarget) -> bool {
+        let known = &self.known.objects;
+        let mut groups = self.scenario.node_groups.iter();
+        known.iter().any(|key| key.is(target))
+            || (target.type_name.kind == NODE && groups.any(|g| g.may_have(&target.name)))
+            || is_made_by_another(target, known)
+    }
+
+    fn label(&mut self, of: Bearer, key: &str, values: &[String], path: &FieldPath) {
+        let is_judged = of == Bearer::Pod || self.has_nodes;
+        if is_judged && !self.known.has_label(self.scenario, of, key, values) {
+            let error = diagnostics::label_not_there(of.noun(), key, values, self.known.labels(of));
+            self.missing.push((path.clone(), error));
+        }
+    }
+
+    fn container(&mut self, target: &ObjectTarget, name: &str, path: &FieldPath) {
+        let containers = self.known.containers_of(|key| key.is(target));
+        if let Some(containers) = containers.filter(|containers| !containers.contains(&name)) {
+            let error = diagnostics::no_container(target, name, &containers);
+            self.missing.push((path.clone(), error));
+        }
+    }
 }
 
 /// `web-7d4b9c` of Deployment `web`, `nightly-28123` of CronJob `nightly`.

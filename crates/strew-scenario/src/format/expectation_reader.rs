@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 use strew_api::field::FieldPath;
+use strew_api::kinds;
 use strew_api::read::{RawSchema, check_partial};
 use strew_api::validation::selector;
 
@@ -13,13 +14,15 @@ use super::claim_vocabulary::{
     WORKLOADS,
 };
 use super::diagnostics;
+use super::existence::Mention;
 use super::expectation::{
     Claim, Clusters, CountRange, Counts, EventsClaim, Expectation, Phase, PlacementClaim,
     PodSubject, PodsClaim, RemovedClaim, Revision, SpreadClaim, Subject,
 };
 use super::flow;
+use super::known::Bearer;
 use super::problems::Problems;
-use super::target::{ObjectTarget, Targets, WITH_PODS, Wanted};
+use super::target::{DEFAULT_NAMESPACE, ObjectTarget, Targets, WITH_PODS, Wanted};
 use super::value::{At, Fields};
 use super::verb_reader::workloads;
 
@@ -120,7 +123,7 @@ impl Reader<'_> {
         Some(match name {
             "spread" => Claim::Spread(self.spread(at, problems)?),
             "pods" => Claim::Pods(self.pods(at, problems)?),
-            "object" => Claim::Object(object(at, problems)?),
+            "object" => Claim::Object(self.object(at, problems)?),
             "events" => Claim::Events(self.events(at, problems)?),
             "removed" => Claim::Removed(self.removed(at, problems)?),
             "placement" => Claim::Placement(self.placement(at, problems)?),
@@ -139,8 +142,7 @@ impl Reader<'_> {
 
     fn spread(&self, at: &At<'_>, problems: &mut Problems) -> Option<SpreadClaim> {
         let fields = at.fields(&SPREAD, problems)?;
-        let by = fields.required("by", problems);
-        let by = by.and_then(|by| by.name(problems));
+        let by = self.topology_key(&fields, problems);
         let counts = fields.get("counts").and_then(|at| counts(&at, problems));
         let number = |name, problems: &mut Problems| {
             let at = fields.get(name)?;
@@ -163,7 +165,7 @@ impl Reader<'_> {
         let of = self.subject(&fields, at, problems)?;
         Some(SpreadClaim {
             of,
-            by: by?.to_owned(),
+            by: by?,
             counts,
             skew,
             skew_max,
@@ -172,6 +174,28 @@ impl Reader<'_> {
                 _ => Revision::All,
             },
         })
+    }
+
+    /// A label of nodes.
+    fn topology_key(&self, fields: &Fields<'_>, problems: &mut Problems) -> Option<String> {
+        let at = fields.required("by", problems)?;
+        let key = at.name(problems)?;
+        self.targets.label(Bearer::Node, key, Vec::new(), &at.path);
+        Some(key.to_owned())
+    }
+
+    /// Notes the labels that a selector wants pods to have.
+    fn note_selector(&self, selector: &LabelSelector, path: &FieldPath) {
+        let note = |key: &str, values, path| self.targets.label(Bearer::Pod, key, values, &path);
+        for (key, value) in selector.match_labels.iter().flatten() {
+            note(key, vec![value.clone()], path.child("matchLabels").key(key));
+        }
+        for (i, wanted) in selector.match_expressions.iter().flatten().enumerate() {
+            if matches!(wanted.operator.as_str(), "In" | "Exists") {
+                let values = wanted.values.clone().unwrap_or_default();
+                note(&wanted.key, values, path.child("matchExpressions").index(i));
+            }
+        }
     }
 
     fn subject(
@@ -204,6 +228,9 @@ impl Reader<'_> {
             }
             (None, Some(at)) => {
                 let selector = label_selector(&at, problems);
+                if let Some(selector) = &selector {
+                    self.note_selector(selector, &at.path);
+                }
                 let namespace = match namespace {
                     Some(at) => at.name(problems)?,
                     None => self.targets.namespace,
@@ -247,7 +274,16 @@ impl Reader<'_> {
                 let wanted = Wanted { kinds, by: "pods" };
                 PodSubject::Object(self.target(&of, wanted, problems)?)
             }
-            (None, Some(select)) => PodSubject::Labels(texts(&select, problems)),
+            (None, Some(select)) => {
+                let labels = texts(&select, problems);
+                for (key, at) in select.entries(&mut Problems::default()) {
+                    if let Some(value) = labels.get(key) {
+                        let values = vec![value.clone()];
+                        self.targets.label(Bearer::Pod, key, values, &at.path);
+                    }
+                }
+                PodSubject::Labels(labels)
+            }
             (None, None) => PodSubject::All,
         };
         Some(PodsClaim {
@@ -300,17 +336,44 @@ impl Reader<'_> {
         self.target(&of, wanted, problems).map(Some)
     }
 
+    /// A part of an object; one that names the object is a target.
+    fn object(&self, at: &At<'_>, problems: &mut Problems) -> Option<Value> {
+        if !at.value.is_object() {
+            let error = diagnostics::wrong_type("a part of an object", at.value);
+            problems.add(&at.path, error);
+            return None;
+        }
+        let kind = at.value["kind"].as_str().filter(|kind| !kind.is_empty());
+        let Some(kind) = kind else {
+            problems.add(&at.path, diagnostics::missing("kind"));
+            return None;
+        };
+        problems.add_faults(&at.path, check_partial(at.value));
+        let metadata = &at.value["metadata"];
+        if let (Some(row), Some(name)) = (kinds::find(kind), metadata["name"].as_str()) {
+            let namespace = metadata["namespace"].as_str().unwrap_or(DEFAULT_NAMESPACE);
+            let target = ObjectTarget {
+                type_name: row,
+                namespace: row.is_namespaced.then(|| namespace.to_owned()),
+                name: name.to_owned(),
+            };
+            let path = at.path.child("metadata.name");
+            let named = Mention::Named(target, path);
+            self.targets.mentions.borrow_mut().push(named);
+        }
+        Some(at.value.clone())
+    }
+
     fn removed(&self, at: &At<'_>, problems: &mut Problems) -> Option<RemovedClaim> {
         let fields = at.fields(&REMOVED, problems)?;
-        let by = fields.required("by", problems);
-        let by = by.and_then(|by| by.name(problems));
+        let by = self.topology_key(&fields, problems);
         let counts_at = fields.required("counts", problems);
         let counts = counts_at.and_then(|at| counts(&at, problems));
         let of = fields.required("of", problems)?;
         let of = self.target(&of, workloads("removed"), problems)?;
         Some(RemovedClaim {
             of,
-            by: by?.to_owned(),
+            by: by?,
             counts: counts?,
         })
     }
@@ -505,18 +568,4 @@ fn label_selector(at: &At<'_>, problems: &mut Problems) -> Option<LabelSelector>
         );
     }
     errors.is_empty().then_some(wire)
-}
-
-fn object(at: &At<'_>, problems: &mut Problems) -> Option<Value> {
-    if !at.value.is_object() {
-        let error = diagnostics::wrong_type("a part of an object", at.value);
-        problems.add(&at.path, error);
-        return None;
-    }
-    if at.value["kind"].as_str().is_none_or(str::is_empty) {
-        problems.add(&at.path, diagnostics::missing("kind"));
-        return None;
-    }
-    problems.add_faults(&at.path, check_partial(at.value));
-    Some(at.value.clone())
 }

@@ -187,9 +187,8 @@ fn finish(
             objects = own.objects.into();
         }
         let broken = stream.broken.iter().map(|broken| &broken.located);
-        let keys = objects.iter().chain(broken);
-        let keys: Vec<ObjectKey> = keys.map(|located| ObjectKey::of(&located.object)).collect();
-        for (path, error) in check_targets(&draft.scenario, &keys) {
+        let all: Vec<&Located> = objects.iter().chain(broken).collect();
+        for (path, error) in check_targets(&draft.scenario, &all) {
             draft.problems.add_target(&path, error);
         }
         is_good &= draft.problems.found.is_empty();

@@ -45,6 +45,7 @@ mod expectation;
 mod expectation_reader;
 mod fault;
 mod flow;
+mod known;
 mod load;
 mod manifest;
 mod node_group;
@@ -65,7 +66,7 @@ mod verb_reader;
 pub(crate) mod vocabulary;
 
 pub use edits::{ImageEdit, MetadataEdit, TaintEdit};
-pub use existence::{ObjectKey, check_targets};
+pub use existence::ObjectKey;
 pub use expectation::{
     Claim, Clusters, CountRange, Counts, EventsClaim, Expectation, Phase, PlacementClaim,
     PodSubject, PodsClaim, RemovedClaim, Revision, SpreadClaim, Subject,

@@ -4,10 +4,12 @@ use std::cell::RefCell;
 use std::fmt;
 use std::sync::LazyLock;
 
+use strew_api::field::FieldPath;
 use strew_api::kinds::{self, KindRow, Pods};
 
 use super::diagnostics;
 use super::existence::Mention;
+use super::known::Bearer;
 use super::problems::Problems;
 use super::value::At;
 
@@ -158,6 +160,7 @@ impl Targets<'_> {
     ) -> Option<Target> {
         if let Some(pair) = label_pair(text) {
             if wanted.kinds.is_empty() || wanted.kinds.contains(&NODE) {
+                self.label(Bearer::Node, &pair.0, vec![pair.1.clone()], &at.path);
                 return Some(Target::NodeLabel(pair.0, pair.1));
             }
             problems.add_target(
@@ -195,6 +198,7 @@ impl Targets<'_> {
         if let Some((key, MOST_PODS)) = text.split_once('=')
             && !key.is_empty()
         {
+            self.label(Bearer::Node, key, Vec::new(), &at.path);
             return Some(NodeTarget::MostPods(Some(key.to_owned())));
         }
         let wanted = Wanted { kinds: &[NODE], by };
@@ -223,7 +227,20 @@ impl Targets<'_> {
         if pairs.is_none() {
             problems.add_target(&at.path, diagnostics::no_target(text));
         }
+        for (key, value) in pairs.iter().flatten() {
+            self.label(Bearer::Pod, key, vec![value.clone()], &at.path);
+        }
         pairs.map(PodTarget::Labels)
+    }
+
+    /// Notes that nodes or pods are selected by a label, with one of these values, or with any if none is given.
+    pub(super) fn label(&self, of: Bearer, key: &str, values: Vec<String>, path: &FieldPath) {
+        self.mentions.borrow_mut().push(Mention::Label {
+            of,
+            key: key.to_owned(),
+            values,
+            path: path.clone(),
+        });
     }
 
     /// One text, or a list of them.
@@ -232,7 +249,7 @@ impl Targets<'_> {
         at: &At<'_>,
         problems: &mut Problems,
         read: impl Fn(&Self, &str, &At<'_>, &mut Problems) -> Option<T>,
-    ) -> Vec<(T, strew_api::field::FieldPath)> {
+    ) -> Vec<(T, FieldPath)> {
         let mut found = Vec::new();
         for at in at.one_or_many(problems) {
             let Some(text) = at.text(problems) else {

@@ -280,11 +280,13 @@ fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
         namespace: &namespace,
         mentions: &mentions,
     };
+    let mut replaced = Vec::new();
     for (text, at) in at.entries(problems) {
         let expectations: Vec<Expectation> = expectation_reader::read_all(&at, targets, problems);
         let mut named = scenario.timeline.iter_mut();
         if let Some(step) = named.find(|step| step.name.as_deref() == Some(text)) {
             step.expect = expectations;
+            replaced.push(step.path.child("expect"));
             continue;
         }
         let moment = match span_of(text) {
@@ -301,7 +303,10 @@ fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
             steps.retain(|step| !step.expect.is_empty());
         }
         match steps.as_mut_slice() {
-            [step] => step.expect = expectations,
+            [step] => {
+                step.expect = expectations;
+                replaced.push(step.path.child("expect"));
+            }
             [] => {
                 let times = scenario
                     .timeline
@@ -313,10 +318,12 @@ fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
             _ => problems.add_key(&at.path, diagnostics::several_such_steps(moment)),
         }
     }
-    scenario.always_mentions.extend(
-        mentions
-            .into_inner()
-            .into_iter()
-            .filter(|mention| matches!(mention, Mention::Named(..))),
-    );
+    // What was expected names nothing any more.
+    let is_replaced = |mention: &Mention| replaced.iter().any(|field| mention.is_below(field));
+    scenario
+        .timeline_mentions
+        .retain(|mention| !is_replaced(mention));
+    scenario
+        .always_mentions
+        .extend(mentions.into_inner().into_iter().filter(Mention::is_name));
 }

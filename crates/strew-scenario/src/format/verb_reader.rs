@@ -11,11 +11,12 @@ use super::edits::{self, ImageEdit, MetadataEdit, TaintEdit};
 use super::existence::{Mention, ObjectKey};
 use super::fault;
 use super::flow;
+use super::known::Bearer;
 use super::manifest::{self, Manifest};
 use super::patch::{self, Patch};
 use super::problems::Problems;
 use super::target::{
-    NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS, WORKLOADS, Wanted,
+    NODE, NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS, WORKLOADS, Wanted,
 };
 use super::value::At;
 use super::verb::{LocatedVerb, Replicas, RolloutAction, Verb};
@@ -96,7 +97,7 @@ impl Reader<'_> {
             .collect();
         let mut known = Once::default();
         for manifest in &manifests {
-            let made = Mention::Made(ObjectKey::of(&manifest.object));
+            let made = Mention::Made(ObjectKey::of(&manifest.object), manifest.value.clone());
             self.targets.mentions.borrow_mut().push(made);
             known.admit(&manifest.object.label(), &manifest.path, problems);
         }
@@ -164,7 +165,17 @@ impl Reader<'_> {
         let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
             self.targets.any(text, self.wanted(ANY), at, problems)
         };
-        self.by_target(at, problems, target, patch::read)
+        self.by_target(
+            at,
+            problems,
+            |text, at, problems| {
+                let target = target(text, at, problems)?;
+                let patched = Mention::Patched(kind_of(&target), at.value.clone());
+                self.targets.mentions.borrow_mut().push(patched);
+                Some(target)
+            },
+            patch::read,
+        )
     }
 
     fn numbers(
@@ -199,7 +210,18 @@ impl Reader<'_> {
     fn images(&self, at: &At<'_>, problems: &mut Problems) -> Vec<(ObjectTarget, Vec<ImageEdit>)> {
         let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
             let wanted = self.wanted(&WITH_PODS);
-            self.targets.object(text, wanted, at, problems)
+            let target = self.targets.object(text, wanted, at, problems)?;
+            for text in at.one_or_many(&mut Problems::default()) {
+                let edit = text
+                    .value
+                    .as_str()
+                    .and_then(|text| ImageEdit::parse(text).ok());
+                if let Some(container) = edit.and_then(|edit| edit.container) {
+                    let named = Mention::Container(target.clone(), container, text.path);
+                    self.targets.mentions.borrow_mut().push(named);
+                }
+            }
+            Some(target)
         };
         self.by_target(at, problems, target, |at, problems| {
             Some(edits::each(at, problems, ImageEdit::parse))
@@ -239,9 +261,26 @@ impl Reader<'_> {
         let target = |text: &str, at: &At<'_>, problems: &mut Problems| {
             self.targets.any(text, self.wanted(ANY), at, problems)
         };
-        self.by_target(at, problems, target, |at, problems| {
+        let edits = self.by_target(at, problems, target, |at, problems| {
             Some(edits::each(at, problems, MetadataEdit::parse))
-        })
+        });
+        if self.name == "label" {
+            let mut mentions = self.targets.mentions.borrow_mut();
+            for (target, edits) in &edits {
+                let of = match kind_of(target) {
+                    NODE => Bearer::Node,
+                    "Pod" => Bearer::Pod,
+                    _ => continue,
+                };
+                mentions.extend(edits.iter().filter_map(|edit| match edit {
+                    MetadataEdit::Set(key, value) => {
+                        Some(Mention::Labelled(of, key.clone(), value.clone()))
+                    }
+                    MetadataEdit::Remove(_) => None,
+                }));
+            }
+        }
+        edits
     }
 }
 
@@ -262,6 +301,13 @@ pub(super) fn gates(at: &At<'_>, problems: &mut Problems) -> Vec<(String, bool)>
         }
     }
     found
+}
+
+fn kind_of(target: &Target) -> &'static str {
+    match target {
+        Target::Object(object) => object.type_name.kind,
+        Target::NodeLabel(..) => NODE,
+    }
 }
 
 /// What was named already.

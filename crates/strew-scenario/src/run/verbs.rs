@@ -1,6 +1,6 @@
 //! What a step does to the cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -43,12 +43,12 @@ fn done(
     match verb {
         Verb::Apply(manifests) => each(manifests, |m| sim.apply(&m.value).map(drop)),
         Verb::Create(manifests) => each(manifests, |m| sim.create(m.object.clone()).map(drop)),
-        Verb::Delete(targets) => each(&objects(targets, sim), |key| {
+        Verb::Delete(targets) => each(&objects(targets, sim)?, |key| {
             sim.delete(key, &DeleteOptions::default())
         }),
         Verb::Patch(patches) => {
             for (target, patch) in patches {
-                for key in objects(std::slice::from_ref(target), sim) {
+                for key in objects(std::slice::from_ref(target), sim)? {
                     let change =
                         |value: &mut Value| patch.apply(value).map_err(|error| error.message);
                     edit(sim, &key, change)?;
@@ -81,7 +81,7 @@ fn done(
         Verb::Cordon(targets) => cordon(sim, errands, targets, true),
         Verb::Uncordon(targets) => cordon(sim, errands, targets, false),
         Verb::Drain { nodes, timeout } => {
-            let nodes = self::nodes(nodes, sim, errands).into_iter();
+            let nodes = self::nodes(nodes, sim, errands)?.into_iter();
             let nodes = nodes.map(|node| Name::new("", node)).collect();
             errands.drain(sim, nodes, *timeout, text);
             Ok(())
@@ -94,7 +94,7 @@ fn done(
         }
         Verb::Taint(targets) => {
             for (target, edits) in targets {
-                for node in nodes(std::slice::from_ref(target), sim, errands) {
+                for node in nodes(std::slice::from_ref(target), sim, errands)? {
                     edit(sim, &node_key(&node), |value| taint(value, edits))?;
                 }
             }
@@ -103,7 +103,7 @@ fn done(
         Verb::Label(targets) => set_pairs(sim, targets, "labels"),
         Verb::Annotate(targets) => set_pairs(sim, targets, "annotations"),
         Verb::Lose(targets) => {
-            let nodes = nodes(targets, sim, errands);
+            let nodes = nodes(targets, sim, errands)?;
             errands.lost_as = match errands.chosen.is_empty() {
                 false => errands.chosen.clone(),
                 true => nodes.iter().map(|node| node.to_string()).collect(),
@@ -114,7 +114,7 @@ fn done(
                 Ok(())
             })
         }
-        Verb::Restore(targets) => each(&nodes(targets, sim, errands), |node| {
+        Verb::Restore(targets) => each(&nodes(targets, sim, errands)?, |node| {
             errands.lost.remove(node);
             sim.restore(node)
         }),
@@ -168,38 +168,81 @@ fn node_key(name: &str) -> Key {
     }
 }
 
-fn labelled_nodes(simulation: &Simulation, key: &str, value: &str) -> Vec<Arc<str>> {
-    let nodes = simulation.server().tables().of::<Node>().iter();
-    let has = nodes.filter(|node| node.meta.label(key) == Some(value));
-    has.map(|node| Arc::clone(&node.meta.name.name)).collect()
+/// The nodes that carry a label now.
+///
+/// # Errors
+/// None does: a step that does nothing is mostly a mistake, and what it expects would hold by itself.
+fn labelled_nodes(
+    simulation: &Simulation,
+    key: &str,
+    value: &str,
+) -> Result<Vec<Arc<str>>, String> {
+    let nodes = simulation.server().tables().of::<Node>();
+    let has = nodes
+        .iter()
+        .filter(|node| node.meta.label(key) == Some(value));
+    let names: Vec<_> = has.map(|node| Arc::clone(&node.meta.name.name)).collect();
+    if !names.is_empty() {
+        return Ok(names);
+    }
+    let values = nodes.iter().filter_map(|node| node.meta.label(key));
+    let values: BTreeSet<&str> = values.collect();
+    let others = match values.is_empty() {
+        true => "no node has the key".to_owned(),
+        false => {
+            let values: Vec<&str> = values.into_iter().take(VALUES_TOLD).collect();
+            format!("the values are {}", values.join(", "))
+        }
+    };
+    Err(format!("no node has the label {key}={value} now: {others}"))
 }
 
-fn objects(targets: &[Target], simulation: &Simulation) -> Vec<Key> {
-    let keys = targets.iter().flat_map(|target| match target {
-        Target::Object(target) => vec![key_of(target)],
-        Target::NodeLabel(key, value) => {
-            let nodes = labelled_nodes(simulation, key, value);
-            nodes.iter().map(|node| node_key(node)).collect()
+/// Values that an error lists.
+const VALUES_TOLD: usize = 12;
+
+fn objects(targets: &[Target], simulation: &Simulation) -> Result<Vec<Key>, String> {
+    let mut keys = Vec::new();
+    for target in targets {
+        match target {
+            Target::Object(target) => keys.push(key_of(target)),
+            Target::NodeLabel(key, value) => {
+                let nodes = labelled_nodes(simulation, key, value)?;
+                keys.extend(nodes.iter().map(|node| node_key(node)));
+            }
         }
-    });
-    keys.collect()
+    }
+    Ok(keys)
 }
 
-fn nodes(targets: &[NodeTarget], simulation: &Simulation, errands: &mut Errands) -> Vec<Arc<str>> {
-    let names = targets.iter().flat_map(|target| match target {
-        NodeTarget::Name(name) => vec![Arc::from(name.as_str())],
-        NodeTarget::Label(key, value) => labelled_nodes(simulation, key, value),
-        NodeTarget::MostPods(key) => {
-            let (domain, nodes) = fullest(simulation.server().tables(), key.as_deref());
-            errands.chosen.extend(domain);
-            nodes
+fn nodes(
+    targets: &[NodeTarget],
+    simulation: &Simulation,
+    errands: &mut Errands,
+) -> Result<Vec<Arc<str>>, String> {
+    let mut names = Vec::new();
+    for target in targets {
+        match target {
+            NodeTarget::Name(name) => names.push(Arc::from(name.as_str())),
+            NodeTarget::Label(key, value) => {
+                names.extend(labelled_nodes(simulation, key, value)?);
+            }
+            NodeTarget::MostPods(key) => {
+                let (domain, nodes) = fullest(simulation.server().tables(), key.as_deref());
+                let key = key.as_deref();
+                let none = || match key {
+                    Some(key) => format!("no node has the label {key:?} now"),
+                    None => "there is no node now".to_owned(),
+                };
+                errands.chosen.push(domain.ok_or_else(none)?);
+                names.extend(nodes);
+            }
+            NodeTarget::Lost => {
+                errands.chosen.extend(errands.lost_as.iter().cloned());
+                names.extend(errands.lost.iter().cloned());
+            }
         }
-        NodeTarget::Lost => {
-            errands.chosen.extend(errands.lost_as.iter().cloned());
-            errands.lost.iter().cloned().collect()
-        }
-    });
-    names.collect()
+    }
+    Ok(names)
 }
 
 /// The domain with most active pods, and its nodes; of equals the first by name. Without a key a node is a domain.
@@ -280,7 +323,7 @@ fn cordon(
     targets: &[NodeTarget],
     unschedulable: bool,
 ) -> Result<(), String> {
-    each(&nodes(targets, simulation, errands), |node| {
+    each(&nodes(targets, simulation, errands)?, |node| {
         simulation.cordon(node, unschedulable)
     })
 }
@@ -321,7 +364,7 @@ fn set_pairs(
     field: &str,
 ) -> Result<(), String> {
     for (target, edits) in targets {
-        for key in objects(std::slice::from_ref(target), simulation) {
+        for key in objects(std::slice::from_ref(target), simulation)? {
             edit(simulation, &key, |value| {
                 for edit in edits {
                     match edit {

@@ -80,6 +80,70 @@ fn words_that_are_not_there_are_told_with_the_nearest() {
 }
 
 #[test]
+fn labels_containers_and_objects_that_match_nothing_are_told() {
+    check(
+        "timeline: [{at: 1s, lose: z=zb}]",
+        &["1:27 no node has the label z=zb"],
+    );
+    check(
+        "timeline: [{at: 1s, drain: rakc=r1}]",
+        &[r#"1:28 no node has the label "rakc", did you mean "rack"?"#],
+    );
+    check(
+        "timeline: [{at: 1s, lose: rac=<most pods>}]",
+        &[r#"1:27 no node has the label "rac", did you mean "rack"?"#],
+    );
+    check(
+        "always: [{spread: {of: deployment/web, by: zone, max: 2}}]",
+        &[r#"1:44 no node has the label "zone""#],
+    );
+    check(
+        "timeline: [{at: 1s, expect: [{removed: {of: deployment/web, by: rck, counts: []}}]}]",
+        &[r#"1:65 no node has the label "rck", did you mean "rack"?"#],
+    );
+    check(
+        "timeline: [{at: 1s, ready: {app=wbe: false}}]",
+        &[r#"1:29 no pod has the label app=wbe, did you mean "web"?"#],
+    );
+    check(
+        "timeline: [{at: 1s, expect: [{pods: {select: {apps: web}, count: 0}}]}]",
+        &[r#"1:47 no pod has the label "apps", did you mean "app"?"#],
+    );
+    check(
+        "always: [{spread: {selector: {matchLabels: {app: nothere}}, by: z, max: 0}}]",
+        &["1:45 no pod has the label app=nothere"],
+    );
+    check(
+        "always: [{spread: {selector: {matchExpressions: [{key: app, operator: In, values: [a, b]}]}, by: z, max: 0}}]",
+        &["1:51 no pod has the label app=a or app=b"],
+    );
+    check(
+        "timeline: [{at: 1s, set-image: {deployment/web: wbe=nginx:2}}]",
+        &[r#"1:49 deployment/web has no container "wbe", did you mean "web"?"#],
+    );
+    check(
+        "timeline: [{at: 1s, expect: [{object: {kind: Deployment, metadata: {name: wbe}}}]}]",
+        &[r#"1:75 there is no deployment/wbe, did you mean "web"?"#],
+    );
+}
+
+#[test]
+fn labels_that_an_earlier_step_sets_are_there() {
+    for timeline in [
+        "[{at: 1s, label: {node/n1: tier=front}}, {at: 2s, lose: tier=front}]",
+        "[{at: 1s, patch: {node/n1: {metadata: {labels: {tier: front}}}}}, {at: 2s, lose: tier=front}]",
+        "[{at: 1s, apply: {apiVersion: v1, kind: Node, metadata: {name: n2, labels: {tier: front}}}}, {at: 2s, lose: tier=front}]",
+        "[{at: 1s, lose: kubernetes.io/hostname=n1}]",
+        // From now on: also pods that come later.
+        "[{at: 1s, ready: {tier=front: false}}, {at: 2s, patch: {deployment/web: {spec: {template: {metadata: {labels: {tier: front}}}}}}}]",
+        "[{at: 1s, ready: {app=web: false}}]",
+        "[{at: 1s, patch: {deployment/web: {spec: {template: {metadata: {labels: {tier: front}}}}}}}, {at: 2s, ready: {tier=front: true}}]",
+    ] {
+        crate::good(&with_spec(&format!("timeline: {timeline}")));
+    }
+}
+
+#[test]
 fn values_out_of_their_range_are_told() {
     check("seeds: 0", &["1:8 without a seed nothing runs"]);
     check("seeds: -1", &["1:8 -1 is negative"]);

@@ -156,12 +156,12 @@ fn the_starter_is_good_and_names_every_verb_fault_and_expectation() {
 
 /// Every form of every verb; what is looked at comes after.
 const ALL_VERBS: &str = r#"
-nodeGroups: [{name: g, min: 1, max: 4, size: 2, template: {}}]
+nodeGroups: [{name: g, min: 1, max: 4, size: 2, template: {metadata: {labels: {zone: a, topology.kubernetes.io/zone: zone-b}}}}]
 autoscaler: {}
 timeline:
 - at: 0
   apply: {apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: default}}
-  create: [{apiVersion: v1, kind: Node, metadata: {name: n2}}, {apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}]
+  create: [{apiVersion: v1, kind: Node, metadata: {name: n2, labels: {zone: b}}}, {apiVersion: v1, kind: Pod, metadata: {name: p, labels: {tier: x}}, spec: {containers: [{name: c, image: i}]}}]
 - {at: 1s, delete: [pod/p, "zone=b"], patch: {deploy/web: {spec: {paused: null}}}, scale: {deployment/web: 0}}
 - {at: 1s, rollout-restart: deployment/web, rollout-undo: [deploy/web], rollout-pause: deployment.apps/web, rollout-resume: default/deployment/web}
 - {at: 2s, cordon: n1, uncordon: [n1, node/n2], drain: {nodes: [g-3, "zone=a"], timeout: 2m}}

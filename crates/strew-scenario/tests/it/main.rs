@@ -59,7 +59,7 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: web, image: nginx}]}
 ---
-{apiVersion: v1, kind: Node, metadata: {name: n1}}
+{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {z: za, rack: r1}}}
 ---
 apiVersion: sim.strew.dev/v1alpha1
 kind: Scenario

@@ -185,3 +185,15 @@ fn the_story_is_a_scenario() {
     assert_eq!(played.steps[3].chosen.len(), 1);
     assert_eq!(played.steps[4].chosen, played.steps[3].chosen);
 }
+
+#[test]
+fn a_verb_that_finds_no_node_at_its_moment_is_refused() {
+    let timeline = "
+  - {delete: node/n-b, rest: {}}
+  - {lose: zone=b, rest: {}, expect: [{pods: {count: 5}}]}";
+    let played = play(&plan(&with_timeline(timeline)), 1, None, &mut ()).unwrap();
+    let refused = &played.steps[1].refused;
+    let why: Vec<&str> = refused.iter().map(|refused| refused.why.as_str()).collect();
+    assert_eq!(why, ["no node has the label zone=b now: the values are a"]);
+    assert!(!played.held());
+}

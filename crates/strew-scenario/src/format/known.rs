@@ -1,0 +1,253 @@
+//! What is there when a step begins, as far as files and earlier steps tell: objects, labels, containers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use strew_api::read::{KubeObject, Located};
+
+use super::existence::{Mention, ObjectKey};
+use super::scenario::Scenario;
+use super::target::NODE;
+
+/// What carries labels that a scenario selects by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bearer {
+    /// Nodes.
+    Node,
+    /// Pods, by the templates that they are made from.
+    Pod,
+}
+
+impl Bearer {
+    /// `node`, `pod`
+    pub(super) fn noun(self) -> &'static str {
+        match self {
+            Self::Node => "node",
+            Self::Pod => "pod",
+        }
+    }
+}
+
+/// Keys with their values.
+pub(super) type Labels = BTreeMap<String, BTreeSet<String>>;
+
+/// Objects, labels and containers.
+#[derive(Default)]
+pub(super) struct Known {
+    /// Every object.
+    pub(super) objects: Vec<ObjectKey>,
+    node_labels: Labels,
+    pod_labels: Labels,
+    /// Of each object that makes pods: its containers.
+    containers: Vec<(ObjectKey, Vec<String>)>,
+    /// Some mention is about pods or containers. Templates are not looked at otherwise: a dump may have many.
+    looks_at_templates: bool,
+}
+
+pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
+
+/// Keys of labels that controllers set on pods: their values are not in any file.
+const SET_BY_CONTROLLERS: [&str; 9] = [
+    "pod-template-hash",
+    "controller-revision-hash",
+    "pod-template-generation",
+    "statefulset.kubernetes.io/pod-name",
+    "apps.kubernetes.io/pod-index",
+    "batch.kubernetes.io/job-name",
+    "batch.kubernetes.io/job-completion-index",
+    "batch.kubernetes.io/controller-uid",
+    "job-name",
+];
+
+impl Known {
+    /// What is there at second 0.
+    pub(super) fn at_start(scenario: &Scenario, objects: &[&Located]) -> Self {
+        let mentions = || {
+            scenario
+                .timeline_mentions
+                .iter()
+                .chain(&scenario.always_mentions)
+        };
+        let looks_at_templates = mentions().any(|mention| match mention {
+            Mention::Container(..) => true,
+            Mention::Label { of, .. } => *of == Bearer::Pod,
+            _ => false,
+        });
+        let mut known = Self {
+            looks_at_templates,
+            ..Self::default()
+        };
+        for group in &scenario.node_groups {
+            let labels = group.template.metadata.labels.iter().flatten();
+            for (key, value) in labels {
+                insert(&mut known.node_labels, key, value);
+            }
+        }
+        for located in objects {
+            let object = &located.object;
+            let key = ObjectKey::of(object);
+            match object {
+                KubeObject::Node(node) => {
+                    for (label, value) in node.metadata.labels.iter().flatten() {
+                        insert(&mut known.node_labels, label, value);
+                    }
+                    known.objects.push(key);
+                }
+                _ if looks_at_templates => known.add(key, &object.to_json()),
+                _ => known.objects.push(key),
+            }
+        }
+        known
+    }
+
+    /// An object that a step makes.
+    pub(super) fn add(&mut self, key: ObjectKey, value: &Value) {
+        self.learn(&key.kind, value);
+        let containers = containers(value);
+        if self.looks_at_templates && !containers.is_empty() {
+            self.containers.push((key.clone(), containers));
+        }
+        self.objects.push(key);
+    }
+
+    /// Takes in the labels that an object of this kind, or a patch of one, gives to nodes or pods.
+    pub(super) fn learn(&mut self, kind: &str, value: &Value) {
+        let Value::Array(operations) = value else {
+            return self.learn_object(kind, value);
+        };
+        for operation in operations {
+            // A JSON patch: the same as a merge patch of the value at its path.
+            let path = operation["path"].as_str().unwrap_or_default();
+            let steps = path.split('/').skip(1).collect::<Vec<_>>();
+            let whole = steps
+                .into_iter()
+                .rev()
+                .fold(operation["value"].clone(), |value, step| {
+                    let step = step.replace("~1", "/").replace("~0", "~");
+                    Value::Object(std::iter::once((step, value)).collect())
+                });
+            self.learn_object(kind, &whole);
+        }
+    }
+
+    fn learn_object(&mut self, kind: &str, value: &Value) {
+        let own = &value["metadata"]["labels"];
+        match kind {
+            NODE => labels(own, &mut self.node_labels),
+            "Pod" => labels(own, &mut self.pod_labels),
+            _ if self.looks_at_templates => {
+                for (name, part) in value.as_object().into_iter().flatten() {
+                    if name != "metadata" {
+                        labels_below(part, &mut self.pod_labels);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The label verb sets one.
+    pub(super) fn label(&mut self, of: Bearer, key: &str, value: &str) {
+        let labels = match of {
+            Bearer::Node => &mut self.node_labels,
+            Bearer::Pod => &mut self.pod_labels,
+        };
+        insert(labels, key, value);
+    }
+
+    /// All labels of nodes or pods.
+    pub(super) fn labels(&self, of: Bearer) -> &Labels {
+        match of {
+            Bearer::Node => &self.node_labels,
+            Bearer::Pod => &self.pod_labels,
+        }
+    }
+
+    /// Whether a label may be there: with one of these values, or with any if none is given.
+    pub(super) fn has_label(
+        &self,
+        scenario: &Scenario,
+        of: Bearer,
+        key: &str,
+        values: &[String],
+    ) -> bool {
+        let is_set_elsewhere = match of {
+            Bearer::Node => key == HOSTNAME && self.has_hostname(scenario, values),
+            Bearer::Pod => SET_BY_CONTROLLERS.contains(&key),
+        };
+        let known = self.labels(of).get(key);
+        let has = |known: &BTreeSet<String>| {
+            values.is_empty() || values.iter().any(|value| known.contains(value))
+        };
+        is_set_elsewhere || known.is_some_and(has)
+    }
+
+    /// A kubelet sets its node's.
+    fn has_hostname(&self, scenario: &Scenario, values: &[String]) -> bool {
+        let is_node = |value: &String| {
+            let mut groups = scenario.node_groups.iter();
+            let mut objects = self.objects.iter();
+            groups.any(|group| group.may_have(value))
+                || objects.any(|key| key.kind == NODE && key.name == *value)
+        };
+        values.is_empty() || values.iter().any(is_node)
+    }
+
+    /// The containers of an object in all its versions; `None`: the object is not known.
+    pub(super) fn containers_of(&self, is_meant: impl Fn(&ObjectKey) -> bool) -> Option<Vec<&str>> {
+        let all = self.containers.iter().filter(|(key, _)| is_meant(key));
+        let all: Vec<_> = all.collect();
+        let names = all
+            .iter()
+            .flat_map(|(_, names)| names.iter().map(String::as_str));
+        (!all.is_empty()).then(|| names.collect())
+    }
+}
+
+fn insert(labels: &mut Labels, key: &str, value: &str) {
+    labels
+        .entry(key.to_owned())
+        .or_default()
+        .insert(value.to_owned());
+}
+
+fn labels(value: &Value, into: &mut Labels) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        if let Some(value) = value.as_str() {
+            insert(into, key, value);
+        }
+    }
+}
+
+/// The labels of all pod templates in a value, and those that patches of a WorkloadSpread's subsets give.
+fn labels_below(value: &Value, into: &mut Labels) {
+    match value {
+        Value::Object(fields) => {
+            for (name, part) in fields {
+                match name.as_str() {
+                    "labels" => labels(part, into),
+                    // Labels of claims and of Jobs are none of pods.
+                    "volumeClaimTemplates" => {}
+                    "jobTemplate" => labels_below(&part["spec"], into),
+                    _ => labels_below(part, into),
+                }
+            }
+        }
+        Value::Array(parts) => parts.iter().for_each(|part| labels_below(part, into)),
+        _ => {}
+    }
+}
+
+/// Containers of the pod, or of the template of pods.
+fn containers(value: &Value) -> Vec<String> {
+    let template = match value["kind"].as_str() {
+        Some("CronJob") => "/spec/jobTemplate/spec/template/spec",
+        Some("Pod") => "/spec",
+        _ => "/spec/template/spec",
+    };
+    let template = value.pointer(template).unwrap_or(&Value::Null);
+    let lists = ["containers", "initContainers"].into_iter();
+    let containers = lists.flat_map(|list| template[list].as_array().into_iter().flatten());
+    let names = containers.filter_map(|container| container["name"].as_str());
+    names.map(str::to_owned).collect()
+}
