@@ -63,6 +63,11 @@ pub(super) static EXPECTATION: Shape = Shape {
         ),
         may("within", &Form::Span, "It must come true by then."),
         may("for", &Form::Span, "It must hold so long."),
+        may(
+            "atRest",
+            &Boolean,
+            "It must hold when the cluster is at rest after the step: nothing was written for six minutes.",
+        ),
         may("not", &Boolean, "The opposite must be true."),
     ],
 };

@@ -487,6 +487,14 @@ pub(super) fn second_claim() -> Diagnostic {
     .with_help("give each an element of its own")
 }
 
+pub(super) fn two_moments() -> Diagnostic {
+    error(
+        "two-moments",
+        "an expectation is judged at one moment, and this is another",
+    )
+    .with_help("atRest waits for at most an hour; within is for deadlines")
+}
+
 pub(super) fn claims_nothing(names: &[&str]) -> Diagnostic {
     error("claims-nothing", "this holds whatever happens")
         .with_help(format!("give any of {}", names.join(", ")))

@@ -2,10 +2,11 @@
 
 use serde_json::Value;
 use strew_api::field::FieldPath;
-use strew_api::read::{Diagnostic, KubeObject, Located};
+use strew_api::read::{KubeObject, Located};
 
 use super::diagnostics;
 use super::known::{Bearer, Known};
+use super::problems::Problems;
 use super::scenario::Scenario;
 use super::target::{DEFAULT_NAMESPACE, NODE, ObjectTarget};
 
@@ -102,15 +103,12 @@ const NOT_IN_FILES: [&str; 8] = [
 /// The sets of clusters that every hub has.
 const HUB_SETS: [&str; 2] = ["default", "global"];
 
-/// What is named and that neither `objects`, nor a node group, nor an earlier step makes, with its place in the
+/// Reports what is named and that neither `objects`, nor a node group, nor an earlier step makes, with its place in the
 /// document: objects, labels of nodes and pods, containers.
 ///
 /// Pods are not judged, nor are the ReplicaSets and Jobs that others make: their names are not known beforehand. Nodes
 /// are judged only where the files or the scenario have any: without, the command line makes them.
-pub(super) fn check_targets(
-    scenario: &Scenario,
-    objects: &[&Located],
-) -> Vec<(FieldPath, Diagnostic)> {
+pub(super) fn check_targets(scenario: &Scenario, objects: &[&Located], problems: &mut Problems) {
     let makes_nodes =
         |mention: &Mention| matches!(mention, Mention::Made(key, _) if key.kind == NODE);
     let mut judge = Judge {
@@ -118,7 +116,7 @@ pub(super) fn check_targets(
         known: Known::at_start(scenario, objects),
         has_nodes: !scenario.node_groups.is_empty()
             || scenario.timeline_mentions.iter().any(makes_nodes),
-        missing: Vec::new(),
+        problems,
     };
     judge.has_nodes |= judge.known.objects.iter().any(|key| key.kind == NODE);
     let all = scenario.timeline_mentions.iter();
@@ -127,14 +125,13 @@ pub(super) fn check_targets(
     for mention in in_time.into_iter().chain(late) {
         judge.take(mention);
     }
-    judge.missing
 }
 
 struct Judge<'a> {
     scenario: &'a Scenario,
     known: Known,
     has_nodes: bool,
-    missing: Vec<(FieldPath, Diagnostic)>,
+    problems: &'a mut Problems,
 }
 
 impl Judge<'_> {
@@ -164,7 +161,7 @@ impl Judge<'_> {
         }
         let same_kind = self.known.objects.iter().filter(|key| key.kind == kind);
         let error = diagnostics::not_there(target, same_kind);
-        self.missing.push((path.clone(), error));
+        self.problems.add_target(path, error);
     }
 
     fn is_there(&self, target: &ObjectTarget) -> bool {
@@ -179,7 +176,7 @@ impl Judge<'_> {
         let is_judged = of == Bearer::Pod || self.has_nodes;
         if is_judged && !self.known.has_label(self.scenario, of, key, values) {
             let error = diagnostics::label_not_there(of.noun(), key, values, self.known.labels(of));
-            self.missing.push((path.clone(), error));
+            self.problems.add_target(path, error);
         }
     }
 
@@ -187,7 +184,7 @@ impl Judge<'_> {
         let containers = self.known.containers_of(|key| key.is(target));
         if let Some(containers) = containers.filter(|containers| !containers.contains(&name)) {
             let error = diagnostics::no_container(target, name, &containers);
-            self.missing.push((path.clone(), error));
+            self.problems.add(path, error);
         }
     }
 }

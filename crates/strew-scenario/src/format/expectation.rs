@@ -18,6 +18,8 @@ pub struct Expectation {
     pub within: Option<Span>,
     /// It must hold so long; none: at one moment.
     pub lasts: Option<Span>,
+    /// It must hold when the cluster has come to rest after its step.
+    pub at_rest: bool,
     /// The opposite must be true.
     pub is_negated: bool,
     /// Its text for reports: one line of YAML, as written.

@@ -73,12 +73,22 @@ const BUDGETED: Wanted = Wanted {
 };
 
 /// What stands around a claim.
-const AROUND: [&str; 3] = ["within", "for", "not"];
+const AROUND: [&str; 4] = ["within", "for", "atRest", "not"];
 
 fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Expectation> {
     let fields = at.fields(&EXPECTATION, problems)?;
     let within = fields.get("within").and_then(|at| at.span(problems));
     let lasts = fields.get("for").and_then(|at| at.span(problems));
+    let at_rest = fields
+        .get("atRest")
+        .and_then(|at| at.boolean(problems))
+        .unwrap_or(false);
+    for name in ["within", "for"] {
+        if let (true, Some(at), Some(rest)) = (at_rest, fields.get(name), fields.get("atRest")) {
+            let error = diagnostics::two_moments();
+            problems.add_pair(&at.path, error, &rest.path, "at rest it is judged once");
+        }
+    }
     let is_negated = fields.get("not").and_then(|at| at.boolean(problems));
     let claims: Vec<_> = fields
         .present()
@@ -108,6 +118,7 @@ fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Ex
         claim,
         within,
         lasts,
+        at_rest,
         is_negated: is_negated.unwrap_or(false),
         text: flow::fields(at.value),
         path: at.path.clone(),

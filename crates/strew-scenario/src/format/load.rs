@@ -188,9 +188,7 @@ fn finish(
         }
         let broken = stream.broken.iter().map(|broken| &broken.located);
         let all: Vec<&Located> = objects.iter().chain(broken).collect();
-        for (path, error) in check_targets(&draft.scenario, &all) {
-            draft.problems.add_target(&path, error);
-        }
+        check_targets(&draft.scenario, &all, &mut draft.problems);
         is_good &= draft.problems.found.is_empty();
         let is_variant = draft.path.is_some();
         placing.problems(draft.problems, is_variant.then_some(draft.name.as_str()));

@@ -106,7 +106,11 @@ impl Scenario {
         for step in &self.timeline {
             moment = step.at.map_or(moment, |at| at.0);
             moment = moment.saturating_add(step.rest.map_or(0, |rest| rest.within.0));
-            let waits = step.expect.iter().map(|e| e.waits().0).max();
+            let waits = step.expect.iter().map(|e| match e.at_rest {
+                true => Rest::default().within.0,
+                false => e.waits().0,
+            });
+            let waits = waits.max();
             last = last.max(moment.saturating_add(waits.unwrap_or(0)));
         }
         self.until.unwrap_or(Span(last))

@@ -73,8 +73,8 @@ pub struct Outcome {
     pub cause: Option<String>,
     /// Pods by domain, as they were counted for it.
     pub counts: Option<ByDomain>,
-    /// It had time to come true, and was true right after the verbs of its step, before these had an effect: that may
-    /// be the state before them.
+    /// It had time to come true, and was true before the verbs of its step, and right after them: it says nothing of
+    /// the step.
     pub held_at_once: bool,
 }
 
@@ -177,7 +177,16 @@ struct Open<'a> {
     deadline: Span,
     /// Since when it has been true; it must stay so until `holds_until`.
     holds_until: Option<Span>,
-    last_why: String,
+    /// `Some`: it is judged when the cluster is at rest, after this moment.
+    rests_after: Option<Span>,
+}
+
+impl Open<'_> {
+    /// When the cluster is at rest after its step, if nothing is written any more.
+    fn rest(&self, last_change: Span) -> Option<Span> {
+        let after = self.rests_after?;
+        Some(later(last_change.max(after), Rest::default().quiet))
+    }
 }
 
 /// Plays a plan with a seed, until its end or an earlier one.
@@ -201,6 +210,7 @@ pub fn play(
         open: Vec::new(),
         always: plan.scenario.always.iter().map(|_| None).collect(),
         seen: None,
+        last_change: Span::default(),
         played: Played {
             steps: Vec::new(),
             always: Vec::new(),
@@ -223,6 +233,8 @@ struct Life<'a> {
     /// Of each claim that must always hold: its breach, once there is one.
     always: Vec<Option<Outcome>>,
     seen: Option<Cursor>,
+    /// When something was written last.
+    last_change: Span,
     played: Played,
     n_events: usize,
     /// `Some`: it is ended then, whatever the scenario says.
@@ -249,6 +261,7 @@ impl<'a> Life<'a> {
             if step.at.is_some() && self.live(simulation, at, watcher)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
+            self.end_rest(simulation.elapsed(), "when the next step began");
             let flow = self.step(simulation, number, step, first_program, watcher)?;
             if flow.is_break() {
                 return Ok(flow);
@@ -263,9 +276,70 @@ impl<'a> Life<'a> {
             (true, until) => until.map_or(end, |until| until.min(end)),
             (false, until) => until.unwrap_or(end),
         };
-        match is_whole && end <= simulation.elapsed() {
-            true => Ok(ControlFlow::Continue(())),
-            false => self.live(simulation, end, watcher),
+        if !(is_whole && end <= simulation.elapsed()) {
+            let flow = self.live(simulation, end, watcher)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        match is_whole && plan.scenario.until.is_none() {
+            true => self.live_until_rest(simulation, watcher),
+            false => Ok(ControlFlow::Continue(())),
+        }
+    }
+
+    /// Lives on while an expectation waits for rest.
+    fn live_until_rest(
+        &mut self,
+        simulation: &mut Simulation,
+        watcher: &mut dyn Watcher,
+    ) -> Result<ControlFlow<()>, RunError> {
+        let next = |life: &Self| {
+            let rests = life.open.iter().filter_map(|open| {
+                let rest = open.rest(life.last_change)?;
+                Some(rest.min(open.deadline))
+            });
+            rests.min()
+        };
+        while let Some(rest) = next(self) {
+            let stop = self.until.map_or(rest, |until| until.min(rest));
+            if stop < rest && stop <= simulation.elapsed() {
+                self.played.is_cut = true;
+                break;
+            }
+            let flow = self.live(simulation, stop.max(simulation.elapsed()), watcher)?;
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// What waits for rest waits no longer: it has broken unless the cluster is at rest now.
+    fn end_rest(&mut self, now: Span, when: &str) {
+        let (waiting, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open)
+            .into_iter()
+            .partition(|open| open.rests_after.is_some());
+        self.open = others;
+        for open in waiting {
+            if open.rest(self.last_change).is_none_or(|rest| rest > now) {
+                self.not_at_rest(&open, now, when);
+            }
+        }
+    }
+
+    /// An expectation has broken, since the cluster did not come to rest for it.
+    fn not_at_rest(&mut self, open: &Open<'_>, now: Span, when: &str) {
+        let step = self.played.steps.get_mut(open.step);
+        if let Some(outcome) = step.and_then(|step| step.expectations.get_mut(open.place)) {
+            outcome.held = false;
+            outcome.at = now;
+            let why = std::mem::take(&mut outcome.why);
+            let end = match why.as_str() {
+                "" => String::new(),
+                why => format!(": {why}"),
+            };
+            outcome.why = format!("the cluster was not at rest {when}{end}");
         }
     }
 
@@ -336,6 +410,7 @@ impl<'a> Life<'a> {
             expectations: Vec::new(),
             refused: Vec::new(),
         };
+        let held_before = self.held_before(simulation, step, first_program);
         for located in &step.verbs {
             let done = verbs::act(&located.verb, &located.text, simulation, &mut self.errands);
             let why = done.as_ref().err().map(|refused| refused.why.clone());
@@ -360,7 +435,13 @@ impl<'a> Life<'a> {
             let program = first_program + place;
             expectations.push(match self.is_cut() {
                 true => undecided(expectation, simulation.elapsed()),
-                false => self.begin(simulation, number, place, expectation, program),
+                false => {
+                    let outcome = self.begin(simulation, number, place, expectation, program);
+                    Outcome {
+                        held_at_once: outcome.held && held_before[place],
+                        ..outcome
+                    }
+                }
             });
         }
         self.judge.end_step(simulation);
@@ -428,10 +509,15 @@ impl<'a> Life<'a> {
         let lasts = expectation.lasts.unwrap_or_default();
         self.decided = self.decided.max(later(now, expectation.waits()));
         let holds = verdict.holds;
-        let acts = self.plan.scenario.timeline.get(step);
-        let acts = acts.is_some_and(|step| !step.verbs.is_empty() && step.rest.is_none());
-        let held_at_once = acts && holds && within > Span::default() && lasts == Span::default();
-        if within > Span::default() && !holds || lasts > Span::default() && holds {
+        let rests = expectation.at_rest;
+        let step_of = self.plan.scenario.timeline.get(step);
+        let rests = rests && step_of.is_some_and(|step| step.rest.is_none());
+        let waits = within > Span::default() && !holds || lasts > Span::default() && holds;
+        if waits || rests {
+            let within = match rests {
+                true => Rest::default().within,
+                false => within,
+            };
             self.open.push(Open {
                 step,
                 place,
@@ -439,31 +525,57 @@ impl<'a> Life<'a> {
                 program,
                 before,
                 deadline: Span(now.0.saturating_add(within.0)),
-                holds_until: holds.then(|| Span(now.0.saturating_add(lasts.0))),
-                last_why: verdict.why.clone(),
+                holds_until: (holds && !rests).then(|| later(now, lasts)),
+                rests_after: rests.then_some(now),
             });
         }
-        Outcome {
-            held_at_once,
-            ..outcome(expectation, verdict, now)
-        }
+        outcome(expectation, verdict, now)
+    }
+
+    /// Of each expectation of a step that has time to come true, and whose verbs take time: whether it is true already.
+    fn held_before(&mut self, simulation: &Simulation, step: &Step, program: usize) -> Vec<bool> {
+        let before = self.judge.before();
+        let acts = !step.verbs.is_empty() && step.rest.is_none();
+        let held = step.expect.iter().enumerate().map(|(place, expectation)| {
+            acts && expectation
+                .within
+                .is_some_and(|within| within > Span::default())
+                && expectation
+                    .lasts
+                    .is_none_or(|lasts| lasts == Span::default())
+                && self
+                    .judge
+                    .judge(simulation, expectation, program + place, &before)
+                    .holds
+        });
+        held.collect()
     }
 
     /// Judges what is open, and what must always hold. Where nothing was written nothing has changed.
     fn instant(&mut self, simulation: &Simulation) {
         let now = simulation.elapsed();
         let is_changed = simulation.server().has_changed(&mut self.seen);
-        self.judge_open(simulation, now);
+        self.judge_open(simulation, now, is_changed);
         if is_changed {
+            self.last_change = now;
             self.judge_always(simulation, now);
         }
         self.n_events = simulation.server().events().len();
     }
 
-    fn judge_open(&mut self, simulation: &Simulation, now: Span) {
+    fn judge_open(&mut self, simulation: &Simulation, now: Span, is_changed: bool) {
         let mut still_open = Vec::new();
         for mut open in std::mem::take(&mut self.open) {
             let (expectation, program) = (open.expectation, open.program);
+            let rest = open.rest(self.last_change);
+            if rest.is_some_and(|rest| rest < now || rest == now && !is_changed) {
+                // What was found after the last write is so at rest.
+                continue;
+            }
+            if rest.is_some() && now > open.deadline {
+                self.not_at_rest(&open, now, "after an hour");
+                continue;
+            }
             if open.holds_until.is_some_and(|until| now > until) {
                 // Between instants nothing happens: it has held long enough, whatever begins now.
                 continue;
@@ -475,24 +587,24 @@ impl<'a> Life<'a> {
             let verdict = self
                 .judge
                 .judge(simulation, expectation, program, &open.before);
-            let Verdict { holds, why, .. } = verdict.clone();
-            let decided = match (open.holds_until, holds) {
-                (Some(until), true) => now >= until,
-                (Some(_), false) => true,
-                (None, true) => {
-                    let lasts = open.expectation.lasts.unwrap_or_default();
-                    open.holds_until = Some(Span(now.0.saturating_add(lasts.0)));
-                    lasts == Span::default()
-                }
-                (None, false) => now >= open.deadline,
-            };
+            let holds = verdict.holds;
+            let decided = open.rests_after.is_none()
+                && match (open.holds_until, holds) {
+                    (Some(until), true) => now >= until,
+                    (Some(_), false) => true,
+                    (None, true) => {
+                        let lasts = open.expectation.lasts.unwrap_or_default();
+                        open.holds_until = Some(Span(now.0.saturating_add(lasts.0)));
+                        lasts == Span::default()
+                    }
+                    (None, false) => now >= open.deadline,
+                };
             if let Some(step) = self.played.steps.get_mut(open.step)
                 && let Some(place) = step.expectations.get_mut(open.place)
             {
                 *place = outcome(expectation, verdict, now);
             }
             if !decided {
-                open.last_why = why;
                 still_open.push(open);
             }
         }
@@ -520,6 +632,9 @@ impl<'a> Life<'a> {
         let now = simulation.elapsed();
         // Of a run that was ended early some may still come true.
         let is_cut = self.played.is_cut;
+        if !is_cut {
+            self.end_rest(now, "when the run ended");
+        }
         let waits = |open: &&Open<'_>| is_cut && open.holds_until.is_none() && open.deadline > now;
         for open in self.open.iter().filter(waits) {
             let step = self.played.steps.get_mut(open.step);

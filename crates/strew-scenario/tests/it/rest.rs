@@ -197,3 +197,57 @@ fn a_verb_that_finds_no_node_at_its_moment_is_refused() {
     assert_eq!(why, ["no node has the label zone=b now: the values are a"]);
     assert!(!played.held());
 }
+
+#[test]
+fn an_expectation_at_rest_waits_for_rest_and_the_next_steps_do_not() {
+    // (timeline, held, why)
+    let cases = [
+        // Right after the verb the old pods are what is expected.
+        (
+            "- {rest: {}}\n  - {scale: {deployment/web: 3}, expect: [{pods: {count: 5}, atRest: true}]}",
+            false,
+            "3: there are 3 Running",
+        ),
+        (
+            "- {rest: {}}\n  - {scale: {deployment/web: 3}, expect: [{pods: {count: 3}, atRest: true}]}",
+            true,
+            "3 of 3",
+        ),
+        (
+            "- {at: 1m, expect: [{pods: {count: 5}, atRest: true}]}\n  - {at: 20m, scale: {deployment/web: 3}}",
+            true,
+            "5 of 5",
+        ),
+        (
+            "- {at: 1m, expect: [{pods: {count: 5}, atRest: true}]}\n  - {at: 2m, scale: {deployment/web: 3}}",
+            false,
+            "the cluster was not at rest when the next step began: 5 of 5",
+        ),
+        // It writes nothing by itself: the first write comes when the node's heartbeats are missed.
+        (
+            "- {at: 20m, lose: zone=b, expect: [{pods: {phase: Pending, count: 0}, atRest: true}]}",
+            false,
+            "2: there are 2 Pending, 5 Running, 2 blocked by TaintToleration, NodeResourcesFit",
+        ),
+    ];
+    for (timeline, held, why) in cases {
+        let played = play(
+            &plan(&with_timeline(&format!("  {timeline}"))),
+            1,
+            None,
+            &mut (),
+        );
+        let played = played.unwrap();
+        let outcome = played
+            .steps
+            .iter()
+            .flat_map(|step| &step.expectations)
+            .next()
+            .unwrap();
+        assert_eq!(
+            (outcome.held, outcome.is_open, outcome.why.as_str()),
+            (held, false, why),
+            "{timeline}"
+        );
+    }
+}

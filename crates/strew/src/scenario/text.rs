@@ -9,7 +9,6 @@ use strew_scenario::format::{Claim, SpreadClaim, Subject};
 
 use super::Question;
 use super::arguments::Until;
-use super::clock::clock;
 use super::decision;
 use super::replay::replay;
 use super::screen::Written;
@@ -18,7 +17,7 @@ use super::suite::{Cast, Suite};
 use crate::arguments::Context;
 use crate::simulate::say_note;
 use crate::terminal;
-use crate::text::{Bar, count, draw, drawn, short_key};
+use crate::text::{Bar, count, draw, drawn, short_key, time_text};
 use strew_view::natural_order::natural_order;
 
 /// Domains that are drawn.
@@ -139,11 +138,13 @@ impl Paper<'_> {
             let _ = writeln!(out, "{}", written.summary.trim_end());
         }
         let shows = |row: &&Row<'_>| written(standing).is_none() || row.n_broken + row.n_open > 0;
-        let rows = || standing.rows.iter().filter(shows);
+        let in_time = in_time(&standing.rows);
+        let rows = || in_time.iter().copied().filter(shows);
         let times = rows().map(|row| row.moment.text().chars().count());
         let width = times.max().unwrap_or(0);
         let is_verbose = self.context.global.verbose > 0;
-        let mut is_told = false;
+        let broken = rows().filter(|row| row.n_broken > 0);
+        let earliest = broken.filter_map(|row| Some(row.breach.as_ref()?.at)).min();
         let first = standing.runs.first();
         let mut decisions = first.map_or(&[][..], |judged| &judged.run.decisions);
         if let Some(judged) = first.filter(|_| !decisions.is_empty()) {
@@ -159,10 +160,15 @@ impl Paper<'_> {
                 decisions = decision::write(out, decisions, row.began, &self.context.terminal);
             }
             self.row(out, row, width, standing.runs.len());
-            if let Some(breach) = row.breach.as_ref().filter(|_| !is_told) {
-                self.breach(out, suite, cast, row, breach);
-                // Where it is right that something breaks, one example will do.
-                is_told |= row.n_broken > 0 && !standing.result.is_red() && !is_verbose;
+            if let Some(breach) = &row.breach {
+                self.breach(out, row, breach);
+                // Where it is right that something breaks, the earliest example in full will do.
+                if standing.result.is_red()
+                    || is_verbose
+                    || earliest.is_none_or(|at| at >= breach.at)
+                {
+                    self.cause(out, suite, cast, breach);
+                }
             }
         }
         decision::write(out, decisions, None, &self.context.terminal);
@@ -205,20 +211,19 @@ impl Paper<'_> {
             let dim = styles.dim;
             let _ = writeln!(
                 out,
-                "      {dim}held at once, before the step had an effect: rest: {{}} in the step waits for it, for: 15m asks that it stays so{dim:#}"
+                "      {dim}held before the step too, and says nothing of it: atRest: true waits for its effect, for: 15m asks that it stays so{dim:#}"
             );
         }
     }
 
-    /// Where it broke first, the arithmetic, the cause, and what plays it again.
-    fn breach(&self, out: &mut String, suite: &Suite, cast: &Cast, row: &Row<'_>, breach: &Breach) {
-        const INDENT: usize = 6;
+    /// When it broke first, what was found, and what was expected.
+    fn breach(&self, out: &mut String, row: &Row<'_>, breach: &Breach) {
         let _ = writeln!(
             out,
             "{:INDENT$}seed {} at {}: {}",
             "",
             breach.seed,
-            clock(breach.at),
+            time_text(breach.at),
             arithmetic(breach)
         );
         if let Some(counts) = &breach.counts {
@@ -227,6 +232,10 @@ impl Paper<'_> {
         if row.expectation.is_some() {
             let _ = writeln!(out, "{:INDENT$}expected: {}", "", row.text);
         }
+    }
+
+    /// What happened at that moment, and what plays it again.
+    fn cause(&self, out: &mut String, suite: &Suite, cast: &Cast, breach: &Breach) {
         if let Some(cause) = &breach.cause {
             let _ = writeln!(out, "{:INDENT$}just before: {cause}", "");
         }
@@ -241,6 +250,23 @@ impl Paper<'_> {
         let hint = self.context.terminal.styles.hint;
         let _ = writeln!(out, "{:INDENT$}{hint}again{hint:#}: {again}", "");
     }
+}
+
+/// Of what stands below a row.
+const INDENT: usize = 6;
+
+/// Rows in the order of time: what must always hold first, and what of it broke before the steps after its breach.
+fn in_time<'r, 'a>(rows: &'r [Row<'a>]) -> Vec<&'r Row<'a>> {
+    let is_late = |row: &&Row<'_>| row.moment == Moment::Always && row.n_broken > 0;
+    let (mut late, mut ordered): (Vec<&Row<'_>>, Vec<&Row<'_>>) = rows.iter().partition(is_late);
+    late.sort_by_key(|row| row.breach.as_ref().map(|breach| breach.at));
+    for row in late.into_iter().rev() {
+        let at = row.breach.as_ref().map(|breach| breach.at);
+        let is_after = |other: &&Row<'_>| other.began.is_some() && other.began > at;
+        let place = ordered.iter().position(is_after);
+        ordered.insert(place.unwrap_or(ordered.len()), row);
+    }
+    ordered
 }
 
 /// What was found; of counts, which are drawn below, only the sum.
@@ -387,7 +413,7 @@ fn last_line(
         out,
         ": {}{dim}; {} of virtual time in {:.1}s{dim:#}",
         parts.join(", "),
-        clock(Span(virtual_time)),
+        time_text(Span(virtual_time)),
         took.as_secs_f64()
     );
     if answer.is_interrupted {

@@ -382,7 +382,7 @@ fn what_holds_before_a_step_has_an_effect_is_told() {
         "{{at: 2m, scale: {{deployment/web: 5}}, expect: [{{{claim}, within: 15m}}]}}"
     ));
     assert!(
-        trap.contains("held at once, before the step had an effect: rest: {}"),
+        trap.contains("held before the step too, and says nothing of it: atRest: true"),
         "{trap}"
     );
     for step in [
@@ -390,8 +390,45 @@ fn what_holds_before_a_step_has_an_effect_is_told() {
         format!("{{at: 2m, scale: {{deployment/web: 5}}, expect: [{{{claim}, for: 15m}}]}}"),
     ] {
         let text = text(&step);
-        assert!(!text.contains("held at once"), "{text}");
+        assert!(!text.contains("held before"), "{text}");
     }
+    // Here the step made it true at once.
+    let claim = "pods: {of: deployment/web, phase: Running, count: 2}";
+    let at_once = text(&format!(
+        "{{at: 2m, scale: {{deployment/web: 2}}, expect: [{{{claim}, within: 15m}}]}}"
+    ));
+    assert!(!at_once.contains("held before"), "{at_once}");
+}
+
+/// `always` is written first and breaks last.
+#[test]
+fn breaches_are_in_the_order_of_time_and_each_has_what_was_found_and_expected() {
+    let spec = "  always: [{pods: {of: deployment/web, count: {max: 4}}}]
+  timeline:
+  - {at: 1m, expect: [{pods: {of: deployment/web, count: 9}}]}
+  - {at: 2m, scale: {deployment/web: 5}}
+  - {at: 3m, expect: [{pods: {of: deployment/web, count: 8}}]}
+  variants: [{name: same, mayFail: true}]
+";
+    let run = strew("simulate - --variant same").stdin(scenario(spec));
+    let text = stdout(&run.assert().code(0));
+    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+    let found: Vec<&str> = lines
+        .iter()
+        .copied()
+        .filter(|l| l.starts_with("seed "))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "seed 1 at 1m: 3: there are 3 Running",
+            "seed 1 at 2m: 5: there are 5 Pending",
+            "seed 1 at 3m: 5: there are 5 Running",
+        ],
+        "{text}"
+    );
+    let n = |word: &str| lines.iter().filter(|line| line.starts_with(word)).count();
+    assert_eq!((n("expected: "), n("again: ")), (3, 1), "{text}");
 }
 
 #[test]
