@@ -11,7 +11,7 @@ use strew_model::time::{Instant, Span};
 use strew_sim::Simulation;
 
 use super::plan::{Configure, Plan};
-use super::play::Refused;
+use super::played::Refused;
 
 /// What verbs leave behind.
 pub struct Errands {

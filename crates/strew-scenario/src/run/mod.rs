@@ -1,7 +1,7 @@
 //! Playing a scenario: a variant and a seed give one life of a cluster, and a verdict on each expectation.
 //!
 //! Reading order: [`configuration`] (which scheduler), [`admission`] (files as the API server holds them), `owners`, [`plan`] (a variant made ready, once for all seeds), `play`
-//! (one life), [`verbs`] (what a step does), [`errands`] (what goes on after its step).
+//! (one life), [`played`] (what came of it), [`verbs`] (what a step does), [`errands`] (what goes on after its step).
 
 pub mod admission;
 pub mod configuration;
@@ -9,10 +9,12 @@ pub mod errands;
 mod owners;
 pub mod plan;
 pub mod play;
+pub mod played;
 mod rollout;
 pub mod verbs;
 
 pub use configuration::scheduler_of;
 pub use plan::Unplayable;
 pub use plan::{Configure, Plan};
-pub use play::{Outcome, Played, Refused, RunError, StepResult, StepState, Watcher, play};
+pub use play::play;
+pub use played::{Outcome, Played, Refused, RunError, StepResult, StepState, Watcher};

@@ -10,7 +10,7 @@ use strew_sim::kubelet::Which;
 use strew_sim::{BindFault, Component, Crash, Fault, Simulation, WatchFault, WriteFault};
 
 use super::errands::Errands;
-use super::play::Refused;
+use super::played::Refused;
 use super::{plan, rollout};
 use crate::format::{
     self, ImageEdit, MetadataEdit, NodeTarget, ObjectTarget, PodTarget, Replicas, TaintEdit,
