@@ -16,7 +16,10 @@ import (
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 )
 
-const usage = `usage: controlplane [attached] etcd|apiserver|controller-manager|scheduler|kwok|kubectl FLAGS
+// nodeCommands are those of a build for real nodes (tag node).
+var nodeCommands = map[string]func() *cobra.Command{}
+
+const usage = `usage: controlplane [attached] etcd|apiserver|controller-manager|scheduler|kwok|kubectl|kubelet|proxy FLAGS
        controlplane keys FOLDER SERVER
 attached: end when standard input does`
 
@@ -52,7 +55,11 @@ func main() {
 			fail(3, err)
 		}
 	default:
-		fail(2, usage)
+		command, known := nodeCommands[name]
+		if !known {
+			fail(2, usage)
+		}
+		run(command())
 	}
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
-use xtask::lab::{Lab, Options, Scheduler, Timing};
+use xtask::lab::{Lab, Options, RealLab, STREW_IMAGE, Scheduler, Timing};
 
 /// What the command line says.
 #[derive(clap::Args)]
@@ -14,12 +14,18 @@ pub(crate) struct ControlPlane {
     /// Leave kube-scheduler out: nobody decides for pods until you start somebody
     #[arg(long)]
     no_scheduler: bool,
+    /// Real nodes, each in a zone of its own, on which containers run [without a number: 3] (root on Linux)
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "3", conflicts_with = "no_scheduler")]
+    real_nodes: Option<usize>,
 }
 
 /// Runs one until Ctrl-C, or until standard input ends.
 pub(crate) fn run(top: &Path, options: &ControlPlane) -> anyhow::Result<()> {
     // From the start, so that Ctrl-C leaves nothing behind at any time.
     let mut end = until_told()?;
+    if let Some(n_nodes) = options.real_nodes {
+        return real_nodes(top, n_nodes, end);
+    }
     let options = Options {
         timing: Timing::new(),
         scheduler: match options.no_scheduler {
@@ -37,6 +43,20 @@ pub(crate) fn run(top: &Path, options: &ControlPlane) -> anyhow::Result<()> {
     );
     println!("# logs are in {folder}; a node has a kubelet if it is labelled");
     println!("# {}=runs; Ctrl-C ends all", xtask::lab::KUBELET_LABEL);
+    end.read_exact(&mut [0])?;
+    lab.expect_running()
+}
+
+fn real_nodes(top: &Path, n_nodes: usize, mut end: UnixStream) -> anyhow::Result<()> {
+    let strew = crate::e2e::build()?;
+    let mut lab = RealLab::start(top, &strew, n_nodes)?;
+    let folder = lab.folder().display().to_string();
+    let kubectl = lab.kubectl().command(&[]);
+    println!("export KUBECONFIG={folder}/kubeconfig");
+    let words = std::iter::once(kubectl.get_program()).chain(kubectl.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    println!("alias kubectl='{}'", words.join(" "));
+    println!("# strew is the image {STREW_IMAGE}; logs are in {folder}; Ctrl-C ends all");
     end.read_exact(&mut [0])?;
     lab.expect_running()
 }

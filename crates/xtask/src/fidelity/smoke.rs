@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::ensure;
 use serde_json::json;
-use xtask::lab::{Lab, Options, Scheduler, Timing, binary, node, now};
+use xtask::lab::{Build, Lab, Options, Scheduler, Timing, binary, node, now};
 
 use super::{crds, observe, real, verb};
 
@@ -15,7 +15,7 @@ pub(crate) fn run(top: &Path) -> anyhow::Result<()> {
         println!("{what:20} {:>6.1} s", last.elapsed().as_secs_f64());
         last = now();
     };
-    let binary = binary(top)?;
+    let binary = binary(top, Build::ControlPlane)?;
     tell("binary");
     let megabytes = binary.metadata()?.len() / 1_000_000;
     println!("{:20} {megabytes:>6} MB", "");

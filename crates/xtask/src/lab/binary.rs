@@ -17,20 +17,51 @@ const NO_GO: &str = "a real control plane needs Go 1.26 (https://go.dev/dl)";
 /// The module's folder, from the project's top.
 const SOURCE: &str = "e2e/controlplane";
 
-/// The path of the binary, which is built if no earlier run left one for these sources and this compiler.
+/// What is built of the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Build {
+    /// The control plane and kwok.
+    ControlPlane,
+    /// kubelet and kube-proxy, too.
+    RealNodes,
+    /// The program that holds a pod's namespaces, without libraries, for an image.
+    Pause,
+}
+
+impl Build {
+    fn name(self) -> &'static str {
+        match self {
+            Self::ControlPlane => "controlplane",
+            Self::RealNodes => "nodes",
+            Self::Pause => "pause",
+        }
+    }
+
+    /// What `go build` is told beside flags of all builds.
+    fn arguments(self) -> &'static [&'static str] {
+        match self {
+            Self::ControlPlane => &["."],
+            Self::RealNodes => &["-tags=node", "."],
+            Self::Pause => &["./pause"],
+        }
+    }
+}
+
+/// The path of a binary, which is built if no earlier run left one for these sources and this compiler.
 ///
 /// # Errors
 /// Without Go, without a home for caches, and if the build fails; go's own output is on the screen then.
-pub fn binary(top: &Path) -> anyhow::Result<PathBuf> {
+pub fn binary(top: &Path, build: Build) -> anyhow::Result<PathBuf> {
     let source = top.join(SOURCE);
     let folder = cache()?.join(fingerprint(&source)?);
-    let binary = folder.join("controlplane");
+    let binary = folder.join(build.name());
     if binary.exists() {
         return Ok(binary);
     }
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
     eprintln!(
-        "building the control plane (once; minutes) into {}",
+        "building {} (once; minutes) into {}",
+        build.name(),
         folder.display()
     );
     // Beside its place and then renamed: a build that was cut off leaves nothing that looks whole.
@@ -40,7 +71,8 @@ pub fn binary(top: &Path) -> anyhow::Result<PathBuf> {
         .arg(format!("-ldflags={}", linker_flags()))
         .arg("-o")
         .arg(&unfinished)
-        .arg(".")
+        .args(build.arguments())
+        .envs((build == Build::Pause).then_some(("CGO_ENABLED", "0")))
         .current_dir(&source)
         .status()
         .context("starting go build: the control plane needs a Go toolchain")?;

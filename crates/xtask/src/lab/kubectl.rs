@@ -7,10 +7,14 @@ use std::process::{Command, Output, Stdio};
 use anyhow::{Context, bail};
 use serde_json::Value;
 
+use super::real::Network;
+
 /// Our own kubectl with the administrator's kubeconfig.
 pub struct Kubectl {
     pub(super) binary: PathBuf,
     pub(super) folder: PathBuf,
+    /// The network in which the API server is, if not the machine's own.
+    pub(super) network: Option<Network>,
 }
 
 impl Kubectl {
@@ -23,7 +27,10 @@ impl Kubectl {
     /// The command with these arguments, for who wants to handle it.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.binary);
+        let mut command = match &self.network {
+            Some(network) => network.command(&self.binary),
+            None => Command::new(&self.binary),
+        };
         command
             .arg("kubectl")
             .args(arguments)

@@ -10,6 +10,7 @@ mod component;
 pub mod https;
 mod kubectl;
 mod node;
+mod real;
 mod service;
 mod stages;
 mod wait;
@@ -24,10 +25,11 @@ use anyhow::Context;
 use component::Lifeline;
 use serde_json::{Value, json};
 
-pub use binary::{Fnv, binary, check_go};
+pub use binary::{Build, Fnv, binary, check_go};
 pub use component::Component;
 pub use kubectl::Kubectl;
 pub use node::{merge, node};
+pub use real::{RealLab, STREW_IMAGE, is_ready};
 pub use service::Service;
 pub use stages::{Timing, with_timing};
 pub use wait::{now, until};
@@ -87,7 +89,7 @@ impl Lab {
     /// # Errors
     /// If Go is missing, the build fails, a component ends (with the end of its output), or nothing is ready in time.
     pub fn start(top: &Path, options: &Options) -> anyhow::Result<Self> {
-        let binary = binary(top)?;
+        let binary = binary(top, Build::ControlPlane)?;
         let folder = new_folder(top)?;
         let [etcd, etcd_peer, apiserver, kwok] = free_ports()?;
         let ports = Ports {
@@ -110,6 +112,7 @@ impl Lab {
             kubectl: Kubectl {
                 binary,
                 folder: folder.clone(),
+                network: None,
             },
             components: Vec::new(),
             folder,
