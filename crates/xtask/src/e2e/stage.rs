@@ -50,6 +50,11 @@ impl Stage {
         }
     }
 
+    /// The project's folder.
+    pub(crate) fn top(&self) -> &Path {
+        &self.top
+    }
+
     pub(crate) fn kubectl(&self) -> &Kubectl {
         self.lab.kubectl()
     }

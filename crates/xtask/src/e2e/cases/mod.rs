@@ -8,6 +8,7 @@ mod pages;
 mod parity;
 mod placement;
 mod queue;
+mod real;
 mod spread;
 mod telling;
 mod workloadspread;
@@ -323,6 +324,11 @@ pub(super) const CASES: &[Case] = &[
         "placement-speed",
         "a label's change on a hub of 2,000 clusters and 200 placements",
         placement::speed,
+    ),
+    full(
+        "real-nodes",
+        "strew's own Deployments on three real nodes (root on Linux, containerd): install, spread, subsets, restart, a zone cut, uninstall",
+        real::play,
     ),
 ];
 
