@@ -49,6 +49,8 @@ pub struct Frame {
     pub profiles: Vec<Profile>,
     /// In the order in which they are shown; those that come up later follow.
     pub workloads: Workloads,
+    /// Topology keys to count every workload by, beside those of constraints, zone and node.
+    pub keys: Vec<String>,
 }
 
 /// The cluster as it is now, and what has become of every pod; who was placed is for comparisons to say.

@@ -83,12 +83,13 @@ impl Spread {
     }
 }
 
-/// The spreads of every workload, as things are now; `classes` has a pod class for each that has pods.
-pub fn of_all(world: &mut World, classes: &[Option<ClassId>]) -> Vec<Vec<Spread>> {
+/// The spreads of every workload, as things are now: by the keys of its constraints, zone, node and these `keys`;
+/// `classes` has a pod class for each that has pods.
+pub fn of_all(world: &mut World, classes: &[Option<ClassId>], keys: &[Symbol]) -> Vec<Vec<Spread>> {
     let mut orders = Orders::default();
     let each = classes.iter().enumerate();
     each.map(|(workload, class)| match class {
-        Some(class) => of_workload(world, workload, *class, &mut orders),
+        Some(class) => of_workload(world, workload, *class, keys, &mut orders),
         None => Vec::new(),
     })
     .collect()
@@ -158,6 +159,7 @@ fn of_workload(
     world: &mut World,
     workload: usize,
     class: ClassId,
+    keys: &[Symbol],
     orders: &mut Orders,
 ) -> Vec<Spread> {
     let kind = world.workloads[workload].name.kind.as_str();
@@ -174,7 +176,8 @@ fn of_workload(
         .filter(holds)
         .map(|index| of_constraint(world, workload, class, &plan, index, orders))
         .collect();
-    for key in [well_known::ZONE, well_known::HOSTNAME] {
+    let shown = [well_known::ZONE, well_known::HOSTNAME];
+    for key in keys.iter().copied().chain(shown) {
         if !is_one_pod && spreads.iter().all(|spread| spread.key != key) {
             spreads.extend(unconstrained(world, workload, class, key, orders));
         }

@@ -66,7 +66,9 @@ impl View {
     pub fn of(moment: Moment<'_>, frame: &mut Frame, before: Option<&Self>) -> Self {
         let (mut world, mut outcomes) = moment::world(moment, frame);
         let classes = spread::classes(&world);
-        let mut spreads = spread::of_all(&mut world, &classes);
+        let keys = frame.keys.iter();
+        let keys: Vec<_> = keys.map(|key| world.cluster.names.intern(key)).collect();
+        let mut spreads = spread::of_all(&mut world, &classes, &keys);
         if let Some(before) = before {
             let was_bound = before.bound_uids();
             for (entry, outcome) in world.pods.iter().zip(&mut outcomes) {

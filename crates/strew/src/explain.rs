@@ -316,6 +316,7 @@ fn life(
             query: None,
             top: usize::MAX,
         },
+        by: &[],
         headers: true,
     };
     let life = scenario::life(&question, inputs, context)?;

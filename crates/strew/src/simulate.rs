@@ -9,7 +9,7 @@ use strew_api::read::{Diagnostic, Severity, Sources, render};
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::Failure;
 use crate::label_query::LabelQuery;
-use crate::scenario::{self, Question, ScenarioArgs};
+use crate::scenario::{self, Question, ScenarioArgs, sarif};
 use crate::shown::Choice;
 use crate::{inputs, report, terminal, text};
 
@@ -66,6 +66,10 @@ pub(crate) struct SimulateArgs {
     /// Show only workloads that have these labels, or whose pods have them
     #[arg(short = 'l', long, value_name = "QUERY")]
     selector: Option<String>,
+    /// Count every workload by this topology key, beside those of constraints, zone and node: reports that are compared
+    /// then count by the same keys
+    #[arg(long, value_name = "KEY")]
+    by: Vec<String>,
     /// Of more workloads than this, show those with most Pending pods or most skew
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
@@ -94,6 +98,8 @@ pub(crate) enum Format {
     Name,
     /// Of scenarios: a test case for each expectation, as CI systems read them
     Junit,
+    /// Of scenarios: a result for each expectation that broke, at its line, as code scanning reads them
+    Sarif,
 }
 
 impl Format {
@@ -137,14 +143,18 @@ pub(crate) fn run(args: &SimulateArgs, context: &Context) -> Result<u8, Failure>
             query: query.as_ref(),
             top: if is_cut { args.top } else { usize::MAX },
         },
+        by: &args.by,
         headers: !args.no_headers,
     };
     scenario::run(&question, inputs, context).inspect_err(|failure| {
-        if args.output == Some(Format::Junit) {
-            let errors = [failure.in_a_line()];
-            // The failure is told in any case.
-            let _ = terminal::print(&scenario::wrong_input(&errors));
-        }
+        let error = failure.in_a_line();
+        let text = match args.output {
+            Some(Format::Junit) => scenario::wrong_input(&[error]),
+            Some(Format::Sarif) => format!("{:#}\n", sarif::of_failure(&error)),
+            _ => return,
+        };
+        // The failure is told in any case.
+        let _ = terminal::print(&text);
     })
 }
 
@@ -159,6 +169,9 @@ pub(crate) fn print_diagnostics(
             errors.map(|error| render(std::slice::from_ref(error), sources, false))
         });
         return terminal::print(&scenario::wrong_input(&each.collect::<Vec<_>>()));
+    }
+    if output == Some(Format::Sarif) {
+        return terminal::print(&format!("{:#}\n", sarif::of_diagnostics(said)));
     }
     let Some(format) = output.filter(|format| format.is_for_programs()) else {
         return Ok(());

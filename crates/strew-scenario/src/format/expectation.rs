@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde_json::Value;
 use strew_api::field::FieldPath;
+use strew_api::read::Place;
 use strew_model::Span;
 
 use super::target::ObjectTarget;
@@ -24,8 +25,10 @@ pub struct Expectation {
     pub is_negated: bool,
     /// Its text for reports: one line of YAML, as written.
     pub text: String,
-    /// Its place in the document.
+    /// The field that says so.
     pub path: FieldPath,
+    /// Its place in its file; `None` until the scenario is found to be good.
+    pub place: Option<Place>,
 }
 
 /// What is claimed.

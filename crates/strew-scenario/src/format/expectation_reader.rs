@@ -122,6 +122,7 @@ fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Ex
         is_negated: is_negated.unwrap_or(false),
         text: flow::fields(at.value),
         path: at.path.clone(),
+        place: None,
     })
 }
 

@@ -190,6 +190,12 @@ fn finish(
         let all: Vec<&Located> = objects.iter().chain(broken).collect();
         check_targets(&draft.scenario, &all, &mut draft.problems);
         is_good &= draft.problems.found.is_empty();
+        if draft.problems.found.is_empty() {
+            let Placing {
+                locator, origin, ..
+            } = placing;
+            draft.scenario.locate(|path| locator.place(origin, path));
+        }
         let is_variant = draft.path.is_some();
         placing.problems(draft.problems, is_variant.then_some(draft.name.as_str()));
         variants.push(Variant {

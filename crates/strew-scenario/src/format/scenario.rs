@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 
 use strew_api::config::FeatureGates;
 use strew_api::field::FieldPath;
+use strew_api::read::Place;
 use strew_model::Span;
 
 use super::existence::Mention;
@@ -114,6 +115,21 @@ impl Scenario {
             last = last.max(moment.saturating_add(waits.unwrap_or(0)));
         }
         self.until.unwrap_or(Span(last))
+    }
+
+    /// Notes the places of verbs and expectations.
+    pub(super) fn locate(&mut self, mut place: impl FnMut(&FieldPath) -> Place) {
+        for step in &mut self.timeline {
+            for verb in &mut step.verbs {
+                verb.place = Some(place(&verb.path));
+            }
+            for expectation in &mut step.expect {
+                expectation.place = Some(place(&expectation.path));
+            }
+        }
+        for expectation in &mut self.always {
+            expectation.place = Some(place(&expectation.path));
+        }
     }
 
     /// Leaves out what comes after a step, by its name. Returns whether there is such a step.

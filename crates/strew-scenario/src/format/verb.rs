@@ -1,6 +1,7 @@
 //! What a step does: kubectl's verbs, and faults.
 
 use strew_api::field::FieldPath;
+use strew_api::read::Place;
 use strew_model::Span;
 
 use super::edits::{ImageEdit, MetadataEdit, TaintEdit};
@@ -88,6 +89,8 @@ pub struct LocatedVerb {
     pub verb: Verb,
     /// The field that says so.
     pub path: FieldPath,
+    /// Its place in its file; `None` until the scenario is found to be good.
+    pub place: Option<Place>,
     /// Its text for reports: one line of YAML.
     pub text: String,
 }

@@ -37,6 +37,7 @@ pub(super) fn read(
     let reader = Reader { name, targets };
     let verb = reader.verb(at, problems)?;
     Some(LocatedVerb {
+        place: None,
         verb,
         path: at.path.clone(),
         text: format!("{name}: {}", flow::line(at.value)),

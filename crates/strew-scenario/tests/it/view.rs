@@ -70,6 +70,7 @@ fn a_moment_of_the_simulated_cluster_is_seen_as_a_dump_of_it_would_be() {
         names: blueprint.names.clone(),
         profiles: blueprint.profiles.clone(),
         workloads: Workloads::of_objects(&objects),
+        keys: Vec::new(),
     };
     let mut simulation = Simulation::new(Settings {
         seed: 1,

@@ -37,11 +37,49 @@ impl Place {
         }
     }
 
+    /// The workload that it is of, if it is of one.
+    pub(super) fn workload(&self) -> Option<&str> {
+        self.namespace.as_ref()?;
+        self.what.split(" by ").next()
+    }
+
     /// The moment for people.
     pub(super) fn moment(&self) -> String {
         let words = self.moment.iter().map(|(_, name)| name.as_str());
         let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
         words.join(" ")
+    }
+}
+
+/// The labels of a workload, and those of its pods.
+pub(super) type Labels = [BTreeMap<String, String>; 2];
+
+/// The labels of the workloads of a report, as they are first, by what places call them.
+pub(super) fn labels(report: &Value) -> BTreeMap<String, Labels> {
+    let mut known = BTreeMap::new();
+    let scenarios = list(&report["scenarios"]);
+    let variants = scenarios.flat_map(|scenario| list(&scenario["variants"]));
+    let runs = variants.flat_map(|variant| list(&variant["runs"]));
+    let steps = runs.flat_map(|run| list(&run["steps"]));
+    for workload in steps.flat_map(|step| list(&step["workloads"])) {
+        let of = |field: &str| {
+            let pairs = workload[field].as_object().into_iter().flatten();
+            pairs
+                .map(|(key, value)| (key.clone(), text(value).to_owned()))
+                .collect::<BTreeMap<_, _>>()
+        };
+        known
+            .entry(name(workload))
+            .or_insert_with(|| [of("labels"), of("podLabels")]);
+    }
+    known
+}
+
+/// `deployment/web`, `deployment/web -n shop`.
+fn name(workload: &Value) -> String {
+    match text(&workload["namespace"]) {
+        "" | "default" => text(&workload["of"]).to_owned(),
+        namespace => format!("{} -n {namespace}", text(&workload["of"])),
     }
 }
 
@@ -98,10 +136,7 @@ fn steps(all: &Value, before: &[Part], facts: &mut Facts) {
 }
 
 fn workload(workload: &Value, add: &mut impl FnMut(Place, Values)) {
-    let of = match text(&workload["namespace"]) {
-        "" | "default" => text(&workload["of"]).to_owned(),
-        namespace => format!("{} -n {namespace}", text(&workload["of"])),
-    };
+    let of = name(workload);
     let mut values = Values::new();
     for field in ["replicas", "ready"] {
         values.insert(field.to_owned(), workload[field].clone());

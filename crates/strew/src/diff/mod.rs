@@ -7,7 +7,7 @@ mod compare;
 mod facts;
 mod text;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::anyhow;
 use clap::Args;
@@ -16,11 +16,12 @@ use serde_json::{Value, json};
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs;
+use crate::label_query::LabelQuery;
 use crate::report::{API_VERSION, KIND};
 use crate::simulate::{Format, serialized};
 use crate::terminal;
 use compare::compare;
-use facts::facts;
+use facts::{facts, labels};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM simulate shop.yaml -o json > before.json
@@ -47,6 +48,9 @@ pub(crate) struct DiffArgs {
     /// Compare the workloads of this namespace only
     #[arg(short, long, value_name = "NAME")]
     namespace: Option<String>,
+    /// Compare only workloads that have these labels, or whose pods have them
+    #[arg(short = 'l', long, value_name = "QUERY")]
+    selector: Option<String>,
     /// Compare the step of this name only
     #[arg(long, value_name = "NAME")]
     step: Option<String>,
@@ -61,8 +65,26 @@ pub(crate) struct DiffArgs {
     all: bool,
 }
 
-impl DiffArgs {
+/// Which workloads are meant by their labels.
+struct ByLabels {
+    query: LabelQuery,
+    /// In either report.
+    known: [BTreeMap<String, facts::Labels>; 2],
+}
+
+impl ByLabels {
     fn means(&self, place: &facts::Place) -> bool {
+        let workload = place.workload();
+        let labels = workload.into_iter().flat_map(|workload| {
+            let known = self.known.iter();
+            known.filter_map(move |known| known.get(workload)).flatten()
+        });
+        labels.into_iter().any(|labels| self.query.matches(labels))
+    }
+}
+
+impl DiffArgs {
+    fn means(&self, place: &facts::Place, by_labels: Option<&ByLabels>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| match wanted {
             None => true,
             Some(wanted) => found == Some(wanted.as_str()),
@@ -71,6 +93,7 @@ impl DiffArgs {
         is(&self.namespace, place.namespace.as_deref())
             && is(&self.step, step)
             && (self.by.is_none() || place.key == self.by)
+            && by_labels.is_none_or(|by_labels| by_labels.means(place))
     }
 }
 
@@ -85,10 +108,16 @@ enum DiffFormat {
 
 pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
     let (before, after) = (read(&args.before)?, read(&args.after)?);
+    let query = args.selector.as_deref().map(LabelQuery::parse);
+    let by_labels = query.transpose()?.map(|query| ByLabels {
+        query,
+        known: [labels(&before), labels(&after)],
+    });
+    let by_labels = by_labels.as_ref();
     let (before, after) = (facts(&before), facts(&after));
-    check_related(args, &before, &after)?;
+    check_related(args, by_labels, &before, &after)?;
     let meant = |mut facts: facts::Facts| {
-        facts.retain(|place, _| args.means(place));
+        facts.retain(|place, _| args.means(place, by_labels));
         facts
     };
     let difference = compare(&meant(before), &meant(after));
@@ -123,6 +152,7 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
 /// Refuses reports that have nothing in common, and words that choose nothing of them.
 fn check_related(
     args: &DiffArgs,
+    by_labels: Option<&ByLabels>,
     before: &facts::Facts,
     after: &facts::Facts,
 ) -> Result<(), Failure> {
@@ -145,10 +175,11 @@ fn check_related(
         )));
     }
     let mut all = before.keys().chain(after.keys());
-    let asks = args.namespace.is_some() || args.step.is_some() || args.by.is_some();
-    match asks && !all.any(|place| args.means(place)) {
+    let asks =
+        args.namespace.is_some() || args.step.is_some() || args.by.is_some() || by_labels.is_some();
+    match asks && !all.any(|place| args.means(place, by_labels)) {
         true => Err(Failure::input(anyhow!(
-            "the reports count nothing of these words: --namespace, --step, --by"
+            "the reports count nothing of these words: --namespace, --selector, --step, --by"
         ))),
         false => Ok(()),
     }

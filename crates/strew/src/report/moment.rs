@@ -48,6 +48,11 @@ struct Totals {
 struct WorkloadReport {
     of: String,
     namespace: String,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    labels: BTreeMap<String, String>,
+    /// Of its pods, where these are others.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pod_labels: BTreeMap<String, String>,
     replicas: usize,
     ready: usize,
     bound_before: usize,
@@ -254,7 +259,12 @@ fn totals(view: &View) -> Totals {
 
 fn workload(view: &View, index: usize) -> WorkloadReport {
     let world = &view.world;
-    let name = &world.workloads[index].name;
+    let Workload {
+        name,
+        labels,
+        pod_labels,
+        ..
+    } = &world.workloads[index];
     let summary = &view.summaries[index];
     let pending = summary.pending.iter().map(|group| PendingReport {
         count: group.entries.len(),
@@ -271,6 +281,11 @@ fn workload(view: &View, index: usize) -> WorkloadReport {
     WorkloadReport {
         of: name.of(),
         namespace: name.namespace.clone(),
+        labels: labels.clone(),
+        pod_labels: match pod_labels == labels {
+            true => BTreeMap::new(),
+            false => pod_labels.clone(),
+        },
         replicas: summary.replicas,
         ready: summary.ready,
         bound_before: summary.before,

@@ -104,7 +104,7 @@ impl Life {
         progress: &Progress,
         look: Look<'_>,
     ) -> Result<(), Failure> {
-        let mut frame = frame(&self.cast);
+        let mut frame = frame(&self.cast, &[]);
         if when == When::Start {
             look(&self.cast.plan.simulation(self.seed), &mut frame);
             return Ok(());

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`arguments`], [`story`] (the built-in one, as a file), [`suite`] (files into plans), [`work`] (runs on
 //! all cores, in order), [`recorder`] (what is kept of one run), [`log`] (every change as a line), [`screen`] (a run step
-//! by step), [`series`] (its counts at each instant), [`standing`] (what is right and what is not), [`text`] (for people), [`report`] and [`junit`] (for
+//! by step), [`series`] (its counts at each instant), [`standing`] (what is right and what is not), [`text`] (for people), [`report`], [`junit`] and [`sarif`] (for
 //! programs), [`page`] (for a browser), [`decision`] (`-v`), `life` (one run, looked at), `clock`.
 
 mod arguments;
@@ -16,6 +16,7 @@ mod page;
 mod recorder;
 mod replay;
 mod report;
+pub(crate) mod sarif;
 mod screen;
 mod series;
 mod standing;
@@ -24,11 +25,14 @@ mod suite;
 mod text;
 mod work;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::time::Instant;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
+use strew_api::read::nearest;
+use strew_apiserver::object::Kind;
 
 use crate::arguments::{Context, WorldArgs};
 use crate::failure::{EXIT_NO, Failure};
@@ -43,6 +47,7 @@ use arguments::{SchemaKind, Until};
 pub(crate) use clock::clock;
 pub(crate) use junit::wrong_input;
 pub(crate) use life::{Life, When, life};
+use standing::Breach;
 pub(crate) use strew_scenario::format::BASE;
 use strew_sim::Size;
 use strew_view::moment::Frame;
@@ -63,6 +68,8 @@ pub(crate) struct Question<'a> {
     pub(crate) html: Option<&'a str>,
     /// Which workloads are shown.
     pub(crate) choice: Choice<'a>,
+    /// Topology keys to count every workload by, beside those of constraints, zone and node.
+    pub(crate) by: &'a [String],
     /// Tables have headers.
     pub(crate) headers: bool,
 }
@@ -97,6 +104,7 @@ pub(crate) fn run(
         return Ok(2);
     };
     check_choice(question, &suites)?;
+    check_keys(question.by, &suites)?;
     if let Some(story) = story.filter(|_| question.args.print_scenario) {
         terminal::print(&story)?;
         return Ok(0);
@@ -129,16 +137,18 @@ pub(crate) fn run(
     if let Some(path) = question.html {
         page::write(path, &work, question, &suites, &answer, &interrupt)?;
     }
+    let again = |suite: &Suite, cast: &Cast, breach: &Breach| {
+        let until = Until::At(breach.at);
+        let program = context.program;
+        replay::replay(program, question, suite, cast, breach.seed, Some(&until))
+    };
     let text = match question.output {
         Some(Format::Json | Format::Yaml) => simulate::serialized(
             &report::report(question, &suites, &answer),
             question.output.unwrap_or(Format::Json),
         )?,
-        Some(Format::Junit) => junit::write(&suites, &answer, &|suite, cast, breach| {
-            let until = Until::At(breach.at);
-            let program = context.program;
-            replay::replay(program, question, suite, cast, breach.seed, Some(&until))
-        }),
+        Some(Format::Junit) => junit::write(&suites, &answer, &again),
+        Some(Format::Sarif) => format!("{:#}\n", sarif::write(&suites, &answer, &again)),
         Some(Format::Name) => text::names(&suites, &answer),
         _ => text::write(question, &suites, &answer, began.elapsed(), context),
     };
@@ -183,6 +193,30 @@ fn say(
     Ok(Some(suites.filter_map(|staged| staged.suite).collect()))
 }
 
+/// Refuses keys of `--by` that no node has. A Scenario may label nodes later.
+fn check_keys(keys: &[String], suites: &[Suite]) -> Result<(), Failure> {
+    let stories = suites.iter().filter(|suite| suite.is_story);
+    for cast in stories.flat_map(|suite| &suite.variants) {
+        let nodes = cast.plan.objects().iter();
+        let nodes = nodes.filter(|object| object.kind() == Kind::Node);
+        let known = nodes.flat_map(|node| node.meta().labels.iter().map(|(key, _)| &**key));
+        let known: BTreeSet<&str> = known.collect();
+        let is_unknown = |key: &&String| *key != HOSTNAME && !known.contains(key.as_str());
+        if let Some(key) = keys.iter().find(is_unknown) {
+            let failure = Failure::input(anyhow!("--by {key}: no node has this label"));
+            let meant = nearest(key, known.iter().copied());
+            return Err(match meant {
+                Some(meant) => failure.with_hint(format!("did you mean {meant}?")),
+                None => failure,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Each kubelet gives it to its node.
+const HOSTNAME: &str = "kubernetes.io/hostname";
+
 /// The size of the largest variant, by what it begins with.
 fn largest(suites: &[Suite]) -> Size {
     let casts = suites.iter().flat_map(|suite| &suite.variants);
@@ -192,13 +226,14 @@ fn largest(suites: &[Suite]) -> Size {
         .unwrap_or_default()
 }
 
-/// What views of a variant share.
-fn frame(cast: &Cast) -> Frame {
+/// What views of a variant share; workloads are counted by these keys, too.
+fn frame(cast: &Cast, keys: &[String]) -> Frame {
     let blueprint = cast.plan.blueprint();
     Frame {
         names: blueprint.names.clone(),
         profiles: blueprint.profiles.clone(),
         workloads: cast.plan.admitted().workloads.clone(),
+        keys: keys.to_vec(),
     }
 }
 

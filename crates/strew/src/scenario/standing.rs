@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use strew_api::read::Place;
 use strew_model::Span;
 use strew_scenario::expect::spread::ByDomain;
 use strew_scenario::format::{Expectation, Verdict};
@@ -74,6 +75,8 @@ pub(super) struct Row<'a> {
     /// When its step began in the first run that came so far.
     pub(super) began: Option<Span>,
     pub(super) text: String,
+    /// Where that is written.
+    pub(super) place: Option<Place>,
     /// None: a verb.
     pub(super) expectation: Option<&'a Expectation>,
     pub(super) n_held: usize,
@@ -191,10 +194,11 @@ fn standing<'a>(
 
 fn rows<'a>(cast: &'a Cast, fail_on: &[String]) -> Vec<Row<'a>> {
     let scenario = &cast.variant.scenario;
-    let row = |moment: &Moment, text: &str, expectation| Row {
+    let row = |moment: &Moment, text: &str, place, expectation| Row {
         moment: moment.clone(),
         began: None,
         text: text.to_owned(),
+        place,
         expectation,
         n_held: 0,
         n_open: 0,
@@ -210,7 +214,7 @@ fn rows<'a>(cast: &'a Cast, fail_on: &[String]) -> Vec<Row<'a>> {
         breach: None,
     };
     let always = scenario.always.iter();
-    let always = always.map(|e| row(&Moment::Always, &e.text, Some(e)));
+    let always = always.map(|e| row(&Moment::Always, &e.text, e.place, Some(e)));
     let mut rows: Vec<Row<'_>> = always.collect();
     for (number, step) in scenario.timeline.iter().enumerate() {
         let moment = match (&step.name, step.at) {
@@ -218,9 +222,13 @@ fn rows<'a>(cast: &'a Cast, fail_on: &[String]) -> Vec<Row<'a>> {
             (None, Some(at)) => Moment::At(at),
             (None, None) => Moment::Step(format!("step {}", number + 1)),
         };
-        rows.extend(step.verbs.iter().map(|v| row(&moment, &v.text, None)));
+        rows.extend(
+            step.verbs
+                .iter()
+                .map(|v| row(&moment, &v.text, v.place, None)),
+        );
         let expect = step.expect.iter();
-        rows.extend(expect.map(|e| row(&moment, &e.text, Some(e))));
+        rows.extend(expect.map(|e| row(&moment, &e.text, e.place, Some(e))));
     }
     rows
 }

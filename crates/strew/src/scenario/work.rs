@@ -295,7 +295,9 @@ impl<'a> Work<'a> {
         let question = self.question;
         let is_example = cast.seeds.first() == Some(&seed);
         let is_report = question.output.is_some_and(Format::is_for_programs);
-        let is_screen = is_example && suite.is_stepwise() && question.output != Some(Format::Junit);
+        let is_screen = is_example
+            && suite.is_stepwise()
+            && !matches!(question.output, Some(Format::Junit | Format::Sarif));
         let keeps = is_shown || is_report;
         (keeps || is_screen).then(|| {
             let top = match keeps {
@@ -307,7 +309,12 @@ impl<'a> Work<'a> {
                 top,
                 ..question.choice
             };
-            let mut ledger = Ledger::new(frame(cast), choice, is_example, cast.plan.objects());
+            let mut ledger = Ledger::new(
+                frame(cast, question.by),
+                choice,
+                is_example,
+                cast.plan.objects(),
+            );
             ledger.moments = keeps.then(Vec::new);
             ledger.series = is_shown.then(Series::default);
             ledger.screen = is_screen.then(|| Screen::new(self.look(suite, cast, seed)));

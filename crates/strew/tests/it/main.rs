@@ -8,6 +8,7 @@ mod bounds;
 mod configuration;
 mod data;
 mod explain;
+mod formats;
 mod html;
 mod import;
 mod input;

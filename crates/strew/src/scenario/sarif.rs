@@ -1,0 +1,166 @@
+//! `-o sarif`: a result for each expectation that broke, at its line; of wrong input one for each diagnostic.
+//!
+//! Source: SARIF 2.1.0 (OASIS), §3.27.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use strew_api::read::{Diagnostic, Severity, Sources};
+use strew_scenario::format::Verdict;
+
+use super::standing::{Answer, Breach, Result, Row};
+use super::suite::{Cast, Suite};
+use crate::text::time_text;
+
+/// The command that plays a run again.
+pub(super) type Again<'a> = dyn Fn(&Suite, &Cast, &Breach) -> String + 'a;
+
+/// One log for all scenarios.
+pub(super) fn write(suites: &[Suite], answer: &Answer<'_>, again: &Again<'_>) -> Value {
+    let mut results = Vec::new();
+    for (suite, standings) in suites.iter().zip(&answer.casts) {
+        for (cast, standing) in suite.variants.iter().zip(standings) {
+            let name = format!("{}/{}", suite.name, cast.variant.name);
+            let broken = standing.rows.iter().filter(|row| row.n_broken > 0);
+            results.extend(broken.filter_map(|row| {
+                let breach = row.breach.as_ref()?;
+                let is_wrong = row.decides && cast.variant.verdict == Verdict::MustHold;
+                Some(json!({
+                    "ruleId": rule(row),
+                    "level": if is_wrong { "error" } else { "note" },
+                    "message": {"text": message(&name, row, breach, &again(suite, cast, breach))},
+                    "locations": locations(suite, row),
+                }))
+            }));
+            if standing.result == Result::BrokeNowhere {
+                let text = format!("{name}: must break, and held in all seeds");
+                results.push(json!({
+                    "ruleId": "must-fail",
+                    "level": "error",
+                    "message": {"text": text},
+                    "locations": [],
+                }));
+            }
+        }
+    }
+    log(results)
+}
+
+/// What is wrong with the input.
+pub(crate) fn of_diagnostics(said: &[(Vec<Diagnostic>, &Sources)]) -> Value {
+    let each = said
+        .iter()
+        .flat_map(|(all, sources)| all.iter().map(move |diagnostic| (diagnostic, *sources)));
+    let results = each.map(|(diagnostic, sources)| {
+        let place = diagnostic.place;
+        let location = place.and_then(|place| {
+            let file = sources.file(place.file).name();
+            location(file, Some((place.line, place.column)))
+        });
+        let mut text = diagnostic.message.clone();
+        if let Some(help) = &diagnostic.help {
+            text += &format!(" ({help})");
+        }
+        json!({
+            "ruleId": diagnostic.code,
+            "level": match diagnostic.severity {
+                Severity::Error => "error",
+                _ => "warning",
+            },
+            "message": {"text": text},
+            "locations": location.into_iter().collect::<Vec<_>>(),
+        })
+    });
+    log(results.collect())
+}
+
+/// Why nothing was played.
+pub(crate) fn of_failure(text: &str) -> Value {
+    log(vec![json!({
+        "ruleId": "input",
+        "level": "error",
+        "message": {"text": text},
+        "locations": [],
+    })])
+}
+
+fn log(results: Vec<Value>) -> Value {
+    let rules = results
+        .iter()
+        .filter_map(|result| result["ruleId"].as_str());
+    let rules: BTreeSet<&str> = rules.collect();
+    let rules: Vec<Value> = rules.into_iter().map(|id| json!({"id": id})).collect();
+    json!({
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {"driver": {"name": "strew", "version": env!("CARGO_PKG_VERSION"), "rules": rules}},
+            "results": results,
+        }],
+    })
+}
+
+/// `spread`, `pods`, …; of a verb that was refused its name.
+fn rule<'r>(row: &'r Row<'_>) -> &'r str {
+    row.text.split(':').next().unwrap_or_default()
+}
+
+fn message(name: &str, row: &Row<'_>, breach: &Breach, again: &str) -> String {
+    let n_reached = row.n_held + row.n_broken + row.n_open;
+    let mut text = format!(
+        "{name} at {}: {} broke in {} of {n_reached} seeds; seed {} at {}: {}",
+        row.moment.text(),
+        row.text,
+        row.n_broken,
+        breach.seed,
+        time_text(breach.at),
+        breach.why,
+    );
+    if let Some(cause) = &breach.cause {
+        text += &format!(" (just before: {cause})");
+    }
+    text + &format!("\nagain: {again}")
+}
+
+fn locations(suite: &Suite, row: &Row<'_>) -> Vec<Value> {
+    // The story is in no file: its first file has what it is about.
+    let place = row.place.filter(|_| !suite.is_story);
+    let place = place.map(|place| (place.line, place.column));
+    location(&suite.file, place).into_iter().collect()
+}
+
+/// A place in a file; `None`: the text came from standard input.
+fn location(file: &str, place: Option<(u32, u32)>) -> Option<Value> {
+    if file.is_empty() || file == "-" || file.starts_with('<') {
+        return None;
+    }
+    let mut location = json!({"physicalLocation": {"artifactLocation": {"uri": uri(file)}}});
+    if let Some((line, column)) = place {
+        location["physicalLocation"]["region"] = json!({"startLine": line, "startColumn": column});
+    }
+    Some(location)
+}
+
+/// A path as a relative reference: what a URI cannot hold is escaped.
+fn uri(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            byte => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_references() {
+        assert_eq!(uri("a b/c-1.yaml"), "a%20b/c-1.yaml");
+        assert_eq!(location("<stdin>", Some((1, 1))), None);
+    }
+}
