@@ -12,8 +12,10 @@ use crate::failure::Failure;
 /// What the output can show.
 #[derive(Debug, Clone)]
 pub(crate) struct Terminal {
-    /// Columns.
+    /// Columns, for what is drawn.
     pub(crate) width: usize,
+    /// Columns that lines are broken to; `None`: nobody has said how many there are, and lines stay whole.
+    pub(crate) fit: Option<usize>,
     /// Whether characters beyond ASCII are drawn.
     pub(crate) unicode: bool,
     pub(crate) styles: Styles,
@@ -33,14 +35,19 @@ pub(crate) struct Styles {
 }
 
 const WIDTH_DEFAULT: usize = 80;
+const WIDTH_MIN: usize = 40;
 const WIDTH_MAX: usize = 120;
 
 impl Terminal {
     /// What the arguments and the environment say.
     pub(crate) fn of(global: &Global) -> Self {
-        let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let columns = std::env::var("COLUMNS").ok();
+        let columns = columns.and_then(|columns| columns.parse().ok());
+        let screen = || terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let columns = columns.filter(|columns| *columns > 0).or_else(screen);
         Self {
-            width: width.unwrap_or(WIDTH_DEFAULT).clamp(40, WIDTH_MAX),
+            width: columns.unwrap_or(WIDTH_DEFAULT).clamp(WIDTH_MIN, WIDTH_MAX),
+            fit: columns.map(|columns| columns.max(WIDTH_MIN)),
             unicode: !global.ascii && speaks_utf8(),
             styles: Styles::new(),
         }
@@ -120,8 +127,76 @@ pub(crate) fn ascii(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
+/// Lines broken at spaces to so many columns; what follows stands deeper. Commands stay whole, so that they can be
+/// pasted, and so do words that are longer than a line.
+pub(crate) fn fitted(text: &str, columns: usize) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let shown = anstream::adapter::strip_str(line).to_string();
+        let is_command = ["again: ", "why: "]
+            .iter()
+            .any(|word| shown.trim_start().starts_with(word));
+        match is_command || shown.trim_end().chars().count() <= columns {
+            true => out.push_str(line),
+            false => break_line(&mut out, line, columns),
+        }
+    }
+    out
+}
+
+fn break_line(out: &mut String, line: &str, columns: usize) {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let deeper = (indent + 4).min(columns / 2);
+    let (mut rest, mut room) = (line, columns);
+    while let Some(at) = break_at(rest, room) {
+        out.push_str(rest[..at].trim_end());
+        out.push('\n');
+        out.extend(std::iter::repeat_n(' ', deeper));
+        rest = rest[at..].trim_start_matches(' ');
+        room = columns - deeper;
+    }
+    out.push_str(rest);
+}
+
+/// The space to break at: the last one that leaves no more than `room` before it, else the first; `None`: it fits, or
+/// has no space.
+fn break_at(line: &str, room: usize) -> Option<usize> {
+    let end = line.trim_end().len();
+    let start = line.len() - line.trim_start_matches(' ').len();
+    let (mut shown, mut is_escape, mut last) = (0, false, None);
+    for (at, c) in line[..end].char_indices() {
+        match c {
+            '\u{1b}' => is_escape = true,
+            // Styles end with this letter, and have no other.
+            'm' if is_escape => is_escape = false,
+            _ if is_escape => {}
+            ' ' if at >= start && (shown <= room || last.is_none()) => {
+                last = Some(at);
+                shown += 1;
+            }
+            _ => shown += 1,
+        }
+    }
+    last.filter(|_| shown > room)
+}
+
 /// Words beside results.
 pub(crate) fn say(text: &str) {
     // Nobody is there to hear of this failure.
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_spaces_and_commands_are_not() {
+        let text = "short\n  one two three four five six seven\n  why: strew explain pod/web-7 shop.yaml\n  \u{1b}[1mone\u{1b}[0m two three four five\naverylongwordthatfitsnowhere\n";
+        assert_eq!(
+            fitted(text, 20),
+            "short\n  one two three four\n      five six seven\n  why: strew explain pod/web-7 shop.yaml\n  \u{1b}[1mone\u{1b}[0m two three four\n      five\naverylongwordthatfitsnowhere\n"
+        );
+        assert_eq!(fitted("  a b\n", 40), "  a b\n");
+    }
 }

@@ -1,6 +1,5 @@
 //! Every variant with every seed, on as many threads as wanted; the results in order.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -332,7 +331,6 @@ impl<'a> Work<'a> {
             explain: Box::new(move |pod: &str, namespace: &str| {
                 explain(context.program, question, suite, cast, seed, pod, namespace)
             }),
-            is_explained: Cell::new(false),
             in_namespace: question.choice.namespace.is_some(),
         }
     }

@@ -5,7 +5,6 @@ pub(crate) mod eviction;
 mod nodes;
 mod steps;
 
-use std::cell::Cell;
 use std::fmt::Write;
 
 use strew_model::time::Span;
@@ -33,8 +32,6 @@ pub(crate) struct Look<'a> {
     pub(crate) headers: bool,
     /// The command that explains a pod of a name and a namespace.
     pub(crate) explain: Box<Explaining<'a>>,
-    /// Whether those were shown once.
-    pub(crate) is_explained: Cell<bool>,
     /// Whether a namespace was asked for: then it is not repeated.
     pub(crate) in_namespace: bool,
 }
@@ -82,8 +79,12 @@ pub(crate) fn write(view: &View, shown: &Shown, look: &Look<'_>) -> String {
     out
 }
 
-/// What the terminal can draw.
+/// What the terminal can draw, in lines as wide as it is.
 pub(crate) fn drawn(text: String, terminal: &Terminal) -> String {
+    let text = match terminal.fit {
+        Some(columns) => terminal::fitted(&text, columns),
+        None => text,
+    };
     match terminal.unicode {
         true => text,
         false => terminal::ascii(&text),
@@ -248,11 +249,6 @@ fn pending(out: &mut String, view: &View, index: usize, look: &Look<'_>) {
         }
         let pod = &world.pods[group.entries[0]];
         let (command, rest) = (look.explain)(&pod.name, &pod.namespace);
-        // The same files stand behind every such line: once is enough.
-        let rest = match look.is_explained.replace(true) {
-            true => "…",
-            false => &rest,
-        };
         let _ = writeln!(out, "    why: {command} {rest}");
     }
     let left_out = groups.iter().skip(max);

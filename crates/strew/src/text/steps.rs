@@ -6,6 +6,7 @@ use strew_api::printable::printable_line;
 
 use super::domains::{domain_name, short_key};
 use super::{Look, count, time_text};
+use strew_model::Span;
 use strew_scenario::format::{NodeTarget, Replicas, RolloutAction, Step, Verb};
 use strew_scenario::run::{StepResult, StepState};
 use strew_view::skews::Skews;
@@ -27,7 +28,7 @@ pub(crate) fn step_head(name: &str, step: &Step, result: &StepResult, look: &Loo
             let _ = write!(out, "  {}", verbs.join(", "));
         }
     }
-    let after = time_text(result.ended);
+    let after = time_text(Span(result.ended.0.saturating_sub(result.began.0)));
     match result.state {
         StepState::Done => {}
         StepState::AtRest => {
@@ -149,8 +150,13 @@ fn changes(view: &View, before: &View, skews: &Skews, workload: usize) -> Option
         && now.terminating == was.terminating
         && now.n_pending() == was.n_pending();
     let mut lines = String::new();
-    let spreads = view.spreads[workload].iter();
-    for spread in spreads.filter(|spread| !spread.domains.is_empty()) {
+    // The skew of one pod says nothing; what was asked for is told.
+    let is_one = now.replicas <= 1 && was.replicas <= 1;
+    let is_told = |spread: &&Spread| {
+        let is_asked = spread.constraint.as_ref().is_some_and(|c| !c.is_default);
+        !spread.domains.is_empty() && (!is_one || is_asked)
+    };
+    for spread in view.spreads[workload].iter().filter(is_told) {
         let key = view.world.cluster.names.text(spread.key);
         let largest = skews.of(workload).find(|(of, _)| *of == key);
         let on_the_way = largest.map_or(0, |(_, largest)| largest.step);

@@ -165,3 +165,27 @@ metadata: {{name: three}}
         }
     }
 }
+
+/// On a terminal, or where COLUMNS says how wide it is: lines of sentences and tables fit, commands stay whole.
+#[test]
+fn lines_fit_the_terminal() {
+    let args = "simulate examples/tight.yaml --until deploy";
+    let whole = stdout(&strew(args).assert().code(1));
+    assert!(
+        whole.lines().any(|line| line.chars().count() > 100),
+        "{whole}"
+    );
+    let text = stdout(&strew(args).env("COLUMNS", "60").assert().code(1));
+    for line in text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("why: "))
+    {
+        assert!(line.chars().count() <= 60, "{line}");
+    }
+    let words = |text: &str| {
+        text.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(words(&text), words(&whole), "nothing is lost");
+}

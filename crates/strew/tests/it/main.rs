@@ -44,6 +44,7 @@ fn strew(args: &str) -> Command {
         "NO_COLOR",
         "CLICOLOR",
         "CLICOLOR_FORCE",
+        "COLUMNS",
         "TERM",
         "LC_CTYPE",
         "LANG",
