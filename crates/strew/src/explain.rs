@@ -1,5 +1,6 @@
 //! `strew explain`: of files, or of a cluster that is there.
 
+mod node;
 mod target;
 
 use std::collections::BTreeSet;
@@ -50,6 +51,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
                                                       in that run of a Scenario
   PROGRAM explain deployment/web dump.json --what-if lose=topology.kubernetes.io/zone/a
                                                       what a zone's loss turns
+  PROGRAM explain node/n1 dump.json                   its pods, what is free, and whom it refuses
   PROGRAM explain workloadspread/web dump.json        its ledger against the pods
   PROGRAM explain workloadspread/web story.yaml --at 90s
                                                       the same in a run of a Scenario
@@ -148,6 +150,9 @@ pub(crate) fn run(args: &ExplainArgs, context: &Context) -> Result<u8, Failure> 
         let inputs = (files, args.world.read.clone(), args.access.clone());
         let namespace = args.namespace.clone();
         return place::explain(name, inputs, namespace, args.format(), context);
+    }
+    if let Some((name, files)) = named(&args.words, node::NODE, "") {
+        return node::explain(args, name, files, context);
     }
     let (target, files) = Target::parse(&args.words)?;
     let output = args.format();

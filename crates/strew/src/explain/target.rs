@@ -21,8 +21,10 @@ impl Target {
     /// `TYPE/NAME` or `TYPE NAME`; the rest are files.
     pub(super) fn parse(words: &[String]) -> Result<(Self, &[String]), Failure> {
         let unknown = |word: &str| {
-            Failure::input(anyhow!("{word:?} is no TYPE/NAME of a pod or a workload"))
-                .with_hint("for example: pod/web-7, deployment/web, statefulset/db")
+            Failure::input(anyhow!(
+                "{word:?} is no TYPE/NAME of a pod, a workload or a node"
+            ))
+            .with_hint("for example: pod/web-7, deployment/web, statefulset/db, node/n1")
         };
         let first = words[0].as_str();
         let (kind, name, files) = match first.split_once('/') {
@@ -166,7 +168,7 @@ const NAMES_SHOWN: usize = 3;
 const BEGINNING_MIN: usize = 3;
 
 /// The nearest names: one that differs by little, then those that begin alike, the most alike first.
-fn closest<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
+pub(super) fn closest<'a>(name: &str, names: &[&'a str]) -> Vec<&'a str> {
     let shared = |known: &str| {
         let pairs = name.bytes().zip(known.bytes());
         pairs.take_while(|(a, b)| a == b).count()

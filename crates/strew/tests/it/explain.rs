@@ -248,3 +248,35 @@ spec:
         assert!(name.starts_with("web-"), "{name}");
     }
 }
+
+#[test]
+fn a_node_is_explained() {
+    let run = strew("explain node/b1 examples/tight.yaml")
+        .assert()
+        .code(0);
+    let text = stdout(&run);
+    for part in [
+        "Node b1 in b has ",
+        "Pending pods, and what it has against them",
+        "constraint 1: skew 2 > maxSkew 1 in \"b\"",
+        "deployment/cache by zone, DoNotSchedule maxSkew 1: counted in b, 1 pod there",
+        "Pods on it",
+        "(explained as things are at the end)",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let node = json(
+        &strew("explain node b1 examples/tight.yaml -o json")
+            .assert()
+            .code(0),
+    );
+    assert_eq!(
+        (&node["kind"], &node["name"]),
+        (&"NodeExplanation".into(), &"b1".into())
+    );
+    assert_eq!(node["resources"][0]["name"], "cpu");
+    let run = strew("explain node/b11 examples/tight.yaml")
+        .assert()
+        .code(2);
+    assert!(stderr(&run).contains("did you mean b1"), "{}", stderr(&run));
+}
