@@ -3,12 +3,13 @@
 //! It has names instead of indexes, and numbers beside every sentence. Fields may be added within `v1alpha1`; none
 //! changes its meaning.
 //!
-//! Reading order: [`PodExplanation`], [`constraint`], [`node`], [`choice`], [`change`], `words`.
+//! Reading order: [`PodExplanation`], [`constraint`], [`node`], `summary`, [`choice`], [`change`], `words`.
 
 pub mod change;
 pub mod choice;
 pub mod constraint;
 pub mod node;
+mod summary;
 mod words;
 
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ pub use constraint::{
     Weight, WithoutEffect,
 };
 pub use node::{Cause, Refusal, RefusedNode, ResourceShortage};
+pub use summary::ShortResource;
+pub use words::reading;
 
 /// `apiVersion` of [`PodExplanation`].
 pub const API_VERSION: &str = "explain.strew.dev/v1alpha1";
@@ -57,6 +60,9 @@ pub struct PodExplanation {
     /// kube-scheduler's sentence on what the rest explains, where that is another: a placed or gated pod judged anew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_now: Option<String>,
+    /// Why no node takes the pod, in a sentence with numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<String>,
     /// How many nodes there are.
     pub nodes: usize,
     /// How many of them would take the pod.
@@ -69,6 +75,9 @@ pub struct PodExplanation {
     /// The nodes that refuse it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedNode>,
+    /// The resources of which some of these have too little, the one that most of them lack first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub short: Vec<ShortResource>,
     /// How the node is chosen among those that take it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub choice: Option<Choice>,
@@ -129,6 +138,7 @@ impl PodExplanation {
             gates: gates.iter().map(|&g| names.text(g).to_owned()).collect(),
             message: explanation.sentence.clone(),
             message_now: explanation.sentence_now.clone(),
+            summary: summary::summary(explanation, cluster),
             nodes: explanation.nodes,
             feasible: explanation.feasible,
             constraints: Constraints::of(explanation, cluster),
@@ -141,6 +151,7 @@ impl PodExplanation {
                 .iter()
                 .map(|node| RefusedNode::of(node, explanation, cluster))
                 .collect(),
+            short: summary::shortages(&explanation.refused, cluster, false),
             choice: explanation
                 .choice
                 .as_ref()

@@ -83,6 +83,15 @@ pub(crate) fn about(resource: Lacking, amount: i64) -> String {
     }
 }
 
+/// An exact amount of the wire, for reading: bytes as [`about`] has them.
+pub fn reading(amount: &str) -> String {
+    let is_bytes = amount.ends_with('i');
+    match Quantity::parse(amount) {
+        Ok(quantity) if is_bytes => about(Lacking::Memory, quantity.value()),
+        _ => amount.to_owned(),
+    }
+}
+
 /// Bytes in one mebibyte: finer than this nobody writes memory.
 const MIB: i64 = 1 << 20;
 

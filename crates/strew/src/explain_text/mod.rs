@@ -1,7 +1,7 @@
 //! An explanation as text, for a person who wants to know why at three in the morning.
 //!
-//! First kube-scheduler's sentence, on a line of its own, then what it leaves out: a table per constraint, the nodes by refusing plugin, the
-//! scores, and what would change it. Long lists are folded; nothing is said by colour alone.
+//! First kube-scheduler's sentence, on a line of its own, then the reason in one sentence with numbers, and what would change it; then
+//! the tables: one per constraint, the nodes by refusing plugin, the scores. Long lists are folded; nothing is said by colour alone.
 
 mod nodes;
 pub(crate) mod paint;
@@ -41,17 +41,20 @@ pub(crate) fn explain_text(
         width: style.width,
     };
     head(explanation, &mut out);
+    if let Some(summary) = &explanation.summary {
+        out.wrapped(0, &sentence(summary));
+    }
     if let Some(aside) = aside {
         out.wrapped(0, aside);
+    }
+    if let Some(what_if) = &explanation.what_if {
+        changes(explanation, what_if, &mut out);
     }
     spread::constraints(explanation, &mut out);
     nodes::refused(explanation, &mut out);
     spread::no_constraint(explanation, &mut out);
     if let Some(choice) = &explanation.choice {
         scores::scores(explanation, choice, &mut out);
-    }
-    if let Some(what_if) = &explanation.what_if {
-        changes(explanation, what_if, &mut out);
     }
     if let Some(recorded) = recorded {
         recorded.text(&mut out);
@@ -153,6 +156,15 @@ fn head(explanation: &PodExplanation, out: &mut Page) {
     }
 }
 
+/// A text with a capital at the beginning and a full stop.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}.", first.to_uppercase(), letters.as_str()),
+        None => String::new(),
+    }
+}
+
 fn changes(explanation: &PodExplanation, what_if: &WhatIf, out: &mut Page) {
     if what_if.suggestions.is_empty() {
         out.heading("What would change it");
@@ -172,7 +184,7 @@ fn changes(explanation: &PodExplanation, what_if: &WhatIf, out: &mut Page) {
         out.wrapped(2, &text);
         return;
     }
-    out.heading("What would change it (any one of these; each was decided anew)");
+    out.heading("Any one of these changes would place it (each was verified)");
     let width = what_if.suggestions.iter().map(|s| s.text.chars().count());
     let column = width
         .filter(|&w| w + 20 < out.width)

@@ -1,6 +1,6 @@
 //! The nodes that refuse the pod, by the plugin that refuses first.
 
-use strew_api::explanation::{Cause, PodExplanation, RefusedNode};
+use strew_api::explanation::{Cause, PodExplanation, RefusedNode, reading};
 
 use super::Page;
 use super::spread::{names, nodes};
@@ -32,7 +32,29 @@ pub(super) fn refused(explanation: &PodExplanation, out: &mut Page) {
             members.len(),
             nodes(explanation.nodes)
         ));
+        if plugin == FIT {
+            sums(explanation, out);
+        }
         group(&members, out);
+    }
+}
+
+/// The plugin whose refusals have amounts.
+const FIT: &str = "NodeResourcesFit";
+
+/// A line for each resource that more than one node lacks.
+fn sums(explanation: &PodExplanation, out: &mut Page) {
+    for short in explanation.short.iter().filter(|short| short.nodes > 1) {
+        let line = format!(
+            "{}: asks {}; {} nodes have less: {} free on all of them, at most {} on {}",
+            short.name,
+            reading(&short.requested),
+            short.nodes,
+            reading(&short.free),
+            reading(&short.best_free),
+            short.best,
+        );
+        out.wrapped(2, &line);
     }
 }
 

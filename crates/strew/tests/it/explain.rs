@@ -249,6 +249,39 @@ spec:
     }
 }
 
+/// Reason, changes, tables: in this order.
+#[test]
+fn the_reason_with_its_numbers_stands_first() {
+    let node = |name: &str, gpu: &str, free: u32| {
+        format!(
+            "{{apiVersion: v1, kind: Node, metadata: {{name: {name}, labels: {{gpu: {gpu}}}}}, status: {{allocatable: {{cpu: 8, memory: 8Gi, pods: 110, example.com/gpu-milli: {free}}}}}}}\n---\n"
+        )
+    };
+    let pod = "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default, uid: p}, spec: {nodeSelector: {gpu: T4}, containers: [{name: c, image: i, resources: {requests: {cpu: 1}, limits: {example.com/gpu-milli: 1000}}}]}}\n";
+    let files = [
+        node("a", "T4", 140),
+        node("b", "T4", 20),
+        node("c", "V100", 4000),
+        pod.to_owned(),
+    ];
+    let run = strew("explain pod/p -")
+        .stdin(files.concat())
+        .assert()
+        .code(0);
+    let text = stdout(&run);
+    let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    let summary = place(
+        "2 of 3 nodes have the labels it wants (gpu=T4); none of those 2 has 1000\n  example.com/gpu-milli free (best 140).",
+    );
+    assert!(place("0/3 nodes are available") < summary, "{text}");
+    let changes = place("Any one of these changes would place it");
+    assert!(summary < changes, "{text}");
+    let sums = place(
+        "example.com/gpu-milli: asks 1000; 2 nodes have less: 160 free on all of them, at most 140 on a",
+    );
+    assert!(changes < sums, "{text}");
+}
+
 #[test]
 fn a_node_is_explained() {
     let run = strew("explain node/b1 examples/tight.yaml")
