@@ -13,8 +13,8 @@ use crate::nodes::NodeArgs;
 use crate::storage::StorageArgs;
 use crate::terminal::{self, Terminal};
 use crate::{
-    controller, diff, explain, import, install, lint, place, scheduler, simulate, snapshot,
-    uninstall, version, webhook,
+    complete, controller, diff, explain, import, install, lint, place, scheduler, schema, simulate,
+    snapshot, uninstall, version, webhook,
 };
 
 /// Pods over failure domains: where they go, why, and what would change it.
@@ -98,6 +98,8 @@ enum Command {
     Install(install::InstallArgs),
     /// Print what to delete to take a part of strew out of a cluster, in a safe order
     Uninstall(uninstall::UninstallArgs),
+    /// Print the JSON schema of a kind that strew reads or writes
+    Schema(schema::SchemaArgs),
     /// Print a completion script for a shell
     Completion {
         /// Which shell
@@ -136,6 +138,12 @@ pub(crate) struct Context {
 /// Runs a command line and returns the exit code.
 pub(crate) fn run(args: Vec<OsString>) -> u8 {
     let program = program_name(args.first());
+    if args.get(1).is_some_and(|word| word == complete::WORD) {
+        let answer = complete::answer(command(program), &args[2..]);
+        // Without a reader nobody waits for it.
+        let _ = terminal::print(&answer);
+        return 0;
+    }
     let matches = match command(program).try_get_matches_from(args) {
         Ok(matches) => matches,
         Err(error) => return usage_exit(&error),
@@ -163,6 +171,7 @@ pub(crate) fn run(args: Vec<OsString>) -> u8 {
         Command::Webhook(args) => webhook::run(&args, &context),
         Command::Install(args) => install::run(&args, &context),
         Command::Uninstall(args) => uninstall::run(&args, &context),
+        Command::Schema(args) => schema::run(&args, &context),
         Command::Completion { shell } => complete(shell, program),
         Command::Version(args) => version::run(&args),
     };
@@ -217,6 +226,7 @@ Exit codes: 0 done; 1 the answer is no (something stays Pending); 2 wrong input 
         })
         .mut_subcommand("install", |c| c.after_help(examples(install::EXAMPLES)))
         .mut_subcommand("uninstall", |c| c.after_help(examples(uninstall::EXAMPLES)))
+        .mut_subcommand("schema", |c| c.after_help(examples(schema::EXAMPLES)))
         .mut_subcommand("completion", |c| {
             c.after_help(examples(
                 "Examples:

@@ -7,12 +7,37 @@ use crate::arguments::Context;
 use crate::explain::Explained;
 use crate::explain_text::{TextStyle, explain_text};
 use crate::failure::Failure;
+use crate::recorded::Recorded;
 use crate::report::PreemptionReport;
 use crate::simulate::{Format, serialized};
 use crate::spread_explain::PodSpread;
 use crate::terminal;
 use crate::text::eviction;
 use crate::what_if;
+
+/// `PodExplanation`, as `-o json` writes it.
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "PodExplanation", rename_all = "camelCase")]
+#[expect(dead_code, reason = "the shape of a value")]
+struct Written {
+    #[schemars(flatten)]
+    explanation: PodExplanation,
+    /// The moment that it is about.
+    moment: String,
+    /// What the asked changes come to.
+    turned: Option<what_if::Turned>,
+    /// The node that preemption would free, and the victims.
+    preemption: Option<PreemptionReport>,
+    /// What the cluster recorded.
+    recorded: Option<Recorded>,
+    /// What WorkloadSpreads say of the pod.
+    workload_spread: Option<PodSpread>,
+}
+
+/// The JSON schema of an explanation.
+pub(crate) fn schema() -> Value {
+    schemars::schema_for!(Written).to_value()
+}
 
 /// The explanation as text, JSON or YAML.
 pub(crate) fn write(

@@ -11,14 +11,15 @@ use strew_api::workloadspread::lint::{What, lint};
 use crate::arguments::Context;
 use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::ReadArgs;
-use crate::simulate::{Format, print_diagnostics};
-use crate::{inputs, place, terminal};
+use crate::simulate::{Format, print_diagnostics, serialized};
+use crate::{inputs, place, sarif, terminal};
 
 pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM lint spread.yaml web.yaml                 with its workload, patches are checked, too
   PROGRAM lint placement.yaml fleet/                do clusters have the keys and values it names?
   PROGRAM lint -R deploy/                           everything below a folder
   PROGRAM lint spread.yaml -o json | jq '.items[].message'
+  PROGRAM lint -R deploy/ -o sarif > strew.sarif    for code scanning
   kubectl get ws,deploy,nodes -A -o json | PROGRAM lint -
 
 WorkloadSpreads and Placements are looked at, and the clusters of a hub; the other objects tell what is there.
@@ -38,7 +39,7 @@ pub(crate) struct LintArgs {
     #[command(flatten)]
     read: ReadArgs,
     /// How to write it
-    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml"])]
+    #[arg(short, long, value_name = "FORMAT", value_parser = ["json", "yaml", "sarif"])]
     output: Option<String>,
 }
 
@@ -55,6 +56,10 @@ pub(crate) fn run(args: &LintArgs, context: &Context) -> Result<u8, Failure> {
     let found = look(&sources);
     let all = found.diagnostics;
     match args.output.as_deref() {
+        Some("sarif") => {
+            let log = sarif::log(&all, &sources);
+            terminal::print(&serialized(&log, Format::Json)?)?;
+        }
         Some(format) => {
             let format = match format {
                 "yaml" => Format::Yaml,

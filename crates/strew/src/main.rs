@@ -1,15 +1,17 @@
 //! strew spreads workloads over failure domains, says why, and proves it before you ship.
 //!
 //! This crate is arguments and wiring: files in, reports out. Reading order: [`arguments`], [`inputs`] and [`nodes`]
-//! (what there is), [`configuration`] (who decides), [`scenario`] (what is played, of a file or the story), [`strew_view`]
-//! (a moment of it as plain values), [`spread_explain`] (what WorkloadSpreads say of a pod), [`report`] (for programs),
-//! [`text`] (for people), [`html`] (what happened, as a page), [`simulate`], [`explain`], [`lint`], [`diff`], [`import`],
-//! [`place`], [`snapshot`], [`install`], [`uninstall`], [`scheduler`], [`controller`] and [`webhook`] (the commands),
-//! [`process`] (what those share that go on until a signal), [`cluster`] (one that is there), [`explain_output`], [`what_if`] (changes that
-//! are asked about), [`parts`] (nodes and domains that a person names), [`terminal`], [`failure`].
+//! (what there is), [`configuration`] (who decides), [`scenario`] (what is played, of a file or the story),
+//! [`strew_view`] (a moment of it as plain values), [`spread_explain`] (what WorkloadSpreads say of a pod), [`report`]
+//! (for programs), [`text`] (for people), [`html`] (what happened, as a page), [`sarif`] (findings, for code scanning),
+//! [`simulate`], [`explain`], [`lint`], [`diff`], [`import`], [`place`], [`snapshot`], [`install`], [`uninstall`],
+//! [`schema`], [`scheduler`], [`controller`] and [`webhook`] (the commands), [`process`] (what those share that go on
+//! until a signal), [`cluster`] (one that is there), [`complete`] (what a shell asks), [`explain_output`], [`what_if`]
+//! (changes that are asked about), [`parts`] (nodes and domains that a person names), [`terminal`], [`failure`].
 
 mod arguments;
 mod cluster;
+mod complete;
 mod configuration;
 mod controller;
 mod diff;
@@ -31,8 +33,10 @@ mod process;
 mod progress;
 mod recorded;
 mod report;
+mod sarif;
 mod scenario;
 mod scheduler;
+mod schema;
 mod shown;
 mod simulate;
 mod snapshot;

@@ -14,7 +14,7 @@ use crate::explain_text::Page;
 const EVENTS_MAX: usize = 5;
 
 /// What is recorded.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Recorded {
     /// `PodScheduled`; absent: no scheduler has written it.
@@ -30,7 +30,7 @@ pub(crate) struct Recorded {
     may_differ_since: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Condition {
     status: &'static str,
@@ -42,7 +42,7 @@ struct Condition {
     since: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Event {
     reason: String,

@@ -11,7 +11,7 @@ use strew_scheduler::{Explanation, Reason};
 use super::words;
 
 /// What would turn a refusal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WhatIf {
     /// Single changes that help, the smallest first; each was decided on.
@@ -24,7 +24,7 @@ pub struct WhatIf {
 }
 
 /// A change that helps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Suggestion {
     /// What kind of change it is: `Uncordon`, `MaxSkew`, `AddNode`, ...

@@ -8,7 +8,7 @@ use strew_scheduler::explain::choice as tree;
 use super::words;
 
 /// How the node is chosen among those that take the pod.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Choice {
     /// The node that is taken.
@@ -27,7 +27,7 @@ pub struct Choice {
 }
 
 /// A plugin that scores.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoringPlugin {
     /// Its name.
@@ -37,7 +37,7 @@ pub struct ScoringPlugin {
 }
 
 /// A node's scores.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScoreRow {
     /// The node.
@@ -58,7 +58,7 @@ pub struct ScoreRow {
 pub type Score = Option<i32>;
 
 /// A soft constraint's part in a raw score: `pods * weight + (maxSkew - 1)`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SoftShare {
     /// The node's domain; absent: the node lacks the label.

@@ -10,7 +10,7 @@ use strew_spread::{Minimum, SkewCheck};
 use super::words;
 
 /// The topology spread constraints that hold for the pod.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Constraints {
     /// `Pod`, `SystemDefaults` or `ListDefaults` (the scheduler's configuration), or `None`.
@@ -28,7 +28,7 @@ pub struct Constraints {
 }
 
 /// A profile leaves PodTopologySpread out, or a part of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SpreadOff {
     /// The profile's `schedulerName`.
@@ -41,7 +41,7 @@ pub struct SpreadOff {
 }
 
 /// A constraint that nothing looks at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WithoutEffect {
     /// Its place in `spec.topologySpreadConstraints`, or in the defaults, from 0.
@@ -55,7 +55,7 @@ pub struct WithoutEffect {
 }
 
 /// What the selector of default constraints is deduced from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deduced {
     /// Services whose selector matches the pod.
@@ -68,7 +68,7 @@ pub struct Deduced {
 }
 
 /// A pod's controller.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Owner {
     /// `ReplicationController`, `ReplicaSet`, `StatefulSet`, or `other`, from which nothing is deduced.
@@ -80,7 +80,7 @@ pub struct Owner {
 }
 
 /// A constraint, and what it counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Constraint {
     /// Its place in `spec.topologySpreadConstraints`, or in the defaults, from 0.
@@ -132,7 +132,7 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// A key of `matchLabelKeys`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MergedKey {
     /// The key.
@@ -143,7 +143,7 @@ pub struct MergedKey {
 }
 
 /// The weight of a soft constraint.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Weight {
     /// How many domains the scored nodes make up; for hostnames, how many nodes are scored.
@@ -153,7 +153,7 @@ pub struct Weight {
 }
 
 /// A domain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Domain {
     /// The label's value.
@@ -179,7 +179,7 @@ pub struct Domain {
 }
 
 /// The verdict on a domain, with its sum.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Skew {
     /// The skew that the pod would make.
@@ -195,7 +195,7 @@ pub struct Skew {
 }
 
 /// A reason, and how many nodes have it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OtherReason {
     /// kube-scheduler's reason; of another constraint, just that.

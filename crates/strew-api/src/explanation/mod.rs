@@ -35,7 +35,7 @@ pub const API_VERSION: &str = "explain.strew.dev/v1alpha1";
 pub const KIND: &str = "PodExplanation";
 
 /// Why a pod is where it is, or nowhere.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodExplanation {
     /// [`API_VERSION`].
@@ -87,7 +87,7 @@ pub struct PodExplanation {
 }
 
 /// Which pod.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Metadata {
     /// Its namespace.
     pub namespace: String,
@@ -96,7 +96,7 @@ pub struct Metadata {
 }
 
 /// Where a pod stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub enum State {
     /// On no node, and no node takes it now.
     Pending,

@@ -13,7 +13,7 @@ use super::constraint::Skew;
 use super::words;
 
 /// A node that refuses the pod.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RefusedNode {
     /// Its name.
@@ -26,7 +26,7 @@ pub struct RefusedNode {
 }
 
 /// A refusal in kube-scheduler's words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Refusal {
     /// The plugin.
@@ -41,7 +41,7 @@ pub struct Refusal {
 }
 
 /// One thing that keeps the pod off a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
     /// The plugin that looks at it.
@@ -68,7 +68,7 @@ pub struct Cause {
 }
 
 /// A resource of which there is not enough; exact amounts.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceShortage {
     /// The resource.

@@ -18,7 +18,7 @@ pub(super) struct Difference {
 }
 
 /// What a step comes to, before and after.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StepSummary {
     pub(super) moment: String,
@@ -33,14 +33,14 @@ pub(super) struct StepSummary {
 }
 
 /// A number in both reports.
-#[derive(Debug, Default, Clone, Copy, Serialize)]
+#[derive(Debug, Default, Clone, Copy, Serialize, schemars::JsonSchema)]
 pub(super) struct Pair {
     pub(super) before: i64,
     pub(super) after: i64,
 }
 
 /// The skews of all workloads by a key.
-#[derive(Debug, Default, Clone, Serialize)]
+#[derive(Debug, Default, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct KeySummary {
     pub(super) key: String,
@@ -54,7 +54,7 @@ pub(super) struct KeySummary {
 }
 
 /// A place where something moved.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct Moved {
     pub(super) moment: String,
     pub(super) what: String,
@@ -64,7 +64,7 @@ pub(super) struct Moved {
 }
 
 /// A value that is another.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct Change {
     pub(super) of: String,
     pub(super) before: Value,

@@ -149,6 +149,24 @@ pub(crate) fn run(args: &DiffArgs, context: &Context) -> Result<u8, Failure> {
     })
 }
 
+/// `SimulationDiff`, as `-o json` writes it.
+#[derive(schemars::JsonSchema)]
+#[schemars(rename = "SimulationDiff", rename_all = "camelCase")]
+#[expect(dead_code, reason = "the shape of a value")]
+struct Written {
+    api_version: String,
+    kind: String,
+    /// A summary of each step that both reports have.
+    summary: Vec<compare::StepSummary>,
+    /// What moved, step by step, in each the worst first.
+    items: Vec<compare::Moved>,
+}
+
+/// The JSON schema of the difference.
+pub(crate) fn schema() -> Value {
+    schemars::schema_for!(Written).to_value()
+}
+
 /// Refuses reports that have nothing in common, and words that choose nothing of them.
 fn check_related(
     args: &DiffArgs,

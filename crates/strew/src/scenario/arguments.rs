@@ -38,7 +38,7 @@ pub(crate) struct ScenarioArgs {
     pub(crate) print_scenario: bool,
     /// Print a JSON schema: of kind Scenario, or of the report
     #[arg(long, exclusive = true, value_name = "KIND", num_args = 0..=1, default_missing_value = "scenario")]
-    pub(crate) schema: Option<SchemaKind>,
+    pub(crate) schema: Option<PlayedKind>,
     /// Print a commented scenario to begin with
     #[arg(long = "new", exclusive = true)]
     pub(crate) starter: bool,
@@ -53,9 +53,9 @@ pub(crate) enum Until {
     Step(String),
 }
 
-/// The kinds whose schema can be printed.
+/// The kinds of `simulate`; `strew schema` has all.
 #[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SchemaKind {
+pub(crate) enum PlayedKind {
     /// Kind Scenario
     Scenario,
     /// Kind SimulationReport, which -o json writes

@@ -39,11 +39,12 @@ use crate::failure::{EXIT_NO, Failure};
 use crate::inputs::Input;
 use crate::memory::Need;
 use crate::progress::Progress;
+use crate::schema::SchemaKind;
 use crate::shown::Choice;
 use crate::simulate::{self, Format};
 use crate::terminal;
 pub(crate) use arguments::ScenarioArgs;
-use arguments::{SchemaKind, Until};
+use arguments::{PlayedKind, Until};
 pub(crate) use clock::clock;
 pub(crate) use junit::wrong_input;
 pub(crate) use life::{Life, When, life};
@@ -82,11 +83,11 @@ pub(crate) fn is_in(inputs: &[Input]) -> bool {
 /// Prints what needs no files: the schema, or a starter.
 pub(crate) fn document(args: &ScenarioArgs) -> Option<String> {
     if let Some(kind) = args.schema {
-        let schema = match kind {
-            SchemaKind::Scenario => strew_scenario::format::schema(),
-            SchemaKind::Report => crate::report::schema(),
+        let kind = match kind {
+            PlayedKind::Scenario => SchemaKind::Scenario,
+            PlayedKind::Report => SchemaKind::Report,
         };
-        return Some(format!("{schema:#}\n"));
+        return Some(format!("{:#}\n", kind.schema()));
     }
     args.starter
         .then(|| strew_scenario::format::starter().to_owned())

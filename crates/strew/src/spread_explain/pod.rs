@@ -8,7 +8,7 @@ use strew_workloadspread::{COST_ANNOTATION, Spec, UNLIMITED, WsKey};
 use super::{Spreads, limit_text, time_text};
 
 /// Where a pod stands for its WorkloadSpread: the form for programs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PodSpread {
     name: String,
@@ -30,14 +30,14 @@ pub(crate) struct PodSpread {
     deletion_cost: Option<Cost>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Earlier {
     subset: String,
     verdict: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Score {
     subset: String,
@@ -46,7 +46,7 @@ struct Score {
     score: Option<i64>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Cost {
     /// As it should be.

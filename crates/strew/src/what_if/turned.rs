@@ -9,7 +9,7 @@ use super::Asked;
 use crate::failure::Failure;
 
 /// What changes turned.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Turned {
     /// The changes, as they were asked for.
@@ -21,7 +21,7 @@ pub(crate) struct Turned {
 }
 
 /// A change that was carried out.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(crate) struct Changed {
     /// As it was asked for.
     pub(crate) change: String,
@@ -35,7 +35,7 @@ fn is_zero(n: &usize) -> bool {
 }
 
 /// A pod that is not where it was; one that left its node stands for the pod that is made instead.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TurnedPod {
     pub(crate) namespace: String,
@@ -53,7 +53,7 @@ pub(crate) struct TurnedPod {
 }
 
 /// What a pod becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub(crate) enum Becomes {
     /// On a node.
     Placed,
@@ -64,7 +64,7 @@ pub(crate) enum Becomes {
 }
 
 /// A constraint whose skew is another.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TurnedSkew {
     pub(crate) namespace: String,

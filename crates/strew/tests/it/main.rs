@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod bounds;
+mod complete;
 mod configuration;
 mod data;
 mod explain;
@@ -16,13 +17,16 @@ mod install;
 mod keps;
 mod lint;
 mod look;
+mod mixin;
 mod nothing;
 mod one_count;
+mod pipelines;
 mod place;
 mod place_changes;
 mod readme;
 mod recipes;
 mod scenario;
+mod schema;
 mod simulate;
 mod spread;
 mod story;

@@ -1,0 +1,135 @@
+//! `strew schema`: JSON schemas of what strew reads and writes, for editors and programs.
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::arguments::Context;
+use crate::failure::Failure;
+use crate::{diff, explain_output, report, terminal};
+
+pub(crate) const EXAMPLES: &str = "Examples:
+  PROGRAM schema                                  which kinds are there?
+  PROGRAM schema scenario > scenario.schema.json
+  PROGRAM schema workloadspread
+
+In an editor with the YAML language server, the first line of a file names its schema:
+  # yaml-language-server: $schema=scenario.schema.json";
+
+/// Arguments of `strew schema`.
+#[derive(Args, Debug)]
+pub(crate) struct SchemaArgs {
+    /// Which kind; without one, the kinds are listed
+    kind: Option<SchemaKind>,
+}
+
+/// The kinds whose schema can be printed.
+#[derive(ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SchemaKind {
+    /// Kind Scenario, which simulate plays
+    Scenario,
+    /// Kind SimulationReport, which simulate -o json writes
+    Report,
+    /// Kind SimulationDiff, which diff -o json writes
+    Diff,
+    /// Kind PodExplanation, which explain -o json writes
+    Explanation,
+    /// Kruise's WorkloadSpread
+    Workloadspread,
+    /// OCM's Placement
+    Placement,
+    /// OCM's PlacementDecision
+    Placementdecision,
+    /// OCM's ManagedCluster
+    Managedcluster,
+    /// OCM's ManagedClusterSet
+    Managedclusterset,
+    /// OCM's ManagedClusterSetBinding
+    Managedclustersetbinding,
+    /// OCM's AddOnPlacementScore
+    Addonplacementscore,
+}
+
+/// What a schema without this word means depends on its reader.
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+impl SchemaKind {
+    /// The schema.
+    pub(crate) fn schema(self) -> Value {
+        match self {
+            Self::Scenario => strew_scenario::format::schema(),
+            Self::Report => report::schema(),
+            Self::Diff => diff::schema(),
+            Self::Explanation => explain_output::schema(),
+            Self::Workloadspread
+            | Self::Placement
+            | Self::Placementdecision
+            | Self::Managedcluster
+            | Self::Managedclusterset
+            | Self::Managedclustersetbinding
+            | Self::Addonplacementscore => self.of_definition(),
+        }
+    }
+
+    /// The schema of a kind that the API server learns from a definition.
+    fn of_definition(self) -> Value {
+        use crate::install::Component;
+        let components = [Component::WorkloadSpread, Component::Placement];
+        let mut definitions = components.into_iter().flat_map(Component::definitions);
+        let definition = definitions.find(|definition| {
+            definition["spec"]["names"]["singular"].as_str() == Some(self.word().as_str())
+        });
+        definition.map_or(Value::Null, |definition| for_editors(&definition))
+    }
+
+    fn word(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+}
+
+/// One schema of all versions of a definition.
+fn for_editors(definition: &Value) -> Value {
+    let spec = &definition["spec"];
+    let (group, kind) = (&spec["group"], &spec["names"]["kind"]);
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let mut schemas: Vec<Value> = versions
+        .map(|version| {
+            let mut schema = version["schema"]["openAPIV3Schema"].clone();
+            let (group, name) = (group.as_str(), version["name"].as_str());
+            let api_version = [group.unwrap_or_default(), name.unwrap_or_default()].join("/");
+            schema["properties"]["apiVersion"] = json!({"const": api_version});
+            schema["properties"]["kind"] = json!({"const": kind});
+            schema["properties"]["metadata"] = json!({"type": "object"});
+            schema["required"] = json!(["apiVersion", "kind"]);
+            schema
+        })
+        .collect();
+    let mut schema = json!({"$schema": DIALECT, "title": kind});
+    match (schemas.len(), &mut schema) {
+        (1, Value::Object(fields)) => {
+            if let Some(Value::Object(only)) = schemas.pop() {
+                fields.extend(only);
+            }
+        }
+        _ => schema["oneOf"] = schemas.into(),
+    }
+    schema
+}
+
+pub(crate) fn run(args: &SchemaArgs, _: &Context) -> Result<u8, Failure> {
+    let text = match args.kind {
+        Some(kind) => format!("{:#}\n", kind.schema()),
+        None => SchemaKind::value_variants()
+            .iter()
+            .map(|kind| row(*kind))
+            .collect(),
+    };
+    terminal::print(&text)?;
+    Ok(0)
+}
+
+fn row(kind: SchemaKind) -> String {
+    let value = kind.to_possible_value();
+    let help = value.and_then(|value| value.get_help().map(ToString::to_string));
+    format!("{:26}{}\n", kind.word(), help.unwrap_or_default())
+}
