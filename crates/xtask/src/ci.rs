@@ -31,6 +31,20 @@ macro_rules! soak {
 /// Stages on a real control plane.
 const END_TO_END: [&str; 3] = ["control plane", "e2e", "definitions"];
 
+/// The rules of the mixin, checked by Prometheus' own tool where it is installed. A test of strew compares the names of
+/// metrics in any case.
+const RULES: &str = "rules";
+const PROMTOOL: &str = "promtool";
+const OF_RULES: [&[&str]; 2] = [
+    &[
+        "check",
+        "rules",
+        "deploy/mixin/rules.yaml",
+        "deploy/mixin/alerts.yaml",
+    ],
+    &["test", "rules", "deploy/mixin/tests.yaml"],
+];
+
 /// Cheap ones first; arrows between crates, licences and house rules are ordinary tests of xtask.
 const STAGES: &[Stage] = &[
     Stage {
@@ -176,6 +190,8 @@ enum Outcome {
     LeftOut,
     /// It needs Go, which is not here.
     NotRun,
+    /// It needs promtool, which is not here.
+    NoTool,
 }
 
 impl fmt::Display for Outcome {
@@ -186,6 +202,7 @@ impl fmt::Display for Outcome {
             Self::Skipped => "skipped",
             Self::LeftOut => "left out",
             Self::NotRun => "NOT RUN",
+            Self::NoTool => "not run: promtool is not installed",
         })
     }
 }
@@ -219,6 +236,11 @@ pub(crate) fn run(keep_going: bool, no_e2e: bool) -> anyhow::Result<ExitCode> {
             (None, false) => run_stage(stage)?,
         });
     }
+    let stop = !keep_going && rows.iter().any(|&(_, o, _)| o == Outcome::Failed);
+    rows.push(match stop {
+        true => (RULES, Outcome::Skipped, Duration::ZERO),
+        false => run_rules()?,
+    });
     print!("{}", summary(&rows, begin.elapsed()));
     Ok(match is_success(&rows) {
         true => ExitCode::SUCCESS,
@@ -263,9 +285,35 @@ fn run_stage(stage: &Stage) -> anyhow::Result<Row> {
     Ok((stage.name, outcome, took))
 }
 
+/// Checks and tests the rules, if promtool is installed.
+fn run_rules() -> anyhow::Result<Row> {
+    let begin = now();
+    let mut outcome = Outcome::Passed;
+    for arguments in OF_RULES {
+        println!("=== {RULES}: {PROMTOOL} {}", arguments.join(" "));
+        let status = Command::new(PROMTOOL)
+            .args(arguments)
+            .current_dir(top())
+            .status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(_) => outcome = Outcome::Failed,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                outcome = Outcome::NoTool;
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let took = begin.elapsed();
+    println!("=== {RULES}: {outcome}");
+    println!();
+    Ok((RULES, outcome, took))
+}
+
 fn is_success(rows: &[Row]) -> bool {
     rows.iter()
-        .all(|&(_, o, _)| matches!(o, Outcome::Passed | Outcome::LeftOut))
+        .all(|&(_, o, _)| matches!(o, Outcome::Passed | Outcome::LeftOut | Outcome::NoTool))
 }
 
 /// A table of the stages; the last line is the verdict. A stage that did not run never counts as passed.
@@ -286,13 +334,19 @@ fn summary(rows: &[Row], total: Duration) -> String {
         format!("{} passed", count(Outcome::Passed)),
         format!("{} failed", count(Outcome::Failed)),
     ];
-    for outcome in [Outcome::Skipped, Outcome::LeftOut, Outcome::NotRun] {
+    for outcome in [
+        Outcome::Skipped,
+        Outcome::LeftOut,
+        Outcome::NotRun,
+        Outcome::NoTool,
+    ] {
         if count(outcome) > 0 {
             counts.push(format!("{} {outcome}", count(outcome)));
         }
     }
     let verdict = match (count(Outcome::Failed), count(Outcome::NotRun)) {
         (0, 0) if count(Outcome::LeftOut) > 0 => "passed, without a real control plane",
+        (0, 0) if count(Outcome::NoTool) > 0 => "passed, without promtool",
         (0, 0) => "passed",
         (0, _) => "INCOMPLETE: what needs Go was not checked",
         _ => "FAILED",
@@ -363,6 +417,19 @@ mod tests {
         let rows = rows(Outcome::LeftOut);
         assert!(is_success(&rows));
         assert_eq!(last_line(&rows), "passed, without a real control plane");
+    }
+
+    #[test]
+    fn without_promtool_the_end_says_so() {
+        let mut rows = rows(Outcome::Passed);
+        rows.push((RULES, Outcome::NoTool, Duration::ZERO));
+        assert!(is_success(&rows));
+        assert_eq!(last_line(&rows), "passed, without promtool");
+        let text = summary(&rows, Duration::ZERO);
+        assert!(
+            text.contains("rules             not run: promtool is not installed\n"),
+            "{text}"
+        );
     }
 
     #[test]

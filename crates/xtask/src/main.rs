@@ -6,6 +6,7 @@ mod bench_live;
 mod ci;
 mod conform;
 mod control_plane;
+mod dist;
 mod e2e;
 mod fidelity;
 mod fuzz;
@@ -55,6 +56,8 @@ enum Command {
     BenchLive(bench_live::BenchLive),
     /// Write the files that are made from the code: deploy/crds
     Gen,
+    /// Pack what is published: an archive, checksums, the manifest for krew
+    Dist(dist::Dist),
     /// Run the fuzz targets, a minute each (needs nightly and cargo-fuzz)
     Fuzz(fuzz::Fuzz),
     /// Play seeded lives under faults, each judged; a bad one is made small and printed
@@ -78,6 +81,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Bench { suite, names } => bench::run(suite, &names),
         Command::BenchLive(options) => bench_live::run(&options),
         Command::Gen => xtask::generated::write(ci::top()).map(|()| ExitCode::SUCCESS),
+        Command::Dist(options) => dist::run(&options),
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Soak(options) => soak::run(&options),
         Command::SoakLive(options) => soak_live::run(&options),
