@@ -11,7 +11,7 @@ use strew_scheduler::profile::PluginId;
 use super::words;
 
 /// A resource of which nodes have too little for the pod, over these nodes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShortResource {
     /// The resource.
