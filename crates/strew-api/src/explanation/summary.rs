@@ -64,6 +64,20 @@ pub(super) fn summary(explanation: &Explanation, cluster: &Cluster) -> Option<St
         .collect();
     let is_narrowed = labelled.len() < nodes.len();
     let n_open = open.len();
+    const BARRED: &str = "cordoned or has a taint that it does not tolerate";
+    if n_open == 0 {
+        let n = labelled.len();
+        return Some(match (is_narrowed, n) {
+            (false, 1) => format!("the only node is {BARRED}"),
+            (false, _) => format!("each of {all} is {BARRED}"),
+            (true, 1) => {
+                format!("1 of {all} has the labels it wants{wanted}; it is {BARRED}")
+            }
+            (true, _) => {
+                format!("{n} of {all} have the labels it wants{wanted}; each of those is {BARRED}")
+            }
+        });
+    }
     let of = match (is_narrowed, n_open < labelled.len()) {
         (false, false) => None,
         (true, false) => Some(format!(
@@ -83,17 +97,12 @@ pub(super) fn summary(explanation: &Explanation, cluster: &Cluster) -> Option<St
     let Some(of) = of else {
         return Some(reasons(&open, "of them", &all, explanation, cluster));
     };
-    match n_open {
-        0 => Some(of),
-        _ => {
-            let those = match n_open {
-                1 => "it".to_owned(),
-                n => format!("those {n}"),
-            };
-            let reasons = reasons(&open, "of those", &those, explanation, cluster);
-            Some(format!("{of}; {reasons}"))
-        }
-    }
+    let those = match n_open {
+        1 => "it".to_owned(),
+        n => format!("those {n}"),
+    };
+    let reasons = reasons(&open, "of those", &those, explanation, cluster);
+    Some(format!("{of}; {reasons}"))
 }
 
 fn have(n: usize) -> &'static str {

@@ -82,6 +82,16 @@ fn skew_and_the_zone_that_could_take_it_is_full() {
         snapbox::str![[r#"
 0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match pod topology spread constraints.
 Pod default/web-3 is Pending: no node takes it now.
+2 of 3 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone, 1 has too little cpu (500m wanted, best 100m).
+
+Any one of these changes would place it (each was verified)
+  - maxSkew: 3 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - request cpu 100m instead of 500m                                                 -> b1
+  - free 400m more cpu on node b1                                                    -> b1
+  - delete pod default/db from node b1                                               -> b1
+  - add a node like b1 with topology.kubernetes.io/zone=b                            -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -95,15 +105,6 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
 
 1 of 3 nodes is refused by NodeResourcesFit
   b1: cpu: asks 500m, 100m free of 1
-
-What would change it (any one of these; each was decided anew)
-  - maxSkew: 3 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - request cpu 100m instead of 500m                                                 -> b1
-  - free 400m more cpu on node b1                                                    -> b1
-  - delete pod default/db from node b1                                               -> b1
-  - add a node like b1 with topology.kubernetes.io/zone=b                            -> the new node
-  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
-  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 "#]],
     );
@@ -124,6 +125,17 @@ fn a_zone_that_exists_only_through_unusable_nodes_holds_the_minimum_down() {
         snapbox::str![[r#"
 0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable, 2 node(s) didn't match pod topology spread constraints.
 Pod default/web-3 is Pending: no node takes it now.
+2 of 4 nodes are open to it, without cordon or a taint that it does not tolerate; each of those 2 would exceed maxSkew 1
+  over topology.kubernetes.io/zone.
+
+Any one of these changes would place it (each was verified)
+  - uncordon node c1                                                                 -> c1
+  - tolerate the taint dedicated=gpu:NoSchedule (all that keeps the pod off 1 node)  -> c2
+  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - add a node like c1 with topology.kubernetes.io/zone=c                            -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -146,15 +158,6 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
 1 of 4 nodes is refused by TaintToleration
   c2: taint dedicated=gpu:NoSchedule
 
-What would change it (any one of these; each was decided anew)
-  - uncordon node c1                                                                 -> c1
-  - tolerate the taint dedicated=gpu:NoSchedule (all that keeps the pod off 1 node)  -> c2
-  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - add a node like c1 with topology.kubernetes.io/zone=c                            -> the new node
-  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
-  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
-
 "#]],
     );
 }
@@ -172,6 +175,13 @@ fn too_few_domains() {
         snapbox::str![[r#"
 0/2 nodes are available: 2 node(s) didn't match pod topology spread constraints.
 Pod default/web-3 is Pending: no node takes it now.
+Each of 2 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone.
+
+Any one of these changes would place it (each was verified)
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - minDomains: 2 instead of 3 in constraint 1 (topology.kubernetes.io/zone)         -> a1
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, minDomains 3
   counts pods with app=web
@@ -183,12 +193,6 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, minDomains 3
 2 of 2 nodes are refused by PodTopologySpread
   a1: constraint 1: skew 2 > maxSkew 1 in "a"
   b1: constraint 1: skew 2 > maxSkew 1 in "b"
-
-What would change it (any one of these; each was decided anew)
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - minDomains: 2 instead of 3 in constraint 1 (topology.kubernetes.io/zone)         -> a1
-  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
-  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 "#]],
     );
@@ -324,6 +328,15 @@ fn nodes_without_the_label() {
         snapbox::str![[r#"
 0/3 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints (missing required label), 1 node(s) had untolerated taint(s).
 Pod default/web-2 is Pending: no node takes it now.
+2 of 3 nodes are open to it, without cordon or a taint that it does not tolerate; 1 of those has too little cpu (1
+  wanted, best 0), 1 has no label topology.kubernetes.io/zone.
+
+Any one of these changes would place it (each was verified)
+  - label node n1 with its topology.kubernetes.io/zone (it takes the pod in "a")     -> n1
+  - free 1 more cpu on node a1                                                       -> a1
+  - delete pod default/web-1 from node a1                                            -> a1
+  - add a node like a1 with topology.kubernetes.io/zone=a                            -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> n1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -341,13 +354,6 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
 1 of 3 nodes is refused by TaintToleration
   n2: taint old:NoSchedule [also: no label topology.kubernetes.io/zone]
 
-What would change it (any one of these; each was decided anew)
-  - label node n1 with its topology.kubernetes.io/zone (it takes the pod in "a")     -> n1
-  - free 1 more cpu on node a1                                                       -> a1
-  - delete pod default/web-1 from node a1                                            -> a1
-  - add a node like a1 with topology.kubernetes.io/zone=a                            -> the new node
-  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> n1
-
 "#]],
     );
 }
@@ -362,6 +368,11 @@ fn no_node_has_the_label() {
         snapbox::str![[r#"
 0/1 nodes are available: 1 node(s) didn't match pod topology spread constraints (missing required label).
 Pod default/web-1 is Pending: no node takes it now.
+The only node has no label rack.
+
+Any one of these changes would place it (each was verified)
+  - label node a1 with its rack (any value will do)           -> a1
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (rack)  -> a1
 
 Constraint 1, hard: rack, maxSkew 1
   counts pods with app=web
@@ -371,10 +382,6 @@ Constraint 1, hard: rack, maxSkew 1
 
 1 of 1 node is refused by PodTopologySpread
   a1: no label rack
-
-What would change it (any one of these; each was decided anew)
-  - label node a1 with its rack (any value will do)           -> a1
-  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (rack)  -> a1
 
 "#]],
     );
@@ -392,6 +399,13 @@ fn two_hard_constraints() {
         snapbox::str![[r#"
 0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 Pod default/web-2 is Pending: no node takes it now.
+1 of 2 nodes is open to it, without cordon or a taint that it does not tolerate; it would exceed maxSkew 1 over
+  topology.kubernetes.io/zone.
+
+Any one of these changes would place it (each was verified)
+  - uncordon node b1                                                    -> b1
+  - add a node like b1 with topology.kubernetes.io/zone=b               -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone  -> the new node
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -419,11 +433,6 @@ Constraint 2, hard: kubernetes.io/hostname, maxSkew 1
 1 of 2 nodes is refused by NodeUnschedulable
   b1: cordoned
 
-What would change it (any one of these; each was decided anew)
-  - uncordon node b1                                                    -> b1
-  - add a node like b1 with topology.kubernetes.io/zone=b               -> the new node
-  - add a node like a1 with a new value of topology.kubernetes.io/zone  -> the new node
-
 "#]],
     );
 }
@@ -438,6 +447,11 @@ fn nothing_single_helps() {
         snapbox::str![[r#"
 0/1 nodes are available: 1 node(s) were unschedulable.
 Pod default/web-1 is Pending: no node takes it now.
+The only node is cordoned or has a taint that it does not tolerate.
+
+What would change it
+  No single change helps. Every node has more than one thing against it; the fewest: a1 (cordoned, taint
+    dedicated=db:NoSchedule, taint old:NoExecute, Insufficient cpu).
 
 1 of 1 node is refused by NodeUnschedulable
   a1: cordoned [also: taint dedicated=db:NoSchedule, taint old:NoExecute, Insufficient cpu]
@@ -445,10 +459,6 @@ Pod default/web-1 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it
-  No single change helps. Every node has more than one thing against it; the fewest: a1 (cordoned, taint
-    dedicated=db:NoSchedule, taint old:NoExecute, Insufficient cpu).
 
 "#]],
     );
@@ -467,6 +477,13 @@ fn taints_and_cordons() {
         snapbox::str![[r#"
 0/4 nodes are available: 1 node(s) were unschedulable, 3 node(s) had untolerated taint(s).
 Pod default/web-1 is Pending: no node takes it now.
+Each of 4 nodes is cordoned or has a taint that it does not tolerate.
+
+Any one of these changes would place it (each was verified)
+  - uncordon node a4                                                                 -> a4
+  - tolerate the taint dedicated=db:NoSchedule (all that keeps the pod off 2 nodes)  -> a1
+  - tolerate the taint dedicated=gpu:NoExecute (all that keeps the pod off 1 node)   -> a3
+  - add a node like a4                                                               -> the new node
 
 3 of 4 nodes are refused by TaintToleration
   a1, a2: taint dedicated=db:NoSchedule
@@ -478,12 +495,6 @@ Pod default/web-1 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - uncordon node a4                                                                 -> a4
-  - tolerate the taint dedicated=db:NoSchedule (all that keeps the pod off 2 nodes)  -> a1
-  - tolerate the taint dedicated=gpu:NoExecute (all that keeps the pod off 1 node)   -> a3
-  - add a node like a4                                                               -> the new node
 
 "#]],
     );
@@ -504,8 +515,15 @@ fn resources_with_their_numbers() {
         snapbox::str![[r#"
 0/3 nodes are available: 1 Insufficient cpu, 1 Insufficient memory, 1 Too many pods, 3 Insufficient nvidia.com/gpu.
 Pod default/web-1 is Pending: no node takes it now.
+None of 3 nodes has 1 nvidia.com/gpu free (best 0).
+
+Any one of these changes would place it (each was verified)
+  - free 1 more nvidia.com/gpu on node a2  -> a2
+  - delete pod default/small from node a2  -> a2
+  - add a node like a2                     -> the new node
 
 3 of 3 nodes are refused by NodeResourcesFit
+  nvidia.com/gpu: asks 1; 3 nodes have less: 0 free on all of them, at most 0 on a1
   a2: nvidia.com/gpu: asks 1, 0 free of 1
   a1: cpu: asks 500m, 200m free of 4; memory: asks 6Gi, 5.6Gi free of 15.6Gi; nvidia.com/gpu: asks 1, 0 free of 0
   a3: pods: asks 1, 0 free of 1; nvidia.com/gpu: asks 1, 0 free of 0
@@ -513,11 +531,6 @@ Pod default/web-1 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - free 1 more nvidia.com/gpu on node a2  -> a2
-  - delete pod default/small from node a2  -> a2
-  - add a node like a2                     -> the new node
 
 "#]],
     );
@@ -534,18 +547,20 @@ fn a_pod_for_which_every_node_is_too_small() {
         snapbox::str![[r#"
 0/2 nodes are available: 2 Insufficient cpu.
 Pod default/web-1 is Pending: no node takes it now.
+None of 2 nodes has 10 cpu free (best 8).
+
+Any one of these changes would place it (each was verified)
+  - request cpu 8 instead of 10                    -> a2
+  - 2 more cpu on node a2, which has 8 cpu in all  -> a2
 
 2 of 2 nodes are refused by NodeResourcesFit
+  cpu: asks 10; 2 nodes have less: 12 free on all of them, at most 8 on a2
   a2: cpu: asks 10, 8 free of 8
   a1: cpu: asks 10, 4 free of 4
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - request cpu 8 instead of 10                    -> a2
-  - 2 more cpu on node a2, which has 8 cpu in all  -> a2
 
 "#]],
     );
@@ -563,6 +578,13 @@ fn node_selectors_and_names() {
         snapbox::str![[r#"
 0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't match Pod's node affinity/selector.
 Pod default/web-1 is Pending: no node takes it now.
+1 of 3 nodes has the labels it wants (disk=ssd); it is cordoned or has a taint that it does not tolerate.
+
+Any one of these changes would place it (each was verified)
+  - uncordon node a3                      -> a3
+  - label node a2 with disk=ssd           -> a2
+  - add a node like a3                    -> the new node
+  - drop disk=ssd from spec.nodeSelector  -> a1
 
 2 of 3 nodes are refused by NodeAffinity
   a1: nodeSelector wants disk=ssd, the node has hdd
@@ -575,12 +597,6 @@ No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
 
-What would change it (any one of these; each was decided anew)
-  - uncordon node a3                      -> a3
-  - label node a2 with disk=ssd           -> a2
-  - add a node like a3                    -> the new node
-  - drop disk=ssd from spec.nodeSelector  -> a1
-
 "#]],
     );
     check(
@@ -592,6 +608,11 @@ What would change it (any one of these; each was decided anew)
         snapbox::str![[r#"
 0/2 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable.
 Pod default/web-1 is Pending: no node takes it now.
+1 of 2 nodes has the labels it wants; it is cordoned or has a taint that it does not tolerate.
+
+Any one of these changes would place it (each was verified)
+  - uncordon node a1             -> a1
+  - drop required node affinity  -> a2
 
 1 of 2 nodes is refused by NodeUnschedulable
   a1: cordoned
@@ -602,10 +623,6 @@ Pod default/web-1 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - uncordon node a1             -> a1
-  - drop required node affinity  -> a2
 
 "#]],
     );
@@ -623,6 +640,14 @@ fn host_ports() {
         snapbox::str![[r#"
 0/2 nodes are available: 1 node(s) didn't have free ports for the requested pod ports, 1 node(s) were unschedulable.
 Pod default/web-1 is Pending: no node takes it now.
+1 of 2 nodes is open to it, without cordon or a taint that it does not tolerate; it is refused by NodePorts (node(s)
+  didn't have free ports for the requested pod ports).
+
+Any one of these changes would place it (each was verified)
+  - uncordon node a2                    -> a2
+  - delete pod default/lb from node a1  -> a1
+  - add a node like a1                  -> the new node
+  - drop host port 80                   -> a1
 
 1 of 2 nodes is refused by NodePorts
   a1: host port 80/TCP is held by pod default/lb
@@ -633,12 +658,6 @@ Pod default/web-1 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - uncordon node a2                    -> a2
-  - delete pod default/lb from node a1  -> a1
-  - add a node like a1                  -> the new node
-  - drop host port 80                   -> a1
 
 "#]],
     );
@@ -655,6 +674,11 @@ fn pod_affinity() {
         snapbox::str![[r#"
 0/2 nodes are available: 2 node(s) didn't match pod affinity rules.
 Pod default/web-1 is Pending: no node takes it now.
+Each of 2 nodes is refused by InterPodAffinity (node(s) didn't match pod affinity rules).
+
+Any one of these changes would place it (each was verified)
+  - start a pod with app=db in namespace default on node a1  -> a1
+  - drop required podAffinity term 1                         -> a1
 
 2 of 2 nodes are refused by InterPodAffinity
   a1, b1: required podAffinity term 1 (app=db) finds no pod in this topology.kubernetes.io/zone
@@ -662,10 +686,6 @@ Pod default/web-1 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - start a pod with app=db in namespace default on node a1  -> a1
-  - drop required podAffinity term 1                         -> a1
 
 "#]],
     );
@@ -684,6 +704,13 @@ fn anti_affinity_both_ways() {
         snapbox::str![[r#"
 0/2 nodes are available: 1 node(s) didn't match pod anti-affinity rules, 1 node(s) didn't satisfy existing pods anti-affinity rules.
 Pod default/web-2 is Pending: no node takes it now.
+Each of 2 nodes is refused by InterPodAffinity (node(s) didn't match pod anti-affinity rules).
+
+Any one of these changes would place it (each was verified)
+  - delete pod default/web-1 from node a1                  -> a1
+  - delete pod default/hermit from node b1                 -> b1
+  - add a node like a1 with topology.kubernetes.io/zone=a  -> the new node
+  - drop required podAntiAffinity term 1                   -> a1
 
 2 of 2 nodes are refused by InterPodAffinity
   a1: required podAntiAffinity term 1 (app=web) finds pod default/web-1 in this kubernetes.io/hostname
@@ -692,12 +719,6 @@ Pod default/web-2 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - delete pod default/web-1 from node a1                  -> a1
-  - delete pod default/hermit from node b1                 -> b1
-  - add a node like a1 with topology.kubernetes.io/zone=a  -> the new node
-  - drop required podAntiAffinity term 1                   -> a1
 
 "#]],
     );
@@ -732,15 +753,15 @@ Scores
 0/1 nodes are available: persistentvolumeclaim "data" not found.
 Pod default/web-1 is Pending: no node takes it now.
 
+Any one of these changes would place it (each was verified)
+  - without volume "data" (persistentvolumeclaim "data")  -> a1
+
 VolumeRestrictions refuses the pod itself
   persistentvolumeclaim "data" not found
 
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - without volume "data" (persistentvolumeclaim "data")  -> a1
 
 "#]],
     );
@@ -750,12 +771,12 @@ What would change it (any one of these; each was decided anew)
 no nodes available to schedule pods
 Pod default/web-1 is Pending: no node takes it now.
 
+Any one of these changes would place it (each was verified)
+  - add a node with cpu 500m, memory 1Gi  -> the new node
+
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - add a node with cpu 500m, memory 1Gi  -> the new node
 
 "#]],
     );
@@ -823,6 +844,15 @@ fn a_placed_pod_that_would_not_be_placed_again() {
 Successfully assigned default/web-2 to a1
 Pod default/web-2 is on a1; placed anew, it would go nowhere.
 Now: 0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match pod topology spread constraints.
+1 of 2 nodes would exceed maxSkew 1 over topology.kubernetes.io/zone, 1 has too little cpu (500m wanted, best 0).
+
+Any one of these changes would place it (each was verified)
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - free 500m more cpu on node b1                                                    -> b1
+  - delete pod default/db from node b1                                               -> b1
+  - add a node like b1 with topology.kubernetes.io/zone=b                            -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -836,14 +866,6 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
 
 1 of 2 nodes is refused by NodeResourcesFit
   b1: cpu: asks 500m, 0 free of 1
-
-What would change it (any one of these; each was decided anew)
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - free 500m more cpu on node b1                                                    -> b1
-  - delete pod default/db from node b1                                               -> b1
-  - add a node like b1 with topology.kubernetes.io/zone=b                            -> the new node
-  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
-  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 "#]],
     );
@@ -943,6 +965,16 @@ fn hard_defaults_of_the_scheduler_s_configuration() {
     snapbox::assert_data_eq!(text, snapbox::str![[r#"
 0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 Pod default/web-2 is Pending: no node takes it now.
+1 of 2 nodes is open to it, without cordon or a taint that it does not tolerate; it would exceed maxSkew 1 over
+  topology.kubernetes.io/zone.
+
+Any one of these changes would place it (each was verified)
+  - uncordon node b1                                                                         -> b1
+  - nodeTaintsPolicy: Honor in default constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - maxSkew: 2 instead of 1 in default constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - add a node like b1 with topology.kubernetes.io/zone=b                                    -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone                       -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in default constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Default constraint 1 (of the scheduler's configuration), hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web; deduced from Service web
@@ -958,14 +990,6 @@ Default constraint 1 (of the scheduler's configuration), hard: topology.kubernet
 
 1 of 2 nodes is refused by NodeUnschedulable
   b1: cordoned
-
-What would change it (any one of these; each was decided anew)
-  - uncordon node b1                                                                         -> b1
-  - nodeTaintsPolicy: Honor in default constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - maxSkew: 2 instead of 1 in default constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - add a node like b1 with topology.kubernetes.io/zone=b                                    -> the new node
-  - add a node like a1 with a new value of topology.kubernetes.io/zone                       -> the new node
-  - whenUnsatisfiable: ScheduleAnyway in default constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 "#]].raw());
 }
@@ -987,6 +1011,13 @@ fn long_lists_are_folded() {
         snapbox::str![[r#"
 0/41 nodes are available: 1 node(s) had untolerated taint(s), 40 Insufficient cpu.
 Pod default/web-x is Pending: no node takes it now.
+40 of 41 nodes are open to it, without cordon or a taint that it does not tolerate; none of those 40 has 1 cpu free
+  (best 800m).
+
+Any one of these changes would place it (each was verified)
+  - tolerate the taint old:NoSchedule (all that keeps the pod off 1 node)  -> spare
+  - add a node like n00 with topology.kubernetes.io/zone=a                 -> the new node
+  - add a node like n01 with topology.kubernetes.io/zone=b                 -> the new node
 
 Constraint 1, hard: kubernetes.io/hostname, maxSkew 1
   counts pods with app=web
@@ -1008,6 +1039,7 @@ Constraint 2, hard: topology.kubernetes.io/zone, maxSkew 1
   sum: pods there + this pod (if it counts) - minimum, against maxSkew
 
 40 of 41 nodes are refused by NodeResourcesFit
+  cpu: asks 1; 40 nodes have less: 24200m free on all of them, at most 800m on n00
   n00: cpu: asks 1, 800m free of 2 [also: skew (constraint 1)]
   n01: cpu: asks 1, 790m free of 2 [also: skew (constraint 1)]
   n02: cpu: asks 1, 780m free of 2 [also: skew (constraint 1)]
@@ -1024,11 +1056,6 @@ Constraint 2, hard: topology.kubernetes.io/zone, maxSkew 1
 
 1 of 41 nodes is refused by TaintToleration
   spare: taint old:NoSchedule
-
-What would change it (any one of these; each was decided anew)
-  - tolerate the taint old:NoSchedule (all that keeps the pod off 1 node)  -> spare
-  - add a node like n00 with topology.kubernetes.io/zone=a                 -> the new node
-  - add a node like n01 with topology.kubernetes.io/zone=b                 -> the new node
 
 "#]],
     );
@@ -1051,6 +1078,16 @@ fn narrow_terminals_get_short_sums() {
         snapbox::str![[r#"
 0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 Pod default/web-2 is Pending: no node takes it now.
+1 of 2 nodes is open to it, without cordon or a taint that it does not
+  tolerate; it would exceed maxSkew 1 over topology.kubernetes.io/zone.
+
+Any one of these changes would place it (each was verified)
+  - uncordon node b1  -> b1
+  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> a1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> a1
+  - add a node like b1 with topology.kubernetes.io/zone=eu-central-1b  -> the new node
+  - add a node like a1 with a new value of topology.kubernetes.io/zone  -> the new node
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -1069,14 +1106,6 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
 
 1 of 2 nodes is refused by NodeUnschedulable
   b1: cordoned
-
-What would change it (any one of these; each was decided anew)
-  - uncordon node b1  -> b1
-  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> a1
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> a1
-  - add a node like b1 with topology.kubernetes.io/zone=eu-central-1b  -> the new node
-  - add a node like a1 with a new value of topology.kubernetes.io/zone  -> the new node
-  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 "#]]
         .raw()
@@ -1113,6 +1142,15 @@ fn a_node_affinity_policy_that_counts_nodes_the_pod_cannot_use() {
         snapbox::str![[r#"
 0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) didn't match pod topology spread constraints.
 Pod default/web-2 is Pending: no node takes it now.
+1 of 2 nodes has the labels it wants (disk=ssd); it would exceed maxSkew 1 over topology.kubernetes.io/zone.
+
+Any one of these changes would place it (each was verified)
+  - label node b1 with disk=ssd                                                      -> b1
+  - nodeAffinityPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)          -> a1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
+  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
+  - drop disk=ssd from spec.nodeSelector                                             -> b1
+  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, nodeAffinityPolicy Ignore
   counts pods with app=web
@@ -1128,14 +1166,6 @@ Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1, nodeAffinityPolicy I
 
 1 of 2 nodes is refused by NodeAffinity
   b1: nodeSelector wants disk=ssd, the node has no such label
-
-What would change it (any one of these; each was decided anew)
-  - label node b1 with disk=ssd                                                      -> b1
-  - nodeAffinityPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)          -> a1
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)            -> a1
-  - add a node like a1 with a new value of topology.kubernetes.io/zone               -> the new node
-  - drop disk=ssd from spec.nodeSelector                                             -> b1
-  - whenUnsatisfiable: ScheduleAnyway in constraint 1 (topology.kubernetes.io/zone)  -> a1
 
 "#]],
     );
@@ -1153,6 +1183,16 @@ fn a_hard_and_a_soft_constraint_on_one_key() {
         snapbox::str![[r#"
 0/2 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 node(s) were unschedulable.
 Pod default/web-2 is Pending: no node takes it now.
+1 of 2 nodes is open to it, without cordon or a taint that it does not tolerate; it would exceed maxSkew 1 over
+  topology.kubernetes.io/zone.
+
+Any one of these changes would place it (each was verified)
+  - uncordon node a1                                                       -> a1
+  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> b1
+  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> b1
+  - add a node like a1 with topology.kubernetes.io/zone=a                  -> the new node
+  - add a node like b1 with a new value of topology.kubernetes.io/zone     -> the new node
+  - drop constraint 1 (topology.kubernetes.io/zone)                        -> b1
 
 Constraint 1, hard: topology.kubernetes.io/zone, maxSkew 1
   counts pods with app=web
@@ -1175,14 +1215,6 @@ Constraint 2, soft: topology.kubernetes.io/zone, maxSkew 1
 1 of 2 nodes is refused by PodTopologySpread
   b1: constraint 1: skew 2 > maxSkew 1 in "b"
 
-What would change it (any one of these; each was decided anew)
-  - uncordon node a1                                                       -> a1
-  - nodeTaintsPolicy: Honor in constraint 1 (topology.kubernetes.io/zone)  -> b1
-  - maxSkew: 2 instead of 1 in constraint 1 (topology.kubernetes.io/zone)  -> b1
-  - add a node like a1 with topology.kubernetes.io/zone=a                  -> the new node
-  - add a node like b1 with a new value of topology.kubernetes.io/zone     -> the new node
-  - drop constraint 1 (topology.kubernetes.io/zone)                        -> b1
-
 "#]],
     );
 }
@@ -1198,6 +1230,11 @@ fn terms_of_node_affinity() {
         snapbox::str![[r#"
 0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.
 Pod default/web-1 is Pending: no node takes it now.
+None of 2 nodes has the labels it wants.
+
+Any one of these changes would place it (each was verified)
+  - label node a2 with disk=ssd  -> a2
+  - drop required node affinity  -> a1
 
 2 of 2 nodes are refused by NodeAffinity
   a1, a2: required node affinity term 1 wants gen > 3; required node affinity term 2 wants disk=ssd
@@ -1205,10 +1242,6 @@ Pod default/web-1 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - label node a2 with disk=ssd  -> a2
-  - drop required node affinity  -> a1
 
 "#]],
     );
@@ -1220,6 +1253,12 @@ What would change it (any one of these; each was decided anew)
         snapbox::str![[r#"
 0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.
 Pod default/web-1 is Pending: no node takes it now.
+The only node has not the labels it wants (gen > 1, disk=ssd).
+
+Any one of these changes would place it (each was verified)
+  - label node a1 with disk=ssd                         -> a1
+  - drop "disk=ssd" from required node affinity term 1  -> a1
+  - drop required node affinity                         -> a1
 
 1 of 1 node is refused by NodeAffinity
   a1: required node affinity wants disk=ssd
@@ -1227,11 +1266,6 @@ Pod default/web-1 is Pending: no node takes it now.
 No topology spread constraint
   The pod has none of its own, and the scheduler's 2 defaults need a selector, which nothing gives: no Service selects
     the pod, and it has no controller.
-
-What would change it (any one of these; each was decided anew)
-  - label node a1 with disk=ssd                         -> a1
-  - drop "disk=ssd" from required node affinity term 1  -> a1
-  - drop required node affinity                         -> a1
 
 "#]],
     );

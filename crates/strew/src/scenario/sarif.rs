@@ -1,6 +1,6 @@
 //! `-o sarif`: a result for each expectation that broke, at its line; of wrong input one for each diagnostic.
 //!
-//! Source: SARIF 2.1.0 (OASIS), §3.27.
+//! Source: SARIF 2.1.0 (OASIS), section 3.27.
 
 use std::collections::BTreeSet;
 

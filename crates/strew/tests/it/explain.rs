@@ -277,7 +277,7 @@ fn the_reason_with_its_numbers_stands_first() {
     let changes = place("Any one of these changes would place it");
     assert!(summary < changes, "{text}");
     let sums = place(
-        "example.com/gpu-milli: asks 1000; 2 nodes have less: 160 free on all of them, at most 140 on a",
+        "example.com/gpu-milli: asks 1000; 2 nodes have less: 160 free on all of them,\n    at most 140 on a",
     );
     assert!(changes < sums, "{text}");
 }

@@ -11,7 +11,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: n, labels: {rack: r1}}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}\n---\n";
+const NODE: &str = "{apiVersion: v1, kind: Node, metadata: {name: one, labels: {rack: r1}}, status: {allocatable: {cpu: 8, memory: 8Gi, pods: 110}}}\n---\n";
 
 /// A result has the line of its expectation, or of the mistake.
 #[test]
