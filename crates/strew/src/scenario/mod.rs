@@ -200,7 +200,7 @@ fn check_keys(keys: &[String], suites: &[Suite]) -> Result<(), Failure> {
     for cast in stories.flat_map(|suite| &suite.variants) {
         let nodes = cast.plan.objects().iter();
         let nodes = nodes.filter(|object| object.kind() == Kind::Node);
-        let known = nodes.flat_map(|node| node.meta().labels.iter().map(|(key, _)| &**key));
+        let known = nodes.flat_map(|node| node.meta().labels.keys().map(|key| &**key));
         let known: BTreeSet<&str> = known.collect();
         let is_unknown = |key: &&String| *key != HOSTNAME && !known.contains(key.as_str());
         if let Some(key) = keys.iter().find(is_unknown) {

@@ -188,7 +188,7 @@ fn rendered(component: &str, image: &str, namespace: &str) -> Vec<Value> {
             .replace(OF_CONFIG, &indented)
             .replace(OF_HASH, &sha256(config));
         assert!(!text.contains("{{"), "{text}");
-        objects.extend(text.split("---\n").map(|document| object(document)));
+        objects.extend(text.split("---\n").map(object));
     }
     objects
 }
