@@ -83,7 +83,7 @@ pub(crate) fn about(resource: Lacking, amount: i64) -> String {
     }
 }
 
-/// An exact amount of the wire, for reading: bytes as [`about`] has them.
+/// An exact amount of the wire, for reading: bytes rounded to a unit with one decimal.
 pub fn reading(amount: &str) -> String {
     let is_bytes = amount.ends_with('i');
     match Quantity::parse(amount) {

@@ -1,7 +1,7 @@
 //! `strew uninstall`: what to delete of a component, in an order in which nothing waits for what is gone. It prints;
 //! `kubectl delete -f -` does.
 //!
-//! The objects are those that [`install`](crate::install) prints, and those that processes make for themselves, which
+//! The objects are those that [`install`] prints, and those that processes make for themselves, which
 //! the roles name. Reading order: this file, [`definitions`] (what goes with the definitions of custom kinds).
 
 mod definitions;
