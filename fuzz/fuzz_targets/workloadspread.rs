@@ -7,8 +7,8 @@ use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use strew_api::patch::json_patch;
 use strew_api::read::{KubeObject, Sources, read};
-use strew_api::workloadspread::desk::{Desk, NoPods, Patcher};
 use strew_api::workloadspread::facts::Translator;
+use strew_api::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews};
 use strew_api::workloadspread::review::{Operation, Review};
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::{conversion, lint, marker, read_back, status};
@@ -86,8 +86,8 @@ fn control(objects: &[&KubeObject]) {
     }
     for _ in 0..EFFECTS_MAX {
         let mut patcher = Patcher {
-            forms: &translator.forms,
-            desk: None,
+            contents: &translator.contents,
+            reviews: None,
             pods: &NoPods,
         };
         let Some(effect) = machine.poll_effect(&mut patcher) else {
@@ -109,8 +109,8 @@ fn control(objects: &[&KubeObject]) {
     }
     let keys: Vec<WsKey> = machine.spreads().iter().map(|ws| ws.key.clone()).collect();
     let mut patcher = Patcher {
-        forms: &translator.forms,
-        desk: None,
+        contents: &translator.contents,
+        reviews: None,
         pods: &NoPods,
     };
     for key in &keys {
@@ -123,7 +123,7 @@ fn admit(objects: &[&KubeObject]) {
     let limits = admission::Limits::production();
     let mut machine = Admission::new(Interner::new(), Vec::new(), limits, 1);
     let mut now = Instant::from_secs(1_800_000_000);
-    let mut desk = Desk::default();
+    let mut reviews = PendingReviews::default();
     for object in objects {
         for input in translator.admission(object, machine.names_mut()) {
             machine.handle(now, input);
@@ -146,14 +146,14 @@ fn admit(objects: &[&KubeObject]) {
             dry_run: false,
             subresource: false,
         };
-        if let Ok(request) = desk.ask(review, "fresh".into(), machine.names_mut()) {
+        if let Ok(request) = reviews.ask(review, "fresh".into(), machine.names_mut()) {
             machine.handle(now, admission::Input::AdmitAsked(Box::new(request)));
         }
     }
     for _ in 0..EFFECTS_MAX {
         let mut patcher = Patcher {
-            forms: &translator.forms,
-            desk: Some(&desk),
+            contents: &translator.contents,
+            reviews: Some(&reviews),
             pods: &NoPods,
         };
         match machine.poll_effect(&mut patcher) {
@@ -172,7 +172,7 @@ fn admit(objects: &[&KubeObject]) {
             }
             Some(Effect::Answer(answer)) => {
                 let names = machine.names();
-                let Some(decision) = desk.answer(&answer, &translator.forms, names) else {
+                let Some(decision) = reviews.answer(&answer, &translator.contents, names) else {
                     continue;
                 };
                 let asked = decision.uid.parse::<usize>().expect("it is a place");

@@ -267,7 +267,7 @@ impl<M: Machine> Driver<M> {
         observer.answered(&self.machine, &arrived.answered);
         match (self.machine).answered(at, arrived.chain, &arrived.answered) {
             Next::Send(chain, request) => {
-                self.outbox.go_on(at.now, arrived.of, chain, *request);
+                self.outbox.advance(at.now, arrived.of, chain, *request);
             }
             Next::Done => self.outbox.end(at.now, &arrived.of, &arrived.answered),
         }

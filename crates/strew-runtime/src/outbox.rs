@@ -183,7 +183,7 @@ impl<C> Outbox<C> {
     }
 
     /// Goes on with a chain.
-    pub(crate) fn go_on(&mut self, now: Instant, of: OfChain, chain: C, request: Request) {
+    pub(crate) fn advance(&mut self, now: Instant, of: OfChain, chain: C, request: Request) {
         let is_last_try = of.has_failed;
         let sending = self.sending(now, Some((chain, of)), Arc::new(request), is_last_try);
         self.ready.push_back(sending);

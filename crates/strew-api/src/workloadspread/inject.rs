@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use strew_workloadspread::admission::Injection;
 use strew_workloadspread::{COST_ANNOTATION, GATE, MARKER_ANNOTATION};
 
-use super::forms::Form;
 use super::marker;
+use super::subset_contents::Form;
 use crate::patch::{PatchError, Schema, strategic};
 
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";

@@ -34,7 +34,7 @@ use super::annotations::{self, ANY_KIND, KNOWN, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::spread::max_replicas;
 use super::facts::workload::ignores_disruption;
 use super::facts::{Translator, group_of};
-use super::forms::Form;
+use super::subset_contents::Form;
 use super::v1beta1::{WorkloadSpread, WorkloadSpreadSpec, WorkloadSpreadSubset};
 use super::validation::{self, Context, is_same_kind_and_group};
 use crate::facts;

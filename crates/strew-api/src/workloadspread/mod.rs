@@ -1,9 +1,9 @@
 //! WorkloadSpread on the wire: types, rules, facts and requests.
 //!
 //! Reading order: [`v1beta1`] (the stored version), [`v1alpha1`], [`spec`] (what both share), [`conversion`];
-//! [`workloads`] (Kruise's own kinds), [`annotations`] (settings beyond Kruise), [`marker`], [`status`], [`forms`] (ids
+//! [`workloads`] (Kruise's own kinds), [`annotations`] (settings beyond Kruise), [`marker`], [`status`], [`subset_contents`] (ids
 //! for texts), [`facts`] (objects to inputs), [`mod@inject`] (a subset into a pod), [`review`] (`AdmissionReview`),
-//! [`desk`] (pending reviews), [`request`] (effects); [`validation`], [`validating`] and [`converting`] (reviews of
+//! [`pending_reviews`] (pending reviews), [`request`] (effects); [`validation`], [`validating`] and [`converting`] (reviews of
 //! WorkloadSpreads), [`lint`], [`crd`] (the CustomResourceDefinition), [`registration`] (webhook configurations),
 //! [`policy`] (what strew itself may write there).
 //!
@@ -14,19 +14,19 @@ pub mod bounds;
 pub mod conversion;
 pub mod converting;
 pub mod crd;
-pub mod desk;
 pub mod facts;
-pub mod forms;
 pub mod inject;
 pub mod lint;
 pub mod marker;
 mod object;
+pub mod pending_reviews;
 pub mod policy;
 pub mod registration;
 pub mod request;
 pub mod review;
 pub mod spec;
 pub mod status;
+pub mod subset_contents;
 #[cfg(test)]
 mod tests;
 pub mod v1alpha1;

@@ -38,7 +38,7 @@ pub const REPORTER: &str = "workloadspread-controller";
 // === admission ===
 
 /// The request of an effect of admission, and the id under which its outcome is told; `None`: it is an answer, which goes
-/// to the [`Desk`](super::desk::Desk).
+/// to the [`PendingReviews`](super::reviews::PendingReviews).
 pub fn of_admission(
     effect: &admission::Effect,
     cx: &Context<'_>,
@@ -105,7 +105,7 @@ pub fn of_controller(
             marker,
             metadata_of,
         } => {
-            let patch = metadata_of.and_then(|patch| translator.forms.patch(patch));
+            let patch = metadata_of.and_then(|patch| translator.contents.patch(patch));
             (Some(*id), adopt(pod, marker, patch.map(|p| &**p), cx))
         }
         Effect::SetCost { id, pod, cost } => {

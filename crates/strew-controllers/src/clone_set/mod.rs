@@ -25,7 +25,7 @@ use self::rollout::{Counted, Wanted, to_delete, to_update};
 use crate::controller::{Change, Context, Controller};
 use crate::pod_control::{create_pod, delete_pod, is_controlled_by, slow_start, tell_created};
 use crate::queue::Queue;
-use crate::sets::revisions::{self, History, Keeper, must_wait};
+use crate::sets::revisions::{self, History, RevisionOwner, must_wait};
 use crate::sets::unseen::Unseen;
 use crate::sets::{
     HASH_LABEL, REVISION_LABEL, claim_pods, controller_of, current_of, min_ready, observe_pod,
@@ -61,14 +61,14 @@ impl CloneSetController {
             must_wait(&mut self.unseen, name, cx);
             return Ok(());
         }
-        let keeper = Keeper {
+        let owner = RevisionOwner {
             set: &**set,
             selection: &selection,
             template: &set.spec.template,
             collisions: set.status.collision_count,
             hash_label: HASH_LABEL,
         };
-        let history = keeper.history(&mut self.unseen, cx)?;
+        let history = owner.history(&mut self.unseen, cx)?;
         let current = current_of(&history, set.status.current_revision.as_deref());
         let update_name = Arc::clone(&history.update.meta.name.name);
         let owned = cx.cache.pods_of(&set.meta.uid);

@@ -29,7 +29,7 @@ use steps::Sync;
 use crate::api::Event;
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
-use crate::sets::revisions::{self, History, Keeper, must_wait};
+use crate::sets::revisions::{self, History, RevisionOwner, must_wait};
 use crate::sets::unseen::Unseen;
 use crate::sets::{REVISION_LABEL, claim_pods, controller_of, min_ready, to_sync, write_status};
 
@@ -72,14 +72,14 @@ impl DaemonSetController {
         if self.claim(set, &selection, cx)? {
             return Ok(());
         }
-        let keeper = Keeper {
+        let owner = RevisionOwner {
             set: &**set,
             selection: &selection,
             template: &set.spec.template,
             collisions: set.status.collision_count,
             hash_label: REVISION_LABEL,
         };
-        let history = keeper.history(&mut self.unseen, cx)?;
+        let history = owner.history(&mut self.unseen, cx)?;
         let rules = rules_of(set, &history.update);
         let ledger = match self.ledgers.entry(name.clone()) {
             std::collections::btree_map::Entry::Occupied(found) => {

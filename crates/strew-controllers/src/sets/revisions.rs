@@ -27,7 +27,7 @@ pub(crate) struct History {
 }
 
 /// Whose revisions, and of what.
-pub(crate) struct Keeper<'a, T> {
+pub(crate) struct RevisionOwner<'a, T> {
     /// The set.
     pub(crate) set: &'a T,
     /// Its selector.
@@ -40,7 +40,7 @@ pub(crate) struct Keeper<'a, T> {
     pub(crate) hash_label: &'static str,
 }
 
-impl<T: Stored> Keeper<'_, T> {
+impl<T: Stored> RevisionOwner<'_, T> {
     /// Adopts, and finds or makes the revision of today's template; one of an old template that returns gets a new
     /// number.
     ///

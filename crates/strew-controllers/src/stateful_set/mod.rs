@@ -25,7 +25,7 @@ use steps::Sync;
 
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
-use crate::sets::revisions::{self, History, Keeper, must_wait};
+use crate::sets::revisions::{self, History, RevisionOwner, must_wait};
 use crate::sets::unseen::Unseen;
 use crate::sets::{
     HASH_LABEL, REVISION_LABEL, claim_pods, controller_of, current_of, observe_pod, to_sync,
@@ -73,14 +73,14 @@ impl StatefulSetController {
             must_wait(&mut self.unseen, name, cx);
             return Ok(());
         }
-        let keeper = Keeper {
+        let owner = RevisionOwner {
             set: &**set,
             selection: &selection,
             template: &set.spec.template,
             collisions: set.status.collision_count,
             hash_label: HASH_LABEL,
         };
-        let history = keeper.history(&mut self.unseen, cx)?;
+        let history = owner.history(&mut self.unseen, cx)?;
         let current = current_of(&history, set.status.current_revision.as_deref());
         let owned = cx.cache.pods_of(&set.meta.uid);
         let pods = owned.into_iter().flat_map(|owned| owned.iter());

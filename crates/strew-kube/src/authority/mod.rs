@@ -6,14 +6,14 @@
 //! certificate. Serving keys stay in memory, and no key is logged.
 //!
 //! Reading order: [`plan`] (which step is due), [`pair`] (certificates), [`stored`] (the Secret), [`bundle`]
-//! (`caBundle`), [`keeper`] (the loop).
+//! (`caBundle`), [`rotator`] (the loop).
 
 pub mod bundle;
-pub mod keeper;
 pub mod pair;
 pub mod plan;
+pub mod rotator;
 pub mod stored;
 
 pub use bundle::Place;
-pub use keeper::Keeper;
-pub use plan::Lives;
+pub use plan::Lifetimes;
+pub use rotator::CertificateRotator;

@@ -35,7 +35,7 @@ impl Period {
 
 /// How long certificates live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lives {
+pub struct Lifetimes {
     /// Of an authority.
     pub authority: Span,
     /// Of what it signs.
@@ -44,7 +44,7 @@ pub struct Lives {
     pub overlap: Span,
 }
 
-impl Default for Lives {
+impl Default for Lifetimes {
     fn default() -> Self {
         const DAY: u64 = 86_400;
         Self {
@@ -91,7 +91,12 @@ pub enum Next {
 }
 
 /// What comes next. `is_published`: whether all who ask trust what is announced, as far as is known.
-pub fn next(view: &AuthorityState, now: Instant, lives: &Lives, is_published: bool) -> Next {
+pub fn next(
+    view: &AuthorityState,
+    now: Instant,
+    lifetimes: &Lifetimes,
+    is_published: bool,
+) -> Next {
     let is_good = |period: &Period| now < period.until;
     let coming = view.coming.filter(is_good);
     let Some(signing) = view.signing.filter(is_good) else {
@@ -104,7 +109,7 @@ pub fn next(view: &AuthorityState, now: Instant, lives: &Lives, is_published: bo
     let mut again = signing.until;
     if let Some(leaving) = view.leaving {
         let since = view.since.unwrap_or_else(|| signing.made());
-        let until = leaving.until.min(since + lives.overlap);
+        let until = leaving.until.min(since + lifetimes.overlap);
         if now >= until {
             return Next::Do(Step::Retire);
         }
@@ -112,7 +117,7 @@ pub fn next(view: &AuthorityState, now: Instant, lives: &Lives, is_published: bo
     }
     match coming {
         Some(coming) => {
-            let due = coming.made() + lives.overlap;
+            let due = coming.made() + lifetimes.overlap;
             if now >= due && is_published {
                 return Next::Do(Step::Promote);
             }
@@ -136,7 +141,7 @@ pub fn serving_lasts(shown: Option<(Period, bool)>, now: Instant) -> Option<Inst
 mod tests {
     use super::*;
 
-    const LIVES: Lives = Lives {
+    const LIVES: Lifetimes = Lifetimes {
         authority: Span::from_secs(300),
         serving: Span::from_secs(30),
         overlap: Span::from_secs(10),

@@ -18,7 +18,7 @@ use k8s_openapi::jiff::Timestamp;
 use strew_model::time::Instant;
 
 use super::pair::{Authority, Dated, PairError};
-use super::plan::{AuthorityState, Lives, Step};
+use super::plan::{AuthorityState, Lifetimes, Step};
 
 const SIGNING: [&str; 2] = ["ca.crt", "ca.key"];
 const SINCE: &str = "since";
@@ -89,8 +89,8 @@ impl Stored {
     ///
     /// # Errors
     /// No authority can be made.
-    pub fn after(self, step: Step, now: Instant, lives: &Lives) -> Result<Self, PairError> {
-        let make = || Authority::make(now, lives.authority);
+    pub fn after(self, step: Step, now: Instant, lifetimes: &Lifetimes) -> Result<Self, PairError> {
+        let make = || Authority::make(now, lifetimes.authority);
         let signed = |signing: Option<Authority>| signing.map(|a| a.certificate().clone());
         let faults = Vec::new();
         Ok(match step {
@@ -178,7 +178,7 @@ mod tests {
     use strew_model::time::Span;
 
     const START: Instant = Instant::from_secs(1_795_000_000);
-    const LIVES: Lives = Lives {
+    const LIVES: Lifetimes = Lifetimes {
         authority: Span::from_secs(300),
         serving: Span::from_secs(30),
         overlap: Span::from_secs(10),

@@ -45,7 +45,7 @@ impl Registration {
     }
 }
 
-/// Whether a value says all that another one says. The API server adds defaults, and the keeper of certificates
+/// Whether a value says all that another one says. The API server adds defaults, and the rotator of certificates
 /// `caBundle`.
 fn says(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {

@@ -40,7 +40,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use crate::authority::Keeper;
+use crate::authority::CertificateRotator;
 use crate::clock::{Clock, thread_cpu};
 use crate::connect::Connection;
 use crate::discovery;
@@ -116,8 +116,8 @@ pub struct Blueprint {
     /// Where the certificate of the hooks lies.
     pub exchange: Exchange,
     /// Maintains the certificate; `None` if one was given.
-    pub keeper: Option<Keeper>,
-    /// How the webhook is registered; `None`, or without a keeper: by another program.
+    pub rotator: Option<CertificateRotator>,
+    /// How the webhook is registered; `None`, or without a rotator: by another program.
     pub registration: Option<registration::Setup>,
 }
 
@@ -132,7 +132,7 @@ pub struct Served {
 /// A webhook at work.
 pub struct Process {
     decides: JoinHandle<()>,
-    keeper: Option<Keeper>,
+    rotator: Option<CertificateRotator>,
 }
 
 impl Process {
@@ -154,16 +154,16 @@ impl Process {
             seed,
             about,
             exchange,
-            keeper,
+            rotator,
             registration,
         } = blueprint;
         let (to_decider, events) = mpsc::channel(CALL_EVENTS_MAX);
         let (ready, is_ready) = watch::channel(false);
         let secret: Arc<str> = identity::uuid(identity::random()).into();
-        let registrar = keeper.as_ref().zip(registration).map(|(keeper, setup)| {
+        let registrar = rotator.as_ref().zip(registration).map(|(rotator, setup)| {
             let (client, ready) = (client.clone(), is_ready.clone());
             let own = Arc::clone(&secret);
-            Registrar::new(setup, client, clock, ready, keeper.bundle(), own)
+            Registrar::new(setup, client, clock, ready, rotator.bundle(), own)
         });
         let meter = Arc::new(Meter::default());
         let hooks = Hooks::new(hooks::Setup {
@@ -179,7 +179,7 @@ impl Process {
             secret,
             meter: Arc::clone(&meter),
         });
-        let standing = keeper.as_ref().map(|keeper| keeper.standing().clone());
+        let standing = rotator.as_ref().map(|rotator| rotator.standing().clone());
         let requests = &connection.requests;
         let stopping = end.clone();
         let (pages, router) =
@@ -226,21 +226,21 @@ impl Process {
             hooks: hooks.routes(callers),
             pages: router,
         };
-        (Self { decides, keeper }, served)
+        (Self { decides, rotator }, served)
     }
 
     /// Works until `end`, which [`start`](Self::start) knows too, and then until every review that came before is answered
     /// and none comes any more.
     pub async fn run(self, end: CancellationToken) {
-        let keeper = self.keeper;
-        let keeper = keeper.map(|keeper| vital(end.clone(), keeper.run(end)));
+        let rotator = self.rotator;
+        let rotator = rotator.map(|rotator| vital(end.clone(), rotator.run(end)));
         if let Err(error) = self.decides.await
             && let Ok(panic) = error.try_into_panic()
         {
             std::panic::resume_unwind(panic);
         }
-        if let Some(keeper) = keeper {
-            drop(keeper.await);
+        if let Some(rotator) = rotator {
+            drop(rotator.await);
         }
         tracing::info!("ended");
     }

@@ -7,7 +7,7 @@ use strew_model::time::{Instant, Span};
 use tokio_util::sync::CancellationToken;
 
 use super::metrics;
-use crate::authority::keeper::Standing;
+use crate::authority::rotator::Standing;
 use crate::clock::{Clock, stopwatch};
 use crate::der::Fields;
 use crate::metrics::process::build;

@@ -5,7 +5,7 @@
 //! Without that role a warning names the missing right, and pods of that kind pass unchanged.
 
 use crate::authority::bundle::{CONFIGURATION, DEFINITION};
-use crate::authority::keeper::SECRET;
+use crate::authority::rotator::SECRET;
 use crate::permission::{NamedPermission, Permission, permission};
 use crate::registration::replicas;
 

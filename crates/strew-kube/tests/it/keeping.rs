@@ -13,8 +13,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::{Value, json};
 use strew_api::config::LeaderElection;
 use strew_api::lease::Settings;
-use strew_kube::authority::keeper::Setup;
-use strew_kube::authority::{Keeper, Lives, Place};
+use strew_kube::authority::rotator::Setup;
+use strew_kube::authority::{CertificateRotator, Lifetimes, Place};
 use strew_kube::clock::Clock;
 use strew_kube::serve::Exchange;
 use strew_model::time::Span;
@@ -67,7 +67,7 @@ impl Drop for Process {
     }
 }
 
-fn start(world: &World, identity: &str, lives: Lives) -> Process {
+fn start(world: &World, identity: &str, lifetimes: Lifetimes) -> Process {
     let election = LeaderElection {
         resource_name: "strew-webhook".to_owned(),
         resource_namespace: "strew-system".to_owned(),
@@ -80,15 +80,15 @@ fn start(world: &World, identity: &str, lives: Lives) -> Process {
             url: None,
         },
         names: vec![NAME.to_owned()],
-        lives,
+        lifetimes,
         manages: true,
         election: Settings::of(&election, identity.to_owned()),
         seed: 1,
     };
     let (exchange, end) = (Exchange::default(), CancellationToken::new());
     let client = world.connection().client;
-    let keeper = Keeper::new(setup, client, Clock::new(), exchange.clone());
-    tokio::spawn(keeper.run(end.clone()));
+    let rotator = CertificateRotator::new(setup, client, Clock::new(), exchange.clone());
+    tokio::spawn(rotator.run(end.clone()));
     Process { exchange, end }
 }
 
@@ -145,8 +145,8 @@ async fn wait(what: &str, is_so: impl Fn() -> bool) {
 async fn whoever_comes_first_makes_the_authority_and_all_trust_it() {
     let world = World::default();
     install(&world);
-    let first = start(&world, "first", Lives::default());
-    let second = start(&world, "second", Lives::default());
+    let first = start(&world, "first", Lifetimes::default());
+    let second = start(&world, "second", Lifetimes::default());
     wait("both are accepted", || {
         accept(&world, &first).is_ok() && accept(&world, &second).is_ok()
     })
@@ -164,7 +164,7 @@ async fn whoever_comes_first_makes_the_authority_and_all_trust_it() {
 async fn what_somebody_overwrites_is_put_right() {
     let world = World::default();
     install(&world);
-    let process = start(&world, "only", Lives::default());
+    let process = start(&world, "only", Lifetimes::default());
     wait("it is accepted", || accept(&world, &process).is_ok()).await;
     install(&world);
     assert!(trusted(&world).iter().any(String::is_empty));
@@ -188,13 +188,13 @@ async fn what_somebody_overwrites_is_put_right() {
 async fn an_authority_is_exchanged_while_it_is_used() {
     let world = World::default();
     install(&world);
-    let lives = Lives {
+    let lifetimes = Lifetimes {
         authority: Span::from_secs(6),
         serving: Span::from_secs(3),
         overlap: Span::from_secs(1),
     };
-    let first = start(&world, "first", lives);
-    let second = start(&world, "second", lives);
+    let first = start(&world, "first", lifetimes);
+    let second = start(&world, "second", lifetimes);
     wait("both are accepted", || {
         accept(&world, &first).is_ok() && accept(&world, &second).is_ok()
     })

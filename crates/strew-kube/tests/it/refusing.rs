@@ -9,8 +9,8 @@ use k8s_openapi::api::core::v1::Node;
 use serde_json::json;
 use strew_api::config::LeaderElection;
 use strew_api::lease::Settings;
-use strew_kube::authority::keeper::Setup;
-use strew_kube::authority::{Keeper, Lives, Place};
+use strew_kube::authority::rotator::Setup;
+use strew_kube::authority::{CertificateRotator, Lifetimes, Place};
 use strew_kube::clock::Clock;
 use strew_kube::discovery;
 use strew_kube::leading::{Leading, Leads};
@@ -123,7 +123,7 @@ async fn keep(world: World) {
             url: None,
         },
         names: vec!["strew-webhook.strew-system.svc".to_owned()],
-        lives: Lives::default(),
+        lifetimes: Lifetimes::default(),
         manages: true,
         election: election(),
         seed: 1,
@@ -138,8 +138,8 @@ async fn keep(world: World) {
         }),
     );
     let client = world.connection().client;
-    let keeper = Keeper::new(setup, client, Clock::of_timers(), Exchange::default());
-    keeper.run(CancellationToken::new()).await;
+    let rotator = CertificateRotator::new(setup, client, Clock::of_timers(), Exchange::default());
+    rotator.run(CancellationToken::new()).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use strew_api::config::LeaderElection;
 use strew_api::lease::Settings;
 use strew_api::workloadspread::registration::{Reach, Registration};
-use strew_kube::authority::keeper::Setup as Keeping;
-use strew_kube::authority::{Keeper, Lives, Place};
+use strew_kube::authority::rotator::Setup as Keeping;
+use strew_kube::authority::{CertificateRotator, Lifetimes, Place};
 use strew_kube::clock::Clock;
 use strew_kube::leading::Leads;
 use strew_kube::registration::{Guard, Setup, guard};
@@ -100,7 +100,7 @@ async fn work(world: &World, name: &str, is_strict: bool, end: CancellationToken
     };
     let server = Server::bind_any(listen, None, limits()).await;
     let server = server.expect("a port");
-    let keeper = Keeper::new(keeping(name), client, clock, exchange.clone());
+    let rotator = CertificateRotator::new(keeping(name), client, clock, exchange.clone());
     let blueprint = Blueprint {
         profiles: vec![Profile::default()],
         names: Interner::new(),
@@ -115,7 +115,7 @@ async fn work(world: &World, name: &str, is_strict: bool, end: CancellationToken
             configuration: "{}".to_owned(),
         },
         exchange,
-        keeper: Some(keeper),
+        rotator: Some(rotator),
         registration: Some(Setup {
             registration: registration(),
             is_strict,
@@ -144,7 +144,7 @@ fn keeping(identity: &str) -> Keeping {
             url: None,
         },
         names: vec![format!("strew-webhook.{NAMESPACE}.svc")],
-        lives: Lives::default(),
+        lifetimes: Lifetimes::default(),
         manages: true,
         election: Settings::of(&election, identity.to_owned()),
         seed: 1,

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ReplicationCon
 use serde_json::Value;
 use strew_api::read::KubeObject;
 use strew_api::request::Answer as Response;
-use strew_api::workloadspread::desk::{Desk, NoPods, Patcher};
+use strew_api::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews};
 use strew_api::workloadspread::request::{Context, admission_outcome, of_admission};
 use strew_api::workloadspread::review::{Decision, Review};
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
@@ -64,7 +64,7 @@ struct Orphan {
 pub struct AdmissionMachine {
     machine: Admission,
     translator: Translator,
-    desk: Desk,
+    reviews: PendingReviews,
     calls: Calls,
     orphans: VecDeque<Orphan>,
     /// Answers that the world has not taken yet.
@@ -117,7 +117,7 @@ impl AdmissionMachine {
         Self {
             machine: Admission::new(names, profiles, limits, seed),
             translator: Translator::default(),
-            desk: Desk::default(),
+            reviews: PendingReviews::default(),
             calls: Calls::default(),
             orphans: VecDeque::new(),
             replies: VecDeque::new(),
@@ -209,7 +209,7 @@ impl AdmissionMachine {
 
     fn ask(&mut self, now: Instant, review: Review, pending: Pending) {
         let (uid, names) = (Arc::clone(&pending.fresh_uid), self.machine.names_mut());
-        match self.desk.ask(review, uid, names) {
+        match self.reviews.ask(review, uid, names) {
             Ok(mut request) => {
                 if let Operation::Create { fact, .. } = &mut request.operation
                     && !pending.is_simulated
@@ -228,15 +228,15 @@ impl AdmissionMachine {
         if let Verdict::Deny(Denial::OwnerNotFound(_)) = answer.verdict
             && let Some(pending) = self.calls.get(answer.request)
             && now < pending.since + OWNER_WITHIN
-            && let Some(review) = self.desk.take_back(answer.request)
+            && let Some(review) = self.reviews.take_back(answer.request)
             && let Some(pending) = self.calls.take(answer.request)
         {
             self.orphans.push_back(Orphan { review, pending });
             return;
         }
-        let (forms, names) = (&self.translator.forms, self.machine.names());
-        let about = self.desk.review(answer.request).and_then(log::About::of);
-        let decision = self.desk.answer(answer, forms, names);
+        let (contents, names) = (&self.translator.contents, self.machine.names());
+        let about = self.reviews.review(answer.request).and_then(log::About::of);
+        let decision = self.reviews.answer(answer, contents, names);
         if let (Some(about), Some(decision)) = (about, &decision) {
             about.log(&answer.verdict, decision);
         }
@@ -370,7 +370,7 @@ impl Machine for AdmissionMachine {
         match self.calls.give_up(id) {
             Some(request) => {
                 self.machine.handle(now, Input::GivenUp(request));
-                self.desk.forget(request);
+                self.reviews.forget(request);
             }
             None => self.orphans.retain(|orphan| orphan.pending.call != id),
         }
@@ -387,8 +387,8 @@ impl Machine for AdmissionMachine {
 
     fn poll_effect(&mut self) -> Option<Effect> {
         let mut patcher = Patcher {
-            forms: &self.translator.forms,
-            desk: Some(&self.desk),
+            contents: &self.translator.contents,
+            reviews: Some(&self.reviews),
             pods: &NoPods,
         };
         self.machine.poll_effect(&mut patcher)

@@ -21,7 +21,7 @@ use serde_json::Value;
 use strew_api::facts::Named;
 use strew_api::read::KubeObject;
 use strew_api::request::outcome_of;
-use strew_api::workloadspread::desk::Patcher;
+use strew_api::workloadspread::pending_reviews::Patcher;
 use strew_api::workloadspread::request::{Context, controller_outcome, of_controller};
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 use strew_api::workloadspread::{Translator, facts};
@@ -253,8 +253,8 @@ impl Machine for Spreads {
 
     fn poll_effect(&mut self) -> Option<Effect> {
         let mut patcher = Patcher {
-            forms: &self.translator.forms,
-            desk: None,
+            contents: &self.translator.contents,
+            reviews: None,
             pods: &self.texts,
         };
         self.machine.poll_effect(&mut patcher)

@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::Pod;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 use strew_api::read::KubeObject;
-use strew_api::workloadspread::desk::PodSource;
+use strew_api::workloadspread::pending_reviews::PodSource;
 use strew_api::workloadspread::v1beta1::WorkloadSpread;
 
 use crate::watch::{Kind, Watches};

@@ -27,10 +27,10 @@ impl Scheduler {
         let new = Rc::new(fact.clone());
         self.cluster.set_node(fact);
         match old {
-            None => self.happened(&Event::node_added(new)),
+            None => self.on_event(&Event::node_added(new)),
             Some(old) => {
                 for event in Event::of_node_update(&old, &new) {
-                    self.happened(&event);
+                    self.on_event(&event);
                 }
             }
         }
@@ -40,7 +40,7 @@ impl Scheduler {
         self.nodes_aside.shift_remove(&name);
         if let Some(old) = self.node_fact(name) {
             self.cluster.remove_node(name);
-            self.happened(&Event::node_deleted(old));
+            self.on_event(&Event::node_deleted(old));
         }
     }
 
@@ -49,12 +49,12 @@ impl Scheduler {
         self.cluster.node(node).fact().cloned().map(Rc::new)
     }
 
-    pub(super) fn happened(&mut self, event: &Event) {
+    pub(super) fn on_event(&mut self, event: &Event) {
         let cx = Context {
             cluster: &self.cluster,
             profiles: &self.profiles,
         };
-        self.queue.happened(cx, event);
+        self.queue.on_event(cx, event);
     }
 }
 
@@ -113,14 +113,14 @@ impl Scheduler {
                 if self.cluster.pod(pod).node == before {
                     self.bound_pod_changed(old, new);
                 } else {
-                    self.happened(&Event::pod_deleted(old));
-                    self.happened(&Event::pod_added(new));
+                    self.on_event(&Event::pod_deleted(old));
+                    self.on_event(&Event::pod_added(new));
                 }
             }
             (None, None) if old.bound => {
                 self.cluster.set_pod(fact);
                 self.note_nomination(pod);
-                self.happened(&Event::pod_deleted(old));
+                self.on_event(&Event::pod_deleted(old));
                 self.enqueue(pod, condition);
             }
             (None, None) => {
@@ -153,19 +153,19 @@ impl Scheduler {
         }
         self.pod_arrived(pod);
         if !as_decided {
-            self.happened(&Event::pod_deleted(old));
+            self.on_event(&Event::pod_deleted(old));
         }
     }
 
     fn pod_arrived(&mut self, pod: PodIdx) {
         let new = view(&self.cluster, pod);
-        self.happened(&Event::pod_added(new));
+        self.on_event(&Event::pod_added(new));
     }
 
     fn bound_pod_changed(&mut self, old: PodView, new: PodView) {
         if old.class != new.class {
             for event in Event::of_pod_update(&self.cluster, old, new) {
-                self.happened(&event);
+                self.on_event(&event);
             }
         }
     }
@@ -244,7 +244,7 @@ impl Scheduler {
                 profiles: &self.profiles,
             };
             let event = Event::pod_deleted(old);
-            self.queue.happened_for(cx, &event, priority);
+            self.queue.on_event_for(cx, &event, priority);
         }
     }
 
@@ -263,7 +263,7 @@ impl Scheduler {
         }
         if old.bound {
             self.cluster.remove_pod(uid);
-            self.happened(&Event::pod_deleted(old));
+            self.on_event(&Event::pod_deleted(old));
         } else {
             self.nomination_changed(pod, old, true);
             self.cluster.remove_pod(uid);

@@ -77,7 +77,7 @@ impl Scheduler {
         let old = view(&self.cluster, pod);
         self.cluster.unbind(pod);
         // Not for the pod itself, which is in no place where an event would find it.
-        self.happened(&Event::pod_deleted(old));
+        self.on_event(&Event::pod_deleted(old));
         let cx = Context {
             cluster: &self.cluster,
             profiles: &self.profiles,

@@ -277,9 +277,9 @@ impl Scheduler {
             preemptors.push(pod);
         }
         for victim in victims {
-            self.ask_to_go(pod, victim);
+            self.request_eviction(pod, victim);
         }
-        self.go_on(pod);
+        self.advance(pod);
     }
 }
 
@@ -365,7 +365,7 @@ impl Scheduler {
 // === victims ===
 
 impl Scheduler {
-    fn ask_to_go(&mut self, preemptor: PodIdx, victim: PodIdx) {
+    fn request_eviction(&mut self, preemptor: PodIdx, victim: PodIdx) {
         let id = self.expect(PendingKind::Victim { victim, preemptor });
         if let Some(held) = self.making.held.get_mut(&preemptor) {
             held.asked.push((victim, id));
@@ -401,7 +401,7 @@ impl Scheduler {
         if *outcome == Outcome::Ok {
             self.record_preempted(victim, preemptor, node);
         }
-        self.go_on(preemptor);
+        self.advance(preemptor);
     }
 
     /// A pod is gone: perhaps one that was asked to go.
@@ -416,13 +416,13 @@ impl Scheduler {
                 if held.last == Some(victim) {
                     held.last = None;
                 }
-                self.go_on(preemptor);
+                self.advance(preemptor);
             }
         }
     }
 
     /// Asks the last victim when all others have been, and lets the pod go when all have.
-    fn go_on(&mut self, preemptor: PodIdx) {
+    fn advance(&mut self, preemptor: PodIdx) {
         let Some(held) = self.making.held.get_mut(&preemptor) else {
             return;
         };
@@ -432,7 +432,7 @@ impl Scheduler {
         let mut spared = None;
         if let Some(last) = held.last.take() {
             if !held.failed {
-                return self.ask_to_go(preemptor, last);
+                return self.request_eviction(preemptor, last);
             }
             spared = Some(last);
         }

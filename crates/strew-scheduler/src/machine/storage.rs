@@ -20,7 +20,7 @@ impl Scheduler {
                 name,
                 owned,
             };
-            self.happened(&Event::of_storage(Resource::Claim, is_new, subject));
+            self.on_event(&Event::of_storage(Resource::Claim, is_new, subject));
         }
     }
 
@@ -30,7 +30,7 @@ impl Scheduler {
         if self.cluster.set_volume(name, volume) && zones.is_some() {
             let rezoned = old.as_ref().map(|v| &v.zones) != zones.as_ref();
             let subject = Subject::Volume { rezoned };
-            self.happened(&Event::of_storage(Resource::Volume, old.is_none(), subject));
+            self.on_event(&Event::of_storage(Resource::Volume, old.is_none(), subject));
         }
     }
 
@@ -40,7 +40,7 @@ impl Scheduler {
             && let Some(class) = class
         {
             let subject = Subject::StorageClass { waits: class.waits };
-            self.happened(&Event::of_storage(Resource::StorageClass, is_new, subject));
+            self.on_event(&Event::of_storage(Resource::StorageClass, is_new, subject));
         }
     }
 
@@ -57,7 +57,7 @@ impl Scheduler {
             };
             let grew = new.iter().any(|&(driver, limit)| limit > before(driver));
             let subject = Subject::AttachLimits { grew };
-            self.happened(&Event::of_storage(
+            self.on_event(&Event::of_storage(
                 Resource::AttachLimits,
                 old.is_none(),
                 subject,

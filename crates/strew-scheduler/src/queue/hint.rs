@@ -55,7 +55,7 @@ struct Hard {
 impl Hints {
     /// Whether any of these plugins, which refused pods of a class and listen to such events, wants them tried again.
     /// `own`: the event is about the waiting pod itself.
-    pub(crate) fn worth_it(
+    pub(crate) fn should_retry(
         &mut self,
         cx: Context<'_>,
         asked: PluginSet,

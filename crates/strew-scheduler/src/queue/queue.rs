@@ -302,15 +302,15 @@ impl Queue {
         entry.failures.errors = 0;
         entry.failures.rejections = entry.failures.rejections.saturating_add(1);
         let hints = &mut self.hints;
-        let worth_it = meanwhile.iter().any(|logged| {
+        let should_retry = meanwhile.iter().any(|logged| {
             let own = logged.own == Some(pod);
             // What happens to other waiting pods concerns only them.
             (own || logged.own.is_none()) && {
                 let asked = rejected_by.and(logged.event.listeners());
-                hints.worth_it(cx, asked, class, &logged.event, own)
+                hints.should_retry(cx, asked, class, &logged.event, own)
             }
         });
-        match worth_it {
+        match should_retry {
             true => self.make_ready(cx, pod),
             false => self.wait(cx, pod),
         }
@@ -331,11 +331,11 @@ impl Queue {
             }
             Place::Waiting { .. } => {
                 let hints = &mut self.hints;
-                let worth_it = events.iter().any(|event| {
+                let should_retry = events.iter().any(|event| {
                     let asked = entry.rejected_by.and(event.listeners());
-                    hints.worth_it(cx, asked, class, event, true)
+                    hints.should_retry(cx, asked, class, event, true)
                 });
-                if worth_it {
+                if should_retry {
                     self.lift(pod);
                     self.set_class(pod, class, priority);
                     self.make_ready(cx, pod);
@@ -364,12 +364,12 @@ impl Queue {
     }
 
     /// Something happened: the waiting pods that it makes worth another try are tried again.
-    pub fn happened(&mut self, cx: Context<'_>, event: &Event) {
-        self.happened_for(cx, event, i32::MAX);
+    pub fn on_event(&mut self, cx: Context<'_>, event: &Event) {
+        self.on_event_for(cx, event, i32::MAX);
     }
 
     /// The same, for pods of at most this priority only.
-    pub fn happened_for(&mut self, cx: Context<'_>, event: &Event, priority_max: i32) {
+    pub fn on_event_for(&mut self, cx: Context<'_>, event: &Event, priority_max: i32) {
         self.in_flight.note(event, None);
         let listeners = event.listeners();
         if listeners.is_empty() || self.waiting.is_empty() {
@@ -379,7 +379,7 @@ impl Queue {
         let (hints, tables) = (&mut self.hints, cx.cluster.tables());
         let moved = self.waiting.drain(listeners, |rejected_by, class| {
             tables.spec(tables.class(class).key.spec).priority <= priority_max
-                && hints.worth_it(cx, rejected_by.and(listeners), class, event, false)
+                && hints.should_retry(cx, rejected_by.and(listeners), class, event, false)
         });
         for pod in moved {
             let entry = self.entry_mut(pod);

@@ -38,11 +38,11 @@ impl Waiting {
         moved
     }
 
-    /// Takes out whole groups of pods: those that listen and for which `worth_it` holds.
+    /// Takes out whole groups of pods: those that listen and for which `should_retry` holds.
     pub fn drain(
         &mut self,
         listeners: PluginSet,
-        mut worth_it: impl FnMut(PluginSet, ClassId) -> bool,
+        mut should_retry: impl FnMut(PluginSet, ClassId) -> bool,
     ) -> Vec<PodIdx> {
         let mut drained = Vec::new();
         for (&rejected_by, by_class) in &mut self.groups {
@@ -50,7 +50,7 @@ impl Waiting {
                 continue;
             }
             by_class.retain(|&class, pods| {
-                let out = worth_it(rejected_by, class);
+                let out = should_retry(rejected_by, class);
                 if out {
                     drained.append(pods);
                 }

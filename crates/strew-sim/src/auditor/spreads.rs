@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use strew_api::workloadspread::desk::{NoPods, Patcher};
 use strew_api::workloadspread::marker;
+use strew_api::workloadspread::pending_reviews::{NoPods, Patcher};
 use strew_apiserver::Tables;
 use strew_apiserver::object::{Deployment, Key, Kind, Name, Pod, WorkloadSpread};
 use strew_workloadspread::controller::{Effect, plan};
@@ -32,8 +32,8 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     }
     for ws in keeper.machine().spreads().iter() {
         let mut patcher = Patcher {
-            forms: &keeper.translator().forms,
-            desk: None,
+            contents: &keeper.translator().contents,
+            reviews: None,
             pods: &NoPods,
         };
         let machine = keeper.machine();

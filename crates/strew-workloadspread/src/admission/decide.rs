@@ -8,9 +8,9 @@ use strew_cluster::PodFact;
 use strew_model::Instant;
 
 use super::effect::{Denial, Injection, Untouched, Verdict};
-use super::lane::Ticket;
 use super::machine::Admission;
 use super::request::{Operation, RequestId};
+use super::spread_queue::PendingRequest;
 use crate::choose::{self, Choice, Finding, Fit, Ground, Step};
 use crate::controller::cost::{self, CostGround};
 use crate::facts::kinds::{Kind, Kinds};
@@ -57,12 +57,12 @@ impl Admission {
         &mut self,
         base: &WorkloadSpread,
         status: &mut Arc<Status>,
-        ticket: &mut Ticket,
+        pending: &mut PendingRequest,
         patcher: &mut dyn PodPatcher,
     ) -> Decided {
-        match ticket.is_create() {
-            true => self.decide_create(base, status, ticket, patcher),
-            false => self.decide_delete(base, status, ticket).into(),
+        match pending.is_create() {
+            true => self.decide_create(base, status, pending, patcher),
+            false => self.decide_delete(base, status, pending).into(),
         }
     }
 
@@ -70,11 +70,11 @@ impl Admission {
     fn settle_on(
         &mut self,
         base: &WorkloadSpread,
-        ticket: &mut Ticket,
+        pending: &mut PendingRequest,
         choice: Choice,
         Slot { subset, uid, nth }: Slot,
     ) {
-        ticket.verdict = match base.spec.place(&subset) {
+        pending.verdict = match base.spec.place(&subset) {
             None => Verdict::Untouched(Untouched::SubsetGone),
             Some(place) => {
                 let marker = Marker {
@@ -83,12 +83,12 @@ impl Admission {
                     uid,
                 };
                 let is_patched = is_patched(
-                    ticket,
+                    pending,
                     &base.spec.subsets[place],
                     &self.workloads,
                     &self.kinds,
                 );
-                let pod = &ticket.request.pod;
+                let pod = &pending.request.pod;
                 let names = self.room.names();
                 let controller = pod.controller.as_ref();
                 let scope = base.spec.limit_scope;
@@ -104,7 +104,7 @@ impl Admission {
                 }))
             }
         };
-        ticket.choice = Some(choice);
+        pending.choice = Some(choice);
     }
 
     fn is_stateful_set(&self, base: &WorkloadSpread) -> bool {
@@ -152,14 +152,14 @@ impl Admission {
         &mut self,
         base: &WorkloadSpread,
         status: &mut Arc<Status>,
-        ticket: &mut Ticket,
+        pending: &mut PendingRequest,
         patcher: &mut dyn PodPatcher,
     ) -> Decided {
-        let Operation::Create { fact, fresh_uid } = &ticket.request.operation else {
+        let Operation::Create { fact, fresh_uid } = &pending.request.operation else {
             return Decided::AsItIs;
         };
         let spec = &base.spec;
-        let name = ticket.request.pod.name.clone();
+        let name = pending.request.pod.name.clone();
         let mut fits: Vec<(Arc<str>, Fit)> = Vec::new();
         let mut entered = None;
         let mut nth = None;
@@ -169,15 +169,15 @@ impl Admission {
             let pod = name.as_deref().unwrap_or("");
             let ordinal = choose::ordinal(pod, self.target(base));
             let choice = choose::choose_by_ordinal(spec, status, self.total(base), ordinal);
-            if let Some(until) = self.waits_for_news(base, status, ticket, &choice) {
+            if let Some(until) = self.waits_for_news(base, status, pending, &choice) {
                 return Decided::After(until);
             }
             let subset = choice.place.map(|place| spec.subsets[place].name.clone());
             (choice, subset)
         } else {
-            self.rows(base, status, &ticket.revision);
+            self.rows(base, status, &pending.revision);
             let asks = spec.strategy.simulates();
-            let (room, id) = (&mut self.room, ticket.request.id);
+            let (room, id) = (&mut self.room, pending.request.id);
             let (workloads, kinds) = (&self.workloads, &self.kinds);
             room.begin_request();
             let mut ask = |subset: &Arc<str>| {
@@ -185,28 +185,28 @@ impl Admission {
                     return Fit::Unknown;
                 };
                 let subset_asked = &spec.subsets[place];
-                let is_patched = is_patched(ticket, subset_asked, workloads, kinds);
+                let is_patched = is_patched(pending, subset_asked, workloads, kinds);
                 let injected = (subset_asked, is_patched);
                 let candidate = candidate(room, patcher, id, fact.as_deref(), injected);
                 let fit = candidate.map_or(Fit::Unknown, |pod| room.ask(pod));
                 fits.push((subset.clone(), fit.clone()));
                 fit
             };
-            let rows = status.rows(&ticket.revision);
+            let rows = status.rows(&pending.revision);
             let fit: Option<choose::AskFit<'_>> = match asks {
                 true => Some(&mut ask),
                 false => None,
             };
             let choice = choose::choose(spec, status, rows, name.as_deref(), fit);
             let subset = choice.place.map(|place| rows[place].name.clone());
-            if let Some(until) = self.waits_for_news(base, status, ticket, &choice) {
+            if let Some(until) = self.waits_for_news(base, status, pending, &choice) {
                 return Decided::After(until);
             }
             if let Some(place) = choice.place
                 && takes_slot(&choice, &rows[place])
             {
                 let id = name.clone().unwrap_or_else(|| fresh_uid.clone());
-                let row = &mut rows_mut(status, &ticket.revision)[place];
+                let row = &mut rows_mut(status, &pending.revision)[place];
                 let before = row.creating.insert(id.clone(), whole_second(self.now));
                 if row.missing > 0 && before.is_none() {
                     row.missing -= 1;
@@ -219,17 +219,17 @@ impl Admission {
         let changed = entered.is_some();
         let uid = entered.filter(|_| name.is_none());
         match subset {
-            Some(subset) => self.settle_on(base, ticket, choice, Slot { subset, uid, nth }),
+            Some(subset) => self.settle_on(base, pending, choice, Slot { subset, uid, nth }),
             None => {
-                ticket.verdict = match spec.when_no_room {
+                pending.verdict = match spec.when_no_room {
                     WhenNoRoom::Unconstrained => Verdict::Untouched(Untouched::NoRoom),
                     WhenNoRoom::Pending => Verdict::Gate,
                     WhenNoRoom::Reject => Verdict::Deny(Denial::NoRoom),
                 };
-                ticket.choice = Some(choice);
+                pending.choice = Some(choice);
             }
         }
-        self.hold(base, ticket, &fits, patcher);
+        self.hold(base, pending, &fits, patcher);
         changed.into()
     }
 
@@ -273,18 +273,18 @@ impl Admission {
     fn hold(
         &mut self,
         base: &WorkloadSpread,
-        ticket: &mut Ticket,
+        pending: &mut PendingRequest,
         fits: &[(Arc<str>, Fit)],
         patcher: &mut dyn PodPatcher,
     ) {
-        let (Verdict::Inject(injection), true) = (&ticket.verdict, self.spreads.any_simulates())
+        let (Verdict::Inject(injection), true) = (&pending.verdict, self.spreads.any_simulates())
         else {
             return;
         };
-        let Operation::Create { fact, .. } = &ticket.request.operation else {
+        let Operation::Create { fact, .. } = &pending.request.operation else {
             return;
         };
-        let (subset, id) = (injection.subset(), ticket.request.id);
+        let (subset, id) = (injection.subset(), pending.request.id);
         let injected = (subset, injection.is_patched);
         let Some(pod) = candidate(&mut self.room, patcher, id, fact.as_deref(), injected) else {
             return;
@@ -294,9 +294,9 @@ impl Admission {
         let admitted = Admitted {
             key: base.key.clone(),
             marker: injection.marker.clone(),
-            name: ticket.request.pod.name.clone(),
+            name: pending.request.pod.name.clone(),
         };
-        ticket.hold = Some(self.room.hold(self.now, pod, admitted, fit));
+        pending.hold = Some(self.room.hold(self.now, pod, admitted, fit));
     }
 
     // === delete ===
@@ -305,19 +305,19 @@ impl Admission {
         &mut self,
         base: &WorkloadSpread,
         status: &mut Arc<Status>,
-        ticket: &mut Ticket,
+        pending: &mut PendingRequest,
     ) -> bool {
-        ticket.verdict = Verdict::Untouched(Untouched::NothingToCount);
-        let pod = &ticket.request.pod;
+        pending.verdict = Verdict::Untouched(Untouched::NothingToCount);
+        let pod = &pending.request.pod;
         let (Some(marker), Some(name)) = (pod.marker.marker(), &pod.name) else {
             return false;
         };
         if base.spec.keeps_no_ledger() || self.is_stateful_set(base) {
             return false;
         }
-        self.rows(base, status, &ticket.revision);
+        self.rows(base, status, &pending.revision);
         let total = self.total(base);
-        let rows = status.rows(&ticket.revision);
+        let rows = status.rows(&pending.revision);
         if rows.iter().any(|row| row.knows(name)) {
             return false;
         }
@@ -332,20 +332,25 @@ impl Admission {
         // Of a subset with too many pods (adopted ones, or a limit that was lowered) one that goes leaves no room.
         let max = min.map(|at| quota::scaled_or_zero(base.spec.subsets[at].max_replicas, total));
         let is_over = max.is_some_and(|max| rows[place].expected() > i64::from(max));
-        let row = &mut rows_mut(status, &ticket.revision)[place];
+        let row = &mut rows_mut(status, &pending.revision)[place];
         row.deleting.insert(name.clone(), whole_second(self.now));
         if row.missing != UNLIMITED && !is_over {
             row.missing = row.missing.saturating_add(1);
         }
-        ticket.verdict = Verdict::Counted;
+        pending.verdict = Verdict::Counted;
         true
     }
 }
 
 /// Whether a subset's patch leaves a new pod the labels by which its owners find it. Validation refuses others where the
 /// target is there when the WorkloadSpread is written.
-fn is_patched(ticket: &Ticket, subset: &Subset, workloads: &Workloads, kinds: &Kinds) -> bool {
-    let pod = &ticket.request.pod;
+fn is_patched(
+    pending: &PendingRequest,
+    subset: &Subset,
+    workloads: &Workloads,
+    kinds: &Kinds,
+) -> bool {
+    let pod = &pending.request.pod;
     let (Some(patch), Some(controller)) = (&subset.labels, &pod.controller) else {
         return true;
     };

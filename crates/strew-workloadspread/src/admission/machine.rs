@@ -9,8 +9,8 @@ use strew_scheduler::Profile;
 use super::counters::Counters;
 use super::effect::{Answer, Denial, Effect, EffectId, Untouched, Verdict};
 use super::input::{Input, Outcome};
-use super::lane::{Lane, State, Ticket};
 use super::request::{Operation, Request, RequestId};
+use super::spread_queue::{PendingRequest, SpreadQueue, State};
 use crate::facts::kinds::Kinds;
 use crate::facts::spec::{WorkloadSpread, WsKey};
 use crate::facts::workload::{WorkloadFact, WorkloadKey};
@@ -64,7 +64,7 @@ pub struct Admission {
     pub(super) kinds: Kinds,
     pub(super) workloads: Workloads,
     pub(super) spreads: Spreads,
-    pub(super) lanes: BTreeMap<WsKey, Lane>,
+    pub(super) queues: BTreeMap<WsKey, SpreadQueue>,
     /// Lanes that may have something to decide.
     pub(super) ready: VecDeque<WsKey>,
     pub(super) paused: BTreeSet<(Instant, WsKey)>,
@@ -92,7 +92,7 @@ impl Admission {
             kinds,
             workloads: Workloads::default(),
             spreads: Spreads::default(),
-            lanes: BTreeMap::new(),
+            queues: BTreeMap::new(),
             ready: VecDeque::new(),
             paused: BTreeSet::new(),
             effects: VecDeque::new(),
@@ -116,9 +116,9 @@ impl Admission {
                 let old = self.spreads.remove(&key);
                 self.kinds.follow(old.as_deref(), None);
                 self.counters.forget(&key);
-                if let Some(lane) = self.lanes.get_mut(&key) {
-                    lane.written = None;
-                    lane.arrivals.clear();
+                if let Some(queue) = self.queues.get_mut(&key) {
+                    queue.written = None;
+                    queue.arrivals.clear();
                 }
                 self.news(&key);
                 self.leave(&key);
@@ -217,9 +217,9 @@ impl Admission {
 
     /// How many requests share a status write that is under way.
     pub fn sharing(&self, effect: EffectId) -> usize {
-        let lane = self.pending.get(&effect);
-        let lane = lane.and_then(|(key, _)| self.lanes.get(key));
-        match lane.map(|lane| &lane.state) {
+        let queue = self.pending.get(&effect);
+        let queue = queue.and_then(|(key, _)| self.queues.get(key));
+        match queue.map(|queue| &queue.state) {
             Some(State::Writing(batch)) => batch.sharing(),
             _ => 0,
         }
@@ -227,7 +227,7 @@ impl Admission {
 
     /// How many requests are not answered yet.
     pub fn waiting(&self) -> usize {
-        self.lanes.values().map(Lane::waiting).sum()
+        self.queues.values().map(SpreadQueue::waiting).sum()
     }
 }
 
@@ -239,25 +239,25 @@ impl Admission {
             Err(verdict) => self.answer_at_once(&request, verdict),
             Ok((key, revision)) => {
                 let waiting_max = self.limits.waiting_max;
-                let lane = self.lanes.entry(key.clone()).or_default();
-                if lane.waiting() >= waiting_max {
+                let queue = self.queues.entry(key.clone()).or_default();
+                if queue.waiting() >= waiting_max {
                     return self.answer_at_once(&request, Verdict::Deny(Denial::Overloaded));
                 }
                 if self.limits.gather_within > Span::default() {
-                    lane.came(self.now);
+                    queue.came(self.now);
                 }
-                let ticket = Ticket::new(request, revision, self.now);
-                lane.queue.push_back(ticket);
+                let pending = PendingRequest::new(request, revision, self.now);
+                queue.requests.push_back(pending);
                 self.news(&key);
             }
         }
     }
 
     fn give_up(&mut self, id: RequestId) {
-        for lane in self.lanes.values_mut() {
-            let found = lane.queue.iter().position(|t| t.request.id == id);
+        for queue in self.queues.values_mut() {
+            let found = queue.requests.iter().position(|t| t.request.id == id);
             if let Some(found) = found {
-                lane.queue.remove(found);
+                queue.requests.remove(found);
                 return;
             }
         }
@@ -332,13 +332,13 @@ impl Admission {
     }
 
     fn set_spread(&mut self, ws: WorkloadSpread) {
-        if let Some(lane) = self.lanes.get_mut(&ws.key)
-            && lane
+        if let Some(queue) = self.queues.get_mut(&ws.key)
+            && queue
                 .written
                 .as_ref()
                 .is_some_and(|w| w.version <= ws.version)
         {
-            lane.written = None;
+            queue.written = None;
         }
         let key = ws.key.clone();
         let old = self.spreads.set(ws);
@@ -367,30 +367,30 @@ impl Admission {
 
     /// Something came that may end the wait for news.
     fn news(&mut self, key: &WsKey) {
-        if let Some(lane) = self.lanes.get_mut(key)
-            && matches!(lane.state, State::Waiting)
+        if let Some(queue) = self.queues.get_mut(key)
+            && matches!(queue.state, State::Waiting)
         {
-            lane.state = State::Idle;
+            queue.state = State::Idle;
         }
-        self.wake_lane(key);
+        self.wake_queue(key);
     }
 
-    /// Notes that a lane may have something to decide.
-    pub(super) fn wake_lane(&mut self, key: &WsKey) {
-        if let Some(lane) = self.lanes.get_mut(key)
-            && matches!(lane.state, State::Idle)
-            && !lane.queue.is_empty()
+    /// Notes that a queue may have something to decide.
+    pub(super) fn wake_queue(&mut self, key: &WsKey) {
+        if let Some(queue) = self.queues.get_mut(key)
+            && matches!(queue.state, State::Idle)
+            && !queue.requests.is_empty()
         {
             self.look_at(key);
         }
     }
 
-    /// Has a lane run, whatever it waits for.
+    /// Schedules a queue to run, whatever it waits for.
     pub(super) fn look_at(&mut self, key: &WsKey) {
-        if let Some(lane) = self.lanes.get_mut(key)
-            && !lane.queued
+        if let Some(queue) = self.queues.get_mut(key)
+            && !queue.queued
         {
-            lane.queued = true;
+            queue.queued = true;
             self.ready.push_back(key.clone());
         }
     }

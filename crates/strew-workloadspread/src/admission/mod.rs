@@ -5,7 +5,7 @@
 //! share its next status write (group commit), and each is answered only after the write that holds its slot.
 //! Restarting is making a new machine from the facts: whoever asked was not answered, and asks again.
 //!
-//! Reading order: [`request`], [`input`], [`effect`], [`machine`] (the three verbs), `lane` (one WorkloadSpread's
+//! Reading order: [`request`], [`input`], [`effect`], [`machine`] (the three verbs), `spread_queue` (one WorkloadSpread's
 //! requests and writes), `decide` (one request against the ledger), `news` (what is known is old), [`counters`].
 //!
 //! Source: spec/workloadspread §4.
@@ -14,10 +14,10 @@ pub mod counters;
 mod decide;
 pub mod effect;
 pub mod input;
-mod lane;
 pub mod machine;
 mod news;
 pub mod request;
+mod spread_queue;
 mod sweep;
 
 pub use counters::Counters;

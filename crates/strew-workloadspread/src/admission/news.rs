@@ -8,8 +8,8 @@
 
 use strew_model::Instant;
 
-use super::lane::Ticket;
 use super::machine::Admission;
+use super::spread_queue::PendingRequest;
 use crate::choose::{self, Choice, Finding, Step};
 use crate::facts::kinds::Kind;
 use crate::facts::spec::WorkloadSpread;
@@ -23,34 +23,39 @@ impl Admission {
         &self,
         base: &WorkloadSpread,
         status: &Status,
-        ticket: &Ticket,
+        pending: &PendingRequest,
         choice: &Choice,
     ) -> Option<Instant> {
         let is_full =
             |step: &Step| matches!(step.finding, Finding::Full { .. } | Finding::Ordinal { .. });
-        if !choice.steps.iter().any(is_full) || !self.is_one_too_many(base, status, ticket) {
+        if !choice.steps.iter().any(is_full) || !self.is_one_too_many(base, status, pending) {
             return None;
         }
-        let until = ticket.came + self.limits.news_within;
+        let until = pending.came + self.limits.news_within;
         (self.now < until).then_some(until)
     }
 
     /// Whether a new pod is one more than its target asks for, by what is known.
-    fn is_one_too_many(&self, base: &WorkloadSpread, status: &Status, ticket: &Ticket) -> bool {
+    fn is_one_too_many(
+        &self,
+        base: &WorkloadSpread,
+        status: &Status,
+        pending: &PendingRequest,
+    ) -> bool {
         let (Some(target), Ok(total)) = (base.spec.target, self.total_or_why(base)) else {
             return false;
         };
         match self.kinds.of(target.kind) {
             Kind::StatefulSet => {
-                let name = ticket.request.pod.name.as_deref();
+                let name = pending.request.pod.name.as_deref();
                 choose::ordinal(name.unwrap_or(""), self.target(base)) >= total
             }
             // Its pods of all revisions are one row's, and it may surge.
             Kind::Custom => total == 0,
             // Rows of all revisions: pods of a rollout are more than the target asks for.
-            _ if *ticket.revision == *VERSION_IGNORED && self.is_rolling(base) => false,
+            _ if *pending.revision == *VERSION_IGNORED && self.is_rolling(base) => false,
             _ => {
-                let rows = status.rows(&ticket.revision);
+                let rows = status.rows(&pending.revision);
                 rows.iter().map(Row::expected).sum::<i64>() >= total
             }
         }

@@ -15,7 +15,7 @@ impl Admission {
             kinds,
             workloads,
             spreads,
-            lanes,
+            queues,
             ready,
             paused,
             effects,
@@ -31,9 +31,9 @@ impl Admission {
             kinds.mark(marks);
             workloads.mark(marks);
             spreads.mark(marks);
-            for (key, lane) in lanes {
+            for (key, queue) in queues {
                 key.mark(marks);
-                lane.mark(marks);
+                queue.mark(marks);
             }
             ready.iter().for_each(|key| key.mark(marks));
             paused.iter().for_each(|(_, key)| key.mark(marks));

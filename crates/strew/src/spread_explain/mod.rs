@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use anyhow::anyhow;
 use serde_json::Value;
 use strew_api::read::{KubeObject, Reading, nearest};
-use strew_api::workloadspread::desk::{Patcher, PodSource};
 use strew_api::workloadspread::facts::Translator;
+use strew_api::workloadspread::pending_reviews::{Patcher, PodSource};
 pub(crate) use strew_api::workloadspread::status::time_text;
 use strew_apiserver::object::Object;
 use strew_model::{Instant, Interner, Span};
@@ -104,8 +104,8 @@ impl Spreads {
 
     fn patcher(&self) -> Patcher<'_> {
         Patcher {
-            forms: &self.translator.forms,
-            desk: None,
+            contents: &self.translator.contents,
+            reviews: None,
             pods: &self.pods,
         }
     }

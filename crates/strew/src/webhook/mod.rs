@@ -16,8 +16,8 @@ use strew_api::config::{ClientConnection, LeaderElection};
 use strew_api::lease::Settings;
 use strew_api::read::Sources;
 use strew_api::workloadspread::registration::{Reach, Registration};
-use strew_kube::authority::keeper::Setup;
-use strew_kube::authority::{Keeper, Lives, Place};
+use strew_kube::authority::rotator::Setup;
+use strew_kube::authority::{CertificateRotator, Lifetimes, Place};
 use strew_kube::clock::Clock;
 use strew_kube::connect::Connection;
 use strew_kube::identity;
@@ -95,9 +95,9 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
     let seed = u64::from_be_bytes(random[..8].try_into().unwrap_or_default());
     let clock = Clock::new();
     let exchange = server.certificate().clone();
-    let keeper = args.hooks.webhook_cert_file.is_none().then(|| {
+    let rotator = args.hooks.webhook_cert_file.is_none().then(|| {
         let setup = setup(args, identity::of_replica(&hostname, random), seed);
-        Keeper::new(setup, client.clone(), clock, exchange.clone())
+        CertificateRotator::new(setup, client.clone(), clock, exchange.clone())
     });
     let registration = args.hooks.manage_configurations.then(|| Registering {
         registration: registration(args),
@@ -118,7 +118,7 @@ async fn work(args: &WebhookArgs, profiles: Vec<Profile>, names: Interner) -> Re
         seed,
         about: about(args),
         exchange,
-        keeper,
+        rotator,
         registration,
     };
     let (process, Served { hooks, pages }) =
@@ -198,7 +198,7 @@ fn setup(args: &WebhookArgs, identity: String, seed: u64) -> Setup {
             url: hooks.webhook_url.as_ref().map(|url| url.text.clone()),
         },
         names,
-        lives: Lives {
+        lifetimes: Lifetimes {
             authority: span(hooks.authority_lifetime),
             serving: span(hooks.certificate_lifetime),
             overlap: span(hooks.authority_overlap),

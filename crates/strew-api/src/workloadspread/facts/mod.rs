@@ -20,7 +20,7 @@ use strew_workloadspread::{TargetRef, WsKey, admission, controller};
 
 use super::GROUP;
 use super::bounds;
-use super::forms::Forms;
+use super::subset_contents::SubsetContents;
 use crate::facts as common;
 use crate::facts::Named;
 use crate::read::KubeObject;
@@ -29,7 +29,7 @@ use crate::read::KubeObject;
 #[derive(Debug, Default)]
 pub struct Translator {
     /// Texts that decisions name.
-    pub forms: Forms,
+    pub contents: SubsetContents,
     /// Targets to convert again: namespace, group, kind and name.
     again: BTreeSet<[String; 4]>,
 }
@@ -134,7 +134,7 @@ impl Translator {
             ("", "Namespace") => Input::NamespaceSet(name, None),
             ("", "Service") => Input::ServiceSet(namespace(&metadata, names), name, None),
             (GROUP, "WorkloadSpread") => {
-                self.forms.forget(&spread::held(&metadata));
+                self.contents.forget(&spread::held(&metadata));
                 Input::SpreadGone(key(&metadata, names))
             }
             _ => Input::WorkloadGone(workload_key(api_version, kind, &metadata, names)),
@@ -190,7 +190,7 @@ impl Translator {
 
     fn forget(&mut self, gone: &KubeObject) {
         if let KubeObject::WorkloadSpread(wire) = gone {
-            self.forms.forget(&spread::held(&wire.metadata));
+            self.contents.forget(&spread::held(&wire.metadata));
         }
     }
 

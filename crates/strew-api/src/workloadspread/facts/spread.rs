@@ -16,9 +16,9 @@ use strew_workloadspread::{
 use super::{Translator, group_of, key, target};
 use crate::facts::{node_selector_term, selector, toleration};
 use crate::workloadspread::annotations::{self, ANY_KIND};
-use crate::workloadspread::forms::Form;
 use crate::workloadspread::spec::{ScheduleStrategy, TargetFilter as WireFilter};
 use crate::workloadspread::status;
+use crate::workloadspread::subset_contents::Form;
 use crate::workloadspread::v1beta1::{self, WorkloadSpreadSubset};
 
 impl Translator {
@@ -60,7 +60,7 @@ impl Translator {
         };
         let held = held(metadata);
         let namespace = held[0].clone();
-        if self.forms.hold(held, &fact)
+        if self.contents.hold(held, &fact)
             && let Some(reference) = reference
         {
             let group = group_of(&reference.api_version);
@@ -99,9 +99,12 @@ impl Translator {
                 .map(|p| (p.weight, node_selector_term(&p.preference, names)))
                 .collect(),
             tolerations: tolerations.map(|t| toleration(t, names)).collect(),
-            patch: form.patch.as_ref().map(|patch| self.forms.patch_id(patch)),
+            patch: form
+                .patch
+                .as_ref()
+                .map(|patch| self.contents.patch_id(patch)),
             labels: form.patch.as_ref().and_then(|patch| labels(patch, names)),
-            form: self.forms.form_id(form),
+            form: self.contents.form_id(form),
         }
     }
 }

@@ -18,7 +18,7 @@ use super::scale::selector_of;
 use super::{Translator, controller_of, workload_key};
 use crate::facts::selector;
 use crate::read::KubeObject;
-use crate::workloadspread::forms::Forms;
+use crate::workloadspread::subset_contents::SubsetContents;
 
 /// The annotation that numbers the ReplicaSets of a Deployment.
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -104,7 +104,7 @@ impl Translator {
             numbers,
             selector: parts.selector.map(|wire| parsed(wire, names)),
             finds: parts.finds.as_deref().map(|wire| parsed(wire, names)),
-            template: parts.template.map(Forms::template_id),
+            template: parts.template.map(SubsetContents::template_id),
             template_hash: hash.map(|hash| names.intern(&hash)),
             revision: revision.and_then(|revision| revision.parse().ok()),
             revisions: parts
@@ -117,7 +117,7 @@ impl Translator {
 
     /// The numbers of an object that filters name. Nearly always there are none, and no JSON is made.
     fn numbers(&self, object: impl FnOnce() -> Value) -> Box<[(Arc<str>, i64)]> {
-        let mut paths = self.forms.paths().peekable();
+        let mut paths = self.contents.paths().peekable();
         if paths.peek().is_none() {
             return Box::default();
         }

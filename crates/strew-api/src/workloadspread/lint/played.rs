@@ -11,8 +11,8 @@ use super::{Look, Warning};
 use crate::facts;
 use crate::field::{FieldPath, Step};
 use crate::read::{KubeObject, RawSchema};
-use crate::workloadspread::forms::Form;
 use crate::workloadspread::inject::candidate;
+use crate::workloadspread::subset_contents::Form;
 use crate::workloadspread::v1beta1::WorkloadSpreadSubset;
 use crate::workloadspread::validation::template_of;
 

@@ -89,7 +89,7 @@ fn pods_are_patched_and_deleted_by_uid() {
     let (names, key, pod) = names();
     let mut translator = Translator::default();
     let patch = json!({"metadata": {"labels": {"subset": "a"}, "annotations": {"x": "y"}, "uid": "no"}, "spec": {"hostname": "h"}});
-    let metadata_of = Some(translator.forms.patch_id(&patch));
+    let metadata_of = Some(translator.contents.patch_id(&patch));
     let marker = Marker {
         workload_spread: "ws".into(),
         subset: "a".into(),

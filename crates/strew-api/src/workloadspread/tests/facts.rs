@@ -10,10 +10,10 @@ use strew_workloadspread::{
 
 use super::*;
 use crate::workloadspread::Translator;
-use crate::workloadspread::desk::{Patcher, PodSource};
 use crate::workloadspread::facts::white_list::WhiteList;
 use crate::workloadspread::facts::workload::number_at;
 use crate::workloadspread::facts::{pod as pods, spread as spreads};
+use crate::workloadspread::pending_reviews::{Patcher, PodSource};
 
 #[test]
 fn limits_are_whole_numbers_or_whole_percents() {
@@ -192,7 +192,9 @@ status:
 #[test]
 fn templates_are_equal_but_for_the_hash_and_empty_maps() {
     let id = |json: Value| {
-        crate::workloadspread::forms::Forms::template_id(&serde_json::from_value(json).unwrap())
+        crate::workloadspread::subset_contents::SubsetContents::template_id(
+            &serde_json::from_value(json).unwrap(),
+        )
     };
     let plain =
         id(json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c"}]}}));
@@ -286,10 +288,10 @@ fn a_patch_is_in_effect_where_it_changes_nothing_but_annotations() {
         ),
         (json!(7), "here", false),
     ] {
-        let id = translator.forms.patch_id(&patch);
+        let id = translator.contents.patch_id(&patch);
         let mut patcher = Patcher {
-            forms: &translator.forms,
-            desk: None,
+            contents: &translator.contents,
+            reviews: None,
             pods: &One,
         };
         assert_eq!(patcher.is_in_effect(uid, id), expected, "{patch}");
@@ -303,7 +305,7 @@ fn a_listed_kind_is_admitted_through_its_chain_and_counted_by_its_scale() {
     use strew_workloadspread::{Admission, MARKER_ANNOTATION};
 
     use super::injection::{Webhook, create};
-    use crate::workloadspread::desk::{Desk, NoPods};
+    use crate::workloadspread::pending_reviews::{NoPods, PendingReviews};
 
     let list = WhiteList::read(
         r#"{"workloads":[{"Group":"game.kruise.io","Version":"v1alpha1","Kind":"GameServerSet",
@@ -328,7 +330,7 @@ fn a_listed_kind_is_admitted_through_its_chain_and_counted_by_its_scale() {
     for (is_listed, subset) in [(false, None), (true, Some("own"))] {
         let mut webhook = Webhook {
             translator: Translator::default(),
-            desk: Desk::default(),
+            reviews: PendingReviews::default(),
             machine: Admission::new(Interner::new(), Vec::new(), Limits::production(), 1),
             effects: Vec::new(),
         };
@@ -381,8 +383,8 @@ fn a_listed_kind_is_admitted_through_its_chain_and_counted_by_its_scale() {
         machine.handle(now, input);
     }
     let mut patcher = Patcher {
-        forms: &translator.forms,
-        desk: None,
+        contents: &translator.contents,
+        reviews: None,
         pods: &NoPods,
     };
     let written = std::iter::from_fn(|| machine.poll_effect(&mut patcher)).find_map(|e| match e {

@@ -7,7 +7,7 @@ use strew_workloadspread::{Admission, COST_ANNOTATION, MARKER_ANNOTATION};
 use super::*;
 use crate::patch::json_patch;
 use crate::workloadspread::Translator;
-use crate::workloadspread::desk::{Desk, NoPods, Patcher, PodSource};
+use crate::workloadspread::pending_reviews::{NoPods, Patcher, PendingReviews, PodSource};
 use crate::workloadspread::review::{Decision, Review, base64};
 
 const OWNERS: &str = "
@@ -30,7 +30,7 @@ spec: {replicas: 10, selector: {matchLabels: {app: web}}, template: {metadata: {
 /// One webhook without a world: the first status write is told to have succeeded.
 pub(super) struct Webhook {
     pub(super) translator: Translator,
-    pub(super) desk: Desk,
+    pub(super) reviews: PendingReviews,
     pub(super) machine: Admission,
     pub(super) effects: Vec<Effect>,
 }
@@ -48,7 +48,7 @@ impl Webhook {
         }
         Self {
             translator,
-            desk: Desk::default(),
+            reviews: PendingReviews::default(),
             machine,
             effects: Vec::new(),
         }
@@ -59,7 +59,7 @@ impl Webhook {
         use strew_workloadspread::admission::{Input, Outcome};
         let now = Instant::from_secs(100);
         let names = self.machine.names_mut();
-        let request = match self.desk.ask(review, "fresh".into(), names) {
+        let request = match self.reviews.ask(review, "fresh".into(), names) {
             Ok(request) => request,
             Err(decision) => return *decision,
         };
@@ -67,16 +67,16 @@ impl Webhook {
             .handle(now, Input::AdmitAsked(Box::new(request)));
         loop {
             let mut patcher = Patcher {
-                forms: &self.translator.forms,
-                desk: Some(&self.desk),
+                contents: &self.translator.contents,
+                reviews: Some(&self.reviews),
                 pods,
             };
             let effect = self.machine.poll_effect(&mut patcher).expect("an answer");
             self.effects.push(effect.clone());
             match effect {
                 Effect::Answer(answer) => {
-                    let (forms, names) = (&self.translator.forms, self.machine.names());
-                    return self.desk.answer(&answer, forms, names).unwrap();
+                    let (contents, names) = (&self.translator.contents, self.machine.names());
+                    return self.reviews.answer(&answer, contents, names).unwrap();
                 }
                 Effect::WriteStatus { id, .. } => {
                     let written = Outcome::Written(42);

@@ -4,7 +4,7 @@ use strew_workloadspread::admission::Effect;
 
 use super::injection::{Webhook, create};
 use super::*;
-use crate::workloadspread::desk::PodSource;
+use crate::workloadspread::pending_reviews::PodSource;
 use crate::workloadspread::review::Review;
 
 /// One stored pod.
@@ -100,7 +100,7 @@ fn the_ledger_counts_creations_and_deletions() {
         let decision = webhook.ask(review, &stored);
         assert_eq!(decision.refusal, None, "{what}");
         assert_eq!(written(&webhook), expected, "{what}");
-        assert_eq!(webhook.desk.waiting(), 0, "{what}");
+        assert_eq!(webhook.reviews.waiting(), 0, "{what}");
     }
 }
 

@@ -81,7 +81,7 @@ fn blueprint() -> Blueprint {
             configuration: "{}".to_owned(),
         },
         exchange: Exchange::default(),
-        keeper: None,
+        rotator: None,
         registration: None,
     }
 }

@@ -70,9 +70,9 @@ fn what_happens_in_flight_is_not_missed() {
         queue.add(cx, first);
         queue.add(cx, second);
         assert_eq!(queue.pop(), Some(first));
-        before.iter().for_each(|event| queue.happened(cx, event));
+        before.iter().for_each(|event| queue.on_event(cx, event));
         assert_eq!(queue.pop(), Some(second));
-        after.iter().for_each(|event| queue.happened(cx, event));
+        after.iter().for_each(|event| queue.on_event(cx, event));
         queue.requeue(cx, second, refused);
         let counts = queue.counts();
         let expected = (usize::from(retried), usize::from(!retried));
@@ -174,7 +174,7 @@ fn early_tries_keep_their_pace() {
         }
         assert_eq!(queue.pop(), None, "nothing has happened");
         queue.advance(cx, at(1));
-        queue.happened(cx, &room);
+        queue.on_event(cx, &room);
         assert_eq!(queue.counts().backoff, 2);
         assert_eq!(queue.pop(), Some(pods[0]));
         let is_paced = pace_ms > 0;

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::bundle::{Holder, Place, mend};
 use super::pair::Serving;
-use super::plan::{Lives, Next, Step, next, serving_lasts};
+use super::plan::{Lifetimes, Next, Step, next, serving_lasts};
 use super::stored::{Stored, timestamp};
 use crate::clock::{Clock, duration};
 use crate::connect::chain;
@@ -56,7 +56,7 @@ pub struct Setup {
     /// The host names and addresses under which this process is called.
     pub names: Vec<String>,
     /// How long certificates live.
-    pub lives: Lives,
+    pub lifetimes: Lifetimes,
     /// Whether this process maintains `caBundle`; else it is copied by other means.
     pub manages: bool,
     /// The election of the replica that takes the steps.
@@ -102,7 +102,7 @@ struct Seen {
 }
 
 /// Keeps certificates and trust.
-pub struct Keeper {
+pub struct CertificateRotator {
     client: Client,
     clock: Clock,
     setup: Setup,
@@ -126,7 +126,7 @@ type ObjectName = [&'static str; 2];
 
 const OF_SECRET: ObjectName = ["Secret", SECRET];
 
-impl Keeper {
+impl CertificateRotator {
     /// One that begins by looking; the certificate for connections will lie in `exchange`.
     pub fn new(setup: Setup, client: Client, clock: Clock, exchange: Exchange) -> Self {
         let (to, news) = mpsc::channel(16);
@@ -266,7 +266,7 @@ impl Keeper {
         next(
             &seen.stored.view(),
             now,
-            &self.setup.lives,
+            &self.setup.lifetimes,
             self.is_published(&seen.stored),
         )
     }
@@ -301,7 +301,7 @@ impl Keeper {
             return;
         };
         let Seen { secret, stored } = seen;
-        let after = match stored.after(step, now, &self.setup.lives) {
+        let after = match stored.after(step, now, &self.setup.lifetimes) {
             Ok(after) => after,
             Err(error) => {
                 // The Secret is as it was.
@@ -353,7 +353,7 @@ impl Keeper {
         if !is_due || self.is_waiting(&OF_SECRET) {
             return;
         }
-        match signing.issue(&self.setup.names, now, self.setup.lives.serving) {
+        match signing.issue(&self.setup.names, now, self.setup.lifetimes.serving) {
             Ok(serving) => {
                 self.exchange.put(Arc::clone(&serving.key));
                 tracing::info!(

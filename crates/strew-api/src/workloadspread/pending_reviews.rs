@@ -16,9 +16,9 @@ use strew_workloadspread::{PatchId, PodPatcher, Subset};
 
 use super::bounds;
 use super::facts::{controller_of, pod as pod_facts};
-use super::forms::Forms;
 use super::inject;
 use super::review::{Decision, Operation, Review};
+use super::subset_contents::SubsetContents;
 use crate::facts as common;
 use crate::patch::{Schema, json_diff, strategic};
 
@@ -40,12 +40,12 @@ impl PodSource for NoPods {
 
 /// Reviews that wait for an answer.
 #[derive(Debug, Default)]
-pub struct Desk {
+pub struct PendingReviews {
     next: u64,
     waiting: BTreeMap<RequestId, Review>,
 }
 
-impl Desk {
+impl PendingReviews {
     /// A review as a request to the machine.
     ///
     /// `fresh_uid` is a new UUID: it stands for the pod in the ledger where its name is not known.
@@ -88,7 +88,12 @@ impl Desk {
     }
 
     /// An answer of the machine as a decision; `None` if no review waits for it.
-    pub fn answer(&mut self, answer: &Answer, forms: &Forms, names: &Interner) -> Option<Decision> {
+    pub fn answer(
+        &mut self,
+        answer: &Answer,
+        contents: &SubsetContents,
+        names: &Interner,
+    ) -> Option<Decision> {
         let review = self.waiting.remove(&answer.request)?;
         let uid = &review.uid;
         Some(match &answer.verdict {
@@ -106,7 +111,7 @@ impl Desk {
                 Decision::refuse(uid, code, sentence(*denial, names))
             }
             Verdict::Inject(injection) => {
-                let form = forms.form(injection.subset().form).cloned();
+                let form = contents.form(injection.subset().form).cloned();
                 let form = form.unwrap_or_default();
                 match inject::inject(&review.pod, &form, injection) {
                     Ok(pod) => Decision {
@@ -201,12 +206,12 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// Reads patches for both machines: of pods that are asked for at the desk, and of those that are stored.
+/// Reads patches for both machines: of pods that are asked for at admission, and of those that are stored.
 pub struct Patcher<'a> {
     /// The patches.
-    pub forms: &'a Forms,
+    pub contents: &'a SubsetContents,
     /// Pods that are asked for; `None` for the controller, which asks of none.
-    pub desk: Option<&'a Desk>,
+    pub reviews: Option<&'a PendingReviews>,
     /// Pods that are stored.
     pub pods: &'a dyn PodSource,
 }
@@ -219,8 +224,8 @@ impl PodPatcher for Patcher<'_> {
         pod: &PodFact,
         subset: &Subset,
     ) -> Option<PodFact> {
-        let form = self.forms.form(subset.form)?;
-        let review = self.desk?.waiting.get(&request)?;
+        let form = self.contents.form(subset.form)?;
+        let review = self.reviews?.waiting.get(&request)?;
         let patched = inject::candidate(&review.pod, form).ok()?;
         let patched = in_namespace(patched, &review.namespace);
         let fact = simulated(&patched, names)?;
@@ -232,7 +237,8 @@ impl PodPatcher for Patcher<'_> {
     }
 
     fn is_in_effect(&mut self, pod_uid: &str, patch: PatchId) -> bool {
-        let (Some(patch), Some(pod)) = (self.forms.patch(patch), self.pods.by_uid(pod_uid)) else {
+        let (Some(patch), Some(pod)) = (self.contents.patch(patch), self.pods.by_uid(pod_uid))
+        else {
             return false;
         };
         let Ok(mut patched) = strategic::patch(Schema::Pod, &pod, patch) else {

@@ -133,7 +133,7 @@ struct Held {
 
 /// Gives equal texts equal ids. What the WorkloadSpreads hold is kept, and of what they held the last thousand.
 #[derive(Debug, Default)]
-pub struct Forms {
+pub struct SubsetContents {
     forms: Texts<Form>,
     patches: Texts<Value>,
     /// Paths of replica counts that filters name, and how many do.
@@ -142,7 +142,7 @@ pub struct Forms {
     held: BTreeMap<[String; 2], Held>,
 }
 
-impl Forms {
+impl SubsetContents {
     /// The id of a form. The first is not 0, which names no form.
     pub fn form_id(&mut self, form: Form) -> FormId {
         FormId(self.forms.id(form.key(), || form))
@@ -277,13 +277,13 @@ mod tests {
                 true => translator.controller_gone(&object, &mut names),
                 false => translator.controller(&object, &mut names),
             };
-            let forms = &translator.forms;
+            let contents = &translator.contents;
             let n = [
-                forms.forms.by_id.len(),
-                forms.patches.by_id.len(),
-                forms.paths.len(),
+                contents.forms.by_id.len(),
+                contents.patches.by_id.len(),
+                contents.paths.len(),
             ];
-            (n, forms.form(FormId(1)).is_some())
+            (n, contents.form(FormId(1)).is_some())
         };
         tell("stays", 0, false);
         for edit in 1..10 {

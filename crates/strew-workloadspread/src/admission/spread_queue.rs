@@ -30,7 +30,7 @@ const PAUSES_MS: [u64; 3] = [10, 50, 250];
 
 /// A request that waits.
 #[derive(Debug)]
-pub(super) struct Ticket {
+pub(super) struct PendingRequest {
     pub(super) request: Request,
     pub(super) revision: Arc<str>,
     pub(super) came: Instant,
@@ -43,7 +43,7 @@ pub(super) struct Ticket {
     pub(super) choice: Option<Choice>,
 }
 
-impl Ticket {
+impl PendingRequest {
     pub(super) fn new(request: Request, revision: Arc<str>, came: Instant) -> Self {
         Self {
             request,
@@ -71,7 +71,7 @@ pub(super) struct Batch {
     /// Whether anything in it counts: percentages that are brought up to date do not.
     is_changed: bool,
     /// Who waits for it.
-    tickets: Vec<Ticket>,
+    requests: Vec<PendingRequest>,
 }
 
 impl Batch {
@@ -81,17 +81,17 @@ impl Batch {
             base,
             status,
             is_changed: false,
-            tickets: Vec::new(),
+            requests: Vec::new(),
         }
     }
 
     /// How many requests share it.
     pub(super) fn sharing(&self) -> usize {
-        self.tickets.len()
+        self.requests.len()
     }
 }
 
-/// What a lane waits for.
+/// What a queue waits for.
 #[derive(Debug, Default)]
 pub(super) enum State {
     /// For requests.
@@ -111,8 +111,8 @@ pub(super) enum State {
 
 /// One WorkloadSpread's requests.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
-    pub(super) queue: VecDeque<Ticket>,
+pub(super) struct SpreadQueue {
+    pub(super) requests: VecDeque<PendingRequest>,
     pub(super) state: State,
     /// The object as this machine wrote it last, while no watch has told of it.
     pub(super) written: Option<Arc<WorkloadSpread>>,
@@ -126,13 +126,13 @@ pub(super) struct Lane {
     began: Option<Instant>,
 }
 
-impl Lane {
+impl SpreadQueue {
     pub(super) fn waiting(&self) -> usize {
         let writing = match &self.state {
-            State::Writing(batch) => batch.tickets.len(),
+            State::Writing(batch) => batch.requests.len(),
             _ => 0,
         };
-        self.queue.len() + writing
+        self.requests.len() + writing
     }
 
     /// A request came.
@@ -144,7 +144,7 @@ impl Lane {
     }
 
     /// Until when further requests are waited for: as long after the last write began as the last requests took to come,
-    /// if they came within `within`. Who comes alone, or slowly, waits for nobody.
+    /// if they came within `within`. A request that comes alone is not held back.
     fn gathers_until(&self, now: Instant, within: Span) -> Option<Instant> {
         let first = self.arrivals.len().checked_sub(PACE_OF)?;
         let took = self.arrivals.back()?.since(self.arrivals[first]);
@@ -154,22 +154,22 @@ impl Lane {
 }
 
 impl Admission {
-    /// Decides on what waits in a lane: one batch.
+    /// Decides on what waits in a queue: one batch.
     pub(super) fn run(&mut self, key: &WsKey, patcher: &mut dyn PodPatcher) {
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.queued = false;
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.queued = false;
         }
-        let Some(tickets) = self.take_tickets(key) else {
+        let Some(requests) = self.take_requests(key) else {
             return;
         };
         let Some(base) = self.take_latest(key) else {
-            for ticket in tickets {
-                self.answer_untouched(key, ticket, Untouched::SpreadGone);
+            for pending in requests {
+                self.answer_untouched(key, pending, Untouched::SpreadGone);
             }
             return self.leave(key);
         };
         let mut batch = Batch::of(base);
-        let waits = self.decide_all(key, &mut batch, tickets, patcher);
+        let waits = self.decide_all(key, &mut batch, requests, patcher);
         if batch.is_changed {
             self.write(key, batch);
         } else if let Some(until) = waits {
@@ -179,70 +179,71 @@ impl Admission {
         }
     }
 
-    /// Those who are next, maybe nobody; nothing: a lane that waits for something, from now on for more requests, maybe.
-    fn take_tickets(&mut self, key: &WsKey) -> Option<Vec<Ticket>> {
-        let lane = self.lanes.get_mut(key)?;
-        if !matches!(lane.state, State::Idle) {
+    /// Returns the requests to decide next (possibly none), or `None` while the queue waits for a write or for time to pass,
+    /// or is still gathering requests.
+    fn take_requests(&mut self, key: &WsKey) -> Option<Vec<PendingRequest>> {
+        let queue = self.queues.get_mut(key)?;
+        if !matches!(queue.state, State::Idle) {
             return None;
         }
         let within = self.limits.gather_within;
-        if !lane.queue.is_empty()
-            && let Some(until) = lane.gathers_until(self.now, within)
+        if !queue.requests.is_empty()
+            && let Some(until) = queue.gathers_until(self.now, within)
         {
             self.pause(key, State::Gathering, until);
             return None;
         }
-        let n = lane.queue.len().min(self.limits.batch_max);
-        Some(lane.queue.drain(..n).collect())
+        let n = queue.requests.len().min(self.limits.batch_max);
+        Some(queue.requests.drain(..n).collect())
     }
 
-    /// Decides on tickets, one after the other, until simulated scheduling has done [`WORK_MAX`]: the others stay in the
-    /// queue, for the next turn of the lane. Those that are to wait for news stand in the queue again; the first of them
+    /// Decides on requests, one after the other, until simulated scheduling has done [`WORK_MAX`]: the others stay in the
+    /// queue, for the next turn of the queue. Those that are to wait for news stand in the queue again; the first of them
     /// waits until the moment that is given back.
     fn decide_all(
         &mut self,
         key: &WsKey,
         batch: &mut Batch,
-        tickets: Vec<Ticket>,
+        requests: Vec<PendingRequest>,
         patcher: &mut dyn PodPatcher,
     ) -> Option<Instant> {
         let base = Arc::clone(&batch.base);
         let mut waits: Option<Instant> = None;
         let (mut later, mut waiting) = (VecDeque::new(), VecDeque::new());
         let before = self.room.work_done();
-        for mut ticket in tickets {
+        for mut pending in requests {
             if self.room.work_done() - before > WORK_MAX {
-                later.push_back(ticket);
+                later.push_back(pending);
                 continue;
             }
-            match self.decide(&base, &mut batch.status, &mut ticket, patcher) {
+            match self.decide(&base, &mut batch.status, &mut pending, patcher) {
                 Decided::Changed => batch.is_changed = true,
                 Decided::AsItIs => {}
-                // Nobody waits for them: a delete that comes after them makes room.
+                // Later requests are decided before them: a delete among these makes room.
                 Decided::After(until) => {
                     waits = Some(waits.map_or(until, |first| first.min(until)));
-                    waiting.push_back(ticket);
+                    waiting.push_back(pending);
                     continue;
                 }
             }
             // What was decided by a ledger that is not written yet waits for it, too.
             match batch.is_changed {
-                true => batch.tickets.push(ticket),
+                true => batch.requests.push(pending),
                 false => {
                     let basis = Basis {
                         version: base.version,
                         is_written: false,
                     };
-                    self.answer(key, ticket, Some(basis));
+                    self.answer(key, pending, Some(basis));
                 }
             }
         }
-        if let Some(lane) = self.lanes.get_mut(key) {
+        if let Some(queue) = self.queues.get_mut(key) {
             // Those that wait for news come after those that have not been looked at, or they were looked at for ever.
             let is_bounded = !later.is_empty();
             later.append(&mut waiting);
-            later.append(&mut lane.queue);
-            lane.queue = later;
+            later.append(&mut queue.requests);
+            queue.requests = later;
             if is_bounded {
                 return None;
             }
@@ -259,16 +260,16 @@ impl Admission {
             version: batch.base.version,
             status: Arc::clone(&batch.status),
         });
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.began = Some(self.now);
-            lane.state = State::Writing(batch);
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.began = Some(self.now);
+            queue.state = State::Writing(batch);
         }
     }
 
-    /// Has a lane wait, at most until then.
+    /// Makes a queue wait, at most until then.
     fn pause(&mut self, key: &WsKey, state: State, until: Instant) {
-        if let Some(lane) = self.lanes.get_mut(key) {
-            lane.state = state;
+        if let Some(queue) = self.queues.get_mut(key) {
+            queue.state = state;
             self.paused.insert((until, key.clone()));
         }
     }
@@ -276,26 +277,26 @@ impl Admission {
     /// Returns the latest copy of a WorkloadSpread: the one that was read after a conflict, which no later call returns,
     /// else the newer of what this machine wrote last and what the watch has told. `None` if it is gone.
     fn take_latest(&mut self, key: &WsKey) -> Option<Arc<WorkloadSpread>> {
-        let lane = self.lanes.get_mut(key)?;
-        if let Some(live) = lane.live.take() {
+        let queue = self.queues.get_mut(key)?;
+        if let Some(live) = queue.live.take() {
             return Some(live);
         }
         let told = self.spreads.get(key)?;
-        let written = lane.written.as_ref();
+        let written = queue.written.as_ref();
         let newer = written.filter(|w| w.version > told.version && w.uid == told.uid);
         Some(Arc::clone(newer.unwrap_or(told)))
     }
 
     /// A batch is done with: the next one, or nothing to remember.
     pub(super) fn leave(&mut self, key: &WsKey) {
-        self.wake_lane(key);
-        if let Some(lane) = self.lanes.get(key)
-            && lane.queue.is_empty()
-            && matches!(lane.state, State::Idle)
-            && lane.written.is_none()
-            && lane.arrivals.is_empty()
+        self.wake_queue(key);
+        if let Some(queue) = self.queues.get(key)
+            && queue.requests.is_empty()
+            && matches!(queue.state, State::Idle)
+            && queue.written.is_none()
+            && queue.arrivals.is_empty()
         {
-            self.lanes.remove(key);
+            self.queues.remove(key);
         }
     }
 
@@ -304,18 +305,18 @@ impl Admission {
         let Some((key, _)) = self.pending.remove(&effect) else {
             return;
         };
-        let Some(lane) = self.lanes.get_mut(&key) else {
+        let Some(queue) = self.queues.get_mut(&key) else {
             return;
         };
-        match std::mem::take(&mut lane.state) {
+        match std::mem::take(&mut queue.state) {
             State::Writing(batch) => self.write_settled(&key, batch, outcome),
             State::Reading => self.read_settled(&key, outcome),
-            other => lane.state = other,
+            other => queue.state = other,
         }
     }
 
     fn write_settled(&mut self, key: &WsKey, batch: Batch, outcome: Result<Outcome, Denial>) {
-        let tickets = batch.tickets;
+        let requests = batch.requests;
         let basis = Basis {
             version: batch.base.version,
             is_written: true,
@@ -324,57 +325,57 @@ impl Admission {
             Ok(Outcome::Written(version)) => {
                 let told = self.spreads.get(key).map(|ws| ws.version);
                 if told.is_some_and(|told| told < version)
-                    && let Some(lane) = self.lanes.get_mut(key)
+                    && let Some(queue) = self.queues.get_mut(key)
                 {
                     let mut written = WorkloadSpread::clone(&batch.base);
                     (written.version, written.status) = (version, batch.status);
-                    lane.written = Some(Arc::new(written));
+                    queue.written = Some(Arc::new(written));
                 }
-                for ticket in tickets {
-                    self.answer(key, ticket, Some(basis));
+                for pending in requests {
+                    self.answer(key, pending, Some(basis));
                 }
                 self.leave(key);
             }
-            Ok(Outcome::Conflict) => self.conflict(key, tickets),
-            Ok(_) => self.deny_all(key, tickets, Denial::Failed),
-            Err(why) => self.deny_all(key, tickets, why),
+            Ok(Outcome::Conflict) => self.conflict(key, requests),
+            Ok(_) => self.deny_all(key, requests, Denial::Failed),
+            Err(why) => self.deny_all(key, requests, why),
         }
     }
 
     /// A write was not carried out, or may have been. A deletion that may be in the ledger passes: a pod that stays after
     /// its place was given back is one too many.
-    fn deny_all(&mut self, key: &WsKey, tickets: Vec<Ticket>, why: Denial) {
-        for ticket in tickets {
-            match (why, &ticket.verdict) {
-                (Denial::Lost, Verdict::Counted) => self.answer(key, ticket, None),
-                _ => self.deny(key, ticket, why),
+    fn deny_all(&mut self, key: &WsKey, requests: Vec<PendingRequest>, why: Denial) {
+        for pending in requests {
+            match (why, &pending.verdict) {
+                (Denial::Lost, Verdict::Counted) => self.answer(key, pending, None),
+                _ => self.deny(key, pending, why),
             }
         }
         self.leave(key);
     }
 
     /// Somebody else wrote: everybody of the batch tries again, by the object as it is then.
-    fn conflict(&mut self, key: &WsKey, tickets: Vec<Ticket>) {
+    fn conflict(&mut self, key: &WsKey, requests: Vec<PendingRequest>) {
         let mut again = VecDeque::new();
-        for mut ticket in tickets {
-            ticket.conflicts += 1;
-            if let Some(hold) = ticket.hold.take() {
+        for mut pending in requests {
+            pending.conflicts += 1;
+            if let Some(hold) = pending.hold.take() {
                 self.room.release(hold);
             }
-            match ticket.conflicts >= ATTEMPTS_MAX {
-                true => self.deny(key, ticket, Denial::Conflicts(ATTEMPTS_MAX)),
-                false => again.push_back(ticket),
+            match pending.conflicts >= ATTEMPTS_MAX {
+                true => self.deny(key, pending, Denial::Conflicts(ATTEMPTS_MAX)),
+                false => again.push_back(pending),
             }
         }
         let most = again.iter().map(|t| t.conflicts).max();
-        let lane = self.lanes.entry(key.clone()).or_default();
-        lane.written = None;
-        again.append(&mut lane.queue);
-        lane.queue = again;
+        let queue = self.queues.entry(key.clone()).or_default();
+        queue.written = None;
+        again.append(&mut queue.requests);
+        queue.requests = again;
         let pause = PAUSES_MS[most.map_or(0, |n| n as usize - 1).min(PAUSES_MS.len() - 1)];
         let nanos = Span::from_millis(pause).0;
         let until = self.now + Span(nanos + self.dice.between(0, nanos / 10));
-        match lane.queue.is_empty() {
+        match queue.requests.is_empty() {
             true => self.leave(key),
             false => self.pause(key, State::Paused, until),
         }
@@ -382,13 +383,13 @@ impl Admission {
 
     /// A pause is over: what was gathered is decided, or the object is read again.
     pub(super) fn resume(&mut self, key: &WsKey) {
-        let Some(lane) = self.lanes.get_mut(key) else {
+        let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
-        match lane.state {
-            State::Paused => lane.state = State::Reading,
+        match queue.state {
+            State::Paused => queue.state = State::Reading,
             State::Gathering | State::Waiting => {
-                lane.state = State::Idle;
+                queue.state = State::Idle;
                 return self.leave(key);
             }
             State::Idle | State::Reading | State::Writing(_) => return,
@@ -400,28 +401,28 @@ impl Admission {
     }
 
     fn read_settled(&mut self, key: &WsKey, outcome: Result<Outcome, Denial>) {
-        let Some(lane) = self.lanes.get_mut(key) else {
+        let Some(queue) = self.queues.get_mut(key) else {
             return;
         };
         match outcome {
             // Without a request left, the copy would be old by the next one.
-            Ok(Outcome::Read(_)) if lane.queue.is_empty() => {}
-            Ok(Outcome::Read(ws)) => lane.live = Some(Arc::new(*ws)),
+            Ok(Outcome::Read(_)) if queue.requests.is_empty() => {}
+            Ok(Outcome::Read(ws)) => queue.live = Some(Arc::new(*ws)),
             Ok(Outcome::Gone) => {
                 // Its pods pass as they are: nothing was written for them (spec/workloadspread §4.5).
-                let tickets = std::mem::take(&mut lane.queue);
-                for ticket in tickets {
-                    self.answer_untouched(key, ticket, Untouched::SpreadGone);
+                let requests = std::mem::take(&mut queue.requests);
+                for pending in requests {
+                    self.answer_untouched(key, pending, Untouched::SpreadGone);
                 }
             }
             Ok(_) | Err(_) => {
                 let why = outcome.err().unwrap_or(Denial::Failed);
-                let (again, fresh) = std::mem::take(&mut lane.queue)
+                let (again, fresh) = std::mem::take(&mut queue.requests)
                     .into_iter()
                     .partition::<VecDeque<_>, _>(|t| t.conflicts > 0);
-                lane.queue = fresh;
-                for ticket in again {
-                    self.deny(key, ticket, why);
+                queue.requests = fresh;
+                for pending in again {
+                    self.deny(key, pending, why);
                 }
             }
         }
@@ -439,41 +440,41 @@ impl Admission {
         id
     }
 
-    fn deny(&mut self, key: &WsKey, mut ticket: Ticket, why: Denial) {
-        if let Some(hold) = ticket.hold.take() {
+    fn deny(&mut self, key: &WsKey, mut pending: PendingRequest, why: Denial) {
+        if let Some(hold) = pending.hold.take() {
             self.room.release(hold);
         }
-        ticket.verdict = Verdict::Deny(why);
-        self.answer(key, ticket, None);
+        pending.verdict = Verdict::Deny(why);
+        self.answer(key, pending, None);
     }
 
-    fn answer_untouched(&mut self, key: &WsKey, mut ticket: Ticket, why: Untouched) {
-        ticket.verdict = Verdict::Untouched(why);
-        ticket.choice = None;
-        self.answer(key, ticket, None);
+    fn answer_untouched(&mut self, key: &WsKey, mut pending: PendingRequest, why: Untouched) {
+        pending.verdict = Verdict::Untouched(why);
+        pending.choice = None;
+        self.answer(key, pending, None);
     }
 
-    fn answer(&mut self, key: &WsKey, ticket: Ticket, basis: Option<Basis>) {
+    fn answer(&mut self, key: &WsKey, pending: PendingRequest, basis: Option<Basis>) {
         self.counters
-            .answered(Some(key), &ticket.verdict, ticket.conflicts);
+            .answered(Some(key), &pending.verdict, pending.conflicts);
         self.effects.push_back(Effect::Answer(Box::new(Answer {
-            request: ticket.request.id,
-            verdict: ticket.verdict,
+            request: pending.request.id,
+            verdict: pending.verdict,
             spread: Some(key.clone()),
-            revision: Some(ticket.revision),
-            choice: ticket.choice,
+            revision: Some(pending.revision),
+            choice: pending.choice,
             basis,
-            conflicts: ticket.conflicts,
+            conflicts: pending.conflicts,
         })));
     }
 }
 
 // === the symbols in it ===
 
-impl Holds for Lane {
+impl Holds for SpreadQueue {
     fn mark(&self, marks: &mut Marks) {
         let Self {
-            queue,
+            requests,
             state,
             written,
             live,
@@ -481,10 +482,13 @@ impl Holds for Lane {
             arrivals: _,
             began: _,
         } = self;
-        queue.iter().for_each(|ticket| ticket.mark(marks));
+        requests.iter().for_each(|pending| pending.mark(marks));
         if let State::Writing(batch) = state {
             batch.base.mark(marks);
-            batch.tickets.iter().for_each(|ticket| ticket.mark(marks));
+            batch
+                .requests
+                .iter()
+                .for_each(|pending| pending.mark(marks));
         }
         for copy in [written, live].into_iter().flatten() {
             copy.mark(marks);
@@ -492,7 +496,7 @@ impl Holds for Lane {
     }
 }
 
-impl Holds for Ticket {
+impl Holds for PendingRequest {
     fn mark(&self, marks: &mut Marks) {
         let Self {
             request,
