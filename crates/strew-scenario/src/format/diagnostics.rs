@@ -10,6 +10,7 @@ use strew_api::kinds;
 use strew_api::read::{Diagnostic, describe, nearest, shortened};
 use strew_model::Span;
 
+use super::event_reasons;
 use super::existence::ObjectKey;
 use super::known::Labels;
 use super::target::ObjectTarget;
@@ -407,7 +408,19 @@ pub(super) fn not_there<'a>(
     }
 }
 
-/// `values`: the wanted ones, none for any; `known`: all labels of nodes, or of pods.
+pub(super) fn no_event_reason(reason: &str) -> Diagnostic {
+    let message = format!(
+        "no part of the simulated cluster records events with reason {}",
+        shortened(reason)
+    );
+    match nearest(reason, event_reasons::ALL.iter().copied()) {
+        Some(meant) => error("no-reason", format!("{message}, did you mean {meant:?}?")),
+        None => error("no-reason", message)
+            .with_help(format!("reasons: {}", event_reasons::ALL.join(", "))),
+    }
+}
+
+/// `values`: the wanted ones, none for any; `known`: all labels of nodes, of pods, or of clusters.
 pub(super) fn label_not_there(
     noun: &str,
     key: &str,

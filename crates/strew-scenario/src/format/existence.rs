@@ -8,7 +8,7 @@ use super::diagnostics;
 use super::known::{Bearer, Known};
 use super::problems::Problems;
 use super::scenario::Scenario;
-use super::target::{DEFAULT_NAMESPACE, NODE, ObjectTarget};
+use super::target::{CLUSTER, DEFAULT_NAMESPACE, NODE, ObjectTarget};
 
 /// An object by what makes it the only one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,13 @@ impl Mention {
 
     /// Labels of pods are judged when all steps are known: pods that a verb is about may come later.
     fn is_late(&self) -> bool {
-        matches!(self, Self::Label { of, .. } if *of == Bearer::Pod)
+        matches!(
+            self,
+            Self::Label {
+                of: Bearer::Pod,
+                ..
+            }
+        )
     }
 }
 
@@ -104,7 +110,7 @@ const NOT_IN_FILES: [&str; 8] = [
 const HUB_SETS: [&str; 2] = ["default", "global"];
 
 /// Reports what is named and that neither `objects`, nor a node group, nor an earlier step makes, with its place in the
-/// document: objects, labels of nodes and pods, containers.
+/// document: objects, labels of nodes, pods and clusters, containers.
 ///
 /// Pods are not judged, nor are the ReplicaSets and Jobs that others make: their names are not known beforehand. Nodes
 /// are judged only where the files or the scenario have any: without, the command line makes them.
@@ -173,7 +179,11 @@ impl Judge<'_> {
     }
 
     fn label(&mut self, of: Bearer, key: &str, values: &[String], path: &FieldPath) {
-        let is_judged = of == Bearer::Pod || self.has_nodes;
+        let is_judged = match of {
+            Bearer::Node => self.has_nodes,
+            Bearer::Pod => true,
+            Bearer::Cluster => self.known.objects.iter().any(|key| key.kind == CLUSTER),
+        };
         if is_judged && !self.known.has_label(self.scenario, of, key, values) {
             let error = diagnostics::label_not_there(of.noun(), key, values, self.known.labels(of));
             self.problems.add_target(path, error);

@@ -14,7 +14,7 @@ use super::claim_vocabulary::{
     WORKLOADS,
 };
 use super::diagnostics;
-use super::existence::Mention;
+use super::event_reasons;
 use super::expectation::{
     Claim, Clusters, CountRange, Counts, EventsClaim, Expectation, Phase, PlacementClaim,
     PodSubject, PodsClaim, RemovedClaim, Revision, SpreadClaim, Subject,
@@ -22,7 +22,7 @@ use super::expectation::{
 use super::flow;
 use super::known::Bearer;
 use super::problems::Problems;
-use super::target::{DEFAULT_NAMESPACE, ObjectTarget, Targets, WITH_PODS, Wanted};
+use super::target::{CLUSTER, DEFAULT_NAMESPACE, ObjectTarget, Targets, WITH_PODS, Wanted};
 use super::value::{At, Fields};
 use super::verb_reader::workloads;
 
@@ -324,6 +324,11 @@ impl Reader<'_> {
             at.name(problems).map(str::to_owned)
         };
         let reason = text("reason", problems);
+        if let (Some(at), Some(reason)) = (fields.get("reason"), &reason)
+            && !event_reasons::ALL.contains(&&**reason)
+        {
+            problems.add(&at.path, diagnostics::no_event_reason(reason));
+        }
         let contains = text("contains", problems);
         let count = count_range(&fields, problems)?;
         Some(EventsClaim {
@@ -369,9 +374,7 @@ impl Reader<'_> {
                 namespace: row.is_namespaced.then(|| namespace.to_owned()),
                 name: name.to_owned(),
             };
-            let path = at.path.child("metadata.name");
-            let named = Mention::Named(target, path);
-            self.targets.mentions.borrow_mut().push(named);
+            self.targets.named(target, &at.path.child("metadata.name"));
         }
         Some(at.value.clone())
     }
@@ -390,16 +393,42 @@ impl Reader<'_> {
         })
     }
 
+    fn clusters(&self, at: &At<'_>, problems: &mut Problems) -> Option<Clusters> {
+        if !at.value.is_array() {
+            return range(at, problems).map(Clusters::Count);
+        }
+        let type_name = kinds::find(CLUSTER)?;
+        let mut names = Vec::new();
+        for at in at.list(problems) {
+            let Some(name) = at.name(problems) else {
+                continue;
+            };
+            let cluster = ObjectTarget {
+                type_name,
+                namespace: None,
+                name: name.to_owned(),
+            };
+            self.targets.named(cluster, &at.path);
+            names.push(name.to_owned());
+        }
+        names.sort();
+        Some(Clusters::Exact(names))
+    }
+
     fn placement(&self, at: &At<'_>, problems: &mut Problems) -> Option<PlacementClaim> {
         let fields = at.fields(&PLACEMENT, problems)?;
         let mut counts_by_key = BTreeMap::new();
         for (key, at) in entries(&fields, "counts", problems) {
+            self.targets
+                .label(Bearer::Cluster, key, Vec::new(), &at.path);
             if let Some(counts) = counts(&at, problems) {
                 counts_by_key.insert(key.to_owned(), counts);
             }
         }
         let mut skew = BTreeMap::new();
         for (key, at) in entries(&fields, "skew", problems) {
+            self.targets
+                .label(Bearer::Cluster, key, Vec::new(), &at.path);
             if let Some(value) = at.count(problems) {
                 skew.insert(key.to_owned(), value);
             }
@@ -410,7 +439,7 @@ impl Reader<'_> {
             problems.add(&at.path, diagnostics::claims_nothing(&claims));
         }
         let clusters = match fields.get("clusters") {
-            Some(at) => Some(clusters(&at, problems)?),
+            Some(at) => Some(self.clusters(&at, problems)?),
             None => None,
         };
         let kinds = &["Placement"];
@@ -537,17 +566,6 @@ fn range(at: &At<'_>, problems: &mut Problems) -> Option<CountRange> {
         return None;
     }
     Some(CountRange { min, max })
-}
-
-fn clusters(at: &At<'_>, problems: &mut Problems) -> Option<Clusters> {
-    if !at.value.is_array() {
-        return range(at, problems).map(Clusters::Count);
-    }
-    let elements = at.list(problems);
-    let names = elements.iter().filter_map(|at| at.name(problems));
-    let mut names: Vec<String> = names.map(str::to_owned).collect();
-    names.sort();
-    Some(Clusters::Exact(names))
 }
 
 pub(super) fn texts(at: &At<'_>, problems: &mut Problems) -> BTreeMap<String, String> {

@@ -7,7 +7,7 @@ use strew_api::read::{KubeObject, Located};
 
 use super::existence::{Mention, ObjectKey};
 use super::scenario::Scenario;
-use super::target::NODE;
+use super::target::{CLUSTER, NODE};
 
 /// What carries labels that a scenario selects by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,14 +16,17 @@ pub(super) enum Bearer {
     Node,
     /// Pods, by the templates that they are made from.
     Pod,
+    /// ManagedClusters, whose claims are read like labels.
+    Cluster,
 }
 
 impl Bearer {
-    /// `node`, `pod`
+    /// `node`, `pod`, `cluster`
     pub(super) fn noun(self) -> &'static str {
         match self {
             Self::Node => "node",
             Self::Pod => "pod",
+            Self::Cluster => "cluster",
         }
     }
 }
@@ -38,6 +41,7 @@ pub(super) struct Known {
     pub(super) objects: Vec<ObjectKey>,
     node_labels: Labels,
     pod_labels: Labels,
+    cluster_labels: Labels,
     /// Of each object that makes pods: its containers.
     containers: Vec<(ObjectKey, Vec<String>)>,
     /// Some mention is about pods or containers. Templates are not looked at otherwise: a dump may have many.
@@ -93,6 +97,7 @@ impl Known {
                     }
                     known.objects.push(key);
                 }
+                KubeObject::ManagedCluster(_) => known.add(key, &object.to_json()),
                 _ if looks_at_templates => known.add(key, &object.to_json()),
                 _ => known.objects.push(key),
             }
@@ -135,6 +140,17 @@ impl Known {
         match kind {
             NODE => labels(own, &mut self.node_labels),
             "Pod" => labels(own, &mut self.pod_labels),
+            CLUSTER => {
+                labels(own, &mut self.cluster_labels);
+                let claims = value["status"]["clusterClaims"].as_array();
+                for claim in claims.into_iter().flatten() {
+                    if let (Some(name), Some(value)) =
+                        (claim["name"].as_str(), claim["value"].as_str())
+                    {
+                        insert(&mut self.cluster_labels, name, value);
+                    }
+                }
+            }
             _ if self.looks_at_templates => {
                 for (name, part) in value.as_object().into_iter().flatten() {
                     if name != "metadata" {
@@ -151,15 +167,17 @@ impl Known {
         let labels = match of {
             Bearer::Node => &mut self.node_labels,
             Bearer::Pod => &mut self.pod_labels,
+            Bearer::Cluster => &mut self.cluster_labels,
         };
         insert(labels, key, value);
     }
 
-    /// All labels of nodes or pods.
+    /// All labels of nodes, pods or clusters.
     pub(super) fn labels(&self, of: Bearer) -> &Labels {
         match of {
             Bearer::Node => &self.node_labels,
             Bearer::Pod => &self.pod_labels,
+            Bearer::Cluster => &self.cluster_labels,
         }
     }
 
@@ -174,6 +192,7 @@ impl Known {
         let is_set_elsewhere = match of {
             Bearer::Node => key == HOSTNAME && self.has_hostname(scenario, values),
             Bearer::Pod => SET_BY_CONTROLLERS.contains(&key),
+            Bearer::Cluster => false,
         };
         let known = self.labels(of).get(key);
         let has = |known: &BTreeSet<String>| {

@@ -40,6 +40,7 @@
 mod claim_vocabulary;
 pub(crate) mod diagnostics;
 mod edits;
+mod event_reasons;
 mod existence;
 mod expectation;
 mod expectation_reader;
@@ -66,6 +67,7 @@ mod verb_reader;
 pub(crate) mod vocabulary;
 
 pub use edits::{ImageEdit, MetadataEdit, TaintEdit};
+pub use event_reasons::ALL as EVENT_REASONS;
 pub use existence::ObjectKey;
 pub use expectation::{
     Claim, Clusters, CountRange, Counts, EventsClaim, Expectation, Phase, PlacementClaim,

@@ -67,6 +67,7 @@ impl fmt::Display for ObjectTarget {
 
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 pub(super) const NODE: &str = "Node";
+pub(super) const CLUSTER: &str = "ManagedCluster";
 
 /// Nodes that are chosen when the step begins; no label has such a value.
 const MOST_PODS: &str = "<most pods>";
@@ -121,8 +122,7 @@ impl Targets<'_> {
         let object = object
             .map_err(|error| problems.add_target(&at.path, error))
             .ok()?;
-        let mention = Mention::Named(object.clone(), at.path.clone());
-        self.mentions.borrow_mut().push(mention);
+        self.named(object.clone(), &at.path);
         Some(object)
     }
 
@@ -233,7 +233,14 @@ impl Targets<'_> {
         pairs.map(PodTarget::Labels)
     }
 
-    /// Notes that nodes or pods are selected by a label, with one of these values, or with any if none is given.
+    /// Notes an object that must be there.
+    pub(super) fn named(&self, object: ObjectTarget, path: &FieldPath) {
+        let mention = Mention::Named(object, path.clone());
+        self.mentions.borrow_mut().push(mention);
+    }
+
+    /// Notes that nodes, pods or clusters are selected by a label, with one of these values, or with any if none is
+    /// given.
     pub(super) fn label(&self, of: Bearer, key: &str, values: Vec<String>, path: &FieldPath) {
         self.mentions.borrow_mut().push(Mention::Label {
             of,

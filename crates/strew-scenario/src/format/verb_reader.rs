@@ -16,7 +16,8 @@ use super::manifest::{self, Manifest};
 use super::patch::{self, Patch};
 use super::problems::Problems;
 use super::target::{
-    NODE, NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS, WORKLOADS, Wanted,
+    CLUSTER, NODE, NodeTarget, ObjectTarget, SCALABLE, Target, Targets, WITH_PODS, WORKLOADS,
+    Wanted,
 };
 use super::value::At;
 use super::verb::{LocatedVerb, Replicas, RolloutAction, Verb};
@@ -271,6 +272,7 @@ impl Reader<'_> {
                 let of = match kind_of(target) {
                     NODE => Bearer::Node,
                     "Pod" => Bearer::Pod,
+                    CLUSTER => Bearer::Cluster,
                     _ => continue,
                 };
                 mentions.extend(edits.iter().filter_map(|edit| match edit {

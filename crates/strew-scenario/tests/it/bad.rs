@@ -444,3 +444,50 @@ timeline:
 variants:
 - {name: a, set: {timing: {podStart: {min: 3s, max: 1s}}}}
 - {name: a, patch: {deployment/shop: {spec: {replicas: 1}}}}"#;
+
+#[test]
+fn a_reason_that_no_event_can_have_is_no_claim() {
+    check(
+        "always: [{events: {reason: FailedSchedulin, count: 0}}]",
+        &[
+            r#"1:28 no part of the simulated cluster records events with reason "FailedSchedulin", did you mean "FailedScheduling"?"#,
+        ],
+    );
+}
+
+#[test]
+fn topology_keys_and_clusters_that_a_fleet_does_not_have_are_told() {
+    let fleet = "
+apiVersion: cluster.open-cluster-management.io/v1
+kind: ManagedCluster
+metadata: {name: east-1, labels: {region: east}}
+status: {clusterClaims: [{name: zone.open-cluster-management.io, value: a}]}
+---
+apiVersion: cluster.open-cluster-management.io/v1beta1
+kind: Placement
+metadata: {name: web, namespace: default}
+spec: {}
+---
+apiVersion: sim.strew.dev/v1alpha1
+kind: Scenario
+metadata: {name: fleet}
+spec:
+  timeline:
+  - at: 10s
+    expect:
+    - placement: {of: placement/web, skew: {regoin: 0, region: 0, zone.open-cluster-management.io: 0}}
+    - placement: {of: placement/web, counts: {zone: {a: 1}}}
+    - placement: {of: placement/web, clusters: [east-2]}
+";
+    let (_, loaded) = loaded(fleet);
+    let said = loaded.diagnostics.iter();
+    let said: Vec<&str> = said.map(|diagnostic| &*diagnostic.message).collect();
+    assert_eq!(
+        said,
+        [
+            r#"no cluster has the label "regoin", did you mean "region"?"#,
+            r#"no cluster has the label "zone""#,
+            r#"there is no managedcluster/east-2, did you mean "east-1"?"#,
+        ]
+    );
+}

@@ -1,10 +1,12 @@
 //! The scenarios that users read: each file of `scenarios/` is played, every variant over its seeds, and holds.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use strew_api::read::{Sources, render};
-use strew_scenario::format::{Variant, Verdict, load};
-use strew_scenario::run::{Plan, Played, play, scheduler_of};
+use strew_scenario::format::{EVENT_REASONS, Step, Variant, Verdict, load};
+use strew_scenario::run::{Plan, Played, StepResult, Watcher, play, scheduler_of};
+use strew_sim::Simulation;
 
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios"))
@@ -39,6 +41,25 @@ fn breach(played: &Played) -> Option<String> {
     (!all.is_empty()).then(|| all.join("\n    "))
 }
 
+/// Holds every reason of events against the list that claims about events are checked with.
+struct Reasons;
+
+impl Watcher for Reasons {
+    fn step(
+        &mut self,
+        _: usize,
+        _: &Step,
+        _: &StepResult,
+        simulation: &Simulation,
+    ) -> ControlFlow<()> {
+        for event in simulation.server().events() {
+            let reason = &*event.reason;
+            assert!(EVENT_REASONS.contains(&reason), "{reason} is not listed");
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 fn judge(variant: &Variant, sources: &Sources) {
     let gates = &variant.scenario.feature_gates;
     let configure = match scheduler_of(sources, &variant.objects, gates) {
@@ -50,7 +71,7 @@ fn judge(variant: &Variant, sources: &Sources) {
     let n_seeds = u64::from(variant.scenario.seeds.get());
     let broken: Vec<String> = (1..=n_seeds)
         .filter_map(|seed| {
-            let played = play(&plan, seed, None, &mut ()).unwrap();
+            let played = play(&plan, seed, None, &mut Reasons).unwrap();
             breach(&played).map(|breach| format!("  seed {seed}:\n    {breach}"))
         })
         .collect();
