@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use serde_json::{Value, json};
 use xtask::lab::{RealLab, STREW_IMAGE, is_ready, now, until};
 
 use super::super::stage::{PAUSE, Stage, name_of, node_of};
+
+/// The image of the upgrade: the same program under another name.
+const NEXT_IMAGE: &str = "localhost/strew:next";
 
 /// Where strew's parts live.
 const SYSTEM: &str = "--namespace=strew-system";
@@ -27,15 +30,29 @@ const CREATED_WITHIN: Duration = Duration::from_secs(5);
 /// A row, and what it does.
 type Row = (&'static str, fn(&Field<'_>) -> anyhow::Result<String>);
 
-const ROWS: [Row; 7] = [
+const ROWS: [Row; 12] = [
     ("install", install),
+    ("restricted profile", restricted),
     ("spread", spread),
     ("subsets", subsets),
-    ("restart of the webhook", restart),
+    ("restart of each part", restart),
+    ("upgrade", upgrade),
     ("an image that is nowhere", bad_image),
-    ("zone cut", zone_cut),
+    ("zone of the acting scheduler cut", zone_cut),
+    ("zone of a webhook replica cut", webhook_cut),
+    ("a node drained", drain),
+    ("all nodes off and on", all_off),
     ("uninstall", uninstall),
 ];
+
+/// strew's Deployments.
+const PARTS: [&str; 3] = ["strew-scheduler", "strew-webhook", "strew-controller"];
+
+/// Pods are created at most this often.
+const PACE: Duration = Duration::from_millis(200);
+
+/// The node lifecycle controller's grace of 50 s before a silent node is not Ready, and some more.
+const SILENT_WITHIN: Duration = Duration::from_secs(100);
 
 struct Field<'a> {
     lab: &'a RealLab,
@@ -150,6 +167,9 @@ impl Field<'_> {
             self.lab.kubectl().run_with(&["create", "-f", "-"], &pod)?;
             slowest = slowest.max(begin.elapsed());
             n_made += 1;
+            until("the next creation is due", PACE * 2, PACE / 10, || {
+                Ok((begin.elapsed() >= PACE).then_some(()))
+            })?;
         }
         Ok((n_made, slowest))
     }
@@ -161,15 +181,9 @@ fn install(field: &Field<'_>) -> anyhow::Result<String> {
         field.apply(&field.printed(&["install", part, &image])?)?;
     }
     field.parts_are_ready()?;
-    for part in ["strew-scheduler", "strew-webhook", "strew-controller"] {
-        let zones = field.ready(
-            &[
-                SYSTEM,
-                "--selector",
-                &format!("app.kubernetes.io/name={part}"),
-            ],
-            2,
-        )?;
+    for part in PARTS {
+        let selector = format!("--selector=app.kubernetes.io/name={part}");
+        let zones = field.ready(&[SYSTEM, &selector], 2)?;
         ensure!(zones.len() == 2, "{part}: {zones:?}");
     }
     let hooks = || field.list(&["mutatingwebhookconfigurations"]);
@@ -219,25 +233,77 @@ fn subsets(field: &Field<'_>) -> anyhow::Result<String> {
     Ok("nine pods: three in the own zone, six elsewhere; scaled to three: those of the own zone stay".to_owned())
 }
 
-fn restart(field: &Field<'_>) -> anyhow::Result<String> {
-    field.run(&["rollout", "restart", "deployment/strew-webhook", SYSTEM])?;
-    let is_over = || {
-        let status = field.run(&[
-            "rollout",
-            "status",
-            "deployment/strew-webhook",
-            SYSTEM,
-            "--watch=false",
-        ])?;
-        Ok(!status.contains("successfully rolled out"))
+/// The namespace takes pods of the restricted profile only; strew's own are such pods.
+fn restricted(field: &Field<'_>) -> anyhow::Result<String> {
+    let level = r"--output=jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}";
+    let level = field.run(&["get", "namespace", "strew-system", level])?;
+    ensure!(level == "restricted", "the namespace enforces {level:?}");
+    let mut plain = pod("plain");
+    plain["metadata"]["namespace"] = "strew-system".into();
+    let kubectl = field.lab.kubectl();
+    let Err(refused) = kubectl.run_with(&["create", "-f", "-"], &plain) else {
+        bail!("a pod without a security context was created");
     };
-    let (n_made, slowest) = field.make_pods("restart", is_over)?;
+    ensure!(
+        format!("{refused:#}").contains("violates PodSecurity"),
+        "{refused:#}"
+    );
+    Ok("another pod without a security context is refused there".to_owned())
+}
+
+/// Creates pods until every part is rolled out: how many, and how long the slowest took.
+fn pods_during_rollout(field: &Field<'_>, prefix: &str) -> anyhow::Result<(usize, Duration)> {
+    let begin = now();
+    let goes_on = || {
+        ensure!(begin.elapsed() < WITHIN, "not rolled out after {WITHIN:?}");
+        for part in PARTS {
+            let part = format!("deployment/{part}");
+            let status = field.run(&["rollout", "status", &part, SYSTEM, "--watch=false"])?;
+            if !status.contains("successfully rolled out") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let (n_made, slowest) = field.make_pods(prefix, goes_on)?;
     ensure!(
         n_made > 0 && slowest < CREATED_WITHIN,
         "{n_made} pods, the slowest in {slowest:?}"
     );
+    let made = format!("--selector=made={prefix}");
+    field.ready(&[&made], n_made)?;
+    field.run(&["delete", "pods", &made, "--wait=false"])?;
+    Ok((n_made, slowest))
+}
+
+fn restart(field: &Field<'_>) -> anyhow::Result<String> {
+    for part in PARTS {
+        field.run(&["rollout", "restart", &format!("deployment/{part}"), SYSTEM])?;
+    }
+    let (n_made, slowest) = pods_during_rollout(field, "restart")?;
     Ok(format!(
-        "{n_made} pods created meanwhile, none refused, the slowest in {:.1} s",
+        "{n_made} pods created meanwhile, none refused, the slowest in {:.1} s; all of them run",
+        slowest.as_secs_f64()
+    ))
+}
+
+/// A newer installation, with another image, is applied over the old one.
+fn upgrade(field: &Field<'_>) -> anyhow::Result<String> {
+    field.lab.tag_image(STREW_IMAGE, NEXT_IMAGE)?;
+    let image = format!("--image={NEXT_IMAGE}");
+    for part in ["scheduler", "workloadspread"] {
+        field.apply(&field.printed(&["install", part, &image])?)?;
+    }
+    let (n_made, slowest) = pods_during_rollout(field, "upgrade")?;
+    field.parts_are_ready()?;
+    let pods = field.list(&["pods", SYSTEM])?;
+    let images = pods
+        .iter()
+        .map(|pod| &pod["spec"]["containers"][0]["image"]);
+    let old: Vec<&Value> = images.filter(|image| *image != NEXT_IMAGE).collect();
+    ensure!(old.is_empty(), "pods of the old image: {old:?}");
+    Ok(format!(
+        "{n_made} pods created meanwhile, none refused, the slowest in {:.1} s; all of them run",
         slowest.as_secs_f64()
     ))
 }
@@ -303,6 +369,94 @@ fn zone_cut(field: &Field<'_>) -> anyhow::Result<String> {
         "decided again after {:.1} s, the slowest creation took {:.1} s",
         bound.as_secs_f64(),
         slowest.as_secs_f64()
+    ))
+}
+
+/// A zone with a replica of the webhook is cut off, if possible another one than the acting scheduler's: a creation
+/// waits for the dead replica at most its timeout, and is not refused.
+fn webhook_cut(field: &Field<'_>) -> anyhow::Result<String> {
+    let (_, acting) = field.node_of_leader("strew-scheduler")?;
+    let pods = field.list(&[
+        "pods",
+        SYSTEM,
+        "--selector=app.kubernetes.io/name=strew-webhook",
+    ])?;
+    let nodes = || pods.iter().filter_map(node_of);
+    let node = nodes()
+        .find(|node| *node != acting)
+        .or_else(|| nodes().next());
+    let node = node.context("no replica of the webhook has a node")?;
+    field.lab.set_link(node, false)?;
+    let mut left = 20;
+    let made = field.make_pods("hook", || {
+        left -= 1;
+        Ok(left >= 0)
+    });
+    field.lab.set_link(node, true)?;
+    let (n_made, slowest) = made?;
+    ensure!(slowest < CREATED_WITHIN, "a creation took {slowest:?}");
+    field.ready(&["--selector=made=hook"], n_made)?;
+    field.parts_are_ready()?;
+    Ok(format!(
+        "{n_made} pods created meanwhile, none refused, the slowest in {:.1} s",
+        slowest.as_secs_f64()
+    ))
+}
+
+/// A node with parts of strew is drained: budgets are kept, and the parts run elsewhere.
+fn drain(field: &Field<'_>) -> anyhow::Result<String> {
+    let (_, node) = field.node_of_leader("strew-scheduler")?;
+    // Only pods with a controller come back: the others are other rows'.
+    field.run(&["delete", "pods", "--selector=made", "--wait=true"])?;
+    let begin = now();
+    field.run(&["drain", &node, "--ignore-daemonsets", "--timeout=120s"])?;
+    let took = begin.elapsed();
+    let zones = field.parts_are_ready()?;
+    let zone = node.trim_start_matches("node-");
+    ensure!(
+        !zones.contains_key(zone),
+        "{zones:?} after {node} was drained"
+    );
+    field.run(&["uncordon", &node])?;
+    Ok(format!(
+        "empty after {:.1} s, all parts run on the other nodes",
+        took.as_secs_f64()
+    ))
+}
+
+/// Every node is cut off until none is Ready, and joined again.
+fn all_off(field: &Field<'_>) -> anyhow::Result<String> {
+    let nodes = field.list(&["nodes"])?;
+    let nodes: Vec<&str> = nodes.iter().map(name_of).collect();
+    let n_ready = || {
+        let nodes = field.list(&["nodes"])?;
+        anyhow::Ok(nodes.iter().filter(|node| is_ready(node)).count())
+    };
+    for node in &nodes {
+        field.lab.set_link(node, false)?;
+    }
+    let off = until("some node is Ready", SILENT_WITHIN, PAUSE, || {
+        Ok((n_ready()? == 0).then_some(()))
+    });
+    for node in &nodes {
+        field.lab.set_link(node, true)?;
+    }
+    off?;
+    let begin = now();
+    until("not every node is Ready", WITHIN, PAUSE, || {
+        Ok((n_ready()? == nodes.len()).then_some(()))
+    })?;
+    field.parts_are_ready()?;
+    // Whether a replica had been withdrawn meanwhile or not: pods are created and placed again.
+    let pod = pod("back-0");
+    until("no pod can be created", WITHIN, PAUSE, || {
+        let kubectl = field.lab.kubectl();
+        Ok(kubectl.run_with(&["create", "-f", "-"], &pod).ok())
+    })?;
+    field.ready(&["--selector=made=back"], 1)?;
+    Ok(format!(
+        "a new pod runs {:.1} s after the nodes are back",
+        begin.elapsed().as_secs_f64()
     ))
 }
 

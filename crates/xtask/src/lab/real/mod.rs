@@ -116,6 +116,16 @@ impl RealLab {
         self.network.set_link(at + 1, is_up)
     }
 
+    /// Gives an image another name on every node.
+    ///
+    /// # Errors
+    /// If a node does not have the image.
+    pub fn tag_image(&self, image: &str, name: &str) -> anyhow::Result<()> {
+        self.nodes
+            .iter()
+            .try_for_each(|node| node.tag_image(image, name))
+    }
+
     /// An error if a process has ended.
     ///
     /// # Errors

@@ -73,6 +73,11 @@ impl RealNode {
             .try_for_each(Component::expect_running)
     }
 
+    /// Gives an image another name.
+    pub(super) fn tag_image(&self, image: &str, name: &str) -> anyhow::Result<()> {
+        run(self.ctr().args(["images", "tag", "--force", image, name]))
+    }
+
     fn start_containerd(&mut self, number: usize, shared: &Shared<'_>) -> anyhow::Result<()> {
         let network = json!({
             "cniVersion": "0.4.0",
