@@ -61,6 +61,11 @@ pub(crate) fn position(place: usize, n: usize, is_latest: bool) -> usize {
 }
 
 impl CostGround {
+    /// Whether other pods of the subset would have this cost if pods were ready, or restarted, otherwise.
+    pub(super) fn is_by_value(self) -> bool {
+        matches!(self, Self::Surplus { .. } | Self::Minimum { .. })
+    }
+
     /// The cost that follows, among `n` subsets.
     pub fn cost(self, n: usize) -> i32 {
         let hundreds = |x: usize| 100 * i32::try_from(x).unwrap_or(i32::MAX / 200);

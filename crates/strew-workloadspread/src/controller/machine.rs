@@ -80,6 +80,9 @@ pub struct SpreadController {
     pub(super) later_of: BTreeMap<WsKey, Instant>,
     /// The pause after the last status write of each.
     pub(super) pauses: BTreeMap<WsKey, Pause>,
+    /// WorkloadSpreads of which the last sync found more pods of a subset than its limit, or pods of a subset's minimum:
+    /// which pods these are depends on readiness, phase and restarts.
+    pub(super) by_value: BTreeSet<WsKey>,
     pub(super) failures: BTreeMap<WsKey, u32>,
     /// Failures of pods that an event has told of since the last sync that succeeded.
     pub(super) told: BTreeMap<WsKey, BTreeSet<(EventKind, Arc<str>)>>,
@@ -110,6 +113,7 @@ impl SpreadController {
             later: BTreeSet::new(),
             later_of: BTreeMap::new(),
             pauses: BTreeMap::new(),
+            by_value: BTreeSet::new(),
             failures: BTreeMap::new(),
             told: BTreeMap::new(),
             retries: Retries::default(),
@@ -274,6 +278,7 @@ impl SpreadController {
     pub(super) fn forget(&mut self, key: &WsKey) {
         self.sync_at(key, None);
         self.pauses.remove(key);
+        self.by_value.remove(key);
         self.failures.remove(key);
         self.told.remove(key);
         if self.queued.remove(key) {

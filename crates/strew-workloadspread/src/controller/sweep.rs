@@ -32,6 +32,7 @@ impl Holds for SpreadController {
             // It has the keys of `later`.
             later_of: _,
             pauses,
+            by_value,
             failures,
             told,
             retries: _,
@@ -59,6 +60,7 @@ impl Holds for SpreadController {
         }
         later.iter().for_each(|(_, key)| key.mark(marks));
         pauses.keys().for_each(|key| key.mark(marks));
+        by_value.iter().for_each(|key| key.mark(marks));
         failures.keys().for_each(|key| key.mark(marks));
         told.keys().for_each(|key| key.mark(marks));
         effects.iter().for_each(|effect| effect.mark(marks));

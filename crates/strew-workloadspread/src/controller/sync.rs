@@ -50,6 +50,10 @@ impl SpreadController {
         let Ok(found) = found else {
             return self.fail(key);
         };
+        match found.costs.iter().any(|cost| cost.ground.is_by_value()) {
+            true => self.by_value.insert(key.clone()),
+            false => self.by_value.remove(key),
+        };
         let mut plan = plan::plan(&ws, &found, self.now);
         plan.status.webhook = self.webhook.condition(ws.status.webhook, self.now);
         let running = Running {

@@ -46,12 +46,17 @@ impl SpreadController {
 
     /// Of a pod: that it came, stopped to count, or changed its revision; also that a scheduler found a node for it or
     /// none, which Kruise overlooks (F5). One without a marker is adopted once it has a node, so it counts as well.
+    ///
+    /// Its phase, readiness and restarts count where they decide which pods are surplus, or the minimum of a subset:
+    /// otherwise costs would stay as they were when the limit was exceeded, and a restarted controller would write others.
     pub(super) fn set_pod(&mut self, pod: Pod) {
         let uid = Arc::clone(&pod.uid);
         let before = self.facts.pods.set(pod);
         let Some(now) = self.facts.pods.get(&uid) else {
             return;
         };
+        let value = |pod: &Pod| (pod.phase, pod.ready_since, pod.restarts);
+        let is_valued_anew = before.as_ref().is_some_and(|b| value(b) != value(now));
         let changed = before.is_none_or(|before| {
             (before.is_active() && !now.is_active())
                 || before.marker != now.marker
@@ -60,26 +65,35 @@ impl SpreadController {
                 || self.revision(&before) != self.revision(now)
         });
         if changed {
-            self.enqueue_of(&now.clone());
+            let now = now.clone();
+            self.enqueue_of(&now);
+        } else if is_valued_anew && !self.by_value.is_empty() {
+            let mut keys = self.keys_of(now);
+            keys.retain(|key| self.by_value.contains(key));
+            keys.iter().for_each(|key| self.enqueue_known(key));
+        }
+    }
+
+    fn enqueue_of(&mut self, pod: &Pod) {
+        for key in self.keys_of(pod) {
+            self.enqueue_known(&key);
         }
     }
 
     /// The WorkloadSpread that a pod's marker names, and those of its owner and of what owns that: several may name the pod.
-    fn enqueue_of(&mut self, pod: &Pod) {
-        if let Some(key) = pod.marked_for() {
-            self.enqueue_known(&key);
-        }
+    fn keys_of(&self, pod: &Pod) -> Vec<WsKey> {
+        let mut keys = Vec::from_iter(pod.marked_for());
         let namespace = pod.namespace;
         let mut owner = pod.controller.as_ref().map(|c| c.target);
         for _ in 0..OWNERS_MAX {
             let Some(target) = owner else {
-                return;
+                break;
             };
-            let keys: Vec<WsKey> = self.spreads.of_target(namespace, target).cloned().collect();
-            keys.iter().for_each(|key| self.enqueue_known(key));
+            keys.extend(self.spreads.of_target(namespace, target).cloned());
             let fact = self.facts.workloads.get(WorkloadKey { namespace, target });
             owner = fact.and_then(|f| f.controller.as_ref()).map(|c| c.target);
         }
+        keys
     }
 
     fn revision(&self, pod: &Pod) -> Arc<str> {

@@ -432,3 +432,52 @@ fn a_pod_of_a_revision_that_nobody_knows_is_born_without_a_cost() {
     };
     assert_eq!(injection.cost, None, "there is no ReplicaSet yet");
 }
+
+/// Three pods of a subset of two: the surplus is the pod that is worth least now, not when the limit was exceeded.
+#[test]
+fn the_surplus_follows_readiness() {
+    let subsets = vec![subset("a", count(2)), subset("b", None)];
+    let mut desk = desk(subsets, &[("a", 3)]);
+    let surplus = |desk: &Desk| -> Vec<String> {
+        let pods = desk.pods.values();
+        let surplus = pods.filter(|pod| pod.cost.as_deref() == Some("-100"));
+        surplus.map(|pod| pod.name.to_string()).collect()
+    };
+    let [first] = &*surplus(&desk) else {
+        panic!("one pod is surplus: {:?}", surplus(&desk));
+    };
+    let other = desk.pods.values().find(|pod| *pod.name != **first);
+    let mut other = other.unwrap().clone();
+    other.ready_since = None;
+    let name = other.name.to_string();
+    assert_ne!(&name, first);
+    desk.add(other);
+    desk.run();
+    assert_eq!(surplus(&desk), [name]);
+}
+
+/// The same for the minimum of a subset, and nothing is synced where no cost depends on it.
+#[test]
+fn the_minimum_follows_readiness() {
+    let mut own = subset("a", count(3));
+    own.min_replicas = 1;
+    let mut with_minimum = desk(vec![own, subset("b", None)], &[("a", 2)]);
+    let mut without = desk(vec![subset("a", count(3)), subset("b", None)], &[("a", 2)]);
+    let kept = |desk: &Desk| {
+        let pods = desk.pods.values();
+        let most = pods.max_by_key(|pod| pod.cost.as_deref().unwrap().parse::<i32>().unwrap());
+        most.unwrap().name.to_string()
+    };
+    let first = kept(&with_minimum);
+    for desk in [&mut with_minimum, &mut without] {
+        let pod = desk.pods.values().find(|pod| *pod.name == *first);
+        let mut pod = pod.unwrap().clone();
+        pod.ready_since = None;
+        desk.add(pod);
+    }
+    let before = without.machine.counters().synced;
+    with_minimum.run();
+    without.run();
+    assert_ne!(kept(&with_minimum), first);
+    assert_eq!(without.machine.counters().synced, before);
+}
