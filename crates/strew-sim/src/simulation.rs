@@ -526,24 +526,53 @@ impl Simulation {
     }
 
     fn next_wake(&self) -> Option<Instant> {
+        self.wakes().filter_map(|(_, at)| at).min()
+    }
+
+    /// Components that time alone should have made act by now.
+    pub(crate) fn overdue(&self) -> Vec<&'static str> {
+        let due = self
+            .wakes()
+            .filter(|(_, at)| at.is_some_and(|at| at <= self.now));
+        due.map(|(name, _)| name).collect()
+    }
+
+    /// When time alone gives each component something to do.
+    fn wakes(&self) -> impl Iterator<Item = (&'static str, Option<Instant>)> {
         let schedulers = self.schedulers.iter().flat_map(|slot| {
             let own = slot.alive.as_ref().and_then(Replica::next_wake);
-            [own, slot.restart]
+            [("scheduler", own), ("scheduler's restart", slot.restart)]
         });
         let controllers = self.controllers.alive.as_ref();
         let placing = self.placing.as_ref();
         let others = [
-            placing.and_then(|slot| slot.alive.as_ref()?.next_wake()),
-            placing.and_then(|slot| slot.restart),
-            self.kubelets.next_wake(),
-            self.kubelet_feed.next_wake(),
-            controllers.and_then(|c| c.manager.next_wake()),
-            controllers.and_then(|c| c.feed.next_wake()),
-            self.controllers.restart,
-            self.autoscaler.as_ref().and_then(Autoscaler::next_wake),
-            self.faults.next_wake(),
+            (
+                "placement controller",
+                placing.and_then(|slot| slot.alive.as_ref()?.next_wake()),
+            ),
+            (
+                "placement controller's restart",
+                placing.and_then(|slot| slot.restart),
+            ),
+            ("kubelets", self.kubelets.next_wake()),
+            ("kubelets' watch", self.kubelet_feed.next_wake()),
+            (
+                "controllers",
+                controllers.and_then(|c| c.manager.next_wake()),
+            ),
+            (
+                "controllers' watch",
+                controllers.and_then(|c| c.feed.next_wake()),
+            ),
+            ("controllers' restart", self.controllers.restart),
+            (
+                "autoscaler",
+                self.autoscaler.as_ref().and_then(Autoscaler::next_wake),
+            ),
+            ("faults", self.faults.next_wake()),
         ];
         let spreading = self.spreading_wakes();
-        schedulers.chain(others).chain(spreading).flatten().min()
+        let spreading = spreading.map(|at| ("webhook or its controller", at));
+        schedulers.chain(others).chain(spreading)
     }
 }

@@ -294,8 +294,12 @@ impl<'a> Workloads<'a, '_> {
             .as_ref()
             .is_none_or(|s| s.type_.as_deref() != Some("OnDelete"));
         let newest = status.update_revision.as_deref();
-        let is_old = |pod: &&Arc<Pod>| pod.meta.label("controller-revision-hash") != newest;
-        if rolls && n_ready == wanted && pods.iter().any(is_old) {
+        // Pods beyond the wanted ones may wait for each other to be ready before they go (spec/controllers §3.2).
+        let is_old = |pod: &&Arc<Pod>| {
+            ordinal(pod).is_some_and(|i| i < wanted)
+                && pod.meta.label("controller-revision-hash") != newest
+        };
+        if rolls && n_ready == wanted && pods.iter().any(|pod| is_old(&pod)) {
             let text = "all are ready, yet some are of an old revision".to_owned();
             self.blame(Rule::Replicas, "StatefulSet", &set.meta, text);
         }

@@ -295,7 +295,9 @@ impl Life {
             }
             found = sim.violations();
             if n_instants > INSTANTS_MAX {
-                found.push(restless(sim, "time stands still".to_owned()));
+                let overdue = sim.overdue().join(", ");
+                let text = format!("time stands still, and these wait to act: {overdue}");
+                found.push(restless(sim, text));
             }
             match found.is_empty() {
                 true => ControlFlow::Continue(()),
