@@ -52,7 +52,7 @@ impl Watcher for Reasons {
         _: &StepResult,
         simulation: &Simulation,
     ) -> ControlFlow<()> {
-        for event in simulation.server().events() {
+        for event in simulation.server().events().iter() {
             let reason = &*event.reason;
             assert!(EVENT_REASONS.contains(&reason), "{reason} is not listed");
         }
