@@ -1,8 +1,8 @@
-//! Scenarios: what happens to a cluster in virtual time, and what must be true of it.
+//! Scenarios: changes of a cluster in virtual time, and what must be true of it.
 //!
 //! [`format`](mod@format) reads the files that people write, [`run`] plays them in the simulated cluster, [`expect`]
-//! judges what came of it.
-//! [`import`](mod@import) makes scenarios of recordings, [`story`](mod@story) the one that manifests without any are played in.
+//! judges the result. [`import`](mod@import) makes scenarios from recordings, [`story`](mod@story) makes the scenario
+//! for manifests without one.
 
 pub mod expect;
 pub mod format;
@@ -13,7 +13,7 @@ pub mod story;
 use strew_sim::Simulation;
 use strew_view::moment::Moment;
 
-/// A simulated cluster as it is now.
+/// The present moment of a simulated cluster, for views.
 pub fn moment(simulation: &Simulation) -> Moment<'_> {
     let replica = simulation.schedulers().next();
     Moment {

@@ -11,10 +11,10 @@ use crate::format::{API_VERSION, KIND};
 /// The steps of the story, in order.
 pub const STEPS: [&str; 5] = ["deploy", "rollout", "scale", "lose", "restore"];
 
-/// What the story tells.
+/// The scenario's annotation `story`.
 const STORY: &str = "deploy, roll out, scale to half, lose the largest zone, restore it";
 
-/// Time for the pods of a lost zone to be evicted and replaced.
+/// The time for the pods of a lost zone to be evicted and replaced.
 const LOST_WITHIN: &str = "10m";
 
 const ZONE_KEYS: [&str; 2] = [
@@ -22,10 +22,10 @@ const ZONE_KEYS: [&str; 2] = [
     "failure-domain.beta.kubernetes.io/zone",
 ];
 
-/// The story of a stream of manifests, with these nodes beside those of the stream: a document of kind Scenario.
+/// The story of a stream of manifests, with these nodes in addition to the stream's: a document of kind Scenario.
 ///
-/// Each step is over when the cluster is at rest. Then all workloads are to be rolled out; but for the loss, after which
-/// they are to be within their budgets: nodes that are gone may leave no room for all pods.
+/// Each step ends when the cluster is at rest. Then all workloads must be rolled out. After the loss they only have to
+/// be within their budgets: the remaining nodes may have no room for all pods.
 pub fn story(
     stream: &[Located],
     nodes: &[Node],
@@ -92,7 +92,7 @@ fn some(names: &[String]) -> Option<Value> {
     (!names.is_empty()).then(|| json!(names))
 }
 
-/// Targets by name, as verbs take them.
+/// The names of the workloads, as targets of verbs.
 #[derive(Default)]
 struct Workloads {
     restarted: Vec<String>,
@@ -144,7 +144,7 @@ impl Workloads {
     }
 }
 
-/// The key of the nodes' zones; `None`: they have none.
+/// The topology key of the nodes' zones; `None` if they have none.
 fn zone_key(stream: &[Located], nodes: &[Node]) -> Option<&'static str> {
     let given = stream.iter().filter_map(|located| match &located.object {
         KubeObject::Node(node) => Some(&**node),

@@ -1,4 +1,4 @@
-//! How many events are so, since the start.
+//! Claims about events: how many events match, counted since the start of the run.
 
 use strew_apiserver::server::Recorded;
 use strew_sim::Simulation;

@@ -1,4 +1,4 @@
-//! CEL over `pods`, `nodes`, `objects` and `now`.
+//! Claims as CEL expressions over `pods`, `nodes`, `objects` and `now`.
 
 use serde_json::{Value as Json, json};
 use strew_apiserver::Tables;
@@ -9,10 +9,10 @@ use strew_sim::Simulation;
 
 use super::Verdict;
 
-/// What expressions look at, made once for all that ask in one state of the store.
+/// The variables of expressions, built once per state of the store and shared by all expressions judged in that state.
 #[derive(Default)]
 pub struct Views {
-    /// With the place in the log of what they are made of.
+    /// The variables, with the position in the change log at which they were built.
     made: Option<(Cursor, Variables)>,
 }
 
@@ -53,7 +53,7 @@ fn variables(simulation: &Simulation) -> Variables {
     Variables::scenario(pods, nodes, objects, now)
 }
 
-/// A pod as expressions see it; `domains` are the labels of its node.
+/// A pod as a CEL value; `domains` holds the labels of its node.
 fn pod(tables: &Tables, pod: &Pod) -> Json {
     let node = pod.node.as_deref().unwrap_or_default();
     let found = tables.get::<Node>(&Name::new("", node));

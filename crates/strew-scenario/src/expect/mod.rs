@@ -1,4 +1,4 @@
-//! Whether what a scenario expects is so.
+//! Judges the expectations of a scenario.
 //!
 //! Reading order: this file (a claim and its verdict), [`subject`] (which pods are meant), [`spread`], [`pods`],
 //! [`object`], [`events`], [`removed`], [`placement`], [`workloads`], [`expression`].
@@ -29,11 +29,11 @@ use crate::run::Plan;
 /// Whether a claim is true, and what was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Whether it is as expected.
+    /// True if the claim holds.
     pub holds: bool,
-    /// What was found, where that is worth saying.
+    /// What was found; empty if there is nothing to add.
     pub why: String,
-    /// Pods by domain, where those were counted.
+    /// Pods by domain; `None` if the claim counts none.
     pub counts: Option<spread::ByDomain>,
 }
 
@@ -46,7 +46,7 @@ impl Verdict {
         }
     }
 
-    /// The same, found in these counts.
+    /// Adds the counts that the verdict was made from.
     pub(crate) fn counted(self, counts: spread::ByDomain) -> Self {
         Self {
             counts: Some(counts),
@@ -55,24 +55,24 @@ impl Verdict {
     }
 }
 
-/// What was there at the end of a step.
+/// The objects at the end of the previous step; `None` if no claim compares with them.
 pub type Before = Option<Arc<Tables>>;
 
-/// Judges the claims of one life.
+/// Judges the claims of one run.
 pub struct Judge {
     programs: Vec<Option<Arc<Program>>>,
     views: Views,
-    /// What was there at the end of the last step, if some claim compares with it.
+    /// The objects at the end of the last step; `None` if no claim compares with them.
     before: Before,
     compares: bool,
-    /// From the first claim on that asks which domains count, with the profiles that it asks by: feature gates change
-    /// them.
+    /// Which domains count, for these profiles. Built by the first claim that needs it, and again when the profiles
+    /// change, as feature gates change them.
     ground: Option<(Vec<Profile>, Ground)>,
     short_before: workloads::ShortBefore,
 }
 
 impl Judge {
-    /// A judge of a plan's claims about a life of it, of which nothing was played yet.
+    /// Creates the judge of one run of the plan. Call it before the first step: it records what is short at second 0.
     pub fn new(plan: &Plan, simulation: &Simulation) -> Self {
         let expectations = || crate::run::plan::expectations(&plan.scenario);
         let compares = expectations().any(|e| match &e.claim {
@@ -100,19 +100,20 @@ impl Judge {
         }
     }
 
-    /// A step is over: later claims compare with it.
+    /// Ends a step: later claims compare with the objects as they are now.
     pub fn end_step(&mut self, simulation: &Simulation) {
         if self.compares {
             self.before = Some(Arc::new(simulation.server().tables().clone()));
         }
     }
 
-    /// What claims compare with now.
+    /// The objects that claims compare with.
     pub fn before(&self) -> Before {
         self.before.clone()
     }
 
-    /// Judges a claim as things are, compared with what was `before`; `program` is its place among all claims.
+    /// Judges a claim on the present objects, compared with `before`. `program` is the index of the expectation among
+    /// all of the plan's.
     pub fn judge(
         &mut self,
         simulation: &Simulation,

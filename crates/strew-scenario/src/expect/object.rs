@@ -1,4 +1,4 @@
-//! A part of an object, as kuttl has it: what is written must be there, the rest does not matter.
+//! Claims about a part of an object, as in kuttl: every field of the claim must match, other fields are ignored.
 
 use serde_json::Value;
 use strew_apiserver::object::{Kind, Object};
@@ -6,7 +6,7 @@ use strew_sim::Simulation;
 
 use super::Verdict;
 
-/// Judges a claim: the object of that name is so, or without a name some object of that kind and labels.
+/// Judges a claim: the object of that name matches; without a name, at least one object of that kind and those labels.
 pub fn judge(simulation: &Simulation, partial: &Value) -> Verdict {
     let text = |key: &str| partial[key].as_str().unwrap_or_default();
     let kind = Kind::of_group(text("apiVersion"), text("kind"));
@@ -37,7 +37,7 @@ pub fn judge(simulation: &Simulation, partial: &Value) -> Verdict {
     )
 }
 
-/// Where a value is not as the partial one has it; `None`: it is.
+/// The first difference between a value and the partial one, as text; `None` if every field matches.
 fn difference(partial: &Value, found: &Value, path: &str) -> Option<String> {
     match (partial, found) {
         (Value::Object(partial), Value::Object(found)) => {
@@ -46,7 +46,7 @@ fn difference(partial: &Value, found: &Value, path: &str) -> Option<String> {
                     "" => key.clone(),
                     path => format!("{path}.{key}"),
                 };
-                // Null and absent are one.
+                // Null and absent are equal.
                 difference(wanted, found.get(key).unwrap_or(&Value::Null), &path)
             })
         }
@@ -61,7 +61,7 @@ fn difference(partial: &Value, found: &Value, path: &str) -> Option<String> {
                 .find_map(|difference| difference)
         }
         (wanted, found) if equal(wanted, found) => None,
-        // What is nought is often left out.
+        // Fields with the value 0 are often left out.
         (Value::Number(wanted), Value::Null) if wanted.as_i64() == Some(0) => None,
         (Value::Object(wanted), Value::Null) if wanted.is_empty() => None,
         (wanted, Value::Null) => Some(format!("{path} is missing, not {wanted}")),

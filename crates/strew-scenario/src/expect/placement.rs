@@ -1,8 +1,9 @@
-//! Which clusters a Placement holds, and how they spread.
+//! Claims about the clusters of a Placement, and how they spread.
 //!
-//! A cluster is held that some PlacementDecision of the placement names: what a consumer sees. The domains of a key are
-//! its values on clusters that pass the placement's filters, also those that hold none; of a key that is one of its
-//! spread terms, topologies below different parents are measured apart, as the spread policy does.
+//! A Placement holds a cluster if one of its PlacementDecisions names it, which is what a consumer sees. The domains of
+//! a key are its values on the clusters that pass the placement's filters, with those that hold no cluster. If the key
+//! is one of the placement's spread terms, topologies below different parents are measured apart, as the spread policy
+//! does.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::format::{Clusters, PlacementClaim};
 
 type Held = BTreeSet<Arc<str>>;
 
-/// Judges a claim; `before` is what was there at the end of the last step.
+/// Judges a claim; `before` holds the objects at the end of the last step.
 pub fn judge(simulation: &Simulation, claim: &PlacementClaim, before: Option<&Tables>) -> Verdict {
     let tables = simulation.server().tables();
     let namespace = claim.of.namespace.as_deref().unwrap_or_default();
@@ -68,7 +69,7 @@ pub fn judge(simulation: &Simulation, claim: &PlacementClaim, before: Option<&Ta
     }
 }
 
-/// What is wrong, and what is told of it.
+/// The claims that failed, and the text of the verdict.
 struct Judged {
     wrong: Vec<&'static str>,
     told: Vec<String>,
@@ -118,7 +119,7 @@ impl Judged {
     }
 }
 
-/// Clusters told by name.
+/// Clusters that a verdict lists by name; the rest is counted.
 const CLUSTERS_TOLD: usize = 10;
 
 fn chosen(held: &Held) -> String {
@@ -137,7 +138,7 @@ fn chosen(held: &Held) -> String {
     }
 }
 
-/// As for pods, but for the sum: below several parents the skew is not the largest count less the smallest.
+/// As for pods, without the difference: below several parents the skew is not the largest count less the smallest.
 fn by_domain(counts: &ByDomain, skew: u32) -> String {
     let parts: Vec<String> = counts.iter().map(|(d, n)| format!("{d}: {n}")).collect();
     match parts.is_empty() {

@@ -1,4 +1,4 @@
-//! How many pods are so.
+//! Claims about the number of pods.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ fn counts(simulation: &Simulation, profiles: &[Profile], claim: &PodsClaim, pod:
     phase && blocked && says && (!claim.waiting || waits(pod, profiles))
 }
 
-/// Whether the pod waits for one of these profiles, gated or not.
+/// True if the pod waits for one of these profiles, also while a scheduling gate holds it.
 fn waits(pod: &Pod, profiles: &[Profile]) -> bool {
     let scheduler = pod.spec.scheduler_name.as_deref();
     let scheduler = scheduler.unwrap_or("default-scheduler");
@@ -77,7 +77,7 @@ fn is_in(pod: &Pod, phase: Phase) -> bool {
     pod.status.phase == wanted
 }
 
-/// The plugins that keep a pod from any node.
+/// The plugins that refuse the pod on every node.
 pub fn blocked_by(simulation: &Simulation, pod: &Pod) -> Vec<&'static str> {
     let is_unscheduled = pod.node.is_none() && !pod.is_finished();
     let mut schedulers = simulation.schedulers().filter(|_| is_unscheduled);
@@ -92,14 +92,14 @@ pub fn blocked_by(simulation: &Simulation, pod: &Pod) -> Vec<&'static str> {
         .collect()
 }
 
-/// The scheduler's sentence about a pod that is on no node.
+/// The scheduler's message in the condition of a pod that is on no node.
 pub fn message(pod: &Pod) -> &str {
     let condition = pod.status.condition(POD_SCHEDULED);
     let condition = condition.filter(|condition| condition.status == Truth::False);
     condition.map_or("", |condition| &condition.message)
 }
 
-/// What there is instead: the pods by phase, and the reasons of those that are on no node.
+/// What was found instead: the pods by phase, and the plugins that block the pods on no node.
 fn found(simulation: &Simulation, pods: &[&Arc<Pod>], n: u32) -> String {
     let mut phases: BTreeMap<&str, u32> = BTreeMap::new();
     let mut blocked: BTreeMap<String, u32> = BTreeMap::new();

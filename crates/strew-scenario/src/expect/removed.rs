@@ -1,4 +1,4 @@
-//! Pods that are gone, or are going, since the last step.
+//! Claims about pods that were deleted, or are terminating, since the last step.
 
 use strew_apiserver::Tables;
 use strew_apiserver::object::Pod;
@@ -8,7 +8,7 @@ use super::spread::{ByDomain, agree, domain_of, text};
 use super::{Verdict, subject};
 use crate::format::RemovedClaim;
 
-/// Judges a claim; `before` is what was there at the end of the last step.
+/// Judges a claim; `before` holds the objects at the end of the last step.
 pub fn judge(simulation: &Simulation, claim: &RemovedClaim, before: Option<&Tables>) -> Verdict {
     let Some(before) = before else {
         return Verdict::new(false, "there is no step before this one");

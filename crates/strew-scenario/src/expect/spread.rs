@@ -1,7 +1,7 @@
-//! Counts and skew by domain.
+//! Claims about counts and skew by domain.
 //!
-//! A pod counts where its node is, from its binding until its deletion is asked for. Which domains count, also those that
-//! hold none, is the rule of [`strew_view::spread`]; the skew is `strew-spread`'s.
+//! A pod counts in the domain of its node, from its binding until its deletion is requested. [`strew_view::spread`]
+//! says which domains count, empty ones included; `strew-spread` computes the skew.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use strew_view::ground::Ground;
 use super::{Verdict, subject};
 use crate::format::{Counts, SpreadClaim};
 
-/// Pods per domain; every domain that counts is there.
+/// Pods per domain; every domain that counts has an entry, also with 0 pods.
 pub type ByDomain = BTreeMap<String, u32>;
 
-/// Judges a claim; `ground` knows of all that is stored.
+/// Judges a claim; `ground` says which domains count.
 pub fn judge(tables: &Tables, ground: &mut Ground, claim: &SpreadClaim) -> Verdict {
     let mut pods = subject::pods(tables, &claim.of);
     subject::keep_revision(tables, &claim.of, claim.revision, &mut pods);
@@ -51,9 +51,9 @@ pub fn judge(tables: &Tables, ground: &mut Ground, claim: &SpreadClaim) -> Verdi
 
 /// Pods by the domains of a key.
 struct Found {
-    /// Over the domains that count.
+    /// By domain that counts.
     counts: ByDomain,
-    /// Pods in other domains: no node there counts for them any more.
+    /// Pods in domains that do not count, because no node there counts any more.
     outside: ByDomain,
     skew: u32,
 }
@@ -101,10 +101,10 @@ pub fn text(counts: &ByDomain, skew: u32) -> String {
     }
 }
 
-/// Domains told by name.
+/// Domains that a verdict lists by name.
 const DOMAINS_TOLD: usize = 20;
 
-/// The skew of counts: `strew-spread`'s.
+/// The skew of counts, from `strew-spread`.
 pub fn skew(counts: &ByDomain) -> u32 {
     let mut tally = Tally::default();
     for (index, count) in counts.values().enumerate() {
@@ -115,14 +115,14 @@ pub fn skew(counts: &ByDomain) -> u32 {
     u32::try_from(tally.skew()).unwrap_or(0)
 }
 
-/// The domain that a pod is in.
+/// The domain of the pod's node; `None` if the pod is on no node, or its node has no such label.
 pub fn domain_of<'a>(tables: &'a Tables, pod: &Pod, key: &str) -> Option<&'a str> {
     let node = pod.node.as_ref()?;
     let node = tables.get::<Node>(&Name::new("", Arc::clone(node)))?;
     node.meta.label(key)
 }
 
-/// Whether counts are the wanted ones.
+/// True if the counts are the wanted ones.
 pub fn agree(wanted: &Counts, found: &ByDomain) -> bool {
     match wanted {
         Counts::Multiset(wanted) => {
@@ -130,7 +130,7 @@ pub fn agree(wanted: &Counts, found: &ByDomain) -> bool {
             found.sort_unstable();
             found == *wanted
         }
-        // A domain that is not named must hold none, and one that is named may be missing only if it is to hold none.
+        // A domain that the claim does not name must hold no pod; a domain that it names with 0 may be missing.
         Counts::Exact(wanted) => {
             let of = |counts: &BTreeMap<String, u32>, domain: &str| {
                 counts.get(domain).copied().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Which pods a claim means.
+//! The pods that a claim is about.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use strew_apiserver::{Selection, Tables};
 
 use crate::format::{ObjectTarget, Revision, Subject};
 
-/// The pods of a subject that have not finished, terminating ones too, in the order of their names.
+/// The pods of a subject that have not finished, by name; terminating pods are included.
 pub fn pods<'a>(tables: &'a Tables, subject: &Subject) -> Vec<&'a Arc<Pod>> {
     let mut pods = match subject {
         Subject::Workload(target) => of_target(tables, target),
@@ -31,7 +31,8 @@ pub fn pods<'a>(tables: &'a Tables, subject: &Subject) -> Vec<&'a Arc<Pod>> {
     pods
 }
 
-/// The pods of an object, finished ones too: itself, or those that it controls, through ReplicaSets and Jobs as well.
+/// The pods of an object, finished ones included: the pod itself, or the pods that the object controls, directly or
+/// through ReplicaSets and Jobs.
 pub fn of_target<'a>(tables: &'a Tables, target: &ObjectTarget) -> Vec<&'a Arc<Pod>> {
     let namespace = target.namespace.as_deref().unwrap_or_default();
     let name = Name::new(namespace, target.name.as_str());
@@ -75,7 +76,7 @@ fn below<'a, T: Stored, U: Stored>(tables: &'a Tables, name: &Name, pods: &mut V
     }
 }
 
-/// What tells a revision's pods from others: a label and its value.
+/// The label and value that mark the pods of the newest revision; `None` if it is not known.
 pub fn latest_revision(tables: &Tables, target: &ObjectTarget) -> Option<(&'static str, String)> {
     const HASH: &str = "pod-template-hash";
     const REVISION: &str = "controller-revision-hash";

@@ -1,4 +1,4 @@
-//! The words of expectations.
+//! The field names of expectations.
 
 use super::vocabulary::Form::{self, Boolean, Choice, Count, Either, List, Map, Object, Text};
 use super::vocabulary::{Shape, may, must, shape};

@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a scenario, each by a function of its own: code, message, way out.
+//! The diagnostics of scenarios, one function each: code, message, help.
 
 use std::fmt::Display;
 
@@ -383,7 +383,7 @@ pub(super) fn wrong_kind(by: &str, kinds: &[&str], found: &str) -> Diagnostic {
     error("wrong-kind", message).with_help(format!("it takes {}", kinds.join(", ")))
 }
 
-/// `known`: the objects of its kind.
+/// `known`: all objects of its kind.
 pub(super) fn not_there<'a>(
     target: &ObjectTarget,
     known: impl Iterator<Item = &'a ObjectKey>,
@@ -420,7 +420,7 @@ pub(super) fn no_event_reason(reason: &str) -> Diagnostic {
     }
 }
 
-/// `values`: the wanted ones, none for any; `known`: all labels of nodes, of pods, or of clusters.
+/// `values`: the wanted values, empty for any; `known`: all labels of nodes, of pods, or of clusters.
 pub(super) fn label_not_there(
     noun: &str,
     key: &str,
@@ -482,7 +482,7 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     }
 }
 
-/// Names listed in a help.
+/// The number of names that a help lists.
 const LISTED_MAX: usize = 12;
 
 // Expectations.

@@ -1,7 +1,7 @@
 //! Reasons of events.
 
-/// The reasons of all events that the simulated cluster's parts record, in the order of the alphabet. A claim about
-/// another reason would say nothing: no event could ever have it.
+/// The reasons of all events that components of the simulated cluster record, sorted. A claim about another reason is
+/// an error: no event could ever have it.
 pub const ALL: &[&str] = &[
     "AmbiguousSelector",
     "BackoffLimitExceeded",

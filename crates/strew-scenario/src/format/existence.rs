@@ -1,4 +1,4 @@
-//! Whether what a scenario names will be there.
+//! Checks that the objects, labels and containers that a scenario names exist.
 
 use serde_json::Value;
 use strew_api::field::FieldPath;
@@ -10,19 +10,19 @@ use super::problems::Problems;
 use super::scenario::Scenario;
 use super::target::{CLUSTER, DEFAULT_NAMESPACE, NODE, ObjectTarget};
 
-/// An object by what makes it the only one.
+/// The identity of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectKey {
     /// Its kind.
     pub kind: String,
-    /// Its namespace; none for kinds that have none.
+    /// Its namespace; `None` for cluster-scoped kinds.
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
 }
 
 impl ObjectKey {
-    /// Of an object, in the scenario's stream or in one of its steps.
+    /// The key of an object in the scenario's stream, or in one of its steps.
     pub fn of(object: &KubeObject) -> Self {
         Self {
             kind: object.kind().to_owned(),
@@ -31,8 +31,8 @@ impl ObjectKey {
         }
     }
 
-    /// Whether the target names this object. Of kinds that strew does not model it is not known whether they have
-    /// namespaces: nothing said is the default one.
+    /// True if the target names this object. Whether kinds that strew does not model are namespaced is not known, so a
+    /// missing namespace counts as the default one.
     pub fn is(&self, target: &ObjectTarget) -> bool {
         let is_here = target.namespace.as_deref().is_none_or(|namespace| {
             self.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE) == namespace
@@ -41,10 +41,10 @@ impl ObjectKey {
     }
 }
 
-/// What a scenario names or makes, in the order of time.
+/// What a scenario names or creates, in the order of time.
 #[derive(Debug, Clone)]
 pub(super) enum Mention {
-    /// A step makes it.
+    /// A step creates the object.
     Made(ObjectKey, Value),
     /// A step patches an object of this kind.
     Patched(&'static str, Value),
@@ -52,7 +52,7 @@ pub(super) enum Mention {
     Labelled(Bearer, String, String),
     /// A verb or expectation names it.
     Named(ObjectTarget, FieldPath),
-    /// A verb or expectation selects by a label: one of these values, or any if none is given.
+    /// A verb or expectation selects by a label, with one of these values; any value if the list is empty.
     Label {
         of: Bearer,
         key: String,
@@ -64,7 +64,7 @@ pub(super) enum Mention {
 }
 
 impl Mention {
-    /// Whether it names what must be there, and makes nothing.
+    /// True if the mention requires something to exist, and creates nothing.
     pub(super) fn is_name(&self) -> bool {
         match self {
             Self::Named(..) | Self::Label { .. } | Self::Container(..) => true,
@@ -72,7 +72,7 @@ impl Mention {
         }
     }
 
-    /// Whether the field that names it is this one, or below it.
+    /// True if the mention comes from this field or one below it.
     pub(super) fn is_below(&self, field: &FieldPath) -> bool {
         match self {
             Self::Named(_, path) | Self::Label { path, .. } | Self::Container(_, _, path) => {
@@ -82,7 +82,7 @@ impl Mention {
         }
     }
 
-    /// Labels of pods are judged when all steps are known: pods that a verb is about may come later.
+    /// True for labels of pods, which are checked after all steps are known: a later step may create the pods.
     fn is_late(&self) -> bool {
         matches!(
             self,
@@ -94,7 +94,7 @@ impl Mention {
     }
 }
 
-/// Kinds that controllers make, or that are there without being written: nothing is said of them.
+/// Kinds that controllers create, or that exist without being written. Their names are not checked.
 const NOT_IN_FILES: [&str; 8] = [
     "Pod",
     "Namespace",
@@ -106,14 +106,14 @@ const NOT_IN_FILES: [&str; 8] = [
     "PersistentVolumeClaim",
 ];
 
-/// The sets of clusters that every hub has.
+/// The ManagedClusterSets that every hub has.
 const HUB_SETS: [&str; 2] = ["default", "global"];
 
-/// Reports what is named and that neither `objects`, nor a node group, nor an earlier step makes, with its place in the
-/// document: objects, labels of nodes, pods and clusters, containers.
+/// Reports every object, label (of nodes, pods, clusters) and container that the scenario names and that does not exist
+/// by then: neither in `objects`, nor from a node group, nor from an earlier step.
 ///
-/// Pods are not judged, nor are the ReplicaSets and Jobs that others make: their names are not known beforehand. Nodes
-/// are judged only where the files or the scenario have any: without, the command line makes them.
+/// Pods are not checked, and neither are ReplicaSets and Jobs that a Deployment or CronJob creates: their names are not
+/// known in advance. Nodes are checked only if the files or the scenario define any; otherwise the command line does.
 pub(super) fn check_targets(scenario: &Scenario, objects: &[&Located], problems: &mut Problems) {
     let makes_nodes =
         |mention: &Mention| matches!(mention, Mention::Made(key, _) if key.kind == NODE);

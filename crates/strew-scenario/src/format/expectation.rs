@@ -1,4 +1,4 @@
-//! What must be true.
+//! The types of expectations.
 
 use std::collections::BTreeMap;
 
@@ -15,19 +15,19 @@ use super::target::ObjectTarget;
 pub struct Expectation {
     /// What is claimed.
     pub claim: Claim,
-    /// It must come true by then; none: at once.
+    /// The claim must become true within this time; `None`: it must be true at once.
     pub within: Option<Span>,
-    /// It must hold so long; none: at one moment.
+    /// The claim must stay true for this long; `None`: for a moment.
     pub lasts: Option<Span>,
-    /// It must hold when the cluster has come to rest after its step.
+    /// The claim is judged when the cluster has come to rest after the step.
     pub at_rest: bool,
-    /// The opposite must be true.
+    /// The claim must be false.
     pub is_negated: bool,
-    /// Its text for reports: one line of YAML, as written.
+    /// Its text in reports: one line of YAML, as written.
     pub text: String,
-    /// The field that says so.
+    /// The field that it was read from.
     pub path: FieldPath,
-    /// Its place in its file; `None` until the scenario is found to be good.
+    /// Its place in its file; `None` until the whole scenario was read without errors.
     pub place: Option<Place>,
 }
 
@@ -38,28 +38,28 @@ pub enum Claim {
     Spread(SpreadClaim),
     /// Pods by phase and number.
     Pods(PodsClaim),
-    /// A part of an object; without a name, of some object of that kind and labels.
+    /// A part of an object; without a name, at least one object of that kind and those labels matches.
     Object(Value),
     /// Events of an object.
     Events(EventsClaim),
-    /// Pods gone since the last step.
+    /// Pods removed since the last step.
     Removed(RemovedClaim),
     /// Clusters chosen by a Placement.
     Placement(PlacementClaim),
-    /// Workloads have every pod that they ask for; `None`: all workloads.
+    /// Workloads have all the pods that they ask for; `None`: all workloads.
     RolledOut(Option<ObjectTarget>),
-    /// Workloads keep the pods that their budgets ask for; `None`: all.
+    /// Workloads keep the pods that their budgets ask for; `None`: all workloads.
     WithinBudget(Option<ObjectTarget>),
     /// The text of a CEL expression.
     Cel(String),
 }
 
-/// Whose spread is looked at.
+/// The pods of a spread claim.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Subject {
     /// The pods of a workload.
     Workload(ObjectTarget),
-    /// The pods of a namespace that a selector matches.
+    /// The pods of a namespace that match a selector.
     Selector {
         /// Which pods.
         selector: LabelSelector,
@@ -68,18 +68,18 @@ pub enum Subject {
     },
 }
 
-/// Counts and skew by domain; at least one of the four claims is made.
+/// Counts and skew by domain; at least one of the four claims is present.
 #[derive(Debug, Clone)]
 pub struct SpreadClaim {
-    /// Whose.
+    /// The pods.
     pub of: Subject,
     /// The topology key.
     pub by: String,
     /// Pods per domain.
     pub counts: Option<Counts>,
-    /// The skew, exactly.
+    /// The skew must be exactly this.
     pub skew: Option<u32>,
-    /// The skew at most.
+    /// The skew must be at most this.
     pub skew_max: Option<u32>,
     /// Which revisions count.
     pub revision: Revision,
@@ -88,24 +88,24 @@ pub struct SpreadClaim {
 /// Which pods of a workload count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Revision {
-    /// Those of the newest template.
+    /// The pods of the newest template.
     Latest,
     /// All.
     #[default]
     All,
 }
 
-/// Numbers per domain.
+/// Counts per domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Counts {
-    /// In ascending order; which domain has which does not matter.
+    /// The counts in ascending order, in whichever domains.
     Multiset(Vec<u32>),
-    /// By domain, and no others.
+    /// The count of each domain; other domains must hold none.
     Exact(BTreeMap<String, u32>),
 }
 
 impl Counts {
-    /// The largest number less the smallest.
+    /// The largest count less the smallest.
     pub fn skew(&self) -> u32 {
         let numbers = || -> Box<dyn Iterator<Item = u32> + '_> {
             match self {
@@ -117,7 +117,7 @@ impl Counts {
         max - numbers().min().unwrap_or(0)
     }
 
-    /// The largest number: the skew where a domain is missing that must be there (minDomains).
+    /// The largest count: the skew if a required domain is missing (minDomains).
     pub fn max(&self) -> u32 {
         let max = match self {
             Self::Multiset(numbers) => numbers.iter().max(),
@@ -127,114 +127,114 @@ impl Counts {
     }
 }
 
-/// A number between two.
+/// A range of counts, bounds included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CountRange {
-    /// No less.
+    /// The lower bound.
     pub min: u32,
-    /// No more.
+    /// The upper bound.
     pub max: u32,
 }
 
 impl CountRange {
-    /// Where no number is given: there is one.
+    /// The range of a claim without a count: at least 1.
     pub const AT_LEAST_ONE: Self = Self {
         min: 1,
         max: u32::MAX,
     };
 
-    /// Whether the number is one of these.
+    /// True if the count is in the range.
     pub fn contains(self, count: u32) -> bool {
         (self.min..=self.max).contains(&count)
     }
 }
 
-/// How many pods are so.
+/// The number of pods that match.
 #[derive(Debug, Clone)]
 pub struct PodsClaim {
-    /// Which pods are looked at.
+    /// The pods to look at.
     pub of: PodSubject,
-    /// Only those in this phase count.
+    /// Count only pods in this phase.
     pub phase: Option<Phase>,
-    /// How many.
+    /// The expected number.
     pub count: CountRange,
-    /// Only those that wait for the scheduler count: on no node, and of one of its profiles.
+    /// Count only pods that wait for the scheduler: on no node, and of one of its profiles.
     pub waiting: bool,
-    /// Only those that this plugin keeps Pending count.
+    /// Count only pods that this plugin keeps Pending.
     pub blocked_by: Option<&'static str>,
-    /// Only those whose message holds this text count.
+    /// Count only pods whose message contains this text.
     pub message: Option<String>,
 }
 
-/// Which pods are looked at.
+/// The pods of a claim about pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodSubject {
     /// All.
     All,
     /// A pod, or the pods of a workload.
     Object(ObjectTarget),
-    /// Those with these labels, in all namespaces.
+    /// Pods with these labels, in all namespaces.
     Labels(BTreeMap<String, String>),
 }
 
 /// `status.phase`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Not started.
+    /// Its containers have not started.
     Pending,
-    /// Started.
+    /// Its containers run.
     Running,
-    /// Done.
+    /// All its containers ended with success.
     Succeeded,
-    /// Given up.
+    /// A container failed and is not restarted.
     Failed,
-    /// Its node is silent.
+    /// Its node does not report.
     Unknown,
 }
 
-/// How many events are so.
+/// The number of events that match.
 #[derive(Debug, Clone)]
 pub struct EventsClaim {
-    /// Of which object; none: of any.
+    /// The object of the events; `None`: any object.
     pub of: Option<ObjectTarget>,
-    /// Only those with this reason count.
+    /// Count only events with this reason.
     pub reason: Option<String>,
-    /// Only those with this text count.
+    /// Count only events whose note contains this text.
     pub contains: Option<String>,
-    /// How many.
+    /// The expected number.
     pub count: CountRange,
 }
 
-/// Pods gone since the last step.
+/// Pods removed since the last step.
 #[derive(Debug, Clone)]
 pub struct RemovedClaim {
-    /// Of which workload.
+    /// Their workload.
     pub of: ObjectTarget,
     /// The topology key.
     pub by: String,
-    /// Per domain.
+    /// Removed pods per domain.
     pub counts: Counts,
 }
 
-/// Clusters chosen by a Placement; at least one claim is made.
+/// The clusters that a Placement chose; at least one claim is present.
 #[derive(Debug, Clone)]
 pub struct PlacementClaim {
-    /// Which.
+    /// The Placement.
     pub of: ObjectTarget,
-    /// How many, or which.
+    /// How many clusters, or which.
     pub clusters: Option<Clusters>,
     /// Clusters per domain, by topology key.
     pub counts: BTreeMap<String, Counts>,
     /// The skew, by topology key.
     pub skew: BTreeMap<String, u32>,
-    /// Given up since the last step, at most.
+    /// The largest number of clusters given up since the last step.
     pub moved_max: Option<u32>,
 }
 
 /// Chosen clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Clusters {
-    /// So many.
+    /// Their number.
     Count(CountRange),
     /// Exactly these, in the order of their names.
     Exact(Vec<String>),

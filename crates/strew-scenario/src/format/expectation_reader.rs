@@ -1,4 +1,4 @@
-//! Expectations from their fields.
+//! Reads expectations.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ const PLUGINS: &[&str] = &[
     "VolumeZone",
 ];
 
-/// What has a budget, and budgets.
+/// Workloads that a budget may select, and budgets.
 const BUDGETED: Wanted = Wanted {
     kinds: &[
         "PodDisruptionBudget",
@@ -72,7 +72,7 @@ const BUDGETED: Wanted = Wanted {
     by: "withinBudget",
 };
 
-/// What stands around a claim.
+/// Fields beside the claim.
 const AROUND: [&str; 4] = ["within", "for", "atRest", "not"];
 
 fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Expectation> {
@@ -95,7 +95,7 @@ fn read(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<Ex
         .filter(|(name, _)| !AROUND.contains(name))
         .collect();
     let Some(((name, claim), others)) = claims.split_first() else {
-        // A misspelt one was reported.
+        // The reader has already reported misspelt ones.
         let names = at.value.as_object().into_iter().flatten();
         if names
             .into_iter()
@@ -188,7 +188,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A label of nodes.
+    /// A topology key, which must be a label of nodes.
     fn topology_key(&self, fields: &Fields<'_>, problems: &mut Problems) -> Option<String> {
         let at = fields.required("by", problems)?;
         let key = at.name(problems)?;
@@ -196,7 +196,7 @@ impl Reader<'_> {
         Some(key.to_owned())
     }
 
-    /// Notes the labels that a selector wants pods to have.
+    /// Records that pods must have the labels of a selector.
     fn note_selector(&self, selector: &LabelSelector, path: &FieldPath) {
         let note = |key: &str, values, path| self.targets.label(Bearer::Pod, key, values, &path);
         for (key, value) in selector.match_labels.iter().flatten() {
@@ -339,7 +339,7 @@ impl Reader<'_> {
         })
     }
 
-    /// One object, or all of them; `None`: something is wrong.
+    /// One object, or all of them; `None` if the value is wrong.
     fn one_or_all(
         &self,
         wanted: Wanted,
@@ -353,7 +353,7 @@ impl Reader<'_> {
         self.target(&of, wanted, problems).map(Some)
     }
 
-    /// A part of an object; one that names the object is a target.
+    /// A part of an object; if it names the object, the object must exist.
     fn object(&self, at: &At<'_>, problems: &mut Problems) -> Option<Value> {
         if !at.value.is_object() {
             let error = diagnostics::wrong_type("a part of an object", at.value);
@@ -474,7 +474,7 @@ fn entries<'v>(
     at.map(|at| at.entries(problems)).unwrap_or_default()
 }
 
-/// Claims that no cluster can meet together.
+/// Reports claims that contradict each other.
 fn check_possible(
     fields: &Fields<'_>,
     counts: Option<&Counts>,
@@ -490,7 +490,7 @@ fn check_possible(
         problems.add_pair(&path("skew"), error, &path("max"), "no more than this");
     }
     let Some(counts) = counts else { return };
-    // With minDomains unmet the emptiest domain counts as 0.
+    // With minDomains unmet, the global minimum is 0.
     if let Some(skew) = skew
         && skew != counts.skew()
         && skew != counts.max()
@@ -506,7 +506,7 @@ fn check_possible(
     }
 }
 
-/// A list is a multiset, an object says which domain has which.
+/// A list gives counts in any order; an object gives the count of each domain.
 fn counts(at: &At<'_>, problems: &mut Problems) -> Option<Counts> {
     match at.value {
         Value::Object(_) => {

@@ -1,4 +1,4 @@
-//! What goes wrong for a while.
+//! Faults and crashes: what goes wrong, and for how long.
 
 use strew_model::Span;
 
@@ -11,67 +11,67 @@ use super::vocabulary::{
     SECOND_SCHEDULER_FAULT, WATCH_FAULT,
 };
 
-/// A fault, from its step on.
+/// A fault that begins with its step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// Watches misbehave.
     Watch {
-        /// Events come so late.
+        /// Events arrive this much later.
         delay: Span,
-        /// The share of events that come twice.
+        /// The share of events that arrive twice.
         repeat: Ratio,
         /// The share of events after which the watch breaks.
         cut: Ratio,
-        /// How long.
+        /// Its duration.
         lasts: Span,
     },
-    /// Writes meet conflicts.
+    /// Writes are refused with conflicts.
     Conflict {
-        /// The share refused.
+        /// The share of writes that are refused.
         rate: Ratio,
-        /// How long.
+        /// Its duration.
         lasts: Span,
     },
-    /// Binds misbehave.
+    /// Bindings are slow or fail.
     Bind {
-        /// Each takes so long.
+        /// Each binding takes this long.
         slow: Span,
-        /// The share that fails.
+        /// The share of bindings that fail.
         fail: Ratio,
-        /// How long.
+        /// Its duration.
         lasts: Span,
     },
     /// The clock jumps forward.
     Clock {
-        /// So far.
+        /// By this much.
         jump: Span,
     },
-    /// Another scheduler decides beside the first.
+    /// A second scheduler runs beside the first.
     SecondScheduler {
-        /// How long.
+        /// Its duration.
         lasts: Span,
     },
 }
 
-/// A part of the control plane.
+/// A component that a crash can stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// The scheduler.
     Scheduler,
     /// strew's admission webhook.
     Webhook,
-    /// strew's controller.
+    /// strew's controller of WorkloadSpreads.
     Controller,
     /// Kubernetes' controllers.
     Controllers,
 }
 
-/// A component that stops and starts again empty.
+/// A crash: the component stops, and starts again without any state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crash {
-    /// Which.
+    /// The component.
     pub component: Component,
-    /// How long it is away.
+    /// How long the component is down.
     pub lasts: Span,
 }
 
@@ -83,10 +83,10 @@ const ALL: [Component; 4] = [
     Component::Controllers,
 ];
 
-/// How long a component is away where nothing is said.
+/// The outage of a crash that gives none.
 const OUTAGE_DEFAULT: Span = Span::from_secs(1);
 
-/// Reads `crash`: names, or an object by name.
+/// Reads `crash`: a list of components, or an object of components with their outages.
 pub(super) fn crashes(at: &At<'_>, problems: &mut Problems) -> Vec<Crash> {
     let mut found = Vec::new();
     if !at.value.is_object() {
@@ -101,7 +101,7 @@ pub(super) fn crashes(at: &At<'_>, problems: &mut Problems) -> Vec<Crash> {
     let Some(fields) = at.fields(&CRASH, problems) else {
         return found;
     };
-    // `scheduler:` without a value is a crash, too.
+    // `scheduler:` without a value is a crash, with the default outage.
     for (name, value) in at.value.as_object().into_iter().flatten() {
         let Some(index) = COMPONENTS.iter().position(|known| known == name) else {
             continue;

@@ -1,8 +1,8 @@
-//! Values in one line of YAML, for reports.
+//! Formats values as one line of YAML, for reports.
 
 use serde_json::Value;
 
-/// The value in YAML's flow style: `{of: deployment/web, counts: [2, 2]}`. Very long ones are cut.
+/// The value in YAML's flow style: `{of: deployment/web, counts: [2, 2]}`. Cuts it after `LENGTH_MAX` characters.
 pub(super) fn line(value: &Value) -> String {
     let mut text = String::new();
     write(value, &mut text);
@@ -13,7 +13,7 @@ pub(super) fn line(value: &Value) -> String {
     text
 }
 
-/// The inside of an object: `spread: {…}, within: 2m`.
+/// The fields of an object without its braces: `spread: {…}, within: 2m`.
 pub(super) fn fields(value: &Value) -> String {
     let text = line(value);
     let inside = text.strip_prefix('{');
@@ -21,7 +21,7 @@ pub(super) fn fields(value: &Value) -> String {
     inside.unwrap_or(&text).to_owned()
 }
 
-/// Characters of a line; a manifest may have megabytes.
+/// The longest line in characters; a manifest may have megabytes.
 const LENGTH_MAX: usize = 1000;
 
 fn write(value: &Value, text: &mut String) {
@@ -58,7 +58,7 @@ fn separate(i: usize, text: &mut String) {
     }
 }
 
-/// Plain where that reads back as the same string.
+/// Writes a string without quotes if YAML reads that back as the same string.
 fn scalar(string: &str, text: &mut String) {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "/._-=() ".contains(c);
     let is_word = string.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')

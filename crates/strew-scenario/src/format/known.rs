@@ -1,4 +1,4 @@
-//! What is there when a step begins, as far as files and earlier steps tell: objects, labels, containers.
+//! The objects, labels and containers that exist when a step begins, as far as files and earlier steps show.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +9,14 @@ use super::existence::{Mention, ObjectKey};
 use super::scenario::Scenario;
 use super::target::{CLUSTER, NODE};
 
-/// What carries labels that a scenario selects by.
+/// The kinds whose labels a scenario selects by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bearer {
     /// Nodes.
     Node,
-    /// Pods, by the templates that they are made from.
+    /// Pods, with the labels of the templates that they are made from.
     Pod,
-    /// ManagedClusters, whose claims are read like labels.
+    /// ManagedClusters; their claims are read like labels.
     Cluster,
 }
 
@@ -31,7 +31,7 @@ impl Bearer {
     }
 }
 
-/// Keys with their values.
+/// Label keys with their values.
 pub(super) type Labels = BTreeMap<String, BTreeSet<String>>;
 
 /// Objects, labels and containers.
@@ -42,15 +42,15 @@ pub(super) struct Known {
     node_labels: Labels,
     pod_labels: Labels,
     cluster_labels: Labels,
-    /// Of each object that makes pods: its containers.
+    /// The containers of each object that makes pods.
     containers: Vec<(ObjectKey, Vec<String>)>,
-    /// Some mention is about pods or containers. Templates are not looked at otherwise: a dump may have many.
+    /// True if the scenario mentions pods or containers. Otherwise templates are skipped: a dump may have many.
     looks_at_templates: bool,
 }
 
 pub(super) const HOSTNAME: &str = "kubernetes.io/hostname";
 
-/// Keys of labels that controllers set on pods: their values are not in any file.
+/// Labels that controllers set on pods: no file has their values.
 const SET_BY_CONTROLLERS: [&str; 9] = [
     "pod-template-hash",
     "controller-revision-hash",
@@ -64,7 +64,7 @@ const SET_BY_CONTROLLERS: [&str; 9] = [
 ];
 
 impl Known {
-    /// What is there at second 0.
+    /// What exists at second 0.
     pub(super) fn at_start(scenario: &Scenario, objects: &[&Located]) -> Self {
         let mentions = || {
             scenario
@@ -115,13 +115,13 @@ impl Known {
         self.objects.push(key);
     }
 
-    /// Takes in the labels that an object of this kind, or a patch of one, gives to nodes or pods.
+    /// Adds the labels that an object of this kind, or a patch of one, gives to nodes or pods.
     pub(super) fn learn(&mut self, kind: &str, value: &Value) {
         let Value::Array(operations) = value else {
             return self.learn_object(kind, value);
         };
         for operation in operations {
-            // A JSON patch: the same as a merge patch of the value at its path.
+            // An operation of a JSON patch acts as a merge patch of the value at its path.
             let path = operation["path"].as_str().unwrap_or_default();
             let steps = path.split('/').skip(1).collect::<Vec<_>>();
             let whole = steps
@@ -162,7 +162,7 @@ impl Known {
         }
     }
 
-    /// The label verb sets one.
+    /// Adds a label that the verb `label` sets.
     pub(super) fn label(&mut self, of: Bearer, key: &str, value: &str) {
         let labels = match of {
             Bearer::Node => &mut self.node_labels,
@@ -181,7 +181,7 @@ impl Known {
         }
     }
 
-    /// Whether a label may be there: with one of these values, or with any if none is given.
+    /// True if the label may exist: with one of these values, or with any if the list is empty.
     pub(super) fn has_label(
         &self,
         scenario: &Scenario,
@@ -201,7 +201,7 @@ impl Known {
         is_set_elsewhere || known.is_some_and(has)
     }
 
-    /// A kubelet sets its node's.
+    /// Kubelets set the hostname label of their nodes.
     fn has_hostname(&self, scenario: &Scenario, values: &[String]) -> bool {
         let is_node = |value: &String| {
             let mut groups = scenario.node_groups.iter();
@@ -212,7 +212,7 @@ impl Known {
         values.is_empty() || values.iter().any(is_node)
     }
 
-    /// The containers of an object in all its versions; `None`: the object is not known.
+    /// The containers of an object in all its versions; `None` if the object is not known.
     pub(super) fn containers_of(&self, is_meant: impl Fn(&ObjectKey) -> bool) -> Option<Vec<&str>> {
         let all = self.containers.iter().filter(|(key, _)| is_meant(key));
         let all: Vec<_> = all.collect();
@@ -238,14 +238,14 @@ fn labels(value: &Value, into: &mut Labels) {
     }
 }
 
-/// The labels of all pod templates in a value, and those that patches of a WorkloadSpread's subsets give.
+/// Collects the labels of all pod templates in a value, and those that the patches of a WorkloadSpread's subsets set.
 fn labels_below(value: &Value, into: &mut Labels) {
     match value {
         Value::Object(fields) => {
             for (name, part) in fields {
                 match name.as_str() {
                     "labels" => labels(part, into),
-                    // Labels of claims and of Jobs are none of pods.
+                    // The labels of claims and of Jobs are not labels of pods.
                     "volumeClaimTemplates" => {}
                     "jobTemplate" => labels_below(&part["spec"], into),
                     _ => labels_below(part, into),
@@ -257,7 +257,7 @@ fn labels_below(value: &Value, into: &mut Labels) {
     }
 }
 
-/// Containers of the pod, or of the template of pods.
+/// The containers of a pod, or of a pod template.
 fn containers(value: &Value) -> Vec<String> {
     let template = match value["kind"].as_str() {
         Some("CronJob") => "/spec/jobTemplate/spec/template/spec",

@@ -1,4 +1,4 @@
-//! A stream of manifests with a scenario among them.
+//! Reads a stream of manifests with a scenario among them.
 
 use std::sync::Arc;
 
@@ -16,33 +16,33 @@ use super::problems::{Problem, Problems};
 use super::variant::{Draft, ObjectPatch, Variant, expand};
 use super::{API_VERSION, GROUP, KIND};
 
-/// What the files hold.
+/// The contents of the files.
 #[derive(Debug, Default)]
 pub struct Loaded {
-    /// The stream without the scenario, as far as it could be read: of the base, parameters put in.
+    /// The objects of the stream without the scenario, as far as they could be read, with the base's parameters put in.
     pub objects: Arc<[Located]>,
-    /// What could not be read of it.
+    /// The objects that could not be read.
     pub broken: Vec<Broken>,
-    /// The base first; none without a scenario, or with a wrong one.
+    /// The variants, the base first; empty without a scenario, or if it has errors.
     pub variants: Vec<Variant>,
-    /// All that is wrong with the stream, the scenario and its variants, in the order of places.
+    /// Everything wrong with the stream, the scenario and its variants, by place.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Loaded {
-    /// Whether something must be put right first.
+    /// True if at least one diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         let mut diagnostics = self.diagnostics.iter();
         diagnostics.any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 }
 
-/// Reads all files, and the scenario if there is one, with all its variants.
+/// Reads all files, with the scenario, if there is one, and all its variants.
 pub fn load(sources: &Sources) -> Loaded {
     load_read(sources, read(sources))
 }
 
-/// The same of files that were read.
+/// As [`load`], of files that were read already.
 pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
     let origins = take_scenarios(&mut reading);
     let Some((first, version_error)) = origins.first().cloned() else {
@@ -102,16 +102,16 @@ pub fn load_read(sources: &Sources, mut reading: Reading) -> Loaded {
     }
 }
 
-/// What the files hold beside the scenario.
+/// The contents of the files beside the scenario.
 struct Stream {
     objects: Arc<[Located]>,
     broken: Vec<Broken>,
 }
 
-/// Why a document of this group is none that can be read: the field, and the error.
+/// Why a document of this group cannot be read: the field, and the error.
 type HeadError = Option<(&'static str, Diagnostic)>;
 
-/// Takes what is or means to be a scenario out of the objects.
+/// Removes the documents that are, or try to be, scenarios from the objects.
 fn take_scenarios(reading: &mut Reading) -> Vec<(Origin, HeadError)> {
     let mut found = Vec::new();
     reading.objects.retain(|located| {
@@ -136,11 +136,11 @@ fn take_scenarios(reading: &mut Reading) -> Vec<(Origin, HeadError)> {
     found
 }
 
-/// Changes an object of the stream as the variant wants it.
+/// Applies the variant's patches to an object of the stream.
 fn edit(draft: &Draft, value: &mut Value) {
     put_into_object(value, &draft.scenario.params);
     for patch in patches_of(draft, value) {
-        // What can't be done was noted.
+        // Failures were reported before.
         let _ = patch.patch.apply(value);
     }
 }
@@ -159,7 +159,7 @@ fn patches_of<'d>(draft: &'d Draft, value: &Value) -> Vec<&'d ObjectPatch> {
     patches.filter(|patch| key.is(&patch.target)).collect()
 }
 
-/// Checks every variant against the stream; the variants, if all is well with them.
+/// Checks every variant against the stream; returns the variants if none has errors.
 fn finish(
     drafts: Vec<Draft>,
     sources: &Sources,
@@ -212,7 +212,7 @@ fn finish(
     variants
 }
 
-/// Notes patches of objects that are not there, and steps that can't be done.
+/// Reports patches of objects that do not exist, and operations that cannot be applied.
 fn check_patches(draft: &mut Draft, sources: &Sources, stream: &Stream) {
     let broken = stream.broken.iter().map(|broken| &broken.located);
     for patch in &draft.patches {
@@ -264,7 +264,7 @@ impl Placing<'_> {
         }
     }
 
-    /// What is said of the base needs no second word for each variant.
+    /// A problem of the base is not repeated for each variant.
     fn problem(&mut self, problem: Problem, variant: Option<&str>) {
         let Problem {
             path,

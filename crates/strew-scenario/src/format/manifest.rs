@@ -8,12 +8,12 @@ use super::diagnostics;
 use super::problems::Problems;
 use super::value::At;
 
-/// An object that `apply` or `create` brings.
+/// An object of `apply` or `create`.
 #[derive(Debug, Clone)]
 pub struct Manifest {
-    /// As it will be decided on.
+    /// The object, decoded.
     pub object: KubeObject,
-    /// As it is written; `apply` sends no more than that.
+    /// The object as written; `apply` sends these fields only.
     pub value: Value,
     /// Its place in the scenario.
     pub path: FieldPath,

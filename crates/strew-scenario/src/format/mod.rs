@@ -1,17 +1,18 @@
-//! The format of scenarios: ordinary manifests, and at most one document of kind `Scenario` among them.
+//! The format of scenarios: ordinary manifests, with at most one document of kind `Scenario` among them.
 //!
-//! [`load`] reads files into [`Variant`]s, the scenario as it is written first; everything wrong is told at once, each
-//! with its place, that of the variants included. [`schema`] is the JSON schema of the document, [`starter`] a
-//! scenario to begin with.
+//! [`load`] reads files into [`Variant`]s; the first is the scenario as written. It reports all mistakes at once, each
+//! at its place, also those of the variants. [`schema`] is the JSON schema of the document, [`starter`] a scenario to
+//! begin with.
 //!
-//! Rules that the words do not tell:
+//! Rules that the field names do not show:
 //! - A *target* is `TYPE/NAME` by kubectl's names, with the namespace of the scenario's metadata, or
 //!   `NAMESPACE/TYPE/NAME`; where nodes are meant also a bare name, or `KEY=VALUE` for all nodes with that label.
-//! - Verbs of nodes take nodes that are chosen when the step begins, too: `KEY=<most pods>` (those of the domain with most
-//!   pods), `<most pods>` (the node with most pods), `<lost>` (what `lose` took and nothing has restored).
-//! - `${name}` stands for a number of `params` (in text values of the scenario and of the other documents).
-//! - A variant's `set` is merged into the spec, so `null` takes a field away and lists are set whole; `replace` gives
-//!   the step of a time other expectations.
+//! - Verbs of nodes also take targets that are resolved when the step begins: `KEY=<most pods>` (the nodes of the
+//!   domain with most pods), `<most pods>` (the node with most pods), `<lost>` (the nodes that `lose` took and that are
+//!   still lost).
+//! - `${name}` stands for a number of `params`, in text values of the scenario and of the other documents.
+//! - A variant's `set` is merged into the spec, so `null` removes a field and lists are replaced; `replace` gives the
+//!   step at a time other expectations.
 //!
 //! ```
 //! use strew_api::read::Sources;

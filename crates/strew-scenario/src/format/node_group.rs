@@ -1,4 +1,4 @@
-//! Equal nodes, made from a template.
+//! Groups of equal nodes, made from a template.
 
 use k8s_openapi::api::core::v1::Node;
 use serde_json::Value;
@@ -11,24 +11,24 @@ use super::problems::Problems;
 use super::value::At;
 use super::vocabulary::NODE_GROUP;
 
-/// Nodes called NAME-0, NAME-1, …
+/// Nodes named NAME-0, NAME-1, …
 #[derive(Debug, Clone)]
 pub struct NodeGroup {
     /// Its name.
     pub name: String,
-    /// The autoscaler leaves so many.
+    /// The autoscaler keeps at least this many nodes.
     pub min: u32,
-    /// The autoscaler makes no more.
+    /// The autoscaler makes at most this many nodes.
     pub max: u32,
     /// Nodes at second 0.
     pub size: u32,
-    /// From a new node's order to its readiness; none: as the timing says.
+    /// From the request for a new node to its readiness; `None`: as the scenario's timing says.
     pub boot: Option<Span>,
-    /// What its nodes look like; without a name.
+    /// The template of its nodes, without a name.
     pub template: Node,
 }
 
-/// Nodes of one group at most: ten times the largest clusters that there are.
+/// The most nodes of one group: ten times the largest clusters known.
 const NODES_MAX: u32 = 100_000;
 
 impl NodeGroup {
@@ -37,7 +37,7 @@ impl NodeGroup {
         format!("{}-{number}", self.name)
     }
 
-    /// Whether it may have a node of this name.
+    /// True if a node of this name can belong to the group.
     pub fn may_have(&self, node: &str) -> bool {
         let number = node
             .strip_prefix(&self.name)
@@ -97,7 +97,7 @@ pub(super) fn read(at: &At<'_>, problems: &mut Problems) -> Option<NodeGroup> {
     })
 }
 
-/// The names of its nodes must be names of nodes.
+/// A group's name must make valid names of nodes.
 fn group_name<'v>(at: &At<'v>, problems: &mut Problems) -> Option<&'v str> {
     let name = at.name(problems)?;
     let is_plain = name

@@ -1,9 +1,9 @@
-//! Numbers for `${name}`.
+//! Parameters: numbers for `${name}`.
 //!
-//! In the scenario document every text value but those of `params` itself is looked at, and in the other documents of
-//! the stream every text value; keys never are. A text that is nothing but `${name}` becomes the number; inside a
-//! longer text its digits are put in. `$${` stands for `${`. In the scenario an unknown name is an error; in other
-//! documents it stays as it is, for a container's command may well hold `${HOME}`.
+//! Parameters are replaced in every text value, but not in keys and not in `params` itself. A text that consists of
+//! `${name}` becomes the number; inside a longer text the number's digits are inserted. `$${` stands for `${`. In the
+//! scenario an unknown name is an error; in other documents it is kept, since a container's command may contain
+//! `${HOME}`.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) fn read(at: &At<'_>, problems: &mut Problems) -> Params {
     params
 }
 
-/// Puts the numbers into the scenario's value at `path`; unknown names are noted.
+/// Replaces parameters in the scenario's value at `path`; reports unknown names.
 pub(super) fn put_in(
     value: &mut Value,
     path: &FieldPath,
@@ -53,7 +53,7 @@ pub(super) fn put_in(
     putting.value(value);
 }
 
-/// Puts the numbers into another document; unknown names stay.
+/// Replaces parameters in another document; unknown names are kept.
 pub(super) fn put_into_object(value: &mut Value, params: &Params) {
     if params.is_empty() {
         return;
@@ -66,7 +66,7 @@ pub(super) fn put_into_object(value: &mut Value, params: &Params) {
     putting.value(value);
 }
 
-/// Told of names without a number, with their places.
+/// Called with each name that has no number, and its place.
 type OnUnknown<'a> = &'a mut dyn FnMut(&FieldPath, &str);
 
 struct Putting<'a> {
@@ -117,7 +117,7 @@ impl Putting<'_> {
             let (before, after) = (&rest[..at], &rest[at + 2..]);
             if let Some(before) = before.strip_suffix('$') {
                 out.push_str(before);
-                // In other documents nothing is changed that is not a parameter's.
+                // In other documents a text that is no parameter is kept as it is.
                 out.push_str(if self.unknown.is_some() { "${" } else { "$${" });
                 rest = after;
                 continue;
@@ -158,7 +158,7 @@ mod tests {
             ("n".to_owned(), Number::from(6)),
             ("half".to_owned(), Number::from_f64(0.5).unwrap()),
         ]);
-        // The text, it in a scenario, it in another document.
+        // The text, the result in a scenario, the result in another document.
         let cases = [
             (json!("${n}"), json!(6), json!(6)),
             (json!("${n}s"), json!("6s"), json!("6s")),

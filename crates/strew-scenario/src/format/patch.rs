@@ -1,5 +1,5 @@
-//! Changes of an object as JSON: a JSON patch (RFC 6902) or a merge patch (RFC 7386), read with the place of every
-//! mistake. They are carried out by [`strew_api::patch`].
+//! Patches of an object: a JSON patch (RFC 6902) or a merge patch (RFC 7386). Reading reports each mistake at its
+//! place; [`strew_api::patch`] applies them.
 
 use serde_json::{Value, json};
 use strew_api::patch::{self, OperationFailure, merge_patch};
@@ -12,26 +12,26 @@ use super::vocabulary::{OPERATION, OPERATIONS};
 /// A change of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Patch {
-    /// Steps, done in order; all or none.
+    /// Operations, applied in order; all or none.
     Json(Vec<Operation>),
-    /// An object to merge; `null` takes a field away.
+    /// An object to merge; `null` removes a field.
     Merge(Value),
 }
 
-/// A step of a JSON patch; places are pointers without their escapes.
+/// An operation of a JSON patch; its pointers are unescaped.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Operation {
-    /// Puts a value in, before an element of a list, or in place of a field.
+    /// Inserts a value before an element of a list, or sets a field.
     Add(Pointer, Value),
-    /// Takes away what is there.
+    /// Removes the value.
     Remove(Pointer),
-    /// Puts a value in place of what is there.
+    /// Replaces the value, which must exist.
     Replace(Pointer, Value),
-    /// Takes away from the first place and adds at the second.
+    /// Removes the value at the first place and adds it at the second.
     Move(Pointer, Pointer),
-    /// Adds at the second place what is at the first.
+    /// Adds the value of the first place at the second.
     Copy(Pointer, Pointer),
-    /// Is refused unless this value is there.
+    /// Fails unless the value is equal to this one.
     Test(Pointer, Value),
 }
 
@@ -39,12 +39,12 @@ pub enum Operation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pointer(Vec<String>);
 
-/// A step that could not be done.
+/// An operation that could not be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchError {
-    /// Which step, from 0.
+    /// The index of the operation, from 0.
     pub step: usize,
-    /// Why: one sentence, lower case.
+    /// The reason: one sentence, lower case.
     pub message: String,
 }
 
@@ -98,7 +98,7 @@ fn operation(at: &At<'_>, problems: &mut Problems) -> Option<Operation> {
     let path = pointer("path", problems);
     let op = fields.required("op", problems)?;
     let op = OPERATIONS[op.choice(OPERATIONS, problems)?];
-    // `value: null` is a value here.
+    // `value: null` is a value, not a missing field.
     let value = |problems: &mut Problems| {
         let value = fields.value().get("value");
         if value.is_none() {
@@ -132,10 +132,10 @@ fn operation(at: &At<'_>, problems: &mut Problems) -> Option<Operation> {
 }
 
 impl Patch {
-    /// Changes `value`; left as it was on an error.
+    /// Applies the patch to `value`, which stays as it was on an error.
     ///
     /// # Errors
-    /// The first step that can't be done. A merge patch always can.
+    /// The first operation that cannot be applied. A merge patch always can.
     pub fn apply(&self, value: &mut Value) -> Result<(), PatchError> {
         match self {
             Self::Merge(patch) => merge(value, patch),
@@ -191,10 +191,10 @@ impl Operation {
     }
 }
 
-/// The step that failed, in our words.
+/// The failed operation, in strew's words.
 fn failed(steps: &[Operation], error: &patch::PatchError) -> PatchError {
     let patch::PatchError::Operation { index, failure, .. } = error else {
-        // Steps are operations by their type.
+        // The type `Operation` holds valid operations only.
         return PatchError {
             step: 0,
             message: error.to_string(),
@@ -210,7 +210,7 @@ fn failed(steps: &[Operation], error: &patch::PatchError) -> PatchError {
         OperationFailure::TestFailed => format!("another value is at {:?}", at(Operation::path)),
         OperationFailure::NoSource => format!("there is nothing at {:?}", at(Operation::source)),
         OperationFailure::NoTarget => {
-            // What adds needs no value there, but something to hold it.
+            // An operation that adds needs a parent, but no value at its place.
             let adds = matches!(
                 steps.get(*index),
                 Some(Operation::Add(..) | Operation::Move(..) | Operation::Copy(..))

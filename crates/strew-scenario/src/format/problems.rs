@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, gathered before the places are looked up.
+//! Mistakes of a scenario, gathered before their places are looked up.
 
 use strew_api::field::{FieldPath, Step};
 use strew_api::read::{Diagnostic, RawFault};
@@ -7,14 +7,14 @@ use strew_api::read::{Diagnostic, RawFault};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Problem {
     pub(crate) path: FieldPath,
-    /// The field itself is the mistake, not its value.
+    /// True if the field itself is the mistake, not its value.
     pub(crate) is_key: bool,
     pub(crate) diagnostic: Diagnostic,
-    /// Another field that belongs to it.
+    /// Another field that takes part in the mistake.
     pub(crate) related: Option<(FieldPath, &'static str)>,
 }
 
-/// Problems kept of one document; what is beyond is counted.
+/// The problems kept of one document; further ones are counted.
 const PROBLEMS_MAX: usize = 1000;
 
 /// The problems so far, in the order found.
@@ -30,18 +30,18 @@ impl Problems {
         self.push(path, false, diagnostic, None);
     }
 
-    /// A field that should not be there, or not so.
+    /// A field that should not exist, or has the wrong name.
     pub(crate) fn add_key(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
         self.push(path, true, diagnostic, None);
     }
 
-    /// A target: a key of an object by target, or a value.
+    /// A wrong target, which is a key of an object by target, or a value.
     pub(crate) fn add_target(&mut self, path: &FieldPath, diagnostic: Diagnostic) {
         let is_key = matches!(path.steps().last(), Some(Step::Key(_)));
         self.push(path, is_key, diagnostic, None);
     }
 
-    /// A field that quarrels with another.
+    /// A field that contradicts another one.
     pub(crate) fn add_pair(
         &mut self,
         path: &FieldPath,
@@ -52,7 +52,7 @@ impl Problems {
         self.push(path, true, diagnostic, Some((other.clone(), label)));
     }
 
-    /// What the schema of a Kubernetes object says of the object at `path`.
+    /// The faults that the schema of a Kubernetes object finds in the object at `path`.
     pub(crate) fn add_faults(&mut self, path: &FieldPath, faults: Vec<RawFault>) {
         for fault in faults {
             let path = path.join(&fault.path);

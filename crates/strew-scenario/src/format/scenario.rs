@@ -1,4 +1,4 @@
-//! A scenario as it will be run.
+//! A scenario, read and checked.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -14,49 +14,49 @@ use super::node_group::NodeGroup;
 use super::timing::{Autoscaler, Timing};
 use super::verb::LocatedVerb;
 
-/// What happens to a cluster in virtual time, and what must be true of it.
+/// The changes of a cluster in virtual time, and what must be true of it.
 #[derive(Debug, Clone)]
 pub struct Scenario {
     /// Its name.
     pub name: String,
     /// The namespace of targets that name none.
     pub namespace: String,
-    /// Notes for people; `story` is what it tells.
+    /// Notes for readers; the note `story` describes the scenario.
     pub annotations: BTreeMap<String, String>,
-    /// Each variant runs with so many seeds.
+    /// The number of seeds that each variant runs with.
     pub seeds: NonZeroU32,
-    /// The gates at second 0, with what is worth saying of them.
+    /// The gates at second 0, with notes about them.
     pub feature_gates: FeatureGates,
-    /// Nodes made from templates; their names differ.
+    /// Nodes made from templates; the names of the groups differ.
     pub node_groups: Vec<NodeGroup>,
-    /// None: the groups keep their sizes.
+    /// `None`: the groups keep their sizes.
     pub autoscaler: Option<Autoscaler>,
     /// How long things take.
     pub timing: Timing,
-    /// Numbers put in for `${name}`, as written.
+    /// The numbers for `${name}`, as written.
     pub params: BTreeMap<String, serde_json::Number>,
-    /// When the run ends, if it is said; never before the last step.
+    /// The end of the run, if given; never before the last step.
     pub until: Option<Span>,
-    /// The first seed; each of the others is one more.
+    /// The first seed; further runs count up from it.
     pub seed: u64,
     /// What must be true after every instant.
     pub always: Vec<Expectation>,
-    /// In the order of time.
+    /// The steps, in the order of time.
     pub timeline: Vec<Step>,
-    /// What the timeline names and makes, in order.
+    /// The objects that the timeline names and makes, in order.
     pub(super) timeline_mentions: Vec<Mention>,
-    /// What is named where no time is known.
+    /// What expectations of `always` name, which have no time.
     pub(super) always_mentions: Vec<Mention>,
 }
 
-/// What is done at a moment, and what must be true after it.
+/// Verbs at one moment, and what must be true after them.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What reports call it; `None`: its time.
+    /// Its name in reports; `None`: its time is used.
     pub name: Option<String>,
-    /// When, from the start; `None`: when the step before is over, which waits for rest.
+    /// The time since the start; `None`: when the previous step ends, which then waits for rest.
     pub at: Option<Span>,
-    /// `Some`: the step is over when the cluster is at rest; `None`: as soon as its verbs are done.
+    /// `Some`: the step ends when the cluster is at rest; `None`: right after its verbs.
     pub rest: Option<Rest>,
     /// In the order written.
     pub verbs: Vec<LocatedVerb>,
@@ -69,15 +69,15 @@ pub struct Step {
 /// How long a step waits for the cluster to come to rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rest {
-    /// The cluster is at rest when nothing was written for so long.
+    /// The cluster is at rest after this long without a write.
     pub quiet: Span,
-    /// The step is over after so long, at rest or not.
+    /// The step ends after this long, at rest or not.
     pub within: Span,
 }
 
 impl Default for Rest {
-    /// Six minutes are longer than anything that a cluster waits for in silence: 5 minutes of a pod on a lost node, and
-    /// of a pod that no event has freed.
+    /// Six minutes are longer than any silent wait in a cluster: 5 minutes for a pod on a lost node, and 5 minutes for
+    /// a pod in the unschedulable queue that no event has moved.
     fn default() -> Self {
         Self {
             quiet: Span::from_secs(6 * 60),
@@ -87,7 +87,7 @@ impl Default for Rest {
 }
 
 impl Expectation {
-    /// How long after its moment it is decided at the latest.
+    /// The longest time from the step until the expectation is decided.
     pub fn waits(&self) -> Span {
         let within = self.within.unwrap_or_default();
         Span(within.0.saturating_add(self.lasts.unwrap_or_default().0))
@@ -95,12 +95,12 @@ impl Expectation {
 }
 
 impl Scenario {
-    /// The annotation `story`.
+    /// The value of the annotation `story`.
     pub fn story(&self) -> Option<&str> {
         self.annotations.get("story").map(String::as_str)
     }
 
-    /// When the run ends at the latest: `until`, or when the last step's expectations are decided.
+    /// The latest end of the run: `until`, or when the expectations of the last step are decided.
     pub fn end(&self) -> Span {
         let mut moment = 0_u64;
         let mut last = 0;
@@ -117,7 +117,7 @@ impl Scenario {
         self.until.unwrap_or(Span(last))
     }
 
-    /// Notes the places of verbs and expectations.
+    /// Sets the places of verbs and expectations.
     pub(super) fn locate(&mut self, mut place: impl FnMut(&FieldPath) -> Place) {
         for step in &mut self.timeline {
             for verb in &mut step.verbs {
@@ -132,7 +132,7 @@ impl Scenario {
         }
     }
 
-    /// Leaves out what comes after a step, by its name. Returns whether there is such a step.
+    /// Drops the steps after the step of this name. Returns false if there is no such step.
     pub fn end_after(&mut self, name: &str) -> bool {
         let mut steps = self.timeline.iter();
         let Some(last) = steps.position(|step| step.name.as_deref() == Some(name)) else {

@@ -1,4 +1,4 @@
-//! A scenario from its document, every mistake noted.
+//! Reads a scenario from its document and reports every mistake.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,13 +21,13 @@ use super::verb::{LocatedVerb, Verb};
 use super::verb_reader;
 use super::vocabulary::{DOCUMENT, METADATA, REST, SPEC, STEP};
 
-/// The only version of Kubernetes that strew can be.
+/// The version of Kubernetes that strew models.
 const KUBERNETES: &str = "1.36";
 
-/// Runs of one variant at most.
+/// The most seeds of one variant.
 pub const SEEDS_MAX: u32 = 1_000_000;
 
-/// Reads the document, parameters put in; variants are left alone. What can't be read is noted and left out.
+/// Reads the document with its parameters put in, without variants. Reports what cannot be read and leaves it out.
 pub(super) fn read(document: &Value, problems: &mut Problems) -> Scenario {
     let mut scenario = Scenario {
         name: String::new(),
@@ -209,7 +209,7 @@ fn timeline(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Vec<S
     steps
 }
 
-/// A step has a time, unless it begins when the step before is over.
+/// A step has a time, unless it begins when the previous step ends.
 fn check_order(step: &Step, before: Option<&Step>, problems: &mut Problems) {
     let here = step.path.child("at");
     match (step.at, before) {
@@ -233,7 +233,7 @@ fn check_order(step: &Step, before: Option<&Step>, problems: &mut Problems) {
         (None, Some(Step { rest: None, .. })) => {
             problems.add(&step.path, diagnostics::missing("at"));
         }
-        // A first step that waits for rest may begin with the run.
+        // The first step may begin with the run if it waits for rest.
         (None, None) if step.rest.is_none() => {
             problems.add(&step.path, diagnostics::missing("at"));
         }
@@ -271,7 +271,7 @@ fn step(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<St
     for (name, at) in fields.present().filter(is_verb) {
         verbs.extend(verb_reader::read(name, &at, targets, problems));
     }
-    // Wherever it is written: it is read after everything was done.
+    // Expectations are read after the verbs, wherever they are written: they hold after the verbs.
     let expect = fields.get("expect");
     let expect = expect.map(|at| expectation_reader::read_all(&at, targets, problems));
     check_made_once(&verbs, problems);
@@ -283,11 +283,11 @@ fn step(at: &At<'_>, targets: Targets<'_>, problems: &mut Problems) -> Option<St
         expect: expect.unwrap_or_default(),
         path: at.path.clone(),
     })
-    // A wrong time was noted.
+    // A wrong time was reported already.
     .filter(|_| moment.is_some() || given.is_none())
 }
 
-/// `apply` and `create` of one step must not mean the same object.
+/// `apply` and `create` of one step must not name the same object.
 fn check_made_once(verbs: &[LocatedVerb], problems: &mut Problems) {
     let of = |wanted: fn(&Verb) -> bool| verbs.iter().filter(move |v| wanted(&v.verb));
     let manifests = |located: &LocatedVerb| match &located.verb {

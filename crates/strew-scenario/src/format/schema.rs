@@ -1,4 +1,4 @@
-//! The JSON schema of the format, for `--schema`: made of the words that the reader knows.
+//! The JSON schema of the format, for `--schema`, made from the reader's vocabulary.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub fn schema() -> Value {
 
 fn reference(shape: &'static Shape, definitions: &mut BTreeMap<&'static str, Value>) -> Value {
     if !definitions.contains_key(shape.name) {
-        // First its name, for a shape may hold itself.
+        // The name is inserted first, because a shape may contain itself.
         definitions.insert(shape.name, Value::Null);
         let object = object(shape, definitions);
         definitions.insert(shape.name, object);
@@ -37,7 +37,7 @@ fn object(shape: &Shape, definitions: &mut BTreeMap<&'static str, Value>) -> Val
     }
     let required = shape.fields.iter().filter(|field| field.is_required);
     let required: Vec<&str> = required.map(|field| field.name).collect();
-    // What is absent may be null, as everywhere in Kubernetes.
+    // An absent field may be null, as everywhere in Kubernetes.
     json!({
         "description": shape.doc,
         "type": ["object", "null"],
@@ -47,14 +47,14 @@ fn object(shape: &Shape, definitions: &mut BTreeMap<&'static str, Value>) -> Val
     })
 }
 
-/// What stands where a parameter's value will be.
+/// The pattern of a text that stands for a parameter's value.
 const PARAMETER: &str = r"^\$\{[A-Za-z_][A-Za-z0-9_]*\}$";
 
 fn form(form_: &'static Form, definitions: &mut BTreeMap<&'static str, Value>) -> Value {
     let or_parameter =
         |number: Value| json!({"anyOf": [number, {"type": "string", "pattern": PARAMETER}]});
     match form_ {
-        // Texts may be written as numbers only where they are no texts.
+        // A text may be written as a number only where it is read as something else than text.
         Form::Object => json!({}),
         Form::Text => json!({"type": "string"}),
         Form::Boolean => json!({"type": "boolean"}),

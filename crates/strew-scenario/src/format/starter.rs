@@ -1,6 +1,6 @@
 //! A scenario to begin with, for `--new`.
 
-/// A commented scenario that runs as it is and names every verb and expectation.
+/// A commented scenario that runs unchanged and names every verb and expectation.
 pub fn starter() -> &'static str {
     include_str!("starter.yaml")
 }

@@ -1,4 +1,4 @@
-//! What a verb or an expectation is about: `deployment/web`, `n1`, `zone=a`.
+//! The targets of verbs and expectations: `deployment/web`, `n1`, `zone=a`.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -18,26 +18,26 @@ use super::value::At;
 pub struct ObjectTarget {
     /// Its type.
     pub type_name: &'static KindRow,
-    /// Its namespace; none for types that have none.
+    /// Its namespace; `None` for cluster-scoped kinds.
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
 }
 
-/// Nodes: one by name, or all that carry a label.
+/// Nodes: one by name, or all with a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeTarget {
     /// `n1`, `node/n1`
     Name(String),
     /// `zone=a`
     Label(String, String),
-    /// `zone=<most pods>`: the nodes of the domain that holds most pods; `<most pods>`: the node that does.
+    /// `zone=<most pods>`: the nodes of the domain with most pods; `<most pods>`: the node with most pods.
     MostPods(Option<String>),
-    /// `<lost>`: the nodes that `lose` took, and that were not restored since.
+    /// `<lost>`: the nodes that `lose` took and that no `restore` has brought back.
     Lost,
 }
 
-/// Pods: one by name, or all that carry labels.
+/// Pods: one by name, or all with these labels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PodTarget {
     /// `pod/web-0`
@@ -46,10 +46,10 @@ pub enum PodTarget {
     Labels(Vec<(String, String)>),
 }
 
-/// An object, or all nodes that carry a label.
+/// An object, or all nodes with a label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// `deployment/web`; a bare name is a node's.
+    /// `deployment/web`; a bare name is a node.
     Object(ObjectTarget),
     /// `zone=a`
     NodeLabel(String, String),
@@ -69,36 +69,36 @@ pub(super) const DEFAULT_NAMESPACE: &str = "default";
 pub(super) const NODE: &str = "Node";
 pub(super) const CLUSTER: &str = "ManagedCluster";
 
-/// Nodes that are chosen when the step begins; no label has such a value.
+/// Stands for nodes that are chosen when the step begins. No label can have this value.
 const MOST_PODS: &str = "<most pods>";
 const LOST: &str = "<lost>";
 
-/// What a text may name.
+/// The targets that a field accepts.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
-    /// Kinds; none for any.
+    /// The accepted kinds; empty: all.
     pub(super) kinds: &'static [&'static str],
     /// The verb or expectation, for messages.
     pub(super) by: &'static str,
 }
 
-/// What pods are made by.
+/// Kinds that make pods.
 pub(super) static WORKLOADS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| kinds::names(|row| row.pods == Pods::Make));
 
-/// Pods, and what they are made by.
+/// Pods, and kinds that make pods.
 pub(super) static WITH_PODS: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| kinds::names(|row| row.pods != Pods::No));
 
-/// What has the subresource `scale`.
+/// Kinds with the subresource `scale`.
 pub(super) static SCALABLE: LazyLock<Vec<&'static str>> =
     LazyLock::new(|| kinds::names(|row| row.scales));
 
-/// Reads targets: knows the namespace of those that name none.
+/// Reads targets; knows the namespace of targets that give none.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Targets<'a> {
     pub(super) namespace: &'a str,
-    /// Everything named so far.
+    /// All mentions so far.
     pub(super) mentions: &'a RefCell<Vec<Mention>>,
 }
 
@@ -150,7 +150,7 @@ impl Targets<'_> {
         })
     }
 
-    /// An object, a bare node name, or a node label.
+    /// An object, a bare node name, or a label of nodes.
     pub(super) fn any(
         &self,
         text: &str,
@@ -233,14 +233,14 @@ impl Targets<'_> {
         pairs.map(PodTarget::Labels)
     }
 
-    /// Notes an object that must be there.
+    /// Records that an object must exist.
     pub(super) fn named(&self, object: ObjectTarget, path: &FieldPath) {
         let mention = Mention::Named(object, path.clone());
         self.mentions.borrow_mut().push(mention);
     }
 
-    /// Notes that nodes, pods or clusters are selected by a label, with one of these values, or with any if none is
-    /// given.
+    /// Records that nodes, pods or clusters are selected by a label, with one of these values; any value if the list is
+    /// empty.
     pub(super) fn label(&self, of: Bearer, key: &str, values: Vec<String>, path: &FieldPath) {
         self.mentions.borrow_mut().push(Mention::Label {
             of,

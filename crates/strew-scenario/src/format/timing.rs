@@ -1,4 +1,4 @@
-//! How long things take, and how often the autoscaler looks.
+//! How long things take, and how often the autoscaler runs.
 
 use strew_model::Span;
 
@@ -7,57 +7,57 @@ use super::problems::Problems;
 use super::value::{At, Fields};
 use super::vocabulary::{AUTOSCALER, EXPANDERS, SPAN_RANGE, TIMING};
 
-/// How long things take; what is absent takes what the simulation takes by default.
+/// Durations; an absent one takes the simulation's default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timing {
-    /// From bound to running.
+    /// From a pod's binding until it runs.
     pub pod_start: Option<SpanRange>,
-    /// From deleted to gone.
+    /// From a pod's deletion until it is gone.
     pub pod_stop: Option<SpanRange>,
     /// How long the pods of Jobs run.
     pub pod_run: Option<SpanRange>,
-    /// From a new node's order to its readiness.
+    /// From the request for a new node to its readiness.
     pub node_boot: Option<SpanRange>,
-    /// How long a status write of the webhook for WorkloadSpreads takes.
+    /// The duration of a status write of the webhook for WorkloadSpreads.
     pub status_write: Option<SpanRange>,
 }
 
-/// A time between two, both included; `min <= max`.
+/// A range of durations, bounds included; `min <= max`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanRange {
-    /// No less.
+    /// The lower bound.
     pub min: Span,
-    /// No more.
+    /// The upper bound.
     pub max: Span,
 }
 
 /// The cluster autoscaler. Source of the defaults: spec/controllers §11, §12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Autoscaler {
-    /// Between two looks.
+    /// The time between two runs.
     pub scan_every: Span,
     /// Which group grows.
     pub expander: Expander,
-    /// How long a node must be unneeded before it goes.
+    /// A node is removed after it was unneeded for this long.
     pub unneeded: Span,
-    /// No removal so soon after a node was added.
+    /// No node is removed for this long after one was added.
     pub delay_after_add: Span,
-    /// No removal so soon after one failed.
+    /// No node is removed for this long after a removal failed.
     pub delay_after_failure: Span,
-    /// A node that takes longer is given up.
+    /// A new node that takes longer is given up.
     pub provision: Span,
-    /// How long a node must be unready before it goes.
+    /// A node is removed after it was not ready for this long.
     pub unready: Span,
 }
 
 /// Which of several groups grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expander {
-    /// The one that leaves the least unused.
+    /// The group that leaves the least unused.
     LeastWaste,
-    /// The one that takes the most pods.
+    /// The group that takes the most pods.
     MostPods,
-    /// Any.
+    /// A random group.
     Random,
 }
 
@@ -99,7 +99,7 @@ pub(super) fn autoscaler(at: &At<'_>, problems: &mut Problems) -> Autoscaler {
         unready: span("unready", default.unready),
     };
     if read.scan_every == Span(0) {
-        // A loop without a pause would stop time.
+        // A loop without a pause would stop the virtual time.
         problems.add(&fields.path().child("scanEvery"), diagnostics::no_time());
     }
     let expander = fields.get("expander");

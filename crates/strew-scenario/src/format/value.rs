@@ -1,4 +1,4 @@
-//! A value of the document, and the way to it: read step by step, every mistake noted.
+//! Reads values of the document step by step and reports every mistake.
 
 use serde_json::Value;
 use strew_api::duration::GoDuration;
@@ -10,21 +10,21 @@ use super::problems::Problems;
 use super::ratio::Ratio;
 use super::vocabulary::Shape;
 
-/// A value and where it stands.
+/// A value and its place.
 #[derive(Debug, Clone)]
 pub(crate) struct At<'v> {
     pub(crate) value: &'v Value,
     pub(crate) path: FieldPath,
 }
 
-/// An object whose fields are all known.
+/// An object that has known fields only.
 #[derive(Debug)]
 pub(crate) struct Fields<'v> {
     at: At<'v>,
     shape: &'static Shape,
 }
 
-/// The longest time that a scenario may speak of: ten years.
+/// The longest time in a scenario: ten years, in nanoseconds.
 const SPAN_MAX: u64 = 10 * 365 * 24 * 3600 * 1_000_000_000;
 
 impl<'v> At<'v> {
@@ -33,7 +33,7 @@ impl<'v> At<'v> {
         Self { value, path }
     }
 
-    /// The fields of an object; those that it should not have are noted.
+    /// The fields of an object; reports fields that it should not have.
     pub(crate) fn fields(
         &self,
         shape: &'static Shape,
@@ -70,7 +70,7 @@ impl<'v> At<'v> {
         }
     }
 
-    /// The elements of a list, or the only one, written without a list. None is a mistake.
+    /// The elements of a list, or a single value as the only element. Reports an empty list.
     pub(crate) fn one_or_many(&self, problems: &mut Problems) -> Vec<At<'v>> {
         match self.value {
             Value::Array(elements) if elements.is_empty() => {
@@ -82,7 +82,7 @@ impl<'v> At<'v> {
         }
     }
 
-    /// The entries of an object whose keys are the user's, in their order. None is a mistake.
+    /// The entries of an object with keys of the user's choice, in order. Reports an object without entries.
     pub(crate) fn entries(&self, problems: &mut Problems) -> Vec<(&'v str, At<'v>)> {
         let Some(object) = self.value.as_object() else {
             problems.add(&self.path, diagnostics::wrong_type("an object", self.value));
@@ -103,7 +103,7 @@ impl<'v> At<'v> {
         text
     }
 
-    /// A text that says something.
+    /// A text that is not empty.
     pub(crate) fn name(&self, problems: &mut Problems) -> Option<&'v str> {
         let text = self.text(problems)?;
         if text.is_empty() {
@@ -121,7 +121,7 @@ impl<'v> At<'v> {
         value
     }
 
-    /// A whole number that is not negative.
+    /// A whole number, 0 or more.
     pub(crate) fn count(&self, problems: &mut Problems) -> Option<u32> {
         if let Some(count) = self.value.as_u64().and_then(|n| u32::try_from(n).ok()) {
             return Some(count);
@@ -135,7 +135,7 @@ impl<'v> At<'v> {
         None
     }
 
-    /// A time span, or a moment from the start.
+    /// A duration, or a moment since the start.
     pub(crate) fn span(&self, problems: &mut Problems) -> Option<Span> {
         if self.value.as_u64() == Some(0) {
             return Some(Span(0));
@@ -162,7 +162,7 @@ impl<'v> At<'v> {
         ratio
     }
 
-    /// One of these names: its index among them.
+    /// One of these names, as its index.
     pub(crate) fn choice(&self, names: &[&'static str], problems: &mut Problems) -> Option<usize> {
         let text = self.text(problems)?;
         let found = names.iter().position(|name| *name == text);
@@ -174,7 +174,7 @@ impl<'v> At<'v> {
 }
 
 impl<'v> Fields<'v> {
-    /// The field, if it is there and not `null`.
+    /// The field, if it exists and is not `null`.
     pub(crate) fn get(&self, name: &'static str) -> Option<At<'v>> {
         debug_assert!(self.shape.field(name).is_some(), "{name} is no known field");
         let value = self.at.value.get(name).filter(|value| !value.is_null())?;
@@ -182,7 +182,7 @@ impl<'v> Fields<'v> {
         Some(At { value, path })
     }
 
-    /// The field, which has to be there.
+    /// The field; reports its absence.
     pub(crate) fn required(&self, name: &'static str, problems: &mut Problems) -> Option<At<'v>> {
         let field = self.get(name);
         if field.is_none() {
@@ -191,7 +191,7 @@ impl<'v> Fields<'v> {
         field
     }
 
-    /// The known fields that are there, in their order.
+    /// The known fields that are present, in their order.
     pub(crate) fn present(&self) -> impl Iterator<Item = (&'static str, At<'v>)> {
         let entries = self.at.value.as_object().into_iter().flatten();
         entries.filter_map(|(name, value)| {
@@ -210,11 +210,11 @@ impl<'v> Fields<'v> {
     }
 }
 
-/// A time span as Go writes it, at most ten years long.
+/// A duration in Go's format, at most ten years.
 pub(crate) fn span_of(text: &str) -> Result<Span, strew_api::read::Diagnostic> {
     let huge = || diagnostics::huge_span(text);
     let Some(duration) = GoDuration::parse(text) else {
-        // Go refuses what 64 bits cannot hold; such a number is no slip of the format.
+        // Go refuses durations that do not fit 64 bits; the format of such a text is right.
         let is_written_right = text.len() > 10
             && text.starts_with(|c: char| c.is_ascii_digit())
             && text.ends_with(['h', 'm', 's']);

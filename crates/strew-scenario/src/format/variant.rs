@@ -1,4 +1,4 @@
-//! Changes under which a scenario is run again.
+//! Variants: changes under which a scenario runs again.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,28 +21,28 @@ use super::target::{ObjectTarget, Targets, Wanted};
 use super::value::{At, span_of};
 use super::vocabulary::VARIANT;
 
-/// The name of the scenario as it is written.
+/// The name of the scenario without changes.
 pub const BASE: &str = "base";
 
-/// A scenario as it will be run, one of several.
+/// One of the scenario's variants, ready to run.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// Its name; [`BASE`] for the scenario as it is written.
+    /// Its name; [`BASE`] for the scenario as written.
     pub name: String,
-    /// The whole scenario, changes made.
+    /// The whole scenario, with the variant's changes.
     pub scenario: Scenario,
-    /// What is changed in the stream; made in `objects` already.
+    /// The changes of objects of the stream, already made in `objects`.
     pub patches: Vec<ObjectPatch>,
-    /// What is right.
+    /// The expected result.
     pub verdict: Verdict,
-    /// The stream without the scenario: parameters put in, patches made.
+    /// The stream without the scenario, with parameters and patches applied.
     pub objects: Arc<[Located]>,
 }
 
 /// A change of an object of the stream.
 #[derive(Debug, Clone)]
 pub struct ObjectPatch {
-    /// Which object.
+    /// The object.
     pub target: ObjectTarget,
     /// The change.
     pub patch: Patch,
@@ -50,30 +50,30 @@ pub struct ObjectPatch {
     pub path: FieldPath,
 }
 
-/// What is right for a variant.
+/// The result that a variant is expected to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Every expectation holds in every seed.
     MustHold,
-    /// It shows a defect: some expectation breaks in some seed.
+    /// At least one expectation fails in at least one seed: the variant shows a defect.
     MustFail,
-    /// A breach is told, and nothing more.
+    /// Failures are reported, but do not fail the run.
     MayFail,
 }
 
-/// A variant's document read, the stream not yet looked at.
+/// A variant, read from its document but not yet checked against the stream.
 pub(super) struct Draft {
     pub(super) name: String,
     pub(super) scenario: Scenario,
     pub(super) patches: Vec<ObjectPatch>,
     pub(super) verdict: Verdict,
-    /// What is wrong; paths lead into the document as it is written.
+    /// Its mistakes; their paths lead into the document as written.
     pub(super) problems: Problems,
-    /// The field that makes it; none for the base.
+    /// The field that defines it; `None` for the base.
     pub(super) path: Option<FieldPath>,
 }
 
-/// The base first, then each variant, as far as it can be read.
+/// The base, then each variant, as far as they can be read.
 pub(super) fn expand(document: &Value) -> Vec<Draft> {
     let mut whole = document.clone();
     let variants = whole["spec"]
@@ -190,7 +190,7 @@ fn variant(whole: &Value, at: &At<'_>, of_base: &mut Problems) -> Option<Draft> 
         value: &own,
         path: at.path.clone(),
     };
-    // Its unknown fields were noted.
+    // Unknown fields were reported already.
     let own_fields = own.fields(&VARIANT, &mut Problems::default())?;
     let patches = own_fields.get("patch");
     let patches = patches.map(|at| object_patches(&at, &scenario.namespace, &mut problems));
@@ -219,8 +219,8 @@ fn set_is_mergeable(at: &At<'_>, problems: &mut Problems) -> bool {
     true
 }
 
-/// Where a field of the merged document is written: in `set` if that has it, else in the spec. Objects are merged,
-/// anything else is set whole.
+/// The path in the document of a field of the merged spec: below `set` if that has the field, else below the spec.
+/// Objects are merged, other values are replaced.
 fn written_at(path: &FieldPath, set: Option<&At<'_>>) -> FieldPath {
     let (Some(set), Some((first, below))) = (set, path.steps().split_first()) else {
         return path.clone();
@@ -272,7 +272,7 @@ fn object_patches(at: &At<'_>, namespace: &str, problems: &mut Problems) -> Vec<
     patches
 }
 
-/// Puts other expectations into the steps of these times.
+/// Replaces the expectations of the steps at these times.
 fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
     let namespace = scenario.namespace.clone();
     let mentions = RefCell::default();
@@ -299,7 +299,7 @@ fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
         let steps = scenario.timeline.iter_mut();
         let mut steps: Vec<_> = steps.filter(|step| step.at == Some(moment)).collect();
         if steps.len() > 1 {
-            // Those without expectations have nothing to replace.
+            // Steps without expectations have nothing to replace.
             steps.retain(|step| !step.expect.is_empty());
         }
         match steps.as_mut_slice() {
@@ -318,7 +318,7 @@ fn replace(at: &At<'_>, scenario: &mut Scenario, problems: &mut Problems) {
             _ => problems.add_key(&at.path, diagnostics::several_such_steps(moment)),
         }
     }
-    // What was expected names nothing any more.
+    // Drops the mentions of the replaced expectations.
     let is_replaced = |mention: &Mention| replaced.iter().any(|field| mention.is_below(field));
     scenario
         .timeline_mentions

@@ -1,4 +1,4 @@
-//! What a step does: kubectl's verbs, and faults.
+//! The verbs of a step: kubectl's verbs, and faults.
 
 use strew_api::field::FieldPath;
 use strew_api::read::Place;
@@ -10,12 +10,12 @@ use super::manifest::Manifest;
 use super::patch::Patch;
 use super::target::{NodeTarget, ObjectTarget, PodTarget, Target};
 
-/// A verb with all that it is done to, in the order written.
+/// A verb with its targets, in the order written.
 #[derive(Debug, Clone)]
 pub enum Verb {
-    /// Makes objects, or changes them to be so.
+    /// Creates objects, or changes them to match.
     Apply(Vec<Manifest>),
-    /// Makes objects that must be new.
+    /// Creates objects that must not exist yet.
     Create(Vec<Manifest>),
     /// Deletes objects.
     Delete(Vec<Target>),
@@ -25,20 +25,20 @@ pub enum Verb {
     Scale(Vec<(ObjectTarget, Replicas)>),
     /// Sets images.
     SetImage(Vec<(ObjectTarget, Vec<ImageEdit>)>),
-    /// A change of a workload's rollout.
+    /// Changes the rollout of workloads.
     Rollout(RolloutAction, Vec<ObjectTarget>),
-    /// No new pods on nodes.
+    /// Keeps new pods off nodes.
     Cordon(Vec<NodeTarget>),
-    /// New pods again.
+    /// Allows new pods on nodes again.
     Uncordon(Vec<NodeTarget>),
     /// Cordons nodes and evicts their pods.
     Drain {
         /// The nodes.
         nodes: Vec<NodeTarget>,
-        /// Evictions are tried again until then; none: without an end.
+        /// Evictions are retried until this time has passed; `None`: without end.
         timeout: Option<Span>,
     },
-    /// Whether the readiness gate of pods holds.
+    /// Sets the readiness gate of pods.
     Ready(Vec<(PodTarget, bool)>),
     /// Changes taints.
     Taint(Vec<(NodeTarget, Vec<TaintEdit>)>),
@@ -46,26 +46,26 @@ pub enum Verb {
     Label(Vec<(Target, Vec<MetadataEdit>)>),
     /// Changes annotations.
     Annotate(Vec<(Target, Vec<MetadataEdit>)>),
-    /// Nodes stop their heartbeats.
+    /// Nodes stop sending heartbeats.
     Lose(Vec<NodeTarget>),
-    /// Lost nodes are back: each reports with its next heartbeat.
+    /// Lost nodes return with their next heartbeat.
     Restore(Vec<NodeTarget>),
-    /// Feature gates from now on.
+    /// Sets feature gates from now on.
     Gates(Vec<(String, bool)>),
-    /// Observed utilisation in percent, by HorizontalPodAutoscaler.
+    /// Sets the observed utilisation in percent, by HorizontalPodAutoscaler.
     Metric(Vec<(ObjectTarget, u32)>),
-    /// Components stop and start again empty.
+    /// Components stop, and start again without state.
     Crash(Vec<Crash>),
-    /// What goes wrong for a while.
+    /// Faults that last for a while.
     Fault(Vec<Fault>),
 }
 
-/// How many replicas a workload shall have.
+/// The number of replicas to set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replicas {
-    /// So many.
+    /// This number.
     Count(u32),
-    /// A percentage of those that it has, rounded down; of one or more, at least one stays.
+    /// A percentage of the present replicas, rounded down; at least 1 if there is at least 1.
     Percent(u32),
 }
 
@@ -74,11 +74,11 @@ pub enum Replicas {
 pub enum RolloutAction {
     /// Replaces all pods.
     Restart,
-    /// Back to the revision before.
+    /// Returns to the previous revision.
     Undo,
-    /// Stops the rollout where it is.
+    /// Stops the rollout.
     Pause,
-    /// Goes on.
+    /// Continues the rollout.
     Resume,
 }
 
@@ -87,10 +87,10 @@ pub enum RolloutAction {
 pub struct LocatedVerb {
     /// What is done.
     pub verb: Verb,
-    /// The field that says so.
+    /// The field that it was read from.
     pub path: FieldPath,
-    /// Its place in its file; `None` until the scenario is found to be good.
+    /// Its place in its file; `None` until the whole scenario was read without errors.
     pub place: Option<Place>,
-    /// Its text for reports: one line of YAML.
+    /// Its text in reports: one line of YAML.
     pub text: String,
 }

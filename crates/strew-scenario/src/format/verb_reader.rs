@@ -1,4 +1,4 @@
-//! Verbs from their fields.
+//! Reads verbs.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ const PAUSABLE: &[&str] = &["Deployment"];
 const METERED: &[&str] = &["HorizontalPodAutoscaler"];
 const ANY: &[&str] = &[];
 
-/// Reads one field of a step, which is no `at` and no `expect`.
+/// Reads one field of a step, other than `at` and `expect`.
 pub(super) fn read(
     name: &'static str,
     at: &At<'_>,
@@ -138,7 +138,7 @@ impl Reader<'_> {
         only_once(found, problems)
     }
 
-    /// The entries of an object by target, each target once.
+    /// The entries of an object with targets as keys; reports a target that stands twice.
     fn by_target<T: std::fmt::Debug, V>(
         &self,
         at: &At<'_>,
@@ -287,7 +287,7 @@ impl Reader<'_> {
     }
 }
 
-/// Reads gates by name; each must be one that strew can switch.
+/// Reads gates by name; reports gates that strew cannot switch.
 pub(super) fn gates(at: &At<'_>, problems: &mut Problems) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     for (name, at) in at.entries(problems) {
@@ -313,7 +313,7 @@ fn kind_of(target: &Target) -> &'static str {
     }
 }
 
-/// What was named already.
+/// The targets named so far.
 #[derive(Default)]
 struct Once(BTreeMap<String, FieldPath>);
 

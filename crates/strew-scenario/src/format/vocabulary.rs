@@ -1,13 +1,13 @@
-//! The words of the format: every object with its fields, once, for the reader and for the JSON schema alike.
+//! The objects of the format and their fields, defined once for the reader and the JSON schema.
 //!
-//! The reader refuses what is not here; the schema is made of nothing else.
+//! The reader refuses fields that are not here; the schema is made from these tables only.
 
 /// An object with a fixed set of fields.
 #[derive(Debug)]
 pub(crate) struct Shape {
     /// Its name in the schema.
     pub(crate) name: &'static str,
-    /// What an unknown field in it is called: `verb`, or just `field`.
+    /// What an unknown field is called in a message: `verb` or `field`.
     pub(crate) noun: &'static str,
     pub(crate) doc: &'static str,
     pub(crate) fields: &'static [Field],
@@ -22,14 +22,14 @@ pub(crate) struct Field {
     pub(crate) doc: &'static str,
 }
 
-/// What a value may be.
+/// The form of a value.
 #[derive(Debug)]
 pub(crate) enum Form {
-    /// Anything, or an object of Kubernetes.
+    /// Any value, or an object of Kubernetes.
     Object,
     Text,
     Boolean,
-    /// A whole number, not negative.
+    /// A whole number, 0 or more.
     Count,
     Number,
     /// `90s`
@@ -38,9 +38,9 @@ pub(crate) enum Form {
     Ratio,
     Choice(&'static [&'static str]),
     List(&'static Form),
-    /// One, or a list of them.
+    /// One value, or a list.
     OneOrMany(&'static Form),
-    /// Keys are the user's.
+    /// An object whose keys the user chooses.
     Map(&'static Form),
     Shape(&'static Shape),
     Either(&'static [Form]),

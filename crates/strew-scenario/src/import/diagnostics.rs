@@ -1,4 +1,4 @@
-//! Everything that can be wrong with a recording, each by a function of its own.
+//! The diagnostics of recordings, one function each.
 
 use strew_api::read::{Diagnostic, shortened};
 

@@ -1,4 +1,4 @@
-//! What the objects of a recording were, one state after another; changes are what somebody has done to them.
+//! The states of a recording's objects over time, and the changes that a user or an unmodelled program made.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,20 +13,20 @@ use super::left_out::LeftOut;
 use super::timeline::{Act, Timeline};
 use crate::format::diagnostics::span;
 
-/// How a new object comes.
+/// How the scenario makes a new object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Making {
     Apply,
     Create,
 }
 
-/// The objects as last recorded, and what was done to them.
+/// The objects as last recorded, and the changes so far.
 #[derive(Debug, Default)]
 pub(super) struct History {
     known: BTreeMap<Key, Known>,
-    /// Those of second 0, in their order; empty places are of those that went again.
+    /// The objects of second 0 in their order; `None` for objects that were deleted at second 0.
     first: Vec<Option<Key>>,
-    /// As they are written into the stream.
+    /// The objects as they are written into the stream.
     stream: Vec<Value>,
     timeline: Timeline,
     has_nodes: bool,
@@ -35,15 +35,15 @@ pub(super) struct History {
 
 #[derive(Debug)]
 struct Known {
-    /// With all that the API server and controllers have written.
+    /// The whole object, with the fields that the API server and controllers have written.
     whole: Value,
-    /// Nobody but a controller changes it.
+    /// True if a simulated controller makes the object; its changes are left out.
     is_owned: bool,
-    /// Somebody has asked for its deletion.
+    /// True if its deletion was requested.
     is_leaving: bool,
 }
 
-/// A history as a scenario tells it.
+/// A history, as the parts of a scenario.
 #[derive(Debug)]
 pub(super) struct Told {
     pub(super) objects: Vec<Value>,
@@ -54,7 +54,7 @@ pub(super) struct Told {
 }
 
 impl History {
-    /// An object that is there at second 0, as last seen then.
+    /// Adds an object of second 0, or replaces its state.
     pub(super) fn begin(&mut self, object: &KubeObject) {
         let Some(key) = Key::of(object) else {
             return self.left_out.unmodelled(object.kind());
@@ -70,13 +70,13 @@ impl History {
         }
     }
 
-    /// It was at second 0 that it went.
+    /// Removes an object that was deleted at second 0.
     pub(super) fn end_at_once(&mut self, key: &Key) {
         self.known.remove(key);
         self.first.retain(|first| first.as_ref() != Some(key));
     }
 
-    /// Second 0 is over.
+    /// Ends second 0.
     pub(super) fn seal(&mut self) {
         let first: Vec<Key> = std::mem::take(&mut self.first)
             .into_iter()
@@ -101,8 +101,8 @@ impl History {
             known.is_owned = is_owned;
             let has_owner = !known.whole["metadata"]["ownerReferences"].is_null();
             self.left_out.n_orphans += usize::from(has_owner && !is_owned);
-            // A uid ties objects together, and tells that an API server has filled in every default. Who owns nothing
-            // needs no such promise.
+            // A uid lets owners refer to the object, and shows that an API server has set all defaults. An object that
+            // owns nothing needs neither.
             let is_tied = is_owned || owners.contains(key) || key.of.pods != Pods::Make;
             let mut written = match is_tied {
                 true => known.whole.clone(),
@@ -114,7 +114,7 @@ impl History {
                     metadata.shift_remove("ownerReferences");
                 }
             }
-            // An empty status is a recorder's, not an API server's.
+            // A recorder writes an empty status; an API server does not.
             if written["status"] == json!({}) {
                 written
                     .as_object_mut()
@@ -129,14 +129,14 @@ impl History {
         self.known.get(key).map(|known| &known.whole)
     }
 
-    /// An object of this namespace and name, of whatever kind.
+    /// An object of this namespace and name, of any kind.
     pub(super) fn namesake(&self, namespace: Option<&str>, name: &str) -> Option<&Value> {
         let mut all = self.known.iter();
         let found = all.find(|(key, _)| key.namespace.as_deref() == namespace && key.name == name);
         found.map(|(_, known)| &known.whole)
     }
 
-    /// The object was seen so; times do not go back.
+    /// Records a new state of an object. `at` must not decrease.
     pub(super) fn set(&mut self, at: Span, object: &KubeObject, making: Making) {
         let Some(key) = Key::of(object) else {
             return self.left_out.unmodelled(object.kind());
@@ -181,18 +181,18 @@ impl History {
         self.known.insert(key, known);
     }
 
-    /// The object has gone.
+    /// Records that an object is gone.
     pub(super) fn delete(&mut self, at: Span, key: &Key) {
         match self.known.remove(key) {
             None => self.left_out.n_unknown += 1,
             Some(known) if known.is_owned => self.left_out.n_owned += 1,
-            // Its deletion was told when it was asked for.
+            // The timeline has the deletion since it was requested.
             Some(known) if known.is_leaving => self.left_out.n_idle += 1,
             Some(_) => self.timeline.add(at, key.target(), Act::Delete),
         }
     }
 
-    /// The scenario.
+    /// Returns the parts of the scenario.
     pub(super) fn finish(self) -> Told {
         Told {
             objects: self.stream,
@@ -204,7 +204,7 @@ impl History {
     }
 }
 
-/// What somebody has changed; `None`: nobody has.
+/// The change between two states, without the fields that the simulated cluster writes itself; `None` if there is none.
 fn changed(kind: &str, before: &Value, after: &Value) -> Option<Act> {
     let (before, after) = (intent(kind, before), intent(kind, after));
     if before == after {
@@ -227,11 +227,11 @@ fn is_leaving(whole: &Value) -> bool {
     !whole["metadata"]["deletionTimestamp"].is_null()
 }
 
-/// The controller that has made it, of those that are simulated.
+/// The controller that made the object, if the simulation has that kind of controller.
 fn owner(whole: &Value, key: &Key) -> Option<Key> {
     let owners = whole["metadata"]["ownerReferences"].as_array()?;
     let owner = owners.iter().find(|owner| owner["controller"] == true)?;
-    // The simulation makes the pods of whatever makes some.
+    // The simulation runs the controllers of all kinds that make pods.
     let of = kinds::of_kind(owner["kind"].as_str()?).filter(|row| row.pods == Pods::Make)?;
     Some(Key {
         of,

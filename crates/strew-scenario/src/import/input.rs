@@ -1,4 +1,4 @@
-//! The texts of a recording, and all that is wrong with them.
+//! The documents of a recording, and the diagnostics about them.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ pub(super) struct Input<'a> {
     sources: &'a Sources,
     locator: Locator<'a>,
     found: Vec<Diagnostic>,
-    /// Unknown fields that were told: once is enough.
+    /// Unknown fields that were reported; each is reported once.
     told: BTreeSet<String>,
 }
 
@@ -45,12 +45,12 @@ impl<'a> Input<'a> {
             return;
         }
         let mut error = diagnostics::no_recording(what);
-        // What reading says of a file without anything in it.
+        // Uses the place of the diagnostic that the reader gives for an empty file.
         error.place = self.found.iter().find_map(|d| d.place);
         self.found = vec![error];
     }
 
-    /// Problems of a document get their places.
+    /// Gives the problems of a document their places.
     pub(super) fn place(&mut self, problems: Problems, origin: &Origin) {
         for problem in problems.found {
             let place = match problem.is_key {
@@ -65,8 +65,8 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// An object of Kubernetes. A recording comes out of an API server, which may be younger than strew: a field that
-    /// is not known is told once, and left out.
+    /// Reads an object of Kubernetes. A recording comes from an API server, which may be newer than strew: an unknown
+    /// field is reported once as a warning, and left out.
     pub(super) fn object(
         &mut self,
         value: &Value,
@@ -104,7 +104,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// All problems, in the order of places.
+    /// All diagnostics, by place.
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
         let n_files = self.sources.iter().count();
         debug_assert!(n_files <= 1, "a recording is one file");
@@ -113,12 +113,12 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The first byte of a trace's map in msgpack; as text it is no character, and no JSON begins so.
+/// True if the text begins like a trace in msgpack: its first byte is no character, and no JSON begins with it.
 fn is_msgpack(text: &str) -> bool {
     text.starts_with('\u{fffd}') && text.contains("events")
 }
 
-/// Its name must be one that a scenario can speak of.
+/// Refuses a name that a scenario cannot refer to.
 fn named(object: KubeObject, path: &FieldPath, problems: &mut Problems) -> Option<KubeObject> {
     let is_known = !matches!(object, KubeObject::Other(_));
     let namespace = object.namespace().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! What of a recorded object somebody has written, and the simulated cluster does not write by itself.
+//! Reduces a recorded object to its intent: the fields that the simulated cluster does not write by itself.
 
 use serde_json::{Map, Value};
 
-/// What the API server writes into metadata, and what only it may.
+/// Metadata that the API server writes.
 const OF_THE_SERVER: [&str; 10] = [
     "uid",
     "resourceVersion",
@@ -13,11 +13,11 @@ const OF_THE_SERVER: [&str; 10] = [
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
     "ownerReferences",
-    // Nobody in the simulation would ever take one away.
+    // No component of the simulation would remove a finalizer.
     "finalizers",
 ];
 
-/// Annotations that controllers and kubectl keep.
+/// Annotations that controllers and kubectl maintain.
 const KEPT_BY_OTHERS: [&str; 9] = [
     "deployment.kubernetes.io/",
     "deprecated.daemonset.template.generation",
@@ -30,10 +30,10 @@ const KEPT_BY_OTHERS: [&str; 9] = [
     "batch.kubernetes.io/job-tracking",
 ];
 
-/// Taints of the node lifecycle controller.
+/// The prefix of the taints of the node lifecycle controller.
 const OF_THE_NODE_LIFECYCLE: &str = "node.kubernetes.io/";
 
-/// Labels that the API server puts onto the template of a Job, beside its selector.
+/// Labels that the API server adds to the template of a Job, together with its selector.
 const OF_JOBS: [&str; 4] = [
     "controller-uid",
     "job-name",
@@ -41,7 +41,7 @@ const OF_JOBS: [&str; 4] = [
     "batch.kubernetes.io/job-name",
 ];
 
-/// The object as it was meant, `null`s and all bookkeeping left out.
+/// The object without `null`s and bookkeeping.
 pub(super) fn intent(kind: &str, whole: &Value) -> Value {
     let mut meant = whole.clone();
     if let Some(metadata) = meant.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -63,7 +63,7 @@ pub(super) fn intent(kind: &str, whole: &Value) -> Value {
     if let Some(spec) = meant.get_mut("spec").and_then(Value::as_object_mut) {
         match kind {
             "Pod" => {
-                // The scheduler binds, admission resolves the class.
+                // The scheduler sets the node; admission resolves the class.
                 spec.shift_remove("nodeName");
                 spec.shift_remove("priority");
             }
@@ -89,7 +89,7 @@ pub(super) fn intent(kind: &str, whole: &Value) -> Value {
     meant
 }
 
-/// A new object: a pod that was made for a node keeps it.
+/// A new object; a pod that was made for a node keeps the node.
 pub(super) fn as_made(kind: &str, whole: &Value) -> Value {
     let mut made = intent(kind, whole);
     let node = &whole["spec"]["nodeName"];
@@ -99,7 +99,7 @@ pub(super) fn as_made(kind: &str, whole: &Value) -> Value {
     made
 }
 
-/// What makes `after` of `before` as a JSON merge patch: objects are merged, `null` deletes, all else replaces.
+/// The JSON merge patch that turns `before` into `after`: objects are merged, `null` deletes, other values replace.
 pub(super) fn difference(before: &Value, after: &Value) -> Value {
     let (Value::Object(before), Value::Object(after)) = (before, after) else {
         return after.clone();
@@ -122,7 +122,7 @@ pub(super) fn difference(before: &Value, after: &Value) -> Value {
     Value::Object(patch)
 }
 
-/// How large a node is: its kubelet says it in the status.
+/// The size of a node, which its kubelet writes into the status.
 fn sizes(mut status: Value) -> Option<Value> {
     let fields = status.as_object_mut()?;
     fields.retain(|name, _| name == "allocatable" || name == "capacity");
@@ -134,7 +134,7 @@ fn is_of_lifecycle(taint: &Value) -> bool {
     key.starts_with(OF_THE_NODE_LIFECYCLE)
 }
 
-/// Keeps some entries of a map; an empty map is none.
+/// Keeps the entries of a map that `is_kept` selects; removes the map if it becomes empty.
 fn retain(fields: &mut Map<String, Value>, name: &str, is_kept: impl Fn(&str) -> bool) {
     let Some(map) = fields.get_mut(name).and_then(Value::as_object_mut) else {
         return;

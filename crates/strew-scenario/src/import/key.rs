@@ -1,4 +1,4 @@
-//! Which object is meant.
+//! The identity of a recorded object.
 
 use strew_api::kinds::{self, KindRow};
 use strew_api::read::KubeObject;
@@ -12,7 +12,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// `None`: of a kind that strew does not model.
+    /// `None` if strew does not model the kind.
     pub(super) fn of(object: &KubeObject) -> Option<Self> {
         if matches!(object, KubeObject::Other(_)) {
             return None;
@@ -25,7 +25,7 @@ impl Key {
         })
     }
 
-    /// As scenarios name it: `dsb/deployment/web`, `deployment/web`, `node/n1`.
+    /// The object's name in scenarios: `dsb/deployment/web`, `deployment/web`, `node/n1`.
     pub(super) fn target(&self) -> String {
         let kind = self.of.kind.to_lowercase();
         match self.namespace.as_deref() {

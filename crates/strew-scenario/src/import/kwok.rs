@@ -1,4 +1,4 @@
-//! kwok's records: the objects of second 0, then ResourcePatches.
+//! Reads kwok's records: the objects of second 0, then ResourcePatches.
 //!
 //! Source: kwok v0.7, `pkg/apis/action/v1alpha1` (fields), `pkg/kwokctl/etcd` (what is written, and how it is replayed)
 //! and `pkg/kwokctl/recording` (relative times). A patch is a strategic merge patch against the object as it was last
@@ -64,18 +64,18 @@ const METHODS: &[&str] = &["create", "patch", "delete"];
 /// A change, read.
 struct Change {
     at: Span,
-    /// `None`: of a type that strew does not model.
+    /// `None` if strew does not model the type.
     of: Option<&'static KindRow>,
     resource: String,
     namespace: Option<String>,
     name: String,
-    /// An index of [`METHODS`].
+    /// An index into [`METHODS`].
     method: usize,
     template: Value,
     document: RawDocument,
 }
 
-/// Reads the record; how many changes it has.
+/// Reads the record; returns the number of changes.
 pub(super) fn read(input: &mut Input<'_>, history: &mut History) -> usize {
     let documents = std::mem::take(&mut input.documents);
     if documents.is_empty() {
@@ -100,7 +100,7 @@ pub(super) fn read(input: &mut Input<'_>, history: &mut History) -> usize {
         input.place(problems, &origin);
     }
     history.seal();
-    // Those of one watch may come a little late.
+    // Changes of one watch may be recorded slightly late.
     changes.sort_by_key(|change| change.at);
     let n_changes = changes.len();
     for change in changes {
@@ -222,7 +222,7 @@ fn tell(change: &Change, input: &mut Input<'_>, history: &mut History, problems:
     }
 }
 
-/// The object after the patch; `None`: the recording does not hold it.
+/// The object after the patch; `None` if the recording does not hold the object.
 fn patched(change: &Change, key: &Key, history: &History) -> Option<Result<Value, String>> {
     let base = history.whole(key);
     let base = base.or_else(|| history.namesake(key.namespace.as_deref(), &key.name))?;

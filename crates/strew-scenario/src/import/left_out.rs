@@ -1,25 +1,25 @@
-//! What of a recording is not in the scenario.
+//! Counts what the scenario leaves out of a recording.
 
 use std::collections::BTreeMap;
 
-/// Counts of what was left out, by why.
+/// Counts by reason.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
-    /// Status, bookkeeping, objects applied as they were.
+    /// Changes of status and bookkeeping, and objects applied without a change.
     pub(super) n_idle: usize,
-    /// Of objects that the simulated controllers make, or do away with, themselves.
+    /// Changes of objects that the simulated controllers make and delete themselves.
     pub(super) n_owned: usize,
     /// Changes of objects that the recording does not hold.
     pub(super) n_unknown: usize,
-    /// By kind or resource.
+    /// Objects by kind or resource.
     pub(super) unmodelled: BTreeMap<String, usize>,
-    /// Pods of whose lifetimes the recording tells.
+    /// Pods whose lifetimes the recording has.
     pub(super) n_lifetimes: usize,
     /// Objects whose owner the recording does not hold.
     pub(super) n_orphans: usize,
 }
 
-/// Kinds named in the note; the rest is counted.
+/// The kinds that a note names; the rest is counted.
 const KINDS_MAX: usize = 8;
 
 impl LeftOut {
@@ -27,7 +27,7 @@ impl LeftOut {
         *self.unmodelled.entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// A line for each reason.
+    /// One note for each reason.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut say = |n: usize, what: &str| {

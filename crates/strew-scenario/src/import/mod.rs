@@ -1,12 +1,12 @@
-//! Recordings of real or simulated clusters, turned into scenarios: SimKube's traces, kwok's records.
+//! Turns recordings of real or simulated clusters into scenarios: SimKube's traces and kwok's records.
 //!
-//! What people and foreign programs did becomes a stream that `strew simulate` plays: the objects of second 0, then a
-//! `Scenario` whose steps stand at the time since the first event. What the simulated cluster does by itself (status, the
-//! objects that its controllers make) is left out and counted in a note, as are kinds that strew does not model.
+//! The changes that users and other programs made become a stream for `strew simulate`: the objects of second 0, then a
+//! `Scenario` whose steps are at the time since the first event. What the simulated cluster does by itself (status, the
+//! objects of its controllers) is left out and counted in a note, and so are kinds that strew does not model.
 //!
-//! Reading order: `simkube` and `kwok` (texts into states of objects, one after another), `input` (what is wrong
-//! with them, at its place), `intent` (what of an object somebody has written), `history` (states into changes),
-//! `timeline` (changes into steps), `left_out`.
+//! Reading order: `simkube` and `kwok` (texts into states of objects), `input` (diagnostics with their places),
+//! `intent` (the part of an object that a user wrote), `history` (states into changes), `timeline` (changes into
+//! steps), `left_out`.
 //!
 //! ```
 //! use strew_api::read::Sources;
@@ -39,31 +39,31 @@ use input::Input;
 
 use crate::format::{API_VERSION, KIND};
 
-/// Who has written a recording.
+/// The program that wrote a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recording {
     /// A trace of SimKube, version 2, as JSON.
     SimKube,
-    /// What `kwokctl snapshot record` writes: objects, then ResourcePatches.
+    /// A record of `kwokctl snapshot record`: objects, then ResourcePatches.
     Kwok,
 }
 
 /// A recording as a scenario.
 #[derive(Debug, Default)]
 pub struct Imported {
-    /// The objects of second 0; none if something is wrong.
+    /// The objects of second 0; empty if the recording has errors.
     pub objects: Vec<Value>,
-    /// The document of kind Scenario; `null` if something is wrong.
+    /// The document of kind Scenario; `null` if the recording has errors.
     pub scenario: Value,
-    /// Whether there is a node at second 0, or later.
+    /// True if at least one node exists at second 0 or later.
     pub has_nodes: bool,
-    /// What a reader should know.
+    /// Notes for the user, one sentence each.
     pub notes: Vec<String>,
-    /// All that is wrong with the recording, in the order of places.
+    /// Everything wrong with the recording, by place.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Turns a recording, which is the only one of the files, into a scenario of this name.
+/// Turns a recording into a scenario of this name. The files must contain nothing but the recording.
 ///
 /// Cost: each recorded object is checked and decoded once.
 pub fn import(recording: Recording, sources: &Sources, name: &str) -> Imported {

@@ -1,7 +1,7 @@
-//! SimKube's traces: `events` of whole objects, applied or deleted, by the second.
+//! Reads SimKube's traces: `events` of whole objects, applied or deleted, with times in seconds.
 //!
 //! Source: the crate sk-store 2.6, `ExportedTrace` and `TraceEvent` (format version 2). Its tracer applies a whole
-//! object whenever its spec has changed, and again when it was only seen again.
+//! object when its spec has changed, and again when it sees the object anew.
 
 use serde_json::Value;
 use strew_api::field::FieldPath;
@@ -40,7 +40,7 @@ static EVENT: Shape = shape(
     ],
 );
 
-/// A second and what happened in it.
+/// A second and its changes.
 #[derive(Debug, Default)]
 struct Event {
     ts: i64,
@@ -48,7 +48,7 @@ struct Event {
     deleted: Vec<KubeObject>,
 }
 
-/// Reads the trace; how many events it has.
+/// Reads the trace; returns the number of events.
 pub(super) fn read(input: &mut Input<'_>, history: &mut History) -> usize {
     let mut documents = std::mem::take(&mut input.documents).into_iter();
     let Some(document) = documents.next() else {
@@ -85,7 +85,7 @@ pub(super) fn read(input: &mut Input<'_>, history: &mut History) -> usize {
     n_events
 }
 
-/// Nine years: a scenario ends after ten.
+/// The latest event in nanoseconds: nine years, since a scenario may last ten.
 pub(super) const LATEST: u64 = 9 * 365 * 24 * 3600 * 1_000_000_000;
 
 fn tell(history: &mut History, at: Span, event: &Event) {

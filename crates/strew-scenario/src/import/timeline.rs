@@ -1,4 +1,4 @@
-//! Changes into the steps of a scenario.
+//! Turns changes into the steps of a scenario.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use strew_model::Span;
 
 use crate::format::diagnostics::span;
 
-/// What is done to one object.
+/// A change of one object.
 #[derive(Debug)]
 pub(super) enum Act {
-    /// It is made, or changed to be so.
+    /// Creates the object, or changes it to match.
     Apply(Value),
-    /// It is made.
+    /// Creates the object.
     Create(Value),
-    /// It goes.
+    /// Deletes the object.
     Delete,
     /// A JSON merge patch.
     Patch(Value),
-    /// So many replicas.
+    /// Sets the replicas.
     Scale(u64),
 }
 
@@ -31,17 +31,17 @@ pub(super) struct Timeline {
 #[derive(Debug)]
 struct Step {
     at: Span,
-    /// Names with their arguments, in order.
+    /// The verbs with their arguments, in order.
     verbs: Vec<(&'static str, Value)>,
     touched: BTreeSet<String>,
 }
 
-/// How long after the last change the last look is.
+/// The time from the last change to the final step.
 const CALM: Span = Span::from_secs(300);
 
 impl Timeline {
-    /// Adds a change, which is not before the last one. Changes of one instant share a step as far as their order
-    /// allows it: a verb stands once in it, and so does an object.
+    /// Adds a change; `at` must not be before the last one. Changes of one instant share a step as far as their order
+    /// allows: a step has each verb and each object once.
     pub(super) fn add(&mut self, at: Span, target: String, act: Act) {
         let name = act.name();
         let last = self.steps.last();
@@ -69,12 +69,12 @@ impl Timeline {
         step.touched.insert(target);
     }
 
-    /// When the last change is.
+    /// The time of the last change.
     pub(super) fn end(&self) -> Span {
         self.steps.last().map_or(Span(0), |step| step.at)
     }
 
-    /// The `timeline` of the scenario; its last step is a look at what came of all.
+    /// The `timeline` of the scenario; the last step only judges the result.
     pub(super) fn finish(self) -> Vec<Value> {
         let end = Span(self.end().0.saturating_add(CALM.0));
         let step = |step: Step| {
@@ -135,7 +135,7 @@ impl Act {
     }
 }
 
-/// `${` begins a parameter in a scenario; a container's command may hold it, too.
+/// Escapes `${`, which begins a parameter in a scenario; a container's command may contain it.
 fn escape(value: &mut Value) {
     match value {
         Value::String(text) if text.contains("${") => *text = text.replace("${", "$${"),

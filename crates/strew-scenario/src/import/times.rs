@@ -1,4 +1,4 @@
-//! Times in kwok's records: `$(time-offset-nanosecond -5000000000)`, from the moment when the record begins.
+//! Times in kwok's records: `$(time-offset-nanosecond -5000000000)`, relative to the beginning of the record.
 
 use serde_json::Value;
 use strew_apiserver::object::moment;
@@ -7,7 +7,7 @@ use strew_sim::simulation::START;
 
 const BEFORE: &str = "$(time-offset-nanosecond ";
 
-/// Puts times of the simulation in their places.
+/// Replaces relative times by times of the simulation.
 pub(super) fn put_in(value: &mut Value) {
     match value {
         Value::String(text) if text.contains(BEFORE) => *text = absolute(text),
@@ -17,7 +17,7 @@ pub(super) fn put_in(value: &mut Value) {
     }
 }
 
-/// What is no time stays as it is.
+/// A text that is no time is returned unchanged.
 fn absolute(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

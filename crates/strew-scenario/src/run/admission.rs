@@ -1,7 +1,7 @@
-//! Objects of files as the API server holds them, and all that keeps them from it.
+//! Admits the objects of files as the API server would, and reports all that it would refuse.
 //!
-//! One set of checks for every file: admission and validation, what decisions are made from, and the pods that a workload's
-//! template would make. What a dump holds has been through admission.
+//! All files pass one set of checks: admission, validation, the conversion to facts, and the pods that a workload's
+//! template would make. Objects of a dump have passed admission before.
 
 use std::collections::BTreeMap;
 
@@ -23,26 +23,26 @@ use strew_view::workload::Workloads;
 use super::configuration::is_scheduler_configuration;
 use super::owners;
 
-/// Everything of a stream, admitted.
+/// The admitted objects of a stream.
 #[derive(Debug, Clone, Default)]
 pub struct Admitted {
     /// In the order of the stream.
     pub objects: Vec<Object>,
-    /// What makes pods, in that order; bare pods are workloads of one.
+    /// The workloads, in that order; a bare pod is a workload of one pod.
     pub workloads: Workloads,
-    /// What a reader should know: sentences without a full stop.
+    /// Notes for the user: sentences without a full stop.
     pub notes: Vec<String>,
-    /// The API server's warnings, each with the number of its object in the stream.
+    /// The API server's warnings, each with the index of its object in the stream.
     pub warnings: Vec<(usize, String)>,
 }
 
-/// Errors of an object, by its number in the stream.
+/// Errors of objects, by their index in the stream.
 pub type Refusals = Vec<(usize, Vec<FieldError>)>;
 
-/// Admits a stream; a scheduler's configuration in it is passed over.
+/// Admits a stream; skips the scheduler's configuration in it.
 ///
 /// # Errors
-/// Everything that is wrong with each object; an error may be said twice of one field, in other words.
+/// All errors of each object; two errors may report one field in different words.
 pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted, Refusals> {
     let classes = priority_classes(stream.iter());
     let context = AdmissionContext {
@@ -63,15 +63,15 @@ pub fn admit(stream: &[Located], options: &AdmissionOptions) -> Result<Admitted,
     Ok(admitted)
 }
 
-/// What else is wrong with a stream of which some objects could not be read, beside what follows from that: errors of
-/// the stream, and of the broken objects.
+/// The further errors of a stream with objects that could not be read: those of the stream, and those of the broken
+/// objects. Errors that only follow from the broken parts are left out.
 pub fn judge(
     stream: &[Located],
     broken: &[Broken],
     options: &AdmissionOptions,
 ) -> (Refusals, Refusals) {
     let all = broken.iter().map(|broken| &broken.located);
-    // A pod that names a broken class names one that is there.
+    // Broken priority classes count, so that a pod that names one gets no second error.
     let classes = priority_classes(stream.iter().chain(all));
     let context = AdmissionContext {
         priority_classes: &classes,
@@ -116,7 +116,7 @@ fn priority_classes<'a>(stream: impl Iterator<Item = &'a Located>) -> PriorityCl
     }))
 }
 
-/// An object as it is stored, with the API server's warnings.
+/// An object as the API server stores it, with the warnings.
 fn one(
     located: &Located,
     context: &AdmissionContext<'_>,
@@ -141,7 +141,7 @@ fn one(
                 false => Err(errors),
             }
         }
-        // A person should have to run strew once, not once an error.
+        // All errors are gathered, so that one run of strew shows them all.
         Err(refused) => {
             errors = refused;
             judge(&located.object, &mut errors);
@@ -150,7 +150,7 @@ fn one(
     }
 }
 
-/// What a later check says of a field is mostly what an earlier one said in other words.
+/// Adds the errors of a later check, except for fields that already have an error: it mostly repeats the earlier one.
 fn add_others(errors: &mut Vec<FieldError>, more: Vec<FieldError>) {
     let n = errors.len();
     for error in more {
@@ -160,7 +160,7 @@ fn add_others(errors: &mut Vec<FieldError>, more: Vec<FieldError>) {
     }
 }
 
-/// What a pod of the object's template would be refused for.
+/// The errors of a pod made from the object's template.
 fn template_errors(
     object: &KubeObject,
     from_dump: bool,
@@ -183,7 +183,7 @@ fn template_errors(
     errors
 }
 
-/// The object as something that makes pods.
+/// The object as a workload, if it makes pods.
 fn expandable(object: &KubeObject) -> Option<Workload<'_>> {
     Some(match object {
         KubeObject::Deployment(object) => Workload::Deployment(object),
@@ -197,7 +197,7 @@ fn expandable(object: &KubeObject) -> Option<Workload<'_>> {
     })
 }
 
-/// A pod of a name that nothing can be said against.
+/// A pod from a template, with a valid name.
 fn pod_of(template: &PodTemplateSpec) -> Pod {
     let metadata = template.metadata.clone().unwrap_or_default();
     Pod {
@@ -211,7 +211,7 @@ fn pod_of(template: &PodTemplateSpec) -> Pod {
     }
 }
 
-/// What the webhook would refuse; what comes from a dump was there before it.
+/// WorkloadSpreads that the webhook would refuse. A spread from a dump may be older than the webhook.
 fn refused_spreads(stream: &[Located]) -> Refusals {
     let all: Vec<&KubeObject> = stream.iter().map(|located| &located.object).collect();
     let is_spread = |object: &&KubeObject| matches!(object, KubeObject::WorkloadSpread(_));
@@ -224,7 +224,7 @@ fn refused_spreads(stream: &[Located]) -> Refusals {
         .collect()
 }
 
-/// Kinds that are read and do less than in a cluster, and what they do not.
+/// Kinds that strew reads without their full effect, and what they lack.
 const WITHOUT_EFFECT: [(&str, &str); 2] = [
     ("RuntimeClass", "changes no pod"),
     (
@@ -233,7 +233,7 @@ const WITHOUT_EFFECT: [(&str, &str); 2] = [
     ),
 ];
 
-/// Kinds that are passed over, counted and told.
+/// Notes about kinds that are ignored, with their counts.
 fn without_effect(stream: &[Located]) -> Vec<String> {
     let mut unknown = BTreeMap::<&str, usize>::new();
     let mut known = BTreeMap::<&str, usize>::new();

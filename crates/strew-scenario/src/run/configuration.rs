@@ -1,4 +1,4 @@
-//! How the scheduler is configured: by a document of the stream, or as kube-scheduler is by default.
+//! The configuration of the scheduler: from a document of the stream, or kube-scheduler's default.
 
 use std::sync::Arc;
 
@@ -10,15 +10,15 @@ use strew_sim::Blueprint;
 
 use super::plan::Configure;
 
-/// Whether an object of the stream is no object of the cluster, but the scheduler's configuration.
+/// True if the object configures the scheduler and is no object of the cluster.
 pub(super) fn is_scheduler_configuration(object: &KubeObject) -> bool {
     matches!(object, KubeObject::Other(other) if is_configuration(&other.api_version, &other.kind))
 }
 
-/// The scheduler that a stream wants: its `KubeSchedulerConfiguration` (or legacy `Policy`), else the default one.
+/// The scheduler of a stream: its `KubeSchedulerConfiguration` (or legacy `Policy`), else the default.
 ///
 /// # Errors
-/// The document is wrong with these gates, or there are several.
+/// The document is invalid with these gates, or there are several.
 pub fn scheduler_of(
     sources: &Sources,
     stream: &[Located],

@@ -1,4 +1,4 @@
-//! What goes on after its step: drains under way, and the gates so far.
+//! What continues after its step: drains, and the feature gates in force.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use strew_sim::Simulation;
 use super::plan::{Configure, Plan};
 use super::played::Refused;
 
-/// What verbs leave behind.
+/// The state that verbs leave behind.
 pub struct Errands {
     pub(super) gates: FeatureGates,
     pub(super) configure: Configure,
-    /// Nodes that were lost, and not restored since.
+    /// Nodes that were lost and not restored since.
     pub(super) lost: BTreeSet<Arc<str>>,
-    /// What the last loss took, as it is told: the chosen domain, or nodes.
+    /// The targets of the last loss in words for reports: the chosen domain, or nodes.
     pub(super) lost_as: Vec<String>,
-    /// Domains and nodes that were chosen for a verb's target, since somebody took them.
+    /// Domains and nodes chosen for targets such as `zone=<most pods>`, until the report takes them.
     pub(super) chosen: Vec<String>,
     drains: Vec<UnderWay>,
     dice: Prng,
@@ -31,12 +31,12 @@ struct UnderWay {
     /// The verb's text.
     text: String,
     drain: Drain,
-    /// The last complaint: why it goes on, or gave up.
+    /// The last reason why it is not done, or why it gave up.
     complaint: String,
 }
 
 impl Errands {
-    /// None yet.
+    /// No drain under way.
     pub fn new(plan: &Plan, seed: u64) -> Self {
         Self {
             gates: plan.scenario.feature_gates.clone(),
@@ -49,7 +49,7 @@ impl Errands {
         }
     }
 
-    /// Drains nodes as people do: pods of DaemonSets stay, what is in an emptyDir is given up.
+    /// Starts to drain nodes as `kubectl drain` does with `--ignore-daemonsets` and `--delete-emptydir-data`.
     pub(super) fn drain(
         &mut self,
         simulation: &mut Simulation,
@@ -71,7 +71,7 @@ impl Errands {
         self.advance(simulation);
     }
 
-    /// When something goes on.
+    /// The next time at which a drain continues; `None` if none is under way.
     pub fn next_wake(&self) -> Option<Instant> {
         self.drains
             .iter()
@@ -79,7 +79,7 @@ impl Errands {
             .min()
     }
 
-    /// Goes on with what is due; what was given up.
+    /// Continues the drains that are due; returns those that gave up.
     pub fn act(&mut self, simulation: &mut Simulation) -> Vec<Refused> {
         self.advance(simulation);
         let mut given_up = Vec::new();
@@ -109,7 +109,7 @@ impl Errands {
             {
                 match step {
                     Step::Cordon(node) => {
-                        // It may be gone meanwhile: the drain finds out.
+                        // The node may be gone by now; the drain notices.
                         let _ = simulation.cordon(&node.name, true);
                     }
                     Step::Evict(pod, options) => {

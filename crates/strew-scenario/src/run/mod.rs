@@ -1,7 +1,8 @@
-//! Playing a scenario: a variant and a seed give one life of a cluster, and a verdict on each expectation.
+//! Plays a scenario: a variant and a seed give one run of a cluster, and an outcome for each expectation.
 //!
-//! Reading order: [`configuration`] (which scheduler), [`admission`] (files as the API server holds them), `owners`, [`plan`] (a variant made ready, once for all seeds), `play`
-//! (one life), [`played`] (what came of it), [`verbs`] (what a step does), [`errands`] (what goes on after its step).
+//! Reading order: [`configuration`] (which scheduler), [`admission`] (files as the API server holds them), `owners`,
+//! [`plan`] (a variant made ready, once for all seeds), `play` (one run), [`played`] (its results), [`verbs`] (the
+//! verbs of a step), [`errands`] (what continues after its step).
 
 pub mod admission;
 pub mod configuration;

@@ -1,4 +1,4 @@
-//! Owners that are not in the files: the garbage collector would take what they own.
+//! Removes references to owners that are not in the files: the garbage collector would delete the owned objects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use strew_apiserver::object::{Key, Kind, Name, Object, Owner};
 
 use strew_view::workload::{WorkloadName, missing_name};
 
-/// What was let go.
+/// The removed references.
 #[derive(Debug, Default)]
 pub(super) struct Released {
-    /// Per kind of the missing owners: how many objects were theirs, and the first of the owners.
+    /// By kind of the missing owners: the number of their objects, and the first of the owners.
     owners: BTreeMap<String, (usize, String)>,
-    /// By namespace and name of a pod the workload that it was of.
+    /// The missing workload of each pod, by the pod's name.
     pub(super) pods: BTreeMap<Name, WorkloadName>,
 }
 
@@ -30,7 +30,7 @@ impl Released {
     }
 }
 
-/// Takes references away to owners that are not there, though objects of their kind would be.
+/// Removes references to missing owners, if the kind of the owner is one that the simulation or the files have.
 pub(super) fn release(objects: &mut [Object]) -> Released {
     let uids: HashMap<Key, Arc<str>> = objects
         .iter()

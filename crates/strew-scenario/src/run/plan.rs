@@ -1,4 +1,4 @@
-//! A variant made ready to be played: everything that does not depend on the seed, done once.
+//! Prepares a variant: does everything that does not depend on the seed, once.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use strew_sim::{
 use super::admission::{Admitted, admit};
 use crate::format::{self, Claim, Expectation, Scenario, SpanRange, Verb};
 
-/// Builds the scheduler for the gates of the moment.
+/// Builds the scheduler for a set of gates; `None` if the configuration does not fit them.
 pub type Configure = Arc<dyn Fn(&FeatureGates) -> Option<Blueprint> + Send + Sync>;
 
 /// A variant, ready to be played with any seed.
@@ -27,23 +27,24 @@ pub struct Plan {
     pub(crate) configure: Configure,
     blueprint: Blueprint,
     elects: bool,
-    /// Per expectation of `always`, then of each step: the compiled expression, if it is one.
+    /// The compiled expression of each expectation, those of `always` first, then step by step; `None` for other
+    /// claims.
     pub(crate) programs: Vec<Option<Arc<Program>>>,
 }
 
-/// What keeps a variant from being played.
+/// Why a variant cannot be played.
 #[derive(Debug, Clone)]
 pub enum Unplayable {
-    /// The API server refuses an object of the stream: its number there, and why.
+    /// The API server refuses an object of the stream: its index, and the errors.
     Refused(usize, Vec<FieldError>),
-    /// An expression of an expectation is none: the expectation, and why.
+    /// An expression does not compile: the expectation, and the error.
     Expression(Box<Expectation>, strew_cel::CompileError),
-    /// The scheduler's configuration does not go with the gates.
+    /// The scheduler's configuration does not fit the gates.
     Configuration,
 }
 
 impl Plan {
-    /// What a run begins with.
+    /// The objects at second 0.
     pub fn objects(&self) -> &[Object] {
         &self.admitted.objects
     }
@@ -53,10 +54,10 @@ impl Plan {
         &self.blueprint
     }
 
-    /// Admits the objects, and compiles the expressions.
+    /// Admits the objects and compiles the expressions.
     ///
     /// # Errors
-    /// Everything that keeps it from being played.
+    /// Everything that prevents a run.
     pub fn new(
         scenario: &Scenario,
         stream: &[Located],
@@ -87,7 +88,7 @@ impl Plan {
         }
     }
 
-    /// The same, which goes on until then after its last step.
+    /// The same plan, played until this time after its last step.
     pub fn lasting(&self, until: Span) -> Self {
         let mut plan = self.clone();
         plan.scenario.until = Some(until);
@@ -99,12 +100,12 @@ impl Plan {
         &self.scenario
     }
 
-    /// What is there at second 0, and what is worth saying of it.
+    /// The objects at second 0, with notes and warnings.
     pub fn admitted(&self) -> &Admitted {
         &self.admitted
     }
 
-    /// The cluster at second 0.
+    /// Builds the cluster at second 0.
     pub fn simulation(&self, seed: u64) -> Simulation {
         let scenario = &self.scenario;
         let timing = timing(scenario);
@@ -124,7 +125,7 @@ impl Plan {
     }
 }
 
-/// The API server's flags with these gates.
+/// The API server's options for these gates.
 pub(crate) fn options(gates: &FeatureGates) -> AdmissionOptions {
     gates.admission(AdmissionOptions::KUBERNETES_1_36)
 }
@@ -196,7 +197,7 @@ fn has_second_scheduler(scenario: &Scenario) -> bool {
     })
 }
 
-/// All expectations, those of `always` first, then step by step.
+/// All expectations: those of `always`, then step by step.
 pub(crate) fn expectations(scenario: &Scenario) -> impl Iterator<Item = &Expectation> {
     let steps = scenario.timeline.iter().flat_map(|step| &step.expect);
     scenario.always.iter().chain(steps)

@@ -1,4 +1,4 @@
-//! One life of a cluster, from a plan and a seed.
+//! One run of a cluster, from a plan and a seed.
 
 use std::ops::ControlFlow;
 
@@ -13,31 +13,32 @@ use super::verbs;
 use crate::expect::{Before, Judge, Verdict};
 use crate::format::{Expectation, Rest, Step};
 
-/// An expectation that is still open.
+/// An expectation that is not decided yet.
 struct Open<'a> {
     step: usize,
     place: usize,
     expectation: &'a Expectation,
     program: usize,
-    /// What was there before its step: it compares with that, also when later steps have been.
+    /// The objects before its step. Claims compare with them also after later steps.
     before: Before,
-    /// It must come true by then.
+    /// The claim must become true by this time.
     deadline: Span,
-    /// Since when it has been true; it must stay so until `holds_until`.
+    /// `Some` once the claim is true: it must stay true until this time.
     holds_until: Option<Span>,
-    /// `Some`: it is judged when the cluster is at rest, after this moment.
+    /// `Some`: the claim is judged when the cluster is at rest, after this time.
     rests_after: Option<Span>,
 }
 
 impl Open<'_> {
-    /// When the cluster is at rest after its step, if nothing is written any more.
+    /// When the cluster is at rest after its step, if nothing more is written; `None` if the claim does not wait for
+    /// rest.
     fn rest(&self, last_change: Span) -> Option<Span> {
         let after = self.rests_after?;
         Some(later(last_change.max(after), Rest::default().quiet))
     }
 }
 
-/// Plays a plan with a seed, until its end or an earlier one.
+/// Plays a plan with a seed, until the end of the scenario or until `until`, whichever is earlier.
 ///
 /// # Errors
 /// [`RunError`].
@@ -78,21 +79,21 @@ struct Life<'a> {
     judge: Judge,
     errands: Errands,
     open: Vec<Open<'a>>,
-    /// Of each claim that must always hold: its breach, once there is one.
+    /// Per claim of `always`: its failure, once there is one.
     always: Vec<Option<Outcome>>,
     seen: Option<Cursor>,
-    /// When something was written last.
+    /// The time of the last write.
     last_change: Span,
     played: Played,
     n_events: usize,
-    /// `Some`: it is ended then, whatever the scenario says.
+    /// `Some`: the run ends then, whatever the scenario says.
     until: Option<Span>,
     /// When the expectations so far are decided.
     decided: Span,
 }
 
 impl<'a> Life<'a> {
-    /// Step by step, until the end.
+    /// Plays step by step until the end.
     fn whole(
         &mut self,
         simulation: &mut Simulation,
@@ -136,7 +137,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Lives on while an expectation waits for rest.
+    /// Runs while an expectation waits for rest.
     fn live_until_rest(
         &mut self,
         simulation: &mut Simulation,
@@ -163,7 +164,7 @@ impl<'a> Life<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What waits for rest waits no longer: it has broken unless the cluster is at rest now.
+    /// Ends the waiting for rest: an expectation that still waits fails, unless the cluster is at rest now.
     fn end_rest(&mut self, now: Span, when: &str) {
         let (waiting, others): (Vec<_>, Vec<_>) = std::mem::take(&mut self.open)
             .into_iter()
@@ -176,7 +177,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// An expectation has broken, since the cluster did not come to rest for it.
+    /// Fails an expectation because the cluster did not come to rest.
     fn not_at_rest(&mut self, open: &Open<'_>, now: Span, when: &str) {
         let step = self.played.steps.get_mut(open.step);
         if let Some(outcome) = step.and_then(|step| step.expectations.get_mut(open.place)) {
@@ -191,13 +192,13 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Whether the last step was ended in its midst.
+    /// True if the run ended during the last step.
     fn is_cut(&self) -> bool {
         let last = self.played.steps.last();
         last.is_some_and(|step| step.state == StepState::Cut)
     }
 
-    /// Lives on until a moment, doing errands that come up on the way.
+    /// Runs until a moment, with the errands that are due on the way.
     fn live(
         &mut self,
         simulation: &mut Simulation,
@@ -222,7 +223,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// The moment of the next errand, if that is earlier.
+    /// The time of the next errand, or `until` if that is earlier.
     fn next_errand(&self, simulation: &Simulation, until: Span) -> Span {
         let wake = self.errands.next_wake();
         let wake = wake.map(|wake| wake.since(simulation.start()));
@@ -300,7 +301,7 @@ impl<'a> Life<'a> {
         Ok(watcher.step(number, step, result, simulation))
     }
 
-    /// Lives on until nothing is written any more, and notes in the last step how that ended.
+    /// Runs until the cluster is at rest or the time is over, and records in the last step which of the two it was.
     fn rest(
         &mut self,
         simulation: &mut Simulation,
@@ -341,7 +342,7 @@ impl<'a> Life<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Judges an expectation at its own moment; if it may still come true, or must stay so, it stays open.
+    /// Judges an expectation at its own moment. Keeps it open if it may still become true, or must stay true.
     fn begin(
         &mut self,
         simulation: &Simulation,
@@ -380,7 +381,7 @@ impl<'a> Life<'a> {
         outcome(expectation, verdict, now)
     }
 
-    /// Of each expectation of a step that has time to come true, and whose verbs take time: whether it is true already.
+    /// Per expectation of a step: true if it holds before the verbs, though it has time to become true.
     fn held_before(&mut self, simulation: &Simulation, step: &Step, program: usize) -> Vec<bool> {
         let before = self.judge.before();
         let acts = !step.verbs.is_empty() && step.rest.is_none();
@@ -399,7 +400,8 @@ impl<'a> Life<'a> {
         held.collect()
     }
 
-    /// Judges what is open, and what must always hold. Where nothing was written nothing has changed.
+    /// Judges open expectations, and those of `always` if something was written: without a write their result is the
+    /// same.
     fn instant(&mut self, simulation: &Simulation) {
         let now = simulation.elapsed();
         let is_changed = simulation.server().has_changed(&mut self.seen);
@@ -417,7 +419,7 @@ impl<'a> Life<'a> {
             let (expectation, program) = (open.expectation, open.program);
             let rest = open.rest(self.last_change);
             if rest.is_some_and(|rest| rest < now || rest == now && !is_changed) {
-                // What was found after the last write is so at rest.
+                // The result after the last write also holds at rest.
                 continue;
             }
             if rest.is_some() && now > open.deadline {
@@ -425,11 +427,11 @@ impl<'a> Life<'a> {
                 continue;
             }
             if open.holds_until.is_some_and(|until| now > until) {
-                // Between instants nothing happens: it has held long enough, whatever begins now.
+                // Nothing changes between instants: the claim held long enough, whatever this instant changes.
                 continue;
             }
             if open.holds_until.is_none() && now > open.deadline {
-                // For the same reason it did not come true in time, whatever comes true now.
+                // Nothing changes between instants: the claim did not become true in time.
                 continue;
             }
             let verdict = self
@@ -478,7 +480,7 @@ impl<'a> Life<'a> {
 
     fn finish(mut self, simulation: &Simulation, is_partial: bool) -> Played {
         let now = simulation.elapsed();
-        // Of a run that was ended early some may still come true.
+        // In a run that was ended early, open claims may still become true.
         let is_cut = self.played.is_cut;
         if !is_cut {
             self.end_rest(now, "when the run ended");
@@ -524,7 +526,7 @@ fn outcome(expectation: &Expectation, verdict: Verdict, at: Span) -> Outcome {
     }
 }
 
-/// Of a step that was ended in its midst.
+/// The outcome of an expectation whose step was cut.
 fn undecided(expectation: &Expectation, at: Span) -> Outcome {
     Outcome {
         text: expectation.text.clone(),

@@ -1,4 +1,4 @@
-//! What comes of a life: steps, expectations, verbs that were refused; and who is told on the way.
+//! The results of a run (steps, outcomes, refused verbs), and the trait of its watchers.
 
 use std::ops::ControlFlow;
 
@@ -8,19 +8,19 @@ use strew_sim::{Simulation, Stuck};
 use crate::expect::spread::ByDomain;
 use crate::format::Step;
 
-/// Told of each step when it is over, and of each verb that was done.
+/// Receives each step when it ends, and each verb when it is done.
 pub trait Watcher {
-    /// A life begins; nobody has acted.
+    /// The run begins; nothing has happened yet.
     fn begin(&mut self, simulation: &mut Simulation) {
         let _ = simulation;
     }
 
-    /// A step begins; nothing of it was done.
+    /// A step begins; none of its verbs is done.
     fn begin_step(&mut self, number: usize, step: &Step, simulation: &Simulation) {
         let _ = (number, step, simulation);
     }
 
-    /// A step is over, and what it expects at once was judged.
+    /// A step is over, and its immediate expectations are judged.
     fn step(
         &mut self,
         number: usize,
@@ -32,18 +32,18 @@ pub trait Watcher {
         ControlFlow::Continue(())
     }
 
-    /// An instant is over; everybody has come to rest.
+    /// An instant is over: no component has work left in it. `Break` ends the run.
     fn instant(&mut self, simulation: &Simulation) -> ControlFlow<()> {
         let _ = simulation;
         ControlFlow::Continue(())
     }
 
-    /// A verb was done, or refused.
+    /// A verb was done, or was refused with this reason.
     fn verb(&mut self, at: Span, text: &str, refused: Option<&str>) {
         let _ = (at, text, refused);
     }
 
-    /// The life is over, at its end or before.
+    /// The run is over, completed or not.
     fn end(&mut self, simulation: &Simulation) {
         let _ = simulation;
     }
@@ -51,55 +51,55 @@ pub trait Watcher {
 
 impl Watcher for () {}
 
-/// What came of one expectation.
+/// The result of one expectation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     /// Its text.
     pub text: String,
     /// Whether it held.
     pub held: bool,
-    /// The run was ended, as somebody wished, before it was decided.
+    /// True if the run was ended early, before the expectation was decided.
     pub is_open: bool,
-    /// Why not, or what was found; empty if there is nothing to add.
+    /// Why it failed, or what was found; empty if there is nothing to add.
     pub why: String,
-    /// When that was decided.
+    /// When it was decided.
     pub at: Span,
-    /// What happened at that instant, as far as it concerns the claim; for claims that must always hold.
+    /// The last event of the instant in which a claim of `always` failed.
     pub cause: Option<String>,
-    /// Pods by domain, as they were counted for it.
+    /// Pods by domain, as counted for the claim.
     pub counts: Option<ByDomain>,
-    /// It had time to come true, and was true before the verbs of its step, and right after them: it says nothing of
-    /// the step.
+    /// True if the claim had time to become true, but was already true before the verbs of its step and right after
+    /// them. Such a claim does not test the step.
     pub held_at_once: bool,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StepResult {
     /// When its verbs were done.
     pub began: Span,
-    /// When it was over: the last write of a cluster that came to rest.
+    /// When it ended; if the cluster came to rest, the time of the last write.
     pub ended: Span,
     /// How it ended.
     pub state: StepState,
-    /// The domains and nodes that were chosen for targets such as `zone=<most pods>`.
+    /// The domains and nodes chosen for targets such as `zone=<most pods>`.
     pub chosen: Vec<String>,
-    /// What it expects, in the order of the file.
+    /// The outcomes of its expectations, in the order of the file.
     pub expectations: Vec<Outcome>,
-    /// Verbs that the API server refused, and why; or that gave up, as a drain does.
+    /// Verbs that the API server refused, or that gave up, as a drain does, with the reasons.
     pub refused: Vec<Refused>,
 }
 
 /// How a step ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepState {
-    /// Its verbs were done; it waits for nothing.
+    /// Its verbs are done; it does not wait for rest.
     Done,
     /// The cluster came to rest.
     AtRest,
     /// The cluster did not come to rest in time.
     NotAtRest,
-    /// The run was ended in its midst.
+    /// The run was ended during the step.
     Cut,
 }
 
@@ -110,27 +110,27 @@ pub struct Refused {
     pub text: String,
     /// Why.
     pub why: String,
-    /// Whether that is a breach: a drain that gives up is told, and no more.
+    /// True if the refusal fails the run; false for a drain that gives up, which is only reported.
     pub is_breach: bool,
 }
 
-/// One life.
+/// The results of one run.
 #[derive(Debug)]
 pub struct Played {
-    /// Per step that was reached.
+    /// Per step that began.
     pub steps: Vec<StepResult>,
-    /// What must always hold.
+    /// The outcomes of the expectations of `always`.
     pub always: Vec<Outcome>,
     /// When it ended.
     pub ended: Span,
-    /// Whether the watcher ended it before its time.
+    /// True if the watcher ended it early.
     pub is_partial: bool,
-    /// Whether it was ended earlier than the scenario says, as was asked.
+    /// True if it ended at the requested time, before the scenario's end.
     pub is_cut: bool,
 }
 
 impl Played {
-    /// Whether every expectation held.
+    /// True if every expectation held.
     pub fn held(&self) -> bool {
         let mut steps = self.steps.iter();
         self.always.iter().all(|outcome| outcome.held)
@@ -140,7 +140,7 @@ impl Played {
             })
     }
 
-    /// The first breach in the order of time: of which step, unless of `always`.
+    /// The first failure in the order of time, with the index of its step; `None` as the index for `always`.
     pub fn first_breach(&self) -> Option<(Option<usize>, &Outcome)> {
         let always = self.always.iter().map(|outcome| (None, outcome));
         let steps = self.steps.iter().enumerate();
@@ -152,10 +152,10 @@ impl Played {
     }
 }
 
-/// A life that came to no end.
+/// A run that could not continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
-    /// Some instant never ended, or the cluster grew beyond all bounds.
+    /// An instant never ended, or the cluster grew beyond its bounds.
     #[error(transparent)]
     Stuck(#[from] Stuck),
 }

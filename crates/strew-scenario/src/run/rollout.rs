@@ -1,4 +1,4 @@
-//! `kubectl rollout …`
+//! The verbs of `kubectl rollout`.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use strew_sim::Simulation;
 use super::verbs::edit;
 use crate::format::RolloutAction;
 
-/// Does one to a workload.
+/// Does one of them to a workload.
 ///
 /// # Errors
-/// kubectl's or the API server's sentence.
+/// The message of kubectl or the API server.
 pub(super) fn act(
     simulation: &mut Simulation,
     action: RolloutAction,
@@ -52,7 +52,7 @@ fn restart(simulation: &mut Simulation, key: &Key) -> Result<(), String> {
     })
 }
 
-/// What an undo writes.
+/// What an undo restores.
 enum Target {
     /// A template, and all annotations of a Deployment.
     Template(Value, Option<Value>),

@@ -1,4 +1,4 @@
-//! What a step does to the cluster.
+//! Carries out the verbs of a step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::format::{
     Target, Verb,
 };
 
-/// Does a verb.
+/// Carries out a verb.
 ///
 /// # Errors
-/// The first refusal; what was done before it stays done.
+/// The first refusal; changes made before it stay.
 pub fn act(
     verb: &Verb,
     text: &str,
@@ -168,10 +168,10 @@ fn node_key(name: &str) -> Key {
     }
 }
 
-/// The nodes that carry a label now.
+/// The nodes that have a label now.
 ///
 /// # Errors
-/// None does: a step that does nothing is mostly a mistake, and what it expects would hold by itself.
+/// No node has it: a verb without an effect is usually a mistake, and its expectations would hold by themselves.
 fn labelled_nodes(
     simulation: &Simulation,
     key: &str,
@@ -197,7 +197,7 @@ fn labelled_nodes(
     Err(format!("no node has the label {key}={value} now: {others}"))
 }
 
-/// Values that an error lists.
+/// The number of values that an error lists.
 const VALUES_TOLD: usize = 12;
 
 fn objects(targets: &[Target], simulation: &Simulation) -> Result<Vec<Key>, String> {
@@ -245,7 +245,7 @@ fn nodes(
     Ok(names)
 }
 
-/// The domain with most active pods, and its nodes; of equals the first by name. Without a key a node is a domain.
+/// The domain with most active pods and its nodes; of equals, the first by name. Without a key, every node is a domain.
 fn fullest(tables: &Tables, key: Option<&str>) -> (Option<String>, Vec<Arc<str>>) {
     let mut domains: BTreeMap<&str, (usize, Vec<Arc<str>>)> = BTreeMap::new();
     for node in tables.of::<Node>().iter() {

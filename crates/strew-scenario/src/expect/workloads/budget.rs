@@ -1,4 +1,4 @@
-//! Whether PodDisruptionBudgets have the pods that they ask for.
+//! Claims about PodDisruptionBudgets: whether each has the healthy pods that it asks for.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::{Short, ShortBefore, is, of_all, of_one};
 use crate::expect::Verdict;
 use crate::format::ObjectTarget;
 
-/// Judges whether each budget has its healthy pods; `of` a workload, whether those do that select its pods.
+/// Judges whether each budget has its healthy pods; with `of`, only the budgets that select pods of that workload.
 pub fn within_budget(tables: &Tables, of: Option<&ObjectTarget>, before: &ShortBefore) -> Verdict {
     let short = short(tables);
     let Some(target) = of else {
@@ -29,8 +29,8 @@ pub fn within_budget(tables: &Tables, of: Option<&ObjectTarget>, before: &ShortB
     of_one(short, |short| is(&short.key, target) || is_its(short))
 }
 
-/// Every budget that is below. One that asks for more pods than its workloads do asks for all of theirs: a workload that
-/// was scaled down is not short of pods.
+/// Every budget with too few healthy pods. A budget that asks for more pods than its workloads do needs all of theirs:
+/// a workload that was scaled down is not short of pods.
 pub(super) fn short(tables: &Tables) -> Vec<Short> {
     let below = tables.of::<Budget>().iter().filter_map(|budget| {
         let status = &budget.status;

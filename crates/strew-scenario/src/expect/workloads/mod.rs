@@ -1,6 +1,6 @@
-//! Whether workloads are what their specs ask for, and keep the pods that their budgets ask for.
+//! Claims about workloads: whether they have the pods that their specs and their budgets ask for.
 //!
-//! Reading order: `replicas` (the numbers of one workload), this file (all of them, and their pods), `budget`.
+//! Reading order: `replicas` (the numbers of one workload), this file (all workloads and their pods), `budget`.
 
 mod budget;
 mod replicas;
@@ -19,7 +19,7 @@ use super::Verdict;
 use crate::format::ObjectTarget;
 use replicas::Replicas;
 
-/// The kinds that have replicas.
+/// The kinds with replicas.
 const KINDS: [Kind; 7] = [
     Kind::Deployment,
     Kind::StatefulSet,
@@ -30,27 +30,27 @@ const KINDS: [Kind; 7] = [
     Kind::Job,
 ];
 
-/// The kind that answers for ReplicaSets.
+/// ReplicaSets of a Deployment are judged with it.
 const DEPLOYMENT: &str = "Deployment";
 
-/// Workloads that are told by name.
+/// Workloads that a verdict lists by name.
 const TOLD_MAX: usize = 4;
 
-/// Workloads, bare pods and budgets of a dump that were not as asked for when it was taken, by uid. They decide nothing,
-/// unless a claim names them.
+/// Uids of the workloads, bare pods and budgets of a dump that were short when the dump was taken. They do not fail a
+/// claim about all workloads; a claim that names them does.
 pub type ShortBefore = BTreeSet<Arc<str>>;
 
-/// A workload that is not as asked for.
+/// A workload, pod or budget that lacks something.
 pub(super) struct Short {
     pub(super) key: Key,
     pub(super) uid: Arc<str>,
-    /// Whether its status was ever written.
+    /// True if a controller has ever written its status.
     pub(super) is_observed: bool,
     pub(super) why: String,
 }
 
-/// What was not as asked for at second 0, of the objects that a cluster had: `given` are those of the files. Nothing where
-/// no workload among them is new: then the dump itself is what is asked about.
+/// The uids of what was short at second 0; `given` are the objects of the files. Empty if every workload in the files
+/// comes from a cluster: then the question is about the dump itself.
 pub fn short_before(server: &Server, profiles: &[Profile], given: &[Object]) -> ShortBefore {
     let is_workload = |object: &&Object| {
         let kind = object.key().kind;
@@ -69,8 +69,8 @@ pub fn short_before(server: &Server, profiles: &[Profile], given: &[Object]) -> 
     all.filter(was_there).map(|short| short.uid).collect()
 }
 
-/// Judges whether workloads have every pod that they ask for: made, of the newest template, and available; and no pod
-/// without a workload, or of a Job, waits for a node. What `kubectl rollout status` says when it is done.
+/// Judges whether every workload is rolled out as `kubectl rollout status` understands it: all pods are created, of the
+/// newest template, and available. Also, no pod of a Job or without a workload waits for a node.
 pub fn rolled_out(
     server: &Server,
     profiles: &[Profile],
@@ -84,7 +84,7 @@ pub fn rolled_out(
     }
 }
 
-/// Whether nothing is short but what was so before; what is.
+/// Judges all workloads: holds if nothing is short except what was short at second 0.
 pub(super) fn of_all(short: Vec<Short>, before: &ShortBefore) -> Verdict {
     let (known, new): (Vec<_>, Vec<_>) =
         { short.into_iter() }.partition(|short| before.contains(&short.uid));
@@ -98,7 +98,7 @@ pub(super) fn of_all(short: Vec<Short>, before: &ShortBefore) -> Verdict {
     Verdict::new(new.is_empty(), told.join("; "))
 }
 
-/// Whether nothing that is meant is short.
+/// Judges the workloads that `is_meant` selects: holds if none of them is short.
 pub(super) fn of_one(short: Vec<Short>, is_meant: impl Fn(&Short) -> bool) -> Verdict {
     let meant: Vec<Short> = short.into_iter().filter(is_meant).collect();
     Verdict::new(meant.is_empty(), told(&meant).join("; "))
@@ -122,7 +122,7 @@ pub(super) fn is(key: &Key, target: &ObjectTarget) -> bool {
         && target.namespace.as_deref().is_none_or(is_here)
 }
 
-/// `deployment/web`, `shop/deployment/web` in another namespace than the default one.
+/// `deployment/web`; `shop/deployment/web` outside the namespace `default`.
 fn name(key: &Key) -> String {
     let kind = key.kind.name().to_lowercase();
     match &*key.name.namespace {
@@ -135,11 +135,11 @@ fn name(key: &Key) -> String {
 #[derive(Default)]
 struct Waiting<'a> {
     pending: Vec<&'a Arc<Pod>>,
-    /// By the scheduler that they are left to, which no profile is.
+    /// Pods whose scheduler name is no profile's, counted by that name.
     left: BTreeMap<Arc<str>, usize>,
 }
 
-/// Every workload that is not as asked for, kind by kind, in the order of names.
+/// Everything that is short, kind by kind, in the order of names.
 fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
     let tables = server.tables();
     let (mut waiting, bare) = waiting(tables, profiles);
@@ -159,7 +159,7 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
             });
         }
     }
-    // Nobody else answers for pods of what is not here, or of a kind that nobody models.
+    // A pod whose workload is missing, or of a kind that strew does not model, is reported by itself.
     let of_others = waiting.into_values().flat_map(|waiting| waiting.pending);
     all.extend(bare.into_iter().chain(of_others).map(|pod| Short {
         key: Key {
@@ -173,7 +173,7 @@ fn short(server: &Server, profiles: &[Profile]) -> Vec<Short> {
     all
 }
 
-/// Pods that are on no node, by the uid of their workload; those without one that a profile is to place.
+/// Pods on no node, by the uid of their workload; and the pods without a workload that a profile should place.
 fn waiting<'a>(
     tables: &'a Tables,
     profiles: &[Profile],
@@ -202,7 +202,7 @@ fn waiting<'a>(
     (by_workload, bare)
 }
 
-/// The uid of the workload that a pod belongs to: of a Deployment's pod the Deployment.
+/// The uid of the pod's workload; for the pod of a Deployment, the Deployment's.
 fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
     let owner = pod.meta.controller()?;
     let name = Name::new(
@@ -219,7 +219,7 @@ fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
     Some(Arc::clone(&above.unwrap_or(owner).uid))
 }
 
-/// Why the last pod of an object was refused at its creation, unless one was made since.
+/// Why the last pod of an object was refused at creation; `None` if a pod was created since.
 fn last_refusal(server: &Server, key: &Key, uid: &str) -> Option<String> {
     let of_it = server.events().iter();
     let of_it = of_it.filter(|event| event.regarding == *key && *event.uid == *uid);

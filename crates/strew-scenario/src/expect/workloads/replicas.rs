@@ -1,4 +1,4 @@
-//! The numbers of one workload: what its spec asks for, and what its status tells.
+//! The numbers of one workload: what its spec asks for, and what its status reports.
 
 use strew_apiserver::object::Object;
 
@@ -7,24 +7,24 @@ use super::{DEPLOYMENT, Waiting};
 /// What a workload asks for, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Replicas {
-    /// `spec.replicas`; of a DaemonSet its nodes.
+    /// `spec.replicas`; for a DaemonSet, the number of its nodes.
     pub(super) wanted: i32,
-    /// Its pods, old ones too.
+    /// Its pods, those of old revisions included.
     pub(super) pods: i32,
-    /// Pods of the newest template, and how many there are to be; `None`: nothing is rolled out.
+    /// Pods of the newest template, and how many there should be; `None` if nothing is being rolled out.
     pub(super) updated: Option<(i32, i32)>,
     /// Pods that are available.
     pub(super) available: i32,
-    /// `ProgressDeadlineExceeded`.
+    /// The condition `ProgressDeadlineExceeded`.
     pub(super) is_late: bool,
-    /// Why its pods are refused at creation, where a condition tells.
+    /// Why its pods are refused at creation, if a condition says so.
     pub(super) refused: Option<String>,
-    /// Whether a controller has ever written its status.
+    /// True if a controller has ever written its status.
     pub(super) is_observed: bool,
 }
 
 impl Replicas {
-    /// Those of a workload; `None`: it has none, or belongs to another workload.
+    /// The numbers of a workload; `None` if the object has none, or belongs to another workload.
     pub(super) fn of(object: &Object) -> Option<Self> {
         match object {
             Object::Deployment(deployment) => {
@@ -122,7 +122,7 @@ impl Replicas {
                     is_observed: status.observed_generation.is_some(),
                 })
             }
-            // Pods of a Job come and go: it is short of one only while none runs and none can be made.
+            // Pods of a Job come and go: a Job is short only while no pod runs and none can be created.
             Object::Job(job) => {
                 let status = &job.status;
                 let mut conditions = status.conditions.iter().flatten();
@@ -145,7 +145,7 @@ impl Replicas {
         }
     }
 
-    /// What is missing; `None`: nothing. `refusal` is asked for the reason where pods are missing.
+    /// What is missing, as text; `None` if nothing is. `refusal` is called only if pods are missing.
     pub(super) fn why(
         &self,
         waiting: &Waiting<'_>,
