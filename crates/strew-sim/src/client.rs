@@ -1,4 +1,4 @@
-//! A component's client of the API server.
+//! The API server's client of a controller.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,17 +13,16 @@ use strew_model::time::Instant;
 use crate::kubelet::Kubelets;
 use crate::requests::Requests;
 
-/// What befalls writes for a while.
+/// A fault of writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriteFault {
-    /// How many of a million writes are refused as stale.
+    /// Of a million writes, the number that are refused with a conflict.
     pub conflict_ppm: u32,
-    /// Of a million requests of strew's own controller so many get no answer; half of those are carried out all the
-    /// same.
+    /// Of a million requests of strew's own controller, the number that get no answer; half of these are carried out.
     pub lost_ppm: u32,
 }
 
-/// One component's connection; every write goes through [`Client::allows`].
+/// The connection of one component; every write goes through [`Client::allows`].
 pub(crate) struct Client<'a> {
     pub(crate) now: Instant,
     pub(crate) server: &'a mut Server,
@@ -31,17 +30,17 @@ pub(crate) struct Client<'a> {
     pub(crate) utilisation: &'a BTreeMap<Name, u32>,
     pub(crate) fault: Option<&'a WriteFault>,
     pub(crate) dice: &'a mut Prng,
-    /// How many more writes its component lives to send; then it is dead.
+    /// The number of further writes until the component crashes; `None`: it does not.
     pub(crate) writes_left: Option<&'a mut u32>,
     pub(crate) requests: &'a mut Requests,
-    /// How long requests take.
+    /// The generator for the durations of requests.
     pub(crate) pace: &'a mut Prng,
-    /// Creations in progress since the last query.
+    /// The numbers of creations in progress, since the last query.
     pub(crate) under_way: Vec<u64>,
 }
 
 impl Client<'_> {
-    /// Whether a write reaches the server.
+    /// Decides whether a write reaches the server.
     fn allows(&mut self, key: &Key) -> Result<(), ApiError> {
         if let Some(left) = &mut self.writes_left {
             if **left == 0 {
@@ -60,7 +59,8 @@ impl Client<'_> {
 impl Api for Client<'_> {
     fn create(&mut self, object: Object) -> Result<Object, ApiError> {
         self.allows(&object.key())?;
-        // A StatefulSet's pod has a name of its own, and one that is refused is tried again at once: it is not waited for.
+        // Only pods with generated names are created concurrently: a StatefulSet's pod has a fixed name, and its
+        // controller retries a refused one at once.
         if object.kind() == Kind::Pod && object.meta().name.name.is_empty() {
             self.under_way.push(self.requests.create(object, self.pace));
             return Err(ApiError::Later);

@@ -1,4 +1,4 @@
-//! A driver in the simulated cluster: the store feeds its watches, and its requests go over the simulated network.
+//! Runs a driver in the simulated cluster: the store feeds its watches, and the simulated network carries its requests.
 
 use std::collections::BTreeMap;
 
@@ -19,23 +19,22 @@ use crate::fault::{Faults, Hits};
 use crate::feed::{Brought, Feed};
 use crate::network::{Draws, Network, Sender, Step, Weather};
 
-/// No request of a controller or scheduler is sent again after so long.
+/// A controller or scheduler does not retry a request after this long.
 const PATIENCE: Span = Span::from_secs(60);
 
-/// Who sees what a component decides and sends, and stands before the server when its requests arrive; `()` does
-/// nothing of it.
+/// Observes what a component decides and sends, and executes requests when they arrive. `()` observes nothing.
 pub(crate) trait Judge<M: Machine> {
-    /// An effect was decided just now, on what the watches have brought; nothing of it has begun.
+    /// An effect was decided just now, on `seen`, which the watches have delivered; none of its requests is sent yet.
     fn decided(&mut self, machine: &mut M, seen: &Tables, effect: &M::Effect) {
         let _ = (machine, seen, effect);
     }
 
-    /// A request is put on its way, at this moment of the component's own clock.
+    /// A request is sent, at this time by the component's own clock.
     fn sent(&mut self, clock: Instant, request: &Request) {
         let _ = (clock, request);
     }
 
-    /// A request has arrived: the server carries it out.
+    /// A request has arrived: executes it on the server.
     fn execute(
         &mut self,
         machine: &M,
@@ -55,7 +54,7 @@ pub(crate) trait Judge<M: Machine> {
 
 impl<M: Machine> Judge<M> for () {}
 
-/// A judge that reads what the watches have delivered.
+/// Gives a judge access to what the watches have delivered.
 struct Seeing<'a, J> {
     judge: &'a mut J,
     seen: &'a Tables,
@@ -84,14 +83,14 @@ pub(crate) struct Component<M: Machine> {
     driver: Driver<M>,
     sender: Sender,
     feed: Feed,
-    /// The watches by kind.
+    /// The watches, by kind.
     watched: BTreeMap<Kind, Watched>,
-    /// Lists that a fault holds back, and until when.
+    /// Lists that a fault delays, and until when.
     late: Vec<(Instant, WatchAction)>,
-    /// What the watches have delivered, for the judge.
+    /// The objects that the watches have delivered, for the judge.
     seen: Tables,
     network: Network,
-    /// By so much its clock is ahead of the others'.
+    /// How far its clock is ahead of the simulation's.
     ahead: Span,
     /// Answers to calls that were not taken yet.
     replies: Vec<(CallId, Box<Decision>)>,
@@ -105,7 +104,7 @@ struct Watched {
 }
 
 impl<M: Machine> Component<M> {
-    /// A component whose watches have listed the store. It leads until it is told otherwise.
+    /// A component whose watches have listed the store. It leads until [`Self::lease`] says otherwise.
     pub(crate) fn new(
         machine: M,
         watches: Watches,
@@ -135,7 +134,7 @@ impl<M: Machine> Component<M> {
         component
     }
 
-    /// One that has listed what is stored, and decides nothing.
+    /// A component that has listed the store and decides nothing yet.
     pub(crate) fn fresh(
         machine: M,
         watches: Watches,
@@ -148,7 +147,7 @@ impl<M: Machine> Component<M> {
         component
     }
 
-    /// Lists what is stored. The machine must want nothing yet.
+    /// Lists the store. The machine must not have effects yet.
     pub(crate) fn list_all(&mut self, now: Instant, server: &Server) {
         let at = self.moment(now);
         while let Progress::Do(Action::Watch(action)) = self.driver.poll(at, &mut ()) {
@@ -161,53 +160,53 @@ impl<M: Machine> Component<M> {
         self.driver.machine()
     }
 
-    /// Tells the machine something that no watch tells.
+    /// Changes the machine outside of its watches.
     pub(crate) fn tell<R>(&mut self, f: impl FnOnce(&mut M, &mut Watches) -> R) -> R {
         self.driver.tell(f)
     }
 
-    /// Takes in what no watch and no request brings.
+    /// Handles an event that comes from no watch and no request.
     pub(crate) fn handle(&mut self, now: Instant, event: Event) {
         let at = self.moment(now);
         self.driver.handle(at, event, &mut ());
     }
 
-    /// The answers to calls since the last call.
+    /// The answers to calls since the last time.
     pub(crate) fn take_replies(&mut self) -> Vec<(CallId, Box<Decision>)> {
         std::mem::take(&mut self.replies)
     }
 
-    /// What has hit it since the last call.
+    /// The faults that hit it since the last time.
     pub(crate) fn take_hits(&mut self) -> Hits {
         std::mem::take(&mut self.network.hits)
     }
 
-    /// It acts until this moment of its own clock.
+    /// It acts until this time of its own clock.
     pub(crate) fn lease(&mut self, until: Instant) {
         self.handle(Instant::default(), Event::Lease(until));
     }
 
-    /// Its clock jumps ahead.
+    /// Moves its clock ahead.
     pub(crate) fn jump(&mut self, by: Span) {
         self.ahead = Span(self.ahead.0.saturating_add(by.0));
     }
 
-    /// A moment by its own clock.
+    /// The time by its own clock.
     pub(crate) fn clock(&self, now: Instant) -> Instant {
         now + self.ahead
     }
 
-    /// The moment at which its own clock shows `own`.
+    /// The time at which its own clock shows `own`.
     pub(crate) fn true_time(&self, own: Instant) -> Instant {
         Instant(own.0.saturating_sub(self.ahead.0))
     }
 
-    /// What its watches have brought.
+    /// The objects that its watches have delivered.
     pub(crate) fn seen(&self) -> &Tables {
         &self.seen
     }
 
-    /// What its watches would bring of what is stored.
+    /// The stored objects that its watches would deliver.
     pub(crate) fn watched(&self, tables: &Tables) -> Tables {
         let mut watched = Tables::default();
         for (kind, watch) in &self.watched {
@@ -220,7 +219,7 @@ impl<M: Machine> Component<M> {
         watched
     }
 
-    /// When time alone gives it something to do.
+    /// The next time at which it has something to do without an event; `None` if there is none.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         let wakes = [
             self.driver.next_wake().map(|own| self.true_time(own)),
@@ -237,8 +236,8 @@ impl<M: Machine> Component<M> {
 
     // === steps ===
 
-    /// Does one thing: takes in what its watches bring, decides, or has one request or answer arrive. Whether there was
-    /// anything.
+    /// Takes one step: takes in watch events, decides, or lets one request or answer arrive. Returns false if there was
+    /// nothing to do.
     pub(crate) fn step(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -248,9 +247,9 @@ impl<M: Machine> Component<M> {
         self.act(around, judge) || heard
     }
 
-    /// Decides, or has one request or answer arrive. Whether there was anything.
+    /// Decides, or lets one request or answer arrive. Returns false if there was nothing to do.
     pub(crate) fn act(&mut self, around: &mut Surroundings<'_>, judge: &mut impl Judge<M>) -> bool {
-        // Either first: something else may be decided between two requests, or not.
+        // The order is drawn: a component may or may not decide something else between two requests.
         let network_first = self.network.is_due(around.now) && around.draws.order.chance(1, 2);
         match network_first {
             true => self.exchange(around, judge) || self.decide(around, judge),
@@ -258,7 +257,7 @@ impl<M: Machine> Component<M> {
         }
     }
 
-    /// Decides on one effect, and puts its first request on its way.
+    /// Decides on one effect, and sends its first request. Returns false if there is none.
     fn decide(&mut self, around: &mut Surroundings<'_>, judge: &mut impl Judge<M>) -> bool {
         let at = self.moment(around.now);
         let mut acted = false;
@@ -294,7 +293,7 @@ impl<M: Machine> Component<M> {
         }
     }
 
-    /// Has one request or answer arrive.
+    /// Lets one request or answer arrive. Returns false if none is due.
     fn exchange(&mut self, around: &mut Surroundings<'_>, judge: &mut impl Judge<M>) -> bool {
         let (now, sender, faults) = (around.now, self.sender, around.faults);
         let (machine, server) = (self.driver.machine(), &mut *around.server);
@@ -323,8 +322,8 @@ impl<M: Machine> Component<M> {
 
     // === watches ===
 
-    /// Lists as late as a fault makes what a watch tells; what a component begins with is listed at once, since it decides
-    /// nothing before.
+    /// Begins, ends or refreshes a watch. A fault delays lists, except those that a component starts with: it decides
+    /// nothing before they are complete.
     fn ask(&mut self, around: &mut Surroundings<'_>, action: WatchAction) {
         let delay = around.faults.watch().map_or(0, |fault| fault.delay.0);
         match action {
@@ -338,7 +337,7 @@ impl<M: Machine> Component<M> {
         }
     }
 
-    /// Lists what a fault held back until now; whether there was anything.
+    /// Runs the delayed lists that are due. Returns false if there are none.
     fn list_late(&mut self, around: &Surroundings<'_>) -> bool {
         let is_over = around.faults.watch().is_none();
         let due = |(at, _): &mut (Instant, WatchAction)| is_over || *at <= around.now;
@@ -394,7 +393,7 @@ impl<M: Machine> Component<M> {
         }
     }
 
-    /// Lists all objects of a kind: its watch begins, or was cut.
+    /// Lists all objects of a kind, because its watch begins or was cut.
     fn list(&mut self, now: Instant, kind: &Kind, server: &Server) {
         let Some(Watched { id, reading, scope }) = self.watched.get(kind) else {
             return;
@@ -416,7 +415,7 @@ impl<M: Machine> Component<M> {
         self.hear(now, id, WatchEvent::ListEnds);
     }
 
-    /// Takes in all that its watches bring; whether there was anything.
+    /// Takes in all that its watches deliver. Returns false if there is nothing.
     pub(crate) fn listen(&mut self, around: &mut Surroundings<'_>) -> bool {
         let mut heard = self.list_late(around);
         while let Some(brought) = self.feed.bring(
@@ -448,7 +447,7 @@ impl<M: Machine> Component<M> {
                 self.seen.set(object);
                 event
             }
-            // Gone, or no object of this watch any more.
+            // The object was deleted, or no longer matches this watch.
             None => {
                 let old = self.seen.remove(&change.key);
                 old.map(|old| WatchEvent::Gone(named(old.meta())))
@@ -478,7 +477,7 @@ fn named(meta: &Meta) -> Named {
     }
 }
 
-/// That an object of the store is there, as a watch brings it; `None` where the wire has no form of it.
+/// The watch event for a stored object; `None` if the wire has no form of it.
 fn set(object: &Object, reading: Reading) -> Option<WatchEvent> {
     let read = read(object, reading)?;
     Some(WatchEvent::Set(named(object.meta()), Box::new(read)))
@@ -495,7 +494,7 @@ fn read(object: &Object, reading: Reading) -> Option<watch::Object> {
     })
 }
 
-/// Whether an object is one of those that a watch brings.
+/// True if a watch of this scope delivers the object.
 fn matches(scope: &Scope, object: &Object) -> bool {
     let name = &object.meta().name;
     let field = |key: &str| match (key, object) {

@@ -13,7 +13,7 @@ use strew_controllers::{
     DeploymentController, JobController, ReplicaSetController, TtlController,
 };
 
-/// All controllers of kube-controller-manager that the simulation knows, and that of CloneSets.
+/// The controllers of kube-controller-manager that the simulation has, and Kruise's controller of CloneSets.
 pub fn controllers() -> Vec<Box<dyn Controller>> {
     let stateful_sets = StatefulSetSettings {
         max_unavailable: false,

@@ -1,4 +1,4 @@
-//! Faults, and for how long they last.
+//! Faults and crashes.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::feed::WatchFault;
 use crate::scheduler::BindFault;
 use crate::workloadspread::WebhookFault;
 
-/// A part of the cluster that can crash and restart without memory.
+/// A component that can crash and restart without memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// Every replica of the scheduler.
@@ -20,26 +20,26 @@ pub enum Component {
     Webhook,
     /// One replica of strew's webhook.
     WebhookReplica,
-    /// strew's controller, of Placements and WorkloadSpreads.
+    /// strew's controllers of Placements and WorkloadSpreads.
     Controller,
 }
 
-/// What befalls requests about the schedulers' Lease for a while.
+/// A fault of requests about the schedulers' Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeaseFault {
-    /// How many of a million requests get no answer; half of them are carried out nevertheless.
+    /// Of a million requests, the number that get no answer; half of these are carried out.
     pub lost_ppm: u32,
 }
 
 /// How often faults have hit a component, by kind.
 pub type Hits = BTreeMap<&'static str, u64>;
 
-/// Something that goes wrong for a while.
+/// A fault that lasts for a while.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// Watches of all components but kubelets.
+    /// Watches of all components except kubelets.
     Watch(WatchFault),
-    /// Writes of the controllers, strew's own included, patches of the scheduler, and what the webhook writes.
+    /// Writes of the controllers (strew's included), patches of the scheduler, and writes of the webhook.
     Write(WriteFault),
     /// Binds.
     Bind(BindFault),
@@ -47,38 +47,38 @@ pub enum Fault {
     Lease(LeaseFault),
     /// Calls of the webhook, and its writes.
     Webhook(WebhookFault),
-    /// A second replica of the scheduler is alive.
+    /// A second replica of the scheduler runs.
     SecondScheduler,
 }
 
-/// The faults of the moment: of each kind the one that came last.
+/// The active faults with their ends: of each kind the one that began last.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(Vec<(Fault, Instant)>);
 
 impl Faults {
-    /// From now on, and until then.
+    /// Begins a fault that lasts until `until`.
     pub(crate) fn begin(&mut self, fault: Fault, until: Instant) {
         self.0.push((fault, until));
     }
 
-    /// Forgets those that are over; whether there were any.
+    /// Removes the faults that are over. Returns false if there are none.
     pub(crate) fn pass_time(&mut self, now: Instant) -> bool {
         let n_before = self.0.len();
         self.0.retain(|(_, until)| *until > now);
         self.0.len() < n_before
     }
 
-    /// When the next one is over.
+    /// When the next fault ends.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         self.0.iter().map(|(_, until)| *until).min()
     }
 
-    /// All are over.
+    /// Ends all faults.
     pub(crate) fn end(&mut self) {
         self.0.clear();
     }
 
-    /// Whether nothing goes wrong.
+    /// True if no fault is active.
     pub(crate) fn is_calm(&self) -> bool {
         self.0.is_empty()
     }
@@ -125,20 +125,20 @@ impl Faults {
     }
 }
 
-/// How a component dies: now, or with a request that it is about to send.
+/// A crash of a component: at once, or instead of sending a later request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Crash {
     /// The component.
     pub component: Component,
-    /// How many more requests it sends before the crash; 0: it crashes at once.
+    /// The number of requests that it still sends; 0: it crashes at once.
     pub after_writes: u32,
-    /// How long it stays dead.
+    /// How long it stays down.
     pub down: Span,
 }
 
-/// A part that a test breaks on purpose, to see that the judge finds it out.
+/// A defect that a test adds on purpose, to check that the judge finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
-    /// The scheduler forgets a pod that it has bound until its watch shows it.
+    /// The scheduler forgets a pod that it has bound until its watch shows the bind.
     ForgetsAssumed,
 }

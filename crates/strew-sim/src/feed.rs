@@ -1,8 +1,8 @@
-//! A watch: which writes a component sees, and when.
+//! A simulated watch: which changes a component sees, and when.
 //!
-//! Without faults a write is seen in the instant in which it happens. A fault delays events, repeats them, or cuts the
-//! watch; then the component lists again and finds what it missed. Events of one kind arrive in order, as in one watch
-//! of a real server.
+//! Without faults a change is delivered in the instant in which it was written. A fault delays events, repeats them, or
+//! cuts the watch; then the component lists again and finds what it missed. Events of one kind arrive in order, as in a
+//! watch of a real server.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,14 +12,14 @@ use strew_apiserver::server::{Change, Cursor, Server};
 use strew_model::Prng;
 use strew_model::time::{Instant, Span};
 
-/// What befalls watches for a while.
+/// A fault of watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WatchFault {
-    /// At most so much later; each telling's delay is drawn.
+    /// The longest delay; the delay of each event is drawn.
     pub delay: Span,
-    /// How many of a million events are repeated.
+    /// Of a million events, the number that are repeated.
     pub repeat_ppm: u32,
-    /// How many of a million events cut the watch.
+    /// Of a million events, the number that cut the watch.
     pub cut_ppm: u32,
 }
 
@@ -29,16 +29,16 @@ const MILLION: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct Feed {
     cursor: Cursor,
-    /// Tellings that a fault holds back, in order.
+    /// Delayed events, by the time when they are due.
     held: BTreeMap<(Instant, u64), Change>,
-    /// The moment of the last telling of each kind.
+    /// When the last event of each kind is due.
     latest: BTreeMap<Kind, Instant>,
     n_held: u64,
-    /// After a cut: the result of the list, to be delivered at once.
+    /// After a cut: the result of the list, delivered at once.
     listed: VecDeque<Change>,
 }
 
-/// What a feed brings of what was written.
+/// What a watch delivers.
 #[derive(Debug)]
 pub(crate) enum Brought {
     /// A write.
@@ -48,7 +48,7 @@ pub(crate) enum Brought {
 }
 
 impl Feed {
-    /// A watch of what is written from now on.
+    /// A watch of changes from now on.
     pub(crate) fn from_now_on(server: &Server) -> Self {
         Self {
             cursor: server.listen(),
@@ -59,7 +59,7 @@ impl Feed {
         }
     }
 
-    /// A watch that begins by listing what there is.
+    /// A watch that lists the store first.
     pub fn new(server: &Server) -> Self {
         let mut feed = Self::from_now_on(server);
         feed.relist(server, &Tables::default());
@@ -101,7 +101,7 @@ impl Feed {
         }
     }
 
-    /// The next telling, if one is due.
+    /// The next event, if one is due.
     pub fn next(
         &mut self,
         now: Instant,
@@ -125,7 +125,7 @@ impl Feed {
         }
     }
 
-    /// What is due next, but for what a list has found.
+    /// The next event that is due, except the results of a list.
     pub(crate) fn bring(
         &mut self,
         now: Instant,
@@ -150,7 +150,7 @@ impl Feed {
             .map(|(_, change)| Brought::Change(change))
     }
 
-    /// A list shows the objects of a kind as they are now: what was written before is not brought.
+    /// Skips the changes of a kind that are older than a list made now.
     pub(crate) fn skip(&mut self, now: Instant, server: &Server, kind: &Kind) {
         while let Some(change) = server.next_change(&mut self.cursor) {
             let latest = self.latest.entry(change.key.kind.clone()).or_default();
@@ -162,7 +162,7 @@ impl Feed {
         self.held.retain(|_, change| change.key.kind != *kind);
     }
 
-    /// The next telling, without any fault.
+    /// The next event, without faults.
     pub(crate) fn next_plain(&mut self, server: &Server) -> Option<Change> {
         if let Some(change) = self.listed.pop_front() {
             return Some(change);
@@ -171,15 +171,15 @@ impl Feed {
     }
 
     fn bring_plain(&mut self, server: &Server) -> Option<Change> {
-        // A fault is over: what it held back comes first. Were it held any longer, what is written now would overtake
-        // it, again and again within one instant.
+        // The fault is over: delayed events come first. Otherwise events of present writes would overtake them, again
+        // and again within one instant.
         if let Some((_, change)) = self.held.pop_first() {
             return Some(change);
         }
         server.next_change(&mut self.cursor).cloned()
     }
 
-    /// Whether a telling is due.
+    /// True if an event is due.
     pub fn is_due(&self, now: Instant) -> bool {
         !self.listed.is_empty()
             || self
@@ -188,12 +188,12 @@ impl Feed {
                 .is_some_and(|((at, _), _)| *at <= now)
     }
 
-    /// Whether the server has written something that this watch has not looked at.
+    /// True if the server has changes that this watch has not read.
     pub fn is_behind(&self, server: &Server) -> bool {
         server.is_behind(&self.cursor)
     }
 
-    /// When what is held back is due.
+    /// When the next delayed event is due.
     pub fn next_wake(&self) -> Option<Instant> {
         self.held.first_key_value().map(|((at, _), _)| *at)
     }

@@ -15,7 +15,7 @@ impl Simulation {
     /// Creates an object.
     ///
     /// # Errors
-    /// What the API server refuses it for.
+    /// The API server's refusal.
     pub fn create(&mut self, object: KubeObject) -> Result<Object, ApiError> {
         let namespace = object.namespace().map(str::to_owned);
         let mut object = Object::of_wire(object);
@@ -31,12 +31,12 @@ impl Simulation {
         Ok(created)
     }
 
-    /// Creates an object, or makes the one that is there like it, as `kubectl apply` does.
+    /// Creates an object, or changes the existing one to match, as `kubectl apply` does.
     ///
     /// # Errors
-    /// What the API server refuses it for.
+    /// The API server's refusal.
     pub fn apply(&mut self, manifest: &Value) -> Result<Object, ApiError> {
-        // An older version of a kind is compared as it is stored.
+        // Decoding converts an older version of a kind into the stored one.
         let stored = decode(manifest.clone())?.to_json();
         let is_same_version = stored["apiVersion"] == manifest["apiVersion"];
         let annotated = patch::apply::annotated(if is_same_version { manifest } else { &stored });
@@ -53,10 +53,10 @@ impl Simulation {
         })
     }
 
-    /// Changes an object as JSON. Of the status nothing is changed.
+    /// Changes an object as JSON; its status stays.
     ///
     /// # Errors
-    /// No such object; what `change` says; what the API server refuses the result for.
+    /// The object does not exist, `change` fails, or the API server refuses the result.
     pub fn edit(
         &mut self,
         key: &Key,
@@ -72,28 +72,28 @@ impl Simulation {
         self.server.replace(now, &stored, decode(json)?)
     }
 
-    /// Deletes an object, and what it owns.
+    /// Deletes an object, and the objects that it owns.
     ///
     /// # Errors
-    /// No such object.
+    /// The object does not exist.
     pub fn delete(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
         let now = self.now();
         self.server.delete(now, key, options)
     }
 
-    /// Asks that a pod goes, if its budgets allow it.
+    /// Requests the eviction of a pod.
     ///
     /// # Errors
-    /// They do not; no such pod.
+    /// A budget forbids it, or the pod does not exist.
     pub fn evict(&mut self, key: &Key, options: &DeleteOptions) -> Result<(), ApiError> {
         let now = self.now();
         self.server.evict(now, key, options)
     }
 
-    /// No new pods on a node; or new pods again.
+    /// Cordons or uncordons a node.
     ///
     /// # Errors
-    /// No such node.
+    /// The node does not exist.
     pub fn cordon(&mut self, node: &str, unschedulable: bool) -> Result<(), ApiError> {
         let key = Key {
             kind: Kind::Node,
@@ -106,17 +106,17 @@ impl Simulation {
         edited.map(drop)
     }
 
-    /// From now on these pods are ready, or are not.
+    /// Makes these pods ready, or not ready, from now on.
     pub fn set_readiness(&mut self, which: Which, ready: bool) {
         let now = self.now();
         self.kubelets
             .set_readiness(now, which, ready, &mut self.server);
     }
 
-    /// A node falls silent.
+    /// Stops a node's kubelet.
     ///
     /// # Errors
-    /// No such node.
+    /// The node does not exist.
     pub fn lose(&mut self, node: &str) -> Result<(), ApiError> {
         self.check_node(node)?;
         let now = self.now();
@@ -124,10 +124,10 @@ impl Simulation {
         Ok(())
     }
 
-    /// A silent node comes back, and reports with its next heartbeat.
+    /// Starts a silent node's kubelet again; it reports with its next heartbeat.
     ///
     /// # Errors
-    /// No such node.
+    /// The node does not exist.
     pub fn restore(&mut self, node: &str) -> Result<(), ApiError> {
         self.check_node(node)?;
         let now = self.now();
@@ -135,7 +135,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// From now on a node that comes back reports in the same instant, as the nodes of kwok do.
+    /// From now on a node that returns reports in the same instant, as nodes of kwok do.
     pub fn report_at_once(&mut self) {
         self.kubelets.report_at_once();
     }
@@ -152,7 +152,7 @@ impl Simulation {
     }
 }
 
-/// A node joins with its kubelet, which registers it under its own hostname.
+/// Sets the labels that a kubelet sets when it registers its node.
 fn label_as_kubelet(node: &mut Meta) {
     let name = node.name.name.to_string();
     let labels = Arc::make_mut(&mut node.labels);

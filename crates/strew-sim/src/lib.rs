@@ -5,9 +5,9 @@
 //! component, and nothing reads a clock.
 //!
 //! Reading order: [`simulation`] (the loop), [`feed`] (watches), `client` (how controllers write), `requests` (the
-//! order of writes), `component` (a driver and its watches), `network` (the way of its requests), [`kubelet`],
-//! [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`], [`fault`], [`timing`]; the judge
-//! [`auditor`], and the worlds that it judges: [`chaos`].
+//! order of writes), `component` (a driver and its watches), `network` (the transport of its requests), [`kubelet`],
+//! [`kubectl`], [`scheduler`], [`placement`], [`mod@workloadspread`], [`autoscaler`], [`fault`], [`timing`];
+//! [`auditor`] judges runs, and [`chaos`] generates worlds for it.
 //!
 //! Source: scenarios; spec/controllers §13.
 

@@ -3,11 +3,11 @@
 use strew_model::time::Span;
 use strew_workloadspread::{admission, controller};
 
-/// What a decision takes kube-scheduler (190 to 200 pods a second). Here it takes no time; what must not follow from
-/// that is that a thousand Pending pods are tried anew whenever a pod goes, however lately they were tried.
+/// The time of one decision of kube-scheduler (190 to 200 pods a second). Here a decision takes no time. Without this
+/// limit, a thousand Pending pods would be retried whenever a pod goes, however recently they were tried.
 const DECISION_TAKES: Span = Span::from_millis(5);
 
-/// The settings of every machine that acts in a simulated cluster.
+/// The settings of every machine in a simulated cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineLimits {
     /// Of each replica of the scheduler.
@@ -21,12 +21,13 @@ pub struct MachineLimits {
 }
 
 impl MachineLimits {
-    /// What strew runs with in a real cluster, but for the time that a decision takes there.
+    /// strew's settings in a real cluster. Only the scheduler's `early_every` differs: it stands for the time of a
+    /// decision.
     pub const fn production() -> Self {
         Self::of(strew_scheduler::machine::Limits::production())
     }
 
-    /// The same, with the scheduler's settings from its configuration.
+    /// Production's settings, with the scheduler's from its configuration.
     pub const fn of(mut scheduler: strew_scheduler::machine::Limits) -> Self {
         scheduler.queue.early_every = DECISION_TAKES;
         Self {

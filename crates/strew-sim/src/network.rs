@@ -1,8 +1,8 @@
 //! The simulated network between a component's driver and the API server: slow, lossy, reordering.
 //!
-//! It is the same for every component. A request is carried out at some moment, and its answer arrives later; either
-//! can be lost. Which of several due requests comes first is drawn, so requests overtake each other, as in a real
-//! network. A driver that needs an order must keep it itself.
+//! All components use it. A request is executed at some moment, and its answer arrives later; either can be lost. If
+//! several are due, the next one is drawn, so requests overtake each other, as in a real network. A driver that needs
+//! an order must keep it itself.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::timing::Between;
 
 const MILLION: u64 = 1_000_000;
 
-/// What answers a request: the API server, maybe with a witness before it.
+/// Executes a request: the API server, possibly behind a witness.
 pub(crate) type Server<'a> = &'a mut dyn FnMut(&Request) -> Answer;
 
-/// Whose requests they are: faults tell components apart.
+/// The sender of a request; faults differ by component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sender {
     /// A scheduler.
@@ -28,25 +28,25 @@ pub(crate) enum Sender {
     PlacementController,
     /// The controller of WorkloadSpreads.
     SpreadController,
-    /// A replica of WorkloadSpread's webhook; how long its writes take.
+    /// A replica of WorkloadSpread's webhook, with the duration of its writes.
     Webhook(Between),
 }
 
-/// What befalls one request.
+/// The faults that one request meets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Weather {
-    /// The server takes so long to carry it out.
+    /// How long the server takes to execute it.
     pub(crate) takes: Between,
-    /// It is carried out at most so much later, and its answer takes as long again at most.
+    /// The longest delay of the request, and again of its answer.
     pub(crate) slow: Span,
-    /// How many of a million get no answer; half of them are carried out nevertheless.
+    /// Of a million, the number that get no answer; half of these are carried out.
     pub(crate) lost_ppm: u32,
-    /// How many of a million are refused as stale.
+    /// Of a million, the number that are refused with a conflict.
     pub(crate) conflict_ppm: u32,
 }
 
 impl Weather {
-    /// What the faults of the moment do to a request.
+    /// The effect of the active faults on a request.
     pub(crate) fn of(faults: &Faults, sender: Sender, request: &Request) -> Self {
         let write = faults.write().copied().unwrap_or_default();
         match sender {
@@ -77,7 +77,7 @@ impl Weather {
             }
             Sender::PlacementController => Self {
                 lost_ppm: write.lost_ppm,
-                // What is created has no version that could be stale.
+                // A creation has no version that could be stale.
                 conflict_ppm: match request.verb {
                     Verb::Create => 0,
                     _ => write.conflict_ppm,
@@ -98,7 +98,7 @@ impl Weather {
     }
 }
 
-/// A request or its answer on the way.
+/// A request or its answer in transit.
 #[derive(Debug)]
 struct Letter {
     due: Instant,
@@ -112,36 +112,36 @@ enum Content {
     Answer(Answer),
 }
 
-/// What one step of the network came to.
+/// The result of one step of the network.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Nothing is due.
     Nothing,
-    /// A request has reached the server; its answer is on the way.
+    /// A request was executed; its answer is in transit.
     Moved,
     /// An answer has arrived.
     Arrived(Ticket, Answer),
 }
 
-/// Requests and answers on their way, of one component. What is on the way when it dies is lost.
+/// Requests and answers in transit of one component. They are lost when the component crashes.
 #[derive(Debug, Default)]
 pub(crate) struct Network {
     letters: Vec<Letter>,
     pub(crate) hits: Hits,
 }
 
-/// What a step may draw from, and what it may use up.
+/// The generators and limits of a step.
 pub(crate) struct Draws<'a> {
-    /// What faults hit.
+    /// Draws what faults hit.
     pub(crate) faults: &'a mut Prng,
-    /// What comes first.
+    /// Draws what comes first.
     pub(crate) order: &'a mut Prng,
-    /// How many more requests the component lives to send.
+    /// The number of further requests until the component crashes; `None`: it does not.
     pub(crate) writes_left: Option<&'a mut u32>,
 }
 
 impl Network {
-    /// Puts a request on its way.
+    /// Sends a request.
     pub(crate) fn send(
         &mut self,
         now: Instant,
@@ -166,12 +166,12 @@ impl Network {
         self.letters.iter().map(|letter| letter.due).min()
     }
 
-    /// Whether one is due.
+    /// True if one is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.letters.iter().any(|letter| letter.due <= now)
     }
 
-    /// Brings one request or answer that is due; which one is drawn.
+    /// Delivers one request or answer that is due; which one is drawn.
     pub(crate) fn step(
         &mut self,
         now: Instant,
@@ -223,7 +223,7 @@ fn delay(weather: Weather, rng: &mut Prng) -> Span {
     }
 }
 
-/// Brings a request to the server, through the faults of the moment.
+/// Delivers a request to the server, subject to the active faults.
 fn deliver(
     request: &Request,
     weather: Weather,

@@ -1,8 +1,8 @@
 //! The order of requests that are sent in the same instant.
 //!
-//! An instant has no length, but its events have an order. Workers of controllers create their pods at the same time, a
-//! few each, while kubectl creates the next object of the files. Each request gets a delay drawn from the seed, and the
-//! shortest comes first. This delay does not advance the cluster's time.
+//! An instant has no length, but its events have an order. Workers of controllers create their pods concurrently, a few
+//! each, while kubectl creates the next object of the files. Each request gets a delay drawn from the seed, and the
+//! shortest comes first. These delays do not advance the cluster's time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,27 +13,27 @@ use strew_apiserver::server::{Creation, Server};
 use strew_model::Prng;
 use strew_model::time::Instant;
 
-/// How long something takes, from and to, in microseconds. Only what they are to each other matters; together they give
-/// how pods of several workloads mix on a real control plane (scenarios/fidelity/file-order, lose-zone, shared-selector).
+/// A range of durations, in microseconds. Only their ratios matter: together they reproduce how pods of several
+/// workloads mix on a real control plane (scenarios/fidelity/file-order, lose-zone, shared-selector).
 type Takes = (u64, u64);
 
 /// A write, until it is stored.
 const WRITE: Takes = (2_000, 6_000);
 
-/// A worker looks at an object.
+/// A worker reads an object.
 const LOOK: Takes = (500, 1_500);
 
-/// By so much a worker begins later than another that began with the same view: what it looks at was written later, and
-/// told.
+/// How much later a worker begins than the previous one with the same view, because its object was written and
+/// delivered later.
 const LAG: Takes = (4_000, 10_000);
 
-/// kubectl applies an object: it asks whether that is there, makes the request, and writes.
+/// kubectl applies an object: it reads it, prepares the request, and writes.
 const APPLY: Takes = (14_000, 22_000);
 
-/// What becomes of a creation, under the number that it was sent with.
+/// The result of a creation, with the number that it was sent with.
 pub(crate) type Answer = (u64, Result<Object, ApiError>);
 
-/// Something on its way.
+/// A request in transit.
 enum Request {
     /// A controller creates a pod.
     Create(Object),
@@ -41,25 +41,25 @@ enum Request {
     Apply(Object),
 }
 
-/// All that is on its way.
+/// The requests in transit.
 #[derive(Default)]
 pub(crate) struct Requests {
-    /// Orders what happens within an instant.
+    /// The order within an instant, in microseconds.
     clock: u64,
-    /// By when they come, and by number.
+    /// The requests by arrival time and number.
     under_way: BTreeMap<(u64, u64), Request>,
     n_sent: u64,
-    /// By so much a worker begins later than the first of those that began with the same view.
+    /// How much later the next worker begins than the first one with the same view.
     lag: u64,
-    /// Uids of owners whose workers have begun to create pods, until nothing is on its way.
+    /// Uids of owners whose workers have begun to create pods; cleared when no request is in transit.
     begun: BTreeSet<Arc<str>>,
-    /// Creations that the webhook is asked about: by the server's number that of the request.
+    /// Creations under review by the webhook: the request's number by the server's number.
     reviews: BTreeMap<u64, u64>,
     answers: Vec<Answer>,
 }
 
 impl Requests {
-    /// kubectl applies these objects, one after another.
+    /// kubectl applies these objects one after another.
     pub(crate) fn apply(&mut self, objects: Vec<Object>, dice: &mut Prng) {
         let mut at = self.clock;
         for object in objects {
@@ -68,7 +68,7 @@ impl Requests {
         }
     }
 
-    /// A controller creates a pod; the answer gets this number.
+    /// A controller creates a pod; returns the number that its answer will have.
     pub(crate) fn create(&mut self, pod: Object, dice: &mut Prng) -> u64 {
         let owner = pod.meta().controller();
         let begins = owner.is_some_and(|owner| self.begun.insert(Arc::clone(&owner.uid)));
@@ -77,7 +77,7 @@ impl Requests {
         self.send(at, Request::Create(pod))
     }
 
-    /// The webhook is asked about a creation under the server's number: the number under which its answer will be told.
+    /// The webhook reviews a creation under the server's number; returns the number that the answer will have.
     pub(crate) fn reviewed(&mut self, review: u64) -> u64 {
         self.n_sent += 1;
         self.reviews.insert(review, self.n_sent);
@@ -90,7 +90,7 @@ impl Requests {
         self.n_sent
     }
 
-    /// The next one comes to the server. Whether there was any.
+    /// Lets the next request arrive. Returns false if there is none.
     pub(crate) fn step(&mut self, now: Instant, server: &mut Server) -> bool {
         let Some(((at, number), request)) = self.under_way.pop_first() else {
             self.begun.clear();
@@ -110,13 +110,13 @@ impl Requests {
         true
     }
 
-    /// Whether the next one comes before a worker could look at anything.
+    /// True if the next request arrives before a worker could read anything.
     pub(crate) fn is_due(&self) -> bool {
         let next = self.under_way.first_key_value();
         next.is_some_and(|((at, _), _)| *at <= self.clock)
     }
 
-    /// A worker has looked at an object. Whether it was the last of those that began with the same view.
+    /// A worker has read an object; `is_last` says that it was the last one with the same view.
     pub(crate) fn pass(&mut self, is_last: bool, dice: &mut Prng) {
         self.clock += draw(LOOK, dice);
         self.lag = match is_last {
@@ -125,7 +125,7 @@ impl Requests {
         };
     }
 
-    /// What became of creations since the last call.
+    /// The results of creations since the last call.
     pub(crate) fn take_answers(&mut self, server: &mut Server) -> Vec<Answer> {
         let reviewed = server.take_answers().into_iter();
         let reviewed = reviewed.filter_map(|(review, answer)| {
@@ -142,8 +142,8 @@ fn draw((from, to): Takes, dice: &mut Prng) -> u64 {
     dice.between(from, to)
 }
 
-/// Whether an object of the files is one that kubectl applies while the controllers watch: what makes pods. All else is
-/// there before them, as is what comes from a dump, which has uids.
+/// True if kubectl applies the object while the controllers watch: if it makes pods and does not come from a dump
+/// (objects of a dump have uids). All other objects exist before the controllers start.
 pub(crate) fn is_applied(object: &Object) -> bool {
     object.meta().uid.is_empty()
         && matches!(

@@ -1,4 +1,4 @@
-//! The loop: at each instant every component acts until none can, in an order drawn from the seed.
+//! The loop: at each instant every component acts, in an order drawn from the seed, until none has work left.
 //!
 //! Source: spec/controllers §13 (recipe); KEP-140 (a step ends when no component can act).
 
@@ -37,53 +37,53 @@ use crate::workloadspread::{SpreadKeeper, Webhooks};
 use bounds::Bounds;
 pub use bounds::Size;
 
-/// The moment at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
+/// The time at which a simulation begins, unless its objects are younger: 2026-01-01T00:00:00Z.
 pub const START: Instant = Instant::from_secs(1_767_225_600);
 
-/// Steps within one instant, for each object that is there, before the loop is taken for endless.
+/// The loop counts as endless after this many steps within one instant for each stored object.
 const STEPS_PER_OBJECT: u64 = 1_000;
 
-/// And for the loop as a whole, which is looked at every so often.
+/// The least number of steps after which the loop can count as endless.
 const STEPS_MIN: u64 = 50_000;
 
-/// Steps of one instant between two looks at what the cluster holds.
+/// Steps of one instant between two checks of the number of objects.
 const STEPS_BETWEEN_CHECKS: u64 = 1_000;
 
-/// Makes controllers: at the start, and again after a crash.
+/// Makes controllers at the start, and again after a crash.
 pub type ControllerMaker = Arc<dyn Fn() -> Vec<Box<dyn Controller>> + Send + Sync>;
 
-/// What a simulation is made of.
+/// The settings of a simulation.
 #[derive(Clone)]
 pub struct Settings {
-    /// Everything that is drawn is drawn from it.
+    /// The seed of all random draws.
     pub seed: u64,
-    /// What is there at second 0, admitted.
+    /// The admitted objects at second 0.
     pub objects: Vec<Object>,
-    /// The API server's flags and gates.
+    /// The API server's options and gates.
     pub options: AdmissionOptions,
     /// How the scheduler is built.
     pub scheduler: Blueprint,
-    /// Whether the scheduler's replicas elect a leader; needed only where there may be two.
+    /// True if the scheduler's replicas elect a leader; needed only if there may be two.
     pub elects: bool,
     /// Makes the controllers.
     pub controllers: ControllerMaker,
     /// How long things take.
     pub timing: Timing,
-    /// Groups of nodes; those that are there at second 0 are among the objects.
+    /// Node groups; their nodes at second 0 are among `objects`.
     pub groups: Vec<NodeGroup>,
-    /// How groups grow and shrink; `None`: they do not.
+    /// How groups grow and shrink; `None`: they keep their sizes.
     pub autoscaler: Option<AutoscalerSettings>,
 }
 
-/// Why a simulation was ended before its time.
+/// Why a simulation ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Stuck {
-    /// One instant never ended.
+    /// An instant did not end.
     #[error("the components never come to rest: {steps} steps at {after} after the start")]
     Endless {
-        /// How many steps were made.
+        /// The number of steps.
         steps: u64,
-        /// When.
+        /// The time since the start.
         after: Span,
     },
     /// The workloads ask for more pods than a simulation holds.
@@ -91,26 +91,26 @@ pub enum Stuck {
     TooMany {
         /// The workload that asks for most.
         workload: String,
-        /// How many.
+        /// The number of pods.
         n: u64,
     },
-    /// Pods come that no workload asks for, without end.
+    /// Pods are created without end, beyond what the workloads ask for.
     #[error(
         "pods are created without end: {n_pods} pods at {after} after the start, while the workloads \
          ask for {n_asked}; a controller creates pods that its own selector does not match"
     )]
     Runaway {
-        /// Pods that have not finished.
+        /// The pods that have not finished.
         n_pods: u64,
-        /// What the workloads ask for.
+        /// The pods that the workloads ask for.
         n_asked: u64,
-        /// When.
+        /// The time since the start.
         after: Span,
     },
 }
 
 impl Stuck {
-    /// Whether the objects that were given cause it, rather than a defect of strew.
+    /// True if the given objects cause it, not a defect of strew.
     pub fn is_of_input(&self) -> bool {
         match self {
             Self::Endless { .. } => false,
@@ -124,7 +124,7 @@ struct Controllers {
     feed: Feed,
 }
 
-/// A cluster, and its life so far.
+/// A cluster and its state.
 pub struct Simulation {
     now: Instant,
     start: Instant,
@@ -138,12 +138,12 @@ pub struct Simulation {
     blueprint: Blueprint,
     elects: bool,
     n_replicas: u64,
-    /// strew's controller; `None`: there never was a Placement.
+    /// strew's placement controller; `None` until the first Placement.
     placing: Option<Slot<PlacementController>>,
     diligence: Diligence,
     /// How long the webhook's status writes take.
     status_write: Between,
-    /// The controller of WorkloadSpreads; `None`: there never was one.
+    /// The controller of WorkloadSpreads; `None` until the first WorkloadSpread.
     spreads: Option<Slot<SpreadKeeper>>,
     n_webhooks: usize,
     autoscaler: Option<Autoscaler>,
@@ -153,16 +153,16 @@ pub struct Simulation {
     pub(crate) bounds: Bounds,
     n_steps: u64,
     witness: Option<Box<Witness>>,
-    /// The witness' place in the log.
+    /// The witness' position in the log.
     journal: Option<Cursor>,
-    /// Before the first change; `None` once the simulation runs.
+    /// The position before the first change; `None` once the simulation runs.
     first_change: Option<Cursor>,
     pub(crate) sabotage: Option<Sabotage>,
 }
 
-/// A generator of random numbers per component, so that draws of one do not change another.
+/// One generator per component, so that the draws of one do not change another's.
 pub(crate) struct Dice {
-    /// The component that acts next.
+    /// Which component acts next.
     order: Prng,
     controllers: Prng,
     pub(crate) kubelets: Prng,
@@ -172,15 +172,15 @@ pub(crate) struct Dice {
     placing: Prng,
     /// The webhook and the controller of WorkloadSpreads.
     spreads: Prng,
-    /// What decisions of the scheduler leave to chance.
+    /// The random choices of the scheduler.
     schedulers: Prng,
-    /// Which of a scheduler's requests that are on their way comes first.
+    /// Which request of a component in transit comes first.
     network: Prng,
-    /// How long requests take.
+    /// The durations of requests.
     requests: Prng,
 }
 
-/// Components that take turns beside the schedulers.
+/// The number of components beside the schedulers.
 const N_OTHERS: usize = 3;
 
 impl Simulation {
@@ -259,8 +259,8 @@ impl Simulation {
         simulation
     }
 
-    /// Puts in what is there at second 0. All components watch already: they hear of the objects in the order of the
-    /// files. Those that kubectl applies come one after another, while the first instant lasts.
+    /// Adds the objects of second 0. All components watch already and see the objects in the order of the files.
+    /// Objects that kubectl applies arrive one after another, within the first instant.
     fn fill(&mut self, objects: Vec<Object>) {
         let (applied, there): (Vec<_>, Vec<_>) = objects.into_iter().partition(is_applied);
         for object in there {
@@ -270,7 +270,7 @@ impl Simulation {
         self.requests.apply(applied, &mut self.dice.requests);
     }
 
-    /// A new replica; none ever had its name.
+    /// A new replica, with a name that is never reused.
     fn replica(&mut self) -> Replica {
         let hostname = format!("scheduler-{}", self.n_replicas);
         self.n_replicas += 1;
@@ -286,12 +286,12 @@ impl Simulation {
         )
     }
 
-    /// The time.
+    /// The present time.
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// When it began.
+    /// The time of second 0.
     pub fn start(&self) -> Instant {
         self.start
     }
@@ -301,7 +301,7 @@ impl Simulation {
         self.now.since(self.start)
     }
 
-    /// What its schedulers are made of, with the feature gates of this moment.
+    /// The configuration of its schedulers, with the feature gates of this moment.
     pub fn blueprint(&self) -> &Blueprint {
         &self.blueprint
     }
@@ -311,34 +311,34 @@ impl Simulation {
         &self.server
     }
 
-    /// The scheduler's replicas that are alive.
+    /// The live replicas of the scheduler.
     pub fn schedulers(&self) -> impl Iterator<Item = &Replica> {
         self.schedulers
             .iter()
             .filter_map(|slot| slot.alive.as_ref())
     }
 
-    /// Whether a node's kubelet is alive.
+    /// True if a node's kubelet runs.
     pub fn has_kubelet(&self, node: &str) -> bool {
         self.kubelets.is_alive(node)
     }
 
-    /// How many steps were made.
+    /// The number of steps so far.
     pub fn n_steps(&self) -> u64 {
         self.n_steps
     }
 
-    /// A cursor for all changes of the store, before the first of those objects that are there at second 0.
+    /// A cursor for all changes of the store, from the first object at second 0 on.
     ///
-    /// `None` once the simulation has begun to run, and on a second call.
+    /// `None` once the simulation runs, and on a second call.
     pub fn listen_from_start(&mut self) -> Option<Cursor> {
         self.first_change.take()
     }
 
-    /// Runs until this long after the start; `watch` is called after every instant, at rest.
+    /// Runs until this long after the start; calls `watch` after every instant.
     ///
     /// # Errors
-    /// If some instant does not end.
+    /// An instant does not end.
     pub fn run_until(
         &mut self,
         until: Span,
@@ -359,10 +359,10 @@ impl Simulation {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Steps all components until none can act at this instant.
+    /// Steps all components until none has work left at this instant.
     ///
     /// # Errors
-    /// If that does not end.
+    /// The instant does not end.
     pub fn drain(&mut self) -> Result<(), Stuck> {
         self.pass_time();
         self.first_change = None;
@@ -398,7 +398,7 @@ impl Simulation {
         (n_objects + 1).saturating_mul(STEPS_PER_OBJECT)
     }
 
-    /// One component does one thing. Whether any had something to do.
+    /// Lets one component take one step. Returns false if none had work.
     fn step(&mut self) -> bool {
         self.begin_placing();
         let n_placing = usize::from(self.placing.is_some());
@@ -463,11 +463,11 @@ impl Simulation {
             pace: &mut dice.requests,
             under_way: Vec::new(),
         };
-        // Before the watch shows what was created.
+        // Answers come before the watch shows the created pods.
         for answer in answers {
             manager.answered(now, answer, &mut client, &mut dice.controllers);
         }
-        // What all workers look at is one view, until each has looked. Source: spec/controllers §13.
+        // All workers read one view, until each has read. Source: spec/controllers §13.
         while !manager.is_at_work()
             && let Some(change) = feed.next(
                 now,

@@ -7,7 +7,7 @@ pub(crate) struct Slot<T> {
     pub(crate) alive: Option<T>,
     /// When it is restarted.
     pub(crate) restart: Option<Instant>,
-    /// How many more requests it lives to send, and how long it is dead then.
+    /// The number of requests until it crashes, and how long it is down then.
     pub(crate) doomed: Option<(u32, Span)>,
 }
 
@@ -26,7 +26,7 @@ impl<T> Slot<T> {
         self.restart = Some(restart);
     }
 
-    /// Dies at once, or with a request that it is about to send.
+    /// Crashes it at once, or instead of a later request.
     pub(crate) fn crash(&mut self, now: Instant, after_writes: u32, down: Span) {
         match after_writes {
             0 => self.die(now + down),
@@ -34,14 +34,14 @@ impl<T> Slot<T> {
         }
     }
 
-    /// Dies if it has sent its last request.
+    /// Crashes it if it has sent its last request.
     pub(crate) fn meet_doom(&mut self, now: Instant) {
         if let Some((0, down)) = self.doomed {
             self.die(now + down);
         }
     }
 
-    /// Whether it is due to be restarted.
+    /// True if its restart is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.restart.is_some_and(|at| at <= now)
     }

@@ -3,17 +3,17 @@
 use strew_model::Prng;
 use strew_model::time::Span;
 
-/// A duration between two ends.
+/// A range of durations, bounds included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Between {
-    /// At least.
+    /// The lower bound.
     pub min: Span,
-    /// At most.
+    /// The upper bound.
     pub max: Span,
 }
 
 impl Between {
-    /// A duration in seconds.
+    /// A range in seconds.
     pub const fn secs(min: u64, max: u64) -> Self {
         Self {
             min: Span::from_secs(min),
@@ -21,7 +21,7 @@ impl Between {
         }
     }
 
-    /// A duration in milliseconds.
+    /// A range in milliseconds.
     pub const fn millis(min: u64, max: u64) -> Self {
         Self {
             min: Span::from_millis(min),
@@ -29,7 +29,7 @@ impl Between {
         }
     }
 
-    /// A duration, in whole milliseconds: so that not every pod has an instant of its own.
+    /// Draws a duration in whole milliseconds, so that not every pod has an instant of its own.
     pub fn draw(self, dice: &mut Prng) -> Span {
         const MILLI: u64 = 1_000_000;
         let (low, high) = (self.min.0 / MILLI, self.max.0.max(self.min.0) / MILLI);
@@ -42,19 +42,19 @@ impl Between {
 pub struct Timing {
     /// From a pod's binding until it is ready: image, containers.
     pub pod_start: Between,
-    /// From a pod's deletion until it is gone; its grace period at most.
+    /// From a pod's deletion until it is gone; at most its grace period.
     pub pod_stop: Between,
-    /// How long a pod runs that is to end by itself.
+    /// How long a pod runs that ends by itself.
     pub pod_run: Between,
-    /// From the order of a node until it is there.
+    /// From the request for a node until it exists.
     pub node_boot: Between,
-    /// How long the webhook's write of a WorkloadSpread's status takes, for which controllers' creations wait.
+    /// How long the webhook's write of a WorkloadSpread's status takes; creations by controllers wait for it.
     pub status_write: Between,
 }
 
 impl Default for Timing {
-    /// An image that is there already, a server that stops when asked, a job of half a minute, a machine of the cloud, a
-    /// store with disks of its own.
+    /// Defaults for a cached image, a server that stops when asked, a Job of half a minute, a cloud machine, and an API
+    /// server whose store has its own disks.
     fn default() -> Self {
         Self {
             pod_start: Between::secs(1, 3),

@@ -1,4 +1,5 @@
-//! HorizontalPodAutoscalers at rest: each has the size that its metric asks for. Source: spec/controllers §6.
+//! Judges HorizontalPodAutoscalers at rest: each target has the size that its metric asks for. Source:
+//! spec/controllers §6.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use strew_apiserver::object::{
 use super::rest::Resting;
 use super::{Rule, Witness};
 
-/// Sizes are within their bounds; where all pods of a target count, its size is what its metric asks for.
+/// Sizes are within their bounds. If all pods of a target count, its size is the one that its metric asks for.
 pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     let tables = world.server.tables();
     for autoscaler in tables.of::<Autoscaler>().iter() {
@@ -31,7 +32,7 @@ fn judge_one(autoscaler: &Autoscaler, world: Resting<'_>, tables: &Tables) -> Re
         i64::from(spec.min_replicas.unwrap_or(1)),
         i64::from(spec.max_replicas),
     );
-    // Of size 0 it is switched off.
+    // A target of size 0 is switched off.
     if size > 0 && !(min..=max).contains(&size) {
         return Err(format!("{size} replicas, not {min} to {max}"));
     }

@@ -1,4 +1,4 @@
-//! Budgets at rest, recounted from their pods. Source: spec/controllers §8.1.
+//! Judges PodDisruptionBudgets at rest: their statuses are recounted from the pods. Source: spec/controllers §8.1.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use strew_model::time::Span;
 use super::rest::Resting;
 use super::{Rule, Witness};
 
-/// No watch is later than another by more.
+/// The most that one watch can be later than another.
 const LATE_MAX: Span = Span::from_secs(25);
 
-/// Every budget says what a recount says.
+/// The status of every budget equals a recount.
 pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     let tables = world.server.tables();
     for budget in tables.of::<Budget>().iter() {
@@ -47,7 +47,8 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     }
 }
 
-/// Whether a workload was given another size after the last change of a pod: that wakes nobody, upstream either.
+/// True if a workload was resized after the last change of its pods. Then the figures that depend on the size may be
+/// old: a resize does not wake the disruption controller, neither here nor in Kubernetes.
 fn is_size_stale(budget: &Budget, recount: &Recount, witness: &Witness) -> bool {
     let selection = budget.spec.selector.as_ref().and_then(Selection::of);
     let matches = |labels: &Pairs| selection.as_ref().is_some_and(|s| s.matches(labels));
@@ -62,7 +63,7 @@ struct Recount {
     sized: Vec<Arc<str>>,
 }
 
-/// `None`: a controller has no size, and so the budget has none.
+/// `None` if a controller has no size: then the budget has no figures either.
 fn recount(budget: &Budget, tables: &Tables) -> Option<Recount> {
     let selection = budget.spec.selector.as_ref().and_then(Selection::of)?;
     let in_namespace = tables.of::<Pod>().in_namespace(&budget.meta.name.namespace);
@@ -113,7 +114,7 @@ fn portion(share: &IntOrString, of: i64) -> Option<i64> {
     }
 }
 
-/// The sizes of the pods' controllers, by their uids.
+/// The sizes of the pods' controllers, by uid; `None` if one has no size.
 fn sizes(pods: &[&Arc<Pod>], tables: &Tables) -> Option<BTreeMap<Arc<str>, i64>> {
     let mut sizes: BTreeMap<Arc<str>, i64> = BTreeMap::new();
     for pod in pods {
@@ -126,7 +127,7 @@ fn sizes(pods: &[&Arc<Pod>], tables: &Tables) -> Option<BTreeMap<Arc<str>, i64>>
     Some(sizes)
 }
 
-/// `None`: there is no such controller (any more), or it has no size.
+/// `None` if the controller does not exist (any more), or has no size.
 fn of_owner(owner: &Owner, namespace: &Arc<str>, tables: &Tables) -> Option<(Arc<str>, i64)> {
     let name = Name::new(Arc::clone(namespace), Arc::clone(&owner.name));
     let (meta, replicas) = match &*owner.kind {
@@ -153,6 +154,6 @@ fn of_owner(owner: &Owner, namespace: &Arc<str>, tables: &Tables) -> Option<(Arc
         }
         _ => return None,
     };
-    // Another object of the name is not the one that made the pod.
+    // A different object of that name did not make the pod.
     (meta.uid == owner.uid).then(|| (Arc::clone(&meta.uid), i64::from(replicas.unwrap_or(1))))
 }

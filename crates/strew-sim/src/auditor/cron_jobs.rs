@@ -1,4 +1,4 @@
-//! CronJobs at rest: no more Jobs are kept than asked for, and the running ones are those in `status.active`.
+//! Judges CronJobs at rest: no more Jobs are kept than asked for, and `status.active` has the running ones.
 //!
 //! Source: spec/controllers §5.2.
 

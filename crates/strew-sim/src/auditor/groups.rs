@@ -1,4 +1,4 @@
-//! Node groups at rest: no pod is Pending that a new node would take. Source: spec/controllers §11.
+//! Judges node groups at rest: no Pending pod would fit on one more node. Source: spec/controllers §11.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     }
 }
 
-/// Whether a pod fits onto a node that is not there yet, beside the daemons that it may get.
+/// True if a pod would fit on a new node, beside the daemon pods that the node would get.
 fn would_take(mut node: WireNode, pod: &Arc<Pod>, world: Resting<'_>) -> bool {
     let tables = world.server.tables();
     let daemons = tables.of::<DaemonSet>();

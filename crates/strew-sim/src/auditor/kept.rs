@@ -1,4 +1,4 @@
-//! A cluster that a placement keeps is in its decisions after every single write.
+//! Judges every write of a PlacementDecision: a cluster that a placement keeps stays in its decisions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use strew_apiserver::Tables;
 
 use super::{Rule, Witness};
 
-/// All clusters that the PlacementDecisions of a placement name together: what a consumer sees.
+/// All clusters that the PlacementDecisions of a placement name together, which is what a consumer sees.
 pub fn union(tables: &Tables, namespace: &str, placement: &str) -> BTreeSet<Arc<str>> {
     let all = tables.all_plain().filter(|plain| {
         *plain.meta.name.namespace == *namespace
@@ -23,7 +23,7 @@ pub fn union(tables: &Tables, namespace: &str, placement: &str) -> BTreeSet<Arc<
     clusters.map(|d| d.cluster_name.as_str().into()).collect()
 }
 
-/// Judges one write: who was named before and is wanted by the decision that it carries out is named after it too.
+/// Judges one write: every cluster that was named before it, and that the decision wants, must be named after it.
 pub(crate) fn judge(
     (namespace, placement): (&str, &str),
     object: &str,

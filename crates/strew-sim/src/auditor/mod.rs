@@ -1,9 +1,9 @@
-//! The judge of a run: rules that hold whatever faults occur.
+//! The judge of a run: rules that hold under every fault.
 //!
-//! During the run: every bind is checked before it is sent (`verdict`), every preemption when it is decided
-//! (`preemption`), every write is compared with all earlier ones ([`witness`]), clusters that a placement keeps are
-//! looked for after every write ([`kept`]), and everything that is maintained incrementally is recounted at sampled
-//! instants (`structure`). At rest, after the faults: no pod is Pending that fits (`rest`), and every workload
+//! During the run: every bind is checked before it is sent (`verdict`) and every preemption when it is decided
+//! (`preemption`); every write is compared with all earlier ones ([`witness`]); after every write the clusters that a
+//! placement keeps must still be named ([`kept`]); and everything maintained incrementally is recounted at sampled
+//! instants (`structure`). At rest, after the faults: no Pending pod fits on a node (`rest`), and every workload
 //! (`workloads`) and every WorkloadSpread (`spreads`) has what it asks for and reports it. The judge shares no code
 //! with what it judges, except the types of facts and the naive implementation of the scheduler's rules.
 

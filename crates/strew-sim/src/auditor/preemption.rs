@@ -6,11 +6,11 @@ use strew_scheduler::machine::Hold;
 
 use super::verdict::{Beside, profile_of, takes};
 
-/// Whether a pod may make others go: it fits nowhere, they are less important and on the node, it fits there without
-/// them, and without any of them it would not.
+/// Checks that a pod may preempt its victims: it fits on no node, the victims are on the node and have a lower
+/// priority, the pod fits there without them, and it does not fit if one of them stays.
 ///
 /// # Errors
-/// The first of these that does not hold, in words.
+/// The first condition that does not hold, in words.
 pub(crate) fn judge(mut cluster: Cluster, profiles: &[Profile], hold: &Hold) -> Result<(), String> {
     cluster.refresh_order();
     let pod = cluster.find_pod(&hold.pod).ok_or("no such pod was told")?;
@@ -40,7 +40,8 @@ pub(crate) fn judge(mut cluster: Cluster, profiles: &[Profile], hold: &Hold) -> 
             return Err(format!("{name} takes the pod as it is"));
         }
     }
-    // Such a pod may be among the victims without being asked, and counts in neither of two ways (spec/scheduler §1.7).
+    // A terminating pod of lower priority may be among the victims without being counted; both ways of counting are
+    // allowed (spec/scheduler §1.7).
     let leaves = |&other: &PodIdx| {
         cluster.class_of(other).key.terminating && cluster.spec_of(other).priority < priority
     };
@@ -69,7 +70,7 @@ mod tests {
     use crate::auditor::verdict;
     use crate::chaos::Parts;
 
-    /// A cluster of nodes `a` and `b` of one core.
+    /// A cluster with nodes `a` and `b`, each with one core.
     struct World {
         cluster: Cluster,
         profiles: Vec<Profile>,
@@ -96,7 +97,7 @@ mod tests {
             Self { cluster, profiles }
         }
 
-        /// A pod; its nominated node is written `>a`.
+        /// Adds a pod; `>a` as its place nominates it to node `a`.
         fn add(&mut self, uid: &str, priority: i32, cpu: i64, place: &str) {
             let names = &mut self.cluster.names;
             let mut place = |mark: &str| match place.strip_prefix(mark) {

@@ -1,4 +1,4 @@
-//! Quotas at rest, recounted from the pods of their namespace. Source: spec/controllers §10.
+//! Judges quotas at rest: recounted from the pods of their namespace. Source: spec/controllers §10.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn all(world: Resting<'_>) -> Vec<ResourceQuota> {
     found.collect()
 }
 
-/// Whether a quota forbids one more pod of a template.
+/// True if a quota forbids one more pod of a template.
 pub(super) fn refuse(world: Resting<'_>, template: &PodTemplateSpec) -> bool {
     let quotas = all(world);
     let pod = WirePod {
@@ -35,7 +35,7 @@ pub(super) fn refuse(world: Resting<'_>, template: &PodTemplateSpec) -> bool {
     !quotas.is_empty() && charge_pod(&pod, &quotas, moment::to_wire(world.now).0).is_err()
 }
 
-/// Every quota's limits are its spec's, and what is used is what a recount says: pods, and the CPU that they ask for.
+/// The limits in the status are the spec's, and the usage is what a recount finds: pods, and the CPU that they request.
 pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     for quota in all(world) {
         let namespace: Arc<str> = quota.metadata.namespace.clone().unwrap_or_default().into();
@@ -67,7 +67,7 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     }
 }
 
-/// Until it is done, or long overdue.
+/// A pod counts until it has finished, or is long overdue to be gone.
 fn counts(pod: &Pod, world: Resting<'_>) -> bool {
     let overdue = pod
         .meta
@@ -76,7 +76,7 @@ fn counts(pod: &Pod, world: Resting<'_>) -> bool {
     !pod.is_finished() && !overdue
 }
 
-/// Thousandths of a CPU that a pod asks for.
+/// The CPU that a pod requests, in thousandths.
 pub(super) fn cpu(pod: &PodSpec) -> i64 {
     let asked = pod.containers.iter().filter_map(|container| {
         let requests = container.resources.as_ref()?.requests.as_ref()?;

@@ -1,4 +1,4 @@
-//! What must be true at rest.
+//! The rules that hold at rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::kubelet::Kubelets;
 use crate::placement::Fleet;
 use crate::scheduler::{Blueprint, Replica};
 
-/// The world at rest.
+/// The simulated cluster at rest.
 #[derive(Clone, Copy)]
 pub(crate) struct Resting<'a> {
     pub(crate) now: Instant,
@@ -21,11 +21,11 @@ pub(crate) struct Resting<'a> {
     pub(crate) kubelets: &'a Kubelets,
     pub(crate) blueprint: &'a Blueprint,
     pub(crate) autoscaler: Option<&'a Autoscaler>,
-    /// What metrics show, by autoscaler.
+    /// The observed utilisation by HorizontalPodAutoscaler, in percent.
     pub(crate) utilisation: &'a BTreeMap<Name, u32>,
 }
 
-/// Judges all that must hold at rest.
+/// Judges everything that must hold at rest.
 pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     nothing_fits(world, witness);
     pods_move(world, witness);
@@ -40,7 +40,7 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     super::spreads::judge(world, witness);
 }
 
-/// A controller that begins now finds every placement as it would decide it, and none beyond its limits.
+/// A newly started placement controller would write nothing, and no placement exceeds its limits.
 fn placements_rest(world: Resting<'_>, witness: &mut Witness) {
     if !world.server.is_hub() {
         return;
@@ -54,14 +54,14 @@ fn placements_rest(world: Resting<'_>, witness: &mut Witness) {
     }
 }
 
-/// A scheduler that begins now finds nothing to do.
+/// A newly started scheduler would neither bind nor preempt.
 fn nothing_fits(world: Resting<'_>, witness: &mut Witness) {
     for text in Replica::would_do(world.blueprint, world.server, world.now) {
         witness.blame(Rule::PendingThoughItFits, "a fresh scheduler", text);
     }
 }
 
-/// Pods on nodes that are alive run, or are gone.
+/// Pods on live nodes run or are gone.
 fn pods_move(world: Resting<'_>, witness: &mut Witness) {
     for pod in world.server.tables().of::<Pod>().iter() {
         let Some(node) = &pod.node else {
@@ -86,7 +86,7 @@ fn blame_pod(pod: &Pod, text: &str, witness: &mut Witness) {
     witness.blame(Rule::StuckPod, pod.meta.name.to_string(), text);
 }
 
-/// Whatever names owners has one that is there; whatever is being deleted waits for a silent node.
+/// Every object with owners has one that exists, and only a silent node keeps an object terminating.
 fn nothing_is_orphaned(world: Resting<'_>, witness: &mut Witness) {
     let all = world.server.tables().all();
     let uids: BTreeSet<Arc<str>> = all.iter().map(|o| Arc::clone(&o.meta().uid)).collect();

@@ -1,4 +1,4 @@
-//! WorkloadSpreads at rest.
+//! Judges WorkloadSpreads at rest.
 //!
 //! Source: spec/workloadspread §8, I3.
 
@@ -16,8 +16,8 @@ use super::rest::Resting;
 use super::{Rule, Witness};
 use crate::workloadspread::SpreadKeeper;
 
-/// A controller that begins now finds nothing to do, the ledger is what it would write, and the numbers are those of a
-/// plain count.
+/// A newly started controller would write nothing, the ledger is what it would write, and the numbers equal a plain
+/// recount.
 pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     let spreads = world.server.tables().of::<WorkloadSpread>();
     if spreads.is_empty() {
@@ -56,7 +56,7 @@ pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     }
 }
 
-/// `replicas` of each subset against the active pods that are marked for it.
+/// Compares `replicas` of each subset with its active pods by marker.
 fn count(spread: &WorkloadSpread, tables: &Tables, witness: &mut Witness) {
     let Some(owners) = owners(spread, tables) else {
         return;
@@ -88,7 +88,7 @@ fn count(spread: &WorkloadSpread, tables: &Tables, witness: &mut Witness) {
     }
 }
 
-/// The uids of those that own the target's pods; `None`: the target is not there, or is to have none.
+/// The uids of the owners of the target's pods; `None` if the target does not exist or should have no pods.
 fn owners(spread: &WorkloadSpread, tables: &Tables) -> Option<Vec<Arc<str>>> {
     let target = spread.spec.target_reference.as_ref()?;
     let namespace = Arc::clone(&spread.meta.name.namespace);

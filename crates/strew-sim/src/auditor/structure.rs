@@ -9,20 +9,20 @@ use super::witness::{Assumed, difference, versions};
 use super::{Rule, Witness};
 use crate::scheduler::Replica;
 
-/// The store's indexes.
+/// Recounts the indexes of the store.
 pub(crate) fn server(server: &Server, witness: &mut Witness) {
     tables(server.tables(), "the store", witness);
     witness.compare(server.tables());
 }
 
-/// A component's tables.
+/// Recounts the tables of a component.
 pub(crate) fn tables(tables: &Tables, whose: &str, witness: &mut Witness) {
     if let Err(text) = tables.audit() {
         witness.blame(Rule::Index, whose, text);
     }
 }
 
-/// At rest a component has seen all that is stored and that it watches.
+/// At rest a component has seen every stored object that it watches.
 pub(crate) fn cache(seen: &Tables, stored: &Tables, whose: &str, witness: &mut Witness) {
     let (seen, stored) = (versions(seen), versions(stored));
     if let Some(text) = difference(&seen, &stored) {
@@ -30,7 +30,7 @@ pub(crate) fn cache(seen: &Tables, stored: &Tables, whose: &str, witness: &mut W
     }
 }
 
-/// A replica of the scheduler: its own audit, and its cluster against a recount of what it was told.
+/// Audits a replica of the scheduler, and compares its cluster with one built from what its watch delivered.
 pub(crate) fn replica(replica: &Replica, witness: &mut Witness) {
     tables(replica.seen(), replica.name(), witness);
     let machine = replica.machine();

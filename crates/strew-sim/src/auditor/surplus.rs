@@ -1,4 +1,5 @@
-//! A controller never makes more pods than were requested; pods that it has created and not seen yet count.
+//! Judges creations: a controller never makes more pods than were requested, counting pods that it created and that its
+//! watch has not shown yet.
 //!
 //! Source: spec/controllers §0 ("Expectations").
 
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use strew_apiserver::object::{Key, Object};
 use strew_apiserver::server::Change;
 
-/// The active pods of ReplicaSets, ReplicationControllers and Jobs, by the uid of those.
+/// The active pods of ReplicaSets, ReplicationControllers and Jobs, by the uid of the owner.
 #[derive(Debug, Default)]
 pub(super) struct Makers(BTreeMap<Arc<str>, Maker>);
 
@@ -20,10 +21,10 @@ struct Maker {
 }
 
 impl Makers {
-    /// Something was written.
+    /// Takes in a write.
     ///
     /// # Errors
-    /// A pod that is one too many, in words.
+    /// A pod exceeds what was requested; the error says so in words.
     pub(super) fn written(&mut self, written: &Change) -> Result<(), String> {
         if let Some(new) = &written.new
             && let Some(asked) = asked(new)
@@ -47,7 +48,7 @@ impl Makers {
     }
 }
 
-/// How many pods an object asks for at a time.
+/// The number of pods that an object requests at a time.
 fn asked(object: &Object) -> Option<i64> {
     let asked = match object {
         Object::ReplicaSet(set) => set.spec.replicas,
@@ -58,7 +59,7 @@ fn asked(object: &Object) -> Option<i64> {
     Some(i64::from(asked.unwrap_or(1)))
 }
 
-/// The controller of an active pod.
+/// The uid of the controller of an active pod.
 fn owner(object: Option<&Object>) -> Option<&Arc<str>> {
     match object {
         Some(Object::Pod(pod)) if pod.is_active() => Some(&pod.meta.controller()?.uid),

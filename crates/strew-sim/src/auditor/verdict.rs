@@ -1,7 +1,7 @@
 //! Checks a bind before it is sent.
 //!
-//! The cluster is built from what the replica's watch delivered and from the pods that the replica assumed; the pod in
-//! question is on no node. Then every filter is evaluated by recounts.
+//! The cluster is built from what the replica's watch delivered and from the pods that the replica assumed; the pod to
+//! bind is on no node. Then every filter is evaluated by recounts.
 
 use strew_api::facts::{self, PodFacts};
 use strew_apiserver::Tables;
@@ -14,7 +14,7 @@ use strew_scheduler::naive::{NaiveAffinity, NaiveSpread, NaiveVolumes};
 
 use super::witness::Assumed;
 
-/// The facts of a watch, and what the scheduler assumed: binds and nominations that no watch has shown yet.
+/// The cluster that the scheduler knows: the facts of its watch, with the binds and nominations that it assumed.
 pub(crate) fn recount(seen: &Tables, machine: &Scheduler, assumed: &Assumed) -> Cluster {
     let mut cluster = Cluster::new();
     cluster.names = machine.cluster().names.clone();
@@ -34,7 +34,7 @@ pub(crate) fn recount(seen: &Tables, machine: &Scheduler, assumed: &Assumed) -> 
     cluster
 }
 
-/// What is stored, in the symbols of these names.
+/// The stored objects as a cluster, in the symbols of `names`.
 pub(super) fn stored(tables: &Tables, names: &Interner) -> Cluster {
     let mut cluster = Cluster::new();
     cluster.names = names.clone();
@@ -103,7 +103,7 @@ fn put_other(cluster: &mut Cluster, object: &Object) {
     }
 }
 
-/// Whether a pod may go to a node, as the facts are.
+/// Checks whether a pod may be bound to a node, on the facts as they are.
 ///
 /// # Errors
 /// The first rule that forbids it, in words.
@@ -121,7 +121,7 @@ pub(crate) fn judge(
     takes(&mut cluster, profile, pod, at, Beside::Surely)
 }
 
-/// The profile that decides for a pod.
+/// The profile that schedules a pod.
 pub(super) fn profile_of<'a>(
     cluster: &Cluster,
     profiles: &'a [Profile],
@@ -132,18 +132,18 @@ pub(super) fn profile_of<'a>(
     profile.ok_or_else(|| "no profile has the pod's schedulerName".to_owned())
 }
 
-/// What the pods nominated to a node forbid. A filter that is skipped without them is not asked with them
-/// (spec/scheduler §2.3), which a recount cannot always tell.
+/// How the filters treat pods nominated to the node. PreFilter may skip a filter without those pods, and then it is not
+/// run with them either (spec/scheduler §2.3); a recount cannot always tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
-    /// What they surely forbid.
+    /// Check only filters that surely run.
     Surely,
-    /// What they may forbid.
+    /// Check also filters that may be skipped.
     Perhaps,
 }
 
-/// Whether a node takes a pod that is on none: as the node is, and with the pods of no lower priority that are
-/// nominated to it. Source: spec/scheduler §2.6.
+/// Checks whether a node takes a pod that is on none: the node as it is, and with the nominated pods of the same or a
+/// higher priority on it. Source: spec/scheduler §2.6.
 pub(super) fn takes(
     cluster: &mut Cluster,
     profile: &Profile,
@@ -177,7 +177,7 @@ pub(super) fn takes(
     verdict.map_err(|text| format!("beside {} nominated pods: {text}", nominated.len()))
 }
 
-/// Filters that PreFilter may have skipped.
+/// Filters that PreFilter may have skipped; true: check them.
 #[derive(Debug, Clone, Copy)]
 struct Asks {
     affinity: bool,
@@ -215,7 +215,7 @@ fn as_it_is(
     others_agree(cluster, profile, pod, at, asks.affinity)
 }
 
-/// Resources, the number of pods, ports: recounted from the pods on the node.
+/// Resources, the number of pods and host ports, recounted from the pods on the node.
 fn fits(cluster: &Cluster, at: NodeIdx, fact: &NodeFact, spec: &PodSpec) -> Result<(), String> {
     let mut used = spec.requests.clone();
     let pods = cluster.node(at).pods();
@@ -254,7 +254,7 @@ fn fits(cluster: &Cluster, at: NodeIdx, fact: &NodeFact, spec: &PodSpec) -> Resu
     }
 }
 
-/// Cordon, taints, node affinity, gates.
+/// Cordon, taints, node affinity, and scheduling gates.
 fn suits(cluster: &Cluster, fact: &NodeFact, spec: &PodSpec) -> Result<(), String> {
     let bears_cordon = spec
         .tolerations
@@ -283,7 +283,7 @@ fn suits(cluster: &Cluster, fact: &NodeFact, spec: &PodSpec) -> Result<(), Strin
     }
 }
 
-/// Spread and affinity between pods, by the naive oracle.
+/// Topology spread and inter-pod affinity, by the naive oracle.
 fn others_agree(
     cluster: &Cluster,
     profile: &Profile,

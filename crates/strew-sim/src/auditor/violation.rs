@@ -1,81 +1,81 @@
-//! A rule that was broken.
+//! A broken rule, with its place in the run.
 
 use std::fmt;
 
 use strew_model::time::Span;
 
-/// Which rule is broken.
+/// The rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Rule {
-    /// What a scheduler keeps incrementally is as a recount has it.
+    /// What a scheduler maintains incrementally equals a recount.
     SchedulerState,
     /// A scheduler's cluster equals what its watch delivered and what it assumed.
     SchedulerFacts,
-    /// The indexes of tables are as a recount has them.
+    /// The indexes of tables equal a recount.
     Index,
-    /// At rest what a component has seen is what is stored.
+    /// At rest, a component has seen what is stored.
     Cache,
-    /// A decision holds against a recount of what it was made from.
+    /// A bind is allowed by a recount of the facts that it was decided on.
     Bind,
-    /// A preempting pod fits nowhere, fits without its victims, and does not fit without fewer of them.
+    /// A preempting pod fits nowhere, fits without its victims, and does not fit if one of them stays.
     Preemption,
     /// A pod is bound once.
     BoundTwice,
-    /// A bind is sent by a leader whose lease still holds by its own clock.
+    /// A bind is sent only by a leader whose lease still holds by its own clock.
     Lease,
     /// Two replicas never lead at once.
     TwoLeaders,
-    /// Versions only grow, uids are new, what is final stays.
+    /// Versions only grow, uids are new, and immutable fields stay.
     History,
-    /// Nothing is written over what the writer had not seen, and nothing that was written vanishes.
+    /// No write overwrites what its writer had not seen, and no written object vanishes.
     LostWrite,
-    /// Everything comes to rest once faults are over.
+    /// The cluster comes to rest once faults are over.
     Rest,
-    /// No pod waits that fits.
+    /// No Pending pod fits on a node.
     PendingThoughItFits,
-    /// No pod is for ever being deleted, or about to start, on a node that is alive.
+    /// On a live node, no pod stays terminating or starting for ever.
     StuckPod,
-    /// Nothing outlives its owner.
+    /// No object outlives its owner.
     Orphan,
     /// Workloads have the pods that they ask for.
     Replicas,
     /// No controller makes more pods than were ever requested.
     Surplus,
-    /// A status is what a recount says.
+    /// A status equals a recount.
     Status,
-    /// A budget's status is what a recount says.
+    /// The status of a budget equals a recount.
     Budget,
-    /// A quota's status is what a recount says.
+    /// The status of a quota equals a recount.
     Quota,
-    /// Sizes are what autoscalers' metrics ask for.
+    /// Sizes are what the metrics of autoscalers ask for.
     Autoscaler,
-    /// Nothing panics.
+    /// No component panics.
     Panic,
     /// A cluster that a placement keeps is in its decisions after every write.
     KeptCluster,
-    /// What placements hold is what a controller that begins now would decide, within their hard limits.
+    /// Placements hold what a newly started controller would decide, within their hard limits.
     Placed,
-    /// Never are more pods let into a subset than it takes (spec/workloadspread §8, I1).
+    /// A subset never gets more pods than its limit (spec/workloadspread §8, I1).
     SpreadLimit,
-    /// A subset is taken only if every earlier one was full or closed, markers are sound, dry runs do nothing
-    /// (I2, I5, I6, I8).
+    /// A subset is taken only if every earlier one was full or closed, markers are sound, dry runs change nothing (I2,
+    /// I5, I6, I8).
     SpreadChoice,
-    /// At rest a ledger says what the pods say, and a controller that begins now finds nothing to do (I3).
+    /// At rest a ledger agrees with the pods, and a newly started controller would write nothing (I3).
     Ledger,
-    /// Scaling in keeps the dearest pods; scaling up fills subsets in their order (I4, I7).
+    /// Scaling in keeps the pods with the highest deletion costs; scaling up fills subsets in their order (I4, I7).
     SpreadScale,
 }
 
 /// A broken rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which rule.
+    /// The rule.
     pub rule: Rule,
-    /// When, from the start.
+    /// The time since the start.
     pub after: Span,
     /// The component that broke it, or the object concerned.
     pub actor: String,
-    /// How.
+    /// What was found, in words.
     pub text: String,
 }
 

@@ -18,67 +18,67 @@ use super::{Rule, Violation};
 pub struct Sent<'a> {
     /// The sender.
     pub replica: &'a str,
-    /// The sender's clock.
+    /// The time by the sender's clock.
     pub clock: Instant,
-    /// Whether there are elections.
+    /// True if replicas elect a leader.
     pub elects: bool,
-    /// The pod.
+    /// The uid of the pod.
     pub pod: &'a str,
 }
 
-/// Binds that a replica has decided on and that its watch has not shown, by the pods' uids: the nodes, in the symbols of
+/// Binds that a replica has decided on and that its watch has not shown: the node by the pod's uid, in the symbols of
 /// its machine.
 pub type Assumed = BTreeMap<Arc<str>, Symbol>;
 
-/// A pod made others go.
+/// A preemption.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preempted {
-    /// When.
+    /// Its time.
     pub at: Instant,
-    /// The pod, by uid.
+    /// The uid of the preempting pod.
     pub by: Arc<str>,
 }
 
-/// What has been seen so far, and what was wrong with it.
+/// What was written and sent so far, and the violations found.
 #[derive(Debug, Default)]
 pub struct Witness {
     start: Instant,
     now: Instant,
-    /// The newest version of each object that is there, and its uid.
+    /// The newest version of each existing object, and its uid.
     known: BTreeMap<Key, (Arc<str>, u64)>,
     uids: BTreeSet<Arc<str>>,
     last_version: u64,
-    /// By uid the node of each pod that was ever bound.
+    /// The node of each pod that was ever bound, by the pod's uid.
     bound: BTreeMap<Arc<str>, Arc<str>>,
-    /// Until when, by its own clock, each replica may act.
+    /// Until when each replica may act, by its own clock.
     leases: BTreeMap<String, Instant>,
     assumed: BTreeMap<String, Assumed>,
-    /// The pods for which each replica is making room, by uid.
+    /// The pods for which each replica is preempting, by uid.
     holds: BTreeMap<String, BTreeSet<Arc<str>>>,
     preempted: Vec<Preempted>,
     makers: Makers,
-    /// When the size of a workload, or whose size counts for it, changed last, by its uid.
+    /// When the size of a workload, or of an owner whose size counts for it, last changed, by its uid.
     resized: BTreeMap<Arc<str>, Instant>,
-    /// When a pod with these labels was written last, by its namespace.
+    /// When a pod with these labels was last written, by its namespace.
     pods_written: BTreeMap<(Arc<str>, Arc<Pairs>), Instant>,
     violations: Vec<Violation>,
-    /// Binds that were judged.
+    /// The number of binds judged.
     pub n_judged: u64,
-    /// Binds that reached the store.
+    /// The number of binds stored.
     pub n_bound: u64,
-    /// Writes that were seen.
+    /// The number of writes seen.
     pub n_written: u64,
-    /// Decisions on placements that came to writes.
+    /// The number of decisions on placements that led to writes.
     pub n_placed: u64,
-    /// Writes of PlacementDecisions that were judged.
+    /// The number of writes of PlacementDecisions judged.
     pub n_decisions: u64,
 }
 
-/// How many are kept per run.
+/// The most violations kept per run.
 const KEPT_MAX: usize = 20;
 
 impl Witness {
-    /// A witness from the start of a life; what is stored then is what there was.
+    /// A witness from the start of a run; `stored` are the objects at the start.
     pub fn new(start: Instant, stored: &Tables) -> Self {
         let mut witness = Self {
             start,
@@ -108,17 +108,17 @@ impl Witness {
         witness
     }
 
-    /// What was found so far; forgotten here.
+    /// Returns the violations found since the last call.
     pub fn take(&mut self) -> Vec<Violation> {
         std::mem::take(&mut self.violations)
     }
 
-    /// Time goes on.
+    /// Sets the time.
     pub fn pass_time(&mut self, now: Instant) {
         self.now = now;
     }
 
-    /// Notes what is wrong.
+    /// Records a violation.
     pub fn blame(&mut self, rule: Rule, actor: impl Into<String>, text: impl Into<String>) {
         if self.violations.len() < KEPT_MAX {
             self.violations.push(Violation {
@@ -130,7 +130,7 @@ impl Witness {
         }
     }
 
-    /// The store took a write.
+    /// Takes in a write of the store.
     pub fn written(&mut self, written: &Change) {
         self.n_written += 1;
         let Change { key, old, new } = written;
@@ -183,12 +183,12 @@ impl Witness {
         }
     }
 
-    /// When the size of a workload changed last.
+    /// When the size of a workload last changed; `None` if it never did.
     pub fn resized(&self, uid: &str) -> Option<Instant> {
         self.resized.get(uid).copied()
     }
 
-    /// When a pod of a namespace with such labels was written last.
+    /// When a pod of a namespace whose labels match was last written; `None` if never.
     pub fn pods_written(
         &self,
         namespace: &str,
@@ -240,13 +240,13 @@ impl Witness {
         }
     }
 
-    /// A replica wrote its lease, and asked for that at this moment of its own clock.
+    /// A replica wrote its Lease with a request sent at `sent` by its own clock.
     pub fn renewed(&mut self, replica: &str, sent: Instant, renew_deadline: Span) {
         self.leases
             .insert(replica.to_owned(), sent + renew_deadline);
     }
 
-    /// A replica sends a bind.
+    /// Judges a bind that a replica sends.
     pub fn sent(&mut self, sent: Sent<'_>) {
         let holds = !sent.elects
             || self
@@ -259,7 +259,7 @@ impl Witness {
         }
     }
 
-    /// The replicas that believe to lead at an instant.
+    /// Judges the replicas that believe to lead at one instant: at most one may.
     pub fn leaders<'a>(&mut self, leaders: impl IntoIterator<Item = &'a str>) {
         let leaders: Vec<&str> = leaders.into_iter().collect();
         if leaders.len() > 1 {
@@ -273,14 +273,14 @@ impl Witness {
         assumed.insert(Arc::clone(pod), node);
     }
 
-    /// A replica knows that a bind was not carried out.
+    /// A replica has learned that a bind was not carried out.
     pub fn failed(&mut self, replica: &str, pod: &str) {
         if let Some(assumed) = self.assumed.get_mut(replica) {
             assumed.remove(pod);
         }
     }
 
-    /// What a replica must assume that has seen this.
+    /// The binds that a replica must still assume after its watch has shown `seen`.
     pub fn assumed(&mut self, replica: &str, seen: &Tables) -> Assumed {
         let Some(assumed) = self.assumed.get_mut(replica) else {
             return Assumed::new();
@@ -292,7 +292,7 @@ impl Witness {
         assumed.clone()
     }
 
-    /// The pods for which a replica is making room now; those that are new.
+    /// The pods for which a replica is preempting now; returns those that are new since the last call.
     pub fn making_room<'a>(&mut self, replica: &str, holds: &'a [Hold]) -> Vec<&'a Hold> {
         let known = self.holds.entry(replica.to_owned()).or_default();
         let new: Vec<&Hold> = holds.iter().filter(|h| !known.contains(&h.pod)).collect();
@@ -304,7 +304,7 @@ impl Witness {
         new
     }
 
-    /// The pods that made others go so often since then, by uid.
+    /// Uids of the pods that preempted at least this many times since then.
     pub fn preempting(&self, since: Instant, times: usize) -> Vec<Arc<str>> {
         let mut n_times: BTreeMap<&Arc<str>, usize> = BTreeMap::new();
         for preempted in self.preempted.iter().rev().take_while(|p| p.at >= since) {
@@ -314,7 +314,7 @@ impl Witness {
         n_times.into_keys().cloned().collect()
     }
 
-    /// All that was written and not taken away is stored, and nothing else.
+    /// Checks that the store holds exactly what was written and not deleted.
     pub fn compare(&mut self, stored: &Tables) {
         let stored = versions(stored);
         if let Some(difference) = difference(&self.known, &stored) {
@@ -323,12 +323,12 @@ impl Witness {
     }
 }
 
-/// Whose size counts for that of an object.
+/// The controller whose size counts for an object's.
 fn controller(object: &Object) -> Option<&Arc<str>> {
     object.meta().controller().map(|owner| &owner.uid)
 }
 
-/// The size of what has one.
+/// The size of an object that has one.
 fn replicas(object: &Object) -> Option<i32> {
     match object {
         Object::Deployment(found) => found.spec.replicas,
@@ -349,7 +349,7 @@ pub(crate) fn versions(tables: &Tables) -> BTreeMap<Key, (Arc<str>, u64)> {
     .collect()
 }
 
-/// The first object that the two do not have alike.
+/// The first object on which the two sides differ, in words.
 pub(crate) fn difference(
     known: &BTreeMap<Key, (Arc<str>, u64)>,
     stored: &BTreeMap<Key, (Arc<str>, u64)>,

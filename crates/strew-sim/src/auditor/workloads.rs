@@ -1,4 +1,4 @@
-//! Workloads at rest, recounted from the pods that they own.
+//! Judges workloads at rest, recounted from the pods that they own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::{Rule, Witness, quotas};
 /// The pods of each controller, by its uid.
 type Owned<'a> = BTreeMap<Arc<str>, Vec<&'a Arc<Pod>>>;
 
-/// Every workload has what it asks for, or what it has waits for a node; and its status says so.
+/// Every workload has the pods that it asks for, or its pods wait for a node; its status says so.
 pub(crate) fn judge(world: Resting<'_>, witness: &mut Witness) {
     let tables = world.server.tables();
     let mut owned = Owned::new();
@@ -81,7 +81,7 @@ struct Workloads<'a, 'w> {
     witness: &'w mut Witness,
 }
 
-/// What keeps a number of pods, and what it says of them.
+/// A workload with a number of replicas, and its status.
 #[derive(Clone, Copy)]
 struct Replicas<'a> {
     kind: &'static str,
@@ -112,7 +112,7 @@ impl<'a> Workloads<'a, '_> {
         self.witness.blame(rule, actor, text);
     }
 
-    /// The figures of a status, each with its name.
+    /// Compares figures of a status with a recount; each has a name.
     fn compare(&mut self, kind: &str, meta: &Meta, figures: &[(&str, i64, i64)]) {
         let wrong = figures.iter().filter(|(_, found, wanted)| found != wanted);
         let texts: Vec<String> = wrong
@@ -123,7 +123,7 @@ impl<'a> Workloads<'a, '_> {
         }
     }
 
-    /// Whether a quota forbids one more pod of a template.
+    /// True if a quota forbids one more pod of a template.
     fn is_refused(&self, template: Option<&PodTemplateSpec>) -> bool {
         template.is_some_and(|template| quotas::refuse(self.world, template))
     }
@@ -193,11 +193,12 @@ impl<'a> Workloads<'a, '_> {
         self.sizes(deployment, &sets, size, n_active == n_ready);
     }
 
-    /// A rollout is over unless pods of it wait; and within its limits.
+    /// A rollout is over unless some of its pods wait, and it stays within its limits.
     ///
-    /// The upper limit can be broken for good: a controller whose watch is late scales the new set up while it does not
-    /// know yet of a set that it made just before. As long as the new set's pods are not ready, Kubernetes takes no old
-    /// pod away for it (`reconcileOldReplicaSets`: all pods, less those that must be available, less the unready new).
+    /// The upper limit can stay exceeded: a controller whose watch is late scales the new set up before it sees another
+    /// set that it has just made. While the new set's pods are not ready, Kubernetes deletes no old pod in exchange
+    /// (`reconcileOldReplicaSets`: all pods, less those that must be available, less the new pods that are not
+    /// available).
     fn sizes(
         &mut self,
         deployment: &Deployment,
@@ -263,7 +264,7 @@ impl<'a> Workloads<'a, '_> {
                 self.blame(Rule::Replicas, "StatefulSet", &set.meta, text);
             }
             if in_order && pod.is_none_or(|pod| !is_ready(pod)) {
-                // Those behind wait for it, and nothing is scaled down meanwhile.
+                // Later pods wait for it, and nothing is scaled down meanwhile.
                 return;
             }
         }
@@ -366,7 +367,7 @@ impl<'a> Workloads<'a, '_> {
         let is_over = conditions
             .any(|c| c.status == "True" && matches!(c.type_.as_str(), "Complete" | "Failed"));
         let is_suspended = job.spec.suspend == Some(true);
-        // A pod on a silent node neither ends nor is replaced, where nobody evicts it (spec/controllers §7.4).
+        // A pod on a silent node neither ends nor is replaced, if it is not evicted (spec/controllers §7.4).
         let is_on_silent = |p: &Pod| {
             let node = p.node.as_deref();
             node.is_some_and(|node| !self.world.kubelets.is_alive(node))
@@ -396,7 +397,7 @@ fn revision(meta: &Meta) -> i64 {
     text.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
-/// maxSurge, rounded up, and maxUnavailable, rounded down; one of them is not 0.
+/// maxSurge rounded up and maxUnavailable rounded down; at least one of them is not 0.
 fn limits(deployment: &Deployment, wanted: i64) -> (i64, i64) {
     let strategy = deployment.spec.strategy.as_ref();
     let Some(rolling) = strategy.and_then(|s| s.rolling_update.as_ref()) else {
@@ -418,7 +419,7 @@ fn limits(deployment: &Deployment, wanted: i64) -> (i64, i64) {
     }
 }
 
-/// The node of a daemon pod: where it is, or where it must go.
+/// The node of a daemon pod: the one it is on, or must go to.
 fn at(pod: &Pod) -> Option<&str> {
     if let Some(node) = &pod.node {
         return Some(node);

@@ -1,4 +1,4 @@
-//! The cluster autoscaler: node groups grow for pods that fit nowhere, and shrink by nodes that are not needed.
+//! The cluster autoscaler: adds nodes for pods that fit nowhere, and removes nodes that are not needed.
 //!
 //! It uses strew's own filters, as the real one uses kube-scheduler's. Reading order: this file (groups, the scan),
 //! `view` (its input), `scale_up`, `scale_down`.
@@ -29,20 +29,20 @@ use crate::timing::Between;
 /// A group of equal nodes, `NAME-0`, `NAME-1`, ….
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeGroup {
-    /// What its nodes' names begin with.
+    /// The prefix of its nodes' names.
     pub name: Arc<str>,
-    /// It never shrinks below.
+    /// The smallest size.
     pub min: u32,
-    /// It never grows beyond.
+    /// The largest size.
     pub max: u32,
-    /// How long a new node takes; `None`: as all nodes.
+    /// The time until a new node is ready; `None`: as for all nodes.
     pub boot: Option<Between>,
-    /// What its nodes are like.
+    /// The template of its nodes.
     pub template: core::Node,
 }
 
 impl NodeGroup {
-    /// The node of a number.
+    /// The node with this number.
     pub fn node(&self, number: u32) -> core::Node {
         let name = format!("{}-{number}", self.name);
         let mut node = self.template.clone();
@@ -52,14 +52,14 @@ impl NodeGroup {
         node
     }
 
-    /// The number of a node of this group.
+    /// The number of a node of this group; `None` for other nodes.
     fn number_of(&self, node: &str) -> Option<u32> {
         let rest = node.strip_prefix(&*self.name)?.strip_prefix('-')?;
         rest.parse().ok()
     }
 }
 
-/// How groups grow and shrink.
+/// When and how groups grow and shrink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AutoscalerSettings {
     /// `--scan-interval`
@@ -72,19 +72,19 @@ pub struct AutoscalerSettings {
     pub delay_after_failure: Span,
     /// `--expander`
     pub expander: Expander,
-    /// Whether groups shrink at all.
+    /// False: groups never shrink.
     pub scales_down: bool,
 }
 
 /// Which of several groups grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Expander {
-    /// The one that leaves the least CPU and memory idle.
+    /// The group that leaves the least CPU and memory idle.
     #[default]
     LeastWaste,
-    /// The one that takes the most pods.
+    /// The group that takes the most pods.
     MostPods,
-    /// Any.
+    /// A random group.
     Random,
 }
 
@@ -102,7 +102,7 @@ impl Default for AutoscalerSettings {
     }
 }
 
-/// A node that was ordered and is not there yet.
+/// A node that was requested and does not exist yet.
 #[derive(Debug, Clone)]
 struct Ordered {
     group: usize,
@@ -122,13 +122,13 @@ pub struct Autoscaler {
     ordered: Vec<Ordered>,
     last_growth: Option<Instant>,
     last_failure: Option<Instant>,
-    /// Since when each node has not been needed.
+    /// Since when each unneeded node has been unneeded.
     unneeded: BTreeMap<Arc<str>, Instant>,
     removing: Vec<Removing>,
 }
 
 impl Autoscaler {
-    /// An autoscaler that begins by listing what there is; its first scan is at a moment drawn from the dice.
+    /// An autoscaler that lists the store first; the time of its first scan is drawn from `dice`.
     pub fn new(
         settings: AutoscalerSettings,
         groups: Vec<NodeGroup>,
@@ -166,13 +166,13 @@ impl Autoscaler {
         nodes.collect()
     }
 
-    /// When it scans next, or an ordered node arrives.
+    /// The time of the next scan, or of the next requested node's arrival.
     pub fn next_wake(&self) -> Option<Instant> {
         let arrivals = self.ordered.iter().map(|ordered| ordered.ready_at);
         arrivals.chain([self.next_scan]).min()
     }
 
-    /// Does what is due. Whether there was anything.
+    /// Does what is due. Returns true if it did anything.
     pub(crate) fn step(&mut self, now: Instant, server: &mut Server, dice: &mut Prng) -> bool {
         let mut told = false;
         while let Some(change) = self.feed.next(now, server, &self.seen, None, dice) {
@@ -199,12 +199,12 @@ impl Autoscaler {
         true
     }
 
-    /// An ordered node is there.
+    /// Registers a requested node.
     fn arrive(&mut self, now: Instant, ordered: &Ordered, server: &mut Server) {
         let node = self.groups[ordered.group].node(ordered.number);
         let created = server.create(now, Object::of_wire(node.into()));
         if created.is_err() {
-            // A node of this name exists already: the order has failed.
+            // A node of this name exists already: the request fails.
             self.last_failure = Some(now);
         }
     }
@@ -228,7 +228,7 @@ impl Autoscaler {
         }
     }
 
-    /// The nodes of a group that are there.
+    /// The existing nodes of a group.
     fn members(&self, group: usize) -> Vec<&Arc<Node>> {
         let group = &self.groups[group];
         let nodes = self.seen.of::<Node>().iter();
@@ -237,7 +237,7 @@ impl Autoscaler {
             .collect()
     }
 
-    /// How many nodes a group has or has ordered.
+    /// The nodes of a group, requested ones included.
     fn size(&self, group: usize) -> u32 {
         let n_ordered = self
             .ordered

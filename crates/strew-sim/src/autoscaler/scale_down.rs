@@ -1,4 +1,4 @@
-//! Scale-down: nodes that were unneeded for a while are drained and removed. Source: spec/controllers §11.
+//! Scale-down: drains and removes nodes that were unneeded for a while. Source: spec/controllers §11.
 
 use std::sync::Arc;
 
@@ -10,22 +10,22 @@ use strew_model::time::{Instant, Span};
 use super::Autoscaler;
 use super::view::View;
 
-/// A node is not needed below this share of its CPU and of its memory, in percent.
+/// A node is unneeded only below this utilisation of CPU and of memory, in percent.
 const UTILISATION_MAX: u64 = 50;
 
-/// How many empty nodes are removed at once.
+/// The most empty nodes removed at once.
 const EMPTY_MAX: usize = 10;
 
-/// For so long evictions from a node are tried.
+/// How long evictions from a node are retried.
 const EVICTION_PATIENCE: Span = Span::from_secs(120);
 
 /// The taint of a node that is being removed.
 const REMOVED: &str = "ToBeDeletedByClusterAutoscaler";
 
-/// The annotation by which a pod keeps its node.
+/// The annotation with which a pod keeps its node.
 const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 
-/// A node on its way out.
+/// A node that is being removed.
 #[derive(Debug, Clone)]
 pub(super) struct Removing {
     node: Arc<str>,
@@ -33,7 +33,7 @@ pub(super) struct Removing {
 }
 
 impl Autoscaler {
-    /// Notes which nodes are not needed, and since when.
+    /// Records which nodes are unneeded, and since when.
     pub(super) fn look_for_unneeded(&mut self, now: Instant) {
         let mut candidates = Vec::new();
         for group in 0..self.groups.len() {
@@ -49,7 +49,7 @@ impl Autoscaler {
             return;
         }
         let mut view = View::new(&self.seen, &self.blueprint);
-        // What one node's pods take up elsewhere, the next one's cannot have.
+        // The pods of one candidate use up room that the next candidate's pods cannot have.
         candidates.retain(|node| match self.moved_away(node, &view) {
             Some(after) => {
                 view = after;
@@ -63,7 +63,7 @@ impl Autoscaler {
         }
     }
 
-    /// Whether a node has low utilization and no pod that blocks its removal.
+    /// True if a node has low utilisation and no pod that blocks its removal.
     fn is_idle(&self, node: &Node) -> bool {
         let name = &node.meta.name.name;
         let pods = self.seen.pods_on(name).filter(|pod| !pod.is_finished());
@@ -85,7 +85,7 @@ impl Autoscaler {
         below(used.0, amount("cpu")) && below(used.1, amount("memory"))
     }
 
-    /// The cluster without a node, its pods elsewhere; `None`: they do not fit.
+    /// The cluster without a node, its pods on other nodes; `None` if they do not fit.
     fn moved_away(&self, node: &Arc<str>, view: &View) -> Option<View> {
         let mut view = view.fork();
         let pods: Vec<_> = self
@@ -101,7 +101,7 @@ impl Autoscaler {
         pods.into_iter().all(|pod| view.place(pod)).then_some(view)
     }
 
-    /// Takes the first nodes that have not been needed for long enough: many empty ones, or one with pods.
+    /// Starts to remove the nodes that were unneeded for long enough: several empty ones, or one with pods.
     pub(super) fn begin_removing(&mut self, now: Instant, server: &mut Server) {
         let due = |(_, since): &(&Arc<str>, &Instant)| now >= **since + self.settings.unneeded;
         let due: Vec<Arc<str>> = self
@@ -145,7 +145,7 @@ impl Autoscaler {
         }
     }
 
-    /// Evicts what is left on nodes that go, and removes those that are empty.
+    /// Evicts the remaining pods of nodes being removed, and deletes the nodes that are empty.
     pub(super) fn go_on_removing(&mut self, now: Instant, server: &mut Server) {
         let removing = std::mem::take(&mut self.removing);
         for Removing { node, since } in removing {
@@ -160,7 +160,7 @@ impl Autoscaler {
                     kind: Kind::Node,
                     name: Name::new("", Arc::clone(&node)),
                 };
-                // It may be gone already.
+                // The node may be gone already.
                 let _ = server.delete(now, &key, &DeleteOptions::default());
                 continue;
             }
@@ -171,7 +171,7 @@ impl Autoscaler {
             }
             for pod in pods.iter().filter(|pod| pod.is_active()) {
                 let options = DeleteOptions::of_uid(&pod.meta.uid);
-                // A budget may refuse it: it is tried again in the next scan.
+                // A budget may refuse the eviction: the next scan retries it.
                 let _ = server.evict(now, &pod_key(&pod.meta.name), &options);
             }
             self.removing.push(Removing { node, since });
@@ -185,7 +185,7 @@ fn is_daemon(pod: &Pod) -> bool {
         .is_some_and(|owner| &*owner.kind == "DaemonSet")
 }
 
-/// Whether a pod keeps its node. Source: spec/controllers §11 ("Blocks").
+/// True if a pod blocks the removal of its node. Source: spec/controllers §11 ("Blocks").
 fn stays(pod: &Pod) -> bool {
     match pod.meta.annotation(SAFE_TO_EVICT) {
         Some("true") => return false,
@@ -257,6 +257,6 @@ fn change_taints(
     let mut node = (**node).clone();
     change(Arc::make_mut(&mut node.spec).taints.get_or_insert_default());
     node.meta.version = 0;
-    // It may be gone already.
+    // The node may be gone already.
     let _ = server.update(Part::Main, Object::from(node));
 }

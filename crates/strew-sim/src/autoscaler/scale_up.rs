@@ -1,7 +1,7 @@
-//! Scale-up: which group takes the pods that fit nowhere, and with how many nodes.
+//! Scale-up: chooses the group that takes the pods that fit nowhere, and the number of its new nodes.
 //!
-//! Source: spec/controllers §11: each group is tried alone on a copy, with template nodes one by one and the largest
-//! pods first; one group grows per scan.
+//! Source: spec/controllers §11: each group is tried alone on a copy, with template nodes added one by one and the
+//! largest pods first; one group grows per scan.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use strew_model::time::Instant;
 use super::view::View;
 use super::{Autoscaler, Expander, Ordered};
 
-/// How a group would grow, and what that would be good for.
+/// The growth of one group, and what it is worth.
 #[derive(Debug, Clone, PartialEq)]
 struct Growth {
     group: usize,
     n_nodes: u32,
     n_pods: usize,
-    /// The idle share of the new nodes' CPU and memory, in thousandths, added up.
+    /// The idle shares of the new nodes' CPU and memory, in thousandths, summed.
     waste: u64,
 }
 
@@ -45,7 +45,7 @@ impl Autoscaler {
             let requests = &view.cluster.spec_of(pod).requests;
             Reverse((requests.cpu_milli, requests.memory))
         };
-        // A stable sort: equal pods stay in the order of their names.
+        // The sort is stable: equal pods stay in the order of their names.
         pods.sort_by_key(size);
         let groups = 0..self.groups.len();
         let growths: Vec<Growth> = groups
@@ -65,7 +65,7 @@ impl Autoscaler {
         self.last_growth = Some(now);
     }
 
-    /// How many nodes of a group the pods need; `None`: it would take none of them.
+    /// The nodes of a group that the pods need; `None` if it would take none of the pods.
     fn estimate(&self, group: usize, view: &View, pods: &[PodIdx]) -> Option<Growth> {
         let room = self.groups[group].max.saturating_sub(self.size(group));
         let numbers = self.free_numbers(group, room.min(pods.len() as u32));
@@ -81,7 +81,7 @@ impl Autoscaler {
                 continue;
             }
             if nodes.last().is_some_and(|(_, is_used)| !is_used) {
-                // It does not fit onto an empty node.
+                // The pod does not fit on an empty node.
                 continue;
             }
             let Some(number) = numbers.next() else {
@@ -116,7 +116,7 @@ impl Autoscaler {
     }
 }
 
-/// The idle share of a node's CPU and memory, in thousandths, added up.
+/// The idle shares of a node's CPU and memory, in thousandths, summed.
 fn idle_share(view: &View, node: strew_cluster::NodeIdx) -> u64 {
     let row = view.cluster.node(node);
     let Some(fact) = row.fact() else {

@@ -1,4 +1,4 @@
-//! The autoscaler's input: the cluster as its watch shows it, as the scheduler's engine reads it.
+//! The autoscaler's input: the cluster as its watch shows it, in the form that the scheduler's engine reads.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use strew_scheduler::{Engine, Profile};
 
 use crate::scheduler::Blueprint;
 
-/// No node is added for Pending pods of a lower priority. Source: `--expendable-pods-priority-cutoff`.
+/// Pending pods of a lower priority do not make groups grow. Source: `--expendable-pods-priority-cutoff`.
 const PRIORITY_MIN: i32 = -10;
 
-/// The pods that are known to fit nowhere, in the order of names.
+/// The pods known to fit nowhere, in the order of names.
 pub(super) fn waiting(seen: &Tables) -> Vec<Arc<Pod>> {
     let waits = |pod: &&Arc<Pod>| {
         let condition = pod.status.condition(POD_SCHEDULED);
@@ -31,7 +31,7 @@ pub(super) fn waiting(seen: &Tables) -> Vec<Arc<Pod>> {
     seen.of::<Pod>().iter().filter(waits).cloned().collect()
 }
 
-/// A node that is on its way, or ready and not looked at yet: its taint of the start will go. Source:
+/// True for a node that is starting, or is ready and still has its startup taint, which will go. Source:
 /// `--max-node-provision-time`.
 fn is_starting(node: &Node) -> bool {
     let mut conditions = node.status.conditions.iter().flatten();
@@ -39,12 +39,12 @@ fn is_starting(node: &Node) -> bool {
     ready.is_none_or(|ready| ready.status == "True")
 }
 
-/// The taint of a node that the node lifecycle has not looked at yet.
+/// The taint of a node that the node lifecycle controller has not seen yet.
 fn is_of_start(taint: &k8s_openapi::api::core::v1::Taint) -> bool {
     taint.key == "node.kubernetes.io/not-ready"
 }
 
-/// The pod that a DaemonSet will have on a node, if any.
+/// The pod that a DaemonSet will have on a node; `None` if the node gets none.
 fn daemon_on(set: &DaemonSet, node: &core::Node, name: &str) -> Option<core::Pod> {
     let mut template = DaemonTemplate::new(&set.spec.template);
     if !template.fit(NodeView::of(node)).should_run {
@@ -66,7 +66,7 @@ fn daemon_on(set: &DaemonSet, node: &core::Node, name: &str) -> Option<core::Pod
     })
 }
 
-/// A copy of the cluster to try things out on.
+/// A copy of the cluster for trial placements.
 pub(super) struct View {
     pub(super) cluster: Cluster,
     engines: Vec<(String, Engine)>,
@@ -89,7 +89,7 @@ impl View {
                     .for_each(|taints| taints.retain(|taint| !is_of_start(taint)));
             }
             if let Some(wire) = Object::from(node).to_kube() {
-                // What no decision could be made from, no pod goes to.
+                // An object that cannot be decoded into facts gets no pods.
                 let _ = facts::apply(&wire, &mut cluster);
             }
         }
@@ -113,7 +113,7 @@ impl View {
         }
     }
 
-    /// The same cluster again, to try something else out on.
+    /// A copy, for a further trial.
     pub(super) fn fork(&self) -> Self {
         let engine = |(name, engine): &(String, Engine)| {
             (name.clone(), Engine::new(engine.profile().clone()))
@@ -130,7 +130,7 @@ impl View {
         self.pods.get(&pod.meta.uid).copied()
     }
 
-    /// Adds a node of a template, with the daemons that will run on it; it counts as ready.
+    /// Adds a node made from a template, with the daemon pods that it will get; it counts as ready.
     pub(super) fn add_node(&mut self, node: core::Node) -> Option<NodeIdx> {
         let name = node.metadata.name.clone().unwrap_or_default();
         let daemons = self.daemons.iter();
@@ -138,14 +138,14 @@ impl View {
         let pods: Vec<core::Pod> = pods.collect();
         facts::apply(&KubeObject::from(node), &mut self.cluster).ok()?;
         for pod in pods {
-            // What no decision could be made from takes no room.
+            // An object that cannot be decoded into facts takes no room.
             let _ = facts::apply(&KubeObject::from(pod), &mut self.cluster);
         }
         let name = self.cluster.names.intern(&name);
         self.cluster.find_node(name)
     }
 
-    /// Takes a node out, and what was on it off it; those pods come back.
+    /// Removes a node and unbinds its pods, which are returned.
     pub(super) fn remove_node(&mut self, node: &str) {
         let name = self.cluster.names.intern(node);
         self.cluster.remove_node(name);
@@ -158,7 +158,7 @@ impl View {
         engines.position(|(name, _)| name == scheduler).unwrap_or(0)
     }
 
-    /// Puts a pod where the filters allow it; whether anywhere.
+    /// Places a pod on a node that the filters allow. Returns false if there is none.
     pub(super) fn place(&mut self, pod: PodIdx) -> bool {
         let engine = self.engine_of(pod);
         let Some((_, engine)) = self.engines.get_mut(engine) else {
@@ -173,7 +173,7 @@ impl View {
         }
     }
 
-    /// Puts a pod onto one node, if the filters allow it; whether they do.
+    /// Places a pod on this node if the filters allow it. Returns false if they do not.
     pub(super) fn place_on(&mut self, pod: PodIdx, node: NodeIdx) -> bool {
         let engine = self.engine_of(pod);
         let Some((_, engine)) = self.engines.get_mut(engine) else {

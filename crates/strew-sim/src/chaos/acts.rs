@@ -15,7 +15,7 @@ use crate::simulation::Simulation;
 
 type Done = Result<(), ApiError>;
 
-/// Does it. What is refused is left alone: people make mistakes.
+/// Does the action. A refused action is ignored, as users make mistakes.
 pub(super) fn act(sim: &mut Simulation, world: &World, action: &Action) {
     let _refused: Done = done(sim, world, action);
 }
@@ -84,7 +84,7 @@ fn done(sim: &mut Simulation, world: &World, action: &Action) -> Done {
     }
 }
 
-/// The template of a workload's pods.
+/// The pod template of a workload.
 fn template(workload: &mut Value) -> &mut Value {
     let spec = match workload["kind"] == "CronJob" {
         true => &mut workload["spec"]["jobTemplate"]["spec"],
@@ -232,7 +232,7 @@ fn drain(sim: &mut Simulation, node: &str) -> Done {
                 kind: Kind::Pod,
                 name: pod.meta.name.clone(),
             };
-            // A budget may forbid it: then the pod stays.
+            // A budget may forbid the eviction: then the pod stays.
             let _kept = sim.evict(&key, &DeleteOptions::of_uid(&pod.meta.uid));
         }
     }

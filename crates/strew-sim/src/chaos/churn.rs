@@ -1,7 +1,7 @@
-//! Generates a world of short-lived Jobs beside long-lived workloads.
+//! Generates worlds with short-lived Jobs beside long-lived workloads.
 //!
-//! Each Job's pods have their own labels and repel each other by them, and the machines free memory far more often than
-//! in production. So rows of classes, censuses and strings are reused again and again, under faults.
+//! The pods of each Job have their own labels and repel each other by them, and the machines free memory far more often
+//! than in production. So classes, censuses and strings are reused again and again, under faults.
 
 use strew_apiserver::Propagation;
 use strew_model::Prng;
@@ -18,7 +18,8 @@ pub fn generate_churn(seed: u64) -> Story {
     let mut story = generate(seed);
     let mut dice = Prng::new(seed ^ 0xc402_1000_0000_0001);
     story.limits.scheduler.sweep_min = *dice.pick(&[1, 4, 16]);
-    // A quota would keep most of the Jobs out, and an autoscaler goes round for ever where rules between pods are hard.
+    // A quota would refuse most of the Jobs. An autoscaler would add and remove nodes for ever if rules between pods
+    // are hard.
     story.world.quota = None;
     story.world.group = None;
     for i in 0..dice.between(20, 60) {

@@ -73,8 +73,8 @@ fn world(dice: &mut Prng) -> World {
     }
 }
 
-/// What came later, with dice of its own, so that the rest of each story stayed as it was: other kinds of workloads, a
-/// quota, autoscalers of pods and of nodes, and what pods use.
+/// Features added after the first stories, with a generator of their own, so that the older parts of each story stay
+/// the same: other kinds of workloads, a quota, autoscalers of pods and of nodes, and the use of CPU.
 fn uses(dice: &mut Prng, world: &mut World) -> Vec<Event> {
     let mut events = Vec::new();
     for workload in &mut world.workloads {
@@ -111,8 +111,8 @@ fn uses(dice: &mut Prng, world: &mut World) -> Vec<Event> {
         pods: u32::try_from(dice.between(1, 20)).unwrap_or(1),
         cpu: *dice.pick(&[0, 0, 1000, 5000]),
     });
-    // Where rules between pods are hard the autoscaler may take a node away whose pods only a new one takes, and goes
-    // round for ever.
+    // With hard rules between pods the autoscaler may remove a node whose pods fit only on a new one, and repeat that
+    // for ever.
     let is_plain = |w: &Workload| w.anti.is_none() && !w.spread.iter().any(|spread| spread.is_hard);
     let all_plain = world.workloads.iter().all(is_plain);
     world.group = (dice.chance(1, 3) && all_plain).then(|| Group {

@@ -9,12 +9,12 @@ use super::story::{
 };
 use crate::autoscaler::NodeGroup;
 
-/// The zone that a number stands for.
+/// The name of the zone with this number.
 pub(super) fn zone(number: u8) -> String {
     format!("zone-{}", char::from(b'a' + number % 26))
 }
 
-/// Everything that is there at second 0.
+/// All objects at second 0.
 pub(super) fn of(world: &World) -> Vec<Value> {
     let classes = (1..=2).map(|number| {
         json!({
@@ -153,8 +153,9 @@ fn spreading(plan: &SpreadPlan, world: &World) -> Value {
     })
 }
 
-/// A Job waits up to ten minutes before it makes a new pod for one that went: longer than a subset stays closed. Where
-/// a subset's nodes are lost for good, it would go round until its `backoffLimit` (docs/workloadspread.md).
+/// A Job waits up to ten minutes before it replaces a pod, which is longer than a subset stays closed by default. If
+/// the nodes of a subset are lost for good, the Job would then replace pods until its `backoffLimit`
+/// (docs/workloadspread.md).
 const JOB_WINDOW_SECONDS: &str = "1200";
 
 /// Every minute of the storm, and then not for a year.
@@ -174,7 +175,7 @@ fn job(plan: &Workload, template: &Value) -> Value {
     })
 }
 
-/// Kind and version of what makes a workload's pods.
+/// Kind and version of the object that makes a workload's pods.
 pub(super) fn kind(worker: Worker) -> (&'static str, &'static str) {
     match worker {
         Worker::Deployment(_) => ("Deployment", "apps/v1"),
@@ -269,7 +270,7 @@ fn budget(of: &Workload) -> Option<Value> {
     }))
 }
 
-/// The group of nodes.
+/// The node group for the autoscaler.
 pub(super) fn group(of: &Group) -> Option<NodeGroup> {
     let template = node(&NodePlan {
         name: String::new(),
@@ -288,7 +289,7 @@ pub(super) fn group(of: &Group) -> Option<NodeGroup> {
     })
 }
 
-/// What pods are to use of the CPU that they ask for, in percent.
+/// The target utilisation of autoscaled pods, in percent of the requested CPU.
 pub(crate) const TARGET: u32 = 50;
 
 fn autoscaler(of: &Workload) -> Option<Value> {

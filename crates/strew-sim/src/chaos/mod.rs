@@ -1,7 +1,6 @@
 //! Generated worlds with faults: a seed gives a [`Story`], a story gives a run, and the run a verdict.
 //!
-//! A story is a plain value, so that a failing one can be reduced until nothing more can be left out (`shrink`), and
-//! printed (`text`).
+//! A story is a plain value, so that a failing one can be reduced to a minimal one (`shrink`) and printed (`text`).
 //!
 //! Reading order: [`story`] (the type), [`generate`](mod@generate) (from a seed), [`spreads`] (with WorkloadSpreads),
 //! [`churn`] (with short-lived Jobs), `manifests` (its objects), [`play`](mod@play) (the run), `acts` (actions of

@@ -29,34 +29,35 @@ use crate::timing::Timing;
 /// Everything is recounted after this many instants.
 const SAMPLED: u64 = 16;
 
-/// An instant begins at most so often at one moment: else time stands still.
+/// More instants than this at one moment of time are a violation: time does not advance.
 const INSTANTS_MAX: u64 = 200_000;
 
-/// Without a write for this long the cluster is at rest. Longer than any pause after an error, any backoff, any flush.
+/// The cluster is at rest after this long without a write. Longer than any pause after an error, any backoff, any
+/// flush.
 pub(super) const QUIET: Span = Span::from_secs(660);
 
-/// The same where a quota refuses pods: a controller tries again after 1,000 seconds at most.
+/// The quiet time with a quota, which refuses pods: a controller retries after 1,000 seconds at most.
 const QUIET_WITH_QUOTA: Span = Span::from_secs(1100);
 
-/// The same where nodes come and go: ten minutes after the last came, and ten minutes unneeded.
+/// The quiet time with a node group: ten minutes after the last new node, and ten minutes unneeded.
 const QUIET_WITH_GROUP: Span = Span::from_secs(1400);
 
-/// Who makes others go so often in so long a time does so for ever: what comes in the place of those who went takes the
-/// room again, by every rule, before the pod that it was made for is tried (kube-scheduler goes round like that too,
-/// docs/fidelity.md). Only then is it taken away; everybody else must come to rest.
+/// A pod that preempts this many times in this time preempts for ever: the pods that replace its victims take the room
+/// again, by every rule, before it is tried (kube-scheduler has the same endless loop, docs/fidelity.md). Only then is
+/// its workload deleted; every other loop is a violation.
 const CIRCLE: (usize, Span) = (20, Span::from_secs(30 * 60));
 
 /// The time after which the cluster must be at rest.
 const PATIENCE: Span = Span::from_secs(3 * 60 * 60);
 
-/// What a story is played with: the real parts, or broken ones that the judge must notice.
+/// The parts of a run: the real ones, or broken ones that the judge must notice.
 #[derive(Clone)]
 pub struct Parts {
     /// How the scheduler is built.
     pub scheduler: Blueprint,
-    /// The controllers.
+    /// Makes the controllers.
     pub controllers: ControllerMaker,
-    /// What is broken besides.
+    /// A defect that the run gets on purpose.
     pub sabotage: Option<Sabotage>,
 }
 
@@ -75,35 +76,35 @@ impl Parts {
     }
 }
 
-/// What a life consisted of.
+/// Counts of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Figures {
     /// Instants with an action.
     pub instants: u64,
     /// Steps of components.
     pub steps: u64,
-    /// Binds that were judged.
+    /// Binds judged.
     pub judged: u64,
-    /// Choices of subsets that were judged.
+    /// Choices of subsets judged.
     pub choices: u64,
-    /// Binds that reached the store.
+    /// Binds stored.
     pub binds: u64,
     /// Writes.
     pub writes: u64,
-    /// Preemptions without end.
+    /// Endless preemptions.
     pub circles: u64,
-    /// Decisions on placements that came to writes.
+    /// Decisions on placements that led to writes.
     pub placed: u64,
-    /// Writes of PlacementDecisions that were judged.
+    /// Writes of PlacementDecisions judged.
     pub decisions: u64,
-    /// How often each kind of fault began.
+    /// The number of faults that began, by kind.
     pub faults: BTreeMap<&'static str, u64>,
-    /// How often each kind of fault hit WorkloadSpread's webhook.
+    /// The number of faults that hit WorkloadSpread's webhook, by kind.
     pub webhook_hits: Hits,
 }
 
 impl Figures {
-    /// Adds those of another life.
+    /// Adds the counts of another run.
     pub fn add(&mut self, other: &Self) {
         self.instants += other.instants;
         self.steps += other.steps;
@@ -123,21 +124,21 @@ impl Figures {
     }
 }
 
-/// How a life went.
+/// The result of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// What was found to be wrong at the first instant at which anything was.
+    /// The violations of the first instant that has any.
     pub violations: Vec<Violation>,
-    /// What happened.
+    /// The counts.
     pub figures: Figures,
 }
 
-/// Plays a story with these parts, to the first violation; a panic is one.
+/// Plays a story with these parts until the first violation; a panic is one.
 pub fn play(story: &Story, parts: &Parts) -> Verdict {
     caught(|| play_on(story, parts))
 }
 
-/// The verdict on a life; a panic is one.
+/// The verdict on a run; a panic is a violation.
 pub(super) fn caught(play: impl FnOnce() -> Verdict) -> Verdict {
     let played = catch_unwind(AssertUnwindSafe(play));
     played.unwrap_or_else(|panic| {
@@ -175,17 +176,17 @@ fn play_on(story: &Story, parts: &Parts) -> Verdict {
     life.end(violations)
 }
 
-/// A life under way.
+/// A run in progress.
 pub(super) struct Life {
     pub(super) sim: Simulation,
     pub(super) figures: Figures,
 }
 
-/// Breaks with what was wrong.
+/// Breaks with the violations.
 pub(super) type Going = ControlFlow<Vec<Violation>>;
 
 impl Life {
-    /// A closely watched life that begins with these objects.
+    /// Begins a run with these objects, with a witness.
     pub(super) fn begin(
         (seed, limits): (u64, MachineLimits),
         manifests: Vec<Value>,
@@ -213,7 +214,7 @@ impl Life {
         Self { sim, figures }
     }
 
-    /// It is over.
+    /// Ends the run.
     pub(super) fn end(mut self, violations: Vec<Violation>) -> Verdict {
         if let Some(witness) = self.sim.witness() {
             self.figures.judged = witness.n_judged;
@@ -241,7 +242,7 @@ impl Life {
         }
         self.until(story.calm)?;
         self.sim.calm();
-        // Half of the worlds get their nodes back.
+        // Half of the stories get their nodes back.
         if story.seed.is_multiple_of(2) {
             for node in &story.world.nodes {
                 let action = Action::Restore(node.name.clone());
@@ -255,7 +256,8 @@ impl Life {
         };
         self.rest(quiet)?;
         if !story.world.spreads.is_empty() {
-            // One sync of each WorkloadSpread, as I3 has it: pods without a marker set off none, nor do StatefulSets.
+            // Every WorkloadSpread is synced once, as I3 demands: pods without a marker and StatefulSets trigger no
+            // sync.
             self.sim.crash(Crash {
                 component: Component::Controller,
                 after_writes: 0,
@@ -313,7 +315,7 @@ impl Life {
         }
     }
 
-    /// Waits until nothing is written any more.
+    /// Runs until nothing is written any more.
     pub(super) fn rest(&mut self, quiet: Span) -> Going {
         let mut calm = self.sim.elapsed();
         let (mut seen, mut since) = (self.sim.server().listen(), calm);
@@ -339,7 +341,7 @@ impl Life {
         }
     }
 
-    /// Takes away what makes the pods that preempt without end; whether there were any.
+    /// Deletes the workloads of pods that preempt without end. Returns false if there are none.
     fn break_circle(&mut self) -> bool {
         let (times, within) = CIRCLE;
         let since = Instant(self.sim.now().0.saturating_sub(within.0));
@@ -350,14 +352,14 @@ impl Life {
         let waiting = pods.filter(|p| p.node.is_none() && preempting.contains(&p.meta.uid));
         let makers: BTreeSet<Key> = waiting.map(|pod| maker(pod, tables)).collect();
         for key in &makers {
-            // Gone already is as good.
+            // The workload may be gone already.
             let _gone = self.sim.delete(key, &DeleteOptions::default());
         }
         !makers.is_empty()
     }
 }
 
-/// What a pod is made by in the end.
+/// The topmost owner of a pod.
 fn maker(pod: &Pod, tables: &Tables) -> Key {
     let mut found = Object::from(pod.clone());
     while let Some(owner) = found.meta().controller() {

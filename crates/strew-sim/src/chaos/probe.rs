@@ -1,4 +1,4 @@
-//! Three probes after a story with WorkloadSpreads, at rest: a dry run, a scale-up by three, a scale-in to half.
+//! Three probes at rest, after a story with WorkloadSpreads: a dry run, a scale-up by three pods, a scale-in to half.
 //!
 //! Source: spec/workloadspread §8, I4, I7, I8.
 
@@ -17,15 +17,14 @@ use super::story::{Action, SpreadPlan, Story, SubsetPlan, Worker, World};
 use crate::auditor::{Rule, Violation};
 use crate::workloadspread::with_webhook;
 
-/// Everybody has done what there is to do so long after a change: pods were put onto nodes and have begun, costs are
-/// written.
+/// After this long, every component has reacted to a change: pods are bound and started, deletion costs are written.
 const SETTLED: Span = Span::from_secs(60);
 
-/// How many pods a scale-up adds.
+/// The number of pods that a scale-up adds.
 const MORE: u32 = 3;
 
 impl Life {
-    /// Asks questions of the cluster, now that all is well.
+    /// Runs the probes, after all faults are over.
     pub(super) fn probe(&mut self, story: &Story) -> Going {
         self.dry_run()?;
         for plan in &story.world.spreads {
@@ -71,7 +70,8 @@ impl Life {
         }
     }
 
-    /// How many pods a workload has, if all of them are ready and marked, and its subsets have numbers for limits.
+    /// The number of pods of a workload; `None` unless all of them are ready and marked, and the limits of its subsets
+    /// are numbers.
     fn is_plain(&self, plan: &SpreadPlan, world: &World) -> Option<u32> {
         let worker = world.workloads.iter().find(|w| w.name == plan.of)?.worker;
         let is_counted = plan
@@ -97,7 +97,7 @@ impl Life {
         is_whole.then(|| u32::try_from(pods.len()).unwrap_or(0))
     }
 
-    /// I7: new pods fill the subsets one after the other, as if they had come one by one.
+    /// I7: new pods fill the subsets one after the other, as if they had been created one by one.
     fn grow(&mut self, plan: &SpreadPlan, world: &World, size: u32) -> Going {
         let mut serial = self.totals(plan);
         let mut left = i64::from(MORE);
@@ -110,11 +110,11 @@ impl Life {
         self.scale(plan, world, size + MORE)?;
         let tables = self.sim.server().tables();
         if pods_of(tables, &plan.of).len() != (size + MORE) as usize {
-            // A paused rollout, or something else that people have to end.
+            // The rollout is paused, or waits for a user in another way.
             return Going::Continue(());
         }
         let mut found = self.totals(plan);
-        // Pods that found no room are adopted by where they came to run: they are nobody's here.
+        // Pods beyond all limits are adopted by the subset of the node that they run on, which is not predicted here.
         if left > 0 {
             serial.clear();
             found.clear();
@@ -125,10 +125,10 @@ impl Life {
         }
     }
 
-    /// I4: half of the pods go, the cheapest.
+    /// I4: half of the pods go, the ones with the lowest deletion costs.
     fn shrink(&mut self, plan: &SpreadPlan, world: &World) -> Going {
         let before = pods_of(self.sim.server().tables(), &plan.of);
-        // A pod that found no room is adopted, and gets its cost, by the very sync that the change sets off.
+        // The sync that the change triggers adopts pods without a subset and gives them their costs.
         let has = |pod: &Arc<Pod>, key: &str| pod.meta.annotation(key).is_some();
         let has_cost = |pod: &Arc<Pod>| has(pod, COST_ANNOTATION) && has(pod, MARKER_ANNOTATION);
         if !before.iter().all(|pod| pod.is_ready() && has_cost(pod)) || self.sim.wants_sync() {
@@ -173,7 +173,7 @@ impl Life {
         totals
     }
 
-    /// The subsets in their order, and for how many more pods each has room.
+    /// The subsets in their order, with the number of further pods that each takes; `None`: no limit.
     fn rooms(&self, plan: &SpreadPlan) -> Vec<(Arc<str>, Option<i64>)> {
         use strew_apiserver::object::WorkloadSpread;
         let name = Name::new("default", plan.of.as_str());
@@ -196,7 +196,7 @@ fn serial_or_empty(mut totals: BTreeMap<Arc<str>, i64>) -> BTreeMap<Arc<str>, i6
     totals
 }
 
-/// The active pods of a story's workload.
+/// The active pods of a workload.
 fn pods_of(tables: &Tables, workload: &str) -> Vec<Arc<Pod>> {
     let pods = tables.of::<pod::Pod>().iter();
     pods.filter(|pod| pod.is_active() && pod.meta.label("app") == Some(workload))

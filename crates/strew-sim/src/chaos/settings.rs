@@ -1,5 +1,5 @@
-//! Settings of the machines that differ from production: drawn from a seed, printed with a story, and reset one by one
-//! when it is reduced.
+//! Settings of the machines that differ from production. They are drawn from a seed, printed with a story, and reset
+//! one by one when a story is reduced.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -8,12 +8,12 @@ use strew_model::time::Span;
 
 use crate::limits::MachineLimits;
 
-/// One story of this many changes a given setting.
+/// One story in this many changes a given setting.
 const DRAWN_IN: u64 = 4;
 
 /// A setting that may be drawn.
 struct Setting {
-    /// The machine that it is of, and its path there.
+    /// Its machine, and its path there.
     name: &'static str,
     draw: fn(&mut MachineLimits, &mut Prng),
     restore: fn(&mut MachineLimits),
@@ -37,7 +37,7 @@ const fn ms(millis: u64) -> Span {
     Span::from_millis(millis)
 }
 
-/// All that are drawn, and from what. Waits after errors stay shorter than the time for which nothing is written at
+/// All settings that are drawn, with their values. Waits after errors stay shorter than the quiet time that counts as
 /// rest.
 const SETTINGS: &[Setting] = settings! {
     scheduler.queue.backoff.initial: [ms(2_000), ms(5_000)];
@@ -66,8 +66,8 @@ const SETTINGS: &[Setting] = settings! {
     placement.sweep_min: [1, 8, 64];
 };
 
-/// Settings for the machines of these names. They have a generator of their own, so that the rest of a story does not
-/// depend on how many settings there are.
+/// Draws settings for the machines of these names, from a generator of their own: the rest of a story does not depend
+/// on the number of settings.
 pub(super) fn draw(seed: u64, machines: &[&str]) -> MachineLimits {
     let mut dice = Prng::new(seed ^ 0x5e77_1465_0000_0001);
     let mut limits = MachineLimits::production();
@@ -80,13 +80,13 @@ pub(super) fn draw(seed: u64, machines: &[&str]) -> MachineLimits {
     limits
 }
 
-/// Sets one setting back to production's, each in turn.
+/// Functions that each set one setting back to production's value.
 pub(super) fn restorers() -> impl Iterator<Item = impl Fn(&mut MachineLimits)> {
     let all = SETTINGS.iter();
     all.map(|setting| |limits: &mut MachineLimits| (setting.restore)(limits))
 }
 
-/// Settings as a story prints them: a line of those that differ from production, or nothing.
+/// Settings as a story prints them: one line with those that differ from production, or nothing.
 pub(super) struct Written<'a>(pub(super) &'a MachineLimits);
 
 impl Display for Written<'_> {

@@ -8,7 +8,7 @@ use super::story::{Story, Worker, Workload};
 use crate::auditor::Rule;
 use crate::limits::MachineLimits;
 
-/// No more lives are spent on one story.
+/// The most runs spent on reducing one story.
 const LIVES_MAX: u32 = 1500;
 
 /// The smallest story found that breaks the same rule.
@@ -41,7 +41,7 @@ struct Shrinking<'a> {
 }
 
 impl Shrinking<'_> {
-    /// Keeps a smaller story if it breaks the rule too.
+    /// Keeps a smaller story if it still breaks the rule.
     fn try_one(&mut self, smaller: Story) -> bool {
         if self.lives >= LIVES_MAX || smaller == self.best {
             return false;
@@ -62,7 +62,7 @@ impl Shrinking<'_> {
         self.try_one(smaller)
     }
 
-    /// Leaves events out: halves, quarters, …, single ones.
+    /// Removes events: halves, quarters, …, single ones.
     fn events(&mut self) {
         let mut size = self.best.events.len().div_ceil(2);
         while size > 0 {
@@ -104,7 +104,7 @@ impl Shrinking<'_> {
         }
     }
 
-    /// Simpler nodes and workloads.
+    /// Simplifies nodes and workloads.
     fn details(&mut self) {
         self.with(|story| story.world.elects = false);
         self.with(|story| story.world.quota = None);
@@ -139,7 +139,7 @@ impl Shrinking<'_> {
         }
     }
 
-    /// Settings of production: of all machines, else one by one.
+    /// Sets production's settings: for all machines, else one by one.
     fn settings(&mut self) {
         self.with(|story| story.limits = MachineLimits::production());
         for restore in settings::restorers() {
@@ -147,7 +147,7 @@ impl Shrinking<'_> {
         }
     }
 
-    /// Calm comes sooner, and events at round moments.
+    /// Ends the faults earlier, and moves events to round times.
     fn times(&mut self) {
         const SECOND: u64 = 1_000_000_000;
         let last = self.best.events.last().map_or(0, |event| event.at.0);

@@ -51,8 +51,8 @@ pub fn generate_spreads(seed: u64) -> Story {
     }
 }
 
-/// In one story of six some scale-ups are by dozens of small pods, and some subsets take as many: requests are gathered.
-/// The dice are its own, so that the other stories stay as they were.
+/// In one story of six some scale-ups are by dozens of small pods, and some subsets take as many, so that requests are
+/// batched. It has its own generator, so that the other stories stay the same.
 fn crowd(seed: u64, world: &mut World, events: &mut [Event]) {
     let mut dice = Prng::new(seed ^ 0x3a11_0c8e_d000_0002);
     if !dice.chance(1, 6) {
@@ -186,7 +186,7 @@ fn own_fault(dice: &mut Prng) -> Action {
             let fault = WebhookFault {
                 lost_ppm: ppm(dice),
                 write_lost_ppm: ppm(dice) / 3,
-                // Up to more than the API server waits for.
+                // Up to more than the API server's timeout.
                 slower: Span::from_millis(*dice.pick(&[0, 50, 1_000, 12_000])),
             };
             Action::Fault(Fault::Webhook(fault), lasts)

@@ -6,22 +6,22 @@ use strew_model::time::Span;
 use crate::fault::{Crash, Fault};
 use crate::limits::MachineLimits;
 
-/// A world and what befalls it.
+/// A world and its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Story {
-    /// Dice of the life; the story was made from it too.
+    /// The seed of the run; the story was generated from it too.
     pub seed: u64,
-    /// What the machines run with.
+    /// The settings of the machines.
     pub limits: MachineLimits,
-    /// What there is.
+    /// The cluster at second 0.
     pub world: World,
-    /// What happens, in the order of time.
+    /// The events, in the order of time.
     pub events: Vec<Event>,
     /// When faults are over.
     pub calm: Span,
 }
 
-/// What there is at second 0.
+/// A cluster at second 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct World {
     /// Nodes.
@@ -30,61 +30,61 @@ pub struct World {
     pub workloads: Vec<Workload>,
     /// A quota of their namespace.
     pub quota: Option<Quota>,
-    /// A group of nodes that grows and shrinks.
+    /// A node group for the autoscaler.
     pub group: Option<Group>,
-    /// Whether the scheduler's replicas elect a leader.
+    /// True if the scheduler's replicas elect a leader.
     pub elects: bool,
     /// WorkloadSpreads.
     pub spreads: Vec<SpreadPlan>,
-    /// Replicas of the webhook; 0: as many as usual.
+    /// Replicas of the webhook; 0: the default number.
     pub n_webhooks: u8,
 }
 
 /// A WorkloadSpread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpreadPlan {
-    /// The workload; the WorkloadSpread has its name.
+    /// The workload; the WorkloadSpread has the same name.
     pub of: String,
-    /// The subsets, each the zone of its number.
+    /// The subsets; each is the zone with its index.
     pub subsets: Vec<SubsetPlan>,
-    /// Critical seconds, and whether scheduling is simulated; `None`: Fixed.
+    /// Critical seconds, and whether scheduling is simulated; `None`: the strategy Fixed.
     pub adaptive: Option<(u32, bool)>,
-    /// Whether its limits hold over all revisions.
+    /// True if its limits hold over all revisions.
     pub is_whole: bool,
 }
 
-/// A subset of a WorkloadSpread: the zone of its number.
+/// The limit of a subset of a WorkloadSpread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SubsetPlan {
     /// `maxReplicas`, a number.
     Count(u32),
     /// `maxReplicas`, in percent.
     Percent(u32),
-    /// Without a limit.
+    /// No limit.
     Unlimited,
 }
 
 /// A node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodePlan {
-    /// Its name, its hostname too.
+    /// Its name, which is its hostname too.
     pub name: String,
-    /// Its zone; `None`: it lacks the label.
+    /// Its zone; `None`: without the label.
     pub zone: Option<u8>,
     /// Thousandths of a CPU.
     pub cpu: u32,
-    /// How many pods it takes.
+    /// The number of pods that it takes.
     pub pods: u32,
-    /// Whether it has the taint `dedicated`.
+    /// True if it has the taint `dedicated`.
     pub is_tainted: bool,
     /// Whether it is cordoned.
     pub is_cordoned: bool,
 }
 
-/// Nodes that a cluster autoscaler adds and takes away; there is none at first.
+/// A group of nodes that the autoscaler adds and removes; it has none at first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
-    /// At most this many.
+    /// The largest size.
     pub max: u32,
     /// Their zone.
     pub zone: u8,
@@ -92,25 +92,25 @@ pub struct Group {
     pub cpu: u32,
 }
 
-/// How much there may be in the namespace.
+/// A quota of the namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Pods.
     pub pods: u32,
-    /// Thousandths of a CPU that they ask for; 0: no limit.
+    /// Thousandths of a CPU that they request; 0: no limit.
     pub cpu: u32,
 }
 
-/// What makes a workload's pods.
+/// The kind of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Worker {
-    /// A Deployment; `true`: of strategy Recreate.
+    /// A Deployment; `true`: with strategy Recreate.
     Deployment(bool),
-    /// A ReplicaSet that no Deployment has.
+    /// A ReplicaSet without a Deployment.
     ReplicaSet,
     /// A ReplicationController.
     ReplicationController,
-    /// A StatefulSet; `true`: its pods are started in parallel.
+    /// A StatefulSet; `true`: it starts pods in parallel.
     StatefulSet(bool),
     /// A DaemonSet.
     DaemonSet,
@@ -122,7 +122,7 @@ pub enum Worker {
     CloneSet,
 }
 
-/// What a CronJob does while a Job of it runs.
+/// `concurrencyPolicy` of a CronJob.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant is Kubernetes' of its name")]
 pub enum Concurrency {
@@ -132,7 +132,7 @@ pub enum Concurrency {
 }
 
 impl Concurrency {
-    /// As the API has it.
+    /// The value in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allow => "Allow",
@@ -142,7 +142,7 @@ impl Concurrency {
     }
 }
 
-/// The bounds of a HorizontalPodAutoscaler; it wants pods to use half of the CPU that they ask for.
+/// The bounds of a HorizontalPodAutoscaler; its target is half of the CPU that pods request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scaling {
     /// `minReplicas`
@@ -151,60 +151,60 @@ pub struct Scaling {
     pub max: u32,
 }
 
-/// A workload. Its pods bear the label `app: <name>`.
+/// A workload. Its pods have the label `app: <name>`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
     /// Its name.
     pub name: String,
-    /// What makes its pods.
+    /// Its kind.
     pub worker: Worker,
-    /// How many.
+    /// The number of pods.
     pub replicas: u32,
-    /// Thousandths of a CPU that each asks for.
+    /// The CPU request of each pod, in thousandths.
     pub cpu: u32,
     /// The number of its priority class; 0: none.
     pub priority: u8,
-    /// Whether it tolerates the taint `dedicated`.
+    /// True if its pods tolerate the taint `dedicated`.
     pub tolerates: bool,
-    /// A port of the host that each needs.
+    /// True if each pod needs a host port.
     pub has_port: bool,
-    /// How its pods are spread.
+    /// The spread constraints of its pods.
     pub spread: Vec<Spread>,
-    /// Which pods they keep away from.
+    /// The pods that they keep away from.
     pub anti: Option<Anti>,
     /// A budget for its pods.
     pub budget: Option<Budgeting>,
-    /// What scales it.
+    /// Its HorizontalPodAutoscaler.
     pub scaling: Option<Scaling>,
-    /// It is created by an event, not there at second 0.
+    /// True if an event creates it.
     pub is_late: bool,
 }
 
 /// A spread constraint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Spread {
-    /// By zones, else by hosts.
+    /// True: over zones; false: over hosts.
     pub by_zone: bool,
     /// `maxSkew`
     pub max_skew: u8,
     /// `DoNotSchedule`
     pub is_hard: bool,
-    /// `minDomains`; 0: none. Only where it is hard.
+    /// `minDomains`; 0: none. Only if it is hard.
     pub min_domains: u8,
     /// `matchLabelKeys: [pod-template-hash]`
     pub by_revision: bool,
-    /// Whether untolerated taints leave nodes out.
+    /// True if nodes with untolerated taints do not count.
     pub honors_taints: bool,
-    /// Pods of all workloads count.
+    /// True if pods of all workloads count.
     pub of_all: bool,
 }
 
 /// Required anti-affinity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Anti {
-    /// By zones, else by hosts.
+    /// True: over zones; false: over hosts.
     pub by_zone: bool,
-    /// The workload whose pods are kept away from.
+    /// The workload whose pods are avoided.
     pub from: String,
 }
 
@@ -219,16 +219,16 @@ pub enum Budgeting {
     MinPercent(u32),
 }
 
-/// Something that happens.
+/// An event of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// When, from the start.
+    /// The time since the start.
     pub at: Span,
-    /// What.
+    /// The action.
     pub action: Action,
 }
 
-/// What people do, and what goes wrong. Objects that are not there are left alone.
+/// Actions of users, and faults. An action on an object that does not exist does nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant is the verb of its name")]
 pub enum Action {
@@ -240,12 +240,12 @@ pub enum Action {
     Pause(String),
     Resume(String),
     Ready(String, bool),
-    /// The pods of a workload use so much of the CPU that they ask for, in percent.
+    /// The pods of a workload use this much of the CPU that they request, in percent.
     Use(String, u32),
     Delete(String, Propagation),
-    /// Deletes the pod of this number among all, by their names.
+    /// Deletes the pod with this number, counted by name.
     DeletePod(u32),
-    /// Asks for the eviction of all pods of a node, once, after cordoning it.
+    /// Cordons a node and requests the eviction of all its pods, once.
     Drain(String),
     Cordon(String),
     Uncordon(String),
@@ -257,14 +257,14 @@ pub enum Action {
     Restore(String),
     DeleteNode(String),
     CreateNode(String),
-    /// Gives a subset of a WorkloadSpread, by its number, another limit.
+    /// Sets the limit of a subset of a WorkloadSpread, by the subset's index.
     Limit(String, u32, u32),
     Fault(Fault, Span),
     Crash(Crash),
     Jump(Span),
 }
 
-/// The effect of a taint that is set by an event.
+/// The effect of a taint that an event sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant is Kubernetes' of its name")]
 pub enum TaintEffect {
@@ -273,7 +273,7 @@ pub enum TaintEffect {
 }
 
 impl TaintEffect {
-    /// As the API has it.
+    /// The value in the API.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoSchedule => "NoSchedule",
@@ -283,7 +283,7 @@ impl TaintEffect {
 }
 
 impl Action {
-    /// The workload or node that it is about.
+    /// The workload or node that the action is about.
     pub fn subject(&self) -> Option<&str> {
         match self {
             Self::Create(name)
@@ -311,7 +311,7 @@ impl Action {
         }
     }
 
-    /// What is counted as a fault, by its kind.
+    /// The kind under which the action counts as a fault; `None` if it is none.
     pub fn fault(&self) -> Option<&'static str> {
         match self {
             Self::Fault(Fault::Watch(fault), _) if fault.cut_ppm > 0 => Some("watch cut"),

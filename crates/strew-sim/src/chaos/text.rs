@@ -209,7 +209,7 @@ impl Display for Action {
     }
 }
 
-/// A fault, for people.
+/// A fault, in words.
 pub(super) struct WrittenFault<'a>(pub(super) &'a Fault);
 
 impl Display for WrittenFault<'_> {

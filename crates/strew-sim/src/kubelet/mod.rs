@@ -1,4 +1,4 @@
-//! Kubelets: they start, run and end pods after durations drawn from the seed, and renew their nodes' leases.
+//! Simulated kubelets: they start, run and end pods after durations drawn from the seed, and renew their nodes' Leases.
 //!
 //! Source: spec/controllers §7.1, §7.8, §9.
 
@@ -19,22 +19,22 @@ use crate::timing::Timing;
 /// The exit code of a container that SIGTERM ended.
 const TERMINATED: i32 = 143;
 
-/// How often a Lease is renewed. Source: spec/controllers §12.
+/// The period of Lease renewals. Source: spec/controllers §12.
 const RENEWAL: Span = Span::from_secs(10);
 
 /// All kubelets of the cluster.
 pub struct Kubelets {
     timing: Timing,
     nodes: BTreeMap<Arc<str>, Kubelet>,
-    /// By the pod's name, since that is an order that people know; its uid, since another pod may bear the name.
+    /// Tasks by time, then by the pod's name, an order that a reader can predict; the uid tells pods of one name apart.
     timers: BTreeSet<(Instant, Name, Arc<str>, Task)>,
-    /// What is under way for each pod, by uid: a pod is started once, and stopped once.
+    /// The task in progress for each pod, by uid: a pod is started once, and stopped once.
     under_way: FxHashMap<Arc<str>, Task>,
-    /// Silent nodes that are on their way back, and when each reports.
+    /// Silent nodes that return, and when each reports.
     returning: BTreeSet<(Instant, Arc<str>)>,
-    /// Whether a node that comes back reports at once, not with its next heartbeat.
+    /// True if a returning node reports at once, not with its next heartbeat.
     is_prompt: bool,
-    /// What was said of the readiness of pods; the last word that matches holds.
+    /// Readiness set by scenarios; the last entry that matches a pod holds.
     readiness: Vec<(Which, bool)>,
 }
 
@@ -43,19 +43,19 @@ pub struct Kubelets {
 struct Kubelet {
     /// When in each period it renews its Lease.
     phase: Span,
-    /// Since when it is silent.
+    /// Since when it is silent; `None`: it runs.
     lost: Option<Instant>,
 }
 
 impl Kubelet {
-    /// When it renewed its Lease last, at that time.
+    /// When it last renewed its Lease, as of `at`.
     fn renewed(self, at: Instant) -> Instant {
         let into_period = at.0.wrapping_sub(self.phase.0) % RENEWAL.0;
         Instant(at.0 - into_period)
     }
 }
 
-/// What a kubelet does to a pod at a moment.
+/// A task for a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Start,
@@ -63,12 +63,12 @@ enum Task {
     Stop,
 }
 
-/// Which pods a word about readiness means.
+/// The pods that a readiness setting applies to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
     /// The pod of this name.
     Named(Name),
-    /// Pods with all these labels, now and later.
+    /// Pods with all these labels, future ones included.
     Labelled(Pairs),
 }
 
@@ -84,7 +84,7 @@ impl Which {
 }
 
 impl Kubelets {
-    /// No kubelets yet.
+    /// Without any kubelet.
     pub fn new(timing: Timing) -> Self {
         Self {
             timing,
@@ -97,14 +97,14 @@ impl Kubelets {
         }
     }
 
-    /// When a node's Lease was renewed last.
+    /// When a node's Lease was last renewed.
     pub fn heartbeat(&self, node: &str, now: Instant) -> Option<Instant> {
         let kubelet = self.nodes.get(node)?;
         let until = kubelet.lost.map_or(now, |lost| lost.min(now));
         Some(kubelet.renewed(until))
     }
 
-    /// The nodes whose kubelets are silent.
+    /// The nodes with silent kubelets.
     pub fn silent(&self) -> impl Iterator<Item = &Arc<str>> {
         let silent = self
             .nodes
@@ -113,26 +113,26 @@ impl Kubelets {
         silent.map(|(name, _)| name)
     }
 
-    /// Whether a node has a kubelet, silent or not.
+    /// True if a node has a kubelet, silent or not.
     pub fn is_known(&self, node: &str) -> bool {
         self.nodes.contains_key(node)
     }
 
-    /// Whether a node's kubelet renews its Lease and does its work.
+    /// True if a node's kubelet runs.
     pub fn is_alive(&self, node: &str) -> bool {
         self.nodes
             .get(node)
             .is_some_and(|kubelet| kubelet.lost.is_none())
     }
 
-    /// When something is to be done.
+    /// The time of the next task.
     pub fn next_wake(&self) -> Option<Instant> {
         let timer = self.timers.first().map(|(at, ..)| *at);
         let returns = self.returning.first().map(|(at, _)| *at);
         timer.into_iter().chain(returns).min()
     }
 
-    /// Takes a watch event of a node or a pod.
+    /// Handles a watch event of a node or a pod.
     pub fn observe(&mut self, now: Instant, change: &Change, server: &mut Server, dice: &mut Prng) {
         match &change.new {
             Some(Object::Node(node)) => self.node(now, node, server, dice),
@@ -151,7 +151,7 @@ impl Kubelets {
             return;
         }
         let phase = Span(dice.between(0, RENEWAL.0 - 1));
-        // A dump's node that is not ready has no kubelet that works.
+        // A node of a dump that is not ready has no working kubelet.
         let is_down = ready(node).is_some_and(|status| status != "True");
         let lost = is_down.then_some(now);
         self.nodes.insert(Arc::clone(name), Kubelet { phase, lost });
@@ -159,7 +159,7 @@ impl Kubelets {
             return;
         }
         report_ready(now, node, server);
-        // Pods that are here already: a dump's, or those of an earlier node of this name.
+        // Pods may be there before their node: those of a dump, or of an earlier node of this name.
         let pods: Vec<Arc<Pod>> = server.tables().pods_on(name).cloned().collect();
         for pod in pods {
             self.under_way.remove(&pod.meta.uid);
@@ -184,7 +184,7 @@ impl Kubelets {
             let at = now + self.timing.pod_start.draw(dice);
             self.plan(at, pod, Task::Start);
         } else if pod.status.phase == Phase::Running && ends_by_itself(pod) && under_way.is_none() {
-            // It was running before the start.
+            // The pod was running before the start.
             let at = now + self.timing.pod_run.draw(dice);
             self.plan(at, pod, Task::Finish);
         }
@@ -197,7 +197,7 @@ impl Kubelets {
         self.under_way.insert(uid, task);
     }
 
-    /// Does one thing that is due. Whether there was any.
+    /// Does one task that is due. Returns false if there is none.
     pub fn step(&mut self, now: Instant, server: &mut Server, dice: &mut Prng) -> bool {
         if self.returning.first().is_some_and(|(at, _)| *at <= now) {
             if let Some((_, node)) = self.returning.pop_first() {
@@ -249,14 +249,14 @@ impl Kubelets {
         write_status(pod, server);
     }
 
-    /// As was said last; else when every readiness gate is open.
+    /// The last setting that matches the pod; else true once every readiness gate is open.
     fn wants_ready(&self, pod: &Pod) -> bool {
         let mut words = self.readiness.iter().rev();
         let word = words.find(|(which, _)| which.means(pod));
         word.map_or_else(|| has_open_gates(pod), |(_, ready)| *ready)
     }
 
-    /// From now on these pods are ready, or are not.
+    /// Makes these pods ready, or not ready, from now on.
     pub fn set_readiness(&mut self, now: Instant, which: Which, ready: bool, server: &mut Server) {
         self.readiness.push((which.clone(), ready));
         let meant: Vec<Arc<Pod>> = running(server.tables())
@@ -271,7 +271,7 @@ impl Kubelets {
         }
     }
 
-    /// A node's kubelet falls silent.
+    /// Stops a node's kubelet.
     pub fn lose(&mut self, now: Instant, node: &str) {
         if let Some(kubelet) = self.nodes.get_mut(node) {
             kubelet.lost.get_or_insert(now);
@@ -283,10 +283,10 @@ impl Kubelets {
         self.returning.retain(|(_, returning)| **returning != *node);
     }
 
-    /// A silent node is back: its kubelet finds out with its next heartbeat. Of nodes that are back at the same time each
-    /// has its own moment.
+    /// Starts a silent node's kubelet: it reports with its next heartbeat. Nodes that return at the same time report at
+    /// different moments.
     ///
-    /// Source: spec/controllers §7.1, §12: a kubelet looks at its node's status every ten seconds, as often as it renews
+    /// Source: spec/controllers §7.1, §12: a kubelet checks its node's status every ten seconds, as often as it renews
     /// its Lease.
     pub fn restore(&mut self, now: Instant, node: &str) {
         let Some((name, kubelet)) = self.nodes.get_key_value(node) else {
@@ -302,12 +302,12 @@ impl Kubelets {
         self.returning.insert((at, Arc::clone(name)));
     }
 
-    /// From now on a node that comes back reports at once.
+    /// From now on a node that returns reports at once.
     pub(crate) fn report_at_once(&mut self) {
         self.is_prompt = true;
     }
 
-    /// A node's kubelet reports again: it tells how it and its pods are, and catches up.
+    /// A returning kubelet reports its node and pods, and does the tasks that it missed.
     fn return_node(&mut self, now: Instant, node: &str, server: &mut Server, dice: &mut Prng) {
         let Some(kubelet) = self.nodes.get_mut(node) else {
             return;
@@ -338,7 +338,7 @@ fn running(tables: &Tables) -> impl Iterator<Item = &Arc<Pod>> {
     pods.filter(|pod| pod.status.phase == Phase::Running)
 }
 
-/// A gate is shut until its owner says otherwise.
+/// A gate is closed until its owner opens it.
 fn has_open_gates(pod: &Pod) -> bool {
     let mut gates = pod.spec.readiness_gates.iter().flatten();
     gates.all(|gate| {
@@ -362,7 +362,7 @@ fn set_ready(now: Instant, pod: &mut Pod, ready: bool) -> bool {
     pod.status.set_condition(READY, status, reason, "", now)
 }
 
-/// The pod's containers have ended.
+/// Ends the pod's containers.
 fn finish(now: Instant, pod: &Pod, phase: Phase, server: &mut Server) {
     let mut pod = pod.clone();
     pod.status.phase = phase;
@@ -384,7 +384,7 @@ fn finish(now: Instant, pod: &Pod, phase: Phase, server: &mut Server) {
     write_status(pod, server);
 }
 
-/// The pod's containers have stopped after a deletion: the pod goes, unless finalizers hold it.
+/// The containers of a deleted pod have stopped: removes the pod, unless finalizers hold it.
 fn stop(now: Instant, pod: &Pod, server: &mut Server) {
     if !pod.meta.finalizers.is_empty() {
         return finish(now, pod, Phase::Failed, server);
@@ -393,14 +393,14 @@ fn stop(now: Instant, pod: &Pod, server: &mut Server) {
         grace: Some(Span::default()),
         ..DeleteOptions::of_uid(&pod.meta.uid)
     };
-    // It may be gone already: then there is nothing to do.
+    // The pod may be gone already.
     let _ = server.delete(now, &pod_key(&pod.meta.name), &options);
 }
 
 fn write_status(mut pod: Pod, server: &mut Server) {
-    // Kubelets patch; they need not have seen the last version.
+    // Kubelets patch: they need not have seen the last version.
     pod.meta.version = 0;
-    // It may be gone already: then there is nothing to tell.
+    // The pod may be gone already.
     let _ = server.update(Part::Status, Object::from(pod));
 }
 
@@ -411,7 +411,7 @@ fn ready(node: &Node) -> Option<&str> {
         .map(|c| c.status.as_str())
 }
 
-/// The kubelet posts that its node is ready.
+/// The kubelet reports that its node is ready.
 fn report_ready(now: Instant, node: &Node, server: &mut Server) {
     use k8s_openapi::api::core::v1::NodeCondition;
     let mut node = node.clone();
@@ -459,6 +459,6 @@ fn report_ready(now: Instant, node: &Node, server: &mut Server) {
         "kubelet is posting ready status",
     );
     node.meta.version = 0;
-    // It may be gone already: then there is nothing to tell.
+    // The node may be gone already.
     let _ = server.update(Part::Status, Object::from(node));
 }

@@ -1,4 +1,4 @@
-//! A machine of Placements that can be told to make mistakes, to test that the judge finds them.
+//! A machine of Placements that makes mistakes on request, to test that the judge finds them.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -10,13 +10,13 @@ use strew_runtime::placement::Placements;
 use strew_runtime::watch::{Update, Watches};
 use strew_runtime::{Answered, Begun, Machine, Moment, Next};
 
-/// How the controller carries out what the machine wants.
+/// How the controller carries out the effects of its machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Diligence {
     /// One write after another, in the machine's order.
     #[default]
     AsDecided,
-    /// Each second write of a placement overtakes the one before: the judge must notice.
+    /// Every second write of a placement overtakes the one before it: the judge must notice.
     Overtaking,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Careless {
     placements: Placements,
     diligence: Diligence,
     now: Instant,
-    /// Writes that were told as done and are not yet: only where they overtake each other.
+    /// Effects that the machine believes done, and that are carried out after the next one; only with `Overtaking`.
     overtaken: BTreeMap<Key, Effect>,
-    /// Those whose turn has come.
+    /// Delayed effects that are due.
     late: VecDeque<Effect>,
 }
 
-/// An effect on its way, and the placement whose decisions it writes.
+/// An effect in progress, and the placement whose decisions it writes.
 type Chain = (Carrying, Option<Key>);
 
 impl Careless {
@@ -51,7 +51,7 @@ impl Careless {
         &self.placements
     }
 
-    /// The careless way: a write is told as done, and done after the next one.
+    /// Reports a write as done, and carries it out after the next one.
     fn overtakes(&mut self, effect: &Effect) -> bool {
         let Effect::WriteDecision {
             id,

@@ -21,7 +21,7 @@ use strew_placement::schedule::schedule;
 use super::wire_of;
 use crate::auditor::kept;
 
-/// Where a cluster stands.
+/// The labels, claims and state of a cluster.
 #[derive(Debug, Default)]
 struct Place {
     labels: Pairs,
@@ -36,7 +36,7 @@ pub struct Fleet {
     now: Instant,
 }
 
-/// Numbers of selected clusters by value of a key, each group those whose topologies at the terms before are the same.
+/// Selected clusters per value of a key, grouped by their topologies at the terms before.
 pub type Topologies = BTreeMap<Vec<String>, BTreeMap<String, u32>>;
 
 impl Fleet {
@@ -82,8 +82,8 @@ impl Fleet {
         self.machine.hub().names.text(symbol)
     }
 
-    /// The clusters that pass a placement's filters and lack no key of a hard term, by name; `None`: there is no such
-    /// placement.
+    /// The clusters that pass a placement's filters and have the keys of all hard terms, by name; `None` if the
+    /// placement does not exist.
     pub fn eligible(&self, namespace: &str, name: &str) -> Option<BTreeSet<Arc<str>>> {
         let fact = self.fact(namespace, name)?;
         let decided = schedule(self.machine.hub(), self.now, fact, &self.cel);
@@ -105,8 +105,8 @@ impl Fleet {
         pairs.get(self.text(term.key))
     }
 
-    /// How many of these clusters each topology of a key holds; the topologies are those of clusters that pass the
-    /// placement's filters. A key that is none of its terms has one group.
+    /// Counts these clusters by topology of a key; the topologies are those of clusters that pass the placement's
+    /// filters. A key that is none of its terms has one group.
     pub fn topologies(
         &self,
         (namespace, name): (&str, &str),
@@ -137,7 +137,7 @@ impl Fleet {
         topologies
     }
 
-    /// What became of a cluster, in words; `None`: there is no such placement.
+    /// The placement's decision on a cluster, in words; `None` if the placement does not exist.
     pub fn why(&self, namespace: &str, name: &str, cluster: &str) -> Option<String> {
         let names = &self.machine.hub().names;
         let (namespace, name) = (names.get(namespace)?, names.get(name)?);
@@ -151,7 +151,7 @@ impl Fleet {
         })
     }
 
-    /// What a controller that begins now would write first for each placement.
+    /// The first write of a newly started controller for each placement, in words.
     pub fn would_write(mut self) -> Vec<String> {
         self.machine.handle(self.now, Input::Tick);
         let mut wanted = Vec::new();
@@ -183,7 +183,7 @@ impl Fleet {
         wanted
     }
 
-    /// Hard limits that what is stored breaks: recounted from labels and claims, whoever decided.
+    /// The hard limits that the stored decisions exceed: recounted from labels and claims.
     pub(crate) fn broken_limits(&self, tables: &Tables) -> Vec<String> {
         let mut broken = Vec::new();
         for plain in tables.all_plain() {

@@ -27,10 +27,10 @@ use careless::Careless;
 pub use careless::Diligence;
 pub use fleet::Fleet;
 
-/// Its hostname, part of the names that events give.
+/// Its hostname, part of the names in events.
 const HOSTNAME: &str = "controller-0";
 
-/// An object of the store as the wire has it, if placement looks at its kind.
+/// A stored object in its wire form; `None` if placement does not watch its kind.
 fn wire_of(object: &Object) -> Option<KubeObject> {
     let kind = object.kind();
     let concerns = matches!(&kind, Kind::Other(name)
@@ -38,8 +38,8 @@ fn wire_of(object: &Object) -> Option<KubeObject> {
     concerns.then(|| object.to_kube()).flatten()
 }
 
-/// The number of a placement's last decision and the clusters that it wants, by namespace and name of the placement; for
-/// the witness.
+/// For the witness: the number of each placement's last decision and the clusters that it wants, by the placement's
+/// namespace and name.
 type Desired = BTreeMap<(Symbol, Symbol), (u64, Arc<[Arc<str>]>)>;
 
 /// strew's controller.
@@ -49,7 +49,7 @@ pub struct PlacementController {
 }
 
 impl PlacementController {
-    /// A controller that begins by listing what there is.
+    /// A controller that lists the store first.
     pub(crate) fn new(
         limits: Limits,
         server: &Server,
@@ -65,17 +65,17 @@ impl PlacementController {
         }
     }
 
-    /// What its watches have brought.
+    /// The objects that its watches have delivered.
     pub fn seen(&self) -> &Tables {
         self.component.seen()
     }
 
-    /// When time alone gives it something to do.
+    /// The next time at which it has something to do without an event.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         self.component.next_wake()
     }
 
-    /// Does one thing; whether there was anything.
+    /// Takes one step. Returns false if there was nothing to do.
     pub(crate) fn step(
         &mut self,
         around: &mut Surroundings<'_>,
@@ -98,8 +98,8 @@ struct KeptJudge<'a> {
 }
 
 impl Judge<Careless> for KeptJudge<'_> {
-    /// What a decision wants is computed once more, before its first write, from what it was made of: its own result is
-    /// not asked. Between its writes other placements write theirs, which changes scores and not this decision.
+    /// Computes the wanted clusters again from the inputs of the decision, before its first write; the decision's own
+    /// result is not used. Later writes of other placements change scores, but not this decision.
     fn decided(&mut self, machine: &mut Careless, _: &Tables, effect: &Effect) {
         let Some(witness) = self.witness.as_deref_mut() else {
             return;
@@ -157,7 +157,7 @@ fn names(machine: &Placer) -> &Interner {
     &machine.hub().names
 }
 
-/// The placement whose decisions a request writes: as names of PlacementDecisions have it.
+/// The placement whose decisions a request writes, from the name of the PlacementDecision.
 fn placement_of(request: &Request, names: &Interner) -> Option<(Symbol, Symbol)> {
     if request.resource != Resource::PLACEMENT_DECISIONS {
         return None;

@@ -10,11 +10,11 @@ use super::{Blueprint, Replica};
 use crate::component::Component;
 use crate::network::Sender;
 
-/// More is not told.
+/// The most binds and preemptions listed.
 const TOLD_MAX: usize = 5;
 
 impl Replica {
-    /// The binds and preemptions that a scheduler would ask for that knows nothing but what is stored.
+    /// The binds and preemptions of a scheduler that knows only the store.
     pub(crate) fn would_do(blueprint: &Blueprint, server: &Server, now: Instant) -> Vec<String> {
         let machine = blueprint.machine("fresh", now);
         let mut fresh = Component::fresh(machine, watches(), Sender::Scheduler, server, now);

@@ -1,4 +1,4 @@
-//! What the judge sees of a scheduler: each decision with the facts it was made on, and each bind that is sent.
+//! What the judge sees of a scheduler: each decision with its facts, and each bind that is sent.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::auditor::{Rule, Sent, Witness, preemption, verdict};
 use crate::component::Judge;
 use crate::fault::Sabotage;
 
-/// The witness beside a replica.
+/// Reports the decisions of a replica to the witness.
 pub(super) struct SchedulerJudge<'a> {
     /// The time by the replica's own clock.
     pub(super) clock: Instant,
@@ -28,8 +28,7 @@ pub(super) struct SchedulerJudge<'a> {
 }
 
 impl SchedulerJudge<'_> {
-    /// Shows the witness for which pods room is being made, and lets it judge those that were decided on just now, on
-    /// what was `seen`.
+    /// Shows the witness the pods that preempt, and lets it judge preemptions decided just now, on what was `seen`.
     pub(super) fn show_holds(&mut self, machine: &Scheduler, seen: Option<&Tables>) {
         let Some(witness) = self.witness.as_deref_mut() else {
             return;
@@ -48,7 +47,7 @@ impl SchedulerJudge<'_> {
         }
     }
 
-    /// Lets the witness judge a bind, as the facts are on which it was decided.
+    /// Lets the witness judge a bind, on the facts of its decision.
     fn show_bind(&mut self, machine: &Scheduler, seen: &Tables, effect: &Effect) {
         let (Some(witness), Effect::Bind { pod, node, .. }) = (self.witness.as_deref_mut(), effect)
         else {

@@ -23,35 +23,35 @@ use crate::limits::MachineLimits;
 use crate::network::Sender;
 use judging::SchedulerJudge;
 
-/// What befalls binds for a while.
+/// A fault of binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BindFault {
-    /// Each is carried out at most so much later, and its answer takes as long again at most.
+    /// The longest delay of each bind, and again of its answer.
     pub slow: Span,
-    /// How many of a million binds fail.
+    /// Of a million binds, the number that fail.
     pub fail_ppm: u32,
 }
 
-/// What a scheduler is made of.
+/// The configuration of a scheduler.
 #[derive(Debug, Clone)]
 pub struct Blueprint {
     /// The names that the profiles use.
     pub names: Interner,
-    /// Never empty.
+    /// The profiles; at least one.
     pub profiles: Vec<Profile>,
-    /// Of the scheduler, and of the other machines, which are built with the same names and profiles.
+    /// The settings of the scheduler and of the other machines, which share its names and profiles.
     pub limits: MachineLimits,
     /// How replicas elect their leader.
     pub election: LeaderElection,
-    /// How many workers filter nodes at the same time, at least 1.
+    /// The number of workers that filter nodes in parallel, at least 1.
     pub parallelism: u32,
 }
 
 impl Blueprint {
-    /// What a configuration says, its waits included; `names` are those that its profiles were made with.
+    /// From a configuration, its waits included; `names` must be the interner of its profiles.
     pub fn of(configuration: &Configuration, names: Interner) -> Self {
         let mut profiles = configuration.profiles.clone();
-        // Here there is a controller that makes volumes where pods go.
+        // The simulation has a controller that provisions volumes where pods go.
         profiles.iter_mut().for_each(|p| p.binds_claims = true);
         Self {
             names,
@@ -62,7 +62,7 @@ impl Blueprint {
         }
     }
 
-    /// The same scheduler in a life of the cluster: what its decisions leave to chance is drawn from this seed.
+    /// The same scheduler in one run: its random choices are drawn from this seed.
     pub(crate) fn drawn_from(&self, seed: u64) -> Self {
         let mut drawn = self.clone();
         for profile in &mut drawn.profiles {
@@ -81,7 +81,7 @@ impl Blueprint {
 /// One replica of the scheduler.
 pub struct Replica {
     component: Component<SchedulerMachine>,
-    /// `None`: it is the only one, and leads.
+    /// `None`: it is the only replica, and leads.
     election: Option<Election>,
     hostname: String,
     /// For the witness, which checks decisions.
@@ -90,23 +90,23 @@ pub struct Replica {
     pub(crate) stats: Stats,
 }
 
-/// What a replica has done.
+/// Counts of a replica's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Binds that were carried out.
     pub n_bound: u64,
-    /// Requests that were answered with something else than success.
+    /// Requests that did not succeed.
     pub n_refused: u64,
 }
 
-/// Observers of a replica, and faults of a test.
+/// Observers of a replica, and defects added by a test.
 pub(crate) struct Eyes<'a> {
     pub(crate) witness: Option<&'a mut Witness>,
     pub(crate) sabotage: Option<Sabotage>,
 }
 
 impl Replica {
-    /// A replica that begins by listing what there is.
+    /// A replica that lists the store first.
     pub(crate) fn new(
         blueprint: &Blueprint,
         hostname: String,
@@ -130,7 +130,7 @@ impl Replica {
         }
     }
 
-    /// Its name; no other replica ever has it.
+    /// Its name; names are never reused.
     pub fn name(&self) -> &str {
         &self.hostname
     }
@@ -140,17 +140,17 @@ impl Replica {
         self.component.machine().machine()
     }
 
-    /// What its watches have brought.
+    /// The objects that its watches have delivered.
     pub fn seen(&self) -> &Tables {
         self.component.seen()
     }
 
-    /// What its watches would bring of what is stored.
+    /// The stored objects that its watches would deliver.
     pub(crate) fn watched(&self, tables: &Tables) -> Tables {
         self.component.watched(tables)
     }
 
-    /// Its clock jumps ahead of the others'.
+    /// Moves its clock ahead.
     pub(crate) fn jump_clock(&mut self, by: Span) {
         self.component.jump(by);
     }
@@ -161,7 +161,7 @@ impl Replica {
             .is_none_or(|election| election.leads(self.component.clock(now)))
     }
 
-    /// When time alone gives it something to do.
+    /// The next time at which it has something to do without an event.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         let election = self.election.as_ref().and_then(Election::next_wake);
         let election = election.map(|own| self.component.true_time(own));
@@ -169,8 +169,8 @@ impl Replica {
         wakes.into_iter().flatten().min()
     }
 
-    /// Does one thing: takes in what its watches bring, asks about its lease, decides, or has a request arrive. Whether
-    /// there was anything.
+    /// Takes one step: takes in watch events, requests its lease, decides, or lets a request arrive. Returns false if
+    /// there was nothing to do.
     pub(crate) fn step(&mut self, around: &mut Surroundings<'_>, eyes: Eyes<'_>) -> bool {
         let Eyes {
             mut witness,
@@ -230,7 +230,7 @@ impl Replica {
     }
 }
 
-/// Brings a request about the Lease to the server, through the faults of the moment.
+/// Sends a request about the Lease to the server, subject to the active faults.
 fn ask_server(request: &Request, around: &mut Surroundings<'_>) -> Answer {
     let ppm = around.faults.lease().map_or(0, |fault| fault.lost_ppm);
     if ppm == 0 || !around.draws.faults.chance(u64::from(ppm), 1_000_000) {

@@ -1,4 +1,4 @@
-//! Bounds of a simulation: it ends with a reason if pods never stop coming.
+//! Bounds of a simulation: it ends with a reason if pods are created without end.
 
 use strew_apiserver::object::{Kind, Object, Pod};
 use strew_apiserver::server::Server;
@@ -7,10 +7,10 @@ use strew_model::Span;
 
 use super::Stuck;
 
-/// Pods beyond what the workloads ask for that no rollout, eviction or restart makes.
+/// More pods than any rollout, eviction or restart adds to what the workloads ask for.
 const SURPLUS: u64 = 5_000;
 
-/// Kinds that ask for a number of pods, and the field of their spec that says it.
+/// Kinds with a number of pods, and the field of their spec that has it.
 const ASKING: [(&str, &str); 7] = [
     ("Deployment", "replicas"),
     ("ReplicaSet", "replicas"),
@@ -21,17 +21,17 @@ const ASKING: [(&str, &str); 7] = [
     ("Job", "parallelism"),
 ];
 
-/// Pods and nodes of a simulation that begins with some objects, as far as these ask for them: what its memory grows with.
+/// The number of pods and nodes of a simulation that begins with some objects; its memory use grows with them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Pods that are there or asked for.
+    /// Pods that exist or that workloads ask for.
     pub n_pods: u64,
-    /// Nodes that are there.
+    /// Nodes that exist.
     pub n_nodes: u64,
 }
 
 impl Size {
-    /// Of these objects.
+    /// The size of a simulation of these objects.
     pub fn of(objects: &[Object]) -> Self {
         let of_kind = |kind: Kind| objects.iter().filter(move |object| object.kind() == kind);
         let (owned, alone): (Vec<_>, Vec<_>) =
@@ -44,14 +44,14 @@ impl Size {
     }
 }
 
-/// What a simulation may hold. Checking counts all workloads and pods, so it is done seldom.
+/// The bounds of a simulation. A check counts all workloads and pods, so it is done rarely.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounds {
-    /// The first objects ask for too many pods: the workload that asks for most.
+    /// Set if the first objects ask for too many pods.
     refused: Option<Stuck>,
-    /// Pods that were there at second 0.
+    /// The pods at second 0.
     n_pods_first: u64,
-    /// A person changed an object since the last check.
+    /// True if a user changed an object since the last check.
     is_due: bool,
     /// The number of pods from which the next check is due.
     n_pods_next: u64,
@@ -71,15 +71,15 @@ impl Bounds {
         }
     }
 
-    /// A person changed an object: it may ask for any number of pods.
+    /// A user changed an object, which may now ask for any number of pods.
     pub(crate) const fn changed(&mut self) {
         self.is_due = true;
     }
 
-    /// Checks the bounds, if that is due.
+    /// Checks the bounds, if a check is due.
     ///
     /// # Errors
-    /// The workloads ask for too many pods, or there are many more pods than they ask for.
+    /// The workloads ask for too many pods, or many more pods exist than they ask for.
     pub(crate) fn check(&mut self, server: &Server, after: Span) -> Result<(), Stuck> {
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
@@ -108,14 +108,14 @@ fn n_pods(server: &Server) -> u64 {
     server.tables().of::<Pod>().len() as u64
 }
 
-/// Each workload, and the pods that it asks for.
+/// Each workload, with the pods that it asks for.
 fn asked(server: &Server) -> Vec<(String, u64)> {
     let kinds = ASKING.iter().map(|(kind, _)| Kind::of(kind));
     let objects = kinds.flat_map(|kind| server.tables().all_of(&kind));
     objects.filter_map(|object| asked_by(&object)).collect()
 }
 
-/// The pods that a workload asks for, unless another one controls it.
+/// The pods that a workload asks for; `None` if another workload controls it.
 fn asked_by(object: &Object) -> Option<(String, u64)> {
     let kind = object.kind();
     let (_, field) = ASKING.iter().find(|(name, _)| *name == kind.name())?;

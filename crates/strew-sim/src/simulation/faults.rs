@@ -1,4 +1,4 @@
-//! Faults of components, their recovery, and what users do to them.
+//! Faults of components and their recovery, and actions of users on components.
 
 use strew_api::config::AdmissionOptions;
 use strew_apiserver::object::Name;
@@ -39,7 +39,7 @@ impl Simulation {
         self.controllers = Slot::new(Controllers { manager, feed });
     }
 
-    /// A component dies.
+    /// Crashes a component.
     pub fn crash(&mut self, crash: Crash) {
         let Crash {
             component,
@@ -71,7 +71,7 @@ impl Simulation {
         }
     }
 
-    /// Something goes wrong for a while.
+    /// Begins a fault of this duration.
     pub fn fault(&mut self, fault: Fault, lasts: Span) {
         self.faults.begin(fault, self.now + lasts);
         if fault == Fault::SecondScheduler && self.schedulers.len() == 1 {
@@ -81,7 +81,7 @@ impl Simulation {
         self.tell_weather();
     }
 
-    /// The schedulers' clocks jump ahead.
+    /// Moves the schedulers' clocks ahead.
     pub fn jump_clock(&mut self, by: Span) {
         for replica in self
             .schedulers
@@ -107,7 +107,7 @@ impl Simulation {
         self.calm_spreading();
     }
 
-    /// Restarts all components with other flags.
+    /// Restarts all components with other API server options.
     pub fn restart_with(
         &mut self,
         options: AdmissionOptions,
@@ -123,7 +123,7 @@ impl Simulation {
         self.restart_controllers();
     }
 
-    /// From now on the pods of an autoscaler's target report this utilisation, in percent of what they request.
+    /// Sets the utilisation of an autoscaler's target from now on, in percent of what its pods request.
     pub fn set_utilisation(&mut self, autoscaler: Name, percent: u32) {
         self.utilisation.insert(autoscaler, percent);
     }

@@ -16,7 +16,7 @@ impl Simulation {
         self.judge_webhook();
     }
 
-    /// From now on the webhook's answers are judged, if anything is.
+    /// From now on the webhook's answers are judged, if there is a witness.
     pub(super) fn judge_webhook(&mut self) {
         if self.witness.is_some() {
             with_webhook(&mut self.server, |webhook, server| {
@@ -25,25 +25,25 @@ impl Simulation {
         }
     }
 
-    /// How many choices of subsets were judged.
+    /// The number of choices of subsets judged.
     pub(crate) fn choices_judged(&self) -> u64 {
         let judge = webhook(&self.server).and_then(|w| w.judge.as_ref());
         judge.map_or(0, |judge| judge.n_judged)
     }
 
-    /// The witness, if there is one.
+    /// The witness; `None` before [`Self::watch_closely`].
     pub fn witness(&self) -> Option<&Witness> {
         self.witness.as_deref()
     }
 
-    /// What was found to be wrong since the last call.
+    /// The violations found since the last call.
     pub fn violations(&mut self) -> Vec<Violation> {
         self.testify();
         let witness = self.witness.as_deref_mut();
         witness.map(Witness::take).unwrap_or_default()
     }
 
-    /// The writes of the last instant, and the leader at its end.
+    /// Shows the witness the writes of the last instant, and the leaders at its end.
     pub(super) fn testify(&mut self) {
         let Some(witness) = self.witness.as_deref_mut() else {
             return;
@@ -68,7 +68,7 @@ impl Simulation {
         }
     }
 
-    /// Recounts what components and the store keep incrementally.
+    /// Recounts what components and the store maintain incrementally.
     pub fn audit_structure(&mut self) {
         self.testify();
         let Some(witness) = self.witness.as_deref_mut() else {

@@ -7,7 +7,7 @@ use crate::placement::{Diligence, PlacementController};
 use crate::slot::Slot;
 
 impl Simulation {
-    /// From the first Placement on there is a controller, and after a crash a new one.
+    /// Starts the controller with the first Placement, and again after a crash.
     pub(super) fn begin_placing(&mut self) {
         let begins = match &self.placing {
             None => self.server.is_hub(),
@@ -40,12 +40,12 @@ impl Simulation {
         acted
     }
 
-    /// The controller, while it lives.
+    /// The controller; `None` while it is down or before it starts.
     pub fn placing(&self) -> Option<&PlacementController> {
         self.placing.as_ref()?.alive.as_ref()
     }
 
-    /// From now on strew's controller carries out what it decides in this way.
+    /// Sets how strew's controller carries out its decisions from now on.
     pub fn set_diligence(&mut self, diligence: Diligence) {
         self.diligence = diligence;
         if self.placing.is_some() {

@@ -15,11 +15,12 @@ use crate::workloadspread::{SpreadKeeper, Webhook, Webhooks, webhook, webhook_mu
 /// The default number of the webhook's replicas.
 pub(super) const REPLICAS: usize = 2;
 
-/// The webhook, and the controller.
+/// The number of components: the webhook and the controller.
 pub(super) const COMPONENTS: usize = 2;
 
 impl Simulation {
-    /// The webhook has so many replicas. To be said before there is a WorkloadSpread, or all begin anew.
+    /// Sets the number of the webhook's replicas. Call it before the first WorkloadSpread; later it restarts all
+    /// replicas.
     pub fn set_webhook_replicas(&mut self, n_replicas: usize) {
         self.n_webhooks = n_replicas.max(1);
         if self.spreads.take().is_some() {
@@ -27,7 +28,7 @@ impl Simulation {
         }
     }
 
-    /// How many statuses of WorkloadSpreads the webhook has written, by all replicas that are alive.
+    /// The number of status writes of WorkloadSpreads by all live replicas of the webhook.
     pub fn statuses_written(&self) -> u64 {
         webhook(&self.server).map_or(0, Webhook::n_written)
     }
@@ -37,7 +38,7 @@ impl Simulation {
         webhook(&self.server).map_or_else(Hits::default, |webhook| webhook.hits.clone())
     }
 
-    /// Begins webhook and controller if there is a WorkloadSpread, and they have not begun.
+    /// Starts webhook and controller if there is a WorkloadSpread and they do not run yet.
     pub(crate) fn begin_spreading(&mut self) {
         let has_spreads = !self.server.tables().of::<WorkloadSpread>().is_empty();
         if self.spreads.is_some() || !has_spreads {
@@ -55,7 +56,7 @@ impl Simulation {
         self.judge_webhook();
     }
 
-    /// One of the two does one thing.
+    /// Lets one of the two take one step.
     pub(super) fn step_spreading(&mut self, component: usize) -> bool {
         let now = self.now;
         if component == 0 {
@@ -88,8 +89,8 @@ impl Simulation {
         SpreadKeeper::new(limits, &self.server, self.now, seed)
     }
 
-    /// Whether the next sync of a WorkloadSpread would change anything. Of a subset that has too many pods those that were
-    /// ready last are the surplus, and readiness sets off no sync: so what it costs to delete them may have grown old.
+    /// True if the next sync of a WorkloadSpread would change something. If a subset has too many pods, those that
+    /// became ready last are the surplus. Readiness triggers no sync, so their deletion costs may be out of date.
     pub(crate) fn wants_sync(&self) -> bool {
         let limits = self.blueprint.limits.spreads;
         let mut keeper = SpreadKeeper::fresh(limits, &self.server, self.now);
@@ -97,7 +98,7 @@ impl Simulation {
         wanted.is_some_and(|effect| !matches!(effect, Effect::Event(_)))
     }
 
-    /// The webhook meets the faults of the moment.
+    /// Passes the active faults to the webhook.
     pub(super) fn tell_weather(&mut self) {
         if let Some(webhook) = webhook_mut(&mut self.server) {
             webhook.faults = self.faults.clone();
@@ -124,7 +125,7 @@ impl Simulation {
         }
     }
 
-    /// When time alone gives the two something to do.
+    /// The next times at which the two have something to do without an event.
     pub(super) fn spreading_wakes(&self) -> impl Iterator<Item = Option<Instant>> + use<> {
         let webhook = webhook(&self.server).and_then(Webhook::next_wake);
         let slot = self.spreads.as_ref();
@@ -242,7 +243,7 @@ mod tests {
 
     #[test]
     fn creations_that_wait_share_a_write() {
-        // (replicas of the webhook, how many creations come each millisecond)
+        // (replicas of the webhook, creations per millisecond)
         for (replicas, at_once) in [(2, 2000), (3, 20)] {
             let mut sim = world(replicas, Arc::new(Vec::new));
             live_until(&mut sim, 1);
@@ -269,7 +270,7 @@ mod tests {
         check(&mut sim);
     }
 
-    /// CloneSets are watched because one is named, and as long as one is.
+    /// CloneSets are watched while a WorkloadSpread names one.
     #[test]
     fn a_kind_that_is_named_no_more_is_watched_no_more() {
         let manifests = vec![
@@ -315,14 +316,15 @@ mod tests {
         assert_eq!(sim.violations(), []);
     }
 
-    /// The webhook hears of a new ReplicaSet later than the controller that makes its pods: it waits a second for the news.
+    /// The webhook's watch shows a new ReplicaSet after the controller creates its pods: the webhook waits a second for
+    /// it.
     #[test]
     fn a_pod_that_comes_before_its_owner_is_known_waits() {
         assert_eq!(refused_creations(Span::from_millis(900)), 0);
         assert!(refused_creations(Span::from_secs(6)) > 0);
     }
 
-    /// How many creations of a new Deployment's pods are refused while watches are late.
+    /// The number of refused creations of a new Deployment's pods while watches are late.
     fn refused_creations(delay: Span) -> usize {
         let spread = json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "WorkloadSpread",
@@ -365,7 +367,7 @@ mod tests {
             .count()
     }
 
-    /// 2,000 pods, as the limit has it; at most one write for 20 of them.
+    /// The subsets have 2,000 pods within the limit, with at most one status write for 20 of them.
     #[track_caller]
     fn check(sim: &mut Simulation) {
         let expected = [("elastic".to_owned(), 500), ("own".to_owned(), 1500)];

@@ -1,4 +1,4 @@
-//! What the API server sends to a webhook, and what it does with the answer; the messages are kube-apiserver's.
+//! The requests of the API server to a webhook, and its reaction to the answer; the messages are kube-apiserver's.
 //!
 //! Source: spec/workloadspread §4.1, §4.7.
 
@@ -9,12 +9,12 @@ use strew_api::workloadspread::review::{Decision, Review};
 use strew_apiserver::ApiError;
 use strew_apiserver::object::{Object, Pod};
 
-/// What the API server asks about.
+/// What an admission request is about.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Asked<'a> {
-    /// A pod that is to be stored.
+    /// A pod that is created.
     Create(&'a Arc<Pod>),
-    /// A pod that is to be deleted.
+    /// A pod that is deleted.
     Delete(&'a Arc<Pod>),
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Hook {
 }
 
 impl Hook {
-    /// New pods.
+    /// Creations of pods.
     pub(super) const CREATE: Self = Self {
         name: "mpod.kb.io",
         path: "mutate-pod",
@@ -36,7 +36,7 @@ impl Hook {
         name: "vpod.kb.io",
         path: "validate-pod",
     };
-    /// New and changed WorkloadSpreads.
+    /// Creations and updates of WorkloadSpreads.
     pub(crate) const SPREAD: Self = Self {
         name: "vworkloadspread.kb.io",
         path: "validate-apps-kruise-io-workloadspread",
@@ -53,12 +53,12 @@ impl Hook {
         )
     }
 
-    /// No replica is alive.
+    /// The error if no replica is alive.
     pub(crate) fn unreachable(self) -> ApiError {
         self.failed("dial tcp: connect: connection refused")
     }
 
-    /// Refused by the webhook itself.
+    /// The error if the webhook refuses the request.
     pub(crate) fn denied(self, message: &str) -> ApiError {
         let name = self.name;
         ApiError::Internal(
@@ -67,7 +67,7 @@ impl Hook {
     }
 }
 
-/// How Go calls a deadline that has passed.
+/// Go's message for an exceeded deadline.
 pub(super) const TIMED_OUT: &str = "context deadline exceeded";
 
 pub(super) fn patch_of(hook: Hook, decision: Decision) -> Result<Option<Value>, ApiError> {
@@ -77,7 +77,7 @@ pub(super) fn patch_of(hook: Hook, decision: Decision) -> Result<Option<Value>, 
     }
 }
 
-/// What the API server sends.
+/// The admission review that the API server sends.
 pub(super) fn review_of(asked: Asked<'_>, number: u64) -> (Hook, Review) {
     let (hook, name) = match asked {
         Asked::Create(pod) => (Hook::CREATE, &pod.meta.name),

@@ -18,14 +18,14 @@ use strew_workloadspread::controller::{Effect, Limits};
 use crate::component::{Component, Surroundings};
 use crate::network::Sender;
 
-/// Where the ConfigMap is that names custom kinds.
+/// The namespace of the ConfigMap that names custom kinds.
 pub(super) const NAMESPACE: &str = "strew-system";
 
 /// The controller.
 pub(crate) struct SpreadKeeper(Component<Spreads>);
 
 impl SpreadKeeper {
-    /// A controller whose watches have listed what there is.
+    /// A controller whose watches have listed the store.
     pub(crate) fn new(limits: Limits, server: &Server, now: Instant, seed: u64) -> Self {
         let (watches, sender) = (watches(NAMESPACE), Sender::SpreadController);
         Self(Component::new(
@@ -55,22 +55,22 @@ impl SpreadKeeper {
         self.0.machine().machine()
     }
 
-    /// What makes inputs of objects.
+    /// The translator from objects to inputs.
     pub(crate) fn translator(&self) -> &Translator {
         self.0.machine().translator()
     }
 
-    /// What its watches have brought.
+    /// The objects that its watches have delivered.
     pub(crate) fn seen(&self) -> &Tables {
         self.0.seen()
     }
 
-    /// What its watches would bring of what is stored.
+    /// The stored objects that its watches would deliver.
     pub(crate) fn watched(&self, tables: &Tables) -> Tables {
         self.0.watched(tables)
     }
 
-    /// When time alone gives it something to do.
+    /// The next time at which it has something to do without an event.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         self.0.next_wake()
     }
@@ -83,7 +83,7 @@ impl SpreadKeeper {
         })
     }
 
-    /// Does one thing; whether there was anything.
+    /// Takes one step. Returns false if there was nothing to do.
     pub(crate) fn step(&mut self, around: &mut Surroundings<'_>) -> bool {
         self.0.step(around, &mut ())
     }
@@ -94,7 +94,7 @@ fn machine(limits: Limits) -> Spreads {
     Spreads::new(Interner::new(), limits, hostname, Arc::new(served()))
 }
 
-/// The kinds of Kruise's that the simulated API server has.
+/// Kruise's kinds that the simulated API server serves.
 pub(super) fn served() -> Served {
     let kinds = [
         Kind::of::<WorkloadSpread>(),

@@ -16,11 +16,11 @@ use strew_model::time::Instant;
 use super::calling::{Asked, Hook};
 use super::webhook::Webhook;
 
-/// All admission webhooks. WorkloadSpreads are validated from the start; the webhook for pods comes with the first of
-/// them.
+/// All admission webhooks. The webhook of WorkloadSpreads exists from the start; the webhook of pods starts with the
+/// first WorkloadSpread.
 #[derive(Default)]
 pub(crate) struct Webhooks {
-    /// The replicas that are called about pods; `None`: there never was a WorkloadSpread.
+    /// The replicas that review pods; `None` until the first WorkloadSpread.
     pub(crate) pods: Option<Webhook>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) fn webhook(server: &Server) -> Option<&Webhook> {
     server.webhooks::<Webhooks>()?.pods.as_ref()
 }
 
-/// The replicas that a server calls about pods, to change.
+/// The replicas that a server calls about pods, mutably.
 pub(crate) fn webhook_mut(server: &mut Server) -> Option<&mut Webhook> {
     server.webhooks_mut::<Webhooks>()?.pods.as_mut()
 }
@@ -55,7 +55,7 @@ impl AdmissionWebhooks for Webhooks {
     ) -> Result<Option<Value>, ApiError> {
         let asked = match request {
             AdmissionRequest::Create(Object::Pod(pod)) => Asked::Create(pod),
-            // Of a pod that is going already, or has finished, the webhook would say nothing.
+            // The webhook has no answer for a pod that is terminating or has finished.
             AdmissionRequest::Delete(Object::Pod(pod)) if pod.is_active() => Asked::Delete(pod),
             AdmissionRequest::Create(object) => {
                 return self.check(server.tables(), object, None).map(|()| None);
@@ -97,7 +97,7 @@ impl AdmissionWebhooks for Webhooks {
 }
 
 impl Webhooks {
-    /// Whether a WorkloadSpread may be written so. Other objects may.
+    /// Validates a WorkloadSpread; other objects are accepted.
     fn check(
         &self,
         tables: &Tables,

@@ -1,4 +1,4 @@
-//! Invariants of each answer of the webhook, and of the pods that it admits.
+//! Checks invariants of each answer of the webhook, and of the pods that it admits.
 //!
 //! Source: spec/workloadspread §8, I1, I2, I5, I6.
 
@@ -27,10 +27,10 @@ use strew_workloadspread::{
 use super::calling::Asked;
 use crate::auditor::Rule;
 
-/// How many versions of WorkloadSpreads are kept; an answer is based on one of the last.
+/// The number of WorkloadSpread versions kept; an answer is based on one of the last.
 const STORED_MAX: usize = 1_000;
 
-/// A pod that the webhook has let into a subset.
+/// The subset of a pod that the webhook has admitted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     /// The WorkloadSpread.
@@ -42,10 +42,10 @@ struct Place {
 /// A ledger while the answers of one write are judged.
 struct Ledger {
     base: Arc<WorkloadSpread>,
-    /// With the answers so far.
+    /// The WorkloadSpread with the answers so far.
     ws: Box<strew_workloadspread::WorkloadSpread>,
     by_ordinal: bool,
-    /// Whether it is what it was when the next answer was decided.
+    /// True if it equals the ledger that the next answer was decided on.
     is_known: bool,
 }
 
@@ -57,9 +57,9 @@ impl Ledger {
         }
     }
 
-    /// An answer is in it.
+    /// Adds an answer.
     fn take_in(&mut self, answer: &Answer) {
-        // What a deletion gives back depends on more than the rows.
+        // The rows alone do not determine what a deletion gives back.
         self.is_known &= !matches!(answer.verdict, Verdict::Counted);
         let (Some(revision), Some(choice)) = (&answer.revision, &answer.choice) else {
             return;
@@ -87,32 +87,32 @@ impl Ledger {
 /// What was seen so far.
 #[derive(Default)]
 pub(crate) struct Judge {
-    /// Rule, subject and text.
+    /// Rule, subject and text of each violation.
     found: Vec<(Rule, String, String)>,
-    /// Pods that were let in and count, by uid.
+    /// Admitted pods that count, by uid.
     injected: BTreeMap<Arc<str>, Place>,
     /// Pods whose deletion was requested: their places were given back, whatever the result.
     asked: BTreeSet<Arc<str>>,
-    /// Adopted pods whose end somebody has asked for. Between the marker and the status, which the controller writes one
-    /// after the other, an adopted pod gives a place back that it never took: a controller that dies just then leaves
-    /// room for one more, as Kruise's does.
+    /// The number of adopted pods with a requested deletion. The controller writes the marker of an adopted pod first
+    /// and the status later; a deletion in between gives back a place that the pod never took. If the controller
+    /// crashes just then, one more pod gets in, as with Kruise.
     given: BTreeMap<Place, i64>,
-    /// The largest limit that each subset ever had; none: it is not judged.
+    /// The largest limit that each subset ever had; `None`: the subset is not judged.
     limits: BTreeMap<(Name, Arc<str>), Option<i64>>,
-    /// The ledgers of the answers that are being judged, by replica: of each WorkloadSpread the last that was written.
+    /// Per replica and WorkloadSpread, the ledger of its last write, while its answers are judged.
     ledgers: BTreeMap<(u64, WsKey), Ledger>,
-    /// WorkloadSpreads whose limits hold over all revisions, or did once.
+    /// WorkloadSpreads whose limits hold over all revisions, or once did.
     whole: BTreeSet<Name>,
-    /// WorkloadSpreads as they were stored lately, by version.
+    /// Recently stored WorkloadSpreads, by version.
     stored: BTreeMap<u64, Arc<WorkloadSpread>>,
-    /// Calls by which the end of a pod went into a ledger.
+    /// Calls whose pod's deletion went into a ledger.
     counted: BTreeSet<CallId>,
-    /// Choices that were judged.
+    /// The number of choices judged.
     pub(crate) n_judged: u64,
 }
 
 impl Judge {
-    /// A judge of a world that is there already.
+    /// A judge of a cluster that exists already.
     pub(crate) fn new(server: &Server) -> Self {
         let mut judge = Self::default();
         for spread in server.tables().of::<WorkloadSpread>().iter() {
@@ -121,7 +121,7 @@ impl Judge {
         judge
     }
 
-    /// What was found since the last call.
+    /// The violations found since the last call.
     pub(crate) fn take(&mut self) -> Vec<(Rule, String, String)> {
         std::mem::take(&mut self.found)
     }
@@ -131,7 +131,7 @@ impl Judge {
             .push((rule, actor.to_string(), broken.to_string()));
     }
 
-    /// The end of a pod was asked for, and it is in the ledger, or may be.
+    /// A pod's deletion was requested, and is, or may be, in the ledger.
     pub(super) fn end_asked(&mut self, asked: Asked<'_>) {
         let Asked::Delete(pod) = asked else {
             return;
@@ -146,7 +146,7 @@ impl Judge {
         self.asked.insert(uid);
     }
 
-    /// WorkloadSpreads are stored like this now.
+    /// Records the stored versions of WorkloadSpreads.
     pub(super) fn note_stored(&mut self, tables: &Tables) {
         for spread in tables.of::<WorkloadSpread>().iter() {
             let stored = self.stored.entry(spread.meta.version);
@@ -157,12 +157,12 @@ impl Judge {
         }
     }
 
-    /// Whether the end of a pod that a call was about went into a ledger.
+    /// True if the deletion of the call's pod went into a ledger.
     pub(super) fn take_counted(&mut self, id: CallId) -> bool {
         self.counted.remove(&id)
     }
 
-    /// Judges an answer of a replica, before the replica hears anything new.
+    /// Judges an answer of a replica, before the replica handles anything else.
     pub(super) fn answered(
         &mut self,
         replica: u64,
@@ -175,7 +175,7 @@ impl Judge {
         let Some(key) = &answer.spread else {
             return;
         };
-        // A choice whose write failed or got no answer was not answered either.
+        // A choice whose write failed, or got no answer, was not sent as an answer.
         if matches!(answer.verdict, Verdict::Deny(_)) {
             return;
         }
@@ -200,8 +200,8 @@ impl Judge {
         }
     }
 
-    /// The ledger that an answer was decided by: the one that its write was built upon, with what was decided before it
-    /// in the same write; or the one that the replica knew.
+    /// The ledger that an answer was decided on: that of its write, with the earlier answers of the same write; or the
+    /// one that the replica knew. `None` if it cannot be reconstructed.
     fn ledger(
         &mut self,
         of: &(u64, WsKey),
@@ -224,7 +224,7 @@ impl Judge {
         };
         let target = wire.spec.as_ref()?.target_reference.as_ref();
         let by_ordinal = target.is_some_and(|target| target.kind == "StatefulSet");
-        // The replica's own keeps what is there now.
+        // A new translator, since the replica's keeps what it knows now.
         let ws = Translator::default().spread(&wire, machine.machine_mut().names_mut());
         Some(Ledger {
             base,
@@ -234,12 +234,12 @@ impl Judge {
         })
     }
 
-    /// I2 and I6.
+    /// Checks I2 and I6.
     fn choice(&mut self, answer: &Answer, choice: &Choice, ledger: &Ledger) {
         let (Some(revision), ws) = (&answer.revision, &ledger.ws) else {
             return;
         };
-        // What percentages are of, and ordinals, the rows do not tell.
+        // The rows do not show the total of percentages, or ordinals.
         let by_ordinal =
             ledger.by_ordinal || matches!(choice.ground(), Some(Ground::Ordinal { .. }));
         if by_ordinal || ws.spec.has_percentages() || ws.spec.keeps_no_ledger() {
@@ -263,7 +263,7 @@ impl Judge {
         let kind = spread.spec.target_reference.as_ref().map(|t| &*t.kind);
         for subset in &spread.spec.subsets {
             let limit = match &subset.max_replicas {
-                // A finished pod may be counted out twice for a moment; ordinals know no ledger.
+                // A finished pod of a Job may be counted out twice for a moment; ordinals have no ledger.
                 Some(IntOrString::Int(max)) if !matches!(kind, Some("Job" | "StatefulSet")) => {
                     Some(i64::from(*max))
                 }
@@ -278,7 +278,7 @@ impl Judge {
         }
     }
 
-    /// The store took a write.
+    /// Takes in a write of the store.
     pub(crate) fn written(&mut self, written: &Change) {
         match (&written.old, &written.new) {
             (_, Some(Object::WorkloadSpread(spread))) => self.note_limits(spread),
@@ -294,7 +294,7 @@ impl Judge {
         }
     }
 
-    /// The place that a pod's marker tells, among those that have one limit.
+    /// The place of a pod by its marker; `None` if its subset has no limit of its own.
     fn place(&self, pod: &Pod) -> Option<Place> {
         let mut place = place_of(pod)?;
         if self.whole.contains(&place.spread) {

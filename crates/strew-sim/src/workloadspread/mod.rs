@@ -1,15 +1,14 @@
-//! WorkloadSpread in the simulated cluster: the webhook and the controller, with the drivers and machines of a real
-//! one.
+//! WorkloadSpread in the simulated cluster: the webhook and the controller, with the drivers and machines of real ones.
 //!
-//! The webhook's replicas are called by the server when a pod is created or deleted, and each hears of the store
-//! through watches of its own. Creations by controllers wait for their answer. Every other call is answered within the
-//! instant: status writes, and pauses after conflicts, pass on the replica's own clock. What takes longer than the API
-//! server waits is a call that has timed out, which it refuses (`failurePolicy: Fail`); the client asks again.
+//! The server calls a replica of the webhook when a pod is created or deleted; each replica sees the store through its
+//! own watches. Creations by controllers wait for their answer. Every other call is answered within the instant: status
+//! writes, and pauses after conflicts, pass on the replica's own clock. If that takes longer than the API server waits,
+//! the call times out and the API server refuses the request (`failurePolicy: Fail`); the client tries again.
 //!
-//! Without a WorkloadSpread none of this exists.
+//! Without a WorkloadSpread, neither webhook nor controller runs.
 //!
 //! Reading order: `calling` (requests and answers), `replica` (one replica of the webhook), `webhook` (all replicas),
-//! `hooks` (what the server calls), `judge` (invariants), `controller`.
+//! `hooks` (the interface to the server), `judge` (invariants), `controller`.
 //!
 //! Source: spec/workloadspread.
 

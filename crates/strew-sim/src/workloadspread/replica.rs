@@ -17,13 +17,13 @@ use crate::scheduler::Blueprint;
 use crate::timing::Between;
 
 pub(super) struct Replica {
-    /// None before had it.
+    /// Its number; numbers are never reused.
     pub(super) number: u64,
     component: Component<AdmissionMachine>,
 }
 
 impl Replica {
-    /// A replica that has listed what there is: an API server calls none before.
+    /// A replica that has listed the store: an API server does not call it earlier.
     pub(super) fn new(
         blueprint: &Blueprint,
         number: u64,
@@ -40,22 +40,22 @@ impl Replica {
         Self { number, component }
     }
 
-    /// How many statuses it has written.
+    /// The number of its status writes.
     pub(super) fn n_written(&self) -> u64 {
         self.component.machine().machine().counters().written
     }
 
-    /// What its watches have brought.
+    /// The objects that its watches have delivered.
     pub(super) fn seen(&self) -> &Tables {
         self.component.seen()
     }
 
-    /// What its watches would bring of what is stored.
+    /// The stored objects that its watches would deliver.
     pub(super) fn watched(&self, stored: &Tables) -> Tables {
         self.component.watched(stored)
     }
 
-    /// When time alone gives it something to do.
+    /// The next time at which it has something to do without an event.
     pub(super) fn next_wake(&self) -> Option<Instant> {
         self.component.next_wake()
     }
@@ -64,12 +64,12 @@ impl Replica {
         self.component.handle(now, Event::Asked(id, call));
     }
 
-    /// The API server does not wait for the answer to a call any more.
+    /// The API server has stopped waiting for the answer to a call.
     pub(super) fn give_up(&mut self, now: Instant, id: CallId) {
         self.component.handle(now, Event::GaveUp(id));
     }
 
-    /// Does one thing; whether there was anything.
+    /// Takes one step. Returns false if there was nothing to do.
     pub(super) fn step(&mut self, around: &mut Surroundings<'_>, eyes: Eyes<'_>) -> bool {
         let Eyes { mut judge, effects } = eyes;
         if let Some(judge) = judge.as_deref_mut() {
@@ -88,7 +88,7 @@ impl Replica {
         self.component.take_replies()
     }
 
-    /// What has hit it since the last call.
+    /// The faults that hit it since the last call.
     pub(super) fn take_hits(&mut self) -> Hits {
         self.component.take_hits()
     }
@@ -98,7 +98,7 @@ impl Replica {
 #[derive(Default)]
 pub(super) struct Eyes<'a> {
     pub(super) judge: Option<&'a mut Judge>,
-    /// Where all effects are noted.
+    /// Receives all effects.
     pub(super) effects: Option<&'a mut Vec<Effect>>,
 }
 

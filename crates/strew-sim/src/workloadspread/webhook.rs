@@ -24,48 +24,48 @@ use crate::scheduler::Blueprint;
 use crate::slot::Slot;
 use crate::timing::Between;
 
-/// How long the API server waits for an answer: `timeoutSeconds`, by default.
+/// How long the API server waits for an answer: the default of `timeoutSeconds`.
 const TIMEOUT: Span = Span::from_secs(10);
 
-/// What befalls calls of the webhook for a while.
+/// A fault of webhook calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WebhookFault {
-    /// How many of a million calls time out; half of them are carried out nevertheless.
+    /// Of a million calls, the number that time out; half of these are carried out.
     pub lost_ppm: u32,
-    /// How many of a million of its writes get no answer; half of them are carried out nevertheless.
+    /// Of a million writes, the number that get no answer; half of these are carried out.
     pub write_lost_ppm: u32,
-    /// Each of its writes takes up to so much longer, half of it on the way back.
+    /// The longest delay of each write, half of it on the way back.
     pub slower: Span,
 }
 
-/// A call about a new pod that is not answered yet.
+/// A call about a new pod that has no answer yet.
 struct Waiting {
     id: CallId,
     /// The pod as it was sent.
     pod: Arc<Pod>,
-    /// The number of the replica that was called; `None`: no answer will come.
+    /// The number of the called replica; `None`: no answer will come.
     replica: Option<u64>,
-    /// When the API server gives up.
+    /// When the API server stops waiting.
     until: Instant,
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
     /// No answer in time.
     TimedOut,
-    /// The replica died over it.
+    /// The replica crashed during the call.
     Died,
 }
 
-/// How a call fares on its way.
+/// The transport of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// It arrives, and its answer, too.
+    /// Call and answer arrive.
     Sound,
-    /// It does not arrive.
+    /// The call does not arrive.
     Lost,
-    /// It arrives, and its answer does not.
+    /// The call arrives, its answer does not.
     AnswerLost,
 }
 
@@ -73,21 +73,21 @@ enum Way {
 pub(crate) struct Webhook {
     replicas: Vec<Slot<Replica>>,
     blueprint: Blueprint,
-    /// The faults of the moment.
+    /// The active faults.
     pub(crate) faults: Faults,
     rng: Prng,
-    /// Which of the requests that are on their way comes first.
+    /// Which request in transit comes first.
     order: Prng,
     n_made: u64,
     n_calls: u64,
-    /// Calls that are not answered yet, by the time when the API server gives up.
+    /// Open calls, by the time when the API server stops waiting.
     calls: VecDeque<Waiting>,
     /// Answers that have not reached the API server.
     replies: BTreeMap<CallId, Decision>,
     status_write: Between,
-    /// The judge's findings about its answers; `None` without a judge.
+    /// Judges its answers; `None` without a witness.
     pub(crate) judge: Option<Judge>,
-    /// What has hit it.
+    /// The faults that hit it.
     pub(crate) hits: Hits,
 }
 
@@ -139,17 +139,17 @@ impl Webhook {
         self.replicas.iter().filter_map(|slot| slot.alive.as_ref())
     }
 
-    /// Whether some replica is alive.
+    /// True if at least one replica is alive.
     pub(crate) fn is_alive(&self) -> bool {
         self.alive().next().is_some()
     }
 
-    /// How many statuses the replicas that are alive have written.
+    /// The number of status writes by the live replicas.
     pub(crate) fn n_written(&self) -> u64 {
         self.alive().map(Replica::n_written).sum()
     }
 
-    /// What the watches of each replica that is alive have brought, and what they would bring of what is stored.
+    /// For each live replica: what its watches have delivered, and what they would deliver of the store.
     pub(crate) fn caches<'a>(
         &'a self,
         stored: &'a Tables,
@@ -158,7 +158,7 @@ impl Webhook {
             .map(|replica| (replica.seen(), replica.watched(stored)))
     }
 
-    /// When time alone gives it something to do.
+    /// The next time at which it has something to do without an event.
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         let wakes = self.alive().map(Replica::next_wake);
         let restarts = self.replicas.iter().map(|slot| slot.restart);
@@ -175,7 +175,7 @@ impl Webhook {
         }
     }
 
-    /// All replicas die, or one of them.
+    /// Crashes all replicas, or one of them.
     pub(crate) fn crash(&mut self, now: Instant, crash: Crash, only_one: bool) {
         let alive = self.replicas.iter_mut().filter(|slot| slot.alive.is_some());
         for slot in alive.take(if only_one { 1 } else { usize::MAX }) {
@@ -189,7 +189,7 @@ impl Webhook {
         self.replicas.iter_mut().for_each(|slot| slot.calm(now));
     }
 
-    /// Replicas take in what their watches tell, and go on with calls that wait; whether that was anything.
+    /// Lets replicas take in watch events and continue open calls. Returns false if there was nothing to do.
     pub(crate) fn step(&mut self, now: Instant, server: &mut Server) -> bool {
         let mut acted = false;
         for index in 0..self.replicas.len() {
@@ -198,7 +198,7 @@ impl Webhook {
         acted
     }
 
-    /// One replica does one thing, at this moment of its own `clock`. Whether there was anything.
+    /// Lets one replica take one step at this time of its own `clock`. Returns false if there was nothing to do.
     fn step_replica(
         &mut self,
         index: usize,
@@ -242,7 +242,7 @@ impl Webhook {
         *self.hits.entry(kind).or_default() += 1;
     }
 
-    /// The answers to calls that waited.
+    /// The answers to calls that were open.
     pub(crate) fn late_answers(&mut self, now: Instant) -> Vec<LateAnswer> {
         let mut late = Vec::new();
         for call in std::mem::take(&mut self.calls) {
@@ -260,12 +260,12 @@ impl Webhook {
                 answer,
             });
         }
-        // Of calls that the API server has given up, or whose answers are lost.
+        // The remaining answers belong to calls that timed out or whose answers are lost.
         self.replies.clear();
         late
     }
 
-    /// What came of a call that waits; `None`: it waits on.
+    /// The result of an open call; `None` if it stays open.
     fn late_answer(&mut self, call: &Waiting, now: Instant) -> Option<Result<Decision, Failure>> {
         if let Some(number) = call.replica {
             if let Some(decision) = self.replies.remove(&call.id) {
@@ -300,7 +300,7 @@ impl Webhook {
 
     // === calls ===
 
-    /// One of the replicas that are alive.
+    /// Draws one of the live replicas.
     fn draw(&mut self, hook: Hook) -> Result<usize, ApiError> {
         let alive: Vec<usize> = (0..self.replicas.len())
             .filter(|&index| self.replicas[index].alive.is_some())
@@ -343,7 +343,7 @@ impl Webhook {
         }
     }
 
-    /// Calls one of the live replicas about a new pod, for a client that can wait.
+    /// Calls a live replica about a new pod, for a client that can wait.
     pub(crate) fn call(
         &mut self,
         now: Instant,
@@ -375,14 +375,13 @@ impl Webhook {
         Ok(Called::Waits(id.0))
     }
 
-    /// The number of a replica, while it is alive.
+    /// The number of a replica; `None` if it is down.
     fn number_of(&self, index: usize) -> Option<u64> {
         let replica = self.replicas[index].alive.as_ref();
         replica.map(|replica| replica.number)
     }
 
-    /// Calls one of the replicas that are alive, and has it answer within the instant. Of a new pod the JSON patch comes
-    /// back, if there is one.
+    /// Calls a live replica, which answers within the instant. For a new pod, returns the JSON patch, if there is one.
     pub(crate) fn review(
         &mut self,
         now: Instant,
@@ -397,7 +396,7 @@ impl Webhook {
         self.ask(index, now, id, call);
         let answer = self.wait(index, id, now, server, None);
         if let Some(judge) = &mut self.judge {
-            // What became of a call that failed is not known.
+            // The outcome of a failed call is not known.
             if judge.take_counted(id) || answer.is_err() {
                 judge.end_asked(asked);
             }
@@ -409,7 +408,7 @@ impl Webhook {
         }
     }
 
-    /// Steps a replica on a clock of its own until it answers, or until the API server has waited long enough.
+    /// Steps a replica on its own clock until it answers, or until the API server stops waiting.
     fn wait(
         &mut self,
         index: usize,

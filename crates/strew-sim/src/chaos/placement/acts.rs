@@ -12,7 +12,7 @@ use crate::simulation::Simulation;
 
 type Done = Result<(), ApiError>;
 
-/// Does it. What is refused is left alone: people make mistakes.
+/// Does the action. A refused action is ignored, as users make mistakes.
 pub(super) fn act(sim: &mut Simulation, story: &HubStory, action: &HubAction) {
     let _refused: Done = done(sim, story, action);
 }

@@ -17,7 +17,7 @@ const STORM_SECS: u64 = 240;
 /// The story of a seed.
 pub fn generate(seed: u64) -> HubStory {
     let mut dice = Prng::new(seed ^ 0x91ac_e000_4b5d_0000);
-    // Now and then a fleet that fills more than one PlacementDecision without groups.
+    // Sometimes the fleet needs more than one PlacementDecision even without groups.
     let n_clusters = match dice.chance(1, 500) {
         true => dice.between(95, 130),
         false => dice.between(2, 14),

@@ -6,17 +6,17 @@ use super::story::{ClusterPlan, HubStory, Only, PlacementPlan, TermKey};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 
-/// The region that a number stands for.
+/// The name of the region with this number.
 pub(super) fn region(number: u8) -> String {
     format!("r{number}")
 }
 
-/// The zone that a number stands for; other regions have zones of these names as well.
+/// The name of the zone with this number; other regions have zones of the same names.
 pub(super) fn zone(number: u8) -> String {
     format!("z{number}")
 }
 
-/// What is there at second 0.
+/// All objects at second 0.
 pub(super) fn of(story: &HubStory) -> Vec<Value> {
     let mut all = vec![json!({
         "apiVersion": format!("{GROUP}/v1beta2"),
@@ -62,7 +62,7 @@ pub(super) fn cluster(plan: &ClusterPlan) -> Value {
     })
 }
 
-/// What the add-on thinks of a cluster.
+/// The add-on's score of a cluster, as an AddOnPlacementScore.
 pub(super) fn scores(cluster: &str, value: i8) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1alpha1"),
@@ -134,7 +134,7 @@ pub(super) fn placement(plan: &PlacementPlan) -> Value {
     })
 }
 
-/// What a term does where its skew cannot be held.
+/// `whenUnsatisfiable` of a term.
 pub(super) fn when(is_hard: bool) -> &'static str {
     match is_hard {
         true => "DoNotSchedule",

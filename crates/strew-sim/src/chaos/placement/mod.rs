@@ -1,6 +1,6 @@
 //! Generated hubs with faults: a seed gives a [`HubStory`], a story gives a run, and the run a verdict.
 //!
-//! Rules: after each write of a decision no remaining cluster is missing; at rest hard limits hold, and a newly started
+//! Rules: no write of a PlacementDecision drops a cluster that stays; at rest hard limits hold, and a newly started
 //! controller would decide what is stored, so that it writes nothing.
 //!
 //! Reading order: [`story`], [`generate`](mod@generate), `manifests`, `acts`, [`play`](mod@play), `text`.

@@ -12,10 +12,10 @@ use crate::chaos::settings;
 use crate::limits::MachineLimits;
 use crate::placement::Diligence;
 
-/// No more lives are spent on one story.
+/// The most runs spent on reducing one story.
 const LIVES_MAX: u32 = 1500;
 
-/// Plays a story with the real parts, its controller carrying out decisions in this way, to the first violation.
+/// Plays a story until the first violation; `diligence` says how the controller carries out its decisions.
 pub fn play(story: &HubStory, parts: &Parts, diligence: Diligence) -> Verdict {
     caught(|| {
         let mut life = Life::begin(
@@ -79,7 +79,7 @@ struct Shrinking<'a> {
 }
 
 impl Shrinking<'_> {
-    /// Keeps the best story with a change, if it breaks the rule too.
+    /// Keeps the best story with a change, if it still breaks the rule.
     fn with(&mut self, change: impl FnOnce(&mut HubStory)) -> bool {
         let mut smaller = self.best.clone();
         change(&mut smaller);
@@ -95,7 +95,7 @@ impl Shrinking<'_> {
         is_as_bad
     }
 
-    /// Leaves events out: halves, quarters, …, single ones.
+    /// Removes events: halves, quarters, …, single ones.
     fn events(&mut self) {
         let mut size = self.best.events.len().div_ceil(2);
         while size > 0 {
@@ -119,7 +119,7 @@ impl Shrinking<'_> {
         }
     }
 
-    /// Settings of production: of all machines, else one by one.
+    /// Sets production's settings: for all machines, else one by one.
     fn settings(&mut self) {
         self.with(|story| story.limits = MachineLimits::production());
         for restore in settings::restorers() {
@@ -127,7 +127,7 @@ impl Shrinking<'_> {
         }
     }
 
-    /// Simpler placements, and an earlier calm.
+    /// Simplifies placements, and ends the faults earlier.
     fn details(&mut self) {
         let simpler: [fn(&mut PlacementPlan); 7] = [
             |p| p.terms.clear(),

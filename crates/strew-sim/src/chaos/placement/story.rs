@@ -1,22 +1,22 @@
-//! The type of a hub's story: a fleet, placements, and a list of actions and faults.
+//! The type of a hub's story: clusters, placements, and a list of actions and faults.
 
 use strew_model::time::Span;
 
 use crate::fault::{Crash, Fault};
 use crate::limits::MachineLimits;
 
-/// A hub and what befalls it.
+/// A hub and its events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubStory {
-    /// Dice of the life; the story was made from it too.
+    /// The seed of the run; the story was generated from it too.
     pub seed: u64,
-    /// What the machines run with.
+    /// The settings of the machines.
     pub limits: MachineLimits,
-    /// The fleet.
+    /// The clusters.
     pub clusters: Vec<ClusterPlan>,
     /// The placements.
     pub placements: Vec<PlacementPlan>,
-    /// What happens, in the order of time.
+    /// The events, in the order of time.
     pub events: Vec<HubEvent>,
     /// When faults are over.
     pub calm: Span,
@@ -27,19 +27,19 @@ pub struct HubStory {
 pub struct ClusterPlan {
     /// Its name.
     pub name: String,
-    /// Label `region`; `None`: it lacks it.
+    /// Label `region`; `None`: without it.
     pub region: Option<u8>,
-    /// Label `zone`; `None`: it lacks it.
+    /// Label `zone`; `None`: without it.
     pub zone: Option<u8>,
-    /// Claim `provider`; `None`: it makes none.
+    /// Claim `provider`; `None`: without it.
     pub provider: Option<u8>,
     /// Label `tier: canary`.
     pub is_canary: bool,
-    /// CPUs of ten that pods may have.
+    /// Allocatable CPUs, of ten.
     pub cpu: u8,
-    /// What the add-on thinks of it.
+    /// The score that the add-on gives it.
     pub score: Option<i8>,
-    /// It joins by an event.
+    /// True if an event creates it.
     pub is_late: bool,
 }
 
@@ -50,42 +50,42 @@ pub struct PlacementPlan {
     pub name: String,
     /// `numberOfClusters`
     pub number: Option<u8>,
-    /// How it spreads.
+    /// Its spread terms.
     pub terms: Vec<Term>,
-    /// Only clusters of this kind come into question.
+    /// The clusters that it selects.
     pub only: Only,
     /// `clustersPerDecisionGroup`; 0: none.
     pub group_size: u8,
-    /// Whether canaries are a group of their own.
+    /// True if canaries form a decision group of their own.
     pub has_canaries: bool,
-    /// `tolerationSeconds` for the taint `storm`; `None`: it is not tolerated.
+    /// `tolerationSeconds` for the taint `storm`; `None`: not tolerated.
     pub tolerates: Option<u16>,
-    /// The weight of Steady; 1: as by default.
+    /// The weight of Steady; the default is 1.
     pub steady: i8,
-    /// Whether the add-on's score counts.
+    /// True if the add-on's score counts.
     pub has_add_on: bool,
-    /// Whether allocatable CPU counts.
+    /// True if allocatable CPU counts.
     pub has_cpu: bool,
     /// `sortBy: Score`
     pub is_by_score: bool,
-    /// It is created by an event.
+    /// True if an event creates it.
     pub is_late: bool,
 }
 
-/// Which clusters come into question.
+/// The clusters that a placement selects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
     /// All.
     All,
-    /// Those of a region, by label.
+    /// The clusters of a region, by label.
     Region(u8),
     /// Canaries, by CEL.
     CanaryByCel,
-    /// Those of a provider, by claim.
+    /// The clusters of a provider, by claim.
     Provider(u8),
 }
 
-/// What a term spreads over.
+/// The key of a spread term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each variant is the key of its name")]
 pub enum TermKey {
@@ -105,50 +105,50 @@ pub struct Term {
     pub is_hard: bool,
 }
 
-/// Something that happens.
+/// An event of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubEvent {
-    /// When, from the start.
+    /// The time since the start.
     pub at: Span,
-    /// What.
+    /// The action.
     pub action: HubAction,
 }
 
-/// What people and clusters do, and what goes wrong. Objects that are not there are left alone.
+/// Actions of users and clusters, and faults. An action on an object that does not exist does nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HubAction {
-    /// A cluster joins, as planned.
+    /// A cluster of the plan joins.
     Join(String),
     /// A cluster is deleted.
     Leave(String),
     /// A cluster gets another region and zone.
     Relabel(String, u8, u8),
-    /// A cluster becomes a canary, or ceases to be one.
+    /// A cluster becomes a canary, or stops being one.
     Canary(String, bool),
-    /// A cluster gets the taint `storm` of this effect.
+    /// A cluster gets the taint `storm` with this effect.
     Taint(String, &'static str),
-    /// The taint `storm` goes.
+    /// The taint `storm` is removed.
     Untaint(String),
-    /// The add-on changes its mind; for so many seconds, 0: for good.
+    /// The add-on changes its score; it is valid for this many seconds, 0: without end.
     Score(String, i8, u8),
-    /// A placement is created, as planned.
+    /// A placement of the plan is created.
     Create(String),
     /// A placement is deleted.
     Delete(String),
-    /// `numberOfClusters` of a placement.
+    /// Sets `numberOfClusters` of a placement.
     Number(String, Option<u8>),
-    /// `clustersPerDecisionGroup` of a placement.
+    /// Sets `clustersPerDecisionGroup` of a placement.
     GroupSize(String, u8),
-    /// Whether all terms of a placement are hard.
+    /// Makes all terms of a placement hard, or soft.
     Hard(String, bool),
-    /// Something goes wrong for a while.
+    /// A fault begins, and lasts this long.
     Fault(Fault, Span),
-    /// A component dies.
+    /// A component crashes.
     Crash(Crash),
 }
 
 impl HubAction {
-    /// The cluster or placement that it is about.
+    /// The cluster or placement that the action is about.
     pub fn subject(&self) -> Option<&str> {
         match self {
             Self::Join(name)
@@ -167,7 +167,7 @@ impl HubAction {
         }
     }
 
-    /// What is counted as a fault, by its kind.
+    /// The kind under which the action counts as a fault; `None` if it is none.
     pub fn fault(&self) -> Option<&'static str> {
         match self {
             Self::Fault(Fault::Watch(fault), _) if fault.cut_ppm > 0 => Some("watch cut"),
